@@ -1,0 +1,143 @@
+// Who may import whom. CONTRIBUTING.md shows the same table to people, and test/structure holds the two
+// against each other. `scripts/rooms.mjs` runs this with a floor on what was seen; run that, not the bare CLI.
+
+/**
+ * The rooms of `src/`: which rooms and which packages each may import besides itself. A package is written as a
+ * specifier (`@temporalio/*` is a scope), `node:` stands for Node's own modules and `*` for any dependency.
+ *
+ * @type {Record<string, { rooms: string[], packages: string[] }>}
+ */
+export const ROOMS = {
+  contract: { rooms: [], packages: ['zod', '@noble/hashes', 'canonicalize'] },
+  session: { rooms: ['contract'], packages: [] },
+  workflows: { rooms: ['contract', 'session'], packages: ['@temporalio/workflow', '@temporalio/common'] },
+  history: {
+    rooms: ['contract', 'session'],
+    packages: ['@temporalio/client', '@temporalio/common', '@temporalio/proto', 'node:'],
+  },
+  agent: { rooms: ['contract'], packages: ['ai', '@ai-sdk/provider', 'zod', 'node:'] },
+  activities: {
+    rooms: ['contract', 'agent', 'history'],
+    packages: [
+      '@temporalio/activity',
+      '@temporalio/client',
+      '@temporalio/common',
+      '@temporalio/proto',
+      'ai',
+      '@ai-sdk/*',
+      'zod',
+      'node:',
+    ],
+  },
+  client: { rooms: ['contract'], packages: ['@temporalio/client', '@temporalio/common', 'node:'] },
+  saver: {
+    rooms: ['contract', 'session', 'history', 'client'],
+    packages: ['@temporalio/client', '@temporalio/common', '@temporalio/proto', '@langchain/*', 'node:'],
+  },
+  worker: {
+    rooms: ['contract', 'activities', 'agent'],
+    packages: ['@temporalio/*', 'ai', '@ai-sdk/*', 'zod', 'node:'],
+  },
+  server: {
+    rooms: ['contract'],
+    packages: ['@temporalio/testing', '@temporalio/client', '@temporalio/envconfig', 'node:'],
+  },
+  testing: {
+    rooms: ['contract', 'session', 'history', 'agent', 'activities', 'client', 'saver', 'worker', 'server'],
+    packages: ['*'],
+  },
+  cli: {
+    rooms: ['contract', 'session', 'history', 'agent', 'activities', 'client', 'saver', 'worker', 'server'],
+    packages: ['*'],
+  },
+};
+
+/** What the main door, `src/index.ts`, may show: everything but the sandbox, the test kit and the command line. */
+export const DOOR_ROOMS = Object.keys(ROOMS).filter(
+  (room) => !['workflows', 'testing', 'cli'].includes(room),
+);
+
+/** @param {string[]} packages */
+const packagePaths = (packages) =>
+  packages
+    .filter((name) => name !== 'node:')
+    .map((name) => (name === '*' ? 'node_modules/' : `node_modules/${name.replace(/\/\*$/, '')}/`));
+
+/**
+ * @import { IRegularForbiddenRuleType } from 'dependency-cruiser'
+ * @param {string} name
+ * @param {string} comment
+ * @param {IRegularForbiddenRuleType['from']} from
+ * @param {IRegularForbiddenRuleType['to']} to
+ * @returns {IRegularForbiddenRuleType}
+ */
+const rule = (name, comment, from, to) => ({ name, comment, severity: 'error', from, to });
+
+const known = Object.keys(ROOMS).join('|');
+
+export const forbidden = [
+  ...Object.entries(ROOMS).flatMap(([room, { rooms, packages }]) => {
+    const from = { path: `^src/${room}/` };
+    const allowed = packagePaths(packages);
+    const rules = [
+      rule(`${room}-rooms`, `${room} may import ${rooms.join(', ') || 'no other room'}`, from, {
+        path: '^(src|test|examples|bench|scripts)/',
+        pathNot: `^src/(${[room, ...rooms].join('|')})/`,
+      }),
+      rule(`${room}-packages`, `${room} may import ${packages.join(', ') || 'no package'}`, from, {
+        path: 'node_modules/',
+        ...(allowed.length > 0 ? { pathNot: allowed } : {}),
+      }),
+    ];
+    if (!packages.includes('node:') && !packages.includes('*')) {
+      rules.push(rule(`${room}-node`, `${room} runs where Node is not`, from, { dependencyTypes: ['core'] }));
+    }
+    return rules;
+  }),
+  rule(
+    'main-door',
+    `src/index.ts shows ${DOOR_ROOMS.join(', ')}`,
+    { path: '^src/index\\.ts$' },
+    { pathNot: `^src/(${DOOR_ROOMS.join('|')})/` },
+  ),
+  rule(
+    'one-front-door',
+    'a file at the top of src belongs in a room; only the door itself lives there',
+    {},
+    { path: '^src/', pathNot: [`^src/(${known})/`, '^src/index\\.ts$'] },
+  ),
+  rule(
+    'no-cycle',
+    'a cycle of values has no order to load in',
+    {},
+    { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+  ),
+  rule(
+    'resolvable',
+    'an import that does not resolve hides from every rule above',
+    {},
+    { couldNotResolve: true },
+  ),
+  rule(
+    'no-development-dependency',
+    'what is published installs its dependencies only',
+    { path: '^src/' },
+    { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'], pathNot: 'node_modules/@types/' },
+  ),
+];
+
+/** @type {import('dependency-cruiser').ICruiseOptions} */
+export const options = {
+  // The default parser needs the compiler API that TypeScript 7 no longer has: it would see nothing and pass.
+  parser: 'swc',
+  tsPreCompilationDeps: true,
+  doNotFollow: { path: ['node_modules'] },
+  exclude: { path: ['\\.d\\.ts$'] },
+  enhancedResolveOptions: {
+    exportsFields: ['exports'],
+    conditionNames: ['import', 'types', 'node', 'default'],
+    extensions: ['.ts', '.js', '.mjs', '.json'],
+  },
+};
+
+export default { forbidden, options };

@@ -1,0 +1,100 @@
+// Runs the static checks, two at a time, one line each and the whole output of those that fail.
+//
+//   npm run check              all
+//   npm run check -- types api these, with what they need
+import { spawn } from 'node:child_process';
+
+/** @type {Record<string, { run: string[], says: string, needs?: string }>} */
+const CHECKS = {
+  build: { run: ['node', 'scripts/build.mjs'], says: 'src compiles to dist' },
+  types: { run: ['tsc', '-p', 'tsconfig.json'], says: 'source, tests and examples type-check' },
+  sandbox: {
+    run: ['tsc', '-p', 'tsconfig.workflows.json'],
+    says: 'workflow code type-checks without Node or DOM',
+  },
+  scripts: { run: ['tsc', '-p', 'scripts/tsconfig.json'], says: 'scripts type-check' },
+  biome: { run: ['biome', 'ci', '--error-on-warnings', '.'], says: 'formatted and linted' },
+  oxlint: { run: ['oxlint', '--deny-warnings'], says: 'type-aware rules hold' },
+  rooms: { run: ['node', 'scripts/rooms.mjs'], says: 'imports go the right way' },
+  knip: { run: ['knip', '--no-progress'], says: 'no unused file, export or dependency' },
+  api: { run: ['node', 'scripts/api.mjs'], says: 'public API as reviewed in etc/', needs: 'build' },
+  package: { run: ['node', 'scripts/package.mjs'], says: 'the tarball works for its users', needs: 'build' },
+};
+
+/**
+ * @param {string[]} command
+ * @returns {Promise<{ code: number, output: string }>}
+ */
+function capture([command = '', ...args]) {
+  return new Promise((resolve) => {
+    let output = '';
+    const child = spawn(command === 'node' ? process.execPath : command, args, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      shell: process.platform === 'win32',
+      env: { ...process.env, FORCE_COLOR: process.stdout.isTTY ? '1' : '0' },
+    });
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text) => {
+        output += text;
+      });
+    }
+    child.on('error', (error) => resolve({ code: 127, output: error.message }));
+    child.on('close', (code) => resolve({ code: code ?? 1, output }));
+  });
+}
+
+const asked = process.argv.slice(2);
+const unknown = asked.filter((name) => !(name in CHECKS));
+if (unknown.length > 0) {
+  console.error(`no check named ${unknown.join(', ')}; there are ${Object.keys(CHECKS).join(', ')}`);
+  process.exit(2);
+}
+const names = new Set(asked.length > 0 ? asked : Object.keys(CHECKS));
+for (const name of asked) {
+  const needed = CHECKS[name]?.needs;
+  if (needed !== undefined) names.add(needed);
+}
+
+/** @type {Map<string, Promise<boolean>>} */
+const results = new Map();
+/** @type {(() => void)[]} */
+const queue = [];
+let free = 2;
+
+/** @returns {Promise<void>} */
+async function slot() {
+  if (free > 0) free -= 1;
+  else await new Promise((resolve) => queue.push(() => resolve(undefined)));
+}
+
+function release() {
+  const next = queue.shift();
+  if (next) next();
+  else free += 1;
+}
+
+/**
+ * @param {string} name
+ * @returns {Promise<boolean>}
+ */
+async function check(name) {
+  const { run, says, needs } = /** @type {typeof CHECKS[string]} */ (CHECKS[name]);
+  if (needs !== undefined && !(await results.get(needs))) {
+    console.log(`SKIP  ${name.padEnd(8)} ${needs} failed`);
+    return false;
+  }
+  await slot();
+  const started = performance.now();
+  const { code, output } = await capture(run);
+  const seconds = ((performance.now() - started) / 1000).toFixed(1);
+  release();
+  console.log(`${code === 0 ? 'ok   ' : 'FAIL '} ${name.padEnd(8)} ${says} (${seconds} s)`);
+  if (code !== 0) console.log(output.trimEnd().replace(/^/gm, '      '));
+  return code === 0;
+}
+
+for (const name of Object.keys(CHECKS).filter((key) => names.has(key))) results.set(name, check(name));
+const failed = [];
+for (const [name, result] of results) if (!(await result)) failed.push(name);
+console.log(failed.length === 0 ? `${results.size} checks passed` : `failed: ${failed.join(', ')}`);
+process.exitCode = failed.length === 0 ? 0 : 1;

@@ -1,0 +1,26 @@
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+const globalSetup = here('./test/support/global-setup.ts');
+
+export default defineConfig({
+  resolve: {
+    // Examples import the package by its name, as a user does, and get the source.
+    alias: [
+      { find: /^perdure$/, replacement: here('./src/index.ts') },
+      { find: /^perdure\/(workflows|testing)$/, replacement: here('./src/$1/index.ts') },
+    ],
+  },
+  test: {
+    include: ['test/**/*.test.ts', 'examples/**/*.test.ts'],
+    globalSetup: existsSync(globalSetup) ? [globalSetup] : [],
+    // One process a file: workers hold native handles, and tests kill processes.
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    reporters: ['default'],
+  },
+});
