@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { defineConfig } from 'vitest/config';
+import { defineConfig, type ViteUserConfig } from 'vitest/config';
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 const globalSetup = here('./test/support/global-setup.ts');
 
-export default defineConfig({
+const config: ViteUserConfig = defineConfig({
   resolve: {
     // Examples import the package by its name, as a user does, and get the source.
     alias: [
@@ -24,3 +24,5 @@ export default defineConfig({
     reporters: ['default'],
   },
 });
+
+export default config;

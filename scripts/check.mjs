@@ -6,19 +6,19 @@ import { spawn } from 'node:child_process';
 
 /** @type {Record<string, { run: string[], says: string, needs?: string }>} */
 const CHECKS = {
-  build: { run: ['node', 'scripts/build.mjs'], says: 'src compiles to dist' },
-  types: { run: ['tsc', '-p', 'tsconfig.json'], says: 'source, tests and examples type-check' },
+  build: { run: ['node', 'scripts/build.mjs'], says: 'src to dist' },
+  types: { run: ['tsc', '-p', 'tsconfig.json'], says: 'types of source, tests and examples' },
   sandbox: {
     run: ['tsc', '-p', 'tsconfig.workflows.json'],
-    says: 'workflow code type-checks without Node or DOM',
+    says: 'types of workflow code, without Node or DOM',
   },
-  scripts: { run: ['tsc', '-p', 'scripts/tsconfig.json'], says: 'scripts type-check' },
-  biome: { run: ['biome', 'ci', '--error-on-warnings', '.'], says: 'formatted and linted' },
-  oxlint: { run: ['oxlint', '--deny-warnings'], says: 'type-aware rules hold' },
-  rooms: { run: ['node', 'scripts/rooms.mjs'], says: 'imports go the right way' },
-  knip: { run: ['knip', '--no-progress'], says: 'no unused file, export or dependency' },
-  api: { run: ['node', 'scripts/api.mjs'], says: 'public API as reviewed in etc/', needs: 'build' },
-  package: { run: ['node', 'scripts/package.mjs'], says: 'the tarball works for its users', needs: 'build' },
+  scripts: { run: ['tsc', '-p', 'scripts/tsconfig.json'], says: 'types of the scripts' },
+  biome: { run: ['biome', 'ci', '--error-on-warnings', '.'], says: 'format and lint' },
+  oxlint: { run: ['oxlint', '--deny-warnings'], says: 'type-aware lint' },
+  rooms: { run: ['node', 'scripts/rooms.mjs'], says: 'directions of imports' },
+  knip: { run: ['knip', '--no-progress'], says: 'unused files, exports, dependencies' },
+  api: { run: ['node', 'scripts/api.mjs'], says: 'public API against etc/', needs: 'build' },
+  package: { run: ['node', 'scripts/package.mjs'], says: 'the tarball, as its users see it', needs: 'build' },
 };
 
 /**
