@@ -1,0 +1,214 @@
+/** A dev server that this process started and is responsible for. */
+
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { PerdureError } from '../contract/errors.ts';
+import { settle } from './probe.ts';
+import { acquireServerLock, type RunningServer, type ServerLock } from './server-lock.ts';
+import {
+  DEFAULT_START_MS,
+  DEV_SERVER_DYNAMIC_CONFIG,
+  DEV_SERVER_SQLITE_PRAGMAS,
+  type ServerHandle,
+  type StartServerOptions,
+} from './server-options.ts';
+import { accepts, freePort, type ServerProcess, spawnServer } from './server-process.ts';
+import { poll } from './wait.ts';
+
+const HOST = '127.0.0.1';
+const STOP_MS = 10_000;
+const PORT_TRIES = 5;
+
+/** See {@link ServerHandle}. Made by `startServer` only, which has the lock of the database file. */
+export class OwnedServer implements ServerHandle {
+  readonly owned = true;
+  readonly namespace: string;
+  readonly #options: StartServerOptions;
+  readonly #binary: string;
+  readonly #dbFile: string | null;
+  readonly #startTimeout: number;
+  #lock: ServerLock | null;
+  #logDir = '';
+  #port = 0;
+  #uiPort: number | null = null;
+  #process: ServerProcess | null = null;
+
+  constructor(
+    options: StartServerOptions,
+    binary: string,
+    store: { dbFile: string; lock: ServerLock } | null,
+  ) {
+    this.#options = options;
+    this.#binary = binary;
+    this.#dbFile = store?.dbFile ?? null;
+    this.#lock = store?.lock ?? null;
+    this.#startTimeout = options.startTimeoutMs ?? DEFAULT_START_MS;
+    this.namespace = options.namespace ?? 'default';
+  }
+
+  get address(): string {
+    return `${HOST}:${this.#port}`;
+  }
+
+  get uiUrl(): string | null {
+    return this.#uiPort === null ? null : `http://${HOST}:${this.#uiPort}`;
+  }
+
+  get pid(): number {
+    return this.#process?.pid ?? 0;
+  }
+
+  get logFile(): string {
+    return join(this.#logDir, 'server.log');
+  }
+
+  async begin(): Promise<ServerHandle> {
+    try {
+      this.#logDir = this.#dbFile ? dirname(this.#dbFile) : await mkdtemp(join(tmpdir(), 'perdure-'));
+      await this.#start(true);
+      return this;
+    } catch (error) {
+      await this.#lock?.release();
+      await this.#removeTemporaryLog();
+      throw error;
+    }
+  }
+
+  async stop(): Promise<void> {
+    // What is only in memory is lost either way: no need to wait for a graceful end.
+    if (this.#process) await this.#end(this.#process, this.#dbFile === null ? 'SIGKILL' : 'SIGTERM');
+    await this.#removeTemporaryLog();
+  }
+
+  async kill(): Promise<void> {
+    if (this.#process) await this.#end(this.#process, 'SIGKILL');
+  }
+
+  async restart(): Promise<void> {
+    await this.stop();
+    if (this.#dbFile === null) {
+      await mkdir(this.#logDir, { recursive: true });
+    } else {
+      this.#lock = await relock(this.#dbFile, this.#startTimeout);
+    }
+    await this.#start(false);
+  }
+
+  async #start(choosePorts: boolean): Promise<void> {
+    const { port, ui } = this.#options;
+    for (let attempt = 1; ; attempt += 1) {
+      if (choosePorts) {
+        this.#port = port ?? (await freePort());
+        this.#uiPort = typeof ui === 'number' ? ui : ui ? await freePort() : null;
+      }
+      const server = await this.#spawn();
+      try {
+        await this.#untilReady(server);
+        await this.#lock?.publish({ ...this.#describe(), pid: server.pid });
+        this.#process = server;
+        return;
+      } catch (error) {
+        const portTaken = /address already in use/i.test(server.logTail());
+        await this.#end(server, 'SIGKILL');
+        // The server picks more ports by itself, so this can happen with given ports, too.
+        if (!portTaken || attempt === PORT_TRIES) throw error;
+        // A try that fails lets go of the lock with its process.
+        if (this.#dbFile) this.#lock = await relock(this.#dbFile, this.#startTimeout);
+      }
+    }
+  }
+
+  async #spawn(): Promise<ServerProcess> {
+    try {
+      const onExit = this.#dbFile === null ? 'SIGKILL' : 'SIGTERM';
+      const server = await spawnServer(this.#binary, this.#arguments(), this.logFile, onExit);
+      const lock = this.#lock;
+      // Also when it ends by itself: the next one need not wait for anybody.
+      void server.exited.then(() => lock?.release());
+      return server;
+    } catch (cause) {
+      throw new PerdureError('SERVER_UNAVAILABLE', `${this.#binary} could not be run: ${messageOf(cause)}`, {
+        details: { binary: this.#binary },
+        cause,
+      });
+    }
+  }
+
+  #arguments(): string[] {
+    const args = ['server', 'start-dev', '--ip', HOST, '--port', String(this.#port), '--log-level', 'warn'];
+    args.push(...(this.#uiPort === null ? ['--headless'] : ['--ui-port', String(this.#uiPort)]));
+    if (this.namespace !== 'default') args.push('--namespace', this.namespace);
+    if (this.#dbFile) args.push('--db-filename', this.#dbFile);
+    for (const [key, value] of Object.entries(DEV_SERVER_DYNAMIC_CONFIG)) {
+      args.push('--dynamic-config-value', `${key}=${JSON.stringify(value)}`);
+    }
+    for (const [key, value] of Object.entries(DEV_SERVER_SQLITE_PRAGMAS))
+      args.push('--sqlite-pragma', `${key}=${value}`);
+    for (const [key, value] of Object.entries(this.#options.searchAttributes ?? {})) {
+      args.push('--search-attribute', `${key}=${value}`);
+    }
+    return args;
+  }
+
+  async #untilReady(server: ServerProcess): Promise<void> {
+    const limit = this.#startTimeout;
+    let last: unknown;
+    const ready = await poll(async () => {
+      const end = server.ended();
+      if (end !== null) throw this.#failedStart(`ended with ${end} while starting`, server, last);
+      if (!(await accepts(HOST, this.#port))) return undefined;
+      try {
+        await settle(this.address, this.namespace, this.#options.searchAttributes);
+        return true;
+      } catch (error) {
+        last = error;
+        return undefined;
+      }
+    }, limit);
+    if (ready === undefined) throw this.#failedStart(`did not answer within ${limit / 1000} s`, server, last);
+  }
+
+  #failedStart(what: string, server: ServerProcess, cause: unknown): PerdureError {
+    const log = server.logTail();
+    const said = log === '' ? 'It wrote nothing.' : `The end of its log:\n${log}`;
+    return new PerdureError(
+      'SERVER_UNAVAILABLE',
+      `The Temporal dev server (${this.#binary}) ${what}. ${said}`,
+      {
+        details: { ...this.#describe(), binary: this.#binary, log },
+        cause,
+      },
+    );
+  }
+
+  #describe(): Omit<RunningServer, 'ownerPid' | 'pid'> {
+    return { address: this.address, uiUrl: this.uiUrl, namespace: this.namespace, logFile: this.logFile };
+  }
+
+  async #end(server: ServerProcess, signal: NodeJS.Signals): Promise<void> {
+    server.signal(signal);
+    const ended = await poll(() => (server.ended() === null ? undefined : true), STOP_MS, 10);
+    if (!ended) server.signal('SIGKILL');
+    await server.exited;
+    await this.#lock?.release();
+    if (this.#process === server) this.#process = null;
+  }
+
+  async #removeTemporaryLog(): Promise<void> {
+    if (this.#dbFile === null && this.#logDir !== '')
+      await rm(this.#logDir, { recursive: true, force: true });
+  }
+}
+
+async function relock(dbFile: string, timeoutMs: number): Promise<ServerLock> {
+  const holder = await acquireServerLock(dbFile, timeoutMs);
+  if (!('address' in holder)) return holder;
+  throw new PerdureError('CONFLICT', `${dbFile} is now served by process ${holder.ownerPid}.`, {
+    details: { dbFile, ownerPid: holder.ownerPid, address: holder.address },
+  });
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

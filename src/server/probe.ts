@@ -1,0 +1,94 @@
+/** Asking a Temporal server whether it serves, and making our search attributes known to it. */
+
+import { Connection, type ConnectionOptions, isGrpcServiceError } from '@temporalio/client';
+
+/** The types a search attribute can have, by the names that the Temporal CLI uses. */
+export type SearchAttributeTypeName =
+  | 'Text'
+  | 'Keyword'
+  | 'Int'
+  | 'Double'
+  | 'Bool'
+  | 'Datetime'
+  | 'KeywordList';
+
+/** Search attributes by name. */
+export type SearchAttributeTypes = Readonly<Record<string, SearchAttributeTypeName>>;
+
+/** The numbers of the API's `IndexedValueType`. */
+const INDEXED_VALUE_TYPE = {
+  Text: 1,
+  Keyword: 2,
+  Int: 3,
+  Double: 4,
+  Bool: 5,
+  Datetime: 6,
+  KeywordList: 7,
+} as const satisfies Record<SearchAttributeTypeName, number>;
+
+/** The gRPC status of the same name. */
+const ALREADY_EXISTS = 6;
+
+/**
+ * Connects and asks for the namespace: a server that answers this starts workflows.
+ *
+ * @param timeoutMs for the connection and again for the answer.
+ * @returns the connection; the caller closes it.
+ * @throws TransportError, ServiceError or TLS errors, as the Temporal client throws them.
+ */
+export async function openConnection(
+  options: ConnectionOptions,
+  namespace: string,
+  timeoutMs: number,
+): Promise<Connection> {
+  const connection = await Connection.connect({ ...options, connectTimeout: timeoutMs });
+  try {
+    await connection.withDeadline(Date.now() + timeoutMs, () =>
+      connection.workflowService.describeNamespace({ namespace }),
+    );
+    return connection;
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+}
+
+/**
+ * Registers search attributes that the server does not know yet; those it knows stay as they are.
+ *
+ * @returns the names that were added.
+ * @throws ServiceError when the server refuses: no permission, or no room for another one of that type.
+ */
+export async function ensureSearchAttributes(
+  connection: Connection,
+  namespace: string,
+  attributes: SearchAttributeTypes,
+): Promise<string[]> {
+  const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
+  const missing = Object.entries(attributes).filter(([name]) => customAttributes?.[name] === undefined);
+  if (missing.length === 0) return [];
+  try {
+    await connection.operatorService.addSearchAttributes({
+      namespace,
+      searchAttributes: Object.fromEntries(missing.map(([name, type]) => [name, INDEXED_VALUE_TYPE[type]])),
+    });
+  } catch (error) {
+    // Another process added them between our two requests.
+    if (!(isGrpcServiceError(error) && error.code === ALREADY_EXISTS)) throw error;
+  }
+  return missing.map(([name]) => name);
+}
+
+/** Resolves when a workflow could be started there and its search attributes would be accepted. */
+export async function settle(
+  address: string,
+  namespace: string,
+  attributes?: SearchAttributeTypes,
+): Promise<void> {
+  const connection = await openConnection({ address }, namespace, 5_000);
+  try {
+    if (attributes) await ensureSearchAttributes(connection, namespace, attributes);
+  } finally {
+    await connection.close();
+  }
+}

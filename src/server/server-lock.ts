@@ -1,0 +1,151 @@
+/** One server for one database file: the record beside the file says who serves it, and where. */
+
+import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { PerdureError } from '../contract/errors.ts';
+import { breakLock, createLock, isAlive, readLock, updateLock } from './file-lock.ts';
+import { openConnection } from './probe.ts';
+import { poll } from './wait.ts';
+
+/** A server that serves a database file. */
+export interface RunningServer {
+  readonly ownerPid: number;
+  readonly pid: number;
+  readonly address: string;
+  readonly uiUrl: string | null;
+  readonly namespace: string;
+  readonly logFile: string;
+}
+
+/** A lock that we hold. */
+export interface ServerLock {
+  /** Tells the others what to connect to. */
+  publish(server: Omit<RunningServer, 'ownerPid'>): Promise<void>;
+  /** Lets go; nothing happens when the lock is no longer ours. */
+  release(): Promise<void>;
+}
+
+interface LockRecord extends Omit<RunningServer, 'pid'> {
+  readonly token: string;
+  /** Null while the server is being started. */
+  readonly pid: number | null;
+}
+
+/** How long the watchdog of a dead owner gets to end its server before we do. */
+const ORPHAN_MS = 3_000;
+
+/** Where the lock of a database file is. */
+export function lockFileOf(dbFile: string): string {
+  return `${dbFile}.lock`;
+}
+
+/**
+ * Takes the lock of a database file, or finds the server that has it.
+ *
+ * A server whose owner is gone is ended first (it is going down anyway), so two servers never share a file.
+ *
+ * @throws PerdureError `SERVER_UNAVAILABLE` when the holder neither serves nor goes away in time.
+ */
+export async function acquireServerLock(
+  dbFile: string,
+  timeoutMs: number,
+): Promise<ServerLock | RunningServer> {
+  const path = lockFileOf(dbFile);
+  const token = randomUUID();
+  const draft = {
+    token,
+    ownerPid: process.pid,
+    pid: null,
+    address: '',
+    uiUrl: null,
+    namespace: '',
+    logFile: '',
+  };
+  const started = performance.now();
+  const outcome = await poll<ServerLock | RunningServer>(async () => {
+    const seen = await readLock(path);
+    if (seen === null) return (await createLock(path, draft)) ? heldLock(path, token) : undefined;
+    const record = parseRecord(seen);
+    if (record === null) return void (await breakLock(path, seen));
+    const { ownerPid, pid } = record;
+    if (!isAlive(ownerPid)) {
+      if (pid !== null && isAlive(pid)) {
+        if (performance.now() - started < ORPHAN_MS) return undefined;
+        // Answering at its address proves that the process id was not given to somebody else.
+        if (await serves(record)) {
+          process.kill(pid, 'SIGKILL');
+          return undefined;
+        }
+      }
+      return void (await breakLock(path, seen));
+    }
+    if (pid === null) return undefined;
+    if (!isAlive(pid)) return void (await breakLock(path, seen));
+    return (await serves(record)) ? { ...record, pid } : undefined;
+  }, timeoutMs);
+  if (outcome !== undefined) return outcome;
+  const holder = parseRecord((await readLock(path)) ?? '');
+  throw new PerdureError(
+    'SERVER_UNAVAILABLE',
+    `${dbFile} is held by process ${holder?.ownerPid ?? 'unknown'}, whose server${holder?.address ? ` at ${holder.address}` : ''} does not answer. End that process, then try again.`,
+    {
+      details: {
+        dbFile,
+        lockFile: path,
+        ownerPid: holder?.ownerPid ?? null,
+        address: holder?.address || null,
+      },
+    },
+  );
+}
+
+/** The server that serves this database file now, or null. Changes nothing. */
+export async function findRunningServer(dbFile: string): Promise<RunningServer | null> {
+  const record = parseRecord((await readLock(lockFileOf(dbFile))) ?? '');
+  if (record === null || record.pid === null || !isAlive(record.ownerPid) || !isAlive(record.pid))
+    return null;
+  return (await serves(record)) ? { ...record, pid: record.pid } : null;
+}
+
+function heldLock(path: string, token: string): ServerLock {
+  return {
+    publish: (server) => updateLock(path, { token, ownerPid: process.pid, ...server }),
+    async release() {
+      const seen = await readLock(path);
+      if (seen !== null && parseRecord(seen)?.token === token) await rm(path, { force: true });
+    },
+  };
+}
+
+async function serves(record: { address: string; namespace: string }): Promise<boolean> {
+  try {
+    const connection = await openConnection({ address: record.address }, record.namespace, 2_000);
+    await connection.close();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function parseRecord(text: string): LockRecord | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  if (typeof value !== 'object' || value === null) return null;
+  const { token, ownerPid, pid, address, uiUrl, namespace, logFile } = value as Record<string, unknown>;
+  if (
+    typeof token !== 'string' ||
+    typeof ownerPid !== 'number' ||
+    !(pid === null || typeof pid === 'number') ||
+    typeof address !== 'string' ||
+    !(uiUrl === null || typeof uiUrl === 'string') ||
+    typeof namespace !== 'string' ||
+    typeof logFile !== 'string'
+  ) {
+    return null;
+  }
+  return { token, ownerPid, pid, address, uiUrl, namespace, logFile };
+}

@@ -1,0 +1,148 @@
+/** A dev server as a child process: detached from the terminal, logged to a file, never left behind. */
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, fstatSync, ftruncateSync, openSync, readSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+
+/** A running (or ended) server process. */
+export interface ServerProcess {
+  readonly pid: number;
+  /** How it ended ("code 1", "SIGKILL"), or null while it runs. */
+  ended(): string | null;
+  /** Resolves when it has ended. Never rejects. */
+  readonly exited: Promise<void>;
+  /** Sends a signal; nothing happens when it has ended. */
+  signal(signal: NodeJS.Signals): void;
+  /** The end of what this process wrote, at most 4 KiB. */
+  logTail(): string;
+}
+
+const LOG_LIMIT_BYTES = 4 * 1024 * 1024;
+const TAIL_BYTES = 4 * 1024;
+
+/** Ended when our process exits normally. An orphan by SIGKILL or an unhandled signal is the watchdog's. */
+const running = new Map<ChildProcess, NodeJS.Signals>();
+let exitHandlerInstalled = false;
+
+/**
+ * Starts the server in a process group of its own, so that Ctrl-C reaches us and not the server.
+ *
+ * @param onExit the signal it gets when our process exits.
+ * @throws Error when the binary cannot be executed.
+ */
+export async function spawnServer(
+  binary: string,
+  args: readonly string[],
+  logFile: string,
+  onExit: NodeJS.Signals,
+): Promise<ServerProcess> {
+  const log = openSync(logFile, 'a');
+  let child: ChildProcess;
+  let logStart: number;
+  try {
+    if (fstatSync(log).size > LOG_LIMIT_BYTES) ftruncateSync(log, 0);
+    logStart = fstatSync(log).size;
+    child = spawn(binary, args, { detached: true, stdio: ['ignore', log, log] });
+  } finally {
+    closeSync(log);
+  }
+  await once(child, 'spawn');
+  const pid = child.pid as number;
+  child.unref();
+  running.set(child, onExit);
+  if (!exitHandlerInstalled) {
+    exitHandlerInstalled = true;
+    process.on('exit', () => {
+      for (const [server, signal] of running) server.kill(signal);
+    });
+  }
+  const watchdog = spawnWatchdog(pid);
+
+  let end: string | null = null;
+  const exited = new Promise<void>((resolve) => {
+    child.once('exit', (code, signal) => {
+      end = signal ?? `code ${code}`;
+      running.delete(child);
+      watchdog?.kill('SIGKILL');
+      resolve();
+    });
+  });
+  return {
+    pid,
+    exited,
+    ended: () => end,
+    signal: (signal) => void child.kill(signal),
+    logTail: () => readTail(logFile, logStart),
+  };
+}
+
+/**
+ * A shell that reads a pipe whose only writer we are. When we are gone, whatever the reason, the read ends and
+ * the server is asked to stop, then made to.
+ */
+function spawnWatchdog(pid: number): ChildProcess | null {
+  if (process.platform === 'win32') return null;
+  const script = `read -r _
+    kill -s TERM "$1" 2>/dev/null
+    for _ in 1 2 3 4 5 6 7 8 9 10; do kill -0 "$1" 2>/dev/null || exit 0; sleep 1; done
+    kill -s KILL "$1" 2>/dev/null`;
+  const child = spawn('/bin/sh', ['-c', script, 'perdure-watchdog', String(pid)], {
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  // A machine without a shell only loses the second net.
+  child.on('error', () => undefined);
+  child.stdin.on('error', () => undefined);
+  child.unref();
+  // A child's pipe is a socket at run time; only the static type hides it.
+  (child.stdin as unknown as { unref?: () => void }).unref?.();
+  return child;
+}
+
+function readTail(file: string, from: number): string {
+  const log = openSync(file, 'r');
+  try {
+    const size = fstatSync(log).size;
+    const start = Math.max(from, size - TAIL_BYTES);
+    const buffer = Buffer.alloc(Math.max(0, size - start));
+    readSync(log, buffer, 0, buffer.length, start);
+    return buffer.toString('utf8').trim();
+  } finally {
+    closeSync(log);
+  }
+}
+
+/**
+ * A free TCP port of the loopback interface.
+ *
+ * One connection is made and closed from the listening side: while it is in TIME_WAIT the kernel gives the port
+ * to nobody else who asks for any free one, but lets a server bind it that asks for it by number.
+ */
+export async function freePort(): Promise<number> {
+  const server = createServer((socket) => socket.destroy());
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no TCP port was assigned');
+  const socket = connect(address.port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  await once(socket, 'close');
+  server.close();
+  await once(server, 'close');
+  return address.port;
+}
+
+/** Whether something accepts TCP connections there. */
+export async function accepts(host: string, port: number): Promise<boolean> {
+  const socket = connect({ host, port, timeout: 1_000 });
+  try {
+    return await new Promise<boolean>((resolve) => {
+      socket.once('connect', () => resolve(true));
+      socket.once('error', () => resolve(false));
+      socket.once('timeout', () => resolve(false));
+    });
+  } finally {
+    socket.destroy();
+  }
+}

@@ -1,0 +1,234 @@
+/** Finding a `temporal` binary, fetching or building one when there is none. */
+
+import { execFile } from 'node:child_process';
+import { constants } from 'node:fs';
+import { access, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+import { promisify } from 'node:util';
+import { PerdureError } from '../contract/errors.ts';
+import { buildWithGo, downloadWithSdk } from './binary-sources.ts';
+import { cacheDir, type Environment } from './cache-dir.ts';
+import { breakLock, createLock, isAlive, readLock } from './file-lock.ts';
+import { poll } from './wait.ts';
+
+/** The Temporal CLI that is downloaded or built; its dev server is Temporal 1.29. Later tags cannot be installed by Go. */
+export const TEMPORAL_CLI_VERSION = '1.5.1';
+
+/** Sessions start with update-with-start, which older servers keep behind a flag. */
+const OLDEST_SERVER = [1, 28] as const;
+
+/** A holder of the build lock that is older than this is taken for dead, whatever its pid says. */
+const BUILD_LOCK_MS = 15 * 60_000;
+
+/** A runnable Temporal CLI and where it came from. */
+export interface TemporalBinary {
+  /** Absolute path. */
+  readonly path: string;
+  readonly source: 'path' | 'cache' | 'download' | 'build';
+  /** The first line of `temporal --version`. */
+  readonly version: string;
+}
+
+/** One way to a binary that led nowhere. */
+export interface BinaryAttempt {
+  readonly way: string;
+  readonly reason: string;
+}
+
+/** Options of {@link findTemporalBinary}. */
+export interface FindTemporalOptions {
+  /** Receives a line of text whenever there is something to tell a waiting person. */
+  readonly onProgress?: (line: string) => void;
+  /** `PATH`, `HOME`, `XDG_CACHE_HOME` and Go's settings are read from here; the process's own by default. */
+  readonly env?: Environment;
+  /** Whether the SDK may download the CLI. Default true. */
+  readonly download?: boolean;
+  /** Whether the CLI may be built with Go. Default true. */
+  readonly build?: boolean;
+}
+
+/**
+ * Finds a Temporal CLI: on `PATH`, in Perdure's cache, by the SDK's download, by a Go build (about two minutes).
+ *
+ * What was downloaded or built lands in the cache by one rename: an interrupted attempt leaves nothing that
+ * would be taken for a binary. Processes that look at the same time wait for the first one's result.
+ *
+ * @throws PerdureError `SERVER_UNAVAILABLE` with `details.attempts` ({@link BinaryAttempt}[]) when every way failed.
+ */
+export async function findTemporalBinary(options: FindTemporalOptions = {}): Promise<TemporalBinary> {
+  const env = options.env ?? process.env;
+  const attempts: BinaryAttempt[] = [];
+
+  const onPath = await searchPath(env, attempts);
+  if (onPath) return onPath;
+
+  let home: string;
+  try {
+    home = join(cacheDir(env), `temporal-${TEMPORAL_CLI_VERSION}`);
+    await mkdir(home, { recursive: true });
+  } catch (error) {
+    attempts.push({ way: 'the cache directory', reason: messageOf(error) });
+    throw nothingFound(attempts);
+  }
+  const target = join(home, executableName('temporal'));
+  const cached = await tryBinary(target, 'cache');
+  if (typeof cached === 'object') return cached;
+
+  const release = await lockBuild(`${home}.lock`, options.onProgress);
+  try {
+    const meanwhile = await tryBinary(target, 'cache');
+    if (typeof meanwhile === 'object') return meanwhile;
+    attempts.push({ way: `the cache (${target})`, reason: meanwhile });
+    return await fetchInto(home, target, { ...options, env }, attempts);
+  } finally {
+    await release();
+  }
+}
+
+async function fetchInto(
+  home: string,
+  target: string,
+  options: FindTemporalOptions & { readonly env: Environment },
+  attempts: BinaryAttempt[],
+): Promise<TemporalBinary> {
+  await removeLeftovers(home);
+  const ways = [
+    {
+      source: 'download',
+      way: "the Temporal SDK's download",
+      allowed: options.download,
+      fetch: downloadWithSdk,
+    },
+    { source: 'build', way: 'a Go build', allowed: options.build, fetch: buildWithGo },
+  ] as const;
+  for (const { source, way, allowed, fetch } of ways) {
+    if (allowed === false) {
+      attempts.push({ way, reason: `not allowed here (${source}: false)` });
+      continue;
+    }
+    const staging = await mkdtemp(join(home, STAGING));
+    try {
+      const produced = await fetch({
+        version: TEMPORAL_CLI_VERSION,
+        dir: staging,
+        env: options.env,
+        onProgress: options.onProgress ?? (() => undefined),
+      });
+      const usable = await tryBinary(produced, source);
+      if (typeof usable === 'string') throw new Error(usable);
+      await rename(produced, target);
+      return { ...usable, path: target };
+    } catch (error) {
+      attempts.push({ way, reason: messageOf(error) });
+    } finally {
+      await rm(staging, { recursive: true, force: true });
+    }
+  }
+  throw nothingFound(attempts);
+}
+
+const STAGING = '.staging-';
+
+/** Only called by the holder of the lock: any staging directory is that of a process that died. */
+async function removeLeftovers(home: string): Promise<void> {
+  for (const name of await readdir(home)) {
+    if (name.startsWith(STAGING)) await rm(join(home, name), { recursive: true, force: true });
+  }
+}
+
+async function searchPath(env: Environment, attempts: BinaryAttempt[]): Promise<TemporalBinary | null> {
+  let seen = 0;
+  for (const dir of (env['PATH'] ?? '').split(delimiter)) {
+    const file = join(dir, executableName('temporal'));
+    if (dir === '' || !(await isExecutable(file))) continue;
+    seen += 1;
+    const found = await tryBinary(file, 'path');
+    if (typeof found === 'object') return found;
+    attempts.push({ way: `\`temporal\` on PATH (${file})`, reason: found });
+  }
+  if (seen === 0) attempts.push({ way: '`temporal` on PATH', reason: 'not there' });
+  return null;
+}
+
+/** The binary when it runs and is recent enough, else the reason why not. */
+async function tryBinary(path: string, source: TemporalBinary['source']): Promise<TemporalBinary | string> {
+  if (!(await isExecutable(path))) return 'not there';
+  let output: string;
+  try {
+    output = (await promisify(execFile)(path, ['--version'], { timeout: 10_000 })).stdout;
+  } catch (error) {
+    const { killed, stderr } = error as { killed?: boolean; stderr?: string };
+    if (killed) return '`--version` gave no answer within 10 s';
+    return `\`--version\` failed: ${lastLine(stderr ?? '') || messageOf(error)}`;
+  }
+  const version = output.split('\n', 1)[0]?.trim() ?? '';
+  const server = /^temporal version .*\bServer (\d+)\.(\d+)/.exec(version);
+  if (!server) return `\`--version\` says ${JSON.stringify(version)}, which is not the Temporal CLI`;
+  const [major, minor] = [Number(server[1]), Number(server[2])];
+  if (major < OLDEST_SERVER[0] || (major === OLDEST_SERVER[0] && minor < OLDEST_SERVER[1])) {
+    return `its server is ${major}.${minor}; at least ${OLDEST_SERVER.join('.')} is needed`;
+  }
+  return { path, source, version };
+}
+
+/** Waits until no other process is fetching; returns how to let go. */
+async function lockBuild(path: string, onProgress?: (line: string) => void): Promise<() => Promise<void>> {
+  let told = false;
+  await poll(
+    async () => {
+      if (await createLock(path, { pid: process.pid, at: Date.now() })) return true;
+      const seen = await readLock(path);
+      if (seen === null) return undefined;
+      const holder = parseHolder(seen);
+      if (holder === null || !isAlive(holder.pid) || Date.now() - holder.at > BUILD_LOCK_MS) {
+        await breakLock(path, seen);
+        return undefined;
+      }
+      if (!told) onProgress?.(`waiting for process ${holder.pid}, which is fetching Temporal`);
+      told = true;
+      return undefined;
+    },
+    Number.POSITIVE_INFINITY,
+    250,
+  );
+  return () => rm(path, { force: true });
+}
+
+function parseHolder(text: string): { pid: number; at: number } | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== 'object' || value === null) return null;
+    const { pid, at } = value as Record<string, unknown>;
+    return typeof pid === 'number' && typeof at === 'number' ? { pid, at } : null;
+  } catch {
+    return null;
+  }
+}
+
+function nothingFound(attempts: BinaryAttempt[]): PerdureError {
+  const tried = attempts.map(({ way, reason }) => `  - ${way}: ${reason}`).join('\n');
+  return new PerdureError(
+    'SERVER_UNAVAILABLE',
+    `No Temporal server to start. Tried in this order:\n${tried}\nNext: install the Temporal CLI so that \`temporal\` is on PATH (https://docs.temporal.io/cli), or install Go 1.25 or later, or set TEMPORAL_ADDRESS to a server that runs.`,
+    { details: { attempts } },
+  );
+}
+
+async function isExecutable(path: string): Promise<boolean> {
+  return access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+}
+
+function executableName(name: string): string {
+  return process.platform === 'win32' ? `${name}.exe` : name;
+}
+
+function lastLine(text: string): string {
+  return text.trim().split('\n').at(-1) ?? '';
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
