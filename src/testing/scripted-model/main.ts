@@ -1,0 +1,41 @@
+/**
+ * A scripted model as a process of its own:
+ *
+ *     tsx main.ts --script ./script.ts [--port 0] [--record calls.jsonl] [--lenient] [--with-stdin]
+ *
+ * The script module exports `script`, a `Script`. When the endpoint is ready one JSON line `{ url, port, pid }`
+ * goes to stdout. `--lenient` turns off the checks of the transcript. With `--with-stdin` the process ends when
+ * its stdin does, so that it never outlives the one that started it.
+ */
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import { PerdureError } from '../../contract/errors.ts';
+import { startScriptedModel } from './server.ts';
+import type { Script } from './types.ts';
+
+const { values } = parseArgs({
+  options: {
+    script: { type: 'string' },
+    port: { type: 'string', default: '0' },
+    record: { type: 'string' },
+    lenient: { type: 'boolean', default: false },
+    'with-stdin': { type: 'boolean', default: false },
+  },
+});
+if (values.script === undefined) throw new PerdureError('INVALID_ARGUMENT', '--script <module> is missing');
+const { script } = (await import(pathToFileURL(resolve(values.script)).href)) as { script?: Script };
+if (typeof script !== 'function') {
+  throw new PerdureError('INVALID_ARGUMENT', `${values.script} does not export a function named script`);
+}
+
+const model = await startScriptedModel({
+  script,
+  port: Number(values.port),
+  strict: !values.lenient,
+  ...(values.record === undefined ? {} : { recordFile: values.record }),
+});
+const stop = (): void => void model.stop().then(() => process.exit(0));
+process.once('SIGTERM', stop).once('SIGINT', stop);
+if (values['with-stdin']) process.stdin.resume().once('end', stop);
+process.stdout.write(`${JSON.stringify({ url: model.url, port: model.port, pid: process.pid })}\n`);

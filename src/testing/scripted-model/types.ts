@@ -1,0 +1,178 @@
+/** What a scripted model is told and what it may answer: plain data and functions, no I/O. */
+
+/** A tool call inside a message that the client sent back. */
+export interface ChatToolCall {
+  readonly id: string;
+  readonly name: string;
+  /** The parsed arguments; the raw string where they are not JSON. */
+  readonly args: unknown;
+}
+
+/** One message of the request, with its content flattened to text. */
+export interface ChatMessage {
+  readonly role: 'system' | 'developer' | 'user' | 'assistant' | 'tool';
+  /** All text parts, joined; an empty string where there is none. */
+  readonly text: string;
+  /** What the client sent back as `reasoning_content`. */
+  readonly reasoning?: string;
+  /** Only an assistant message has any. */
+  readonly toolCalls: readonly ChatToolCall[];
+  /** Only a tool message has one: the call that it answers. */
+  readonly toolCallId?: string;
+}
+
+/** A tool that the client offers. */
+export interface ChatTool {
+  readonly name: string;
+  readonly description?: string;
+  /** JSON schema of the arguments, as it was sent. */
+  readonly parameters: unknown;
+}
+
+/** A tool result in the transcript, joined with the call that it answers. */
+export interface ChatToolResult {
+  readonly callId: string;
+  readonly toolName: string;
+  readonly text: string;
+  /** The text parsed as JSON; the text itself where it is not JSON. */
+  readonly value: unknown;
+}
+
+/** One call of the model, parsed. A script decides from this alone, so that a repeated call gets the same reply. */
+export interface ScriptedRequest {
+  readonly model: string;
+  readonly stream: boolean;
+  readonly messages: readonly ChatMessage[];
+  readonly tools: readonly ChatTool[];
+  /** Lower-case names. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The whole body as it came over the wire. */
+  readonly body: Readonly<Record<string, unknown>>;
+  /** SHA-256 (hex) of the canonical JSON of the messages. */
+  readonly digest: string;
+  /** Text of the last user message; an empty string where there is none. */
+  readonly lastUserText: string;
+  /** All tool results so far, oldest first. */
+  readonly toolResults: readonly ChatToolResult[];
+  /** Number of assistant messages since the start: the position of this call in the conversation. */
+  readonly assistantCount: number;
+  /** Number of assistant messages after the last user message: the step of this call within its turn. */
+  readonly stepInTurn: number;
+  /**
+   * How often the same model was already asked with exactly these messages: 0 for the first time. It is the
+   * one thing here that depends on the past (with a `recordFile` it survives a restart of the endpoint); it is
+   * for faults that pass, such as "429 twice, then the reply".
+   */
+  readonly repeat: number;
+}
+
+/** Why the model stopped, in the words of the protocol. */
+export type ReplyFinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
+
+/** A tool call that the model makes. */
+export interface ReplyToolCall {
+  readonly name: string;
+  /** Plain JSON. */
+  readonly args: unknown;
+  /** Default: derived from the digest of the messages and the position, so a repeated call has the same id. */
+  readonly id?: string;
+}
+
+/** Tokens as the endpoint reports them. What is left out is estimated: a quarter of the UTF-8 bytes, rounded up. */
+export interface ReplyUsage {
+  readonly inputTokens?: number;
+  /** Includes the reasoning tokens. */
+  readonly outputTokens?: number;
+  readonly reasoningTokens?: number;
+  readonly cachedInputTokens?: number;
+}
+
+/** A good answer. */
+export interface Reply {
+  readonly text?: string;
+  /** Sent as `reasoning_content`, before the text. */
+  readonly reasoning?: string;
+  /** More than one is a parallel call. */
+  readonly toolCalls?: readonly ReplyToolCall[];
+  /** `'omit'`: the endpoint says nothing about usage, as some do. */
+  readonly usage?: ReplyUsage | 'omit';
+  /** Default: `tool_calls` with tool calls, otherwise `stop`. */
+  readonly finishReason?: ReplyFinishReason;
+  /** Milliseconds before the first byte. */
+  readonly delayMs?: number;
+  /** Milliseconds between two pieces of a stream. */
+  readonly chunkDelayMs?: number;
+  /** In how many pieces a stream sends the text; by default one a word, at most 64. */
+  readonly chunks?: number;
+}
+
+/** A fault that strikes in the middle: what is sent before it, and where it strikes. */
+interface Interrupted {
+  /** What the endpoint was about to say. */
+  readonly reply?: Reply;
+  /**
+   * After how many pieces of the reply the fault strikes (at most all of them). Without streaming there are no
+   * pieces: 0 is before the status line, anything else in the middle of the body.
+   */
+  readonly afterChunks?: number;
+}
+
+/** A bad answer. What a client makes of each is written down in the tests of this folder. */
+export type Fault =
+  /** An HTTP error with OpenAI's error body, or `body` (JSON, or a string sent as it is). */
+  | {
+      readonly fault: 'status';
+      readonly status: number;
+      readonly message?: string;
+      readonly retryAfterSeconds?: number;
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly body?: unknown;
+    }
+  /** Never ends, until the client goes or the endpoint stops. Default `afterChunks` 0: not even a status line. */
+  | ({ readonly fault: 'hang' } & Interrupted)
+  /** The socket is destroyed. Default `afterChunks` 2; 0 is before the status line. */
+  | ({ readonly fault: 'cut' } & Interrupted)
+  /** Half a JSON object, well delivered. Default `afterChunks` 0: it is the first thing that a stream says. */
+  | ({ readonly fault: 'garbage' } & Interrupted)
+  /** `data: {"error": …}` inside a stream (default `afterChunks` 1); without streaming a 500. */
+  | ({ readonly fault: 'error-event'; readonly message?: string } & Interrupted)
+  /** Everything is said, but the finish reason never comes. */
+  | { readonly fault: 'no-finish'; readonly reply?: Reply }
+  /** 200 with an empty list of choices. */
+  | { readonly fault: 'no-choices' }
+  /** A tool call whose arguments are not JSON. `name` defaults to the first tool offered. */
+  | { readonly fault: 'invalid-arguments'; readonly name?: string; readonly raw?: string }
+  /** All tool calls carry the same id. */
+  | { readonly fault: 'duplicate-ids'; readonly toolCalls: readonly ReplyToolCall[]; readonly id?: string }
+  /** Tool calls without an id. */
+  | { readonly fault: 'missing-id'; readonly toolCalls: readonly ReplyToolCall[] }
+  /** The provider's filter stopped the reply: finish reason `content_filter`. */
+  | { readonly fault: 'refusal'; readonly text?: string };
+
+/**
+ * Decides the reply to one call. If it throws, the client gets a 400 (which clients do not retry) that carries
+ * the error's message. It is called again when a client repeats its call, so it must not keep state.
+ */
+export type Script = (request: ScriptedRequest) => Reply | Fault | Promise<Reply | Fault>;
+
+/** One position of {@link scriptedTurns}. */
+export type ScriptedTurn = Reply | Fault | Script;
+
+/**
+ * A script by position: a request that holds `i` assistant messages gets `turns[i]`. It keeps no state: a call
+ * that is repeated after a crash gets the same turn again. A request beyond the last turn gets a 400 that
+ * says so.
+ */
+export function scriptedTurns(turns: readonly ScriptedTurn[]): Script {
+  return (request) => {
+    const turn = turns[request.assistantCount];
+    if (turn === undefined) {
+      return {
+        fault: 'status',
+        status: 400,
+        message: `the script has ${turns.length} turns and the request asks for turn ${request.assistantCount} (counted from 0)`,
+      };
+    }
+    return typeof turn === 'function' ? turn(request) : turn;
+  };
+}
