@@ -131,8 +131,10 @@ export const options = {
   // The default parser needs the compiler API that TypeScript 7 no longer has: it would see nothing and pass.
   parser: 'swc',
   tsPreCompilationDeps: true,
+  // A package that is linked in is still a package of node_modules.
+  preserveSymlinks: true,
   doNotFollow: { path: ['node_modules'] },
-  exclude: { path: ['\\.d\\.ts$'] },
+  exclude: { path: ['^src/.*\\.d\\.ts$'] },
   enhancedResolveOptions: {
     exportsFields: ['exports'],
     conditionNames: ['import', 'types', 'node', 'default'],

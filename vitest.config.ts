@@ -1,9 +1,7 @@
-import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig, type ViteUserConfig } from 'vitest/config';
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
-const globalSetup = here('./test/support/global-setup.ts');
 
 const config: ViteUserConfig = defineConfig({
   resolve: {
@@ -15,7 +13,7 @@ const config: ViteUserConfig = defineConfig({
   },
   test: {
     include: ['test/**/*.test.ts', 'examples/**/*.test.ts'],
-    globalSetup: existsSync(globalSetup) ? [globalSetup] : [],
+    globalSetup: ['./test/support/global-setup.ts'],
     // One process a file: workers hold native handles, and tests kill processes.
     pool: 'forks',
     maxWorkers: 2,

@@ -21,6 +21,8 @@ const CHECKS = {
   package: { run: ['node', 'scripts/package.mjs'], says: 'the tarball, as its users see it', needs: 'build' },
 };
 
+const colour = process.stdout.isTTY ? { FORCE_COLOR: '1' } : { FORCE_COLOR: undefined, NO_COLOR: '1' };
+
 /**
  * @param {string[]} command
  * @returns {Promise<{ code: number, output: string }>}
@@ -31,7 +33,7 @@ function capture([command = '', ...args]) {
     const child = spawn(command === 'node' ? process.execPath : command, args, {
       stdio: ['ignore', 'pipe', 'pipe'],
       shell: process.platform === 'win32',
-      env: { ...process.env, FORCE_COLOR: process.stdout.isTTY ? '1' : '0' },
+      env: { ...process.env, ...colour },
     });
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', (text) => {

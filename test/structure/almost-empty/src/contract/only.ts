@@ -1,0 +1,1 @@
+export const only: number = 1;

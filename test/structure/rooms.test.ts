@@ -1,0 +1,84 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { ROOMS } from '../../.dependency-cruiser.mjs';
+import { copyProject, ROOT, run } from './project.ts';
+
+const MODULES_AT_LEAST = 40;
+
+/** A module that breaks one rule each, and the rule that must say so. */
+const PLANTED: readonly { file: string; text: string; rule: string }[] = [
+  { file: 'contract/p.ts', text: "import '../session/p.ts';", rule: 'contract-rooms' },
+  { file: 'contract/q.ts', text: "import { readFileSync } from 'node:fs';", rule: 'contract-node' },
+  { file: 'contract/r.ts', text: "import { Client } from '@temporalio/client';", rule: 'contract-packages' },
+  { file: 'session/p.ts', text: "import type { P } from '../history/p.ts';", rule: 'session-rooms' },
+  { file: 'session/q.ts', text: "import { z } from 'zod';", rule: 'session-packages' },
+  { file: 'history/p.ts', text: "import type { P } from '../client/p.ts';", rule: 'history-rooms' },
+  { file: 'workflows/p.ts', text: "import type { P } from '../activities/p.ts';", rule: 'workflows-rooms' },
+  {
+    file: 'workflows/q.ts',
+    text: "import { Worker } from '@temporalio/worker';",
+    rule: 'workflows-packages',
+  },
+  { file: 'workflows/r.ts', text: "import { createHash } from 'node:crypto';", rule: 'workflows-node' },
+  { file: 'agent/p.ts', text: "import '../worker/p.ts';", rule: 'agent-rooms' },
+  { file: 'activities/p.ts', text: "import '../saver/p.ts';", rule: 'activities-rooms' },
+  { file: 'client/p.ts', text: "import '../session/p.ts';", rule: 'client-rooms' },
+  { file: 'saver/p.ts', text: "import '../activities/p.ts';", rule: 'saver-rooms' },
+  { file: 'worker/p.ts', text: "import '../workflows/p.ts';", rule: 'worker-rooms' },
+  { file: 'server/p.ts', text: "import '../client/p.ts';", rule: 'server-rooms' },
+  { file: 'testing/p.ts', text: "import '../cli/p.ts';", rule: 'testing-rooms' },
+  { file: 'cli/p.ts', text: "import '../testing/p.ts';", rule: 'cli-rooms' },
+  { file: 'cli/q.ts', text: "import { test } from 'vitest';", rule: 'no-development-dependency' },
+  { file: 'agent/q.ts', text: "import './nowhere.ts';", rule: 'resolvable' },
+  { file: 'agent/a.ts', text: "import { b } from './b.ts'; export const a = b;", rule: 'no-cycle' },
+  { file: 'agent/b.ts', text: "import { a } from './a.ts'; export const b = a;", rule: 'no-cycle' },
+  { file: 'index.ts', text: "export * from './testing/p.ts';", rule: 'main-door' },
+  { file: 'elsewhere/p.ts', text: 'export const p = 1;', rule: 'no room' },
+];
+
+describe('the rooms of src', () => {
+  test('import in the directions of the table, and all of them were seen', async () => {
+    const { code, output } = await run(ROOT, 'node', 'scripts/rooms.mjs');
+    expect(output).toMatch(/0 problems/);
+    expect(code).toBe(0);
+    expect(Number(/(\d+) modules/.exec(output)?.[1])).toBeGreaterThanOrEqual(MODULES_AT_LEAST);
+  });
+
+  test('a planted violation of each rule is caught', async () => {
+    await using copy = await copyProject();
+    for (const { file, text } of PLANTED) await copy.write(`src/${file}`, `${text}\nexport {};\n`);
+    const { code, output } = await run(copy.root, 'node', 'scripts/rooms.mjs');
+    expect(code).toBe(1);
+    for (const { file, rule } of PLANTED) expect(output).toContain(`${rule}: src/${file}`);
+  });
+
+  test('a source tree that is all but empty does not pass', async () => {
+    const { code, output } = await run(
+      join(ROOT, 'test/structure/almost-empty'),
+      'node',
+      '../../../scripts/rooms.mjs',
+    );
+    expect(code).toBe(1);
+    expect(output).toMatch(/only 1 modules in src/);
+  });
+
+  test('are those of the table in CONTRIBUTING.md', async () => {
+    const table = await readFile(join(ROOT, 'CONTRIBUTING.md'), 'utf8');
+    const written = [...table.matchAll(/^\| `(\w+)` \| ([^|]*) \| ([^|]*) \|/gm)].map(
+      ([, room, rooms, packages]) => [room, { rooms: names(rooms), packages: names(packages) }],
+    );
+    expect(Object.fromEntries(written)).toEqual(ROOMS);
+  });
+
+  test('are the folders of src', async () => {
+    const folders = (await readdir(join(ROOT, 'src'), { withFileTypes: true })).filter((entry) =>
+      entry.isDirectory(),
+    );
+    expect(folders.map(({ name }) => name).sort()).toEqual(Object.keys(ROOMS).sort());
+  });
+});
+
+function names(cell: string | undefined): string[] {
+  return [...(cell ?? '').matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? '');
+}
