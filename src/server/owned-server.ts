@@ -32,6 +32,7 @@ export class OwnedServer implements ServerHandle {
   #logDir = '';
   #port = 0;
   #uiPort: number | null = null;
+  #pid = 0;
   #process: ServerProcess | null = null;
 
   constructor(
@@ -56,7 +57,7 @@ export class OwnedServer implements ServerHandle {
   }
 
   get pid(): number {
-    return this.#process?.pid ?? 0;
+    return this.#pid;
   }
 
   get logFile(): string {
@@ -107,12 +108,14 @@ export class OwnedServer implements ServerHandle {
         await this.#untilReady(server);
         await this.#lock?.publish({ ...this.#describe(), pid: server.pid });
         this.#process = server;
+        this.#pid = server.pid;
         return;
       } catch (error) {
-        const portTaken = /address already in use/i.test(server.logTail());
+        const log = server.logTail();
         await this.#end(server, 'SIGKILL');
-        // The server picks more ports by itself, so this can happen with given ports, too.
-        if (!portTaken || attempt === PORT_TRIES) throw error;
+        // The server also picks ports by itself, so another try can help even when ours are given.
+        const ours = port !== undefined && log.includes(`port ${port}:`);
+        if (ours || !/address already in use/i.test(log) || attempt === PORT_TRIES) throw error;
         // A try that fails lets go of the lock with its process.
         if (this.#dbFile) this.#lock = await relock(this.#dbFile, this.#startTimeout);
       }
@@ -159,8 +162,9 @@ export class OwnedServer implements ServerHandle {
       if (end !== null) throw this.#failedStart(`ended with ${end} while starting`, server, last);
       if (!(await accepts(HOST, this.#port))) return undefined;
       try {
-        await settle(this.address, this.namespace, this.#options.searchAttributes);
-        return true;
+        const settled = settle(this.address, this.namespace, this.#options.searchAttributes).then(() => true);
+        // What accepts there may be a stranger that never answers, and ours has ended because of it.
+        return await Promise.race([settled, server.exited.then(() => undefined)]);
       } catch (error) {
         last = error;
         return undefined;

@@ -1,0 +1,284 @@
+import { existsSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Client, Connection } from '@temporalio/client';
+import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { isAlive } from '../../src/server/file-lock.ts';
+import {
+  findServer,
+  type ServerHandle,
+  type StartServerOptions,
+  startServer,
+} from '../../src/server/index.ts';
+import { startProcess } from '../support/ready-process.ts';
+import { scratch, script } from './support/scripts.ts';
+
+const holder = fileURLToPath(new URL('./support/hold-server.ts', import.meta.url));
+
+async function start(options: StartServerOptions): Promise<ServerHandle> {
+  const server = await startServer(options);
+  onTestFinished(() => server.stop());
+  return server;
+}
+
+async function clientOf(server: { address: string }): Promise<Client> {
+  const connection = await Connection.connect({ address: server.address });
+  onTestFinished(() => connection.close());
+  return new Client({ connection });
+}
+
+/** No worker is needed to see what the server keeps: the start and a signal are in the history. */
+async function startNote(server: { address: string }, workflowId: string): Promise<void> {
+  const client = await clientOf(server);
+  const handle = await client.workflow.start('note', { taskQueue: 'nobody', workflowId });
+  await handle.signal('written');
+}
+
+async function readNote(server: { address: string }, workflowId: string): Promise<string> {
+  const client = await clientOf(server);
+  const history = await client.workflow.getHandle(workflowId).fetchHistory();
+  return (history.events ?? [])
+    .map((event) => event.workflowExecutionSignaledEventAttributes?.signalName)
+    .filter(Boolean)
+    .join();
+}
+
+const gone = (pid: number): Promise<void> =>
+  vi.waitFor(() => expect(isAlive(pid), `process ${pid}`).toBe(false), { timeout: 20_000, interval: 20 });
+
+describe('a server over a file', () => {
+  it('still has its workflows after a SIGKILL, at the same address when restarted', async () => {
+    const server = await start({ dir: await scratch() });
+    const { address, pid } = server;
+    await startNote(server, 'kept');
+    await server.kill();
+    expect(isAlive(pid)).toBe(false);
+    await server.restart();
+    expect(server.address).toBe(address);
+    expect(server.pid).not.toBe(pid);
+    expect(await readNote(server, 'kept')).toBe('written');
+  });
+
+  it('can be started again by somebody else after a SIGKILL', async () => {
+    const dir = await scratch();
+    const first = await start({ dir });
+    await startNote(first, 'kept');
+    await first.kill();
+    const second = await start({ dir });
+    expect(second.owned).toBe(true);
+    expect(await readNote(second, 'kept')).toBe('written');
+    await expect(first.restart()).rejects.toMatchObject({ code: 'CONFLICT' });
+  });
+
+  it('keeps its directory out of version control, and its lock only while it runs', async () => {
+    const dir = join(await scratch(), '.perdure');
+    const server = await start({ dir });
+    expect(await readFile(join(dir, '.gitignore'), 'utf8')).toBe('*\n');
+    expect(existsSync(join(dir, 'temporal.db.lock'))).toBe(true);
+    await server.stop();
+    expect(existsSync(join(dir, 'temporal.db.lock'))).toBe(false);
+    await server.stop();
+  });
+
+  it('fires a timer when it is due, not a second later', async () => {
+    const dir = await scratch();
+    const client = await clientOf(await start({ dir }));
+    expect(existsSync(join(dir, 'temporal.db-wal'))).toBe(true);
+    const handle = await client.workflow.start('note', {
+      taskQueue: 'nobody',
+      workflowId: 'delayed',
+      // A timer of the server, which needs no worker.
+      startDelay: '10ms',
+    });
+    const events = await vi.waitFor(async () => {
+      const history = await handle.fetchHistory();
+      expect(history.events?.at(-1)?.workflowTaskScheduledEventAttributes).toBeTruthy();
+      return history.events ?? [];
+    });
+    const [started, scheduled] = events.map(
+      ({ eventTime }) => Number(eventTime?.seconds) * 1_000 + (eventTime?.nanos ?? 0) / 1e6,
+    );
+    expect((scheduled ?? 0) - (started ?? 0)).toBeLessThan(500);
+  });
+});
+
+describe('one server for one file', () => {
+  it('uses the one that runs, and does not end it', async () => {
+    const dir = await scratch();
+    const first = await start({ dir });
+    const second = await start({ dir });
+    expect(second).toMatchObject({ owned: false, address: first.address, pid: first.pid });
+    await second.stop();
+    await startNote(second, 'there');
+    await expect(second.kill()).rejects.toMatchObject({ code: 'CONFLICT' });
+    await expect(second.restart()).rejects.toMatchObject({ code: 'CONFLICT' });
+    expect(await readNote(first, 'there')).toBe('written');
+  });
+
+  it('gives one server to all who start at the same time', async () => {
+    const dir = await scratch();
+    const servers = await Promise.all([1, 2, 3, 4].map(() => start({ dir })));
+    expect(new Set(servers.map(({ pid }) => pid)).size).toBe(1);
+    expect(servers.filter(({ owned }) => owned)).toHaveLength(1);
+  });
+
+  it('uses that of another process, and takes over when that process is killed', async () => {
+    const dir = await scratch();
+    const other = await startProcess(holder, [dir]);
+    const shared = await start({ dir });
+    expect(shared).toMatchObject({ owned: false, pid: other.ready.pid });
+    await startNote(shared, 'kept');
+    await other.kill();
+    const own = await start({ dir });
+    expect(own.owned).toBe(true);
+    expect(isAlive(other.ready.pid)).toBe(false);
+    expect(await readNote(own, 'kept')).toBe('written');
+  });
+
+  it('does not trust a lock whose processes are gone, or that cannot be read', async () => {
+    const dir = await scratch();
+    const lock = join(dir, 'temporal.db.lock');
+    const dead = { token: 'x', ownerPid: 2 ** 22 + 1, pid: 2 ** 22 + 2 };
+    const place = { address: '127.0.0.1:1', uiUrl: null, namespace: 'default', logFile: '' };
+    await writeFile(lock, JSON.stringify({ ...dead, ...place }));
+    expect(await findServer({ dir })).toBeNull();
+    const first = await start({ dir });
+    expect(first.owned).toBe(true);
+    await first.stop();
+    await writeFile(lock, '{"token":');
+    expect((await start({ dir })).owned).toBe(true);
+  });
+
+  it('says who holds the file when that one does not answer', async () => {
+    const dir = await scratch();
+    const held = { token: 'x', ownerPid: process.pid, pid: null };
+    const place = { address: '', uiUrl: null, namespace: '', logFile: '' };
+    await writeFile(join(dir, 'temporal.db.lock'), JSON.stringify({ ...held, ...place }));
+    await expect(startServer({ dir, startTimeoutMs: 200 })).rejects.toMatchObject({
+      code: 'SERVER_UNAVAILABLE',
+      message: expect.stringContaining(`held by process ${process.pid}`),
+    });
+  });
+});
+
+describe('the life of the process', () => {
+  it.each([
+    ['over a file', true],
+    ['in memory', false],
+  ])('ends %s with a process that exits or is killed', async (_, onDisk) => {
+    const exits = await startProcess(holder, onDisk ? [await scratch()] : []);
+    expect(await exits.closeStdin()).toBe(0);
+    await gone(exits.ready.pid);
+    const killed = await startProcess(holder, onDisk ? [await scratch()] : []);
+    await killed.kill();
+    await gone(killed.ready.pid);
+    const terminated = await startProcess(holder, onDisk ? [await scratch()] : []);
+    await terminated.terminate();
+    await gone(terminated.ready.pid);
+  });
+
+  it('has a process group of its own: Ctrl-C in the terminal does not reach it', async () => {
+    const server = await start({ inMemory: true });
+    // Signal 0 to the group of that number: it exists, so the server leads it.
+    expect(process.kill(-server.pid, 0)).toBe(true);
+  });
+});
+
+describe('ports and options', () => {
+  it('starts several at once, each on ports of its own', async () => {
+    const servers = await Promise.all([1, 2, 3].map(() => start({ inMemory: true, ui: true })));
+    expect(new Set(servers.flatMap(({ address, uiUrl }) => [address, uiUrl])).size).toBe(6);
+    for (const server of servers) await startNote(server, 'there');
+  });
+
+  it('serves the web UI when asked, and not otherwise', async () => {
+    const server = await start({ inMemory: true, ui: true });
+    const page = await fetch(`${server.uiUrl}/namespaces/default/workflows`);
+    expect(page.status).toBe(200);
+    expect(await page.text()).toContain('<html');
+    expect((await start({ inMemory: true })).uiUrl).toBeNull();
+  });
+
+  it('accepts its search attributes at once, also those asked for later', async () => {
+    const dir = await scratch();
+    const server = await start({ dir, searchAttributes: { PerdureAgent: 'Keyword' } });
+    await start({ dir, searchAttributes: { PerdureAgent: 'Keyword', PerdureTurns: 'Int' } });
+    const client = await clientOf(server);
+    const agent = defineSearchAttributeKey('PerdureAgent', SearchAttributeType.KEYWORD);
+    const turns = defineSearchAttributeKey('PerdureTurns', SearchAttributeType.INT);
+    const handle = await client.workflow.start('note', {
+      taskQueue: 'nobody',
+      workflowId: 'attributed',
+      typedSearchAttributes: [
+        { key: agent, value: 'support' },
+        { key: turns, value: 3 },
+      ],
+    });
+    const { typedSearchAttributes } = await handle.describe();
+    expect(typedSearchAttributes.get(agent)).toBe('support');
+    expect(typedSearchAttributes.get(turns)).toBe(3);
+  });
+
+  it('creates the namespace it is asked for', async () => {
+    const server = await start({ inMemory: true, namespace: 'agents' });
+    const connection = await Connection.connect({ address: server.address });
+    onTestFinished(() => connection.close());
+    const client = new Client({ connection, namespace: server.namespace });
+    const handle = await client.workflow.start('note', { taskQueue: 'nobody', workflowId: 'there' });
+    expect((await handle.describe()).status.name).toBe('RUNNING');
+  });
+
+  it('says that the running server lacks a namespace', async () => {
+    const dir = await scratch();
+    await start({ dir });
+    await expect(startServer({ dir, namespace: 'agents' })).rejects.toMatchObject({
+      code: 'SERVER_UNAVAILABLE',
+      message: expect.stringMatching(/does not serve namespace agents/),
+    });
+  });
+});
+
+describe('a server that does not come up', () => {
+  it('shows the end of its log', async () => {
+    const dir = await scratch();
+    await writeFile(join(dir, 'temporal.db'), 'this is not a database, whatever its name says'.repeat(100));
+    await expect(startServer({ dir })).rejects.toMatchObject({
+      code: 'SERVER_UNAVAILABLE',
+      message: expect.stringMatching(/ended with code 1 while starting.*not a database/s),
+    });
+    expect(existsSync(join(dir, 'temporal.db.lock'))).toBe(false);
+  });
+
+  it('names a fixed port that is taken', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    onTestFinished(() => void taken.close());
+    await vi.waitFor(() => expect(taken.listening).toBe(true));
+    const port = (taken.address() as { port: number }).port;
+    await expect(startServer({ inMemory: true, port })).rejects.toMatchObject({
+      code: 'SERVER_UNAVAILABLE',
+      message: expect.stringMatching(new RegExp(`port ${port}.*address already in use`)),
+    });
+  });
+
+  it('is ended when it does not answer in time', async () => {
+    const dir = await scratch();
+    const pidFile = join(dir, 'pid');
+    const binary = await script(dir, 'silent', `echo $$ > ${pidFile}; exec /bin/sleep 600`);
+    await expect(startServer({ dir, binary, startTimeoutMs: 500 })).rejects.toMatchObject({
+      code: 'SERVER_UNAVAILABLE',
+      message: expect.stringContaining('did not answer within 0.5 s'),
+    });
+    expect(isAlive(Number(await readFile(pidFile, 'utf8')))).toBe(false);
+  });
+
+  it('says which binary cannot be run', async () => {
+    const binary = join(await scratch(), 'nothing');
+    await expect(startServer({ inMemory: true, binary })).rejects.toMatchObject({
+      code: 'SERVER_UNAVAILABLE',
+      message: expect.stringContaining(binary),
+    });
+  });
+});
