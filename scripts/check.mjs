@@ -13,7 +13,10 @@ const CHECKS = {
     says: 'types of workflow code, without Node or DOM',
   },
   scripts: { run: ['tsc', '-p', 'scripts/tsconfig.json'], says: 'types of the scripts' },
-  biome: { run: ['biome', 'ci', '--error-on-warnings', '.'], says: 'format and lint' },
+  biome: {
+    run: ['biome', 'ci', '--error-on-warnings', ...(process.stdout.isTTY ? [] : ['--colors=off']), '.'],
+    says: 'format and lint',
+  },
   oxlint: { run: ['oxlint', '--deny-warnings'], says: 'type-aware lint' },
   rooms: { run: ['node', 'scripts/rooms.mjs'], says: 'directions of imports' },
   knip: { run: ['knip', '--no-progress'], says: 'unused files, exports, dependencies' },
