@@ -18,6 +18,7 @@ import {
   type ScriptedModel,
   startScriptedModel,
 } from '../../src/testing/scripted-model/index.ts';
+import { rejection } from '../support/rejection.ts';
 
 const started: ScriptedModel[] = [];
 afterEach(async () => {
@@ -36,10 +37,7 @@ async function start(decision: Fault | Reply) {
 /** What generateText throws. */
 async function generateError(decision: Fault): Promise<unknown> {
   const { input } = await start(decision);
-  return generateText(input).then(
-    (result) => expect.fail(`it should have failed, and gave ${result.text}`),
-    (error: unknown) => error,
-  );
+  return rejection(generateText(input));
 }
 
 interface Streamed {
@@ -52,13 +50,9 @@ interface Streamed {
   finishReason: unknown;
 }
 
-async function streamed(decision: Fault, abortSignal?: AbortSignal): Promise<Streamed> {
+async function streamed(decision: Fault): Promise<Streamed> {
   const { input } = await start(decision);
-  const result = streamText({
-    ...input,
-    onError: () => {},
-    ...(abortSignal === undefined ? {} : { abortSignal }),
-  });
+  const result = streamText({ ...input, onError: () => {} });
   const seen: Streamed = { parts: [], text: undefined, finishReason: undefined };
   try {
     for await (const part of result.fullStream) {
@@ -118,11 +112,10 @@ describe('hang', () => {
   test.each([0, 2])('after %i pieces, until the client goes', async (afterChunks) => {
     const { endpoint, input } = await start({ fault: 'hang', afterChunks });
     const leaving = new AbortController();
-    const call = generateText({ ...input, abortSignal: leaving.signal });
-    call.catch(() => {});
+    const call = rejection(generateText({ ...input, abortSignal: leaving.signal }));
     await endpoint.waitFor((requests) => requests.some(({ state }) => state === 'open'));
     leaving.abort();
-    await expect(call).rejects.toMatchObject({ name: 'AbortError' });
+    expect(await call).toMatchObject({ name: 'AbortError' });
     await endpoint.waitFor(([request]) => request?.state === 'gone');
     expect(endpoint.requests).toMatchObject([{ outcome: 'fault:hang', state: 'gone' }]);
   });
@@ -145,11 +138,10 @@ describe('hang', () => {
 
   test('until the endpoint stops', async () => {
     const { endpoint, input } = await start({ fault: 'hang' });
-    const call = generateText(input);
-    call.catch(() => {});
+    const call = rejection(generateText(input));
     await endpoint.waitFor((requests) => requests.length === 1);
     await endpoint.stop();
-    await expect(call).rejects.toMatchObject({ name: 'AI_APICallError', isRetryable: true });
+    expect(await call).toMatchObject({ name: 'AI_APICallError', isRetryable: true });
     await expect(endpoint.waitFor(() => false)).rejects.toMatchObject({ code: 'SERVER_UNAVAILABLE' });
   });
 });

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -51,13 +51,14 @@ test('it serves a script from a module and records every call', async () => {
   expect(new Set(lines.map(({ digest }) => digest)).size).toBe(2);
 });
 
-test('after a SIGKILL the record is there, and the count of repeats goes on', async () => {
+test('after a SIGKILL the record is there without what was cut short, and the count of repeats goes on', async () => {
   const source = `export const script = (request: { repeat: number }) =>
     request.repeat < 2 ? { fault: 'status', status: 429 } : { text: 'at last' };`;
   const first = await start(source);
   await expect(ask(first.ready.url, 'go')).rejects.toMatchObject({ statusCode: 429 });
   await expect(ask(first.ready.url, 'go')).rejects.toMatchObject({ statusCode: 429 });
   await first.kill();
+  appendFileSync(recordFile, '{"at":"2026-');
   const second = await start(source, '--port', String(first.ready.port));
   expect(second.ready.url).toBe(first.ready.url);
   expect(await ask(second.ready.url, 'go')).toBe('at last');

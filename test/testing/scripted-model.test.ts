@@ -12,6 +12,7 @@ import {
   scriptedTurns,
   startScriptedModel,
 } from '../../src/testing/scripted-model/index.ts';
+import { rejection } from '../support/rejection.ts';
 
 const started: ScriptedModel[] = [];
 afterEach(async () => {
@@ -219,6 +220,43 @@ test('usage that is not given is a quarter of the bytes, the same each time', as
 test('usage can be left out', async () => {
   const { url } = await start(() => ({ text: 'x', usage: 'omit' }));
   expect((await generateText({ model: compatible(url), prompt: 'a' })).usage.totalTokens).toBeUndefined();
+});
+
+describe('a slow reply', () => {
+  const HOUR = 3_600_000;
+
+  test('is on record before its first byte, and ends when the client leaves', async () => {
+    const { url, requests, waitFor } = await start(() => ({ text: 'late', delayMs: HOUR }));
+    const leaving = new AbortController();
+    const call = rejection(
+      generateText({ model: compatible(url), prompt: 'a', abortSignal: leaving.signal, maxRetries: 0 }),
+    );
+    await waitFor(([request]) => request?.state === 'open');
+    leaving.abort();
+    expect(await call).toMatchObject({ name: 'AbortError' });
+    await waitFor(([request]) => request?.state === 'gone');
+    expect(requests).toMatchObject([{ outcome: 'reply' }]);
+  });
+
+  test('waits before each piece', async () => {
+    const { url, waitFor } = await start(() => ({ text: 'late', chunkDelayMs: HOUR }));
+    const leaving = new AbortController();
+    const { fullStream } = streamText({ model: compatible(url), prompt: 'a', abortSignal: leaving.signal });
+    const parts: string[] = [];
+    for await (const { type } of fullStream) {
+      parts.push(type);
+      // The opening chunk has come, the first piece has not.
+      if (type === 'start-step') leaving.abort();
+    }
+    expect(parts).toEqual(['start', 'start-step', 'abort']);
+    await waitFor(([request]) => request?.state === 'gone');
+  });
+
+  test('comes in the end', async () => {
+    const { url, waitFor } = await start(() => ({ text: 'a b c', delayMs: 1, chunkDelayMs: 1 }));
+    expect(await streamText({ model: compatible(url), prompt: 'a' }).text).toBe('a b c');
+    await waitFor(([request]) => request?.state === 'done');
+  });
 });
 
 test('a script that throws is a 400 with its message', async () => {

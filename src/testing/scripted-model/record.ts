@@ -1,5 +1,13 @@
 /** The record of what a scripted model was asked, for counting calls from another process, also after a crash. */
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 
 /** One line of a record file. It is on disk before the first byte of the answer leaves. */
 export interface RecordLine {
@@ -19,8 +27,13 @@ export interface RecordFile {
   close(): void;
 }
 
-/** Opens a record file for appending, and makes it when it is not there. */
+/** Opens a record file for appending, and makes it when it is not there. A last line cut short is taken off. */
 export function openRecordFile(path: string): RecordFile {
+  if (existsSync(path)) {
+    const bytes = readFileSync(path);
+    const end = bytes.lastIndexOf('\n') + 1;
+    if (end < bytes.length) truncateSync(path, end);
+  }
   const file = openSync(path, 'a');
   return {
     append(line) {

@@ -51,8 +51,7 @@ const STOPPED = 'the scripted model was stopped';
 type Recorded = { -readonly [Field in keyof RecordedRequest]: RecordedRequest[Field] };
 
 /**
- * Starts a model endpoint that answers from a script: `POST /v1/chat/completions`, streamed (SSE) or not, and
- * `GET /v1/models`. Any OpenAI client that speaks chat completions works with it; usage is streamed only to a
+ * Starts a model endpoint that answers from a script: `POST /v1/chat/completions`, streamed (SSE) or not. Any OpenAI client that speaks chat completions works with it; usage is streamed only to a
  * client that asks for it (`stream_options.include_usage`), as at OpenAI.
  *
  * A script that throws gives the client a 400 with the error's message. The endpoint keeps no conversation:
@@ -96,9 +95,6 @@ export async function startScriptedModel(options: ScriptedModelOptions): Promise
     signal: AbortSignal,
   ): Promise<void> {
     const route = `${incoming.method} ${incoming.url?.split('?')[0]}`;
-    if (route === 'GET /v1/models') {
-      return sendJson(response, 200, JSON.stringify({ object: 'list', data: [] }));
-    }
     const text = await readBody(incoming);
     if (route !== 'POST /v1/chat/completions') {
       const message = `${route} is not served; this endpoint speaks chat completions only (POST /v1/chat/completions)`;

@@ -100,7 +100,7 @@ export interface Reply {
   readonly finishReason?: ReplyFinishReason;
   /** Milliseconds before the first byte. */
   readonly delayMs?: number;
-  /** Milliseconds between two pieces of a stream. */
+  /** Milliseconds before each piece of a stream. */
   readonly chunkDelayMs?: number;
   /** In how many pieces a stream sends the text; by default one a word, at most 64. */
   readonly chunks?: number;
