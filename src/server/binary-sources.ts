@@ -116,11 +116,12 @@ async function goEnvironment(dir: string, env: Environment): Promise<Record<stri
   const goEnv: Record<string, string | undefined> = { ...rest, GOBIN: dir, CGO_ENABLED: '0' };
   const home = env['HOME'] ?? env['USERPROFILE'];
   if (!home) {
-    goEnv['GOPATH'] ??= join(dir, 'gopath');
+    const goPath = env['GOPATH'] ?? join(dir, 'gopath');
+    goEnv['GOPATH'] = goPath;
+    await mkdir(goPath, { recursive: true });
     if (!env['XDG_CACHE_HOME'] && !env['LocalAppData']) goEnv['GOCACHE'] ??= join(dir, 'gocache');
     // The module cache is read-only by default, and a staging directory has to be removable.
     goEnv['GOFLAGS'] = `${goEnv['GOFLAGS'] ?? ''} -modcacherw`.trim();
-    await mkdir(goEnv['GOPATH'] as string, { recursive: true });
   }
   return goEnv;
 }
@@ -147,15 +148,17 @@ function watch(child: ChildProcess, what: string, { limitMs, tick, line, explain
       rest = lines.pop() ?? '';
       if (line) for (const complete of lines) line(complete);
     });
-    const timer = setInterval(async () => {
-      try {
-        if (performance.now() - started > limitMs)
-          throw new Error(`${what} took over ${limitMs / 60_000} minutes`);
-        await tick();
-      } catch (error) {
-        end();
-        reject(error);
+    const check = async (): Promise<void> => {
+      if (performance.now() - started > limitMs) {
+        throw new Error(`${what} took over ${limitMs / 60_000} minutes`);
       }
+      await tick();
+    };
+    const timer = setInterval(() => {
+      check().catch((error: unknown) => {
+        end();
+        reject(error instanceof Error ? error : new Error(String(error)));
+      });
     }, 250);
     const settle = (): void => {
       clearInterval(timer);

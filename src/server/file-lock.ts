@@ -63,15 +63,17 @@ export async function updateLock(path: string, content: object): Promise<void> {
 /**
  * Takes away a lock whose holder is gone, if it still reads as it did when that was judged.
  * Two processes can judge the same lock at once; the slower one must not remove the quicker one's new lock.
+ * @returns undefined: there is nothing to go on with but another try.
  */
-export async function breakLock(path: string, seen: string): Promise<void> {
+export async function breakLock(path: string, seen: string): Promise<undefined> {
   const aside = `${path}.${randomUUID()}`;
   try {
     await rename(path, aside);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
   if ((await readLock(aside)) !== seen) await link(aside, path).catch(() => undefined);
   await rm(aside, { force: true });
+  return undefined;
 }

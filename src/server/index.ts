@@ -11,6 +11,7 @@ export {
 } from './connect.ts';
 export {
   ensureSearchAttributes,
+  SESSION_SEARCH_ATTRIBUTES,
   type SearchAttributeTypeName,
   type SearchAttributeTypes,
 } from './probe.ts';

@@ -1,6 +1,7 @@
 /** Asking a Temporal server whether it serves, and making our search attributes known to it. */
 
 import { Connection, type ConnectionOptions, isGrpcServiceError } from '@temporalio/client';
+import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
 
 /** The types a search attribute can have, by the names that the Temporal CLI uses. */
 export type SearchAttributeTypeName =
@@ -15,6 +16,11 @@ export type SearchAttributeTypeName =
 /** Search attributes by name. */
 export type SearchAttributeTypes = Readonly<Record<string, SearchAttributeTypeName>>;
 
+/** What the sessions of this package are found by. */
+export const SESSION_SEARCH_ATTRIBUTES: SearchAttributeTypes = Object.fromEntries(
+  Object.values(SEARCH_ATTRIBUTE).map((name) => [name, 'Keyword']),
+);
+
 /** The numbers of the API's `IndexedValueType`. */
 const INDEXED_VALUE_TYPE = {
   Text: 1,
@@ -26,7 +32,7 @@ const INDEXED_VALUE_TYPE = {
   KeywordList: 7,
 } as const satisfies Record<SearchAttributeTypeName, number>;
 
-/** The gRPC status of the same name. */
+/** The gRPC status of the same name; the client package does not export the enum. */
 const ALREADY_EXISTS = 6;
 
 /**
@@ -74,7 +80,7 @@ export async function ensureSearchAttributes(
     });
   } catch (error) {
     // Another process added them between our two requests.
-    if (!(isGrpcServiceError(error) && error.code === ALREADY_EXISTS)) throw error;
+    if (!(isGrpcServiceError(error) && Number(error.code) === ALREADY_EXISTS)) throw error;
   }
   return missing.map(([name]) => name);
 }

@@ -66,7 +66,7 @@ export async function acquireServerLock(
     const seen = await readLock(path);
     if (seen === null) return (await createLock(path, draft)) ? heldLock(path, token) : undefined;
     const record = parseRecord(seen);
-    if (record === null) return void (await breakLock(path, seen));
+    if (record === null) return breakLock(path, seen);
     const { ownerPid, pid } = record;
     if (!isAlive(ownerPid)) {
       if (pid !== null && isAlive(pid)) {
@@ -77,10 +77,10 @@ export async function acquireServerLock(
           return undefined;
         }
       }
-      return void (await breakLock(path, seen));
+      return breakLock(path, seen);
     }
     if (pid === null) return undefined;
-    if (!isAlive(pid)) return void (await breakLock(path, seen));
+    if (!isAlive(pid)) return breakLock(path, seen);
     return (await serves(record)) ? { ...record, pid } : undefined;
   }, timeoutMs);
   if (outcome !== undefined) return outcome;

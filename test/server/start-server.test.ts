@@ -14,6 +14,7 @@ import {
   startServer,
 } from '../../src/server/index.ts';
 import { startProcess } from '../support/ready-process.ts';
+import { refusal } from './support/refusal.ts';
 import { scratch, script } from './support/scripts.ts';
 
 const holder = fileURLToPath(new URL('./support/hold-server.ts', import.meta.url));
@@ -157,10 +158,9 @@ describe('one server for one file', () => {
     const held = { token: 'x', ownerPid: process.pid, pid: null };
     const place = { address: '', uiUrl: null, namespace: '', logFile: '' };
     await writeFile(join(dir, 'temporal.db.lock'), JSON.stringify({ ...held, ...place }));
-    await expect(startServer({ dir, startTimeoutMs: 200 })).rejects.toMatchObject({
-      code: 'SERVER_UNAVAILABLE',
-      message: expect.stringContaining(`held by process ${process.pid}`),
-    });
+    const error = await refusal(startServer({ dir, startTimeoutMs: 200 }));
+    expect(error.code).toBe('SERVER_UNAVAILABLE');
+    expect(error.message).toContain(`held by process ${process.pid}`);
   });
 });
 
@@ -234,10 +234,9 @@ describe('ports and options', () => {
   it('says that the running server lacks a namespace', async () => {
     const dir = await scratch();
     await start({ dir });
-    await expect(startServer({ dir, namespace: 'agents' })).rejects.toMatchObject({
-      code: 'SERVER_UNAVAILABLE',
-      message: expect.stringMatching(/does not serve namespace agents/),
-    });
+    const error = await refusal(startServer({ dir, namespace: 'agents' }));
+    expect(error.code).toBe('SERVER_UNAVAILABLE');
+    expect(error.message).toMatch(/does not serve namespace agents/);
   });
 });
 
@@ -245,10 +244,9 @@ describe('a server that does not come up', () => {
   it('shows the end of its log', async () => {
     const dir = await scratch();
     await writeFile(join(dir, 'temporal.db'), 'this is not a database, whatever its name says'.repeat(100));
-    await expect(startServer({ dir })).rejects.toMatchObject({
-      code: 'SERVER_UNAVAILABLE',
-      message: expect.stringMatching(/ended with code 1 while starting.*not a database/s),
-    });
+    const error = await refusal(startServer({ dir }));
+    expect(error.code).toBe('SERVER_UNAVAILABLE');
+    expect(error.message).toMatch(/ended with code 1 while starting.*not a database/s);
     expect(existsSync(join(dir, 'temporal.db.lock'))).toBe(false);
   });
 
@@ -257,28 +255,25 @@ describe('a server that does not come up', () => {
     onTestFinished(() => void taken.close());
     await vi.waitFor(() => expect(taken.listening).toBe(true));
     const port = (taken.address() as { port: number }).port;
-    await expect(startServer({ inMemory: true, port })).rejects.toMatchObject({
-      code: 'SERVER_UNAVAILABLE',
-      message: expect.stringMatching(new RegExp(`port ${port}.*address already in use`)),
-    });
+    const error = await refusal(startServer({ inMemory: true, port }));
+    expect(error.code).toBe('SERVER_UNAVAILABLE');
+    expect(error.message).toMatch(new RegExp(`port ${port}.*address already in use`));
   });
 
   it('is ended when it does not answer in time', async () => {
     const dir = await scratch();
     const pidFile = join(dir, 'pid');
     const binary = await script(dir, 'silent', `echo $$ > ${pidFile}; exec /bin/sleep 600`);
-    await expect(startServer({ dir, binary, startTimeoutMs: 500 })).rejects.toMatchObject({
-      code: 'SERVER_UNAVAILABLE',
-      message: expect.stringContaining('did not answer within 0.5 s'),
-    });
+    const error = await refusal(startServer({ dir, binary, startTimeoutMs: 500 }));
+    expect(error.code).toBe('SERVER_UNAVAILABLE');
+    expect(error.message).toContain('did not answer within 0.5 s');
     expect(isAlive(Number(await readFile(pidFile, 'utf8')))).toBe(false);
   });
 
   it('says which binary cannot be run', async () => {
     const binary = join(await scratch(), 'nothing');
-    await expect(startServer({ inMemory: true, binary })).rejects.toMatchObject({
-      code: 'SERVER_UNAVAILABLE',
-      message: expect.stringContaining(binary),
-    });
+    const error = await refusal(startServer({ inMemory: true, binary }));
+    expect(error.code).toBe('SERVER_UNAVAILABLE');
+    expect(error.message).toContain(binary);
   });
 });

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { isPerdureError } from '../../src/contract/errors.ts';
 import { cacheDir } from '../../src/server/cache-dir.ts';
 import { type BinaryAttempt, findTemporalBinary, TEMPORAL_CLI_VERSION } from '../../src/server/index.ts';
 import { startProcess } from '../support/ready-process.ts';
+import { refusal } from './support/refusal.ts';
 import { scratch, script, temporalScript } from './support/scripts.ts';
 
 const cacheHome = (root: string): string => join(root, 'perdure', `temporal-${TEMPORAL_CLI_VERSION}`);
@@ -25,13 +25,10 @@ async function machine(): Promise<{ bin: string; cache: string; env: Record<stri
   return { bin, cache, env: { PATH: bin, XDG_CACHE_HOME: cache } };
 }
 
-async function failure(promise: Promise<unknown>): Promise<{ message: string; attempts: BinaryAttempt[] }> {
-  const error: unknown = await promise.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  if (!isPerdureError(error, 'SERVER_UNAVAILABLE')) throw error ?? new Error('it was found');
-  return { message: error.message, attempts: error.details['attempts'] as BinaryAttempt[] };
+async function failure(call: Promise<unknown>): Promise<{ message: string; attempts: BinaryAttempt[] }> {
+  const { code, message, details } = await refusal(call);
+  expect(code).toBe('SERVER_UNAVAILABLE');
+  return { message, attempts: details['attempts'] as BinaryAttempt[] };
 }
 
 describe('the order of places', () => {

@@ -4,7 +4,7 @@
  */
 
 import type { TestProject } from 'vitest/node';
-import { startServer } from '../../src/server/index.ts';
+import { SESSION_SEARCH_ATTRIBUTES, startServer } from '../../src/server/index.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -20,7 +20,7 @@ declare module 'vitest' {
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = await startServer({
     inMemory: true,
-    searchAttributes: { PerdureAgent: 'Keyword', PerdureStatus: 'Keyword', PerdureTenant: 'Keyword' },
+    searchAttributes: SESSION_SEARCH_ATTRIBUTES,
     onProgress: (line) => console.error(`[temporal] ${line}`),
   });
   project.provide('temporal', { address: server.address, namespace: server.namespace });
