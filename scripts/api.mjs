@@ -1,6 +1,7 @@
 // Compares the public API with the reports in etc/, one for each entry of package.json's exports. With --update
 // it writes them: the change of a report is the review of an API change.
-import { readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { Extractor, ExtractorConfig, ExtractorLogLevel } from '@microsoft/api-extractor';
 
@@ -11,11 +12,19 @@ const { exports } = /** @type {{ exports: Record<string, string | { types: strin
 const entries = Object.values(exports).flatMap((entry) => (typeof entry === 'string' ? [] : [entry.types]));
 if (entries.length === 0) throw new Error('package.json exports no types');
 
+mkdirSync('etc', { recursive: true });
+const scratch = mkdtempSync(join(tmpdir(), 'perdure-api-'));
+process.on('exit', () => rmSync(scratch, { recursive: true }));
 const base = ExtractorConfig.loadFile('api-extractor.json');
 for (const types of entries) {
   const folder = basename(join(types, '..'));
   const name = folder === 'dist' ? 'index' : folder;
   const report = `${name}.api.md`;
+  if (!existsSync(types)) {
+    console.log(`${types}: exported, but not built`);
+    process.exitCode = 1;
+    continue;
+  }
   /** @type {string[]} */
   const messages = [];
   const result = Extractor.invoke(
@@ -24,7 +33,7 @@ for (const types of entries) {
         ...base,
         projectFolder: process.cwd(),
         mainEntryPointFilePath: resolve(types),
-        apiReport: { ...base.apiReport, enabled: true, reportFileName: report },
+        apiReport: { ...base.apiReport, enabled: true, reportFileName: report, reportTempFolder: scratch },
       },
       configObjectFullPath: resolve('api-extractor.json'),
       packageJsonFullPath: resolve('package.json'),
@@ -34,7 +43,7 @@ for (const types of entries) {
       messageCallback: (message) => {
         message.handled = true;
         const silent = [ExtractorLogLevel.None, ExtractorLogLevel.Verbose, ExtractorLogLevel.Info];
-        if (silent.includes(message.logLevel)) return;
+        if (silent.includes(message.logLevel) || message.messageId.startsWith('console-api-report')) return;
         const place = message.sourceFilePath
           ? ` (${message.sourceFilePath}:${message.sourceFileLine ?? 0})`
           : '';
@@ -43,7 +52,9 @@ for (const types of entries) {
     },
   );
   const stale = result.apiReportChanged;
-  if (!result.succeeded && !(update && result.errorCount === 0)) process.exitCode = 1;
+  const empty = !/^export /m.test(readFileSync(join(scratch, report), 'utf8'));
+  if (empty) messages.push('exports nothing');
+  if (messages.length > 0 || (stale && !update)) process.exitCode = 1;
   console.log(`etc/${report}: ${stale ? (update ? 'written' : 'differs from the source') : 'as it was'}`);
   if (stale && !update) console.log('    run `npm run api:update` and review the change');
   for (const message of messages) console.log(`    ${message}`);
