@@ -17,7 +17,6 @@ export {
 } from './probe.ts';
 export {
   DEV_SERVER_DYNAMIC_CONFIG,
-  DEV_SERVER_SQLITE_PRAGMAS,
   type ServerHandle,
   type StartServerOptions,
 } from './server-options.ts';

@@ -35,7 +35,7 @@ interface LockRecord extends Omit<RunningServer, 'pid'> {
 const ORPHAN_MS = 3_000;
 
 /** Where the lock of a database file is. */
-export function lockFileOf(dbFile: string): string {
+function lockFileOf(dbFile: string): string {
   return `${dbFile}.lock`;
 }
 
