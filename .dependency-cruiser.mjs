@@ -15,7 +15,7 @@ export const ROOMS = {
     rooms: ['contract', 'session'],
     packages: ['@temporalio/client', '@temporalio/common', '@temporalio/proto', 'node:'],
   },
-  agent: { rooms: ['contract'], packages: ['ai', '@ai-sdk/provider', 'zod', 'node:'] },
+  agent: { rooms: ['contract'], packages: ['@temporalio/common', 'ai', '@ai-sdk/provider', 'zod', 'node:'] },
   activities: {
     rooms: ['contract', 'agent', 'history'],
     packages: [
@@ -25,6 +25,7 @@ export const ROOMS = {
       '@temporalio/proto',
       'ai',
       '@ai-sdk/*',
+      'lru-cache',
       'zod',
       'node:',
     ],
