@@ -3,6 +3,9 @@
 //   npm run check              all
 //   npm run check -- types api these, with what they need
 import { spawn } from 'node:child_process';
+import { stripVTControlCharacters } from 'node:util';
+
+const tty = process.stdout.isTTY;
 
 /** @type {Record<string, { run: string[], says: string, needs?: string }>} */
 const CHECKS = {
@@ -14,7 +17,7 @@ const CHECKS = {
   },
   scripts: { run: ['tsc', '-p', 'scripts/tsconfig.json'], says: 'types of the scripts' },
   biome: {
-    run: ['biome', 'ci', '--error-on-warnings', ...(process.stdout.isTTY ? [] : ['--colors=off']), '.'],
+    run: ['biome', 'ci', '--error-on-warnings', '.'],
     says: 'format and lint',
   },
   oxlint: { run: ['oxlint', '--deny-warnings'], says: 'type-aware lint' },
@@ -23,8 +26,6 @@ const CHECKS = {
   api: { run: ['node', 'scripts/api.mjs'], says: 'public API against etc/', needs: 'build' },
   package: { run: ['node', 'scripts/package.mjs'], says: 'the tarball, as its users see it', needs: 'build' },
 };
-
-const colour = process.stdout.isTTY ? { FORCE_COLOR: '1' } : { FORCE_COLOR: undefined, NO_COLOR: '1' };
 
 /**
  * @param {string[]} command
@@ -36,7 +37,7 @@ function capture([command = '', ...args]) {
     const child = spawn(command === 'node' ? process.execPath : command, args, {
       stdio: ['ignore', 'pipe', 'pipe'],
       shell: process.platform === 'win32',
-      env: { ...process.env, ...colour },
+      env: { ...process.env, ...(tty && { FORCE_COLOR: '1' }) },
     });
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', (text) => {
@@ -44,7 +45,10 @@ function capture([command = '', ...args]) {
       });
     }
     child.on('error', (error) => resolve({ code: 127, output: error.message }));
-    child.on('close', (code) => resolve({ code: code ?? 1, output }));
+    // Not every tool asks whether it writes to a terminal.
+    child.on('close', (code) =>
+      resolve({ code: code ?? 1, output: tty ? output : stripVTControlCharacters(output) }),
+    );
   });
 }
 

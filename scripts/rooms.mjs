@@ -8,7 +8,7 @@ import { forbidden, options, ROOMS } from '../.dependency-cruiser.mjs';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { floor: { type: 'string', default: '40' } },
+  options: { floor: { type: 'string', default: '60' } },
 });
 const root = positionals[0] ?? process.cwd();
 const floor = Number(values.floor);
