@@ -88,21 +88,24 @@ describe('a server over a file', () => {
     const dir = await scratch();
     const client = await clientOf(await start({ dir }));
     expect(existsSync(join(dir, 'temporal.db-wal'))).toBe(true);
-    const handle = await client.workflow.start('note', {
-      taskQueue: 'nobody',
-      workflowId: 'delayed',
-      // A timer of the server, which needs no worker.
-      startDelay: '10ms',
-    });
-    const events = await vi.waitFor(async () => {
-      const history = await handle.fetchHistory();
-      expect(history.events?.at(-1)?.workflowTaskScheduledEventAttributes).toBeTruthy();
-      return history.events ?? [];
-    });
-    const [started, scheduled] = events.map(
-      ({ eventTime }) => Number(eventTime?.seconds) * 1_000 + (eventTime?.nanos ?? 0) / 1e6,
-    );
-    expect((scheduled ?? 0) - (started ?? 0)).toBeLessThan(500);
+    // Several, for the untuned server is late only with those that fall behind its last look.
+    for (const workflowId of ['first', 'second', 'third', 'fourth']) {
+      const handle = await client.workflow.start('note', {
+        taskQueue: 'nobody',
+        workflowId,
+        // A timer of the server, which needs no worker.
+        startDelay: '10ms',
+      });
+      const events = await vi.waitFor(async () => {
+        const history = await handle.fetchHistory();
+        expect(history.events?.at(-1)?.workflowTaskScheduledEventAttributes).toBeTruthy();
+        return history.events ?? [];
+      });
+      const [started, scheduled] = events.map(
+        ({ eventTime }) => Number(eventTime?.seconds) * 1_000 + (eventTime?.nanos ?? 0) / 1e6,
+      );
+      expect((scheduled ?? 0) - (started ?? 0), workflowId).toBeLessThan(500);
+    }
   });
 });
 
