@@ -66,7 +66,7 @@ export class OwnedServer implements ServerHandle {
 
   async begin(): Promise<ServerHandle> {
     try {
-      this.#logDir = this.#dbFile ? dirname(this.#dbFile) : await mkdtemp(join(tmpdir(), 'perdure-'));
+      this.#logDir = this.#dbFile ? dirname(this.#dbFile) : await mkdtemp(join(tmpdir(), 'perdure-server-'));
       await this.#start(true);
       return this;
     } catch (error) {
@@ -124,8 +124,7 @@ export class OwnedServer implements ServerHandle {
 
   async #spawn(): Promise<ServerProcess> {
     try {
-      const onExit = this.#dbFile === null ? 'SIGKILL' : 'SIGTERM';
-      const server = await spawnServer(this.#binary, this.#arguments(), this.logFile, onExit);
+      const server = await spawnServer(this.#binary, this.#arguments(), this.logFile, this.#dbFile === null);
       const lock = this.#lock;
       // Also when it ends by itself: the next one need not wait for anybody.
       void server.exited.then(() => lock?.release());

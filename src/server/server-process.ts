@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
+import { dirname } from 'node:path';
 
 /** A running (or ended) server process. */
 export interface ServerProcess {
@@ -28,14 +29,15 @@ let exitHandlerInstalled = false;
 /**
  * Starts the server in a process group of its own, so that Ctrl-C reaches us and not the server.
  *
- * @param onExit the signal it gets when our process exits.
+ * @param temporary a server whose store is in memory: it is killed when our process exits, for nothing can be
+ * lost, and the directory of its log goes with it. Any other gets to close its files.
  * @throws Error when the binary cannot be executed.
  */
 export async function spawnServer(
   binary: string,
   args: readonly string[],
   logFile: string,
-  onExit: NodeJS.Signals,
+  temporary: boolean,
 ): Promise<ServerProcess> {
   const log = openSync(logFile, 'a');
   let child: ChildProcess;
@@ -50,14 +52,14 @@ export async function spawnServer(
   await once(child, 'spawn');
   const pid = child.pid as number;
   child.unref();
-  running.set(child, onExit);
+  running.set(child, temporary ? 'SIGKILL' : 'SIGTERM');
   if (!exitHandlerInstalled) {
     exitHandlerInstalled = true;
     process.on('exit', () => {
       for (const [server, signal] of running) server.kill(signal);
     });
   }
-  const watchdog = spawnWatchdog(pid);
+  const watchdog = spawnWatchdog(pid, temporary ? dirname(logFile) : '');
 
   let end: string | null = null;
   const exited = new Promise<void>((resolve) => {
@@ -79,15 +81,17 @@ export async function spawnServer(
 
 /**
  * A shell that reads a pipe whose only writer we are. When we are gone, whatever the reason, the read ends and
- * the server is asked to stop, then made to.
+ * the server is asked to stop, then made to, and its temporary directory is removed.
  */
-function spawnWatchdog(pid: number): ChildProcess | null {
+function spawnWatchdog(pid: number, temporaryDir: string): ChildProcess | null {
   if (process.platform === 'win32') return null;
   const script = `read -r _
     kill -s TERM "$1" 2>/dev/null
-    for _ in 1 2 3 4 5 6 7 8 9 10; do kill -0 "$1" 2>/dev/null || exit 0; sleep 1; done
-    kill -s KILL "$1" 2>/dev/null`;
-  const child = spawn('/bin/sh', ['-c', script, 'perdure-watchdog', String(pid)], {
+    ended=
+    for _ in 1 2 3 4 5 6 7 8 9 10; do kill -0 "$1" 2>/dev/null || { ended=1; break; }; sleep 1; done
+    [ -n "$ended" ] || kill -s KILL "$1" 2>/dev/null
+    [ -z "$2" ] || rm -rf -- "$2"`;
+  const child = spawn('/bin/sh', ['-c', script, 'perdure-watchdog', String(pid), temporaryDir], {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   });
@@ -101,7 +105,12 @@ function spawnWatchdog(pid: number): ChildProcess | null {
 }
 
 function readTail(file: string, from: number): string {
-  const log = openSync(file, 'r');
+  let log: number;
+  try {
+    log = openSync(file, 'r');
+  } catch {
+    return '';
+  }
   try {
     const size = fstatSync(log).size;
     const start = Math.max(from, size - TAIL_BYTES);

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client, Connection } from '@temporalio/client';
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
@@ -181,6 +181,10 @@ describe('the life of the process', () => {
     const terminated = await startProcess(holder, onDisk ? [await scratch()] : []);
     await terminated.terminate();
     await gone(terminated.ready.pid);
+    if (!onDisk) {
+      const logs = [exits, killed, terminated].map(({ ready }) => dirname(fileURLToPath(ready.url)));
+      await vi.waitFor(() => expect(logs.filter((log) => existsSync(log))).toEqual([]), { timeout: 20_000 });
+    }
   });
 
   it('has a process group of its own: Ctrl-C in the terminal does not reach it', async () => {
