@@ -1,0 +1,39 @@
+import { type AgentRuntime, prepareCall } from '../agent/index.ts';
+import type { SessionActivities } from '../contract/activities.ts';
+import { runModel } from './model.ts';
+import { missing, runFastTool, runTool, runVerify } from './tool.ts';
+import type { TranscriptMemory } from './transcript-memory.ts';
+
+export { TranscriptMemory } from './transcript-memory.ts';
+
+/** What the activities of a worker need. */
+export interface ActivityOptions {
+  agents: ReadonlyMap<string, AgentRuntime>;
+  memory: TranscriptMemory;
+  /** The search attributes of ours that the server knows. */
+  searchAttributes: readonly string[];
+}
+
+/** The activities of sessions, for a worker. */
+export function createActivities({ agents, memory, searchAttributes }: ActivityOptions): SessionActivities {
+  const find = (name: string): AgentRuntime | undefined => agents.get(name);
+  return {
+    describe: async ({ agent }) => {
+      const found = find(agent);
+      return found === undefined
+        ? { kind: 'unavailable', message: missing(find, agent) }
+        : { kind: 'manifest', manifest: found.manifest, searchAttributes: [...searchAttributes] };
+    },
+    model: (input) => runModel(find, memory, input),
+    tool: (input) => runTool(find, input),
+    fastTool: (input) => runFastTool(find, input),
+    verify: (input) => runVerify(find, input),
+    prepare: async (input) => {
+      const { tool: name, args, callId, namespace } = input;
+      const agent = find(input.agent);
+      return agent === undefined
+        ? { name, args, problem: missing(find, input.agent) }
+        : prepareCall(agent, { name, args, callId, namespace });
+    },
+  };
+}

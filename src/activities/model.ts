@@ -1,0 +1,213 @@
+/** The `model` activity: one reply, from the first of the agent's models that gives one. */
+import { Context } from '@temporalio/activity';
+import { ApplicationFailure } from '@temporalio/common';
+import { type AgentRuntime, prepareCall } from '../agent/index.ts';
+import type { ModelFailureKind, ModelInput, ModelResult, PreparedCall } from '../contract/activities.ts';
+import { liveWindow } from '../contract/live-text.ts';
+import type { Message } from '../contract/messages.ts';
+import { PLAN_TOOL } from '../contract/plan.ts';
+import { foldHistory, readEvents } from '../history/index.ts';
+import type { RequestFailure } from './model-errors.ts';
+import { type RequestedCall, type RequestResult, requestModel } from './request-model.ts';
+import { type FindAgent, missing } from './tool.ts';
+import type { TranscriptMemory } from './transcript-memory.ts';
+
+/** Marks the failures of which Temporal may repeat the attempt: no request of it was billed. */
+const UNBILLED = 'ProviderUnavailable';
+/** How often live text is sent, in milliseconds. */
+const LIVE_MS = 250;
+
+/** Asks the models in order. See {@link ModelResult} for what it can come to. */
+export async function runModel(
+  find: FindAgent,
+  memory: TranscriptMemory,
+  input: ModelInput,
+): Promise<ModelResult> {
+  const context = Context.current();
+  const agent = find(input.agent);
+  if (agent === undefined) return { kind: 'unavailable', message: missing(find, input.agent) };
+  if (agent.manifest.digest !== input.manifestDigest) return { kind: 'manifest', manifest: agent.manifest };
+  if (context.info.attempt > 1 && !(await lastAttemptUnbilled(context))) {
+    return failed('interrupted', 'the worker that had sent the request was lost', 1);
+  }
+  let messages: readonly Message[];
+  try {
+    messages = await transcript(context, memory, input);
+  } catch (error) {
+    if (context.cancellationSignal.aborted) return failed('interrupted', 'cancelled before the request', 0);
+    return failed('history', error instanceof Error ? error.message : String(error), 0);
+  }
+  const live = new LiveSender(context);
+  try {
+    return await askInOrder(context, agent, input, messages, live);
+  } finally {
+    live.stop();
+  }
+}
+
+function failed(failure: ModelFailureKind, message: string, maybeBilled: number): ModelResult {
+  return { kind: 'failed', failure, message, maybeBilled };
+}
+
+async function askInOrder(
+  context: Context,
+  agent: AgentRuntime,
+  input: ModelInput,
+  messages: readonly Message[],
+  live: LiveSender,
+): Promise<ModelResult> {
+  const failures: { model: number; failure: RequestFailure }[] = [];
+  for (const [index, model] of agent.models.entries()) {
+    if (index < (input.fromModel ?? 0)) continue;
+    const result = await requestModel({
+      agent,
+      model,
+      maxOutputTokens: agent.manifest.models[index]?.maxOutputTokens ?? 1,
+      messages,
+      summarize: input.summarize === true,
+      abortSignal: context.cancellationSignal,
+      onText: live.text,
+    });
+    if (result.ok) {
+      const calls = await prepare(agent, input, result.calls);
+      return {
+        kind: 'reply',
+        model: index,
+        blocks: result.blocks,
+        calls,
+        finishReason: result.finishReason,
+        usage: result.usage,
+        ...(failures.length === 0
+          ? {}
+          : {
+              fallbacks: failures.map(({ model: at, failure }) => ({ model: at, message: failure.message })),
+            }),
+      };
+    }
+    // What may have been billed is charged first: the next model is asked under a reserve of its own.
+    if (result.failure.billed) return billedFailure(result, index);
+    failures.push({ model: index, failure: result.failure });
+  }
+  return unbilledFailure(
+    context,
+    failures.map(({ failure }) => failure),
+  );
+}
+
+function billedFailure({ failure }: Extract<RequestResult, { ok: false }>, model: number): ModelResult {
+  const kind =
+    failure.kind === 'rejected'
+      ? 'provider_rejected'
+      : failure.kind === 'down'
+        ? 'interrupted'
+        : failure.kind;
+  return { kind: 'failed', failure: kind, message: failure.message, maybeBilled: 1, model };
+}
+
+/** All models are down or refuse: Temporal repeats the attempt while that can help. */
+function unbilledFailure(context: Context, failures: readonly RequestFailure[]): ModelResult {
+  const message = failures.map((failure) => failure.message).join('; ');
+  const down = failures.filter(({ kind }) => kind === 'down');
+  if (down.length === 0) return failed('provider_rejected', message, 0);
+  const { attempt, retryPolicy } = context.info;
+  if (attempt >= (retryPolicy?.maximumAttempts ?? 1)) return failed('provider_unavailable', message, 0);
+  const asked = down.map(({ retryAfterMs }) => retryAfterMs ?? 0);
+  const nextRetryDelay = Math.max(...asked);
+  throw ApplicationFailure.create({
+    message,
+    type: UNBILLED,
+    ...(nextRetryDelay > 0 ? { nextRetryDelay } : {}),
+  });
+}
+
+async function prepare(
+  agent: AgentRuntime,
+  input: ModelInput,
+  requested: readonly RequestedCall[],
+): Promise<PreparedCall[]> {
+  const prepared: PreparedCall[] = [];
+  for (const [i, { name, args, metadata, unreadable }] of requested.entries()) {
+    const callId = `call_${input.turn}_${i}`;
+    const builtIn = name === PLAN_TOOL && agent.manifest.plan;
+    const call: PreparedCall = unreadable
+      ? { name, args, problem: `Invalid arguments for ${name}: they are not JSON.` }
+      : builtIn
+        ? { name, args }
+        : await prepareCall(agent, { name, args, callId, namespace: input.namespace });
+    prepared.push(metadata === undefined ? call : { ...call, metadata });
+  }
+  return prepared;
+}
+
+/** The prompt's messages: from this worker's memory, or else from the history. */
+async function transcript(
+  context: Context,
+  memory: TranscriptMemory,
+  input: ModelInput,
+): Promise<readonly Message[]> {
+  const { workflowExecution } = context.info;
+  if (workflowExecution === undefined) throw new Error('the model activity runs only in a session');
+  const position = { count: input.count, digest: input.digest };
+  const known = memory.recall(workflowExecution.runId, position);
+  if (known !== undefined) return known;
+  const { client } = context;
+  let messages: Message[] | undefined;
+  await foldHistory(readEvents(client, workflowExecution), client.options.loadedDataConverter, {
+    runId: workflowExecution.runId,
+    onTask: ({ state }) => {
+      const { count, digest } = state.position;
+      if (count === position.count && digest === position.digest) messages = state.transcript.slice(0, count);
+    },
+  });
+  if (messages === undefined) {
+    throw new Error(
+      `the history has no transcript of ${position.count} messages with digest ${position.digest}`,
+    );
+  }
+  memory.replace(workflowExecution.runId, messages, position);
+  return messages;
+}
+
+/** Whether the attempt before this one failed with an error of ours that says that nothing was billed. */
+async function lastAttemptUnbilled(context: Context): Promise<boolean> {
+  const { client, info } = context;
+  try {
+    const { workflowId, runId } = info.workflowExecution ?? { workflowId: '', runId: '' };
+    const { raw } = await client.workflow.getHandle(workflowId, runId).describe();
+    const pending = raw.pendingActivities?.find(({ activityId }) => activityId === info.activityId);
+    return pending?.lastFailure?.applicationFailureInfo?.type === UNBILLED;
+  } catch {
+    return false;
+  }
+}
+
+/** Sends signs of life, and with them the text so far. A failed one never fails the call. */
+class LiveSender {
+  #text = '';
+  #sent = -1;
+  readonly #context: Context;
+  readonly #live: NodeJS.Timeout;
+  readonly #signs: NodeJS.Timeout;
+
+  constructor(context: Context) {
+    this.#context = context;
+    this.#live = setInterval(() => {
+      if (this.#text.length !== this.#sent) this.#send();
+    }, LIVE_MS);
+    this.#signs = setInterval(() => this.#send(), (context.info.heartbeatTimeoutMs ?? 10_000) / 4);
+  }
+
+  readonly text = (whole: string): void => {
+    this.#text = whole;
+  };
+
+  stop(): void {
+    clearInterval(this.#live);
+    clearInterval(this.#signs);
+  }
+
+  #send(): void {
+    this.#sent = this.#text.length;
+    this.#context.heartbeat(liveWindow(this.#context.info.attempt, this.#text));
+  }
+}

@@ -1,0 +1,32 @@
+import { canonicalJson, type JsonValue, jsonSize, toJson } from '../contract/json.ts';
+
+/**
+ * A tool's output as it may enter the history: plain JSON under a limit in bytes.
+ *
+ * It never throws, because the effect has happened: what is not JSON is written as JSON writes it or as text,
+ * and what is too large is shortened, with a notice that the model can read.
+ */
+export function recordable(output: unknown, limit: number): JsonValue {
+  const json = asJson(output);
+  const size = jsonSize(json);
+  if (size <= limit) return json;
+  const text = typeof json === 'string' ? json : canonicalJson(json);
+  const notice = ` [shortened: this result had ${size} bytes, ${limit} are kept]`;
+  // A character is at most six bytes in JSON text, so cut by bytes measured, not by characters counted.
+  let end = Math.min(text.length, limit - notice.length);
+  while (end > 0 && jsonSize(text.slice(0, end) + notice) > limit) end = Math.floor(end * 0.8);
+  return text.slice(0, end) + notice;
+}
+
+function asJson(output: unknown): JsonValue {
+  if (output === undefined) return null;
+  try {
+    return toJson(output);
+  } catch {
+    try {
+      return toJson(JSON.parse(JSON.stringify(output) ?? 'null'));
+    } catch {
+      return String(output);
+    }
+  }
+}

@@ -1,0 +1,225 @@
+/** One request to one model, streamed. */
+import { streamText } from 'ai';
+import type { AgentRuntime, Model } from '../agent/index.ts';
+import type { Usage } from '../contract/activities.ts';
+import { type JsonObject, type JsonValue, jsonSize, toJson } from '../contract/json.ts';
+import { LIMIT } from '../contract/limits.ts';
+import type { Message, ReasoningBlock, TextBlock } from '../contract/messages.ts';
+import { type RequestFailure, requestFailure } from './model-errors.ts';
+import { toPrompt, toTools } from './prompt.ts';
+
+/** A call as the model asked for it. */
+export interface RequestedCall {
+  name: string;
+  args: JsonValue;
+  metadata?: JsonObject;
+  /** Its arguments are not JSON. */
+  unreadable: boolean;
+}
+
+/** What a request came to. */
+export type RequestResult =
+  | {
+      ok: true;
+      blocks: (TextBlock | ReasoningBlock)[];
+      calls: RequestedCall[];
+      finishReason: string;
+      usage: Usage;
+    }
+  | { ok: false; failure: RequestFailure };
+
+const SUMMARY =
+  'The budget of this session is used up. Do not call tools. Answer now with a summary: what was done, what is open.';
+
+/**
+ * Sends one request.
+ *
+ * @param onText - called with the whole text so far whenever it grows.
+ * @param abortSignal - ends the request; the result is then an interrupted one.
+ */
+export async function requestModel(options: {
+  agent: AgentRuntime;
+  model: Model;
+  maxOutputTokens: number;
+  messages: readonly Message[];
+  summarize: boolean;
+  abortSignal: AbortSignal;
+  onText: (text: string) => void;
+}): Promise<RequestResult> {
+  const { agent, model, maxOutputTokens, messages, summarize, abortSignal, onText } = options;
+  const { definition, manifest, modelTimeoutMs } = agent;
+  const stalled = new AbortController();
+  const stall = (): void => stalled.abort(new Error(`the provider sent nothing for ${modelTimeoutMs} ms`));
+  let timer = setTimeout(stall, modelTimeoutMs);
+  const collected = new Collector();
+  try {
+    const tools = toTools(manifest);
+    const { fullStream } = streamText({
+      model,
+      system: summarize ? `${definition.instructions}\n\n${SUMMARY}` : definition.instructions,
+      messages: toPrompt(messages),
+      ...(Object.keys(tools).length > 0 ? { tools, toolChoice: summarize ? 'none' : 'auto' } : {}),
+      maxOutputTokens,
+      // The activity's retry is the only one: two kinds of retries multiply.
+      maxRetries: 0,
+      abortSignal: AbortSignal.any([abortSignal, stalled.signal]),
+      ...(definition.temperature === undefined ? {} : { temperature: definition.temperature }),
+      ...(definition.providerOptions === undefined ? {} : { providerOptions: definition.providerOptions }),
+      onError: () => {},
+    });
+    for await (const part of fullStream) {
+      clearTimeout(timer);
+      timer = setTimeout(stall, modelTimeoutMs);
+      collected.add(part as StreamPart);
+      if (part.type === 'text-delta') onText(collected.text);
+    }
+  } catch (error) {
+    collected.error ??= { value: error };
+  } finally {
+    clearTimeout(timer);
+  }
+  if (abortSignal.aborted || stalled.signal.aborted) {
+    const reason: unknown = stalled.signal.aborted ? stalled.signal.reason : abortSignal.reason;
+    const message = reason instanceof Error ? reason.message : String(reason);
+    return { ok: false, failure: { kind: 'interrupted', message, billed: true } };
+  }
+  return collected.result();
+}
+
+interface StreamPart {
+  type: string;
+  id?: string;
+  text?: string;
+  error?: unknown;
+  toolName?: string;
+  toolCallId?: string;
+  input?: unknown;
+  invalid?: boolean;
+  providerMetadata?: unknown;
+  finishReason?: string;
+  rawFinishReason?: string | undefined;
+  usage?: {
+    inputTokens?: number | undefined;
+    outputTokens?: number | undefined;
+    cachedInputTokens?: number | undefined;
+  };
+}
+
+/** Gathers a stream's parts into a reply, and says when they are none. */
+class Collector {
+  text = '';
+  error: { value: unknown } | undefined;
+  readonly #blocks: (TextBlock | ReasoningBlock)[] = [];
+  readonly #open = new Map<string, TextBlock | ReasoningBlock>();
+  readonly #calls: RequestedCall[] = [];
+  readonly #ids = new Set<string>();
+  #duplicate: string | undefined;
+  #finishReason = '';
+  #rawFinishReason: string | undefined;
+  #usage: Usage = { inputTokens: null, outputTokens: null };
+
+  add(part: StreamPart): void {
+    switch (part.type) {
+      case 'text-start':
+      case 'reasoning-start': {
+        const block = { kind: part.type === 'text-start' ? 'text' : 'reasoning', text: '' } as
+          | TextBlock
+          | ReasoningBlock;
+        this.#blocks.push(block);
+        this.#open.set(part.id ?? '', block);
+        keepMetadata(block, part.providerMetadata);
+        return;
+      }
+      case 'text-delta':
+      case 'reasoning-delta':
+      case 'text-end':
+      case 'reasoning-end': {
+        const block = this.#open.get(part.id ?? '');
+        if (block === undefined) return;
+        block.text += part.text ?? '';
+        if (part.type === 'text-delta') this.text += part.text ?? '';
+        keepMetadata(block, part.providerMetadata);
+        return;
+      }
+      case 'tool-call': {
+        const id = part.toolCallId ?? '';
+        if (this.#ids.has(id)) this.#duplicate = id;
+        this.#ids.add(id);
+        const args = asJson(part.input);
+        const call: RequestedCall = {
+          name: part.toolName ?? '',
+          args,
+          unreadable: part.invalid === true && typeof args === 'string',
+        };
+        keepMetadata(call, part.providerMetadata);
+        this.#calls.push(call);
+        return;
+      }
+      case 'error':
+        this.error ??= { value: part.error };
+        return;
+      case 'finish-step':
+        this.#finishReason = part.finishReason ?? '';
+        this.#rawFinishReason = part.rawFinishReason;
+        this.#usage = {
+          inputTokens: part.usage?.inputTokens ?? null,
+          outputTokens: part.usage?.outputTokens ?? null,
+          ...(part.usage?.cachedInputTokens === undefined
+            ? {}
+            : { cachedInputTokens: part.usage.cachedInputTokens }),
+        };
+        return;
+      default:
+    }
+  }
+
+  result(): RequestResult {
+    if (this.error !== undefined) return { ok: false, failure: requestFailure(this.error.value) };
+    const blocks = this.#blocks.filter(({ text, metadata }) => text !== '' || metadata !== undefined);
+    const invalid = (message: string): RequestResult => ({
+      ok: false,
+      failure: { kind: 'invalid_response', message, billed: true },
+    });
+    if (this.#finishReason === 'content-filter' && this.#calls.length === 0) {
+      return {
+        ok: false,
+        failure: {
+          kind: 'rejected',
+          message: `the model refused (${this.#rawFinishReason ?? 'content filter'})`,
+          billed: true,
+        },
+      };
+    }
+    if (this.#finishReason === 'error') return invalid('the reply ended with an error');
+    if (
+      this.#finishReason === '' ||
+      (this.#finishReason === 'other' && this.#rawFinishReason === undefined)
+    ) {
+      return invalid('the reply ended without a finish reason');
+    }
+    // Some clients give both calls the first one's arguments: nobody can tell what was asked.
+    if (this.#duplicate !== undefined) return invalid(`two tool calls have the id ${this.#duplicate}`);
+    if (this.#calls.length === 0 && blocks.every((block) => block.kind !== 'text')) {
+      return invalid('the reply has neither text nor tool calls');
+    }
+    const size = jsonSize(blocks) + jsonSize(this.#calls);
+    if (size > LIMIT.modelReply)
+      return invalid(`the reply has ${size} bytes, the limit is ${LIMIT.modelReply}`);
+    return { ok: true, blocks, calls: this.#calls, finishReason: this.#finishReason, usage: this.#usage };
+  }
+}
+
+function keepMetadata(target: { metadata?: JsonObject }, metadata: unknown): void {
+  if (metadata === undefined || metadata === null) return;
+  const json = asJson(metadata);
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) return;
+  // Some providers send empty metadata with every part; it would only cost history.
+  const filled = Object.entries(json).filter(
+    ([, value]) => typeof value !== 'object' || value === null || Object.keys(value).length > 0,
+  );
+  if (filled.length > 0) target.metadata = { ...target.metadata, ...Object.fromEntries(filled) };
+}
+
+function asJson(value: unknown): JsonValue {
+  return value === undefined ? null : toJson(JSON.parse(JSON.stringify(value)));
+}

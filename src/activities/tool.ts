@@ -1,0 +1,259 @@
+/** Running a tool, so that what is known of its effect is exactly what is recorded. */
+import { Context } from '@temporalio/activity';
+import { ApplicationFailure } from '@temporalio/common';
+import type { AgentRuntime } from '../agent/index.ts';
+import { type DefinedTool, type NotAttemptedError, parseArgs, type ToolContext } from '../agent/index.ts';
+import type { ToolInput, ToolResult, VerifyInput, VerifyResult } from '../contract/activities.ts';
+import { isPerdureError } from '../contract/errors.ts';
+import { argsDigest } from '../contract/keys.ts';
+import { LIMIT } from '../contract/limits.ts';
+import { Fence } from './fence.ts';
+import { recordable } from './recordable.ts';
+
+/** The cap of a local call, in milliseconds, under the time-out of its local activity. */
+const LOCAL_CAP_MS = 1_000;
+
+/** Finds an agent by name. */
+export type FindAgent = (name: string) => AgentRuntime | undefined;
+
+/** The `tool` activity. */
+export async function runTool(find: FindAgent, input: ToolInput): Promise<ToolResult> {
+  const context = Context.current();
+  const tool = find(input.agent)?.definition.tools[input.tool];
+  if (tool === undefined) {
+    return { kind: 'unavailable', message: missing(find, input.agent, input.tool) };
+  }
+  const parsed = await checkedArgs(tool, input);
+  if (!parsed.ok) {
+    return input.effect === 'mutate'
+      ? { kind: 'absent', reason: parsed.problem, retryable: false }
+      : { kind: 'error', message: parsed.problem };
+  }
+  return input.effect === 'mutate'
+    ? runMutation(context, tool, input, parsed.value)
+    : runRepeatable(context, tool, input, parsed.value);
+}
+
+/** The `fastTool` local activity: under a cap, and with its times in its result. */
+export async function runFastTool(find: FindAgent, input: ToolInput): Promise<ToolResult> {
+  const startedAt = new Date().toISOString();
+  const local = () => ({ seq: input.seq, startedAt, completedAt: new Date().toISOString() });
+  const tool = find(input.agent)?.definition.tools[input.tool];
+  // A local activity's failure is worth less than a remote one's: hand everything unusual over.
+  if (tool === undefined) return { kind: 'exceeded', local: local() };
+  const parsed = await checkedArgs(tool, input);
+  if (!parsed.ok) return { kind: 'error', message: parsed.problem, local: local() };
+  const cap = new AbortController();
+  const timer = setTimeout(() => cap.abort(), LOCAL_CAP_MS);
+  try {
+    const toolContext = contextOf(input, 1, cap.signal, async () => {});
+    const run = execute(tool, parsed.value, toolContext);
+    const ended = await Promise.race([run.then((output) => ({ output })), aborted(cap.signal)]);
+    if (ended === 'aborted') {
+      run.catch(() => {});
+      return { kind: 'exceeded', local: local() };
+    }
+    return { kind: 'output', output: recordable(ended.output, LIMIT.toolResult), local: local() };
+  } catch (error) {
+    return { kind: 'error', message: errorText(input.tool, error), local: local() };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The `verify` activity. What throws is tried again by Temporal, and is *unknown* at the last attempt. */
+export async function runVerify(find: FindAgent, input: VerifyInput): Promise<VerifyResult> {
+  const context = Context.current();
+  const tool = find(input.agent)?.definition.tools[input.tool];
+  if (tool?.verify === undefined) {
+    return { outcome: 'unknown', reason: `${input.tool} has no verify on this worker` };
+  }
+  const parsed = await parseArgs(tool, input.args);
+  if (!parsed.ok)
+    return { outcome: 'unknown', reason: `its arguments do not fit any more: ${parsed.problem}` };
+  try {
+    const toolContext = contextOf(input, context.info.attempt, context.cancellationSignal, async () => {});
+    const found: unknown = await tool.verify(parsed.value, toolContext);
+    return readVerification(input.tool, found);
+  } catch (error) {
+    const last = context.info.attempt >= (context.info.retryPolicy?.maximumAttempts ?? 1);
+    const reason = errorText(`verify of ${input.tool}`, error);
+    if (last) return { outcome: 'unknown', reason };
+    throw ApplicationFailure.retryable(reason, 'VerifyFailed');
+  }
+}
+
+function readVerification(tool: string, found: unknown): VerifyResult {
+  const { outcome, output, reason } = (found ?? {}) as {
+    outcome?: unknown;
+    output?: unknown;
+    reason?: unknown;
+  };
+  const why = typeof reason === 'string' ? reason : `verify says ${String(outcome)}`;
+  if (outcome === 'landed') return { outcome, output: recordable(output, LIMIT.toolResult) };
+  if (outcome === 'absent' || outcome === 'unknown') return { outcome, reason: why };
+  return {
+    outcome: 'unknown',
+    reason: `verify of ${tool} returned neither { outcome: 'landed', output }, 'absent' nor 'unknown'`,
+  };
+}
+
+async function runMutation(
+  context: Context,
+  tool: DefinedTool,
+  input: ToolInput,
+  value: unknown,
+): Promise<ToolResult> {
+  const { info } = context;
+  const runId = info.workflowExecution?.runId;
+  if (runId !== input.issuedRunId || info.attempt !== 1) {
+    // A reset from outside, or a server that repeats what must not be: some other attempt may have happened.
+    return {
+      kind: 'unknown',
+      reason: `refused: dispatched by run ${input.issuedRunId}, running in ${runId ?? 'none'} as attempt ${info.attempt}`,
+    };
+  }
+  const fence = new Fence(context);
+  try {
+    await fence.ask();
+  } catch (error) {
+    return { kind: 'absent', reason: errorText('fence', error), retryable: true };
+  }
+  return withSigns(context, input, async (abortSignal, timedOut) => {
+    const toolContext = contextOf(input, input.dispatchNo, abortSignal, fence.pass);
+    const run = execute(tool, value, toolContext);
+    try {
+      const ended = await Promise.race([run.then((output) => ({ output })), aborted(abortSignal)]);
+      if (ended !== 'aborted') return { kind: 'output', output: recordable(ended.output, LIMIT.toolResult) };
+      run.catch(() => {});
+      return {
+        kind: 'unknown',
+        reason: timedOut() ? `timed out after ${input.timeoutMs} ms` : 'cancelled in flight',
+      };
+    } catch (error) {
+      if (isPerdureError(error, 'NOT_ATTEMPTED')) {
+        return {
+          kind: 'absent',
+          reason: errorText(input.tool, error),
+          retryable: (error as NotAttemptedError).retryable !== false,
+        };
+      }
+      return { kind: 'unknown', reason: errorText(input.tool, error) };
+    }
+  });
+}
+
+async function runRepeatable(
+  context: Context,
+  tool: DefinedTool,
+  input: ToolInput,
+  value: unknown,
+): Promise<ToolResult> {
+  return withSigns(context, input, async (abortSignal, timedOut) => {
+    const fence = new Fence(context);
+    const run = execute(tool, value, contextOf(input, context.info.attempt, abortSignal, fence.pass));
+    try {
+      const ended = await Promise.race([run.then((output) => ({ output })), aborted(abortSignal)]);
+      if (ended !== 'aborted') return { kind: 'output', output: recordable(ended.output, LIMIT.toolResult) };
+      run.catch(() => {});
+      // A cancelled call has no result; Temporal says so, and the session knows whether to run it again.
+      if (!timedOut()) await context.cancelled;
+      return { kind: 'error', message: `${input.tool} timed out after ${input.timeoutMs} ms` };
+    } catch (error) {
+      if (context.cancellationSignal.aborted) throw error;
+      const transient = isPerdureError(error, 'NOT_ATTEMPTED') && (error as NotAttemptedError).retryable;
+      const last = context.info.attempt >= (context.info.retryPolicy?.maximumAttempts ?? 1);
+      const message = errorText(input.tool, error);
+      if (transient && !last) throw ApplicationFailure.retryable(message, 'ToolFailed');
+      return { kind: 'error', message };
+    }
+  });
+}
+
+/** Runs with signs of life to Temporal through the whole call, under the tool's own time-out. */
+async function withSigns(
+  context: Context,
+  input: ToolInput,
+  run: (abortSignal: AbortSignal, timedOut: () => boolean) => Promise<ToolResult>,
+): Promise<ToolResult> {
+  const timeout = new AbortController();
+  const timer = setTimeout(
+    () => timeout.abort(new Error(`timed out after ${input.timeoutMs} ms`)),
+    input.timeoutMs,
+  );
+  const signs = setInterval(() => context.heartbeat(), (context.info.heartbeatTimeoutMs ?? 10_000) / 4);
+  try {
+    return await run(
+      AbortSignal.any([context.cancellationSignal, timeout.signal]),
+      () => timeout.signal.aborted,
+    );
+  } finally {
+    clearTimeout(timer);
+    clearInterval(signs);
+  }
+}
+
+async function checkedArgs(
+  tool: DefinedTool,
+  input: ToolInput,
+): Promise<{ ok: true; value: unknown } | { ok: false; problem: string }> {
+  if (argsDigest(input.tool, input.args) !== input.argsDigest) {
+    return { ok: false, problem: `integrity: call ${input.callId} has other arguments than were recorded` };
+  }
+  const parsed = await parseArgs(tool, input.args);
+  return parsed.ok
+    ? parsed
+    : { ok: false, problem: `Invalid arguments for ${input.tool}: ${parsed.problem}` };
+}
+
+function contextOf(
+  input: { callId: string; idempotencyKey: string; scratchpadRoot?: string },
+  attempt: number,
+  abortSignal: AbortSignal,
+  fence: () => Promise<void>,
+): ToolContext {
+  return {
+    sessionId: Context.current().info.workflowExecution?.workflowId ?? '',
+    callId: input.callId,
+    toolCallId: input.callId,
+    // The AI SDK's tools may read these; the transcript stays where it is.
+    messages: [],
+    idempotencyKey: input.idempotencyKey,
+    attempt,
+    abortSignal,
+    fence,
+    ...(input.scratchpadRoot === undefined ? {} : { scratchpadRoot: input.scratchpadRoot }),
+  };
+}
+
+async function execute(tool: DefinedTool, value: unknown, context: ToolContext): Promise<unknown> {
+  const result = tool.execute(value, context);
+  if (!isAsyncIterable(result)) return result;
+  // The AI SDK's streaming tools: the last value is the result.
+  let last: unknown;
+  for await (const part of result) last = part;
+  return last;
+}
+
+function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
+  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
+}
+
+function aborted(signal: AbortSignal): Promise<'aborted'> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve('aborted');
+    else signal.addEventListener('abort', () => resolve('aborted'), { once: true });
+  });
+}
+
+function errorText(what: string, error: unknown): string {
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return `${what} failed: ${text}`.slice(0, 4_000);
+}
+
+/** Why an agent or tool is not there, and what to do. */
+export function missing(find: FindAgent, agent: string, tool?: string): string {
+  return find(agent) === undefined
+    ? `no agent ${agent} on this worker: start a worker with its definition, then resume the session`
+    : `agent ${agent} has no tool ${tool ?? ''} on this worker: deploy it again and resume the session, or resolve the call`;
+}

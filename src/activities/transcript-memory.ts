@@ -1,0 +1,62 @@
+import { LRUCache } from 'lru-cache';
+import { jsonSize } from '../contract/json.ts';
+import type { Message, Position } from '../contract/messages.ts';
+
+interface Entry {
+  messages: Message[];
+  /** Positions that were handed over, newest last: where a prompt may end. */
+  positions: Position[];
+  bytes: number;
+}
+
+/** How many past positions of a run are kept: a call that is repeated asks for an older one. */
+const KEPT_POSITIONS = 4;
+
+/**
+ * The transcripts that a worker has at hand, so that a model call need not read the history.
+ *
+ * Keyed by run and checked by the chained digest: a branch that was discarded by a reset or a failed workflow
+ * task has another run or another digest, and is never served. Bounded in bytes; the least used go first.
+ */
+export class TranscriptMemory {
+  readonly #runs: LRUCache<string, Entry>;
+
+  constructor(maxBytes: number) {
+    this.#runs = new LRUCache({ maxSize: maxBytes, sizeCalculation: ({ bytes }) => bytes + 1 });
+  }
+
+  /** Adds a piece that continues what is here, or starts anew; a piece that fits neither is dropped. */
+  remember(runId: string, piece: { from: Position; to: Position; messages: readonly Message[] }): void {
+    const entry = this.#runs.get(runId);
+    const known = entry?.positions.some(({ digest }) => digest === piece.from.digest) === true;
+    if (entry === undefined || !known) {
+      if (piece.from.count === 0) this.replace(runId, piece.messages, piece.to);
+      return;
+    }
+    this.#set(runId, {
+      messages: [...entry.messages.slice(0, piece.from.count), ...piece.messages],
+      positions: [...entry.positions.filter(({ count }) => count <= piece.from.count), piece.to].slice(
+        -KEPT_POSITIONS,
+      ),
+      bytes: entry.bytes + jsonSize(piece.messages),
+    });
+  }
+
+  /** Replaces what is here by a whole transcript. */
+  replace(runId: string, messages: readonly Message[], position: Position): void {
+    this.#set(runId, { messages: [...messages], positions: [position], bytes: jsonSize(messages) });
+  }
+
+  /** The messages up to a position, or `undefined` when this worker does not have exactly those. */
+  recall(runId: string, position: Position): readonly Message[] | undefined {
+    const entry = this.#runs.get(runId);
+    const known = entry?.positions.some(
+      ({ count, digest }) => count === position.count && digest === position.digest,
+    );
+    return known === true ? entry?.messages.slice(0, position.count) : undefined;
+  }
+
+  #set(runId: string, entry: Entry): void {
+    this.#runs.set(runId, entry);
+  }
+}

@@ -1,0 +1,222 @@
+/** An agent on a worker: its definition resolved against the worker's models, and its manifest. */
+import { msToNumber } from '@temporalio/common/lib/time.js';
+import { asSchema, type LanguageModel } from 'ai';
+import type { PreparedCall } from '../contract/activities.ts';
+import { PerdureError } from '../contract/errors.ts';
+import { digestJson, type JsonObject, type JsonValue, toJson } from '../contract/json.ts';
+import { idempotencyKey } from '../contract/keys.ts';
+import { assertSize, LIMIT } from '../contract/limits.ts';
+import type { IdempotencyScope, Manifest, ModelManifest, ToolManifest } from '../contract/manifest.ts';
+import type { DefinedAgent } from './define-agent.ts';
+import type { DefinedTool } from './define-tool.ts';
+
+const DEFAULTS = {
+  maxOutputTokens: 4_096,
+  timeoutMs: 60_000,
+  settleMs: 5_000,
+  maxAttempts: 3,
+  loopLimit: 3,
+  heartbeatMs: 10_000,
+  modelTimeoutMs: 120_000,
+} as const;
+
+/** Turns a model's name into a model: the AI SDK's provider registry has this shape. */
+export interface ModelRegistry {
+  languageModel(id: string): LanguageModel;
+}
+
+/** A language model as an object. */
+export type Model = Exclude<LanguageModel, string>;
+
+/** An agent as the activities use it. */
+export interface AgentRuntime {
+  readonly definition: DefinedAgent;
+  readonly manifest: Manifest;
+  readonly models: readonly Model[];
+  readonly modelTimeoutMs: number;
+}
+
+/**
+ * Resolves a definition: names of models to models, schemas to JSON Schema, everything to a manifest.
+ *
+ * @throws PerdureError `INVALID_DEFINITION` for an unknown model name or a schema that cannot be JSON Schema.
+ */
+export async function resolveAgent(
+  definition: DefinedAgent,
+  registry?: ModelRegistry,
+): Promise<AgentRuntime> {
+  const models = definition.models.map(({ model }) => resolveModel(definition.name, model, registry));
+  const tools: Record<string, ToolManifest> = {};
+  for (const [name, tool] of Object.entries(definition.tools)) {
+    tools[name] = await toolManifest(definition.name, name, tool);
+  }
+  const body: Omit<Manifest, 'digest'> = {
+    schema: 1,
+    agent: definition.name,
+    instructions: definition.instructions,
+    models: definition.models.map(({ price, maxOutputTokens }, i): ModelManifest => {
+      const model = models[i];
+      return {
+        id: `${model?.provider ?? ''}:${model?.modelId ?? ''}`,
+        maxOutputTokens: maxOutputTokens ?? definition.maxOutputTokens ?? DEFAULTS.maxOutputTokens,
+        price: price ?? null,
+      };
+    }),
+    tools,
+    budget: definition.budget ?? {},
+    loopLimit: definition.loopLimit ?? DEFAULTS.loopLimit,
+    toolOrder: definition.toolOrder ?? 'ordered',
+    plan: definition.plan ?? false,
+    heartbeatMs: duration(definition.heartbeat, DEFAULTS.heartbeatMs),
+  };
+  const json = toJson(body, `agent ${definition.name}`);
+  assertSize(`the definition of agent ${definition.name}`, json, LIMIT.manifest);
+  return {
+    definition,
+    manifest: { ...body, digest: digestJson(json) },
+    models,
+    modelTimeoutMs: duration(definition.modelTimeout, DEFAULTS.modelTimeoutMs),
+  };
+}
+
+function duration(value: Parameters<typeof msToNumber>[0] | undefined, fallback: number): number {
+  return value === undefined ? fallback : msToNumber(value);
+}
+
+function resolveModel(agent: string, model: LanguageModel, registry: ModelRegistry | undefined): Model {
+  if (typeof model !== 'string') return model;
+  let found: LanguageModel | undefined;
+  let cause: unknown;
+  try {
+    found = registry?.languageModel(model);
+  } catch (error) {
+    cause = error;
+  }
+  if (found !== undefined && typeof found !== 'string') return found;
+  throw new PerdureError(
+    'INVALID_DEFINITION',
+    `agent ${agent}: model '${model}' is not in the worker's models: pass createWorker({ models: createProviderRegistry({ … }) }), ` +
+      'or set OPENAI_BASE_URL for an OpenAI-compatible endpoint',
+    { cause },
+  );
+}
+
+async function toolManifest(agent: string, name: string, tool: DefinedTool): Promise<ToolManifest> {
+  const effect = tool.effect ?? 'mutate';
+  return {
+    name,
+    description: tool.description ?? '',
+    inputSchema: await inputSchema(agent, name, tool),
+    effect,
+    scope: scopeOf(tool),
+    verify: tool.verify !== undefined,
+    fast: tool.fast ?? false,
+    timeoutMs: duration(tool.timeout, DEFAULTS.timeoutMs),
+    settleMs: duration(tool.settle, DEFAULTS.settleMs),
+    maxAttempts: tool.maxAttempts ?? DEFAULTS.maxAttempts,
+    approval: {
+      expiresMs: tool.approval?.expires === undefined ? null : msToNumber(tool.approval.expires),
+      onExpiry: tool.approval?.onExpiry ?? 'reject',
+    },
+  };
+}
+
+function scopeOf(tool: DefinedTool): IdempotencyScope {
+  if (typeof tool.idempotency === 'function') return 'session';
+  return tool.idempotency?.scope ?? ((tool.effect ?? 'mutate') === 'mutate' ? 'session' : 'call');
+}
+
+async function inputSchema(agent: string, name: string, tool: DefinedTool): Promise<JsonObject> {
+  let schema: JsonValue;
+  try {
+    schema = toJson(JSON.parse(JSON.stringify(await asSchema(tool.inputSchema).jsonSchema)));
+  } catch (error) {
+    throw new PerdureError(
+      'INVALID_DEFINITION',
+      `agent ${agent}: tools.${name}.inputSchema cannot be written as JSON Schema: ` +
+        `${error instanceof Error ? error.message : String(error)}. Use types that JSON has`,
+      { cause: error },
+    );
+  }
+  if (typeof schema !== 'object' || schema === null || Array.isArray(schema) || schema['type'] !== 'object') {
+    throw new PerdureError(
+      'INVALID_DEFINITION',
+      `agent ${agent}: tools.${name}.inputSchema is not of an object: providers accept only z.object({ … })`,
+    );
+  }
+  return schema;
+}
+
+/** Checks arguments against a tool's schema: the value that the schema made of them, or the problem in words. */
+export async function parseArgs(
+  tool: DefinedTool,
+  args: JsonValue,
+): Promise<{ ok: true; value: unknown } | { ok: false; problem: string }> {
+  const schema = asSchema(tool.inputSchema);
+  if (schema.validate === undefined) return { ok: true, value: args };
+  try {
+    const checked = await schema.validate(args);
+    return checked.success
+      ? { ok: true, value: checked.value }
+      : { ok: false, problem: describe(checked.error) };
+  } catch (error) {
+    return { ok: false, problem: describe(error) };
+  }
+}
+
+function describe(error: unknown): string {
+  const issues = (error as { issues?: { path?: PropertyKey[]; message?: string }[] }).issues;
+  if (Array.isArray(issues) && issues.length > 0) {
+    return issues
+      .map(({ path, message }) => `${path?.map(String).join('.') || 'input'}: ${message}`)
+      .join('; ');
+  }
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Prepares a call: checks its arguments, derives its key, and asks whether a person must approve it. */
+export async function prepareCall(
+  agent: AgentRuntime,
+  request: { name: string; args: JsonValue; callId: string; namespace: string },
+): Promise<PreparedCall> {
+  const { name, args, callId, namespace } = request;
+  const tool = agent.definition.tools[name];
+  if (tool === undefined) {
+    const names = Object.keys(agent.definition.tools).join(', ') || 'none';
+    return { name, args, problem: `There is no tool ${name}. Tools: ${names}.` };
+  }
+  const parsed = await parseArgs(tool, args);
+  if (!parsed.ok) return { name, args, problem: `Invalid arguments for ${name}: ${parsed.problem}` };
+  let identity: JsonValue;
+  try {
+    identity = identityOf(tool, parsed.value, args);
+  } catch (error) {
+    return { name, args, problem: `${name} could not derive its idempotency key: ${describe(error)}` };
+  }
+  const key = idempotencyKey({ namespace, tool: name, scope: scopeOf(tool), callId, identity });
+  const prepared: PreparedCall = { name, args, idempotencyKey: key };
+  return (await asksPerson(tool, parsed.value)) ? { ...prepared, needsApproval: true } : prepared;
+}
+
+function identityOf(tool: DefinedTool, value: unknown, args: JsonValue): JsonValue {
+  const { idempotency } = tool;
+  if (typeof idempotency === 'function') {
+    const identity: unknown = idempotency(value);
+    if (typeof identity !== 'string' || identity === '') throw new Error('the function must return a text');
+    return identity;
+  }
+  const named: readonly string[] | undefined = idempotency?.args;
+  if (named === undefined || typeof args !== 'object' || args === null || Array.isArray(args)) return args;
+  return Object.fromEntries(named.map((name) => [name, args[name] ?? null]));
+}
+
+async function asksPerson(tool: DefinedTool, input: unknown): Promise<boolean> {
+  const { needsApproval } = tool;
+  if (typeof needsApproval !== 'function') return needsApproval === true;
+  try {
+    return await (needsApproval as (input: unknown) => boolean | PromiseLike<boolean>)(input);
+  } catch {
+    // When in doubt, a person looks.
+    return true;
+  }
+}

@@ -1,0 +1,126 @@
+import type { Duration } from '@temporalio/common';
+import type { LanguageModel, Tool } from 'ai';
+import { PerdureError } from '../contract/errors.ts';
+import type { BudgetLimits, ModelPrice } from '../contract/manifest.ts';
+import { PLAN_TOOL } from '../contract/plan.ts';
+import { type DefinedTool, defineTool, type ToolOptions } from './define-tool.ts';
+
+/** A model of an agent: an AI SDK model, or `provider:model` of the worker's registry; with a price when money is capped. */
+export type ModelChoice =
+  | LanguageModel
+  | {
+      model: LanguageModel;
+      price?: ModelPrice;
+      /** The most tokens of one reply; default: the agent's. */
+      maxOutputTokens?: number;
+    };
+
+// The input and output types of a tool vary within one agent; each was checked where it was defined.
+// biome-ignore lint/suspicious/noExplicitAny: a variance-free upper bound of all tools does not exist
+type AnyTool = DefinedTool<any, any> | Tool<any, any>;
+
+/** An agent: a model, instructions and tools, with its limits. */
+export interface AgentOptions {
+  /** Letters, digits, `-`, `_` and `.`; how clients name it. */
+  name: string;
+  /** One model, or several in order: the next is asked when one is down or refuses. */
+  model: ModelChoice | readonly ModelChoice[];
+  instructions: string;
+  /** Tools by name. A plain AI SDK `tool()` is accepted and treated as `mutate`. */
+  tools?: Readonly<Record<string, AnyTool>>;
+  /** Caps for each session; a session may be started with others. */
+  budget?: BudgetLimits;
+  /** The most tokens of one reply: sent to the provider, and what is reserved. Default: 4,096. */
+  maxOutputTokens?: number;
+  temperature?: number;
+  /** Handed to the AI SDK as they are. */
+  providerOptions?: Record<string, Record<string, never>>;
+  /** Equal calls in a row after which a session stops for a person. Default: 3. */
+  loopLimit?: number;
+  /** `ordered` (default): reads in parallel, writes and mutations one after the other. `parallel`: all at once. */
+  toolOrder?: 'ordered' | 'parallel';
+  /** Offers the built-in plan tool. Default: false. */
+  plan?: boolean;
+  /** How long a model or tool call may give no sign of life before its worker counts as lost. Default: 10 seconds. */
+  heartbeat?: Duration;
+  /** How long a provider may send nothing before the request counts as lost. Default: 2 minutes. */
+  modelTimeout?: Duration;
+}
+
+/** A checked agent definition. */
+export interface DefinedAgent extends Omit<AgentOptions, 'model' | 'tools'> {
+  readonly perdure: 'agent';
+  readonly models: readonly { model: LanguageModel; price?: ModelPrice; maxOutputTokens?: number }[];
+  readonly tools: Readonly<Record<string, DefinedTool>>;
+}
+
+const NAME = /^[A-Za-z0-9_.-]{1,64}$/;
+const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
+
+/**
+ * Defines an agent.
+ *
+ * @throws PerdureError `INVALID_DEFINITION` naming the field and what to write.
+ */
+export function defineAgent(options: AgentOptions): DefinedAgent {
+  const { name, model, instructions, tools = {}, budget = {}, plan = false, ...rest } = options;
+  if (typeof name !== 'string' || !NAME.test(name)) {
+    throw invalid(`name is ${JSON.stringify(name)}: write 1 to 64 letters, digits, '-', '_' or '.'`);
+  }
+  if (typeof instructions !== 'string' || instructions.trim() === '') {
+    throw invalid(`agent ${name}: instructions is empty: write what the agent is to do`);
+  }
+  const models = (Array.isArray(model) ? (model as readonly ModelChoice[]) : [model as ModelChoice]).map(
+    (choice) =>
+      typeof choice === 'object' && choice !== null && 'model' in choice ? choice : { model: choice },
+  );
+  if (models.length === 0 || models.some((choice) => choice.model === undefined || choice.model === null)) {
+    throw invalid(
+      `agent ${name}: model is missing: write model: openai('…'), 'provider:model', or a list of them`,
+    );
+  }
+  if (budget.usd !== undefined && models.some(({ price }) => price === undefined)) {
+    throw invalid(
+      `agent ${name}: budget.usd needs a price for each model: ` +
+        'write model: { model, price: { inputPerMillion, outputPerMillion } }',
+    );
+  }
+  for (const [cap, value] of Object.entries(budget)) {
+    if (typeof value !== 'number' || !(value >= 0)) {
+      throw invalid(`agent ${name}: budget.${cap} is ${value}: write a number from 0`);
+    }
+  }
+  const checked: Record<string, DefinedTool> = {};
+  for (const [toolName, tool] of Object.entries(tools)) {
+    if (!TOOL_NAME.test(toolName)) {
+      throw invalid(
+        `agent ${name}: tools.${toolName}: write 1 to 64 letters, digits, '-' or '_' as its name`,
+      );
+    }
+    if (plan && toolName === PLAN_TOOL) {
+      throw invalid(
+        `agent ${name}: tools.${toolName} is the built-in plan tool's name: rename it, or drop plan`,
+      );
+    }
+    checked[toolName] = checkTool(name, toolName, tool);
+  }
+  return { ...rest, perdure: 'agent', name, instructions, models, tools: checked, budget, plan };
+}
+
+function checkTool(agent: string, name: string, tool: AnyTool): DefinedTool {
+  if (tool === null || typeof tool !== 'object') {
+    throw invalid(
+      `agent ${agent}: tools.${name} is not a tool: write defineTool({ … }) or the AI SDK's tool({ … })`,
+    );
+  }
+  if ('perdure' in tool) return tool as DefinedTool;
+  try {
+    return defineTool(tool as ToolOptions<unknown, unknown>);
+  } catch (error) {
+    throw invalid(`agent ${agent}: tools.${name}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function invalid(message: string): PerdureError {
+  return new PerdureError('INVALID_DEFINITION', message);
+}

@@ -1,0 +1,156 @@
+import type { Duration } from '@temporalio/common';
+import type { FlexibleSchema, ToolExecutionOptions } from 'ai';
+import { PerdureError } from '../contract/errors.ts';
+import type { Effect } from '../contract/manifest.ts';
+
+/** What a tool's functions are given beside their input. */
+export interface ToolContext extends Omit<ToolExecutionOptions, 'abortSignal'> {
+  /** The session's id. */
+  sessionId: string;
+  /** Our id of the call: the same over all its attempts. */
+  callId: string;
+  /**
+   * Stable over retries, resumes and verification; derived from the session, the tool and the arguments that
+   * the tool names. Pass it to a provider that honours such keys. It is never shown to the model.
+   */
+  idempotencyKey: string;
+  /** 1, 2, …: of a mutation the dispatch (each follows a recorded *absent*), otherwise Temporal's attempt. */
+  attempt: number;
+  /** Aborts at the tool's time-out, at a cancelled call, and when the worker shuts down. */
+  abortSignal: AbortSignal;
+  /**
+   * Asks Temporal whether this call is still ours, and throws `FENCED` when it is not: the call was cancelled,
+   * or a worker that was thought dead woke up. Call it just before the request that has the effect.
+   */
+  fence(): Promise<void>;
+  /** The session's scratchpad directory, when it has one. */
+  scratchpadRoot?: string;
+}
+
+/** What `verify` found; see {@link ToolOptions.verify}. */
+export type Verification<OUTPUT> =
+  | { outcome: 'landed'; output: OUTPUT }
+  | { outcome: 'absent'; reason?: string }
+  | { outcome: 'unknown'; reason?: string };
+
+/** What makes two calls of a tool the same effect. */
+export type Idempotency<INPUT> =
+  | {
+      /** Default: `session` for `mutate`, `call` otherwise. */
+      scope?: 'session' | 'call' | 'global';
+      /** The arguments that are the identity; default: all. */
+      args?: readonly (keyof INPUT & string)[];
+    }
+  /** Returns the identity within the session, e.g. an order's number. */
+  | ((input: INPUT) => string);
+
+/** A tool in the AI SDK's shape, plus what makes it safe to run durably. */
+export interface ToolOptions<INPUT, OUTPUT> {
+  /** What the model is told of the tool. */
+  description?: string;
+  /** A zod (3 or 4) or standard schema, or AI SDK `jsonSchema()`, of an object. */
+  inputSchema: FlexibleSchema<INPUT>;
+  /** What a call does to the world. Default: `mutate`, the safe choice. */
+  effect?: Effect;
+  idempotency?: Idempotency<INPUT>;
+  /** Whether a person must approve a call first. Called once, when the model asks for the call; a throw asks a person. */
+  needsApproval?: boolean | ((input: INPUT) => boolean | PromiseLike<boolean>);
+  /** What happens to an approval that nobody gives. Default: it waits for ever; once it expires it rejects. */
+  approval?: { expires?: Duration; onExpiry?: 'approve' | 'reject' };
+  /** How long one attempt may take. Default: one minute. */
+  timeout?: Duration;
+  /** How long after its time-out or its worker's death an attempt may still land. Default: 5 seconds. */
+  settle?: Duration;
+  /** Dispatches of a mutation (each after a recorded *absent*), or attempts when a worker is lost. Default: 3. */
+  maxAttempts?: number;
+  /** Runs in the workflow's own worker under a cap of a second, at a third of the cost. Reads only. */
+  fast?: boolean;
+  /**
+   * Runs the call. Its result must be JSON; a large one is shortened with a notice.
+   *
+   * On throw: of a `read` or `write` the model is told the message. Of a `mutate` nobody can know whether the
+   * effect happened, so the call is *unknown*: it settles, is verified, and is never simply run again. Throw
+   * {@link NotAttemptedError} when it certainly did not happen.
+   *
+   * On a lost worker: a `read` or `write` is attempted again; a `mutate` is *unknown*.
+   * On replay of the workflow: not called; the recorded result stands.
+   */
+  execute(input: INPUT, context: ToolContext): OUTPUT | PromiseLike<OUTPUT> | AsyncIterable<OUTPUT>;
+  /**
+   * Tells what became of a call of which no result was recorded, by looking, without changing anything.
+   *
+   * - `landed`: it happened; `output` stands for its result.
+   * - `absent`: it did not happen **and will not**; the call is dispatched again.
+   * - `unknown`: cannot be told; the call waits for a person.
+   *
+   * Called after the settle time, with the same key as `execute`. A throw or time-out is tried twice more and
+   * then is `unknown`. Without `verify` a lost mutation goes straight to a person.
+   */
+  verify?(input: INPUT, context: ToolContext): Verification<OUTPUT> | PromiseLike<Verification<OUTPUT>>;
+}
+
+/** A checked tool definition, accepted by `defineAgent` and, being the AI SDK's shape, by the AI SDK. */
+export type DefinedTool<INPUT = unknown, OUTPUT = unknown> = ToolOptions<INPUT, OUTPUT> & {
+  readonly perdure: 'tool';
+};
+
+/**
+ * Thrown by a tool to say that its effect certainly did not happen: the connection was refused, the input was
+ * declined. It is the only error of a mutation that is taken as *absent* without asking `verify`.
+ */
+export class NotAttemptedError extends PerdureError {
+  override readonly name: string = 'NotAttemptedError';
+  /** Whether the call is dispatched again (default), or the model is told at once. */
+  readonly retryable: boolean;
+
+  constructor(message: string, options: { retryable?: boolean; cause?: unknown } = {}) {
+    super('NOT_ATTEMPTED', message, options.cause === undefined ? {} : { cause: options.cause });
+    this.retryable = options.retryable ?? true;
+  }
+}
+
+/**
+ * Defines a tool.
+ *
+ * @throws PerdureError `INVALID_DEFINITION` naming the field and what to write.
+ */
+export function defineTool<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): DefinedTool<INPUT, OUTPUT> {
+  const problem = toolProblem(options);
+  if (problem !== null) throw new PerdureError('INVALID_DEFINITION', problem);
+  return { ...options, perdure: 'tool' };
+}
+
+const EFFECTS: readonly string[] = ['read', 'write', 'mutate'];
+const SCOPES: readonly (string | undefined)[] = ['session', 'call', 'global', undefined];
+
+/** What is wrong with a tool, with what to write instead, or `null`. */
+function toolProblem<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): string | null {
+  const { effect = 'mutate', idempotency, inputSchema, execute, verify, fast } = options;
+  if (typeof execute !== 'function') {
+    return 'execute is missing: write execute: async (input, { idempotencyKey }) => …';
+  }
+  if (inputSchema === undefined || inputSchema === null) {
+    return 'inputSchema is missing: write inputSchema: z.object({ … })';
+  }
+  if (!EFFECTS.includes(effect))
+    return `effect is ${JSON.stringify(effect)}: write 'read', 'write' or 'mutate'`;
+  if (verify !== undefined && typeof verify !== 'function') {
+    return "verify is not a function: write verify: async (input, { idempotencyKey }) => ({ outcome: 'landed', output })";
+  }
+  if (verify !== undefined && effect !== 'mutate') {
+    return `verify is only asked for effect 'mutate', this tool is '${effect}': drop verify, or write effect: 'mutate'`;
+  }
+  if (fast === true && effect !== 'read') {
+    return `fast is for effect 'read', this tool is '${effect}': a local activity has no record of its intent`;
+  }
+  if (typeof idempotency === 'object' && !SCOPES.includes(idempotency.scope)) {
+    return `idempotency.scope is ${JSON.stringify(idempotency.scope)}: write 'session', 'call' or 'global'`;
+  }
+  if (
+    options.maxAttempts !== undefined &&
+    !(Number.isInteger(options.maxAttempts) && options.maxAttempts > 0)
+  ) {
+    return `maxAttempts is ${options.maxAttempts}: write a whole number from 1`;
+  }
+  return null;
+}

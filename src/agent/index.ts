@@ -1,0 +1,18 @@
+export {
+  type AgentRuntime,
+  type Model,
+  type ModelRegistry,
+  parseArgs,
+  prepareCall,
+  resolveAgent,
+} from './agent-runtime.ts';
+export { type AgentOptions, type DefinedAgent, defineAgent, type ModelChoice } from './define-agent.ts';
+export {
+  type DefinedTool,
+  defineTool,
+  type Idempotency,
+  NotAttemptedError,
+  type ToolContext,
+  type ToolOptions,
+  type Verification,
+} from './define-tool.ts';

@@ -1,0 +1,73 @@
+import { isGrpcServiceError, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
+import { ERROR_CODES, type ErrorCode, isPerdureError, PerdureError } from '../contract/errors.ts';
+
+const GRPC = {
+  invalidArgument: 3,
+  deadlineExceeded: 4,
+  failedPrecondition: 9,
+  unavailable: 14,
+  cancelled: 1,
+} as const;
+
+/** Turns what Temporal's client throws into an error with a code and the next command; others pass as they are. */
+export function sessionError(sessionId: string, error: unknown): unknown {
+  if (isPerdureError(error)) return error;
+  if (error instanceof WorkflowNotFoundError) {
+    const closed = /already completed/i.test(error.message);
+    return closed
+      ? new PerdureError('SESSION_CLOSED', `Session ${sessionId} is closed. Start a new one: perdure start`, {
+          cause: error,
+        })
+      : new PerdureError('SESSION_NOT_FOUND', `There is no session ${sessionId}. List them: perdure ls`, {
+          cause: error,
+        });
+  }
+  const typed = withCode(error instanceof WorkflowUpdateFailedError ? error.cause : error);
+  if (typed !== undefined) return new PerdureError(typed.type, typed.message, { cause: error });
+  if (isGrpcServiceError(error) || isDeadline(error)) {
+    const code = (error as { code?: number }).code;
+    if (code === GRPC.unavailable) {
+      return new PerdureError(
+        'SERVER_UNAVAILABLE',
+        'The Temporal server cannot be reached. Start one: perdure dev',
+        {
+          cause: error,
+        },
+      );
+    }
+    if (code === GRPC.invalidArgument) {
+      return new PerdureError(
+        'INVALID_ARGUMENT',
+        `The server refused the request: ${(error as Error).message}`,
+        {
+          cause: error,
+        },
+      );
+    }
+    if (code === GRPC.deadlineExceeded || code === GRPC.failedPrecondition || code === GRPC.cancelled) {
+      return new PerdureError(
+        'NO_WORKER',
+        `No worker answered for session ${sessionId}. Start one: perdure worker <module>`,
+        { cause: error },
+      );
+    }
+  }
+  return error;
+}
+
+function isDeadline(error: unknown): boolean {
+  return error instanceof Error && typeof (error as { code?: unknown }).code === 'number';
+}
+
+function withCode(error: unknown): { type: ErrorCode; message: string } | undefined {
+  for (
+    let at: unknown = error;
+    typeof at === 'object' && at !== null;
+    at = (at as { cause?: unknown }).cause
+  ) {
+    const { type, message } = at as { type?: unknown; message?: unknown };
+    const code = ERROR_CODES.find((known) => known === type);
+    if (code !== undefined) return { type: code, message: typeof message === 'string' ? message : code };
+  }
+  return undefined;
+}

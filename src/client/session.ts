@@ -1,0 +1,194 @@
+/** One session, from outside. */
+import type { Client, WorkflowHandle } from '@temporalio/client';
+import type { Decision, Resolution } from '../contract/calls.ts';
+import { PerdureError } from '../contract/errors.ts';
+import type { BudgetInput, PauseInput, SendInput, SessionResult } from '../contract/inputs.ts';
+import { toJson } from '../contract/json.ts';
+import { assertSize, LIMIT } from '../contract/limits.ts';
+import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
+import type { Phase, PlanStep, SessionState } from '../contract/state.ts';
+import type {
+  BudgetView,
+  CallsPage,
+  PageInput,
+  PendingCall,
+  SessionView,
+  TranscriptPage,
+} from '../contract/views.ts';
+import { sessionError } from './errors.ts';
+import { type StreamPart, streamSession } from './stream.ts';
+
+/** How long an update or a query may wait for a worker, in milliseconds. */
+const ANSWER_MS = 15_000;
+
+/**
+ * A handle of a session. Inputs are checked for size before they are sent; a refusal is a {@link PerdureError}
+ * with the session's own code. Safe to keep and to make anew: it holds no state.
+ */
+export class Session {
+  /** The session's id, which is the workflow's. */
+  readonly id: string;
+  readonly #client: Client;
+  readonly #handle: WorkflowHandle;
+
+  constructor(client: Client, id: string) {
+    this.id = id;
+    this.#client = client;
+    this.#handle = client.workflow.getHandle(id);
+  }
+
+  /** The session at a glance. Needs a worker. @throws PerdureError `SESSION_NOT_FOUND`, `NO_WORKER` */
+  async state(): Promise<SessionView> {
+    return this.#query<SessionView>(QUERY.state);
+  }
+
+  /** The whole state, as in a checkpoint. @throws PerdureError `TOO_LARGE` when a query cannot carry it */
+  async snapshot(): Promise<SessionState> {
+    return this.#query<SessionState>(QUERY.snapshot);
+  }
+
+  /** Messages, the newest page by default. */
+  async transcript(page: PageInput = {}): Promise<TranscriptPage> {
+    return this.#query<TranscriptPage>(QUERY.transcript, page);
+  }
+
+  /** The tool-call log, the newest page by default. */
+  async calls(page: PageInput = {}): Promise<CallsPage> {
+    return this.#query<CallsPage>(QUERY.calls, page);
+  }
+
+  /** The calls that wait for a person. */
+  async approvals(): Promise<PendingCall[]> {
+    return this.#query<PendingCall[]>(QUERY.approvals);
+  }
+
+  /** Caps, spent and reserved. */
+  async budget(): Promise<BudgetView> {
+    return this.#query<BudgetView>(QUERY.budget);
+  }
+
+  /** The plan that the model keeps. */
+  async plan(): Promise<PlanStep[]> {
+    return this.#query<PlanStep[]>(QUERY.plan);
+  }
+
+  /**
+   * Sends a message. It is queued during a turn, or with `mode: 'interrupt'` ends the turn early. Sent twice
+   * with one `id`, it is taken once.
+   *
+   * @throws PerdureError `SESSION_CLOSED`, `SESSION_NOT_FOUND`, `TOO_LARGE`, `NO_WORKER`
+   */
+  async send(message: string | SendInput): Promise<{ phase: Phase; queued: number }> {
+    const input = typeof message === 'string' ? { text: message } : message;
+    return this.#update(UPDATE.send, input, 'message');
+  }
+
+  /**
+   * Decides on a call that waits for approval. The first decision wins.
+   *
+   * @param options.argsDigest - decide only if the arguments are still those that were looked at.
+   * @returns once the decision is recorded; of an edit, once its arguments have passed the tool's schema.
+   * @throws PerdureError `UNKNOWN_CALL`, `CALL_NOT_PENDING`, `DIGEST_MISMATCH`, `INVALID_TOOL_INPUT`
+   */
+  async decide(
+    callId: string,
+    decision: Decision,
+    options: { by?: string; argsDigest?: string } = {},
+  ): Promise<{ callId: string; status: string }> {
+    return this.#update(UPDATE.decide, { callId, decision, ...options }, 'decision');
+  }
+
+  /**
+   * Says what became of a call whose outcome is unknown.
+   *
+   * @throws PerdureError `UNKNOWN_CALL`, `CALL_NOT_PENDING`
+   */
+  async resolve(
+    callId: string,
+    resolution: Resolution,
+    options: { by?: string } = {},
+  ): Promise<{ callId: string; status: string }> {
+    return this.#update(UPDATE.resolve, { callId, resolution, ...options }, 'resolution');
+  }
+
+  /** Sets caps, or lets the session finish with a summary whose worst case is added to them. */
+  async setBudget(input: BudgetInput): Promise<{ phase: Phase; queued: number }> {
+    return this.#update(UPDATE.budget, input, 'budget');
+  }
+
+  /** Asks the session to issue nothing new. Works without a worker: it takes effect when one is there. */
+  async pause(input: PauseInput = {}): Promise<void> {
+    await this.#signal(SIGNAL.pause, input);
+  }
+
+  /** Goes on after a pause or a wait. */
+  async resume(input: { by?: string } = {}): Promise<void> {
+    await this.#signal(SIGNAL.resume, input);
+  }
+
+  /** Ends the session, after a mutation in flight has settled. */
+  async cancel(input: { by?: string; reason?: string } = {}): Promise<void> {
+    await this.#signal(SIGNAL.cancel, input);
+  }
+
+  /** Waits until the session ends. */
+  async result(): Promise<SessionResult> {
+    return this.#mapped(async () => (await this.#handle.result()) as SessionResult);
+  }
+
+  /**
+   * The session live: text as the model writes it, resets when an attempt is repeated, and phases. Ends when
+   * the session waits for somebody or is closed. It reads and never writes: no history, no cost to the session
+   * but its heartbeats.
+   */
+  stream(options: { signal?: AbortSignal } = {}): AsyncGenerator<StreamPart> {
+    return streamSession(this.#client, this, options);
+  }
+
+  async #query<T>(name: string, page?: PageInput): Promise<T> {
+    return this.#mapped(() =>
+      this.#client.withDeadline(Date.now() + ANSWER_MS, () =>
+        page === undefined ? this.#handle.query<T>(name) : this.#handle.query<T, [PageInput]>(name, page),
+      ),
+    );
+  }
+
+  async #update<T>(name: string, input: object, field: string): Promise<T> {
+    const value = checked(input, field);
+    return this.#mapped(() =>
+      this.#client.withDeadline(Date.now() + ANSWER_MS, () =>
+        this.#handle.executeUpdate<T, [unknown]>(name, { args: [value] }),
+      ),
+    );
+  }
+
+  async #signal(name: string, input: object): Promise<void> {
+    const value = checked(input, name);
+    await this.#mapped(() => this.#handle.signal(name, value));
+  }
+
+  async #mapped<T>(call: () => Promise<T>): Promise<T> {
+    try {
+      return await call();
+    } catch (error) {
+      throw sessionError(this.id, error);
+    }
+  }
+}
+
+/** Plain JSON under the limit, or an error that names the field, before anything is sent. */
+function checked(input: object, field: string): unknown {
+  const defined = Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
+  const json = toJson(defined, field);
+  assertSize(field, json, LIMIT.input);
+  return json;
+}
+
+/** Checks a session's id. @throws PerdureError `INVALID_ARGUMENT` */
+export function checkSessionId(id: unknown): asserts id is string {
+  if (typeof id === 'string' && id.trim() !== '' && id.length <= LIMIT.sessionId) return;
+  throw new PerdureError(
+    'INVALID_ARGUMENT',
+    `id is ${typeof id === 'string' ? JSON.stringify(id.slice(0, 40)) : String(id)}: write 1 to ${LIMIT.sessionId} characters that are not all blank`,
+  );
+}

@@ -1,0 +1,156 @@
+/** Sessions, from outside: start, find, list. */
+import { randomUUID } from 'node:crypto';
+import {
+  type Client,
+  WorkflowExecutionAlreadyStartedError,
+  type WorkflowExecutionInfo,
+} from '@temporalio/client';
+import type { Duration } from '@temporalio/common';
+import { PerdureError } from '../contract/errors.ts';
+import { parseInput, type SendInput, type SessionInput, sessionInputSchema } from '../contract/inputs.ts';
+import { toJson } from '../contract/json.ts';
+import { assertSize, LIMIT } from '../contract/limits.ts';
+import type { BudgetLimits } from '../contract/manifest.ts';
+import { DEFAULT_TASK_QUEUE, SEARCH_ATTRIBUTE, WORKFLOW } from '../contract/names.ts';
+import type { SessionMode } from '../contract/state.ts';
+import { sessionError } from './errors.ts';
+import { checkSessionId, Session } from './session.ts';
+
+/** How a session starts. */
+export interface StartOptions {
+  /** The session's id, unique in the namespace. Default: a random one. */
+  id?: string;
+  /** The first message. */
+  message?: string | SendInput;
+  /** `chat` (default) waits for the next message after an answer; `task` ends with it. */
+  mode?: SessionMode;
+  /** For whom; a search attribute. */
+  tenant?: string;
+  /** Caps in place of the agent's. */
+  budget?: BudgetLimits;
+  /** Where tools keep files of this session. */
+  scratchpadRoot?: string;
+  /** What to do when the id exists: `fail` (default), or `use` the running session. A closed one is never used again. */
+  onExisting?: 'fail' | 'use';
+  /** Default: the client's. */
+  taskQueue?: string;
+  /** How long a worker has for one workflow task. Low, so that the death of a worker is noticed soon. Default: 2 seconds. */
+  workflowTaskTimeout?: Duration;
+}
+
+/** A session in a list. */
+export interface SessionSummary {
+  id: string;
+  agent: string | null;
+  status: string;
+  tenant: string | null;
+  startedAt: string;
+  closedAt: string | null;
+}
+
+/** Sessions of one namespace. */
+export class Sessions {
+  readonly #client: Client;
+  readonly #taskQueue: string;
+
+  /** @param client - Temporal's client; its namespace, codecs and interceptors apply. */
+  constructor(client: Client, options: { taskQueue?: string } = {}) {
+    this.#client = client;
+    this.#taskQueue = options.taskQueue ?? DEFAULT_TASK_QUEUE;
+  }
+
+  /**
+   * Starts a session. It is durable when this returns, also with no worker running.
+   *
+   * @throws PerdureError `SESSION_EXISTS`, `INVALID_ARGUMENT` naming the field, `TOO_LARGE`, `SERVER_UNAVAILABLE`
+   */
+  async start(agent: string, options: StartOptions = {}): Promise<Session> {
+    const id = options.id ?? `session-${randomUUID()}`;
+    checkSessionId(id);
+    const input = sessionInput(agent, options);
+    try {
+      await this.#client.workflow.start(WORKFLOW.session, {
+        workflowId: id,
+        taskQueue: options.taskQueue ?? this.#taskQueue,
+        args: [input],
+        workflowIdConflictPolicy: options.onExisting === 'use' ? 'USE_EXISTING' : 'FAIL',
+        workflowIdReusePolicy: 'REJECT_DUPLICATE',
+        workflowTaskTimeout: options.workflowTaskTimeout ?? '2s',
+        staticSummary: `${agent} · ${id}`.slice(0, 200),
+      });
+    } catch (error) {
+      if (error instanceof WorkflowExecutionAlreadyStartedError) {
+        throw new PerdureError(
+          'SESSION_EXISTS',
+          `id: session ${id} exists. Choose another id, or with onExisting: 'use' take the running one; see perdure show ${id}`,
+          { cause: error },
+        );
+      }
+      throw sessionError(id, error);
+    }
+    return new Session(this.#client, id);
+  }
+
+  /** The handle of a session. It is not checked whether it exists. @throws PerdureError `INVALID_ARGUMENT` */
+  get(id: string): Session {
+    checkSessionId(id);
+    return new Session(this.#client, id);
+  }
+
+  /** Sessions, newest first, from Temporal's visibility: a list may lag behind by a second. */
+  async *list(
+    options: { agent?: string; status?: string; tenant?: string; limit?: number } = {},
+  ): AsyncGenerator<SessionSummary> {
+    const conditions = [`WorkflowType = '${WORKFLOW.session}'`];
+    for (const key of ['agent', 'status', 'tenant'] as const) {
+      const value = options[key];
+      if (value !== undefined) conditions.push(`${SEARCH_ATTRIBUTE[key]} = '${value.replaceAll("'", "''")}'`);
+    }
+    let left = options.limit ?? Number.POSITIVE_INFINITY;
+    if (left <= 0) return;
+    for await (const info of this.#client.workflow.list({ query: conditions.join(' AND ') })) {
+      yield summary(info);
+      left -= 1;
+      if (left <= 0) return;
+    }
+  }
+}
+
+function sessionInput(agent: string, options: StartOptions): SessionInput {
+  const { message, mode, tenant, budget, scratchpadRoot } = options;
+  const raw = {
+    agent,
+    ...(message === undefined ? {} : { message: typeof message === 'string' ? { text: message } : message }),
+    ...(mode === undefined ? {} : { mode }),
+    ...(tenant === undefined ? {} : { tenant }),
+    ...(budget === undefined ? {} : { budget }),
+    ...(scratchpadRoot === undefined ? {} : { scratchpadRoot }),
+  };
+  const parsed = parseInput(sessionInputSchema, toJson(raw, 'options'));
+  if (!parsed.ok) throw new PerdureError('INVALID_ARGUMENT', parsed.message);
+  assertSize('message', parsed.value, LIMIT.input);
+  return parsed.value;
+}
+
+function summary(info: WorkflowExecutionInfo): SessionSummary {
+  const attribute = (name: string): string | null => {
+    const value = info.searchAttributes[name]?.[0];
+    return typeof value === 'string' ? value : null;
+  };
+  const running = info.status.name === 'RUNNING';
+  return {
+    id: info.workflowId,
+    agent: attribute(SEARCH_ATTRIBUTE.agent),
+    // A closed run's own status is the truth; the attribute is what it said last.
+    status: running ? (attribute(SEARCH_ATTRIBUTE.status) ?? 'active') : closedStatus(info),
+    tenant: attribute(SEARCH_ATTRIBUTE.tenant),
+    startedAt: info.startTime.toISOString(),
+    closedAt: info.closeTime?.toISOString() ?? null,
+  };
+}
+
+function closedStatus(info: WorkflowExecutionInfo): string {
+  const said = info.searchAttributes[SEARCH_ATTRIBUTE.status]?.[0];
+  const name = info.status.name.toLowerCase();
+  return name === 'completed' && typeof said === 'string' ? said : name;
+}

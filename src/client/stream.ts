@@ -1,0 +1,111 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client } from '@temporalio/client';
+import { decodeOptionalSinglePayload } from '@temporalio/common/lib/internal-non-workflow/index.js';
+import type { LiveText } from '../contract/live-text.ts';
+import type { Phase } from '../contract/state.ts';
+import type { SessionView } from '../contract/views.ts';
+import type { Session } from './session.ts';
+
+/** A part of a live session. */
+export type StreamPart =
+  /** More of the answer's text. */
+  | { type: 'text'; text: string }
+  /** The text so far is void: the attempt is repeated, or the window moved on without us. */
+  | { type: 'reset' }
+  /** The answer is recorded; this is its whole text. */
+  | { type: 'message'; id: string; text: string }
+  /** What the session does now. */
+  | { type: 'phase'; phase: Phase; view: SessionView };
+
+/** How often a running session is looked at, in milliseconds. */
+const LOOK_MS = 200;
+
+/** Phases in which nothing happens until somebody does something. */
+const RESTING: ReadonlySet<Phase> = new Set([
+  'idle',
+  'approval',
+  'unknown_effect',
+  'waiting',
+  'paused',
+  'closed',
+]);
+
+/** See {@link Session.stream}. */
+export async function* streamSession(
+  client: Client,
+  session: Session,
+  { signal }: { signal?: AbortSignal },
+): AsyncGenerator<StreamPart> {
+  let phase: Phase | undefined;
+  let seen = (await session.transcript({ limit: 0 })).total;
+  const reader = new WindowReader();
+  while (signal?.aborted !== true) {
+    const live = await liveText(client, session.id);
+    if (live !== undefined) yield* reader.read(live);
+    const view = await session.state();
+    if (view.messages > seen) {
+      const page = await session.transcript({ limit: view.messages - seen });
+      seen = page.total;
+      for (const { id, role, blocks } of page.items) {
+        if (role !== 'assistant') continue;
+        const text = blocks.flatMap((block) => (block.kind === 'text' ? [block.text] : [])).join('');
+        yield* reader.finish(text);
+        if (text !== '') yield { type: 'message', id, text };
+      }
+    }
+    if (view.phase !== phase) {
+      phase = view.phase;
+      yield { type: 'phase', phase, view };
+    }
+    if (RESTING.has(view.phase) && view.queued === 0) return;
+    await delay(LOOK_MS, undefined, signal === undefined ? {} : { signal }).catch(() => {});
+  }
+}
+
+/** Follows the sliding window of one answer. */
+class WindowReader {
+  #attempt = 0;
+  #text = '';
+
+  *read({ attempt, offset, text }: LiveText): Generator<StreamPart> {
+    if (attempt !== this.#attempt) {
+      if (this.#text !== '') yield { type: 'reset' };
+      this.#attempt = attempt;
+      this.#text = '';
+    }
+    if (offset > this.#text.length) {
+      // The window has moved past what we have: what is between comes with the whole message.
+      return;
+    }
+    yield* this.#grow(this.#text.slice(0, offset) + text);
+  }
+
+  /** The answer is recorded: what the windows did not show is shown, or all anew when they showed another attempt. */
+  *finish(whole: string): Generator<StreamPart> {
+    if (!whole.startsWith(this.#text)) {
+      yield { type: 'reset' };
+      this.#text = '';
+    }
+    yield* this.#grow(whole);
+    this.#attempt = 0;
+    this.#text = '';
+  }
+
+  *#grow(whole: string): Generator<StreamPart> {
+    if (whole.length <= this.#text.length) return;
+    yield { type: 'text', text: whole.slice(this.#text.length) };
+    this.#text = whole;
+  }
+}
+
+async function liveText(client: Client, sessionId: string): Promise<LiveText | undefined> {
+  const { raw } = await client.workflow.getHandle(sessionId).describe();
+  const model = raw.pendingActivities?.find(({ activityType }) => activityType?.name === 'model');
+  const payload = model?.heartbeatDetails?.payloads?.[0];
+  if (payload === undefined) return undefined;
+  const decoded = await decodeOptionalSinglePayload<LiveText>(
+    client.options.loadedDataConverter,
+    payload as never,
+  );
+  return decoded ?? undefined;
+}

@@ -1,0 +1,167 @@
+/**
+ * The activities of a session: the only place with side effects. The workflow knows them by this interface.
+ *
+ * A failure of the world is a returned value, not an exception: what the session should do about it is in
+ * the history as data. Exceptions are left to Temporal's own: time-outs, cancellation, a lost worker, and
+ * the retries of model, `read` and `write` calls.
+ */
+import type { EffectOutcome } from './calls.ts';
+import type { JsonObject, JsonValue } from './json.ts';
+import type { Effect, IdempotencyScope, Manifest } from './manifest.ts';
+import type { Block } from './messages.ts';
+
+/** Input of `describe`: which agent, and what the session already has. */
+export interface DescribeInput {
+  agent: string;
+}
+/** What the worker says an agent is. */
+export type DescribeResult =
+  | { kind: 'manifest'; manifest: Manifest; searchAttributes: string[] }
+  | { kind: 'unavailable'; message: string };
+
+/** Input of `model`: a position in the transcript, not a transcript. */
+export interface ModelInput {
+  agent: string;
+  /** The definition that the session has; another on the worker is returned before anything is spent. */
+  manifestDigest: string;
+  /** Number of messages in the prompt, and the chained digest over them. */
+  count: number;
+  digest: string;
+  turn: number;
+  namespace: string;
+  /** The model is asked to close with a summary, without tools. */
+  summarize?: true;
+  /** Index of the first model to ask, when those before it have failed at a cost. */
+  fromModel?: number;
+}
+
+/** A call as the worker prepared it: validated, keyed, and asked about approval. */
+export interface PreparedCall {
+  name: string;
+  args: JsonValue;
+  metadata?: JsonObject;
+  /** Absent when the call cannot run; then `problem` says why, in words for the model. */
+  idempotencyKey?: string;
+  needsApproval?: true;
+  problem?: string;
+}
+
+/** Tokens of one model call as the provider counted them; `null` when it did not. */
+export interface Usage {
+  inputTokens: number | null;
+  outputTokens: number | null;
+  cachedInputTokens?: number;
+}
+
+/** Why a model call gave no reply. */
+export type ModelFailureKind =
+  /** Could not be reached, overloaded, or limited, over all attempts. */
+  | 'provider_unavailable'
+  /** Refused the request: bad key, bad schema, bad model, content policy. */
+  | 'provider_rejected'
+  /** Answered with something that is not a reply. */
+  | 'invalid_response'
+  /** The connection or the worker was lost after the request was sent. */
+  | 'interrupted'
+  /** The transcript could not be read or does not have the digest that was asked for. */
+  | 'history';
+
+/** What a model call came to. */
+export type ModelResult =
+  | {
+      kind: 'reply';
+      /** Index in the manifest's list of the model that answered. */
+      model: number;
+      blocks: Exclude<Block, { kind: 'tool_call' } | { kind: 'tool_result' }>[];
+      calls: PreparedCall[];
+      finishReason: string;
+      usage: Usage;
+      /** Models before it in the list that failed, and how. */
+      fallbacks?: { model: number; message: string }[];
+    }
+  | { kind: 'manifest'; manifest: Manifest }
+  | { kind: 'unavailable'; message: string }
+  | {
+      kind: 'failed';
+      failure: ModelFailureKind;
+      message: string;
+      /** Requests of which the provider may have billed the worst case. */
+      maybeBilled: number;
+      /** Index of the model that failed at a cost. */
+      model?: number;
+    };
+
+/** Input of `tool`, and with another dispatch number of each further dispatch. */
+export interface ToolInput {
+  agent: string;
+  tool: string;
+  callId: string;
+  args: JsonValue;
+  argsDigest: string;
+  idempotencyKey: string;
+  effect: Effect;
+  scope: IdempotencyScope;
+  dispatchNo: number;
+  /** The run that issued the dispatch: a mutation refuses to run under another. */
+  issuedRunId: string;
+  timeoutMs: number;
+  /** Echoed in the result of a local activity, whose record does not hold its input. */
+  seq: number;
+}
+
+/** What a tool call came to. */
+export type ToolResult =
+  | {
+      kind: 'output';
+      output: JsonValue;
+      /** Present of a local activity: its place and its times (ISO 8601). */
+      local?: { seq: number; startedAt: string; completedAt: string };
+    }
+  /** The tool threw; of a `read` or `write`. */
+  | { kind: 'error'; message: string; local?: { seq: number; startedAt: string; completedAt: string } }
+  /** A `mutate` that did not simply return. */
+  | { kind: 'absent'; reason: string; retryable: boolean }
+  | { kind: 'unknown'; reason: string }
+  /** The worker has no such tool or agent. */
+  | { kind: 'unavailable'; message: string }
+  /** A local call that exceeded its cap: run it remotely. */
+  | { kind: 'exceeded'; local: { seq: number; startedAt: string; completedAt: string } };
+
+/** Input of `verify`. */
+export interface VerifyInput {
+  agent: string;
+  tool: string;
+  callId: string;
+  args: JsonValue;
+  idempotencyKey: string;
+}
+/** What `verify` found. */
+export type VerifyResult = EffectOutcome;
+
+/** Input of `prepare`: arguments that a person edited. */
+export interface PrepareInput {
+  agent: string;
+  tool: string;
+  callId: string;
+  args: JsonValue;
+  namespace: string;
+}
+
+/** The activities that a worker offers to sessions. */
+export interface SessionActivities {
+  describe(input: DescribeInput): Promise<DescribeResult>;
+  model(input: ModelInput): Promise<ModelResult>;
+  tool(input: ToolInput): Promise<ToolResult>;
+  fastTool(input: ToolInput): Promise<ToolResult>;
+  verify(input: VerifyInput): Promise<VerifyResult>;
+  prepare(input: PrepareInput): Promise<PreparedCall>;
+}
+
+/** How an activity ended without a result, in words that the live session and the fold derive alike. */
+export interface ActivityFailureInfo {
+  kind: 'timeout' | 'cancelled' | 'failed';
+  message: string;
+}
+
+/** The outcome of an activity: its result, or how it ended without one. */
+export type ActivityOutcome<T> = { ok: true; value: T } | { ok: false; failure: ActivityFailureInfo };

@@ -1,0 +1,111 @@
+/** Tool calls: the record of effects. */
+import type { JsonValue } from './json.ts';
+import type { Effect, IdempotencyScope } from './manifest.ts';
+
+/** Who did something, as given by the client; not verified by Perdure. */
+export type Actor = string;
+
+/** What became of one dispatch of a mutating call. */
+export type EffectOutcome =
+  /** The effect happened; this is its output. */
+  | { outcome: 'landed'; output: JsonValue }
+  /** It certainly did not happen, and will not. */
+  | { outcome: 'absent'; reason: string }
+  /** Nobody can tell yet. */
+  | { outcome: 'unknown'; reason: string };
+
+/** One dispatch of a call to a worker. */
+export interface Dispatch {
+  /** 1, 2, …: each follows a recorded *absent* of the one before. */
+  no: number;
+  /** ISO 8601, the workflow task that scheduled it. */
+  at: string;
+  /** `null` while it runs. */
+  outcome: 'returned' | EffectOutcome['outcome'] | null;
+  reason?: string;
+}
+
+/** A decision of a person on a call that waits for approval. */
+export type Decision =
+  | { decision: 'approve' }
+  /** Run it with these arguments; they are validated against the tool's schema first. */
+  | { decision: 'edit'; args: JsonValue }
+  /** Do not run it; the model is told why. */
+  | { decision: 'reject'; reason?: string }
+  /** Do not run it; this answer stands for its result. */
+  | { decision: 'respond'; output: JsonValue };
+
+/** What a person says of a call whose outcome is unknown. */
+export type Resolution =
+  /** It happened; this is what it returned. */
+  | { outcome: 'landed'; output: JsonValue }
+  /** It did not happen: run it again. */
+  | { outcome: 'absent' }
+  /** Do not run it again; the model is told that it failed. */
+  | { outcome: 'failed'; reason?: string };
+
+/** Who decided what, and when. */
+export interface DecisionRecord {
+  decision: Decision['decision'] | 'expired';
+  by: Actor;
+  at: string;
+  reason?: string;
+}
+
+/** Where a call stands. */
+export type CallStatus =
+  /** Waits for its turn in the batch. */
+  | { kind: 'ready' }
+  /** Waits for a person's approval; `expiresAt` is ISO 8601. */
+  | { kind: 'approval'; expiresAt: string | null; problem?: string }
+  /** Its edited arguments are being checked. */
+  | { kind: 'preparing' }
+  /** Waits for an equal call in flight. */
+  | { kind: 'deferred'; to: string }
+  /** A worker has it. */
+  | { kind: 'running' }
+  /** Certainly not attempted; waits before it is dispatched again. */
+  | { kind: 'backoff' }
+  /** Lost; waits until nothing of it can land any more. */
+  | { kind: 'settling'; reason: string }
+  /** The tool's `verify` is looking. */
+  | { kind: 'verifying'; reason: string }
+  /** Waits for a person to say what became of it. */
+  | { kind: 'unknown'; reason: string }
+  /** The tool is not on the worker; waits for it to come back or for a person. */
+  | { kind: 'stuck'; reason: string }
+  | { kind: 'completed' }
+  /** `certain`: it is known that nothing happened. */
+  | { kind: 'failed'; certain: boolean }
+  /** Never dispatched: rejected, invalid, or the turn was interrupted. */
+  | { kind: 'skipped' };
+
+/** One entry of the tool-call log. */
+export interface ToolCall {
+  id: string;
+  turn: number;
+  name: string;
+  args: JsonValue;
+  /** SHA-256 of the canonical JSON of `{tool_name, args}`: what decisions are bound to. */
+  argsDigest: string;
+  effect: Effect;
+  scope: IdempotencyScope;
+  idempotencyKey: string;
+  status: CallStatus;
+  /** ISO 8601: when its first dispatch was scheduled, and when its end was recorded. */
+  issuedAt: string | null;
+  completedAt: string | null;
+  dispatches: Dispatch[];
+  decision: DecisionRecord | null;
+  resolution: { outcome: Resolution['outcome']; by: Actor; at: string } | null;
+  /** What the model is told; `null` until the call has ended. */
+  result: { content: JsonValue; isError: boolean } | null;
+  /** The call whose record answered this one. */
+  replayOf: string | null;
+}
+
+/** The states in which a call has ended. */
+export function isFinal(call: ToolCall): boolean {
+  const kind = call.status.kind;
+  return kind === 'completed' || kind === 'failed' || kind === 'skipped';
+}

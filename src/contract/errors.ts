@@ -1,0 +1,67 @@
+/**
+ * The errors that Perdure throws at its callers.
+ *
+ * Errors cross realms (the workflow sandbox) and wires (Temporal failures), so they are told apart by their
+ * `code` and a brand, never by `instanceof` or by the words of a message. On the wire the code travels as
+ * the `type` of an `ApplicationFailure`.
+ */
+
+/** Every code a {@link PerdureError} can carry. Codes are stable: a message may change, its code does not. */
+export const ERROR_CODES = [
+  'INVALID_ARGUMENT',
+  'INVALID_DEFINITION',
+  'NOT_JSON',
+  'TOO_LARGE',
+  'SESSION_EXISTS',
+  'SESSION_NOT_FOUND',
+  'SESSION_CLOSED',
+  'SESSION_BUSY',
+  'UNKNOWN_AGENT',
+  'UNKNOWN_CALL',
+  'CALL_NOT_PENDING',
+  'DIGEST_MISMATCH',
+  'INVALID_TOOL_INPUT',
+  'CHECKPOINT_CORRUPTION',
+  'SERVER_UNAVAILABLE',
+  'NO_WORKER',
+  'NOT_ATTEMPTED',
+  'FENCED',
+  'CONFLICT',
+  'UNAUTHORIZED',
+] as const;
+
+/** One of {@link ERROR_CODES}. */
+export type ErrorCode = (typeof ERROR_CODES)[number];
+
+const BRAND = 'perdure.error';
+
+/** An error with a stable {@link PerdureError.code | code}; `message` names the field and the next step. */
+export class PerdureError extends Error {
+  override readonly name: string = 'PerdureError';
+  /** What went wrong, for programs. */
+  readonly code: ErrorCode;
+  /** Plain JSON that says more: the field, the limit, the path of the offending value. */
+  readonly details: Readonly<Record<string, unknown>>;
+  /** Present on every PerdureError of any copy of this package, in any realm. */
+  readonly brand: 'perdure.error' = BRAND;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { details?: Record<string, unknown>; cause?: unknown } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.details = options.details ?? {};
+  }
+}
+
+/** Whether a value is a {@link PerdureError}, also one of another realm, optionally of one code. */
+export function isPerdureError(value: unknown, code?: ErrorCode): value is PerdureError {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    (value as { brand?: unknown }).brand === BRAND &&
+    (code === undefined || (value as PerdureError).code === code)
+  );
+}

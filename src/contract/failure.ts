@@ -1,0 +1,28 @@
+import type { ActivityFailureInfo } from './activities.ts';
+
+interface ErrorLike {
+  name?: string;
+  message?: string;
+  type?: string | null;
+  timeoutType?: string;
+  cause?: unknown;
+}
+
+/**
+ * Why an activity ended without a result. It reads Temporal's failures by name, so that the live workflow
+ * (another realm) and a decoded history give the same words.
+ */
+export function activityFailureInfo(error: unknown): ActivityFailureInfo {
+  const outer = (error ?? {}) as ErrorLike;
+  const inner = outer.name === 'ActivityFailure' ? ((outer.cause ?? {}) as ErrorLike) : outer;
+  switch (inner.name) {
+    case 'TimeoutFailure':
+      return { kind: 'timeout', message: `timed out (${inner.timeoutType ?? 'unknown'})` };
+    case 'CancelledFailure':
+      return { kind: 'cancelled', message: 'cancelled' };
+    default: {
+      const type = inner.type ?? inner.name ?? 'Error';
+      return { kind: 'failed', message: `${type}: ${(inner.message ?? '').slice(0, 2_000)}` };
+    }
+  }
+}

@@ -1,0 +1,160 @@
+/** What people and programs send to a session. Schemas check what arrives as a signal or update from any language. */
+import * as z from 'zod/mini';
+import type { JsonValue } from './json.ts';
+
+const actor = z.optional(z.string().check(z.maxLength(200)));
+const json: z.ZodMiniType<JsonValue> = z.json() as z.ZodMiniType<JsonValue>;
+
+/** A message to the agent. `id` dedupes: a message with an id that the session has seen is taken once. */
+export const sendSchema: z.ZodMiniType<SendInput> = z.object({
+  text: z.string().check(z.minLength(1, 'text is empty')),
+  id: z.optional(z.string().check(z.minLength(1), z.maxLength(200))),
+  mode: z.optional(z.enum(['queue', 'interrupt'])),
+  by: actor,
+});
+export interface SendInput {
+  text: string;
+  id?: string | undefined;
+  mode?: 'queue' | 'interrupt' | undefined;
+  by?: string | undefined;
+}
+
+/** Stop issuing anything new; with `now`, also cancel what is in flight (mutations are settled, never lost). */
+export const pauseSchema: z.ZodMiniType<PauseInput> = z.object({
+  by: actor,
+  reason: z.optional(z.string().check(z.maxLength(10_000))),
+  now: z.optional(z.boolean()),
+});
+export interface PauseInput {
+  by?: string | undefined;
+  reason?: string | undefined;
+  now?: boolean | undefined;
+}
+
+/** Go on after a pause or a wait. */
+export const resumeSchema: z.ZodMiniType<ResumeInput> = z.object({ by: actor });
+export interface ResumeInput {
+  by?: string | undefined;
+}
+
+/** End the session; a mutating call in flight is settled first. */
+export const cancelSchema: z.ZodMiniType<CancelInput> = z.object({
+  by: actor,
+  reason: z.optional(z.string().check(z.maxLength(10_000))),
+});
+export interface CancelInput {
+  by?: string | undefined;
+  reason?: string | undefined;
+}
+
+/** Decide on a call that waits for approval. With `argsDigest`, only if its arguments are still those. */
+export const decideSchema: z.ZodMiniType<DecideInput> = z.object({
+  callId: z.string().check(z.minLength(1)),
+  argsDigest: z.optional(z.string()),
+  by: actor,
+  decision: z.discriminatedUnion('decision', [
+    z.object({ decision: z.literal('approve') }),
+    z.object({ decision: z.literal('edit'), args: json }),
+    z.object({ decision: z.literal('reject'), reason: z.optional(z.string()) }),
+    z.object({ decision: z.literal('respond'), output: json }),
+  ]),
+});
+export interface DecideInput {
+  callId: string;
+  argsDigest?: string | undefined;
+  by?: string | undefined;
+  decision:
+    | { decision: 'approve' }
+    | { decision: 'edit'; args: JsonValue }
+    | { decision: 'reject'; reason?: string | undefined }
+    | { decision: 'respond'; output: JsonValue };
+}
+
+/** Say what became of a call whose outcome is unknown. */
+export const resolveSchema: z.ZodMiniType<ResolveInput> = z.object({
+  callId: z.string().check(z.minLength(1)),
+  by: actor,
+  resolution: z.discriminatedUnion('outcome', [
+    z.object({ outcome: z.literal('landed'), output: json }),
+    z.object({ outcome: z.literal('absent') }),
+    z.object({ outcome: z.literal('failed'), reason: z.optional(z.string()) }),
+  ]),
+});
+export interface ResolveInput {
+  callId: string;
+  by?: string | undefined;
+  resolution:
+    | { outcome: 'landed'; output: JsonValue }
+    | { outcome: 'absent' }
+    | { outcome: 'failed'; reason?: string | undefined };
+}
+
+const cap = z.optional(z.number().check(z.nonnegative()));
+const count = z.optional(z.int().check(z.nonnegative()));
+
+/** Caps of a session's budget; what is absent stays, or has no cap. */
+export const budgetLimitsSchema: z.ZodMiniType<BudgetLimitsInput> = z.object({
+  turns: count,
+  toolCalls: count,
+  tokens: count,
+  usd: cap,
+  activeMs: count,
+});
+export interface BudgetLimitsInput {
+  turns?: number | undefined;
+  toolCalls?: number | undefined;
+  tokens?: number | undefined;
+  usd?: number | undefined;
+  activeMs?: number | undefined;
+}
+
+/** New caps, or leave to finish with a summary (whose worst case is added to the caps). */
+export const budgetSchema: z.ZodMiniType<BudgetInput> = z.object({
+  limits: z.optional(budgetLimitsSchema),
+  finish: z.optional(z.boolean()),
+  by: actor,
+});
+export interface BudgetInput {
+  limits?: BudgetLimitsInput | undefined;
+  finish?: boolean | undefined;
+  by?: string | undefined;
+}
+
+/** What starts a session: the argument of the workflow. */
+export const sessionInputSchema: z.ZodMiniType<SessionInput> = z.object({
+  agent: z.string().check(z.minLength(1)),
+  message: z.optional(sendSchema),
+  mode: z.optional(z.enum(['chat', 'task'])),
+  tenant: z.optional(z.string()),
+  budget: z.optional(budgetLimitsSchema),
+  scratchpadRoot: z.optional(z.string()),
+  namespace: z.optional(z.string()),
+});
+export interface SessionInput {
+  agent: string;
+  message?: SendInput | undefined;
+  mode?: 'chat' | 'task' | undefined;
+  tenant?: string | undefined;
+  budget?: BudgetLimitsInput | undefined;
+  scratchpadRoot?: string | undefined;
+  namespace?: string | undefined;
+}
+
+/** What a session returns when it ends. */
+export interface SessionResult {
+  status: 'completed' | 'cancelled';
+  text: string;
+  turns: number;
+}
+
+/** Checks an input that arrived from outside; returns it, or the first problem in words with its field. */
+export function parseInput<T>(
+  schema: z.ZodMiniType<T>,
+  value: unknown,
+): { ok: true; value: T } | { ok: false; message: string } {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return { ok: true, value: parsed.data };
+  const issue = parsed.error.issues[0];
+  const field = issue?.path.join('.') || 'input';
+  return { ok: false, message: `${field}: ${issue?.message ?? 'invalid'}` };
+}

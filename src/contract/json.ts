@@ -1,0 +1,113 @@
+/**
+ * Plain JSON: what may enter the history, a checkpoint or a key.
+ *
+ * Canonical JSON is RFC 8785 (sorted keys, shortest numbers), so that two equal values have equal bytes.
+ */
+import { sha256 } from '@noble/hashes/sha2.js';
+import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
+import canonicalizeModule from 'canonicalize';
+import { PerdureError } from './errors.ts';
+
+/** A plain JSON value. */
+export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
+/** A plain JSON object. */
+export type JsonObject = { [key: string]: JsonValue };
+
+// A CommonJS default export that the bundler and Node see differently.
+const canonicalize = canonicalizeModule as unknown as (value: unknown) => string | undefined;
+
+/** The canonical JSON text (RFC 8785) of a plain JSON value. */
+export function canonicalJson(value: JsonValue): string {
+  return canonicalize(value) ?? 'null';
+}
+
+/** SHA-256 of a text's UTF-8 bytes, in lower-case hex. Synchronous, and the same in Node and in the workflow sandbox. */
+export function sha256Hex(text: string): string {
+  return bytesToHex(sha256(utf8ToBytes(text)));
+}
+
+/** SHA-256 of the canonical JSON of a value, in lower-case hex. */
+export function digestJson(value: JsonValue): string {
+  return sha256Hex(canonicalJson(value));
+}
+
+/** The size of a text in UTF-8 bytes, without making them. */
+export function utf8Length(text: string): number {
+  let bytes = text.length;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit < 0x80) continue;
+    if (unit < 0x800) bytes += 1;
+    else {
+      bytes += 2;
+      // A surrogate pair is two units and four bytes.
+      if (unit >= 0xd800 && unit <= 0xdbff) {
+        const next = text.charCodeAt(i + 1);
+        if (next >= 0xdc00 && next <= 0xdfff) i++;
+      }
+    }
+  }
+  return bytes;
+}
+
+/** The size of a value as JSON, in UTF-8 bytes: what it costs on a wire before any codec. */
+export function jsonSize(value: unknown): number {
+  return utf8Length(JSON.stringify(value) ?? '');
+}
+
+function describe(value: unknown): string {
+  if (typeof value === 'number') return String(value);
+  if (typeof value === 'object' && value !== null) return value.constructor?.name ?? 'object';
+  return typeof value;
+}
+
+/**
+ * Checks that a value is plain JSON and returns a deep copy of it.
+ *
+ * @throws PerdureError `NOT_JSON` with the path of the first value that JSON would change or lose: `undefined`,
+ * functions, symbols, `BigInt`, `NaN`, `Infinity`, `Date`, `Map`, instances of classes, cycles.
+ */
+export function toJson(value: unknown, path = '$'): JsonValue {
+  return copy(value, path, new Set());
+}
+
+function copy(value: unknown, path: string, open: Set<object>): JsonValue {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
+  if (typeof value === 'number') {
+    if (Number.isFinite(value)) return value;
+    throw notJson(path, describe(value));
+  }
+  if (typeof value !== 'object') throw notJson(path, describe(value));
+  if (open.has(value)) throw notJson(path, 'a cycle');
+  open.add(value);
+  let result: JsonValue;
+  if (Array.isArray(value)) {
+    result = Array.from(value, (item: unknown, i) => copy(item, `${path}[${i}]`, open));
+  } else {
+    const proto: unknown = Object.getPrototypeOf(value);
+    // A plain object of another realm has a prototype of its own that is nobody's child.
+    if (proto !== null && Object.getPrototypeOf(proto) !== null) throw notJson(path, describe(value));
+    if (Object.getOwnPropertySymbols(value).length > 0) throw notJson(path, 'an object with symbol keys');
+    const out: JsonObject = {};
+    for (const [key, item] of Object.entries(value)) {
+      const at = /^[A-Za-z_$][\w$]*$/.test(key) ? `${path}.${key}` : `${path}[${JSON.stringify(key)}]`;
+      Object.defineProperty(out, key, {
+        value: copy(item, at, open),
+        enumerable: true,
+        writable: true,
+        configurable: true,
+      });
+    }
+    result = out;
+  }
+  open.delete(value);
+  return result;
+}
+
+function notJson(path: string, found: string): PerdureError {
+  return new PerdureError(
+    'NOT_JSON',
+    `${path} is ${found}, which is not plain JSON. Convert it to a string, number, boolean, null, array or plain object first.`,
+    { details: { path, found } },
+  );
+}

@@ -1,0 +1,45 @@
+/** Identity of calls: what makes two calls the same. */
+import { canonicalJson, digestJson, type JsonValue, sha256Hex } from './json.ts';
+import type { IdempotencyScope } from './manifest.ts';
+
+/** SHA-256 of the canonical JSON of `{tool_name, args}`: the integrity check of a call. */
+export function argsDigest(toolName: string, args: JsonValue): string {
+  return digestJson({ tool_name: toolName, args });
+}
+
+/**
+ * The idempotency key of a call: `sha256(namespace : tool : scope : canonical JSON)`.
+ *
+ * It is the same over retries, resumes and verification, because nothing in it depends on a run, an attempt
+ * or a clock. `namespace` is the session's effect namespace: its id, unless it was forked.
+ *
+ * @param identity - what the tool names as the identity of the call: the arguments, some of them, or a text.
+ */
+export function idempotencyKey(input: {
+  namespace: string;
+  tool: string;
+  scope: IdempotencyScope;
+  callId: string;
+  identity: JsonValue;
+}): string {
+  const { namespace, tool, scope, callId, identity } = input;
+  const text = canonicalJson(identity);
+  switch (scope) {
+    case 'session':
+      return sha256Hex(`${namespace}:${tool}:${text}`);
+    case 'call':
+      return sha256Hex(`${namespace}:${tool}:${callId}:${text}`);
+    case 'global':
+      return sha256Hex(`global:${tool}:${text}`);
+    default:
+      return scope satisfies never;
+  }
+}
+
+/** The digest of an empty transcript. */
+export const EMPTY_DIGEST = '';
+
+/** Chains a message to the digest of everything before it. */
+export function chainDigest(previous: string, message: JsonValue): string {
+  return sha256Hex(`${previous}\n${canonicalJson(message)}`);
+}

@@ -1,0 +1,52 @@
+/**
+ * One measure for size, before every wire.
+ *
+ * Temporal does not refuse what is too large, it ends the workflow or resends for ever. Every boundary
+ * (client, update validator, activity return, heartbeat) measures with {@link jsonSize} against these.
+ */
+import { PerdureError } from './errors.ts';
+import { jsonSize } from './json.ts';
+
+/** Limits in bytes of JSON, unless the name says otherwise. */
+export const LIMIT = {
+  /** One message, decision, or other input of a person. */
+  input: 1_000_000,
+  /** One tool result as it enters the history; what is larger is shortened with a notice. */
+  toolResult: 256_000,
+  /** One model reply as it enters the history; what is larger is refused as an invalid reply. */
+  modelReply: 1_000_000,
+  /** An agent's manifest. */
+  manifest: 1_000_000,
+  /** The live text that one heartbeat carries. */
+  liveText: 8_192,
+  /** A query's answer: Temporal's own limit is 2 MB. */
+  queryResult: 1_800_000,
+  /**
+   * Events of one run at which the session stops in a waiting state. Temporal's own limit is 51,200; a replay
+   * must also stay well below the workflow task's time-out, which is low so that recovery is fast.
+   */
+  historyEvents: 15_000,
+  /** Bytes of one run's history at which the session stops in a waiting state (Temporal's own limit is 50 MB). */
+  historyBytes: 30_000_000,
+  /** Characters of a session id. */
+  sessionId: 200,
+} as const;
+
+/**
+ * Refuses a value that is too large for the wire.
+ *
+ * @throws PerdureError `TOO_LARGE` with the field, its size and the limit in bytes.
+ */
+export function assertSize(field: string, value: unknown, limit: number): void {
+  const size = jsonSize(value);
+  if (size > limit) throw tooLarge(field, size, limit);
+}
+
+/** The error of a value over its limit. */
+export function tooLarge(field: string, size: number, limit: number): PerdureError {
+  return new PerdureError(
+    'TOO_LARGE',
+    `${field} is ${size} bytes of JSON, the limit is ${limit}. Shorten it, or store it elsewhere and pass a reference.`,
+    { details: { field, size, limit } },
+  );
+}

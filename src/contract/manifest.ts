@@ -1,0 +1,94 @@
+/** An agent as data: what enters the session when it starts and whenever the worker's definition has changed. */
+import type { JsonObject } from './json.ts';
+
+/**
+ * What a call of a tool does to the world.
+ * - `read`: nothing; calls run in parallel and are repeated freely.
+ * - `write`: something that is safe to repeat with the same arguments.
+ * - `mutate`: something that must not happen twice; guarded by the effect protocol.
+ */
+export type Effect = 'read' | 'write' | 'mutate';
+
+/**
+ * Within what an equal call counts as the same call.
+ * - `session`: equal arguments in one session are one effect; a second call is answered from the record.
+ * - `call`: each call is an effect of its own, whatever its arguments.
+ * - `global`: equal arguments are one effect over all sessions, for the tool's time to live.
+ */
+export type IdempotencyScope = 'session' | 'call' | 'global';
+
+/** Caps on what a session may spend. Absent means no cap. */
+export interface BudgetLimits {
+  /** Model calls. */
+  turns?: number;
+  /** Tool calls that were dispatched. */
+  toolCalls?: number;
+  /** Input plus output tokens. */
+  tokens?: number;
+  /** US dollars. Needs a price for each of the agent's models. */
+  usd?: number;
+  /** Milliseconds in which a model or tool call was in flight; waiting for people is free. */
+  activeMs?: number;
+}
+
+/** Prices in US dollars for a million tokens, given with the model. */
+export interface ModelPrice {
+  inputPerMillion: number;
+  outputPerMillion: number;
+}
+
+/** One model of an agent's list. */
+export interface ModelManifest {
+  /** `provider:model`, for the record. */
+  id: string;
+  /** The most tokens that one reply may have: sent to the provider, and what is reserved. */
+  maxOutputTokens: number;
+  price: ModelPrice | null;
+}
+
+/** What happens to an approval that nobody gives. */
+export interface ApprovalPolicy {
+  /** Milliseconds until it expires; `null` waits for ever. */
+  expiresMs: number | null;
+  onExpiry: 'approve' | 'reject';
+}
+
+/** One tool, without its code. */
+export interface ToolManifest {
+  name: string;
+  description: string;
+  /** JSON Schema (draft 7 or later) of the arguments. */
+  inputSchema: JsonObject;
+  effect: Effect;
+  scope: IdempotencyScope;
+  /** Whether the tool can tell what became of a lost call. */
+  verify: boolean;
+  /** Runs as a local activity under a cap of a second. Reads only. */
+  fast: boolean;
+  /** How long one attempt may take, in milliseconds. */
+  timeoutMs: number;
+  /** How long after its end a lost attempt may still land, in milliseconds. */
+  settleMs: number;
+  /** The most dispatches (`mutate`) or attempts (`read`, `write`) of one call. */
+  maxAttempts: number;
+  approval: ApprovalPolicy;
+}
+
+/** An agent, without its code. `digest` is over everything else. */
+export interface Manifest {
+  schema: 1;
+  agent: string;
+  digest: string;
+  instructions: string;
+  models: ModelManifest[];
+  tools: { [name: string]: ToolManifest };
+  budget: BudgetLimits;
+  /** Equal calls in a row after which the session stops for a person. */
+  loopLimit: number;
+  /** `ordered`: reads in parallel, writes and mutations one after the other. `parallel`: all at once. */
+  toolOrder: 'ordered' | 'parallel';
+  /** Whether the built-in `update_plan` tool is offered to the model. */
+  plan: boolean;
+  /** Milliseconds without a sign of life after which a model or tool call counts as lost. */
+  heartbeatMs: number;
+}

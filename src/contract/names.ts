@@ -1,0 +1,56 @@
+/** The names that cross the wire to Temporal. They are recorded in histories: a name is never changed, only added. */
+
+/** Workflow types. */
+export const WORKFLOW = { session: 'agentSession' } as const;
+
+/** The default task queue of sessions and their workers. */
+export const DEFAULT_TASK_QUEUE = 'perdure';
+
+/** Signals of a session, usable from a plain Temporal client in any language. */
+export const SIGNAL = {
+  send: 'send',
+  pause: 'pause',
+  resume: 'resume',
+  cancel: 'cancel',
+} as const;
+
+/** Updates of a session: validated before they are accepted, answered when they are applied. */
+export const UPDATE = {
+  send: 'sendMessage',
+  decide: 'decide',
+  resolve: 'resolve',
+  budget: 'budget',
+} as const;
+
+/**
+ * The order in which the workflow registers its handlers. What arrives before the first workflow task is
+ * delivered in this order (and within one name in order of arrival), so the fold needs it too.
+ */
+export const HANDLER_ORDER: readonly string[] = [
+  SIGNAL.send,
+  SIGNAL.pause,
+  SIGNAL.resume,
+  SIGNAL.cancel,
+  UPDATE.send,
+  UPDATE.decide,
+  UPDATE.resolve,
+  UPDATE.budget,
+];
+
+/** Queries of a session. Results are plain JSON. */
+export const QUERY = {
+  state: 'state',
+  snapshot: 'snapshot',
+  transcript: 'transcript',
+  calls: 'calls',
+  approvals: 'approvals',
+  budget: 'budget',
+  plan: 'plan',
+} as const;
+
+/** Search attributes, all of type Keyword; registered by `perdure setup`. */
+export const SEARCH_ATTRIBUTE = {
+  agent: 'PerdureAgent',
+  status: 'PerdureStatus',
+  tenant: 'PerdureTenant',
+} as const;

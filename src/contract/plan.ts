@@ -1,0 +1,65 @@
+import * as z from 'zod/mini';
+import type { JsonObject } from './json.ts';
+
+/** The name of the built-in tool with which the model keeps its plan. */
+export const PLAN_TOOL = 'update_plan';
+
+/** What the model is told of {@link PLAN_TOOL}. */
+export const PLAN_DESCRIPTION =
+  'Replace the plan. A step is done only when each postcondition has evidence: a tool that was called and completed.';
+
+/** JSON Schema of the arguments of {@link PLAN_TOOL}. */
+export const PLAN_SCHEMA: JsonObject = {
+  type: 'object',
+  properties: {
+    steps: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: {
+          id: { type: 'string' },
+          title: { type: 'string' },
+          postconditions: { type: 'array', items: { type: 'string' } },
+          evidence: {
+            type: 'array',
+            items: {
+              type: 'object',
+              properties: { postcondition: { type: 'integer' }, tool: { type: 'string' } },
+              required: ['postcondition', 'tool'],
+              additionalProperties: false,
+            },
+          },
+          status: { type: 'string', enum: ['pending', 'in_progress', 'done'] },
+        },
+        required: ['id', 'title', 'status'],
+        additionalProperties: false,
+      },
+    },
+  },
+  required: ['steps'],
+  additionalProperties: false,
+};
+
+/** What the model sends as a plan; what is absent is empty or pending. */
+export const planSchema: z.ZodMiniType<PlanInput> = z.object({
+  steps: z.array(
+    z.object({
+      id: z.string().check(z.minLength(1)),
+      title: z.string().check(z.minLength(1)),
+      postconditions: z._default(z.array(z.string()), []),
+      evidence: z._default(z.array(z.object({ postcondition: z.int(), tool: z.string() })), []),
+      status: z._default(z.enum(['pending', 'in_progress', 'done']), 'pending'),
+    }),
+  ),
+});
+
+/** A plan as the model sends it. */
+export interface PlanInput {
+  steps: {
+    id: string;
+    title: string;
+    postconditions: string[];
+    evidence: { postcondition: number; tool: string }[];
+    status: 'pending' | 'in_progress' | 'done';
+  }[];
+}

@@ -1,0 +1,161 @@
+/** The state of a session: the same JSON in the live workflow, in a query and in a checkpoint. */
+import type { Actor, ToolCall } from './calls.ts';
+import type { BudgetLimits, Manifest } from './manifest.ts';
+import type { Message, Position } from './messages.ts';
+
+/** `chat` waits for the next message after an answer; `task` ends with it. */
+export type SessionMode = 'chat' | 'task';
+
+/** The durable status of a session. */
+export type SessionStatus =
+  | { kind: 'active' }
+  | { kind: 'completed'; at: string; text: string }
+  | { kind: 'failed'; at: string; message: string }
+  | { kind: 'cancelled'; at: string; by: Actor; reason: string };
+
+/** Why a session does not go on by itself. */
+export type WaitReason =
+  | 'agent_unavailable'
+  | 'provider_unavailable'
+  | 'provider_rejected'
+  | 'invalid_response'
+  | 'history_unreadable'
+  | 'budget'
+  | 'loop'
+  | 'history_limit';
+
+/** A stop that needs somebody. */
+export interface Wait {
+  reason: WaitReason;
+  message: string;
+  /** ISO 8601. */
+  since: string;
+  /** The command of the CLI to type next. */
+  next: string;
+}
+
+/** What the session is doing, for people and programs to see. */
+export type Phase =
+  | 'starting'
+  | 'idle'
+  | 'thinking'
+  | 'acting'
+  | 'approval'
+  | 'unknown_effect'
+  | 'waiting'
+  | 'paused'
+  | 'cancelling'
+  | 'closed';
+
+/** What a session has spent, derived from its history. */
+export interface Spent {
+  turns: number;
+  toolCalls: number;
+  inputTokens: number;
+  outputTokens: number;
+  /** Billionths of a US dollar, whole. */
+  nanoUsd: number;
+  activeMs: number;
+}
+
+/** Budget: what was spent, what is reserved for calls in flight, and the caps. */
+export interface Budget {
+  limits: BudgetLimits;
+  spent: Spent;
+  reserved: { nanoUsd: number; tokens: number };
+}
+
+/** One step of a plan. Completion is verified by the session: evidence names calls that completed. */
+export interface PlanStep {
+  id: string;
+  title: string;
+  postconditions: string[];
+  evidence: { postcondition: number; tool: string; call_id: string }[];
+  status: 'pending' | 'in_progress' | 'done';
+}
+
+/** A message that has not been taken into the transcript yet. */
+export interface QueuedMessage {
+  id: string;
+  text: string;
+  by: Actor;
+  at: string;
+}
+
+/** Something that has been asked of the world and has not been answered. */
+export interface InFlight {
+  seq: number;
+  kind:
+    | 'describe'
+    | 'model'
+    | 'tool'
+    | 'fast_tool'
+    | 'verify'
+    | 'prepare'
+    | 'settle'
+    | 'backoff'
+    | 'approval_expiry';
+  callId?: string;
+  /** Asked to stop. */
+  cancelled?: true;
+  /** What is reserved for it. */
+  reserved?: { nanoUsd: number; tokens: number };
+  /** A model call without tools that closes the session. */
+  summarize?: true;
+}
+
+/** Something the session noticed and people may want to see: bad signals, manifest changes, fallbacks. */
+export interface Notice {
+  at: string;
+  kind: string;
+  message: string;
+}
+
+/** The whole state of a session. */
+export interface SessionState {
+  schema: 1;
+  sessionId: string;
+  /** Keys of effects are derived from it: the session's id, unless it was forked. */
+  namespace: string;
+  runId: string;
+  agent: string;
+  tenant: string | null;
+  mode: SessionMode;
+  createdAt: string;
+  status: SessionStatus;
+  manifest: Manifest | null;
+  /** The search attributes of ours that the server knows; others are left out, for an unknown one stops a session. */
+  searchAttributes: string[];
+  turn: number;
+  transcript: Message[];
+  position: Position;
+  /** Bytes of the transcript's JSON, and of its part that the last reply's usage has measured. */
+  promptBytes: number;
+  measured: { bytes: number; tokens: number } | null;
+  inbox: QueuedMessage[];
+  calls: ToolCall[];
+  /** Ids of the calls of the present batch, in the model's order; empty between batches. */
+  batch: string[];
+  /** A message wants the present turn to end early. */
+  interrupted: boolean;
+  inFlight: InFlight[];
+  /** Number of the last command. */
+  seq: number;
+  /** ISO 8601: since when something is in flight that counts as active time. */
+  activeSince: string | null;
+  budget: Budget;
+  plan: PlanStep[];
+  scratchpadRoot: string | null;
+  paused: { by: Actor; at: string; reason: string; requestedNow: boolean } | null;
+  pauses: { pausedAt: string; resumedAt: string | null; by: Actor }[];
+  wait: Wait | null;
+  cancelling: { by: Actor; at: string; reason: string } | null;
+  finishing: boolean;
+  /** Equal calls in a row, for loop detection. */
+  loop: { digest: string; count: number };
+  /** Failed model calls in a row that are repeated without a person. */
+  modelFailures: number;
+  /** Index of the model that is asked first: those before it have failed in this turn at a cost. */
+  fromModel: number;
+  notices: Notice[];
+}

@@ -1,0 +1,72 @@
+/** What queries answer: plain JSON, bounded in size. */
+import type { CallStatus, DecisionRecord, ToolCall } from './calls.ts';
+import type { JsonValue } from './json.ts';
+import type { BudgetLimits } from './manifest.ts';
+import type { Message } from './messages.ts';
+import type { Notice, Phase, PlanStep, SessionMode, SessionStatus, Spent, Wait } from './state.ts';
+
+/** A session at a glance: everything but the transcript's and the log's bodies. */
+export interface SessionView {
+  sessionId: string;
+  runId: string;
+  agent: string;
+  tenant: string | null;
+  mode: SessionMode;
+  createdAt: string;
+  status: SessionStatus;
+  phase: Phase;
+  turn: number;
+  messages: number;
+  queued: number;
+  calls: number;
+  /** Calls that wait for a person. */
+  pending: PendingCall[];
+  wait: Wait | null;
+  paused: { by: string; at: string; reason: string } | null;
+  budget: BudgetView;
+  plan: PlanStep[];
+  scratchpadRoot: string | null;
+  manifestDigest: string | null;
+  models: string[];
+  notices: Notice[];
+  /** The text of the model's last answer, at most 4,000 characters. */
+  lastText: string;
+}
+
+/** A call that waits for a person's approval or word. */
+export interface PendingCall {
+  callId: string;
+  tool: string;
+  args: JsonValue;
+  argsDigest: string;
+  idempotencyKey: string;
+  status: Extract<CallStatus, { kind: 'approval' | 'unknown' | 'stuck' }>;
+  decision: DecisionRecord | null;
+  /** The command of the CLI to type next. */
+  next: string;
+}
+
+/** Spending in the units of the caps; dollars as dollars. */
+export interface BudgetView {
+  limits: BudgetLimits;
+  spent: Omit<Spent, 'nanoUsd'> & { usd: number };
+  reserved: { usd: number; tokens: number };
+}
+
+/** Which part of a list: the `limit` entries before index `before` (default: the end). */
+export interface PageInput {
+  before?: number;
+  limit?: number;
+}
+
+/** A part of a list in order; `first` is the index of its first entry, `total` the length of the whole. */
+export interface Page<T> {
+  items: T[];
+  first: number;
+  total: number;
+}
+
+/** A page of the transcript. */
+export type TranscriptPage = Page<Message>;
+/** A page of the tool-call log. */
+export type CallsPage = Page<ToolCall>;

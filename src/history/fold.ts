@@ -1,0 +1,384 @@
+/**
+ * The fold: a Temporal history to the state that the live workflow had at each completed workflow task.
+ *
+ * It runs the very core that the workflow runs. What it must know beside it is in which order Temporal hands
+ * a task's events to the workflow: signals and updates by sequence, then results and timers, then the results
+ * of local activities. Failed and timed-out tasks contribute nothing, and what came after the last completed
+ * task has not been seen by the workflow yet.
+ */
+import type { LoadedDataConverter } from '@temporalio/common';
+import { tsToMs } from '@temporalio/common/lib/time.js';
+import proto from '@temporalio/proto';
+import type { SessionActivities, ToolResult } from '../contract/activities.ts';
+import { PerdureError } from '../contract/errors.ts';
+import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
+import { HANDLER_ORDER, WORKFLOW } from '../contract/names.ts';
+import type { SessionState } from '../contract/state.ts';
+import { advance } from '../session/advance.ts';
+import { type Command, type Input, type Moment, momentOf, type Outcome } from '../session/events.ts';
+import { initialState } from '../session/initial.ts';
+import { readInput, readSignal } from '../session/read-input.ts';
+import { PayloadReader } from './payloads.ts';
+import type { HistoryEvent } from './read-events.ts';
+
+const { EventType } = proto.temporal.api.enums.v1;
+
+/** A completed workflow task: a checkpoint. */
+export interface FoldedTask {
+  /** Number of the task's completed event, which with the run names the checkpoint. */
+  eventId: number;
+  /** ISO 8601: the start of the task. */
+  at: string;
+  /** The state after the task. It is the fold's own and moves on: copy what you keep. */
+  state: SessionState;
+}
+
+/** How a run ended, as Temporal has it. */
+export type RunEnd = 'completed' | 'failed' | 'canceled' | 'terminated' | 'timed_out' | 'continued_as_new';
+
+/** Where a fold ended. */
+export interface Fold {
+  runId: string;
+  /** `null` while no workflow task has completed. */
+  state: SessionState | null;
+  /** The last completed task's event, 0 before the first. */
+  eventId: number;
+  end: RunEnd | null;
+}
+
+interface Pending {
+  /** Place in the history; an update's is just after the event it was sequenced after. */
+  order: number;
+  name: string;
+  input: Input;
+}
+
+interface OpenTask {
+  eventId: number;
+  moment: Moment;
+  updates: Pending[];
+  /** Results of local activities, in the order of their markers. */
+  local: { seq: number; result: ToolResult | null; failure: string }[];
+  /** What the task asked of the server, to hold against what the core asks. */
+  activities: number[];
+  timers: string[];
+}
+
+/** What a fold is told beside the events. */
+export interface FoldOptions {
+  /** The run. A history that was reset still names its first run, so pass it where it is known. */
+  runId?: string;
+  /** Called after each completed workflow task. */
+  onTask?: (task: FoldedTask) => void | Promise<void>;
+}
+
+/**
+ * Folds the events of one run.
+ *
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` when the history is not a session's, is of an unknown version,
+ * or holds commands that the core would not have issued.
+ */
+export async function foldHistory(
+  events: AsyncIterable<HistoryEvent> | Iterable<HistoryEvent>,
+  converter: LoadedDataConverter,
+  options: FoldOptions = {},
+): Promise<Fold> {
+  const folder = new Folder(new PayloadReader(converter), options);
+  for await (const event of events) await folder.event(event);
+  await folder.closeTask();
+  return folder.result();
+}
+
+class Folder {
+  readonly #payloads: PayloadReader;
+  readonly #onTask: FoldOptions['onTask'];
+  #runId: string;
+  #sessionId = '';
+  #input: unknown;
+  #state: SessionState | null = null;
+  #lastTask = 0;
+  #end: RunEnd | null = null;
+  #started: Moment | null = null;
+  #open: OpenTask | null = null;
+  #pending: Pending[] = [];
+  /** Scheduled event to the command it is, and what kind. */
+  readonly #scheduled = new Map<number, { seq: number; type: string }>();
+  /** Timers by their id in the history. */
+  readonly #timers = new Map<string, number>();
+  /** Commands that the core has asked for and the history has not shown yet. */
+  readonly #asked = new Set<number>();
+  readonly #askedTimers: number[] = [];
+  #moment: Moment = { now: 0, historyEvents: 0, historyBytes: 0 };
+  /** Commands of activities by the SDK's own count, which is all that a failed local activity records. */
+  readonly #bySdkSeq: number[] = [];
+  readonly #admitted = new Map<string, { order: number; name: string; payload: unknown }>();
+
+  constructor(payloads: PayloadReader, options: FoldOptions) {
+    this.#payloads = payloads;
+    this.#onTask = options.onTask;
+    this.#runId = options.runId ?? '';
+  }
+
+  result(): Fold {
+    return { runId: this.#runId, state: this.#state, eventId: this.#lastTask, end: this.#end };
+  }
+
+  async event(event: HistoryEvent): Promise<void> {
+    const id = Number(event.eventId ?? 0);
+    switch (event.eventType) {
+      case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED: {
+        const started = event.workflowExecutionStartedEventAttributes;
+        const type = started?.workflowType?.name ?? '';
+        if (type !== WORKFLOW.session) throw corrupt(`event ${id} starts a ${type}, not a session`);
+        this.#runId ||= started?.originalExecutionRunId ?? '';
+        this.#sessionId = started?.workflowId ?? '';
+        this.#input = await this.#payloads.first(started?.input);
+        return;
+      }
+      case EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED: {
+        await this.closeTask();
+        this.#started = {
+          now: tsToMs(event.eventTime),
+          historyEvents: id,
+          historyBytes: Number(event.workflowTaskStartedEventAttributes?.historySizeBytes ?? 0),
+        };
+        return;
+      }
+      case EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
+        if (this.#started === null) throw corrupt(`event ${id} completes a task that did not start`);
+        this.#open = {
+          eventId: id,
+          moment: this.#started,
+          updates: [],
+          local: [],
+          activities: [],
+          timers: [],
+        };
+        return;
+      case EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED: {
+        const { activityId, activityType } = event.activityTaskScheduledEventAttributes ?? {};
+        const seq = Number(activityId);
+        this.#scheduled.set(id, { seq, type: activityType?.name ?? '' });
+        this.#open?.activities.push(seq);
+        return;
+      }
+      case EventType.EVENT_TYPE_TIMER_STARTED:
+        this.#open?.timers.push(event.timerStartedEventAttributes?.timerId ?? '');
+        return;
+      case EventType.EVENT_TYPE_MARKER_RECORDED:
+        await this.#marker(event);
+        return;
+      case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
+        await this.#updateAccepted(event);
+        return;
+      case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ADMITTED: {
+        const request = event.workflowExecutionUpdateAdmittedEventAttributes?.request;
+        this.#admitted.set(request?.meta?.updateId ?? '', {
+          order: id,
+          name: request?.input?.name ?? '',
+          payload: await this.#payloads.first(request?.input?.args),
+        });
+        return;
+      }
+      case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED: {
+        await this.closeTask();
+        const signal = event.workflowExecutionSignaledEventAttributes;
+        const name = signal?.signalName ?? '';
+        // A signal that no handler takes is buffered by the workflow and changes nothing.
+        if (!HANDLER_ORDER.includes(name)) return;
+        this.#pending.push({
+          order: id,
+          name,
+          input: readSignal(name, await this.#payloads.first(signal?.input)),
+        });
+        return;
+      }
+      case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
+        await this.closeTask();
+        this.#pending.push({
+          order: id,
+          name: '',
+          input: { type: 'cancel', value: { by: 'temporal', reason: 'cancelled by a Temporal client' } },
+        });
+        return;
+      case EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED: {
+        await this.closeTask();
+        const attributes = event.activityTaskCompletedEventAttributes;
+        const value = await this.#payloads.first(attributes?.result);
+        this.#activityEnded(id, attributes?.scheduledEventId, { ok: true, value });
+        return;
+      }
+      case EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: {
+        await this.closeTask();
+        const attributes = event.activityTaskFailedEventAttributes;
+        const failure = await this.#payloads.failure(attributes?.failure);
+        this.#activityEnded(id, attributes?.scheduledEventId, { ok: false, failure });
+        return;
+      }
+      case EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: {
+        await this.closeTask();
+        const attributes = event.activityTaskTimedOutEventAttributes;
+        const failure = await this.#payloads.failure(attributes?.failure);
+        this.#activityEnded(id, attributes?.scheduledEventId, { ok: false, failure });
+        return;
+      }
+      case EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED: {
+        await this.closeTask();
+        const attributes = event.activityTaskCanceledEventAttributes;
+        this.#activityEnded(id, attributes?.scheduledEventId, {
+          ok: false,
+          failure: { kind: 'cancelled', message: 'cancelled' },
+        });
+        return;
+      }
+      case EventType.EVENT_TYPE_TIMER_FIRED: {
+        await this.closeTask();
+        const seq = this.#timers.get(event.timerFiredEventAttributes?.timerId ?? '');
+        if (seq === undefined) throw corrupt(`event ${id} fires a timer that the session did not start`);
+        this.#pending.push({
+          order: id,
+          name: '',
+          input: { type: 'outcome', seq, outcome: { kind: 'timer' } },
+        });
+        return;
+      }
+      default: {
+        const end = RUN_ENDS.get(event.eventType ?? 0);
+        if (end !== undefined) this.#end = end;
+      }
+    }
+  }
+
+  #activityEnded(eventId: number, scheduledEventId: unknown, result: unknown): void {
+    const scheduled = this.#scheduled.get(Number(scheduledEventId));
+    if (scheduled === undefined) throw corrupt(`event ${eventId} ends an activity that was not scheduled`);
+    // Whatever is wrong with a result is found when the core reads it: it is written by our own activities.
+    const outcome = { kind: scheduled.type as keyof SessionActivities, result } as Outcome;
+    this.#pending.push({
+      order: eventId,
+      name: '',
+      input: { type: 'outcome', seq: scheduled.seq, outcome },
+    });
+  }
+
+  async #marker(event: HistoryEvent): Promise<void> {
+    const marker = event.markerRecordedEventAttributes;
+    if (marker?.markerName !== 'core_local_activity') return;
+    const result = (await this.#payloads.first(marker.details?.['result'])) as ToolResult | undefined;
+    const data = (await this.#payloads.first(marker.details?.['data'])) as { seq?: number } | undefined;
+    const recorded = result !== undefined && 'local' in result ? result.local?.seq : undefined;
+    const seq = recorded ?? this.#bySdkSeq[(data?.seq ?? 0) - 1];
+    if (seq === undefined && this.#open !== null) {
+      // The command is derived only when the task is closed: remember the SDK's count instead.
+      this.#open.local.push({ seq: -(data?.seq ?? 0), result: result ?? null, failure: '' });
+      return;
+    }
+    const failure = marker.failure ? (await this.#payloads.failure(marker.failure)).message : '';
+    this.#open?.local.push({ seq: seq ?? 0, result: result ?? null, failure });
+  }
+
+  async #updateAccepted(event: HistoryEvent): Promise<void> {
+    const accepted = event.workflowExecutionUpdateAcceptedEventAttributes;
+    const admitted = this.#admitted.get(accepted?.protocolInstanceId ?? '');
+    const name = accepted?.acceptedRequest?.input?.name ?? admitted?.name ?? '';
+    const payload = accepted?.acceptedRequest
+      ? await this.#payloads.first(accepted.acceptedRequest.input?.args)
+      : admitted?.payload;
+    const read = readInput(name, payload);
+    if (!read.ok)
+      throw corrupt(`event ${Number(event.eventId)} accepts an update that cannot be read: ${read.message}`);
+    const order = admitted?.order ?? Number(accepted?.acceptedRequestSequencingEventId ?? 0) + 0.5;
+    this.#open?.updates.push({ order, name, input: read.input });
+  }
+
+  /** Folds the task that has completed, once all events that it wrote are known. */
+  async closeTask(): Promise<void> {
+    const task = this.#open;
+    if (task === null) return;
+    this.#open = null;
+    this.#started = null;
+    const state = (this.#state ??= this.#initial(task.moment));
+    const inputs = ordered([...this.#pending, ...task.updates], this.#lastTask === 0);
+    this.#pending = [];
+    this.#moment = task.moment;
+    this.#issue(advance(state, inputs, task.moment).commands);
+    for (const { seq, result, failure } of task.local) {
+      const own = seq < 0 ? (this.#bySdkSeq[-seq - 1] ?? 0) : seq;
+      const outcome: Outcome =
+        result === null
+          ? { kind: 'tool', result: { ok: false, failure: { kind: 'failed', message: failure } } }
+          : { kind: 'tool', result: { ok: true, value: result } };
+      const input: Input[] = [{ type: 'outcome', seq: own, outcome }];
+      this.#moment = momentOf(input, task.moment, this.#moment);
+      this.#issue(advance(state, input, this.#moment).commands);
+    }
+    this.#check(task);
+    this.#lastTask = task.eventId;
+    await this.#onTask?.({ eventId: task.eventId, at: new Date(task.moment.now).toISOString(), state });
+  }
+
+  #initial(moment: Moment): SessionState {
+    const parsed = parseInput(sessionInputSchema, this.#input);
+    if (!parsed.ok) throw corrupt(`the session's input cannot be read: ${parsed.message}`);
+    return initialState({ sessionId: this.#sessionId, runId: this.#runId }, parsed.value, moment);
+  }
+
+  #issue(commands: readonly Command[]): void {
+    for (const command of commands) {
+      if (command.kind === 'cancel' || command.kind === 'close') continue;
+      if (command.kind === 'timer') this.#askedTimers.push(command.seq);
+      else {
+        this.#asked.add(command.seq);
+        this.#bySdkSeq.push(command.seq);
+      }
+    }
+  }
+
+  /**
+   * The commands in the history must be those of the core: otherwise another program wrote it. One that follows
+   * a local activity may be in the next task's.
+   */
+  #check(task: OpenTask): void {
+    for (const timerId of task.timers) {
+      const seq = this.#askedTimers.shift();
+      if (seq === undefined)
+        throw corrupt(`task ${task.eventId} starts a timer that the session did not ask for`);
+      this.#timers.set(timerId, seq);
+    }
+    for (const seq of task.activities) {
+      if (!this.#asked.delete(seq)) {
+        throw corrupt(`task ${task.eventId} schedules activity ${seq}, which the session did not ask for`);
+      }
+    }
+  }
+}
+
+const RUN_ENDS = new Map<number, RunEnd>([
+  [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, 'completed'],
+  [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED, 'failed'],
+  [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED, 'canceled'],
+  [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED, 'terminated'],
+  [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT, 'timed_out'],
+  [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW, 'continued_as_new'],
+]);
+
+/** The inputs of one activation in the order in which the live workflow applies them. */
+function ordered(pending: Pending[], firstTask: boolean): Input[] {
+  const rank = ({ input }: Pending): number => {
+    if (input.type === 'outcome') return input.seq;
+    return input.type === 'cancel' && input.value.by === 'temporal' ? 0 : -1;
+  };
+  return pending
+    .sort((a, b) => {
+      const byRank = rank(a) - rank(b);
+      if (byRank !== 0) return byRank;
+      // What came before the workflow's first task waited in buffers that are emptied handler by handler.
+      const byHandler = firstTask ? HANDLER_ORDER.indexOf(a.name) - HANDLER_ORDER.indexOf(b.name) : 0;
+      return byHandler || a.order - b.order;
+    })
+    .map(({ input }) => input);
+}
+
+function corrupt(message: string): PerdureError {
+  return new PerdureError('CHECKPOINT_CORRUPTION', `The history does not fold: ${message}`);
+}

@@ -1,0 +1,49 @@
+/** Perdure: agent sessions on Temporal that survive crashes, deploys, people and time. */
+export {
+  type AgentOptions,
+  type DefinedAgent,
+  type DefinedTool,
+  defineAgent,
+  defineTool,
+  type Idempotency,
+  type ModelChoice,
+  type ModelRegistry,
+  NotAttemptedError,
+  type ToolContext,
+  type ToolOptions,
+  type Verification,
+} from './agent/index.ts';
+export {
+  Session,
+  type SessionSummary,
+  Sessions,
+  type StartOptions,
+  type StreamPart,
+} from './client/index.ts';
+export type * from './contract/calls.ts';
+export { ERROR_CODES, type ErrorCode, isPerdureError, PerdureError } from './contract/errors.ts';
+export type {
+  BudgetInput,
+  BudgetLimitsInput,
+  CancelInput,
+  DecideInput,
+  PauseInput,
+  ResolveInput,
+  ResumeInput,
+  SendInput,
+  SessionInput,
+  SessionResult,
+} from './contract/inputs.ts';
+export type { JsonObject, JsonValue } from './contract/json.ts';
+export { LIMIT } from './contract/limits.ts';
+export type * from './contract/manifest.ts';
+export type * from './contract/messages.ts';
+export { DEFAULT_TASK_QUEUE, QUERY, SEARCH_ATTRIBUTE, SIGNAL, UPDATE, WORKFLOW } from './contract/names.ts';
+export type * from './contract/state.ts';
+export type * from './contract/views.ts';
+export {
+  createWorker,
+  modelsFromEnvironment,
+  type SessionWorkerOptions,
+  workflowsPath,
+} from './worker/index.ts';

@@ -1,0 +1,173 @@
+/** The pure core's door: inputs in, commands out, the state moved on. */
+import { canonicalJson, type JsonValue } from '../contract/json.ts';
+import type { Block } from '../contract/messages.ts';
+import type { SessionState } from '../contract/state.ts';
+import { usd, worstCase } from './budget.ts';
+import { decide } from './decide.ts';
+import type { Command, Input, Moment, Step } from './events.ts';
+import { applyOutcome, releaseCall, stop } from './outcomes.ts';
+import { applyPerson, type Refusal } from './people.ts';
+import { appendMessage, batchCalls, endCall, isActive, iso, note, theCall } from './state.ts';
+
+/** The commands of one activation, and for each input whether it was refused. */
+export interface Advance {
+  commands: Command[];
+  refusals: (Refusal | null)[];
+}
+
+/**
+ * Moves a session on by all inputs of one activation of its workflow, in their order, and then by its own
+ * decisions until it waits.
+ *
+ * Deterministic and without I/O: the same state, inputs and moment give the same result in the live workflow
+ * and in the fold. It changes the state in place and owns it; pass a `structuredClone` to keep the former.
+ */
+export function advance(state: SessionState, inputs: readonly Input[], moment: Moment): Advance {
+  const refusals = inputs.map((input) => evolve(state, input, moment));
+  const commands: Command[] = [];
+  for (let step = decide(state, moment); step !== null; step = decide(state, moment)) {
+    const command = take(state, step, moment);
+    if (command !== null) commands.push(command);
+  }
+  return { commands, refusals };
+}
+
+/** Applies one input; a refused one changes nothing. */
+export function evolve(state: SessionState, input: Input, moment: Moment): Refusal | null {
+  if (input.type !== 'outcome') return applyPerson(state, input, moment);
+  applyOutcome(state, input.seq, input.outcome, moment);
+  return null;
+}
+
+/** Applies one step of the session's own; returns the command for the world that it holds, if any. */
+export function take(state: SessionState, step: Step, moment: Moment): Command | null {
+  const at = iso(moment);
+  switch (step.type) {
+    case 'issue':
+      return issue(state, step, moment);
+    case 'stop': {
+      const index = state.inFlight.findIndex(({ seq }) => seq === step.seq);
+      const flight = state.inFlight[index];
+      if (flight === undefined) return null;
+      const timer =
+        flight.kind === 'settle' || flight.kind === 'backoff' || flight.kind === 'approval_expiry';
+      // A timer is gone as soon as it is cancelled; an activity still answers.
+      if (timer) state.inFlight.splice(index, 1);
+      else flight.cancelled = true;
+      return { kind: 'cancel', seq: step.seq, timer };
+    }
+    case 'take_messages':
+      for (const { id, text, at: sentAt } of state.inbox.splice(0)) {
+        appendMessage(state, { id, role: 'user', created_at: sentAt, blocks: [{ kind: 'text', text }] });
+      }
+      state.interrupted = false;
+      return null;
+    case 'append_results': {
+      const blocks = batchCalls(state).map(
+        (call): Block => ({
+          kind: 'tool_result',
+          call_id: call.id,
+          name: call.name,
+          content: call.result?.content ?? null,
+          is_error: call.result?.isError ?? true,
+        }),
+      );
+      appendMessage(state, { id: `msg_${state.position.count}`, role: 'tool', created_at: at, blocks });
+      state.batch = [];
+      return null;
+    }
+    case 'skip_call': {
+      const call = theCall(state, step.callId);
+      endCall(call, { kind: 'skipped' }, { content: step.reason, isError: true }, at);
+      return null;
+    }
+    case 'replay_call': {
+      const call = theCall(state, step.callId);
+      const from = theCall(state, step.from);
+      call.replayOf = from.id;
+      const content = `[idempotent replay of ${from.id}]: ${asText(from.result?.content ?? null)}`;
+      endCall(call, { kind: 'completed' }, { content, isError: false }, at);
+      return null;
+    }
+    case 'defer_call':
+      theCall(state, step.callId).status = { kind: 'deferred', to: step.to };
+      return null;
+    case 'release_call':
+      releaseCall(state, theCall(state, step.callId));
+      return null;
+    case 'wait':
+      stop(state, moment, step.wait.reason, step.wait.message, step.wait.next);
+      return null;
+    case 'raise_for_summary':
+      raiseForSummary(state, step, moment);
+      return null;
+    case 'close':
+      close(state, step.result, at);
+      return { kind: 'close', result: step.result };
+    default:
+      return step satisfies never;
+  }
+}
+
+function asText(content: JsonValue): string {
+  return typeof content === 'string' ? content : canonicalJson(content);
+}
+
+function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, moment: Moment): Command {
+  const { command, callId } = step;
+  const at = iso(moment);
+  state.seq = command.seq;
+  const kind = command.kind === 'timer' ? timerKind(state, callId ?? '') : command.kind;
+  const reserved = command.kind === 'model' ? worstCase(state) : undefined;
+  if (reserved !== undefined) {
+    state.budget.reserved.nanoUsd += reserved.nanoUsd;
+    state.budget.reserved.tokens += reserved.tokens;
+  }
+  state.inFlight.push({
+    seq: command.seq,
+    kind,
+    ...(callId === undefined ? {} : { callId }),
+    ...(reserved === undefined ? {} : { reserved }),
+    ...(command.kind === 'model' && command.input.summarize === true ? { summarize: true as const } : {}),
+  });
+  if (state.activeSince === null && isActive(state)) state.activeSince = at;
+  if (command.kind === 'tool' || command.kind === 'fast_tool') {
+    const call = theCall(state, command.input.callId);
+    call.status = { kind: 'running' };
+    call.issuedAt ??= at;
+    if (call.dispatches.length === 0) state.budget.spent.toolCalls += 1;
+    call.dispatches.push({ no: command.input.dispatchNo, at, outcome: null });
+  }
+  return command;
+}
+
+function timerKind(state: SessionState, callId: string): 'settle' | 'backoff' | 'approval_expiry' {
+  const { kind } = theCall(state, callId).status;
+  if (kind === 'settling') return 'settle';
+  return kind === 'backoff' ? 'backoff' : 'approval_expiry';
+}
+
+/** A person let the session finish: its caps are raised by exactly the worst case of the last call. */
+function raiseForSummary(
+  state: SessionState,
+  reserve: { nanoUsd: number; tokens: number },
+  moment: Moment,
+): void {
+  const { limits, spent, reserved } = state.budget;
+  const tokens = spent.inputTokens + spent.outputTokens + reserved.tokens + reserve.tokens;
+  if (limits.tokens !== undefined) limits.tokens = Math.max(limits.tokens, tokens);
+  const dollars = usd(spent.nanoUsd + reserved.nanoUsd + reserve.nanoUsd);
+  if (limits.usd !== undefined) limits.usd = Math.max(limits.usd, dollars);
+  if (limits.turns !== undefined) limits.turns = Math.max(limits.turns, spent.turns + 1);
+  if (limits.activeMs !== undefined) limits.activeMs = Math.max(limits.activeMs, spent.activeMs + 1);
+  note(state, moment, 'budget', `the caps were raised for a closing summary: ${JSON.stringify(limits)}`);
+}
+
+function close(state: SessionState, result: Extract<Step, { type: 'close' }>['result'], at: string): void {
+  if (result.status === 'completed') {
+    state.status = { kind: 'completed', at, text: result.text };
+    return;
+  }
+  const { by, reason } = state.cancelling ?? { by: 'unknown', reason: '' };
+  state.status = { kind: 'cancelled', at, by, reason };
+}

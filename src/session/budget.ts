@@ -1,0 +1,107 @@
+/** Money is reserved before it is spent: what a model call can cost at worst, and what it did cost. */
+
+import type { Usage } from '../contract/activities.ts';
+import type { ModelManifest } from '../contract/manifest.ts';
+import type { SessionState } from '../contract/state.ts';
+
+const NANO_PER_USD = 1_000_000_000;
+/** Tokens that chat templates add around a message and around the whole prompt. */
+const OVERHEAD = { message: 16, prompt: 64 };
+
+/** Whole billionths of a dollar for tokens at a price for a million of them, rounded up. */
+function cost(tokens: number, perMillion: number): number {
+  return Math.ceil(tokens * perMillion * 1_000);
+}
+
+/** Billionths of a dollar as dollars. */
+export function usd(nanoUsd: number): number {
+  return nanoUsd / NANO_PER_USD;
+}
+
+/**
+ * The most tokens that the next prompt can have. A byte-level tokenizer never makes more tokens than bytes,
+ * so the bytes are a bound; what the last reply's usage has measured is taken as measured.
+ */
+export function promptTokensBound(state: SessionState): number {
+  const manifest = state.manifest;
+  if (manifest === null) return 0;
+  const fresh = state.promptBytes - (state.measured?.bytes ?? 0);
+  const fixed = state.measured === null ? manifestBytes(manifest) + OVERHEAD.prompt : 0;
+  return (state.measured?.tokens ?? 0) + fixed + fresh + OVERHEAD.message * (state.position.count + 1);
+}
+
+function manifestBytes(manifest: { instructions: string; tools: object }): number {
+  // Three bytes a character bounds UTF-8 without measuring a definition before each call.
+  return 3 * (manifest.instructions.length + JSON.stringify(manifest.tools).length);
+}
+
+/** The worst case of the next model call, over all models that may answer it. */
+export function worstCase(state: SessionState): { nanoUsd: number; tokens: number } {
+  const input = promptTokensBound(state);
+  let nanoUsd = 0;
+  let tokens = 0;
+  for (const model of state.manifest?.models ?? []) {
+    tokens = Math.max(tokens, input + model.maxOutputTokens);
+    nanoUsd = Math.max(nanoUsd, price(model, input, model.maxOutputTokens));
+  }
+  return { nanoUsd, tokens };
+}
+
+function price(model: ModelManifest, inputTokens: number, outputTokens: number): number {
+  if (model.price === null) return 0;
+  return cost(inputTokens, model.price.inputPerMillion) + cost(outputTokens, model.price.outputPerMillion);
+}
+
+/** The first cap that a further cost would exceed, in words, or `null`. */
+export function exceeded(
+  state: SessionState,
+  further: { nanoUsd: number; tokens: number; turns: number; toolCalls: number },
+): string | null {
+  const { limits, spent, reserved } = state.budget;
+  const over = (name: string, used: number, limit: number | undefined, unit: string): string | null =>
+    limit !== undefined && used > limit
+      ? `${name}: ${used} ${unit} would be spent or reserved, the cap is ${limit}`
+      : null;
+  return (
+    over('turns', spent.turns + further.turns, limits.turns, 'turns') ??
+    over('toolCalls', spent.toolCalls + further.toolCalls, limits.toolCalls, 'tool calls') ??
+    over(
+      'tokens',
+      spent.inputTokens + spent.outputTokens + reserved.tokens + further.tokens,
+      limits.tokens,
+      'tokens',
+    ) ??
+    over('usd', usd(spent.nanoUsd + reserved.nanoUsd + further.nanoUsd), limits.usd, 'US dollars') ??
+    (limits.activeMs !== undefined && spent.activeMs >= limits.activeMs
+      ? `activeMs: ${spent.activeMs} ms of active time are spent, the cap is ${limits.activeMs}`
+      : null)
+  );
+}
+
+/** Charges a reply. Tokens that the provider did not count are charged as reserved. */
+export function chargeReply(
+  state: SessionState,
+  model: ModelManifest | undefined,
+  usage: Usage,
+  reserved: { nanoUsd: number; tokens: number },
+): void {
+  const { spent } = state.budget;
+  if (usage.inputTokens === null || usage.outputTokens === null) {
+    spent.inputTokens += reserved.tokens;
+    spent.nanoUsd += reserved.nanoUsd;
+    return;
+  }
+  spent.inputTokens += usage.inputTokens;
+  spent.outputTokens += usage.outputTokens;
+  if (model !== undefined) spent.nanoUsd += price(model, usage.inputTokens, usage.outputTokens);
+}
+
+/** Charges requests whose answer was lost: the provider may have billed all that was reserved. */
+export function chargeLost(
+  state: SessionState,
+  times: number,
+  reserved: { nanoUsd: number; tokens: number },
+): void {
+  state.budget.spent.inputTokens += reserved.tokens * times;
+  state.budget.spent.nanoUsd += reserved.nanoUsd * times;
+}

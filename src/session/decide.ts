@@ -1,0 +1,293 @@
+/** What a session does next. `decide` reads the state and names one step; `null` means that it waits. */
+import { isFinal, type ToolCall } from '../contract/calls.ts';
+import { LIMIT } from '../contract/limits.ts';
+import type { InFlight, SessionState } from '../contract/state.ts';
+import { exceeded, worstCase } from './budget.ts';
+import type { Moment, Step } from './events.ts';
+import { batchCalls, flightOf, theCall, toolOf } from './state.ts';
+
+const DEFAULT_TIMEOUT_MS = 60_000;
+const HEARTBEAT_MS = 10_000;
+const BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
+
+/** The next step of a session by itself, or `null` when only the world or a person can move it. */
+export function decide(state: SessionState, moment: Moment): Step | null {
+  if (state.status.kind !== 'active') return null;
+  const calls = batchCalls(state);
+  const tending = tendCalls(state, calls, moment) ?? dropStaleExpiry(state);
+  if (tending !== null) return tending;
+  if (state.cancelling !== null) return decideCancel(state, calls);
+  if (state.paused !== null) {
+    if (!state.paused.requestedNow) return null;
+    return stopFirst(state, ({ kind }) => kind === 'model' || kind === 'tool' || kind === 'prepare');
+  }
+  if (state.interrupted) {
+    const interrupting = interrupt(state, calls);
+    if (interrupting !== null) return interrupting;
+  }
+  if (state.wait !== null) return null;
+  if (state.inFlight.some(({ kind }) => kind === 'describe' || kind === 'model')) return null;
+  if (state.manifest === null) {
+    const seq = state.seq + 1;
+    return { type: 'issue', command: { kind: 'describe', seq, input: { agent: state.agent } } };
+  }
+  return calls.length > 0 ? decideBatch(state, calls) : decideTurn(state, moment);
+}
+
+/** What a call needs whatever else happens: clocks, verification, the check of edited arguments. */
+function tendCalls(state: SessionState, calls: readonly ToolCall[], moment: Moment): Step | null {
+  const seq = state.seq + 1;
+  for (const call of calls) {
+    const timer = (ms: number, summary: string): Step => ({
+      type: 'issue',
+      callId: call.id,
+      command: { kind: 'timer', seq, ms, summary },
+    });
+    const { status } = call;
+    if (
+      status.kind === 'approval' &&
+      status.expiresAt !== null &&
+      !flightOf(state, call.id, 'approval_expiry')
+    ) {
+      return timer(
+        Math.max(1, Date.parse(status.expiresAt) - moment.now),
+        `approval of ${call.name} expires`,
+      );
+    }
+    if (status.kind === 'settling' && !flightOf(state, call.id, 'settle')) {
+      const ms = toolOf(state, call)?.settleMs ?? 0;
+      if (ms === 0) return { type: 'release_call', callId: call.id };
+      return timer(ms, `${call.name} settles`);
+    }
+    if (status.kind === 'backoff' && state.cancelling === null && !flightOf(state, call.id, 'backoff')) {
+      const ms = Math.min(BACKOFF.maxMs, BACKOFF.firstMs * 2 ** (call.dispatches.length - 1));
+      return timer(ms, `${call.name} is tried again`);
+    }
+    if (status.kind === 'verifying' && !flightOf(state, call.id, 'verify')) {
+      return { type: 'issue', callId: call.id, command: verifyCommand(state, call, seq) };
+    }
+    if (status.kind === 'preparing' && !flightOf(state, call.id, 'prepare')) {
+      const input = {
+        agent: state.agent,
+        tool: call.name,
+        callId: call.id,
+        args: call.args,
+        namespace: state.namespace,
+      };
+      return {
+        type: 'issue',
+        callId: call.id,
+        command: { kind: 'prepare', seq, input, summary: `check ${call.name}` },
+      };
+    }
+  }
+  return null;
+}
+
+function verifyCommand(
+  state: SessionState,
+  call: ToolCall,
+  seq: number,
+): Extract<Step, { type: 'issue' }>['command'] {
+  return {
+    kind: 'verify',
+    seq,
+    input: {
+      agent: state.agent,
+      tool: call.name,
+      callId: call.id,
+      args: call.args,
+      idempotencyKey: call.idempotencyKey,
+    },
+    timeoutMs: toolOf(state, call)?.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    summary: `verify ${call.name} ${call.id}`,
+  };
+}
+
+function dropStaleExpiry(state: SessionState): Step | null {
+  return stopFirst(
+    state,
+    ({ kind, callId }) =>
+      kind === 'approval_expiry' && theCall(state, callId ?? '').status.kind !== 'approval',
+  );
+}
+
+function stopFirst(state: SessionState, which: (flight: InFlight) => boolean): Step | null {
+  const flight = state.inFlight.find((candidate) => candidate.cancelled !== true && which(candidate));
+  return flight === undefined ? null : { type: 'stop', seq: flight.seq };
+}
+
+/** Whether a call has been given to the world and its outcome is not known yet. */
+function isOpen(call: ToolCall): boolean {
+  const { kind } = call.status;
+  return kind === 'running' || kind === 'settling' || kind === 'verifying' || kind === 'unknown';
+}
+
+function isRead(state: SessionState, { kind, callId }: InFlight): boolean {
+  return kind === 'tool' && theCall(state, callId ?? '').effect === 'read';
+}
+
+function decideCancel(state: SessionState, calls: readonly ToolCall[]): Step | null {
+  const stopping = stopFirst(
+    state,
+    (flight) =>
+      flight.kind === 'describe' ||
+      flight.kind === 'model' ||
+      flight.kind === 'prepare' ||
+      flight.kind === 'backoff' ||
+      flight.kind === 'approval_expiry' ||
+      isRead(state, flight),
+  );
+  if (stopping !== null) return stopping;
+  const idle = calls.find((call) => !isFinal(call) && !isOpen(call));
+  if (idle !== undefined) return { type: 'skip_call', callId: idle.id, reason: 'The session was cancelled.' };
+  if (state.inFlight.length > 0 || calls.some((call) => !isFinal(call))) return null;
+  if (calls.length > 0) return { type: 'append_results' };
+  return { type: 'close', result: { status: 'cancelled', text: lastText(state), turns: state.turn } };
+}
+
+function interrupt(state: SessionState, calls: readonly ToolCall[]): Step | null {
+  const stopping = stopFirst(
+    state,
+    (flight) => flight.kind === 'model' || flight.kind === 'backoff' || isRead(state, flight),
+  );
+  if (stopping !== null) return stopping;
+  const idle = calls.find((call) => !isFinal(call) && !isOpen(call) && call.status.kind !== 'preparing');
+  if (idle === undefined) return null;
+  return { type: 'skip_call', callId: idle.id, reason: 'A new message of the user came first.' };
+}
+
+function decideBatch(state: SessionState, calls: readonly ToolCall[]): Step | null {
+  for (const [index, call] of calls.entries()) {
+    if (call.status.kind === 'deferred') {
+      const target = theCall(state, call.status.to);
+      if (isFinal(target)) return answerOrRelease(call, target);
+    }
+    if (call.status.kind !== 'ready' || !isItsTurn(state, calls.slice(0, index), call)) continue;
+    // One local activity at a time: the SDK may record two results in one task and hand over the second in the
+    // next, after a signal that a replay hands over later.
+    if (isLocal(state, call) && state.inFlight.some(({ kind }) => kind === 'fast_tool')) continue;
+    return decideCall(state, call);
+  }
+  return calls.every(isFinal) ? { type: 'append_results' } : null;
+}
+
+/** Reads run beside each other; what changes the world waits for all before it, and holds up all after it. */
+function isItsTurn(state: SessionState, before: readonly ToolCall[], call: ToolCall): boolean {
+  if (state.manifest?.toolOrder === 'parallel') return true;
+  return before.every((other) => isFinal(other) || (other.effect === 'read' && call.effect === 'read'));
+}
+
+function answerOrRelease(call: ToolCall, target: ToolCall): Step {
+  return target.status.kind === 'completed'
+    ? { type: 'replay_call', callId: call.id, from: target.id }
+    : { type: 'release_call', callId: call.id };
+}
+
+function decideCall(state: SessionState, call: ToolCall): Step {
+  if (call.scope !== 'call' && call.dispatches.length === 0) {
+    const twin = state.calls.findLast(
+      (other) =>
+        other.id !== call.id &&
+        other.replayOf === null &&
+        other.idempotencyKey === call.idempotencyKey &&
+        (other.status.kind === 'completed' || isOpen(other) || other.status.kind === 'backoff'),
+    );
+    if (twin?.status.kind === 'completed') return { type: 'replay_call', callId: call.id, from: twin.id };
+    if (twin !== undefined) return { type: 'defer_call', callId: call.id, to: twin.id };
+  }
+  const over = exceeded(state, { nanoUsd: 0, tokens: 0, turns: 0, toolCalls: 1 });
+  if (over !== null && call.dispatches.length === 0) return budgetWait(state, over);
+  return { type: 'issue', callId: call.id, command: toolCommand(state, call) };
+}
+
+/** Whether a call runs as a local activity; one that exceeded its cap is dispatched again, remotely. */
+function isLocal(state: SessionState, call: ToolCall): boolean {
+  return toolOf(state, call)?.fast === true && call.dispatches.length === 0;
+}
+
+function toolCommand(state: SessionState, call: ToolCall): Extract<Step, { type: 'issue' }>['command'] {
+  const tool = toolOf(state, call);
+  const seq = state.seq + 1;
+  const dispatchNo = call.dispatches.length + 1;
+  const timeoutMs = tool?.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+  return {
+    kind: isLocal(state, call) ? 'fast_tool' : 'tool',
+    seq,
+    input: {
+      agent: state.agent,
+      tool: call.name,
+      callId: call.id,
+      args: call.args,
+      argsDigest: call.argsDigest,
+      idempotencyKey: call.idempotencyKey,
+      effect: call.effect,
+      scope: call.scope,
+      dispatchNo,
+      issuedRunId: state.runId,
+      timeoutMs,
+      seq,
+    },
+    heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
+    timeoutMs,
+    maxAttempts: call.effect === 'mutate' ? 1 : (tool?.maxAttempts ?? 1),
+    summary: dispatchNo === 1 ? `${call.name} ${call.id}` : `${call.name} ${call.id}, dispatch ${dispatchNo}`,
+  };
+}
+
+function budgetWait(state: SessionState, message: string): Step {
+  const next = `perdure budget ${state.sessionId} --usd <cap> | --finish`;
+  return { type: 'wait', wait: { reason: 'budget', message, next } };
+}
+
+/** Between batches: take what people sent, then ask the model, or rest. */
+function decideTurn(state: SessionState, moment: Moment): Step | null {
+  if (state.inbox.length > 0) return { type: 'take_messages' };
+  const last = state.transcript.at(-1);
+  if (last === undefined) return null;
+  if (last.role === 'assistant') {
+    if (state.mode === 'chat' && !state.finishing) return null;
+    return { type: 'close', result: { status: 'completed', text: lastText(state), turns: state.turn } };
+  }
+  if (moment.historyEvents >= LIMIT.historyEvents || moment.historyBytes >= LIMIT.historyBytes) {
+    const message =
+      `this run's history has ${moment.historyEvents} events and ${moment.historyBytes} bytes, close to what ` +
+      'Temporal allows; start a new session for further work';
+    return {
+      type: 'wait',
+      wait: { reason: 'history_limit', message, next: `perdure cancel ${state.sessionId}` },
+    };
+  }
+  const reserve = worstCase(state);
+  const over = exceeded(state, { ...reserve, turns: 1, toolCalls: 0 });
+  if (over !== null) {
+    return state.finishing ? { type: 'raise_for_summary', ...reserve } : budgetWait(state, over);
+  }
+  return {
+    type: 'issue',
+    command: {
+      kind: 'model',
+      seq: state.seq + 1,
+      input: {
+        agent: state.agent,
+        manifestDigest: state.manifest?.digest ?? '',
+        ...state.position,
+        turn: state.turn + 1,
+        namespace: state.namespace,
+        ...(state.finishing ? { summarize: true as const } : {}),
+        ...(state.fromModel > 0 ? { fromModel: state.fromModel } : {}),
+      },
+      heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
+      summary: `turn ${state.turn + 1}`,
+    },
+  };
+}
+
+/** The text of the last answer of the model. */
+export function lastText(state: SessionState): string {
+  const answer = state.transcript.findLast(({ role }) => role === 'assistant');
+  return (answer?.blocks ?? [])
+    .filter((block) => block.kind === 'text')
+    .map(({ text }) => text)
+    .join('\n');
+}

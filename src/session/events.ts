@@ -1,0 +1,111 @@
+/** Everything that can change a session: what people send, what the world answers, and what the session decides. */
+import type {
+  ActivityOutcome,
+  DescribeInput,
+  DescribeResult,
+  ModelInput,
+  ModelResult,
+  PreparedCall,
+  PrepareInput,
+  ToolInput,
+  ToolResult,
+  VerifyInput,
+  VerifyResult,
+} from '../contract/activities.ts';
+import type {
+  BudgetInput,
+  CancelInput,
+  DecideInput,
+  PauseInput,
+  ResolveInput,
+  ResumeInput,
+  SendInput,
+  SessionResult,
+} from '../contract/inputs.ts';
+import type { Wait } from '../contract/state.ts';
+
+/** What a person or program asked of the session. */
+export type PersonInput =
+  | { type: 'send'; value: SendInput }
+  | { type: 'pause'; value: PauseInput }
+  | { type: 'resume'; value: ResumeInput }
+  | { type: 'cancel'; value: CancelInput }
+  | { type: 'decide'; value: DecideInput }
+  | { type: 'resolve'; value: ResolveInput }
+  | { type: 'budget'; value: BudgetInput }
+  /** A signal that could not be read. It is noted, and changes nothing else. */
+  | { type: 'malformed'; name: string; message: string };
+
+/** What became of a command. */
+export type Outcome =
+  | { kind: 'describe'; result: ActivityOutcome<DescribeResult> }
+  | { kind: 'model'; result: ActivityOutcome<ModelResult> }
+  | { kind: 'tool'; result: ActivityOutcome<ToolResult> }
+  | { kind: 'verify'; result: ActivityOutcome<VerifyResult> }
+  | { kind: 'prepare'; result: ActivityOutcome<PreparedCall> }
+  | { kind: 'timer' };
+
+/** What enters a session in one activation of its workflow. */
+export type Input = PersonInput | { type: 'outcome'; seq: number; outcome: Outcome };
+
+/** What a session asks of the world. `seq` numbers commands within a run and is the activity's id. */
+export type Command =
+  | { kind: 'describe'; seq: number; input: DescribeInput }
+  | { kind: 'model'; seq: number; input: ModelInput; heartbeatMs: number; summary: string }
+  | {
+      kind: 'tool' | 'fast_tool';
+      seq: number;
+      input: ToolInput;
+      heartbeatMs: number;
+      timeoutMs: number;
+      /** 1 for a mutation: its repetition is the session's decision, never Temporal's. */
+      maxAttempts: number;
+      summary: string;
+    }
+  | { kind: 'verify'; seq: number; input: VerifyInput; timeoutMs: number; summary: string }
+  | { kind: 'prepare'; seq: number; input: PrepareInput; summary: string }
+  | { kind: 'timer'; seq: number; ms: number; summary: string }
+  /** Asks the command of that number to stop. */
+  | { kind: 'cancel'; seq: number; timer: boolean }
+  | { kind: 'close'; result: SessionResult };
+
+/** What the session decides by itself; applied to the state like any other event. */
+export type Step =
+  | { type: 'issue'; command: Exclude<Command, { kind: 'cancel' } | { kind: 'close' }>; callId?: string }
+  | { type: 'stop'; seq: number }
+  | { type: 'take_messages' }
+  | { type: 'append_results' }
+  | { type: 'skip_call'; callId: string; reason: string }
+  | { type: 'replay_call'; callId: string; from: string }
+  | { type: 'defer_call'; callId: string; to: string }
+  | { type: 'release_call'; callId: string }
+  | { type: 'wait'; wait: Omit<Wait, 'since'> }
+  | { type: 'raise_for_summary'; nanoUsd: number; tokens: number }
+  | { type: 'close'; result: SessionResult };
+
+/** Where in the history the session stands: equal in the live workflow and in the fold. */
+export interface Moment {
+  /** Milliseconds since 1970 of the start of the workflow task. */
+  now: number;
+  /** Number of the task's started event, and the bytes of history before it. */
+  historyEvents: number;
+  historyBytes: number;
+}
+
+/**
+ * The moment of an activation. One that brings only results of local activities has no task of its own, and
+ * Temporal may hand it over in this task or in the next: its time is what the result has recorded.
+ */
+export function momentOf(inputs: readonly Input[], task: Moment, last: Moment): Moment {
+  const times = inputs.map((input) =>
+    input.type === 'outcome' && input.outcome.kind === 'tool' && input.outcome.result.ok
+      ? localTime(input.outcome.result.value)
+      : null,
+  );
+  if (times.length === 0 || times.includes(null)) return task;
+  return { ...last, now: Math.max(last.now, ...times.map((time) => time ?? 0)) };
+}
+
+function localTime(result: ToolResult): number | null {
+  return 'local' in result && result.local !== undefined ? Date.parse(result.local.completedAt) : null;
+}

@@ -1,0 +1,207 @@
+/** What people and programs may ask of a session, when it is refused, and what it changes. */
+
+import type { Decision, ToolCall } from '../contract/calls.ts';
+import type { ErrorCode } from '../contract/errors.ts';
+import { argsDigest } from '../contract/keys.ts';
+import type { SessionState } from '../contract/state.ts';
+import type { Moment, PersonInput } from './events.ts';
+import { definedLimits, endCall, findCall, iso, note, phaseOf } from './state.ts';
+
+/** Why an input was refused. Nothing has changed. */
+export interface Refusal {
+  code: ErrorCode;
+  message: string;
+}
+
+const ANONYMOUS = 'unknown';
+
+/**
+ * Whether an input would be refused in this state: what update validators ask, and what is asked again when
+ * the input is applied, because another may have come first.
+ */
+export function refusalOf(state: SessionState, input: PersonInput): Refusal | null {
+  if (state.status.kind !== 'active') {
+    return refuse('SESSION_CLOSED', `session ${state.sessionId} is ${state.status.kind}; start a new one`);
+  }
+  switch (input.type) {
+    case 'send':
+      if (state.cancelling !== null) {
+        return refuse('SESSION_CLOSED', `session ${state.sessionId} is being cancelled; start a new one`);
+      }
+      return null;
+    case 'decide': {
+      const { callId, argsDigest: digest } = input.value;
+      const call = findCall(state, callId);
+      if (call === undefined) return unknownCall(state, callId);
+      if (call.status.kind !== 'approval') return refuse('CALL_NOT_PENDING', notPending(call));
+      if (digest !== undefined && digest !== call.argsDigest) {
+        return refuse(
+          'DIGEST_MISMATCH',
+          `the arguments of ${callId} are not the ones that were decided on: they have digest ${call.argsDigest}. ` +
+            'Look at the call again and decide anew',
+        );
+      }
+      return null;
+    }
+    case 'resolve': {
+      const call = findCall(state, input.value.callId);
+      if (call === undefined) return unknownCall(state, input.value.callId);
+      if (call.status.kind !== 'unknown' && call.status.kind !== 'stuck') {
+        return refuse(
+          'CALL_NOT_PENDING',
+          `call ${call.id} is ${call.status.kind}: its outcome is not in question`,
+        );
+      }
+      return null;
+    }
+    case 'budget':
+      if (input.value.limits === undefined && input.value.finish !== true) {
+        return refuse('INVALID_ARGUMENT', 'limits: give new caps, or finish: true');
+      }
+      return null;
+    case 'pause':
+    case 'resume':
+    case 'cancel':
+    case 'malformed':
+      return null;
+    default:
+      return input satisfies never;
+  }
+}
+
+function refuse(code: ErrorCode, message: string): Refusal {
+  return { code, message };
+}
+
+function unknownCall(state: SessionState, callId: string): Refusal {
+  const pending = state.calls.filter(({ status }) => status.kind === 'approval').map(({ id }) => id);
+  return refuse(
+    'UNKNOWN_CALL',
+    `callId: session ${state.sessionId} has no call ${callId}; ` +
+      (pending.length > 0 ? `waiting for approval: ${pending.join(', ')}` : 'no call waits for approval'),
+  );
+}
+
+function notPending(call: ToolCall): string {
+  const decided = call.decision;
+  return decided === null
+    ? `call ${call.id} is ${call.status.kind}; it does not wait for approval`
+    : `call ${call.id} was decided already: ${decided.decision} by ${decided.by} at ${decided.at}`;
+}
+
+/** Applies an input, or refuses it and changes nothing. */
+export function applyPerson(state: SessionState, input: PersonInput, moment: Moment): Refusal | null {
+  const refusal = refusalOf(state, input);
+  if (refusal !== null) return refusal;
+  const at = iso(moment);
+  switch (input.type) {
+    case 'send': {
+      const { text, id, mode, by = ANONYMOUS } = input.value;
+      const seen = (key: string): boolean =>
+        state.inbox.some((message) => message.id === key) ||
+        state.transcript.some((message) => message.id === key);
+      if (id !== undefined && seen(id)) return null;
+      let fresh = id;
+      for (let n = state.position.count + state.inbox.length; fresh === undefined; n++) {
+        if (!seen(`msg_${n}`)) fresh = `msg_${n}`;
+      }
+      state.inbox.push({ id: fresh, text, by, at });
+      if (mode === 'interrupt' && phaseOf(state) !== 'idle') state.interrupted = true;
+      if (state.wait?.reason === 'loop') {
+        // A person's word is what the loop waited for: the repeated calls give way to it.
+        state.wait = null;
+        state.interrupted = true;
+      }
+      return null;
+    }
+    case 'pause': {
+      const { by = ANONYMOUS, reason = '', now = false } = input.value;
+      if (state.paused !== null) {
+        state.paused.requestedNow ||= now;
+        return null;
+      }
+      state.paused = { by, at, reason, requestedNow: now };
+      state.pauses.push({ pausedAt: at, resumedAt: null, by });
+      return null;
+    }
+    case 'resume': {
+      if (state.paused !== null) {
+        state.paused = null;
+        const pause = state.pauses.at(-1);
+        if (pause !== undefined) pause.resumedAt = at;
+      }
+      state.wait = null;
+      state.modelFailures = 0;
+      state.fromModel = 0;
+      state.loop.count = 0;
+      for (const call of state.calls) {
+        if (call.status.kind === 'stuck') call.status = { kind: 'ready' };
+      }
+      return null;
+    }
+    case 'cancel': {
+      const { by = ANONYMOUS, reason = '' } = input.value;
+      state.cancelling ??= { by, at, reason };
+      return null;
+    }
+    case 'decide': {
+      const call = findCall(state, input.value.callId);
+      if (call === undefined) return unknownCall(state, input.value.callId);
+      decide(call, input.value.decision as Decision, input.value.by ?? ANONYMOUS, at);
+      return null;
+    }
+    case 'resolve': {
+      const { callId, resolution, by = ANONYMOUS } = input.value;
+      const call = findCall(state, callId);
+      if (call === undefined) return unknownCall(state, callId);
+      call.resolution = { outcome: resolution.outcome, by, at };
+      if (resolution.outcome === 'landed') {
+        endCall(call, { kind: 'completed' }, { content: resolution.output, isError: false }, at);
+      } else if (resolution.outcome === 'absent') {
+        call.status = { kind: 'ready' };
+      } else {
+        const content = `${call.name} failed: ${resolution.reason ?? 'a person says that it failed'}`;
+        endCall(call, { kind: 'failed', certain: false }, { content, isError: true }, at);
+      }
+      return null;
+    }
+    case 'budget': {
+      Object.assign(state.budget.limits, definedLimits(input.value.limits ?? {}));
+      if (input.value.finish === true) state.finishing = true;
+      if (state.wait?.reason === 'budget') state.wait = null;
+      note(state, moment, 'budget', `${input.value.by ?? ANONYMOUS} set ${JSON.stringify(input.value)}`);
+      return null;
+    }
+    case 'malformed':
+      note(state, moment, 'malformed_signal', `signal ${input.name} was ignored: ${input.message}`);
+      return null;
+    default:
+      return input satisfies never;
+  }
+}
+
+function decide(call: ToolCall, decision: Decision, by: string, at: string): void {
+  call.decision = { decision: decision.decision, by, at };
+  switch (decision.decision) {
+    case 'approve':
+      call.status = { kind: 'ready' };
+      return;
+    case 'edit':
+      call.args = decision.args;
+      call.argsDigest = argsDigest(call.name, decision.args);
+      call.status = { kind: 'preparing' };
+      return;
+    case 'reject': {
+      const reason = decision.reason ?? '';
+      if (reason !== '') call.decision.reason = reason;
+      const content = `A person rejected this call of ${call.name}${reason === '' ? '.' : `: ${reason}`}`;
+      endCall(call, { kind: 'skipped' }, { content, isError: true }, at);
+      return;
+    }
+    case 'respond':
+      endCall(call, { kind: 'skipped' }, { content: decision.output, isError: false }, at);
+      return;
+    default:
+      decision satisfies never;
+  }
+}

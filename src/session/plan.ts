@@ -1,0 +1,45 @@
+/** The built-in plan tool: the model keeps the plan, the session checks that what is called done is done. */
+import type { ToolCall } from '../contract/calls.ts';
+import type { JsonValue } from '../contract/json.ts';
+import { planSchema } from '../contract/plan.ts';
+import type { PlanStep } from '../contract/state.ts';
+
+/**
+ * Takes a plan from the model. A step may be `done` only when each of its postconditions has evidence: a
+ * tool of which a call has completed in this session. The call is written beside it.
+ *
+ * @returns the plan, or the first problem in words for the model.
+ */
+export function readPlan(
+  args: JsonValue,
+  calls: readonly ToolCall[],
+): { ok: true; plan: PlanStep[] } | { ok: false; problem: string } {
+  const parsed = planSchema.safeParse(args);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    return { ok: false, problem: `${issue?.path.join('.') ?? 'steps'}: ${issue?.message ?? 'invalid'}` };
+  }
+  const plan: PlanStep[] = [];
+  for (const step of parsed.data.steps) {
+    if (plan.some(({ id }) => id === step.id))
+      return { ok: false, problem: `step ${step.id} is listed twice` };
+    const evidence: PlanStep['evidence'] = [];
+    for (const { postcondition, tool } of step.evidence) {
+      const call = calls.findLast(({ name, status }) => name === tool && status.kind === 'completed');
+      if (call !== undefined) evidence.push({ postcondition, tool, call_id: call.id });
+    }
+    const unproven = step.postconditions.findIndex(
+      (_, i) => !evidence.some((item) => item.postcondition === i),
+    );
+    if (step.status === 'done' && unproven >= 0) {
+      return {
+        ok: false,
+        problem:
+          `step ${step.id} is not done: postcondition ${unproven} (${step.postconditions[unproven]}) needs ` +
+          'evidence, the name of a tool of which a call has completed',
+      };
+    }
+    plan.push({ ...step, evidence });
+  }
+  return { ok: true, plan };
+}

@@ -1,0 +1,65 @@
+/** Signals and updates as they arrive from any language, read into inputs of the core. */
+
+import {
+  budgetSchema,
+  cancelSchema,
+  decideSchema,
+  parseInput,
+  pauseSchema,
+  resolveSchema,
+  resumeSchema,
+  sendSchema,
+} from '../contract/inputs.ts';
+import { jsonSize } from '../contract/json.ts';
+import { LIMIT, tooLarge } from '../contract/limits.ts';
+import { SIGNAL, UPDATE } from '../contract/names.ts';
+import type { PersonInput } from './events.ts';
+
+type Read = { ok: true; input: Exclude<PersonInput, { type: 'malformed' }> } | { ok: false; message: string };
+
+/** Reads the payload of an update or signal of a name, or says which field is wrong. */
+export function readInput(name: string, payload: unknown): Read {
+  const size = jsonSize(payload);
+  if (size > LIMIT.input) return { ok: false, message: tooLarge(name, size, LIMIT.input).message };
+  const value = payload ?? {};
+  switch (name) {
+    case SIGNAL.send:
+    case UPDATE.send: {
+      // A plain client may send a bare string.
+      const parsed = parseInput(sendSchema, typeof value === 'string' ? { text: value } : value);
+      return parsed.ok ? { ok: true, input: { type: 'send', value: parsed.value } } : parsed;
+    }
+    case SIGNAL.pause: {
+      const parsed = parseInput(pauseSchema, value);
+      return parsed.ok ? { ok: true, input: { type: 'pause', value: parsed.value } } : parsed;
+    }
+    case SIGNAL.resume: {
+      const parsed = parseInput(resumeSchema, value);
+      return parsed.ok ? { ok: true, input: { type: 'resume', value: parsed.value } } : parsed;
+    }
+    case SIGNAL.cancel: {
+      const parsed = parseInput(cancelSchema, value);
+      return parsed.ok ? { ok: true, input: { type: 'cancel', value: parsed.value } } : parsed;
+    }
+    case UPDATE.decide: {
+      const parsed = parseInput(decideSchema, value);
+      return parsed.ok ? { ok: true, input: { type: 'decide', value: parsed.value } } : parsed;
+    }
+    case UPDATE.resolve: {
+      const parsed = parseInput(resolveSchema, value);
+      return parsed.ok ? { ok: true, input: { type: 'resolve', value: parsed.value } } : parsed;
+    }
+    case UPDATE.budget: {
+      const parsed = parseInput(budgetSchema, value);
+      return parsed.ok ? { ok: true, input: { type: 'budget', value: parsed.value } } : parsed;
+    }
+    default:
+      return { ok: false, message: `there is no signal or update named ${name}` };
+  }
+}
+
+/** Reads a signal: one that cannot be read becomes an input that is noted and changes nothing else. */
+export function readSignal(name: string, payload: unknown): PersonInput {
+  const read = readInput(name, payload);
+  return read.ok ? read.input : { type: 'malformed', name, message: read.message };
+}

@@ -1,0 +1,100 @@
+/** Small readings and writings of the state that the rest of the core shares. */
+import type { CallStatus, ToolCall } from '../contract/calls.ts';
+import { isFinal } from '../contract/calls.ts';
+import { type JsonObject, type JsonValue, utf8Length } from '../contract/json.ts';
+import { chainDigest } from '../contract/keys.ts';
+import type { BudgetLimits, ToolManifest } from '../contract/manifest.ts';
+import type { Message } from '../contract/messages.ts';
+import type { InFlight, Phase, SessionState } from '../contract/state.ts';
+import type { Moment } from './events.ts';
+
+/** The moment as ISO 8601 in UTC. */
+export function iso(moment: Moment): string {
+  return new Date(moment.now).toISOString();
+}
+
+/** The call of an id, newest first; `undefined` when there is none. */
+export function findCall(state: SessionState, callId: string): ToolCall | undefined {
+  return state.calls.findLast((call) => call.id === callId);
+}
+
+/** The call of an id that the core itself has written down. */
+export function theCall(state: SessionState, callId: string): ToolCall {
+  const call = findCall(state, callId);
+  if (call === undefined) throw new Error(`no call ${callId} in session ${state.sessionId}`);
+  return call;
+}
+
+/** The calls of the present batch, in the model's order. */
+export function batchCalls(state: SessionState): ToolCall[] {
+  return state.batch.map((id) => theCall(state, id));
+}
+
+/** The tool of a call in the present definition; `undefined` when it was removed. */
+export function toolOf(state: SessionState, call: ToolCall): ToolManifest | undefined {
+  return state.manifest?.tools[call.name];
+}
+
+/** What is in flight for a call, of one of some kinds. */
+export function flightOf(
+  state: SessionState,
+  callId: string,
+  ...kinds: InFlight['kind'][]
+): InFlight | undefined {
+  return state.inFlight.find((flight) => flight.callId === callId && kinds.includes(flight.kind));
+}
+
+/** Ends a call with what the model is told. */
+export function endCall(
+  call: ToolCall,
+  status: Extract<CallStatus, { kind: 'completed' | 'failed' | 'skipped' }>,
+  result: { content: JsonValue; isError: boolean },
+  at: string,
+): void {
+  call.status = status;
+  call.result = result;
+  call.completedAt = at;
+}
+
+/** Adds a message to the transcript and moves the position. */
+export function appendMessage(state: SessionState, message: Message): void {
+  const json = message as unknown as JsonObject;
+  state.transcript.push(message);
+  state.position = {
+    count: state.position.count + 1,
+    digest: chainDigest(state.position.digest, json),
+  };
+  state.promptBytes += utf8Length(JSON.stringify(message.blocks));
+}
+
+/** Writes down something that people may want to see; the last hundred are kept. */
+export function note(state: SessionState, moment: Moment, kind: string, message: string): void {
+  state.notices.push({ at: iso(moment), kind, message: message.slice(0, 2_000) });
+  if (state.notices.length > 100) state.notices.splice(0, state.notices.length - 100);
+}
+
+/** Whether something is in flight that counts as active time. */
+export function isActive(state: SessionState): boolean {
+  return state.inFlight.some(({ kind }) => kind === 'model' || kind === 'tool' || kind === 'fast_tool');
+}
+
+/** What the session is doing. */
+export function phaseOf(state: SessionState): Phase {
+  if (state.status.kind !== 'active') return 'closed';
+  const calls = batchCalls(state);
+  if (calls.some((call) => call.status.kind === 'unknown' || call.status.kind === 'stuck'))
+    return 'unknown_effect';
+  if (state.cancelling !== null) return 'cancelling';
+  if (state.paused !== null) return 'paused';
+  if (state.wait !== null) return 'waiting';
+  if (state.manifest === null) return 'starting';
+  if (state.inFlight.some(({ kind }) => kind === 'model')) return 'thinking';
+  if (calls.some((call) => call.status.kind === 'approval')) return 'approval';
+  if (calls.some((call) => !isFinal(call))) return 'acting';
+  return 'idle';
+}
+
+/** The caps that are set, so that no `undefined` enters the state. */
+export function definedLimits(limits: { [K in keyof BudgetLimits]: number | undefined }): BudgetLimits {
+  return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,90 @@
+/** Projections of the state that queries and the client show. */
+import type { ToolCall } from '../contract/calls.ts';
+import { jsonSize } from '../contract/json.ts';
+import { LIMIT } from '../contract/limits.ts';
+import type { SessionState } from '../contract/state.ts';
+import type { BudgetView, Page, PageInput, PendingCall, SessionView } from '../contract/views.ts';
+import { usd } from './budget.ts';
+import { lastText } from './decide.ts';
+import { batchCalls, phaseOf } from './state.ts';
+
+/** A session at a glance. */
+export function sessionView(state: SessionState): SessionView {
+  return {
+    sessionId: state.sessionId,
+    runId: state.runId,
+    agent: state.agent,
+    tenant: state.tenant,
+    mode: state.mode,
+    createdAt: state.createdAt,
+    status: state.status,
+    phase: phaseOf(state),
+    turn: state.turn,
+    messages: state.transcript.length,
+    queued: state.inbox.length,
+    calls: state.calls.length,
+    pending: pendingCalls(state),
+    wait: state.wait,
+    paused:
+      state.paused === null
+        ? null
+        : { by: state.paused.by, at: state.paused.at, reason: state.paused.reason },
+    budget: budgetView(state),
+    plan: state.plan,
+    scratchpadRoot: state.scratchpadRoot,
+    manifestDigest: state.manifest?.digest ?? null,
+    models: state.manifest?.models.map(({ id }) => id) ?? [],
+    notices: state.notices,
+    lastText: lastText(state).slice(0, 4_000),
+  };
+}
+
+/** The calls that wait for a person, each with the command to type next. */
+export function pendingCalls(state: SessionState): PendingCall[] {
+  return batchCalls(state).flatMap((call) => pending(state, call));
+}
+
+function pending(state: SessionState, call: ToolCall): PendingCall[] {
+  const { status } = call;
+  if (status.kind !== 'approval' && status.kind !== 'unknown' && status.kind !== 'stuck') return [];
+  const at = `${state.sessionId} ${call.id}`;
+  const next = {
+    approval: `perdure approve ${at}`,
+    unknown: `perdure resolve ${at} landed|absent|failed`,
+    stuck: `perdure resume ${state.sessionId}`,
+  }[status.kind];
+  return [
+    {
+      callId: call.id,
+      tool: call.name,
+      args: call.args,
+      argsDigest: call.argsDigest,
+      idempotencyKey: call.idempotencyKey,
+      status,
+      decision: call.decision,
+      next,
+    },
+  ];
+}
+
+/** What was spent and reserved, and the caps. */
+export function budgetView(state: SessionState): BudgetView {
+  const { nanoUsd, ...spent } = state.budget.spent;
+  return {
+    limits: state.budget.limits,
+    spent: { ...spent, usd: usd(nanoUsd) },
+    reserved: { usd: usd(state.budget.reserved.nanoUsd), tokens: state.budget.reserved.tokens },
+  };
+}
+
+/** A page of a list, cut at what a query may answer: a page has at least one entry, and fewer than asked when they are large. */
+export function pageOf<T>(items: readonly T[], input: PageInput = {}): Page<T> {
+  const end = Math.max(0, Math.min(items.length, Math.trunc(input.before ?? items.length)));
+  const limit = Math.max(0, Math.trunc(input.limit ?? 50));
+  let first = end;
+  for (let bytes = 0; first > 0 && end - first < limit; first--) {
+    bytes += jsonSize(items[first - 1]);
+    if (bytes > LIMIT.queryResult && first < end) break;
+  }
+  return { items: items.slice(first, end), first, total: items.length };
+}

@@ -1,0 +1,2 @@
+/** What users need to test their agents. */
+export * from './scripted-model/index.ts';

@@ -1,0 +1,53 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import {
+  bundleWorkflowCode,
+  DefaultLogger,
+  type Logger,
+  type WorkflowBundleOption,
+} from '@temporalio/worker';
+import packageJson from '@temporalio/worker/package.json' with { type: 'json' };
+
+const ROOMS = ['contract', 'session', 'workflows'] as const;
+const SOURCE = fileURLToPath(new URL('..', import.meta.url));
+
+/** The directory of the workflows, for a worker that bundles them with workflows of its own. */
+export const workflowsPath: string = join(SOURCE, 'workflows');
+
+/**
+ * The sessions' workflow bundle: the one that was built with the package, or one made from the sources and
+ * kept by their digest, so that a worker starts without bundling.
+ */
+export async function workflowBundle(logger?: Logger): Promise<WorkflowBundleOption> {
+  const prebuilt = join(SOURCE, 'workflow-bundle.js');
+  if (existsSync(prebuilt)) return { codePath: prebuilt };
+  const cache = join(tmpdir(), 'perdure-bundles');
+  const codePath = join(cache, `${await sourcesDigest()}.js`);
+  if (existsSync(codePath)) return { codePath };
+  const code = await buildWorkflowBundle(logger);
+  await mkdir(cache, { recursive: true });
+  const partial = `${codePath}.${process.pid}`;
+  await writeFile(partial, code);
+  await rename(partial, codePath);
+  return { codePath };
+}
+
+/** Bundles the sessions' workflows. */
+export async function buildWorkflowBundle(logger?: Logger): Promise<string> {
+  const { code } = await bundleWorkflowCode({ workflowsPath, logger: logger ?? new DefaultLogger('WARN') });
+  return code;
+}
+
+async function sourcesDigest(): Promise<string> {
+  const hash = createHash('sha256').update(packageJson.version);
+  for (const room of ROOMS) {
+    for (const name of (await readdir(join(SOURCE, room))).sort()) {
+      hash.update(name).update(await readFile(join(SOURCE, room, name)));
+    }
+  }
+  return hash.digest('hex').slice(0, 32);
+}

@@ -1,0 +1,112 @@
+/** The signals, updates and queries of a session. */
+import {
+  ApplicationFailure,
+  condition,
+  defineQuery,
+  defineSignal,
+  defineUpdate,
+  setHandler,
+} from '@temporalio/workflow';
+import { jsonSize } from '../contract/json.ts';
+import { LIMIT } from '../contract/limits.ts';
+import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
+import type { SessionState } from '../contract/state.ts';
+import type { PageInput } from '../contract/views.ts';
+import type { PersonInput } from '../session/events.ts';
+import { type Refusal, refusalOf } from '../session/people.ts';
+import { readInput, readSignal } from '../session/read-input.ts';
+import { findCall, phaseOf } from '../session/state.ts';
+import { budgetView, pageOf, pendingCalls, sessionView } from '../session/views.ts';
+
+type Apply = (input: PersonInput) => Promise<Refusal | null>;
+
+const DESCRIPTION: Record<string, string> = {
+  [SIGNAL.send]: 'A message to the agent: {text, id?, mode?: queue|interrupt, by?} or a bare string',
+  [SIGNAL.pause]: 'Issue nothing new: {by?, reason?, now?}; with now, also cancel what is in flight',
+  [SIGNAL.resume]: 'Go on after a pause or a wait: {by?}',
+  [SIGNAL.cancel]: 'End the session, after a mutation in flight has settled: {by?, reason?}',
+  [UPDATE.send]: 'A message to the agent, answered when it is queued: {text, id?, mode?, by?}',
+  [UPDATE.decide]:
+    'Decide on a call: {callId, argsDigest?, by?, decision: {decision: approve|edit|reject|respond, …}}',
+  [UPDATE.resolve]:
+    'Say what became of a call: {callId, by?, resolution: {outcome: landed|absent|failed, …}}',
+  [UPDATE.budget]: 'Raise the caps, or let the session finish: {limits?, finish?, by?}',
+};
+
+/** Registers all handlers, in the order that `HANDLER_ORDER` tells the fold. */
+export function registerHandlers(
+  state: SessionState,
+  apply: Apply,
+  push: (entry: { input: PersonInput }) => Promise<void>,
+): void {
+  for (const name of [SIGNAL.send, SIGNAL.pause, SIGNAL.resume, SIGNAL.cancel]) {
+    setHandler(
+      defineSignal<[unknown]>(name),
+      (payload: unknown) => push({ input: readSignal(name, payload) }),
+      { description: DESCRIPTION[name] ?? '' },
+    );
+  }
+  for (const name of [UPDATE.send, UPDATE.decide, UPDATE.resolve, UPDATE.budget]) {
+    setHandler(
+      defineUpdate<unknown, [unknown]>(name),
+      async (payload: unknown) => {
+        const input = acceptable(name, payload);
+        const refusal = await apply(input);
+        if (refusal !== null) throw failure(refusal);
+        return answer(state, input);
+      },
+      {
+        validator: (payload: unknown) => {
+          const refusal = refusalOf(state, acceptable(name, payload));
+          if (refusal !== null) throw failure(refusal);
+        },
+        description: DESCRIPTION[name] ?? '',
+      },
+    );
+  }
+  const query = (
+    name: string,
+    answerQuery: (input: PageInput | undefined) => unknown,
+    description: string,
+  ): void => setHandler(defineQuery<unknown, [PageInput | undefined]>(name), answerQuery, { description });
+  query(QUERY.state, () => sessionView(state), 'The session at a glance');
+  query(QUERY.snapshot, () => fitting(state), 'The whole state, as in a checkpoint');
+  query(QUERY.transcript, (page) => pageOf(state.transcript, page), 'Messages: {before?, limit?}');
+  query(QUERY.calls, (page) => pageOf(state.calls, page), 'The tool-call log: {before?, limit?}');
+  query(QUERY.approvals, () => pendingCalls(state), 'Calls that wait for a person');
+  query(QUERY.budget, () => budgetView(state), 'Caps, spent and reserved');
+  query(QUERY.plan, () => state.plan, 'The plan');
+}
+
+function acceptable(name: string, payload: unknown): PersonInput {
+  const read = readInput(name, payload);
+  if (!read.ok) throw failure({ code: 'INVALID_ARGUMENT', message: read.message });
+  return read.input;
+}
+
+function failure({ code, message }: Refusal): ApplicationFailure {
+  return ApplicationFailure.nonRetryable(message, code);
+}
+
+/** What an update returns: for an edit, only when the edited arguments have passed the tool's own schema. */
+async function answer(state: SessionState, input: PersonInput): Promise<unknown> {
+  if (input.type === 'decide' || input.type === 'resolve') {
+    const { callId } = input.value;
+    await condition(() => findCall(state, callId)?.status.kind !== 'preparing');
+    const call = findCall(state, callId);
+    if (call?.status.kind === 'approval' && call.status.problem !== undefined) {
+      throw failure({ code: 'INVALID_TOOL_INPUT', message: `args of ${callId}: ${call.status.problem}` });
+    }
+    return { callId, status: call?.status.kind ?? null };
+  }
+  return { phase: phaseOf(state), queued: state.inbox.length };
+}
+
+function fitting(state: SessionState): SessionState {
+  const size = jsonSize(state);
+  if (size <= LIMIT.queryResult) return state;
+  throw ApplicationFailure.nonRetryable(
+    `The state is ${size} bytes, a query may answer ${LIMIT.queryResult}: read it with the checkpoint saver, or in pages`,
+    'TOO_LARGE',
+  );
+}

@@ -1,0 +1,14 @@
+import type { Sinks } from '@temporalio/workflow';
+import type { Message, Position } from '../contract/messages.ts';
+
+/** A piece of a transcript, handed from the workflow to the worker's memory so that model calls find it there. */
+export interface TranscriptPiece {
+  from: Position;
+  to: Position;
+  messages: Message[];
+}
+
+/** What the workflow tells its worker beside the history. */
+export interface PerdureSinks extends Sinks {
+  perdure: { remember(piece: TranscriptPiece): void };
+}

@@ -1,0 +1,157 @@
+/** The agent session: a thin shell that feeds the pure core and carries out what it decides. */
+
+import { defineSearchAttributeKey, type SearchAttributePair } from '@temporalio/common';
+import {
+  ApplicationFailure,
+  allHandlersFinished,
+  CancellationScope,
+  CancelledFailure,
+  condition,
+  proxySinks,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { parseInput, type SessionInput, type SessionResult, sessionInputSchema } from '../contract/inputs.ts';
+import type { Position } from '../contract/messages.ts';
+import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
+import type { SessionState } from '../contract/state.ts';
+import { advance } from '../session/advance.ts';
+import { type Command, type Input, type Moment, momentOf } from '../session/events.ts';
+import { initialState } from '../session/initial.ts';
+import type { Refusal } from '../session/people.ts';
+import { phaseOf } from '../session/state.ts';
+import { CommandRunner } from './commands.ts';
+import { registerHandlers } from './handlers.ts';
+import type { PerdureSinks } from './memory-sink.ts';
+
+const { perdure: worker } = proxySinks<PerdureSinks>();
+
+interface Entry {
+  input: Input;
+  applied?: (refusal: Refusal | null) => void;
+}
+
+/**
+ * One agent session. It ends when a task is done or when it is cancelled; a chat waits for its next message.
+ *
+ * Nothing here decides anything: inputs are collected for one activation, put in the order in which the fold
+ * finds them in the history, applied by {@link advance}, and its commands are carried out.
+ */
+export async function agentSession(rawInput: SessionInput): Promise<SessionResult> {
+  const parsed = parseInput(sessionInputSchema, rawInput);
+  if (!parsed.ok) throw ApplicationFailure.nonRetryable(parsed.message, 'INVALID_ARGUMENT');
+  const { workflowId: sessionId, runId } = workflowInfo();
+  let moment = clock();
+  const state = initialState({ sessionId, runId }, parsed.value, moment);
+
+  const inbox: Entry[] = [];
+  const push = async (entry: Entry): Promise<void> => {
+    // One microtask later, so that the loop wakes when all inputs of the activation are here, not at the first.
+    await Promise.resolve();
+    inbox.push(entry);
+  };
+  const runner = new CommandRunner((seq, outcome) =>
+    inbox.push({ input: { type: 'outcome', seq, outcome } }),
+  );
+  registerHandlers(state, (input) => new Promise((applied) => void push({ input, applied })), push);
+  void watchCancellation(push);
+
+  const remembered: { position: Position } = { position: state.position };
+  const shown = { status: '' };
+  let result: SessionResult | null = null;
+  let awake = false;
+  void Promise.resolve().then(() => {
+    awake = true;
+  });
+  // Temporal's cancellation is an input like any other; it must not tear down what is in flight.
+  await CancellationScope.nonCancellable(async () => {
+    while (result === null) {
+      await condition(() => awake || inbox.length > 0);
+      awake = false;
+      const entries = inbox.splice(0).sort(byHistoryOrder);
+      const inputs = entries.map(({ input }) => input);
+      moment = momentOf(inputs, clock(), moment);
+      const { commands, refusals } = advance(state, inputs, moment);
+      for (const command of commands) {
+        if (command.kind === 'close') result = command.result;
+        else perform(command, state, runner, remembered);
+      }
+      for (const [i, { applied }] of entries.entries()) applied?.(refusals[i] ?? null);
+      showStatus(state, shown);
+    }
+    await condition(allHandlersFinished);
+  });
+  if (state.status.kind === 'cancelled' && state.status.by === 'temporal') {
+    throw new CancelledFailure('The session was cancelled by a Temporal client');
+  }
+  return result as unknown as SessionResult;
+}
+
+/** Signals and updates keep the order in which they came and go before outcomes, which go by their command. */
+function byHistoryOrder(a: Entry, b: Entry): number {
+  return outcomeOrder(a.input) - outcomeOrder(b.input);
+}
+
+function outcomeOrder(input: Input): number {
+  if (input.type === 'outcome') return input.seq;
+  // Temporal's own cancellation arrives with the outcomes, and the fold places it first among them.
+  return input.type === 'cancel' && input.value.by === 'temporal' ? 0 : -1;
+}
+
+async function watchCancellation(push: (entry: Entry) => Promise<void>): Promise<void> {
+  try {
+    await CancellationScope.current().cancelRequested;
+  } catch {
+    await push({
+      input: { type: 'cancel', value: { by: 'temporal', reason: 'cancelled by a Temporal client' } },
+    });
+  }
+}
+
+/** The start of the workflow task: equal for all activations of the task, and in a replay. */
+function clock(): Moment {
+  const { historyLength, historySize } = workflowInfo();
+  return { now: Date.now(), historyEvents: historyLength, historyBytes: historySize };
+}
+
+function perform(
+  command: Exclude<Command, { kind: 'close' }>,
+  state: SessionState,
+  runner: CommandRunner,
+  remembered: { position: Position },
+): void {
+  if (command.kind === 'cancel') {
+    runner.stop(command.seq);
+    return;
+  }
+  if (command.kind === 'model') {
+    const { position: from } = remembered;
+    const messages = state.transcript.slice(from.count, command.input.count);
+    worker.remember({ from, to: state.position, messages });
+    remembered.position = state.position;
+  }
+  runner.start(command);
+}
+
+/** Keeps the search attributes true where the server knows them. An unknown one would stop the session for ever. */
+function showStatus(state: SessionState, shown: { status: string }): void {
+  const phase = phaseOf(state);
+  const status = phase === 'closed' ? state.status.kind : needsPerson(phase) ? phase : 'active';
+  if (state.manifest === null || status === shown.status) return;
+  const known = (name: string): boolean => state.searchAttributes.includes(name);
+  const pairs: SearchAttributePair[] = [];
+  const add = (name: string, value: string): void => {
+    if (known(name)) pairs.push({ key: defineSearchAttributeKey(name, 'KEYWORD'), value });
+  };
+  if (shown.status === '') {
+    add(SEARCH_ATTRIBUTE.agent, state.agent);
+    if (state.tenant !== null) add(SEARCH_ATTRIBUTE.tenant, state.tenant);
+  }
+  add(SEARCH_ATTRIBUTE.status, status);
+  shown.status = status;
+  if (pairs.length > 0) upsertSearchAttributes(pairs);
+}
+
+function needsPerson(phase: ReturnType<typeof phaseOf>): boolean {
+  return phase === 'approval' || phase === 'unknown_effect' || phase === 'waiting' || phase === 'paused';
+}
