@@ -1,6 +1,7 @@
 /** Perdure: agent sessions on Temporal that survive crashes, deploys, people and time. */
 export {
   type AgentOptions,
+  type AnyTool,
   type DefinedAgent,
   type DefinedTool,
   defineAgent,

@@ -26,7 +26,7 @@ function asJson(output: unknown): JsonValue {
     try {
       return toJson(JSON.parse(JSON.stringify(output) ?? 'null'));
     } catch {
-      return String(output);
+      return typeof output === 'bigint' ? output.toString() : `[a ${typeof output} that JSON cannot hold]`;
     }
   }
 }

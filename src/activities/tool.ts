@@ -135,7 +135,7 @@ async function runMutation(
         return {
           kind: 'absent',
           reason: errorText(input.tool, error),
-          retryable: (error as NotAttemptedError).retryable !== false,
+          retryable: (error as NotAttemptedError).retryable,
         };
       }
       return { kind: 'unknown', reason: errorText(input.tool, error) };

@@ -214,7 +214,7 @@ async function asksPerson(tool: DefinedTool, input: unknown): Promise<boolean> {
   const { needsApproval } = tool;
   if (typeof needsApproval !== 'function') return needsApproval === true;
   try {
-    return await (needsApproval as (input: unknown) => boolean | PromiseLike<boolean>)(input);
+    return await needsApproval(input);
   } catch {
     // When in doubt, a person looks.
     return true;

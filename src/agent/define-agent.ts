@@ -1,5 +1,5 @@
 import type { Duration } from '@temporalio/common';
-import type { LanguageModel, Tool } from 'ai';
+import type { FlexibleSchema, LanguageModel, Tool } from 'ai';
 import { PerdureError } from '../contract/errors.ts';
 import type { BudgetLimits, ModelPrice } from '../contract/manifest.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
@@ -15,9 +15,8 @@ export type ModelChoice =
       maxOutputTokens?: number;
     };
 
-// The input and output types of a tool vary within one agent; each was checked where it was defined.
-// biome-ignore lint/suspicious/noExplicitAny: a variance-free upper bound of all tools does not exist
-type AnyTool = DefinedTool<any, any> | Tool<any, any>;
+/** Any tool: inputs and outputs vary within one agent, and each was checked where it was defined. */
+export type AnyTool = Tool | { readonly perdure: 'tool'; readonly inputSchema: FlexibleSchema };
 
 /** An agent: a model, instructions and tools, with its limits. */
 export interface AgentOptions {

@@ -125,8 +125,8 @@ const SCOPES: readonly (string | undefined)[] = ['session', 'call', 'global', un
 
 /** What is wrong with a tool, with what to write instead, or `null`. */
 function toolProblem<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): string | null {
-  const { effect = 'mutate', idempotency, inputSchema, execute, verify, fast } = options;
-  if (typeof execute !== 'function') {
+  const { effect = 'mutate', idempotency, inputSchema, fast } = options;
+  if (typeof options.execute !== 'function') {
     return 'execute is missing: write execute: async (input, { idempotencyKey }) => …';
   }
   if (inputSchema === undefined || inputSchema === null) {
@@ -134,10 +134,10 @@ function toolProblem<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): string
   }
   if (!EFFECTS.includes(effect))
     return `effect is ${JSON.stringify(effect)}: write 'read', 'write' or 'mutate'`;
-  if (verify !== undefined && typeof verify !== 'function') {
+  if (options.verify !== undefined && typeof options.verify !== 'function') {
     return "verify is not a function: write verify: async (input, { idempotencyKey }) => ({ outcome: 'landed', output })";
   }
-  if (verify !== undefined && effect !== 'mutate') {
+  if (options.verify !== undefined && effect !== 'mutate') {
     return `verify is only asked for effect 'mutate', this tool is '${effect}': drop verify, or write effect: 'mutate'`;
   }
   if (fast === true && effect !== 'read') {

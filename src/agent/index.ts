@@ -6,7 +6,13 @@ export {
   prepareCall,
   resolveAgent,
 } from './agent-runtime.ts';
-export { type AgentOptions, type DefinedAgent, defineAgent, type ModelChoice } from './define-agent.ts';
+export {
+  type AgentOptions,
+  type AnyTool,
+  type DefinedAgent,
+  defineAgent,
+  type ModelChoice,
+} from './define-agent.ts';
 export {
   type DefinedTool,
   defineTool,

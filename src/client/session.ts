@@ -86,7 +86,8 @@ export class Session {
   /**
    * Decides on a call that waits for approval. The first decision wins.
    *
-   * @param options.argsDigest - decide only if the arguments are still those that were looked at.
+   * @param options - who decides, and the digest of the arguments that were looked at: with it, only if they
+   * are still those.
    * @returns once the decision is recorded; of an edit, once its arguments have passed the tool's schema.
    * @throws PerdureError `UNKNOWN_CALL`, `CALL_NOT_PENDING`, `DIGEST_MISMATCH`, `INVALID_TOOL_INPUT`
    */

@@ -5,7 +5,7 @@ import {
   WorkflowExecutionAlreadyStartedError,
   type WorkflowExecutionInfo,
 } from '@temporalio/client';
-import type { Duration } from '@temporalio/common';
+import { type Duration, defineSearchAttributeKey } from '@temporalio/common';
 import { PerdureError } from '../contract/errors.ts';
 import { parseInput, type SendInput, type SessionInput, sessionInputSchema } from '../contract/inputs.ts';
 import { toJson } from '../contract/json.ts';
@@ -134,23 +134,21 @@ function sessionInput(agent: string, options: StartOptions): SessionInput {
 
 function summary(info: WorkflowExecutionInfo): SessionSummary {
   const attribute = (name: string): string | null => {
-    const value = info.searchAttributes[name]?.[0];
-    return typeof value === 'string' ? value : null;
+    return info.typedSearchAttributes.get(defineSearchAttributeKey(name, 'KEYWORD')) ?? null;
   };
-  const running = info.status.name === 'RUNNING';
   return {
     id: info.workflowId,
     agent: attribute(SEARCH_ATTRIBUTE.agent),
-    // A closed run's own status is the truth; the attribute is what it said last.
-    status: running ? (attribute(SEARCH_ATTRIBUTE.status) ?? 'active') : closedStatus(info),
+    status: statusOf(info, attribute(SEARCH_ATTRIBUTE.status)),
     tenant: attribute(SEARCH_ATTRIBUTE.tenant),
     startedAt: info.startTime.toISOString(),
     closedAt: info.closeTime?.toISOString() ?? null,
   };
 }
 
-function closedStatus(info: WorkflowExecutionInfo): string {
-  const said = info.searchAttributes[SEARCH_ATTRIBUTE.status]?.[0];
-  const name = info.status.name.toLowerCase();
-  return name === 'completed' && typeof said === 'string' ? said : name;
+function statusOf(info: WorkflowExecutionInfo, said: string | null): string {
+  const { name } = info.status;
+  if (name === 'RUNNING') return said ?? 'active';
+  // A session that ends itself completes its workflow either way, and says which; other ends are Temporal's own.
+  return name === 'COMPLETED' && said !== null ? said : name.toLowerCase();
 }

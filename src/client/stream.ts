@@ -3,8 +3,7 @@ import type { Client } from '@temporalio/client';
 import { decodeOptionalSinglePayload } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import type { LiveText } from '../contract/live-text.ts';
 import type { Phase } from '../contract/state.ts';
-import type { SessionView } from '../contract/views.ts';
-import type { Session } from './session.ts';
+import type { PageInput, SessionView, TranscriptPage } from '../contract/views.ts';
 
 /** A part of a live session. */
 export type StreamPart =
@@ -30,10 +29,17 @@ const RESTING: ReadonlySet<Phase> = new Set([
   'closed',
 ]);
 
-/** See {@link Session.stream}. */
+/** What a stream reads beside heartbeats. */
+interface Source {
+  readonly id: string;
+  state(): Promise<SessionView>;
+  transcript(page: PageInput): Promise<TranscriptPage>;
+}
+
+/** Follows a session live until it rests. */
 export async function* streamSession(
   client: Client,
-  session: Session,
+  session: Source,
   { signal }: { signal?: AbortSignal },
 ): AsyncGenerator<StreamPart> {
   let phase: Phase | undefined;
@@ -103,9 +109,6 @@ async function liveText(client: Client, sessionId: string): Promise<LiveText | u
   const model = raw.pendingActivities?.find(({ activityType }) => activityType?.name === 'model');
   const payload = model?.heartbeatDetails?.payloads?.[0];
   if (payload === undefined) return undefined;
-  const decoded = await decodeOptionalSinglePayload<LiveText>(
-    client.options.loadedDataConverter,
-    payload as never,
-  );
+  const decoded = await decodeOptionalSinglePayload<LiveText>(client.options.loadedDataConverter, payload);
   return decoded ?? undefined;
 }

@@ -3,7 +3,7 @@ import * as z from 'zod/mini';
 import type { JsonValue } from './json.ts';
 
 const actor = z.optional(z.string().check(z.maxLength(200)));
-const json: z.ZodMiniType<JsonValue> = z.json() as z.ZodMiniType<JsonValue>;
+const json: z.ZodMiniType<JsonValue> = z.json();
 
 /** A message to the agent. `id` dedupes: a message with an id that the session has seen is taken once. */
 export const sendSchema: z.ZodMiniType<SendInput> = z.object({

@@ -297,7 +297,8 @@ class Folder {
     if (task === null) return;
     this.#open = null;
     this.#started = null;
-    const state = (this.#state ??= this.#initial(task.moment));
+    this.#state ??= this.#initial(task.moment);
+    const state = this.#state;
     const inputs = ordered([...this.#pending, ...task.updates], this.#lastTask === 0);
     this.#pending = [];
     this.#moment = task.moment;

@@ -1,5 +1,5 @@
 /** Payloads of a history, decoded with the client's own converter and codecs. */
-import type { LoadedDataConverter, Payload } from '@temporalio/common';
+import type { LoadedDataConverter } from '@temporalio/common';
 import {
   decodeFromPayloadsAtIndex,
   decodeOptionalFailureToOptionalError,
@@ -21,13 +21,13 @@ export class PayloadReader {
 
   /** The first value, or `undefined`. */
   async first(payloads: Payloads): Promise<unknown> {
-    const list = payloads?.payloads as Payload[] | null | undefined;
+    const list = payloads?.payloads;
     if (list === null || list === undefined || list.length === 0) return undefined;
     return decodeFromPayloadsAtIndex<unknown>(this.#converter, 0, list);
   }
 
   /** A failure in the words of the live session. */
   async failure(failure: Failure): Promise<ActivityFailureInfo> {
-    return activityFailureInfo(await decodeOptionalFailureToOptionalError(this.#converter, failure as never));
+    return activityFailureInfo(await decodeOptionalFailureToOptionalError(this.#converter, failure));
   }
 }
