@@ -1,5 +1,6 @@
 import { type AgentRuntime, prepareCall } from '../agent/index.ts';
 import type { SessionActivities } from '../contract/activities.ts';
+import { runGlobalTool } from './global-tool.ts';
 import { runModel } from './model.ts';
 import { missing, runFastTool, runTool, runVerify } from './tool.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
@@ -27,6 +28,7 @@ export function createActivities({ agents, memory, searchAttributes }: ActivityO
     model: (input) => runModel(find, memory, input),
     tool: (input) => runTool(find, input),
     fastTool: (input) => runFastTool(find, input),
+    globalTool: (input) => runGlobalTool(find, searchAttributes, input),
     verify: (input) => runVerify(find, input),
     prepare: async (input) => {
       const { tool: name, args, callId, namespace } = input;

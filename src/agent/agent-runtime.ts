@@ -17,6 +17,7 @@ const DEFAULTS = {
   maxAttempts: 3,
   loopLimit: 3,
   heartbeatMs: 10_000,
+  ttlMs: 86_400_000,
   modelTimeoutMs: 120_000,
 } as const;
 
@@ -109,6 +110,7 @@ async function toolManifest(agent: string, name: string, tool: DefinedTool): Pro
     inputSchema: await inputSchema(agent, name, tool),
     effect,
     scope: scopeOf(tool),
+    ttlMs: duration(typeof tool.idempotency === 'object' ? tool.idempotency.ttl : undefined, DEFAULTS.ttlMs),
     verify: tool.verify !== undefined,
     fast: tool.fast ?? false,
     timeoutMs: duration(tool.timeout, DEFAULTS.timeoutMs),

@@ -36,8 +36,10 @@ export type Verification<OUTPUT> =
 /** What makes two calls of a tool the same effect. */
 export type Idempotency<INPUT> =
   | {
-      /** Default: `session` for `mutate`, `call` otherwise. */
+      /** Default: `session` for `mutate`, `call` otherwise. `global` is for `mutate`. */
       scope?: 'session' | 'call' | 'global';
+      /** Of scope `global`: how long the record of an effect answers equal calls. Default: one day. */
+      ttl?: Duration;
       /** The arguments that are the identity; default: all. */
       args?: readonly (keyof INPUT & string)[];
     }
@@ -145,6 +147,9 @@ function toolProblem<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): string
   }
   if (typeof idempotency === 'object' && !SCOPES.includes(idempotency.scope)) {
     return `idempotency.scope is ${JSON.stringify(idempotency.scope)}: write 'session', 'call' or 'global'`;
+  }
+  if (typeof idempotency === 'object' && idempotency.scope === 'global' && effect !== 'mutate') {
+    return `idempotency.scope 'global' is for effect 'mutate', this tool is '${effect}': drop it, or write effect: 'mutate'`;
   }
   if (
     options.maxAttempts !== undefined &&

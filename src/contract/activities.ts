@@ -107,6 +107,8 @@ export interface ToolInput {
   timeoutMs: number;
   /** Echoed in the result of a local activity, whose record does not hold its input. */
   seq: number;
+  /** The session's directory for files, when it has one. */
+  scratchpadRoot?: string;
 }
 
 /** What a tool call came to. */
@@ -134,6 +136,7 @@ export interface VerifyInput {
   callId: string;
   args: JsonValue;
   idempotencyKey: string;
+  scratchpadRoot?: string;
 }
 /** What `verify` found. */
 export type VerifyResult = EffectOutcome;
@@ -153,6 +156,8 @@ export interface SessionActivities {
   model(input: ModelInput): Promise<ModelResult>;
   tool(input: ToolInput): Promise<ToolResult>;
   fastTool(input: ToolInput): Promise<ToolResult>;
+  /** Waits for the one execution of a call of scope `global`, which it starts if nobody has. */
+  globalTool(input: ToolInput): Promise<ToolResult>;
   verify(input: VerifyInput): Promise<VerifyResult>;
   prepare(input: PrepareInput): Promise<PreparedCall>;
 }

@@ -1,6 +1,7 @@
 /** What people and programs send to a session. Schemas check what arrives as a signal or update from any language. */
 import * as z from 'zod/mini';
 import type { JsonValue } from './json.ts';
+import type { Manifest } from './manifest.ts';
 
 const actor = z.optional(z.string().check(z.maxLength(200)));
 const json: z.ZodMiniType<JsonValue> = z.json();
@@ -120,6 +121,32 @@ export interface BudgetInput {
   by?: string | undefined;
 }
 
+/** What starts an effect of scope `global`: written by the activity that a session's call runs. */
+export interface EffectInput {
+  tool: string;
+  args: JsonValue;
+  argsDigest: string;
+  idempotencyKey: string;
+  /** `session/call` that asks. */
+  requestedBy: string;
+  /** The agent's manifest, cut down to the tool. */
+  manifest: Manifest;
+  searchAttributes: string[];
+}
+
+const effectSchema = z.object({
+  tool: z.string(),
+  args: json,
+  argsDigest: z.string(),
+  idempotencyKey: z.string(),
+  requestedBy: z.string(),
+  manifest: z.custom<Manifest>(
+    (value) => (value as Manifest | null)?.schema === 1,
+    'unknown manifest version',
+  ),
+  searchAttributes: z.array(z.string()),
+});
+
 /** What starts a session: the argument of the workflow. */
 export const sessionInputSchema: z.ZodMiniType<SessionInput> = z.object({
   agent: z.string().check(z.minLength(1)),
@@ -129,6 +156,7 @@ export const sessionInputSchema: z.ZodMiniType<SessionInput> = z.object({
   budget: z.optional(budgetLimitsSchema),
   scratchpadRoot: z.optional(z.string()),
   namespace: z.optional(z.string()),
+  effect: z.optional(effectSchema),
 });
 export interface SessionInput {
   agent: string;
@@ -138,6 +166,7 @@ export interface SessionInput {
   budget?: BudgetLimitsInput | undefined;
   scratchpadRoot?: string | undefined;
   namespace?: string | undefined;
+  effect?: EffectInput | undefined;
 }
 
 /** What a session returns when it ends. */
@@ -152,9 +181,28 @@ export function parseInput<T>(
   schema: z.ZodMiniType<T>,
   value: unknown,
 ): { ok: true; value: T } | { ok: false; message: string } {
-  const parsed = schema.safeParse(value);
+  const parsed = schema.safeParse(value, { error: problemOf });
   if (parsed.success) return { ok: true, value: parsed.data };
   const issue = parsed.error.issues[0];
   const field = issue?.path.join('.') || 'input';
   return { ok: false, message: `${field}: ${issue?.message ?? 'invalid'}` };
+}
+
+/**
+ * A problem in our own words. They enter the state, and zod's depend on the locale that a program has loaded:
+ * the sandbox has none, a worker that folds a history has.
+ */
+function problemOf(issue: z.core.$ZodRawIssue): string {
+  switch (issue.code) {
+    case 'invalid_type':
+      return `expected ${issue.expected}`;
+    case 'invalid_value':
+      return `expected one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`;
+    case 'too_small':
+      return `the least is ${String(issue.minimum)}`;
+    case 'too_big':
+      return `the most is ${String(issue.maximum)}`;
+    default:
+      return 'not one of the shapes that are accepted';
+  }
 }

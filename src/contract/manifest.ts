@@ -61,6 +61,8 @@ export interface ToolManifest {
   inputSchema: JsonObject;
   effect: Effect;
   scope: IdempotencyScope;
+  /** How long after its end a `global` effect answers equal calls of any session, in milliseconds. */
+  ttlMs: number;
   /** Whether the tool can tell what became of a lost call. */
   verify: boolean;
   /** Runs as a local activity under a cap of a second. Reads only. */

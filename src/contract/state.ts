@@ -3,8 +3,11 @@ import type { Actor, ToolCall } from './calls.ts';
 import type { BudgetLimits, Manifest } from './manifest.ts';
 import type { Message, Position } from './messages.ts';
 
-/** `chat` waits for the next message after an answer; `task` ends with it. */
-export type SessionMode = 'chat' | 'task';
+/**
+ * `chat` waits for the next message after an answer; `task` ends with it. `effect` has no model: it makes one
+ * call of a tool with scope `global`, and answers equal calls of any session until its time to live is over.
+ */
+export type SessionMode = 'chat' | 'task' | 'effect';
 
 /** The durable status of a session. */
 export type SessionStatus =
@@ -94,7 +97,8 @@ export interface InFlight {
     | 'prepare'
     | 'settle'
     | 'backoff'
-    | 'approval_expiry';
+    | 'approval_expiry'
+    | 'ttl';
   callId?: string;
   /** Asked to stop. */
   cancelled?: true;
@@ -153,6 +157,8 @@ export interface SessionState {
   finishing: boolean;
   /** Equal calls in a row, for loop detection. */
   loop: { digest: string; count: number };
+  /** Of an `effect`: the `session/call` that asked first, and how long its record is kept. */
+  effect: { requestedBy: string; ttlMs: number } | null;
   /** Failed model calls in a row that are repeated without a person. */
   modelFailures: number;
   /** Index of the model that is asked first: those before it have failed in this turn at a cost. */

@@ -12,6 +12,8 @@ export interface SessionView {
   agent: string;
   tenant: string | null;
   mode: SessionMode;
+  /** Of a session in mode `effect`: the `session/call` that asked first, and how long its record is kept. */
+  effect: { requestedBy: string; ttlMs: number } | null;
   createdAt: string;
   status: SessionStatus;
   phase: Phase;

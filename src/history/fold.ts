@@ -253,7 +253,8 @@ class Folder {
     const scheduled = this.#scheduled.get(Number(scheduledEventId));
     if (scheduled === undefined) throw corrupt(`event ${eventId} ends an activity that was not scheduled`);
     // Whatever is wrong with a result is found when the core reads it: it is written by our own activities.
-    const outcome = { kind: scheduled.type as keyof SessionActivities, result } as Outcome;
+    const kind = scheduled.type === 'globalTool' ? 'tool' : (scheduled.type as keyof SessionActivities);
+    const outcome = { kind, result } as Outcome;
     this.#pending.push({
       order: eventId,
       name: '',

@@ -1,7 +1,7 @@
 /** The pure core's door: inputs in, commands out, the state moved on. */
 import { canonicalJson, type JsonValue } from '../contract/json.ts';
 import type { Block } from '../contract/messages.ts';
-import type { SessionState } from '../contract/state.ts';
+import type { InFlight, SessionState } from '../contract/state.ts';
 import { usd, worstCase } from './budget.ts';
 import { decide } from './decide.ts';
 import type { Command, Input, Moment, Step } from './events.ts';
@@ -49,8 +49,7 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
       const index = state.inFlight.findIndex(({ seq }) => seq === step.seq);
       const flight = state.inFlight[index];
       if (flight === undefined) return null;
-      const timer =
-        flight.kind === 'settle' || flight.kind === 'backoff' || flight.kind === 'approval_expiry';
+      const timer = TIMERS.has(flight.kind);
       // A timer is gone as soon as it is cancelled; an activity still answers.
       if (timer) state.inFlight.splice(index, 1);
       else flight.cancelled = true;
@@ -117,7 +116,7 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
   const { command, callId } = step;
   const at = iso(moment);
   state.seq = command.seq;
-  const kind = command.kind === 'timer' ? timerKind(state, callId ?? '') : command.kind;
+  const kind = flightKind(state, command.kind, callId);
   const reserved = command.kind === 'model' ? worstCase(state) : undefined;
   if (reserved !== undefined) {
     state.budget.reserved.nanoUsd += reserved.nanoUsd;
@@ -131,7 +130,7 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
     ...(command.kind === 'model' && command.input.summarize === true ? { summarize: true as const } : {}),
   });
   if (state.activeSince === null && isActive(state)) state.activeSince = at;
-  if (command.kind === 'tool' || command.kind === 'fast_tool') {
+  if (command.kind === 'tool' || command.kind === 'fast_tool' || command.kind === 'global_tool') {
     const call = theCall(state, command.input.callId);
     call.status = { kind: 'running' };
     call.issuedAt ??= at;
@@ -141,7 +140,16 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
   return command;
 }
 
-function timerKind(state: SessionState, callId: string): 'settle' | 'backoff' | 'approval_expiry' {
+const TIMERS: ReadonlySet<InFlight['kind']> = new Set(['settle', 'backoff', 'approval_expiry', 'ttl']);
+
+function flightKind(
+  state: SessionState,
+  command: Extract<Step, { type: 'issue' }>['command']['kind'],
+  callId: string | undefined,
+): InFlight['kind'] {
+  if (command === 'global_tool') return 'tool';
+  if (command !== 'timer') return command;
+  if (callId === undefined) return 'ttl';
   const { kind } = theCall(state, callId).status;
   if (kind === 'settling') return 'settle';
   return kind === 'backoff' ? 'backoff' : 'approval_expiry';

@@ -98,6 +98,7 @@ function verifyCommand(
       callId: call.id,
       args: call.args,
       idempotencyKey: call.idempotencyKey,
+      ...scratchpad(state),
     },
     timeoutMs: toolOf(state, call)?.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     summary: `verify ${call.name} ${call.id}`,
@@ -136,6 +137,7 @@ function decideCancel(state: SessionState, calls: readonly ToolCall[]): Step | n
       flight.kind === 'prepare' ||
       flight.kind === 'backoff' ||
       flight.kind === 'approval_expiry' ||
+      flight.kind === 'ttl' ||
       isRead(state, flight),
   );
   if (stopping !== null) return stopping;
@@ -201,6 +203,10 @@ function decideCall(state: SessionState, call: ToolCall): Step {
   return { type: 'issue', callId: call.id, command: toolCommand(state, call) };
 }
 
+function scratchpad({ scratchpadRoot }: SessionState): { scratchpadRoot?: string } {
+  return scratchpadRoot === null ? {} : { scratchpadRoot };
+}
+
 /** Whether a call runs as a local activity; one that exceeded its cap is dispatched again, remotely. */
 function isLocal(state: SessionState, call: ToolCall): boolean {
   return toolOf(state, call)?.fast === true && call.dispatches.length === 0;
@@ -212,7 +218,7 @@ function toolCommand(state: SessionState, call: ToolCall): Extract<Step, { type:
   const dispatchNo = call.dispatches.length + 1;
   const timeoutMs = tool?.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   return {
-    kind: isLocal(state, call) ? 'fast_tool' : 'tool',
+    kind: isLocal(state, call) ? 'fast_tool' : call.scope === 'global' ? 'global_tool' : 'tool',
     seq,
     input: {
       agent: state.agent,
@@ -227,6 +233,7 @@ function toolCommand(state: SessionState, call: ToolCall): Extract<Step, { type:
       issuedRunId: state.runId,
       timeoutMs,
       seq,
+      ...scratchpad(state),
     },
     heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
     timeoutMs,
@@ -245,6 +252,14 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
   if (state.inbox.length > 0) return { type: 'take_messages' };
   const last = state.transcript.at(-1);
   if (last === undefined) return null;
+  if (state.effect !== null && !state.finishing) {
+    if (state.inFlight.some(({ kind }) => kind === 'ttl')) return null;
+    const command = { kind: 'timer', seq: state.seq + 1, ms: state.effect.ttlMs, summary: 'kept' } as const;
+    return { type: 'issue', command };
+  }
+  if (state.effect !== null) {
+    return { type: 'close', result: { status: 'completed', text: '', turns: 0 } };
+  }
   if (last.role === 'assistant') {
     if (state.mode === 'chat' && !state.finishing) return null;
     return { type: 'close', result: { status: 'completed', text: lastText(state), turns: state.turn } };

@@ -53,7 +53,7 @@ export type Command =
   | { kind: 'describe'; seq: number; input: DescribeInput }
   | { kind: 'model'; seq: number; input: ModelInput; heartbeatMs: number; summary: string }
   | {
-      kind: 'tool' | 'fast_tool';
+      kind: 'tool' | 'fast_tool' | 'global_tool';
       seq: number;
       input: ToolInput;
       heartbeatMs: number;

@@ -1,9 +1,9 @@
-import type { SessionInput } from '../contract/inputs.ts';
+import type { EffectInput, SessionInput } from '../contract/inputs.ts';
 import { EMPTY_DIGEST } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { Moment } from './events.ts';
 import { applyPerson } from './people.ts';
-import { definedLimits, iso } from './state.ts';
+import { definedLimits, freshCall, iso } from './state.ts';
 
 /** The state of a session at its start: its first message is queued, nothing has been asked of the world. */
 export function initialState(
@@ -48,10 +48,31 @@ export function initialState(
     cancelling: null,
     finishing: false,
     loop: { digest: '', count: 0 },
+    effect: null,
     modelFailures: 0,
     fromModel: 0,
     notices: [],
   };
+  if (input.effect !== undefined) becomeEffect(state, input.effect);
   if (input.message !== undefined) applyPerson(state, { type: 'send', value: input.message }, moment);
   return state;
+}
+
+/** A session without a model, which makes one call that is the same for all sessions. */
+function becomeEffect(state: SessionState, effect: EffectInput): void {
+  const id = 'call_0_0';
+  state.mode = 'effect';
+  state.manifest = effect.manifest;
+  state.searchAttributes = effect.searchAttributes;
+  const tool = effect.manifest.tools[effect.tool];
+  state.effect = { requestedBy: effect.requestedBy, ttlMs: tool?.ttlMs ?? 0 };
+  state.calls.push({
+    ...freshCall(id, 0, effect.tool, effect.args),
+    effect: 'mutate',
+    // Its uniqueness is the session's own: nothing in here is looked up again.
+    scope: 'call',
+    argsDigest: effect.argsDigest,
+    idempotencyKey: effect.idempotencyKey,
+  });
+  state.batch = [id];
 }

@@ -2,7 +2,6 @@
 import type { ActivityOutcome, ModelResult, PreparedCall, ToolResult } from '../contract/activities.ts';
 import type { EffectOutcome, ToolCall } from '../contract/calls.ts';
 import type { JsonValue } from '../contract/json.ts';
-import { argsDigest } from '../contract/keys.ts';
 import type { Manifest } from '../contract/manifest.ts';
 import type { Block } from '../contract/messages.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
@@ -10,7 +9,7 @@ import type { InFlight, SessionState, WaitReason } from '../contract/state.ts';
 import { chargeLost, chargeReply } from './budget.ts';
 import type { Moment, Outcome } from './events.ts';
 import { readPlan } from './plan.ts';
-import { appendMessage, endCall, isActive, iso, note, theCall, toolOf } from './state.ts';
+import { appendMessage, endCall, freshCall, isActive, iso, note, theCall, toolOf } from './state.ts';
 
 /** Model calls that are repeated without a person after a lost or unreadable reply. */
 const MODEL_REPEATS = 2;
@@ -210,22 +209,10 @@ function newCall(
 ): ToolCall {
   const tool = manifest.tools[prepared.name];
   const call: ToolCall = {
-    id,
-    turn: state.turn,
-    name: prepared.name,
-    args: prepared.args,
-    argsDigest: argsDigest(prepared.name, prepared.args),
+    ...freshCall(id, state.turn, prepared.name, prepared.args),
     effect: tool?.effect ?? 'read',
     scope: tool?.scope ?? 'call',
     idempotencyKey: prepared.idempotencyKey ?? '',
-    status: { kind: 'ready' },
-    issuedAt: null,
-    completedAt: null,
-    dispatches: [],
-    decision: null,
-    resolution: null,
-    result: null,
-    replayOf: null,
   };
   if (prepared.problem !== undefined) {
     endCall(call, { kind: 'skipped' }, { content: prepared.problem, isError: true }, at);
@@ -283,7 +270,11 @@ function applyTool(
   };
   if (!outcome.ok) {
     const reason = outcome.failure.message;
-    if (call.effect === 'mutate') {
+    if (call.scope === 'global') {
+      // What was lost is only our waiting: the effect has a session of its own, which nobody here can end.
+      record('absent', reason);
+      call.status = flight.cancelled === true ? { kind: 'ready' } : { kind: 'stuck', reason };
+    } else if (call.effect === 'mutate') {
       record('unknown', reason);
       call.status = { kind: 'settling', reason };
     } else if (flight.cancelled === true) {
@@ -373,6 +364,10 @@ function applyPrepare(call: ToolCall, outcome: ActivityOutcome<PreparedCall>): v
 }
 
 function applyTimer(state: SessionState, flight: InFlight, moment: Moment): void {
+  if (flight.kind === 'ttl') {
+    state.finishing = true;
+    return;
+  }
   const call = theCall(state, flight.callId ?? '');
   if (flight.kind === 'settle' || flight.kind === 'backoff') {
     releaseCall(state, call);

@@ -25,6 +25,12 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
   }
   switch (input.type) {
     case 'send':
+      if (state.mode === 'effect') {
+        return refuse(
+          'INVALID_ARGUMENT',
+          `${state.sessionId} is an effect: there is no model to read a message`,
+        );
+      }
       if (state.cancelling !== null) {
         return refuse('SESSION_CLOSED', `session ${state.sessionId} is being cancelled; start a new one`);
       }

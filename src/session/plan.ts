@@ -1,5 +1,6 @@
 /** The built-in plan tool: the model keeps the plan, the session checks that what is called done is done. */
 import type { ToolCall } from '../contract/calls.ts';
+import { parseInput } from '../contract/inputs.ts';
 import type { JsonValue } from '../contract/json.ts';
 import { planSchema } from '../contract/plan.ts';
 import type { PlanStep } from '../contract/state.ts';
@@ -14,13 +15,10 @@ export function readPlan(
   args: JsonValue,
   calls: readonly ToolCall[],
 ): { ok: true; plan: PlanStep[] } | { ok: false; problem: string } {
-  const parsed = planSchema.safeParse(args);
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0];
-    return { ok: false, problem: `${issue?.path.join('.') ?? 'steps'}: ${issue?.message ?? 'invalid'}` };
-  }
+  const parsed = parseInput(planSchema, args);
+  if (!parsed.ok) return { ok: false, problem: parsed.message };
   const plan: PlanStep[] = [];
-  for (const step of parsed.data.steps) {
+  for (const step of parsed.value.steps) {
     if (plan.some(({ id }) => id === step.id))
       return { ok: false, problem: `step ${step.id} is listed twice` };
     const evidence: PlanStep['evidence'] = [];

@@ -2,7 +2,7 @@
 import type { CallStatus, ToolCall } from '../contract/calls.ts';
 import { isFinal } from '../contract/calls.ts';
 import { type JsonObject, type JsonValue, utf8Length } from '../contract/json.ts';
-import { chainDigest } from '../contract/keys.ts';
+import { argsDigest, chainDigest } from '../contract/keys.ts';
 import type { BudgetLimits, ToolManifest } from '../contract/manifest.ts';
 import type { Message } from '../contract/messages.ts';
 import type { InFlight, Phase, SessionState } from '../contract/state.ts';
@@ -11,6 +11,28 @@ import type { Moment } from './events.ts';
 /** The moment as ISO 8601 in UTC. */
 export function iso(moment: Moment): string {
   return new Date(moment.now).toISOString();
+}
+
+/** A call that nothing has happened to yet. */
+export function freshCall(id: string, turn: number, name: string, args: JsonValue): ToolCall {
+  return {
+    id,
+    turn,
+    name,
+    args,
+    argsDigest: argsDigest(name, args),
+    effect: 'read',
+    scope: 'call',
+    idempotencyKey: '',
+    status: { kind: 'ready' },
+    issuedAt: null,
+    completedAt: null,
+    dispatches: [],
+    decision: null,
+    resolution: null,
+    result: null,
+    replayOf: null,
+  };
 }
 
 /** The call of an id, newest first; `undefined` when there is none. */

@@ -16,6 +16,7 @@ export function sessionView(state: SessionState): SessionView {
     agent: state.agent,
     tenant: state.tenant,
     mode: state.mode,
+    effect: state.effect,
     createdAt: state.createdAt,
     status: state.status,
     phase: phaseOf(state),

@@ -78,6 +78,16 @@ async function run(command: Runnable): Promise<Outcome | null> {
       });
       return { kind: 'tool', result: await settle(activities.tool(command.input)) };
     }
+    case 'global_tool': {
+      // It only waits, and attaches again wherever it was lost; the effect it waits for guards itself.
+      const activities = remote(command.seq, {
+        startToCloseTimeout: '365d',
+        heartbeatTimeout: command.heartbeatMs,
+        retry: { initialInterval: '1s', maximumInterval: '60s' },
+        summary: command.summary,
+      });
+      return { kind: 'tool', result: await settle(activities.globalTool(command.input)) };
+    }
     case 'fast_tool': {
       const activities = proxyLocalActivities<SessionActivities>({
         startToCloseTimeout: LOCAL_TIMEOUT,

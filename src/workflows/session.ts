@@ -8,18 +8,20 @@ import {
   CancelledFailure,
   condition,
   proxySinks,
+  setCurrentDetails,
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
 import { parseInput, type SessionInput, type SessionResult, sessionInputSchema } from '../contract/inputs.ts';
 import type { Position } from '../contract/messages.ts';
 import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
-import type { SessionState } from '../contract/state.ts';
+import type { Phase, SessionState } from '../contract/state.ts';
 import { advance } from '../session/advance.ts';
 import { type Command, type Input, type Moment, momentOf } from '../session/events.ts';
 import { initialState } from '../session/initial.ts';
 import type { Refusal } from '../session/people.ts';
 import { phaseOf } from '../session/state.ts';
+import { budgetView, pendingCalls } from '../session/views.ts';
 import { CommandRunner } from './commands.ts';
 import { registerHandlers } from './handlers.ts';
 import type { PerdureSinks } from './memory-sink.ts';
@@ -133,9 +135,25 @@ function perform(
   runner.start(command);
 }
 
+/** What Temporal's UI shows of the session as it is now; it costs no history. */
+function details(state: SessionState, phase: Phase): string {
+  const { spent } = budgetView(state);
+  const lines = [
+    `**${state.agent}** is **${phase}** after ${state.turn} turns, ${state.calls.length} tool calls and $${spent.usd.toFixed(4)}.`,
+    ...(state.wait === null
+      ? []
+      : [`Waits: ${state.wait.reason}: ${state.wait.message}`, `Next: \`${state.wait.next}\``]),
+    ...pendingCalls(state).map(
+      ({ callId, tool, status, next }) => `${tool} ${callId}: ${status.kind}. Next: \`${next}\``,
+    ),
+  ];
+  return lines.join('\n\n').slice(0, 4_000);
+}
+
 /** Keeps the search attributes true where the server knows them. An unknown one would stop the session for ever. */
 function showStatus(state: SessionState, shown: { status: string }): void {
   const phase = phaseOf(state);
+  setCurrentDetails(details(state, phase));
   const status = phase === 'closed' ? state.status.kind : needsPerson(phase) ? phase : 'active';
   if (state.manifest === null || status === shown.status) return;
   const known = (name: string): boolean => state.searchAttributes.includes(name);
@@ -152,6 +170,6 @@ function showStatus(state: SessionState, shown: { status: string }): void {
   if (pairs.length > 0) upsertSearchAttributes(pairs);
 }
 
-function needsPerson(phase: ReturnType<typeof phaseOf>): boolean {
+function needsPerson(phase: Phase): boolean {
   return phase === 'approval' || phase === 'unknown_effect' || phase === 'waiting' || phase === 'paused';
 }

@@ -1,0 +1,107 @@
+/** A call of scope `global`: one execution over all sessions, by the uniqueness of Temporal's workflow ids. */
+import { Context } from '@temporalio/activity';
+import type { ToolInput, ToolResult } from '../contract/activities.ts';
+import type { ToolCall } from '../contract/calls.ts';
+import type { SessionInput } from '../contract/inputs.ts';
+import { canonicalJson, type JsonValue } from '../contract/json.ts';
+import type { Manifest } from '../contract/manifest.ts';
+import { QUERY, WORKFLOW } from '../contract/names.ts';
+import type { CallsPage, SessionView } from '../contract/views.ts';
+import { type FindAgent, missing } from './tool.ts';
+
+/** How often the effect is looked at, in milliseconds: soon at first, then less and less. */
+const LOOK = { firstMs: 20, maxMs: 2_000 } as const;
+
+/**
+ * The `globalTool` activity: starts the effect's own session unless there is one, and waits for its outcome.
+ *
+ * It has no effect of its own, so Temporal may repeat it: it attaches to the session that is there. The effect
+ * runs under the same protocol as any mutation; when that needs a person, the result says where.
+ */
+export async function runGlobalTool(
+  find: FindAgent,
+  searchAttributes: readonly string[],
+  input: ToolInput,
+): Promise<ToolResult> {
+  const context = Context.current();
+  const manifest = find(input.agent)?.manifest;
+  const tool = manifest?.tools[input.tool];
+  if (manifest === undefined || tool === undefined) {
+    return { kind: 'unavailable', message: missing(find, input.agent, input.tool) };
+  }
+  const { client, info } = context;
+  const workflowId = `effect:${input.idempotencyKey}`;
+  const requestedBy = `${info.workflowExecution?.workflowId ?? ''}/${input.callId}`;
+  const effect: NonNullable<SessionInput['effect']> = {
+    tool: input.tool,
+    args: input.args,
+    argsDigest: input.argsDigest,
+    idempotencyKey: input.idempotencyKey,
+    requestedBy,
+    manifest: cutDown(manifest, input.tool),
+    searchAttributes: [...searchAttributes],
+  };
+  await client.workflow.start(WORKFLOW.session, {
+    workflowId,
+    taskQueue: info.taskQueue,
+    args: [{ agent: input.agent, effect } satisfies SessionInput],
+    workflowIdConflictPolicy: 'USE_EXISTING',
+    workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+    workflowTaskTimeout: '2s',
+    staticSummary: `${input.tool} · ${requestedBy}`.slice(0, 200),
+  });
+  const handle = client.workflow.getHandle(workflowId);
+  for (let wait: number = LOOK.firstMs; ; wait = Math.min(wait * 2, LOOK.maxMs)) {
+    context.heartbeat();
+    const [call] = (await handle.query<CallsPage>(QUERY.calls)).items;
+    if (call?.status.kind === 'completed') {
+      const { effect: kept } = await handle.query<SessionView>(QUERY.state);
+      return { kind: 'output', output: marked(call, workflowId, kept?.requestedBy, requestedBy) };
+    }
+    const result = call === undefined ? undefined : outcomeOf(call, workflowId);
+    if (result !== undefined) return result;
+    await context.sleep(wait);
+  }
+}
+
+function cutDown(manifest: Manifest, tool: string): Manifest {
+  const kept = manifest.tools[tool];
+  return { ...manifest, instructions: '', models: [], tools: kept === undefined ? {} : { [tool]: kept } };
+}
+
+function outcomeOf(call: ToolCall, workflowId: string): ToolResult | undefined {
+  const content = call.result?.content ?? null;
+  switch (call.status.kind) {
+    case 'failed':
+      return call.status.certain
+        ? { kind: 'absent', reason: asText(content), retryable: false }
+        : { kind: 'error', message: asText(content) };
+    case 'skipped':
+      return { kind: 'absent', reason: asText(content), retryable: false };
+    case 'unknown':
+    case 'stuck':
+      return {
+        kind: 'unavailable',
+        message: `its effect waits for a person (${call.status.reason}): perdure resolve ${workflowId} ${call.id} landed|absent|failed, then resume this session`,
+      };
+    default:
+      return undefined;
+  }
+}
+
+/** Who did not ask first is told that the effect is not its own. */
+function marked(
+  call: ToolCall,
+  workflowId: string,
+  first: string | undefined,
+  requestedBy: string,
+): JsonValue {
+  const content = call.result?.content ?? null;
+  return first === undefined || first === requestedBy
+    ? content
+    : `[idempotent replay of ${first}, kept by ${workflowId}]: ${asText(content)}`;
+}
+
+function asText(content: JsonValue): string {
+  return typeof content === 'string' ? content : canonicalJson(content);
+}
