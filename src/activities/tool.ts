@@ -72,9 +72,15 @@ export async function runVerify(find: FindAgent, input: VerifyInput): Promise<Ve
   if (!parsed.ok)
     return { outcome: 'unknown', reason: `its arguments do not fit any more: ${parsed.problem}` };
   try {
-    const toolContext = contextOf(input, context.info.attempt, context.cancellationSignal, async () => {});
-    const found: unknown = await tool.verify(parsed.value, toolContext);
-    return readVerification(input.tool, found);
+    return await withSigns(context, input.timeoutMs, async (abortSignal) => {
+      const toolContext = contextOf(input, context.info.attempt, abortSignal, async () => {});
+      const ended = await Promise.race([
+        Promise.resolve(tool.verify?.(parsed.value, toolContext)).then((found: unknown) => ({ found })),
+        aborted(abortSignal),
+      ]);
+      if (ended === 'aborted') throw new Error(`no answer in ${input.timeoutMs} ms`);
+      return readVerification(input.tool, ended.found);
+    });
   } catch (error) {
     const last = context.info.attempt >= (context.info.retryPolicy?.maximumAttempts ?? 1);
     const reason = errorText(`verify of ${input.tool}`, error);
@@ -119,7 +125,7 @@ async function runMutation(
   } catch (error) {
     return { kind: 'absent', reason: errorText('fence', error), retryable: true };
   }
-  return withSigns(context, input, async (abortSignal, timedOut) => {
+  return withSigns(context, input.timeoutMs, async (abortSignal, timedOut) => {
     const toolContext = contextOf(input, input.dispatchNo, abortSignal, fence.pass);
     const run = execute(tool, value, toolContext);
     try {
@@ -149,7 +155,7 @@ async function runRepeatable(
   input: ToolInput,
   value: unknown,
 ): Promise<ToolResult> {
-  return withSigns(context, input, async (abortSignal, timedOut) => {
+  return withSigns(context, input.timeoutMs, async (abortSignal, timedOut) => {
     const fence = new Fence(context);
     const run = execute(tool, value, contextOf(input, context.info.attempt, abortSignal, fence.pass));
     try {
@@ -171,16 +177,13 @@ async function runRepeatable(
 }
 
 /** Runs with signs of life to Temporal through the whole call, under the tool's own time-out. */
-async function withSigns(
+async function withSigns<T>(
   context: Context,
-  input: ToolInput,
-  run: (abortSignal: AbortSignal, timedOut: () => boolean) => Promise<ToolResult>,
-): Promise<ToolResult> {
+  timeoutMs: number,
+  run: (abortSignal: AbortSignal, timedOut: () => boolean) => Promise<T>,
+): Promise<T> {
   const timeout = new AbortController();
-  const timer = setTimeout(
-    () => timeout.abort(new Error(`timed out after ${input.timeoutMs} ms`)),
-    input.timeoutMs,
-  );
+  const timer = setTimeout(() => timeout.abort(new Error(`timed out after ${timeoutMs} ms`)), timeoutMs);
   const signs = setInterval(() => context.heartbeat(), (context.info.heartbeatTimeoutMs ?? 10_000) / 4);
   try {
     return await run(

@@ -136,6 +136,7 @@ export interface VerifyInput {
   callId: string;
   args: JsonValue;
   idempotencyKey: string;
+  timeoutMs: number;
   scratchpadRoot?: string;
 }
 /** What `verify` found. */

@@ -89,6 +89,7 @@ function verifyCommand(
   call: ToolCall,
   seq: number,
 ): Extract<Step, { type: 'issue' }>['command'] {
+  const timeoutMs = toolOf(state, call)?.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   return {
     kind: 'verify',
     seq,
@@ -98,9 +99,11 @@ function verifyCommand(
       callId: call.id,
       args: call.args,
       idempotencyKey: call.idempotencyKey,
+      timeoutMs,
       ...scratchpad(state),
     },
-    timeoutMs: toolOf(state, call)?.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
+    timeoutMs,
     summary: `verify ${call.name} ${call.id}`,
   };
 }

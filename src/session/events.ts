@@ -62,7 +62,14 @@ export type Command =
       maxAttempts: number;
       summary: string;
     }
-  | { kind: 'verify'; seq: number; input: VerifyInput; timeoutMs: number; summary: string }
+  | {
+      kind: 'verify';
+      seq: number;
+      input: VerifyInput;
+      heartbeatMs: number;
+      timeoutMs: number;
+      summary: string;
+    }
   | { kind: 'prepare'; seq: number; input: PrepareInput; summary: string }
   | { kind: 'timer'; seq: number; ms: number; summary: string }
   /** Asks the command of that number to stop. */

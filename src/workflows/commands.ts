@@ -99,6 +99,7 @@ async function run(command: Runnable): Promise<Outcome | null> {
     case 'verify': {
       const activities = remote(command.seq, {
         startToCloseTimeout: command.timeoutMs + TIMEOUT_MARGIN_MS,
+        heartbeatTimeout: command.heartbeatMs,
         retry: { initialInterval: '1s', maximumAttempts: 3 },
         summary: command.summary,
       });
