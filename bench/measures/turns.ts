@@ -1,0 +1,39 @@
+/** Wall time and server-side cost of a turn against the floor. */
+import type { Measure } from '../support/context.ts';
+import type { BenchTool } from '../support/job.ts';
+import type { Line } from '../support/report.ts';
+import { interleave, median, medianRatio } from '../support/stats.ts';
+
+const TARGETS = { mutate: 1.1, read: 1.1, fast: 0.75 } as const;
+
+/**
+ * One session at a time, each as long as the next; a turn is the time from one model request to the next.
+ * A round runs each arm once, and a ratio is taken within its round.
+ */
+export const turns: Measure = async (context) => {
+  const scene = await context.scene();
+  const count = context.quick ? 15 : 40;
+  const rounds = context.quick ? 3 : 9;
+  const mean = (times: readonly number[]): number =>
+    times.reduce((sum, time) => sum + time, 0) / times.length;
+  const arms = {
+    floor: async () => mean((await scene.runFloor(count)).turnMs),
+    mutate: async () => mean((await scene.runOurs('mutate', count)).turnMs),
+    read: async () => mean((await scene.runOurs('read', count)).turnMs),
+    fast: async () => mean((await scene.runOurs('fast', count)).turnMs),
+  };
+  await interleave(1, arms);
+  const samples = await interleave(rounds, arms);
+  return (Object.keys(TARGETS) as BenchTool[]).map((tool): Line => {
+    return {
+      measure: 'turns',
+      what: `wall time per turn, ${tool} tool, against the floor`,
+      value: medianRatio(samples[tool], samples.floor),
+      unit: 'x',
+      target: { atMost: TARGETS[tool] },
+      of: { ms: median(samples[tool]), floorMs: median(samples.floor) },
+      samples: { ms: samples[tool], floorMs: samples.floor },
+      note: `${rounds} rounds of ${count} turns, interleaved`,
+    };
+  });
+};

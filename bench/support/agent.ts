@@ -1,0 +1,38 @@
+/** The measured agent: one tool of each kind, all doing the same. */
+import * as z from 'zod';
+import { type DefinedAgent, defineAgent, defineTool } from '../../src/index.ts';
+import { instantModel, type OnRequest } from './instant-model.ts';
+import { toolText } from './job.ts';
+
+const inputSchema = z.object({ ref: z.string() });
+
+/** Makes the agent `bench`. */
+export function benchAgent(onRequest?: OnRequest): DefinedAgent {
+  return defineAgent({
+    name: 'bench',
+    model: instantModel(onRequest),
+    instructions: 'You are measured.',
+    tools: {
+      mutate: defineTool({
+        description: 'Changes the world',
+        inputSchema,
+        effect: 'mutate',
+        execute: ({ ref }) => toolText(ref),
+        verify: () => ({ outcome: 'absent' }),
+      }),
+      read: defineTool({
+        description: 'Looks',
+        inputSchema,
+        effect: 'read',
+        execute: ({ ref }) => toolText(ref),
+      }),
+      fast: defineTool({
+        description: 'Looks, fast',
+        inputSchema,
+        effect: 'read',
+        fast: true,
+        execute: ({ ref }) => toolText(ref),
+      }),
+    },
+  });
+}

@@ -1,0 +1,82 @@
+/** A language model in this process that answers at once: with it a measurement sees the runtime and not HTTP. */
+import type {
+  LanguageModelV3,
+  LanguageModelV3Content,
+  LanguageModelV3FinishReason,
+  LanguageModelV3Prompt,
+  LanguageModelV3StreamPart,
+  LanguageModelV3Usage,
+} from '@ai-sdk/provider';
+import { callArgs, type Job, readJob, replyText } from './job.ts';
+
+/** Told of each request: the run, and the turn that it opens (1, 2, …). */
+export type OnRequest = (job: Job, turn: number) => void;
+
+/** Makes the model. It calls the run's tool once in each of its turns, and then ends with text. */
+export function instantModel(onRequest: OnRequest = () => {}): LanguageModelV3 {
+  const answer = (prompt: LanguageModelV3Prompt): Answer => {
+    const job = jobOf(prompt);
+    const turn = prompt.filter(({ role }) => role === 'assistant').length + 1;
+    onRequest(job, turn);
+    return answerOf(job, turn);
+  };
+  return {
+    specificationVersion: 'v3',
+    provider: 'bench',
+    modelId: 'instant',
+    supportedUrls: {},
+    doGenerate: async ({ prompt }) => ({ ...answer(prompt), warnings: [] }),
+    doStream: async ({ prompt }) => ({ stream: streamOf(answer(prompt)) }),
+  };
+}
+
+interface Answer {
+  content: LanguageModelV3Content[];
+  finishReason: LanguageModelV3FinishReason;
+  usage: LanguageModelV3Usage;
+}
+
+function jobOf(prompt: LanguageModelV3Prompt): Job {
+  for (const message of prompt) {
+    if (message.role !== 'user') continue;
+    const [part] = message.content;
+    if (part?.type === 'text') return readJob(part.text);
+  }
+  throw new Error('the prompt has no first message');
+}
+
+function answerOf(job: Job, turn: number): Answer {
+  const last = turn > job.turns;
+  const input = JSON.stringify(callArgs(turn));
+  const call: LanguageModelV3Content = {
+    type: 'tool-call',
+    toolCallId: `provider_${turn}`,
+    toolName: job.tool,
+    input,
+  };
+  return {
+    content: [{ type: 'text', text: replyText(turn) }, ...(last ? [] : [call])],
+    finishReason: last ? { unified: 'stop', raw: 'stop' } : { unified: 'tool-calls', raw: 'tool_calls' },
+    usage: {
+      inputTokens: { total: 500 * turn, noCache: undefined, cacheRead: undefined, cacheWrite: undefined },
+      outputTokens: { total: 280, text: undefined, reasoning: undefined },
+    },
+  };
+}
+
+function streamOf({ content, finishReason, usage }: Answer): ReadableStream<LanguageModelV3StreamPart> {
+  return new ReadableStream({
+    start: (controller) => {
+      controller.enqueue({ type: 'stream-start', warnings: [] });
+      for (const part of content) {
+        if (part.type === 'text') {
+          controller.enqueue({ type: 'text-start', id: '0' });
+          controller.enqueue({ type: 'text-delta', id: '0', delta: part.text });
+          controller.enqueue({ type: 'text-end', id: '0' });
+        } else if (part.type === 'tool-call') controller.enqueue(part);
+      }
+      controller.enqueue({ type: 'finish', finishReason, usage });
+      controller.close();
+    },
+  });
+}

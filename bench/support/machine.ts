@@ -1,0 +1,49 @@
+/** Where a measurement was taken: what a reader needs to compare it with another. */
+import { execFileSync } from 'node:child_process';
+import { arch, cpus, loadavg, platform, release, totalmem } from 'node:os';
+import type { Client } from '@temporalio/client';
+import sdk from '@temporalio/client/package.json' with { type: 'json' };
+import ai from 'ai/package.json' with { type: 'json' };
+import perdure from '../../package.json' with { type: 'json' };
+
+/** Versions and machine. Nothing in it names a host or a person. */
+export interface Machine {
+  perdure: string;
+  commit: string;
+  node: string;
+  temporalSdk: string;
+  temporalServer: string;
+  ai: string;
+  cpu: string;
+  cores: number;
+  memoryGb: number;
+  os: string;
+  /** Load of the machine before the run: what else ran there. */
+  loadBefore: number;
+}
+
+/** Reads it, with the server's version from the server itself. */
+export async function readMachine(client: Client): Promise<Machine> {
+  const info = await client.workflowService.getClusterInfo({});
+  return {
+    perdure: perdure.version,
+    commit: commit(),
+    node: process.version,
+    temporalSdk: sdk.version,
+    temporalServer: info.serverVersion ?? '',
+    ai: ai.version,
+    cpu: cpus()[0]?.model ?? '',
+    cores: cpus().length,
+    memoryGb: Math.round(totalmem() / 2 ** 30),
+    os: `${platform()} ${release()} ${arch()}`,
+    loadBefore: Number(loadavg()[0]?.toFixed(2)),
+  };
+}
+
+function commit(): string {
+  try {
+    return execFileSync('git', ['describe', '--always', '--dirty'], { encoding: 'utf8' }).trim();
+  } catch {
+    return 'unknown';
+  }
+}

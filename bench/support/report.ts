@@ -1,0 +1,74 @@
+/** A measurement's lines, their verdicts, and the table and file that they end in. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import type { Machine } from './machine.ts';
+
+/** One figure, with what it is held against. */
+export interface Line {
+  measure: string;
+  what: string;
+  value: number;
+  unit: string;
+  /** Absent when the figure is for information. */
+  target?: { atMost: number } | { atLeast: number };
+  /** The medians that a ratio is made of, in the unit that the key names. */
+  of?: Record<string, number>;
+  /** All samples of those, in the order in which they were taken. */
+  samples?: Record<string, number[]>;
+  note?: string;
+}
+
+/** `met`, `MISSED`, or nothing where there is no target. */
+export function verdict({ value, target }: Line): 'met' | 'MISSED' | '' {
+  if (target === undefined) return '';
+  const met = 'atMost' in target ? value <= target.atMost : value >= target.atLeast;
+  return met ? 'met' : 'MISSED';
+}
+
+/** The lines as a table for people. */
+export function table(lines: readonly Line[]): string {
+  const rows = lines.map((line) => [
+    line.measure,
+    line.what,
+    `${shown(line.value)} ${line.unit}`.trimEnd(),
+    targetText(line.target),
+    verdict(line),
+    Object.entries(line.of ?? {})
+      .map(([name, value]) => `${name} ${shown(value)}`)
+      .join(', '),
+  ]);
+  const all = [['measure', 'what', 'value', 'target', 'verdict', 'of'], ...rows];
+  const widths = (all[0] ?? []).map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  return all
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+function targetText(target: Line['target']): string {
+  if (target === undefined) return '';
+  return 'atMost' in target ? `<= ${target.atMost}` : `>= ${target.atLeast}`;
+}
+
+function shown(value: number): string {
+  if (!Number.isFinite(value)) return String(value);
+  if (Number.isInteger(value) || Math.abs(value) >= 1_000) return Math.round(value).toLocaleString('en');
+  return value.toFixed(Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2);
+}
+
+/** Writes the result file and returns its path below the project. */
+export async function writeResults(what: string, machine: Machine, lines: readonly Line[]): Promise<string> {
+  const path = `bench/results/${new Date().toISOString().slice(0, 10)}-${what}.json`;
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  await mkdir(`${root}/bench/results`, { recursive: true });
+  const results = lines.map((line) => ({ ...line, verdict: verdict(line) || undefined }));
+  const text = JSON.stringify({ at: new Date().toISOString(), machine, results }, (_, value: unknown) =>
+    typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value,
+  );
+  await writeFile(`${root}/${path}`, `${JSON.stringify(JSON.parse(text), null, 1)}\n`);
+  return path;
+}

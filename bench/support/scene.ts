@@ -1,0 +1,123 @@
+/** A server with two workers in this process, ours and the floor's, and runs on either. */
+import { randomUUID } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { Client, Connection } from '@temporalio/client';
+import { bundleWorkflowCode, DefaultLogger, NativeConnection, Worker } from '@temporalio/worker';
+import { createWorker, type Session, Sessions } from '../../src/index.ts';
+import { floorActivities } from '../floor/activities.ts';
+import { benchAgent } from './agent.ts';
+import { type BenchTool, type Job, jobText } from './job.ts';
+import { until } from './until.ts';
+
+/** Names of equal length: they stand in the events, and bytes are compared. */
+const QUEUE = { ours: 'bench-a', floor: 'bench-b' } as const;
+
+/** A finished run. */
+export interface Run {
+  workflowId: string;
+  /** Milliseconds of each turn, from one model request to the next. */
+  turnMs: number[];
+}
+
+/** Runs sessions and floor workflows one at a time. */
+export interface Scene {
+  readonly client: Client;
+  readonly sessions: Sessions;
+  /** Ends with its last answer. */
+  runOurs(tool: BenchTool, turns: number): Promise<Run>;
+  runFloor(turns: number): Promise<Run>;
+  /** Stay open after their last answer. */
+  holdOurs(turns: number): Promise<Session>;
+  holdFloor(turns: number): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** Opens a scene on a server that runs. */
+export async function openScene(address: string): Promise<Scene> {
+  const connection = await Connection.connect({ address });
+  const client = new Client({ connection });
+  const sessions = new Sessions(client, { taskQueue: QUEUE.ours });
+  const native = await NativeConnection.connect({ address });
+  const jobs = new Map<string, Job>();
+  const requests = new Map<string, number[]>();
+  const onRequest = ({ id }: Job, turn: number): void => {
+    const times = requests.get(id);
+    // A repeated request opens no turn of its own.
+    if (times !== undefined) times[turn] ??= performance.now();
+  };
+  const workers = [
+    await createWorker({ agents: [benchAgent(onRequest)], connection: native, taskQueue: QUEUE.ours }),
+    await Worker.create({
+      connection: native,
+      taskQueue: QUEUE.floor,
+      // What `createWorker` sets, so that only the workflow and its activities differ.
+      stickyQueueScheduleToStartTimeout: '1s',
+      maxHeartbeatThrottleInterval: 250,
+      defaultHeartbeatThrottleInterval: 250,
+      shutdownGraceTime: '10s',
+      workflowBundle: await bundleWorkflowCode({
+        workflowsPath: fileURLToPath(new URL('../floor/workflow.ts', import.meta.url)),
+        logger: new DefaultLogger('ERROR'),
+      }),
+      activities: floorActivities((id) => jobs.get(id) ?? { id, turns: 0, tool: 'read' }, onRequest),
+    }),
+  ];
+  const running = workers.map((worker) => worker.run());
+
+  const newJob = (tool: BenchTool, turns: number): Job => {
+    const job = { id: randomUUID(), turns, tool };
+    jobs.set(job.id, job);
+    requests.set(job.id, []);
+    return job;
+  };
+  const ended = ({ id }: Job): Run => {
+    const times = (requests.get(id) ?? []).slice(1);
+    requests.delete(id);
+    return { workflowId: id, turnMs: times.slice(1).map((time, i) => time - (times[i] ?? time)) };
+  };
+  const startOurs = async (job: Job, mode: 'task' | 'chat'): Promise<Session> =>
+    sessions.start('bench', { id: job.id, message: jobText(job), mode });
+  const startFloor = (job: Job, hold: boolean) =>
+    client.workflow.start('floor', {
+      workflowId: job.id,
+      taskQueue: QUEUE.floor,
+      args: [{ text: jobText(job), hold }],
+      workflowTaskTimeout: '2s',
+    });
+  const lastTurn = async (job: Job): Promise<void> => {
+    // The last request came, so its answer is on its way: a query is served after it.
+    await until(() => (requests.get(job.id)?.length ?? 0) > job.turns + 1);
+  };
+  return {
+    client,
+    sessions,
+    runOurs: async (tool, turns) => {
+      const job = newJob(tool, turns);
+      await (await startOurs(job, 'task')).result();
+      return ended(job);
+    },
+    runFloor: async (turns) => {
+      const job = newJob('read', turns);
+      await (await startFloor(job, false)).result();
+      return ended(job);
+    },
+    holdOurs: async (turns) => {
+      const job = newJob('read', turns);
+      const session = await startOurs(job, 'chat');
+      await lastTurn(job);
+      return session;
+    },
+    holdFloor: async (turns) => {
+      const job = newJob('read', turns);
+      await startFloor(job, true);
+      await lastTurn(job);
+      return job.id;
+    },
+    close: async () => {
+      for (const worker of workers) worker.shutdown();
+      await Promise.all(running);
+      await native.close();
+      await connection.close();
+    },
+  };
+}

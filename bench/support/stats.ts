@@ -1,0 +1,31 @@
+/** Small statistics: medians only, because the machines that run this are shared and noisy. */
+
+/** The median of some numbers. */
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle];
+  if (upper === undefined) throw new Error('the median of nothing');
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2;
+}
+
+/** The median of `ours[i] / base[i]`: both were measured right after each other, so slow phases cancel out. */
+export function medianRatio(ours: readonly number[], base: readonly number[]): number {
+  return median(ours.map((value, i) => value / (base[i] ?? Number.NaN)));
+}
+
+/** Runs all arms once per round, each round starting with another one; returns the samples of each arm. */
+export async function interleave<ARM extends string>(
+  rounds: number,
+  arms: Readonly<Record<ARM, (round: number) => Promise<number>>>,
+): Promise<Record<ARM, number[]>> {
+  const names = Object.keys(arms) as ARM[];
+  const samples = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<ARM, number[]>;
+  for (let round = 0; round < rounds; round++) {
+    for (let i = 0; i < names.length; i++) {
+      const name = names[(round + i) % names.length] as ARM;
+      samples[name].push(await arms[name](round));
+    }
+  }
+  return samples;
+}
