@@ -22,7 +22,7 @@ export interface ToolContext extends Omit<ToolExecutionOptions, 'abortSignal'> {
    * Asks Temporal whether this call is still ours, and throws `FENCED` when it is not: the call was cancelled,
    * or a worker that was thought dead woke up. Call it just before the request that has the effect.
    */
-  fence(): Promise<void>;
+  fence: () => Promise<void>;
   /** The session's scratchpad directory, when it has one. */
   scratchpadRoot?: string;
 }
