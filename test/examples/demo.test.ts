@@ -1,0 +1,122 @@
+/** The demo as people run it: a process, with the real server, workers and services. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+import { scriptedTurns, startScriptedModel } from '../../src/testing/index.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+interface Demo {
+  readonly child: ChildProcess;
+  /** Everything that it has written so far. */
+  text(): string;
+  /** Resolves when what it has written matches. */
+  until(pattern: RegExp): Promise<RegExpExecArray>;
+  readonly exitCode: Promise<number | null>;
+}
+
+function startDemo(args: readonly string[] = [], env: Readonly<Record<string, string>> = {}): Demo {
+  const clean = {
+    ...process.env,
+    FORCE_COLOR: undefined,
+    OPENAI_API_KEY: undefined,
+    OPENAI_BASE_URL: undefined,
+  };
+  const child = spawn(process.execPath, ['--import', 'tsx', 'examples/demo/main.ts', ...args], {
+    cwd: ROOT,
+    env: { ...clean, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const closed = once(child, 'close') as Promise<[number | null]>;
+  let written = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (piece: string) => {
+      written += piece;
+    });
+  }
+  return {
+    child,
+    text: () => written,
+    exitCode: closed.then(([code]) => code),
+    until: async (pattern) => {
+      for (;;) {
+        const found = pattern.exec(written);
+        if (found !== null) return found;
+        const ended = await Promise.race([
+          once(child.stdout, 'data').then(() => false),
+          closed.then(() => true),
+        ]);
+        if (ended && !pattern.test(written)) throw new Error(`it ended without ${pattern}:\n${written}`);
+      }
+    },
+  };
+}
+
+/** Nothing of a demo is left: neither its processes nor its data. */
+function expectGone(text: string): void {
+  const pids = [...text.matchAll(/: pid (\d+)/g)].map(([, pid]) => Number(pid));
+  expect(pids.length).toBeGreaterThanOrEqual(2);
+  for (const pid of pids) expect(() => process.kill(pid, 0), `process ${pid}`).toThrow('ESRCH');
+  const dir = /data in (\S+)/.exec(text)?.[1] ?? '';
+  expect(dir).toMatch(/^\.perdure\/demo-/);
+  expect(existsSync(join(ROOT, dir)), dir).toBe(false);
+}
+
+test('a refund survives the death of its worker: one row, found by verify; two demos at once keep apart', async () => {
+  const demos = [startDemo(), startDemo()];
+  for (const demo of demos) {
+    expect(await demo.exitCode, demo.text()).toBe(0);
+    const text = demo.text();
+    expect(text).toMatch(/waits for a person/);
+    expect(text).toMatch(/worker 1 \(pid \d+\) got SIGKILL/);
+    expect(text).toMatch(/lost \(timed out \(HEARTBEAT\)\)/);
+    expect(text).toMatch(/the agent: "I have refunded 129\.00 for order 1002; the receipt is re_1\."/);
+    expect(text.match(/^ {2}re_\d/gm)).toEqual(['  re_1']);
+    expect(text).toMatch(/call_2_0 +1 +[\d:.]+ +landed/);
+    expect(text.match(/^ {2}[0-9a-f-]{36}:\d+ /gm)?.length).toBeGreaterThan(5);
+    expect(text.match(/^ {2}ok /gm)).toHaveLength(6);
+    expect(text).not.toMatch(/FAIL/);
+    expect(text).not.toContain('\u001b');
+    expectGone(text);
+  }
+});
+
+test('a model that makes another refund makes it fail: two rows are not one', async () => {
+  const args = { chargeId: 'ch_1002', cents: 12_900, reason: 'broken' };
+  const model = await startScriptedModel({
+    script: scriptedTurns([
+      { toolCalls: [{ name: 'refund', args }] },
+      { toolCalls: [{ name: 'refund', args: { ...args, cents: 100 } }] },
+      { text: 'Refunded, and a little more.' },
+    ]),
+  });
+  onTestFinished(() => model.stop());
+  const demo = startDemo([], { OPENAI_BASE_URL: model.url });
+  expect(await demo.exitCode).toBe(1);
+  expect(demo.text()).toMatch(/FAIL {2}the ledger has one row for this refund \(it has 2\)/);
+  expect(demo.text()).toMatch(/did not keep its promise/);
+  expectGone(demo.text());
+});
+
+test('a model that does not refund is said so', async () => {
+  const model = await startScriptedModel({ script: scriptedTurns([{ text: 'I would rather not.' }]) });
+  onTestFinished(() => model.stop());
+  const demo = startDemo([], { OPENAI_BASE_URL: model.url });
+  expect(await demo.exitCode).toBe(1);
+  expect(demo.text()).toMatch(/did not ask for a refund over the limit: it answered "I would rather not\."/);
+  const [, dir = ''] = /The logs are in (\S+)/.exec(demo.text()) ?? [];
+  expect(readdirSync(join(ROOT, dir))).toContain('worker-1.log');
+  rmSync(join(ROOT, dir), { recursive: true });
+});
+
+test('ended in the middle, it clears up', async () => {
+  const demo = startDemo(['--manual']);
+  await demo.until(/waiting for you/);
+  demo.child.kill('SIGTERM');
+  expect(await demo.exitCode).toBe(130);
+  expectGone(demo.text());
+});
