@@ -4,43 +4,24 @@
  *   npm run bench                        all of them
  *   npm run bench -- --only turns,bytes  some
  *   npm run bench -- --quick             fewer rounds, to see that it works
+ *
+ * It compiles the sources and runs them in a plain Node process: a loader would be measured too.
  */
-import { parseArgs } from 'node:util';
-import { DefaultLogger, Runtime } from '@temporalio/worker';
-import { bytes } from './measures/bytes.ts';
-import { turns } from './measures/turns.ts';
-import { Context, type Measure } from './support/context.ts';
-import { readMachine } from './support/machine.ts';
-import { type Line, table, writeResults } from './support/report.ts';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
 
-const MEASURES: Readonly<Record<string, Measure>> = { turns, bytes };
-
-const { values } = parseArgs({
-  options: { only: { type: 'string' }, quick: { type: 'boolean', default: false } },
+const root = fileURLToPath(new URL('..', import.meta.url));
+const { status } = spawnSync('tsc', ['-p', 'bench/tsconfig.build.json'], {
+  cwd: root,
+  stdio: 'inherit',
+  shell: process.platform === 'win32',
 });
-const names = values.only?.split(',') ?? Object.keys(MEASURES);
-const unknown = names.filter((name) => MEASURES[name] === undefined);
-if (unknown.length > 0) {
-  console.error(
-    `--only ${unknown.join(',')}: there is no such measure; write some of ${Object.keys(MEASURES).join(',')}`,
-  );
-  process.exit(2);
-}
-
-Runtime.install({ logger: new DefaultLogger('ERROR') });
-const context = new Context({ quick: values.quick });
-const lines: Line[] = [];
-try {
-  const machine = await readMachine((await context.scene()).client);
-  for (const name of names) {
-    console.error(`${name} …`);
-    const started = performance.now();
-    lines.push(...((await MEASURES[name]?.(context)) ?? []));
-    console.error(`${name}: ${((performance.now() - started) / 1_000).toFixed(0)} s`);
-  }
-  console.log(`\n${table(lines)}\n`);
-  const what = `${values.only === undefined ? 'all' : names.join('-')}${values.quick ? '-quick' : ''}`;
-  console.log(`Written to ${await writeResults(what, machine, lines)}`);
-} finally {
-  await context.close();
-}
+if (status !== 0) process.exit(status ?? 1);
+const child = spawn(process.execPath, ['.perdure/bench/bench/run.js', ...process.argv.slice(2)], {
+  cwd: root,
+  stdio: 'inherit',
+});
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
+const [code] = (await once(child, 'exit')) as [number | null];
+process.exitCode = code ?? 1;

@@ -1,6 +1,5 @@
 /** A measurement's lines, their verdicts, and the table and file that they end in. */
 import { mkdir, writeFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
 import type { Machine } from './machine.ts';
 
 /** One figure, with what it is held against. */
@@ -60,15 +59,23 @@ function shown(value: number): string {
   return value.toFixed(Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2);
 }
 
-/** Writes the result file and returns its path below the project. */
-export async function writeResults(what: string, machine: Machine, lines: readonly Line[]): Promise<string> {
-  const path = `bench/results/${new Date().toISOString().slice(0, 10)}-${what}.json`;
-  const root = fileURLToPath(new URL('../..', import.meta.url));
-  await mkdir(`${root}/bench/results`, { recursive: true });
+/**
+ * Writes the result file and returns its path below the working directory, the project's. A quick run's is not
+ * one to keep.
+ */
+export async function writeResults(
+  what: string,
+  quick: boolean,
+  machine: Machine,
+  lines: readonly Line[],
+): Promise<string> {
+  const folder = quick ? '.perdure/bench' : 'bench/results';
+  const path = `${folder}/${new Date().toISOString().slice(0, 10)}-${what}.json`;
+  await mkdir(folder, { recursive: true });
   const results = lines.map((line) => ({ ...line, verdict: verdict(line) || undefined }));
   const text = JSON.stringify({ at: new Date().toISOString(), machine, results }, (_, value: unknown) =>
     typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value,
   );
-  await writeFile(`${root}/${path}`, `${JSON.stringify(JSON.parse(text), null, 1)}\n`);
+  await writeFile(path, `${JSON.stringify(JSON.parse(text), null, 1)}\n`);
   return path;
 }

@@ -56,7 +56,7 @@ export async function openScene(address: string): Promise<Scene> {
       defaultHeartbeatThrottleInterval: 250,
       shutdownGraceTime: '10s',
       workflowBundle: await bundleWorkflowCode({
-        workflowsPath: fileURLToPath(new URL('../floor/workflow.ts', import.meta.url)),
+        workflowsPath: fileURLToPath(new URL('../floor/workflow.js', import.meta.url)),
         logger: new DefaultLogger('ERROR'),
       }),
       activities: floorActivities((id) => jobs.get(id) ?? { id, turns: 0, tool: 'read' }, onRequest),

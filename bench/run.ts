@@ -1,0 +1,40 @@
+/** The measurements; `main.ts` compiles and starts it. */
+import { parseArgs } from 'node:util';
+import { DefaultLogger, Runtime } from '@temporalio/worker';
+import { bytes } from './measures/bytes.ts';
+import { turns } from './measures/turns.ts';
+import { Context, type Measure } from './support/context.ts';
+import { readMachine } from './support/machine.ts';
+import { type Line, table, writeResults } from './support/report.ts';
+
+const MEASURES: Readonly<Record<string, Measure>> = { turns, bytes };
+
+const { values } = parseArgs({
+  options: { only: { type: 'string' }, quick: { type: 'boolean', default: false } },
+});
+const names = values.only?.split(',') ?? Object.keys(MEASURES);
+const unknown = names.filter((name) => MEASURES[name] === undefined);
+if (unknown.length > 0) {
+  console.error(
+    `--only ${unknown.join(',')}: there is no such measure; write some of ${Object.keys(MEASURES).join(',')}`,
+  );
+  process.exit(2);
+}
+
+Runtime.install({ logger: new DefaultLogger('ERROR') });
+const context = new Context({ quick: values.quick });
+const lines: Line[] = [];
+try {
+  const machine = await readMachine((await context.scene()).client);
+  for (const name of names) {
+    console.error(`${name} …`);
+    const started = performance.now();
+    lines.push(...((await MEASURES[name]?.(context)) ?? []));
+    console.error(`${name}: ${((performance.now() - started) / 1_000).toFixed(0)} s`);
+  }
+  console.log(`\n${table(lines)}\n`);
+  const what = values.only === undefined ? 'all' : names.join('-');
+  console.log(`Written to ${await writeResults(what, values.quick, machine, lines)}`);
+} finally {
+  await context.close();
+}
