@@ -15,6 +15,7 @@ export {
   type Verification,
 } from './agent/index.ts';
 export {
+  type ForkOptions,
   Session,
   type SessionSummary,
   Sessions,
@@ -22,6 +23,16 @@ export {
   type StreamPart,
 } from './client/index.ts';
 export type * from './contract/calls.ts';
+export {
+  CHECKPOINT_ID_LIMIT,
+  type Checkpoint,
+  type CheckpointSaver,
+  type GetOptions,
+  type ListOptions,
+  type PutOptions,
+  type StoredStep,
+} from './contract/checkpoint.ts';
+export type { EditInput } from './contract/edit.ts';
 export { ERROR_CODES, type ErrorCode, isPerdureError, PerdureError } from './contract/errors.ts';
 export type {
   BudgetInput,
@@ -40,8 +51,10 @@ export { LIMIT } from './contract/limits.ts';
 export type * from './contract/manifest.ts';
 export type * from './contract/messages.ts';
 export { DEFAULT_TASK_QUEUE, QUERY, SEARCH_ATTRIBUTE, SIGNAL, UPDATE, WORKFLOW } from './contract/names.ts';
+export type { CarriedEffect, Origin } from './contract/origin.ts';
 export type * from './contract/state.ts';
 export type * from './contract/views.ts';
+export { MemorySaver, SqliteSaver } from './saver/index.ts';
 export {
   createWorker,
   modelsFromEnvironment,

@@ -1,6 +1,7 @@
 import { type AgentRuntime, prepareCall } from '../agent/index.ts';
 import type { SessionActivities } from '../contract/activities.ts';
 import { runGlobalTool } from './global-tool.ts';
+import { runLoad } from './load.ts';
 import { runModel } from './model.ts';
 import { missing, runFastTool, runTool, runVerify } from './tool.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
@@ -19,6 +20,7 @@ export interface ActivityOptions {
 export function createActivities({ agents, memory, searchAttributes }: ActivityOptions): SessionActivities {
   const find = (name: string): AgentRuntime | undefined => agents.get(name);
   return {
+    load: runLoad,
     describe: async ({ agent }) => {
       const found = find(agent);
       return found === undefined

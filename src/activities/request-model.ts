@@ -202,6 +202,8 @@ class Collector {
     if (this.#calls.length === 0 && blocks.every((block) => block.kind !== 'text')) {
       return invalid('the reply has neither text nor tool calls');
     }
+    if (this.#calls.length > LIMIT.replyCalls)
+      return invalid(`the reply has ${this.#calls.length} tool calls, the limit is ${LIMIT.replyCalls}`);
     const size = jsonSize(blocks) + jsonSize(this.#calls);
     if (size > LIMIT.modelReply)
       return invalid(`the reply has ${size} bytes, the limit is ${LIMIT.modelReply}`);

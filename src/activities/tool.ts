@@ -1,10 +1,12 @@
 /** Running a tool, so that what is known of its effect is exactly what is recorded. */
+import { inspect } from 'node:util';
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { AgentRuntime } from '../agent/index.ts';
 import { type DefinedTool, type NotAttemptedError, parseArgs, type ToolContext } from '../agent/index.ts';
 import type { ToolInput, ToolResult, VerifyInput, VerifyResult } from '../contract/activities.ts';
 import { isPerdureError } from '../contract/errors.ts';
+import { jsonSize } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { Fence } from './fence.ts';
@@ -53,7 +55,9 @@ export async function runFastTool(find: FindAgent, input: ToolInput): Promise<To
       run.catch(() => {});
       return { kind: 'exceeded', local: local() };
     }
-    return { kind: 'output', output: recordable(ended.output, LIMIT.toolResult), local: local() };
+    const output = recordable(ended.output, LIMIT.toolResult);
+    if (jsonSize(output) > LIMIT.localResult) return { kind: 'exceeded', local: local() };
+    return { kind: 'output', output, local: local() };
   } catch (error) {
     return { kind: 'error', message: errorText(input.tool, error), local: local() };
   } finally {
@@ -250,7 +254,13 @@ function aborted(signal: AbortSignal): Promise<'aborted'> {
 }
 
 function errorText(what: string, error: unknown): string {
-  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  const text =
+    error instanceof Error
+      ? `${error.name}: ${error.message}`
+      : typeof error === 'string'
+        ? error
+        : // Whatever was thrown can be shown this way, also what has no way to become a string.
+          inspect(error, { depth: 2, breakLength: Number.POSITIVE_INFINITY });
   return `${what} failed: ${text}`.slice(0, 4_000);
 }
 

@@ -1,3 +1,3 @@
 export { Session } from './session.ts';
-export { type SessionSummary, Sessions, type StartOptions } from './sessions.ts';
+export { type ForkOptions, type SessionSummary, Sessions, type StartOptions } from './sessions.ts';
 export type { StreamPart } from './stream.ts';

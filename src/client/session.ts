@@ -1,6 +1,7 @@
 /** One session, from outside. */
 import type { Client, WorkflowHandle } from '@temporalio/client';
 import type { Decision, Resolution } from '../contract/calls.ts';
+import type { EditInput } from '../contract/edit.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { BudgetInput, PauseInput, SendInput, SessionResult } from '../contract/inputs.ts';
 import { toJson } from '../contract/json.ts';
@@ -13,6 +14,7 @@ import type {
   PageInput,
   PendingCall,
   SessionView,
+  SnapshotAnswer,
   TranscriptPage,
 } from '../contract/views.ts';
 import { sessionError } from './errors.ts';
@@ -44,7 +46,14 @@ export class Session {
 
   /** The whole state, as in a checkpoint. @throws PerdureError `TOO_LARGE` when a query cannot carry it */
   async snapshot(): Promise<SessionState> {
-    return this.#query<SessionState>(QUERY.snapshot);
+    const answer = await this.#query<SnapshotAnswer>(QUERY.snapshot);
+    if (!('tooLarge' in answer)) return answer;
+    const { size, limit } = answer.tooLarge;
+    throw new PerdureError(
+      'TOO_LARGE',
+      `The state of session ${this.id} is ${size} bytes, a query may answer ${limit}: read it with the checkpoint saver, or in pages`,
+      { details: { field: 'state', size, limit } },
+    );
   }
 
   /** Messages, the newest page by default. */
@@ -115,6 +124,24 @@ export class Session {
   /** Sets caps, or lets the session finish with a summary whose worst case is added to them. */
   async setBudget(input: BudgetInput): Promise<{ phase: Phase; queued: number }> {
     return this.#update(UPDATE.budget, input, 'budget');
+  }
+
+  /**
+   * Changes the past that the model sees, or the plan, of a session at rest. Recorded with who and why.
+   *
+   * @throws PerdureError `SESSION_BUSY` while a turn runs, `INVALID_ARGUMENT` for a transcript that no provider takes
+   */
+  async edit(input: EditInput): Promise<{ phase: Phase; queued: number }> {
+    return this.#update(UPDATE.edit, input, 'edit');
+  }
+
+  /**
+   * Makes the session issue nothing more, so that a successor can take over; {@link Session.resume} takes it back.
+   *
+   * @throws PerdureError `SESSION_BUSY` while a mutation is open
+   */
+  async seal(input: { by?: string; reason?: string } = {}): Promise<{ phase: Phase; queued: number }> {
+    return this.#update(UPDATE.seal, input, 'seal');
   }
 
   /** Asks the session to issue nothing new. Works without a worker: it takes effect when one is there. */

@@ -4,15 +4,19 @@ import {
   type Client,
   WorkflowExecutionAlreadyStartedError,
   type WorkflowExecutionInfo,
+  type WorkflowStartOptions,
 } from '@temporalio/client';
 import { type Duration, defineSearchAttributeKey } from '@temporalio/common';
-import { PerdureError } from '../contract/errors.ts';
+import type { EditInput } from '../contract/edit.ts';
+import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { parseInput, type SendInput, type SessionInput, sessionInputSchema } from '../contract/inputs.ts';
 import { toJson } from '../contract/json.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
 import { DEFAULT_TASK_QUEUE, SEARCH_ATTRIBUTE, WORKFLOW } from '../contract/names.ts';
+import type { OriginInput } from '../contract/origin.ts';
 import type { SessionMode } from '../contract/state.ts';
+import { parseCheckpointId } from './checkpoint-id.ts';
 import { sessionError } from './errors.ts';
 import { checkSessionId, Session } from './session.ts';
 
@@ -36,6 +40,17 @@ export interface StartOptions {
   taskQueue?: string;
   /** How long a worker has for one workflow task. Low, so that the death of a worker is noticed soon. Default: 2 seconds. */
   workflowTaskTimeout?: Duration;
+}
+
+/** How a session starts from a checkpoint. */
+export interface ForkOptions extends Omit<StartOptions, 'onExisting' | 'mode'> {
+  /** The agent that goes on. */
+  agent: string;
+  /** Changes to the past that the model sees, made before it goes on. */
+  edits?: EditInput;
+  /** Who, and why; both are recorded. */
+  by: string;
+  reason: string;
 }
 
 /** A session in a list. */
@@ -68,15 +83,67 @@ export class Sessions {
     const id = options.id ?? `session-${randomUUID()}`;
     checkSessionId(id);
     const input = sessionInput(agent, options);
+    return this.#start(id, input, options, {
+      workflowIdConflictPolicy: options.onExisting === 'use' ? 'USE_EXISTING' : 'FAIL',
+      workflowIdReusePolicy: 'REJECT_DUPLICATE',
+    });
+  }
+
+  /**
+   * Starts another session from a checkpoint of one. Its effects have keys of their own; a mutation that was
+   * open at the checkpoint waits for a person, and what waited for approval waits again.
+   *
+   * @param from - the session, and the checkpoint's id as the saver lists it.
+   * @throws PerdureError as {@link Sessions.start}; a checkpoint that is not there shows as a waiting session.
+   */
+  async fork(from: { sessionId: string; checkpointId: string }, options: ForkOptions): Promise<Session> {
+    const id = options.id ?? `session-${randomUUID()}`;
+    checkSessionId(id);
+    const input = sessionInput(options.agent, options, origin('fork', from, options));
+    return this.#start(id, input, options, {
+      workflowIdConflictPolicy: 'FAIL',
+      workflowIdReusePolicy: 'REJECT_DUPLICATE',
+    });
+  }
+
+  /**
+   * Takes a session back to a checkpoint of its own. The present run is sealed and ended, and the successor
+   * goes on under the same id with the same keys: effects that happened after the checkpoint answer them, so
+   * that nothing is done again. What was spent stays spent.
+   *
+   * @throws PerdureError `SESSION_BUSY` while a mutation is open, `SESSION_NOT_FOUND`
+   */
+  async rewind(from: { sessionId: string; checkpointId: string }, options: ForkOptions): Promise<Session> {
+    const { sessionId } = from;
+    checkSessionId(sessionId);
+    const input = sessionInput(options.agent, options, origin('rewind', from, options));
+    const session = new Session(this.#client, sessionId);
+    try {
+      await session.seal({ by: options.by, reason: options.reason });
+    } catch (error) {
+      // A closed session issues nothing any more.
+      if (!isPerdureError(error, 'SESSION_CLOSED')) throw error;
+    }
+    return this.#start(sessionId, input, options, {
+      workflowIdConflictPolicy: 'TERMINATE_EXISTING',
+      workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+    });
+  }
+
+  async #start(
+    id: string,
+    input: SessionInput,
+    options: StartOptions,
+    policies: Pick<WorkflowStartOptions, 'workflowIdConflictPolicy' | 'workflowIdReusePolicy'>,
+  ): Promise<Session> {
     try {
       await this.#client.workflow.start(WORKFLOW.session, {
         workflowId: id,
         taskQueue: options.taskQueue ?? this.#taskQueue,
         args: [input],
-        workflowIdConflictPolicy: options.onExisting === 'use' ? 'USE_EXISTING' : 'FAIL',
-        workflowIdReusePolicy: 'REJECT_DUPLICATE',
+        ...policies,
         workflowTaskTimeout: options.workflowTaskTimeout ?? '2s',
-        staticSummary: `${agent} · ${id}`.slice(0, 200),
+        staticSummary: `${input.agent} · ${id}`.slice(0, 200),
       });
     } catch (error) {
       if (error instanceof WorkflowExecutionAlreadyStartedError) {
@@ -116,7 +183,23 @@ export class Sessions {
   }
 }
 
-function sessionInput(agent: string, options: StartOptions): SessionInput {
+function origin(
+  kind: 'fork' | 'rewind',
+  from: { sessionId: string; checkpointId: string },
+  { by, reason, edits }: ForkOptions,
+): OriginInput {
+  const checkpoint = parseCheckpointId(from.checkpointId);
+  return {
+    kind,
+    sessionId: from.sessionId,
+    ...checkpoint,
+    by,
+    reason,
+    ...(edits === undefined ? {} : { edits }),
+  };
+}
+
+function sessionInput(agent: string, options: StartOptions, from?: OriginInput): SessionInput {
   const { message, mode, tenant, budget, scratchpadRoot } = options;
   const raw = {
     agent,
@@ -125,6 +208,7 @@ function sessionInput(agent: string, options: StartOptions): SessionInput {
     ...(tenant === undefined ? {} : { tenant }),
     ...(budget === undefined ? {} : { budget }),
     ...(scratchpadRoot === undefined ? {} : { scratchpadRoot }),
+    ...(from === undefined ? {} : { origin: from }),
   };
   const parsed = parseInput(sessionInputSchema, toJson(raw, 'options'));
   if (!parsed.ok) throw new PerdureError('INVALID_ARGUMENT', parsed.message);

@@ -10,6 +10,20 @@ import type { JsonObject, JsonValue } from './json.ts';
 import type { Effect, IdempotencyScope, Manifest } from './manifest.ts';
 import type { Block } from './messages.ts';
 
+/** Input of `load`: a part of the checkpoint that a session starts from. */
+export interface LoadInput {
+  sessionId: string;
+  runId: string;
+  eventId: number;
+  kind: 'fork' | 'rewind';
+  /** 0, 1, …: what is large comes in parts. */
+  part: number;
+}
+/** A part of the canonical JSON of what is loaded. */
+export type LoadResult =
+  | { kind: 'part'; parts: number; text: string }
+  | { kind: 'unavailable'; message: string };
+
 /** Input of `describe`: which agent, and what the session already has. */
 export interface DescribeInput {
   agent: string;
@@ -153,6 +167,7 @@ export interface PrepareInput {
 
 /** The activities that a worker offers to sessions. */
 export interface SessionActivities {
+  load(input: LoadInput): Promise<LoadResult>;
   describe(input: DescribeInput): Promise<DescribeResult>;
   model(input: ModelInput): Promise<ModelResult>;
   tool(input: ToolInput): Promise<ToolResult>;

@@ -2,6 +2,7 @@
 import * as z from 'zod/mini';
 import type { JsonValue } from './json.ts';
 import type { Manifest } from './manifest.ts';
+import { type OriginInput, originSchema } from './origin.ts';
 
 const actor = z.optional(z.string().check(z.maxLength(200)));
 const json: z.ZodMiniType<JsonValue> = z.json();
@@ -157,6 +158,7 @@ export const sessionInputSchema: z.ZodMiniType<SessionInput> = z.object({
   scratchpadRoot: z.optional(z.string()),
   namespace: z.optional(z.string()),
   effect: z.optional(effectSchema),
+  origin: z.optional(originSchema),
 });
 export interface SessionInput {
   agent: string;
@@ -167,6 +169,7 @@ export interface SessionInput {
   scratchpadRoot?: string | undefined;
   namespace?: string | undefined;
   effect?: EffectInput | undefined;
+  origin?: OriginInput | undefined;
 }
 
 /** What a session returns when it ends. */

@@ -13,6 +13,10 @@ export const LIMIT = {
   input: 1_000_000,
   /** One tool result as it enters the history; what is larger is shortened with a notice. */
   toolResult: 256_000,
+  /** One result of a local call: many may travel in one message of 4 MB, so a larger one is fetched remotely. */
+  localResult: 16_000,
+  /** Calls in one model reply, a number and not bytes; a reply with more is refused as an invalid one. */
+  replyCalls: 128,
   /** One model reply as it enters the history; what is larger is refused as an invalid reply. */
   modelReply: 1_000_000,
   /** An agent's manifest. */

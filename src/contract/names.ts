@@ -20,6 +20,8 @@ export const UPDATE = {
   decide: 'decide',
   resolve: 'resolve',
   budget: 'budget',
+  edit: 'edit',
+  seal: 'seal',
 } as const;
 
 /**
@@ -35,6 +37,8 @@ export const HANDLER_ORDER: readonly string[] = [
   UPDATE.decide,
   UPDATE.resolve,
   UPDATE.budget,
+  UPDATE.edit,
+  UPDATE.seal,
 ];
 
 /** Queries of a session. Results are plain JSON. */

@@ -40,18 +40,19 @@ export const PLAN_SCHEMA: JsonObject = {
   additionalProperties: false,
 };
 
-/** What the model sends as a plan; what is absent is empty or pending. */
-export const planSchema: z.ZodMiniType<PlanInput> = z.object({
-  steps: z.array(
-    z.object({
-      id: z.string().check(z.minLength(1)),
-      title: z.string().check(z.minLength(1)),
-      postconditions: z._default(z.array(z.string()), []),
-      evidence: z._default(z.array(z.object({ postcondition: z.int(), tool: z.string() })), []),
-      status: z._default(z.enum(['pending', 'in_progress', 'done']), 'pending'),
-    }),
-  ),
-});
+/** The steps of a plan; what is absent is empty or pending. */
+export const planStepsSchema: z.ZodMiniType<PlanInput['steps']> = z.array(
+  z.object({
+    id: z.string().check(z.minLength(1)),
+    title: z.string().check(z.minLength(1)),
+    postconditions: z._default(z.array(z.string()), []),
+    evidence: z._default(z.array(z.object({ postcondition: z.int(), tool: z.string() })), []),
+    status: z._default(z.enum(['pending', 'in_progress', 'done']), 'pending'),
+  }),
+);
+
+/** What the model sends as a plan. */
+export const planSchema: z.ZodMiniType<PlanInput> = z.object({ steps: planStepsSchema });
 
 /** A plan as the model sends it. */
 export interface PlanInput {

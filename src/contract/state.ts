@@ -1,7 +1,9 @@
 /** The state of a session: the same JSON in the live workflow, in a query and in a checkpoint. */
 import type { Actor, ToolCall } from './calls.ts';
+import type { EditInput } from './edit.ts';
 import type { BudgetLimits, Manifest } from './manifest.ts';
 import type { Message, Position } from './messages.ts';
+import type { CarriedEffect, Origin } from './origin.ts';
 
 /**
  * `chat` waits for the next message after an answer; `task` ends with it. `effect` has no model: it makes one
@@ -89,6 +91,7 @@ export interface QueuedMessage {
 export interface InFlight {
   seq: number;
   kind:
+    | 'load'
     | 'describe'
     | 'model'
     | 'tool'
@@ -156,6 +159,13 @@ export interface SessionState {
   cancelling: { by: Actor; at: string; reason: string } | null;
   finishing: boolean;
   /** Equal calls in a row, for loop detection. */
+  /** Where it comes from, when it did not start empty; `loading` holds what of it has arrived. */
+  origin: Origin | null;
+  loading: { parts: string[]; edits: EditInput | null } | null;
+  /** Effects after the checkpoint of a rewind: they answer their keys. */
+  carried: CarriedEffect[];
+  /** Nothing is issued any more, for a successor takes over; `resume` takes it back. */
+  sealed: { by: Actor; at: string; reason: string } | null;
   loop: { digest: string; count: number };
   /** Of an `effect`: the `session/call` that asked first, and how long its record is kept. */
   effect: { requestedBy: string; ttlMs: number } | null;

@@ -3,7 +3,16 @@ import type { CallStatus, DecisionRecord, ToolCall } from './calls.ts';
 import type { JsonValue } from './json.ts';
 import type { BudgetLimits } from './manifest.ts';
 import type { Message } from './messages.ts';
-import type { Notice, Phase, PlanStep, SessionMode, SessionStatus, Spent, Wait } from './state.ts';
+import type {
+  Notice,
+  Phase,
+  PlanStep,
+  SessionMode,
+  SessionState,
+  SessionStatus,
+  Spent,
+  Wait,
+} from './state.ts';
 
 /** A session at a glance: everything but the transcript's and the log's bodies. */
 export interface SessionView {
@@ -54,6 +63,9 @@ export interface BudgetView {
   spent: Omit<Spent, 'nanoUsd'> & { usd: number };
   reserved: { usd: number; tokens: number };
 }
+
+/** The whole state, or its size when a query cannot carry it. */
+export type SnapshotAnswer = SessionState | { tooLarge: { size: number; limit: number } };
 
 /** Which part of a list: the `limit` entries before index `before` (default: the end). */
 export interface PageInput {

@@ -7,7 +7,7 @@ import { decide } from './decide.ts';
 import type { Command, Input, Moment, Step } from './events.ts';
 import { applyOutcome, releaseCall, stop } from './outcomes.ts';
 import { applyPerson, type Refusal } from './people.ts';
-import { appendMessage, batchCalls, endCall, isActive, iso, note, theCall } from './state.ts';
+import { appendMessage, batchCalls, endCall, freshMessageId, isActive, iso, note, theCall } from './state.ts';
 
 /** The commands of one activation, and for each input whether it was refused. */
 export interface Advance {
@@ -71,7 +71,7 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
           is_error: call.result?.isError ?? true,
         }),
       );
-      appendMessage(state, { id: `msg_${state.position.count}`, role: 'tool', created_at: at, blocks });
+      appendMessage(state, { id: freshMessageId(state), role: 'tool', created_at: at, blocks });
       state.batch = [];
       return null;
     }
@@ -85,6 +85,14 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
       const from = theCall(state, step.from);
       call.replayOf = from.id;
       const content = `[idempotent replay of ${from.id}]: ${asText(from.result?.content ?? null)}`;
+      endCall(call, { kind: 'completed' }, { content, isError: false }, at);
+      return null;
+    }
+    case 'replay_carried': {
+      const { callId, effect } = step;
+      const content = `[idempotent replay of ${effect.callId}, before the rewind]: ${asText(effect.output)}`;
+      const call = theCall(state, callId);
+      call.replayOf = effect.callId;
       endCall(call, { kind: 'completed' }, { content, isError: false }, at);
       return null;
     }

@@ -4,7 +4,7 @@ import { LIMIT } from '../contract/limits.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { exceeded, worstCase } from './budget.ts';
 import type { Moment, Step } from './events.ts';
-import { batchCalls, flightOf, theCall, toolOf } from './state.ts';
+import { batchCalls, flightOf, isOpen, theCall, toolOf } from './state.ts';
 
 const DEFAULT_TIMEOUT_MS = 60_000;
 const HEARTBEAT_MS = 10_000;
@@ -12,21 +12,27 @@ const BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
 
 /** The next step of a session by itself, or `null` when only the world or a person can move it. */
 export function decide(state: SessionState, moment: Moment): Step | null {
-  if (state.status.kind !== 'active') return null;
+  if (state.status.kind !== 'active' || state.sealed !== null) return null;
   const calls = batchCalls(state);
-  const tending = tendCalls(state, calls, moment) ?? dropStaleExpiry(state);
+  const tending = tendCalls(state, calls, moment) ?? dropStaleTimer(state);
   if (tending !== null) return tending;
   if (state.cancelling !== null) return decideCancel(state, calls);
   if (state.paused !== null) {
     if (!state.paused.requestedNow) return null;
-    return stopFirst(state, ({ kind }) => kind === 'model' || kind === 'tool' || kind === 'prepare');
+    return stopFirst(state, ({ kind }) => kind === 'model' || kind === 'tool');
   }
   if (state.interrupted) {
     const interrupting = interrupt(state, calls);
     if (interrupting !== null) return interrupting;
   }
   if (state.wait !== null) return null;
-  if (state.inFlight.some(({ kind }) => kind === 'describe' || kind === 'model')) return null;
+  if (state.inFlight.some(({ kind }) => kind === 'load' || kind === 'describe' || kind === 'model'))
+    return null;
+  if (state.loading !== null && state.origin !== null) {
+    const { kind, sessionId, runId, eventId } = state.origin;
+    const input = { kind, sessionId, runId, eventId, part: state.loading.parts.length };
+    return { type: 'issue', command: { kind: 'load', seq: state.seq + 1, input } };
+  }
   if (state.manifest === null) {
     const seq = state.seq + 1;
     return { type: 'issue', command: { kind: 'describe', seq, input: { agent: state.agent } } };
@@ -37,6 +43,9 @@ export function decide(state: SessionState, moment: Moment): Step | null {
 /** What a call needs whatever else happens: clocks, verification, the check of edited arguments. */
 function tendCalls(state: SessionState, calls: readonly ToolCall[], moment: Moment): Step | null {
   const seq = state.seq + 1;
+  // What is about to be skipped needs nothing. A command that is stopped in its own activation leaves no trace
+  // in the history, so that the fold would lose count.
+  const skipping = state.cancelling !== null || state.interrupted;
   for (const call of calls) {
     const timer = (ms: number, summary: string): Step => ({
       type: 'issue',
@@ -46,6 +55,7 @@ function tendCalls(state: SessionState, calls: readonly ToolCall[], moment: Mome
     const { status } = call;
     if (
       status.kind === 'approval' &&
+      !skipping &&
       status.expiresAt !== null &&
       !flightOf(state, call.id, 'approval_expiry')
     ) {
@@ -59,14 +69,14 @@ function tendCalls(state: SessionState, calls: readonly ToolCall[], moment: Mome
       if (ms === 0) return { type: 'release_call', callId: call.id };
       return timer(ms, `${call.name} settles`);
     }
-    if (status.kind === 'backoff' && state.cancelling === null && !flightOf(state, call.id, 'backoff')) {
+    if (status.kind === 'backoff' && !skipping && !flightOf(state, call.id, 'backoff')) {
       const ms = Math.min(BACKOFF.maxMs, BACKOFF.firstMs * 2 ** (call.dispatches.length - 1));
       return timer(ms, `${call.name} is tried again`);
     }
     if (status.kind === 'verifying' && !flightOf(state, call.id, 'verify')) {
       return { type: 'issue', callId: call.id, command: verifyCommand(state, call, seq) };
     }
-    if (status.kind === 'preparing' && !flightOf(state, call.id, 'prepare')) {
+    if (status.kind === 'preparing' && state.cancelling === null && !flightOf(state, call.id, 'prepare')) {
       const input = {
         agent: state.agent,
         tool: call.name,
@@ -108,23 +118,16 @@ function verifyCommand(
   };
 }
 
-function dropStaleExpiry(state: SessionState): Step | null {
-  return stopFirst(
-    state,
-    ({ kind, callId }) =>
-      kind === 'approval_expiry' && theCall(state, callId ?? '').status.kind !== 'approval',
-  );
+function dropStaleTimer(state: SessionState): Step | null {
+  return stopFirst(state, ({ kind, callId }) => {
+    const waitsFor = kind === 'approval_expiry' ? 'approval' : kind === 'backoff' ? 'backoff' : null;
+    return waitsFor !== null && theCall(state, callId ?? '').status.kind !== waitsFor;
+  });
 }
 
 function stopFirst(state: SessionState, which: (flight: InFlight) => boolean): Step | null {
   const flight = state.inFlight.find((candidate) => candidate.cancelled !== true && which(candidate));
   return flight === undefined ? null : { type: 'stop', seq: flight.seq };
-}
-
-/** Whether a call has been given to the world and its outcome is not known yet. */
-function isOpen(call: ToolCall): boolean {
-  const { kind } = call.status;
-  return kind === 'running' || kind === 'settling' || kind === 'verifying' || kind === 'unknown';
 }
 
 function isRead(state: SessionState, { kind, callId }: InFlight): boolean {
@@ -135,11 +138,10 @@ function decideCancel(state: SessionState, calls: readonly ToolCall[]): Step | n
   const stopping = stopFirst(
     state,
     (flight) =>
+      flight.kind === 'load' ||
       flight.kind === 'describe' ||
       flight.kind === 'model' ||
       flight.kind === 'prepare' ||
-      flight.kind === 'backoff' ||
-      flight.kind === 'approval_expiry' ||
       flight.kind === 'ttl' ||
       isRead(state, flight),
   );
@@ -152,10 +154,7 @@ function decideCancel(state: SessionState, calls: readonly ToolCall[]): Step | n
 }
 
 function interrupt(state: SessionState, calls: readonly ToolCall[]): Step | null {
-  const stopping = stopFirst(
-    state,
-    (flight) => flight.kind === 'model' || flight.kind === 'backoff' || isRead(state, flight),
-  );
+  const stopping = stopFirst(state, (flight) => flight.kind === 'model' || isRead(state, flight));
   if (stopping !== null) return stopping;
   const idle = calls.find((call) => !isFinal(call) && !isOpen(call) && call.status.kind !== 'preparing');
   if (idle === undefined) return null;
@@ -190,6 +189,10 @@ function answerOrRelease(call: ToolCall, target: ToolCall): Step {
 }
 
 function decideCall(state: SessionState, call: ToolCall): Step {
+  const carried = state.carried.find(({ idempotencyKey }) => idempotencyKey === call.idempotencyKey);
+  if (carried !== undefined && call.dispatches.length === 0) {
+    return { type: 'replay_carried', callId: call.id, effect: carried };
+  }
   if (call.scope !== 'call' && call.dispatches.length === 0) {
     const twin = state.calls.findLast(
       (other) =>

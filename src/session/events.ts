@@ -3,6 +3,8 @@ import type {
   ActivityOutcome,
   DescribeInput,
   DescribeResult,
+  LoadInput,
+  LoadResult,
   ModelInput,
   ModelResult,
   PreparedCall,
@@ -12,6 +14,7 @@ import type {
   VerifyInput,
   VerifyResult,
 } from '../contract/activities.ts';
+import type { EditInput } from '../contract/edit.ts';
 import type {
   BudgetInput,
   CancelInput,
@@ -22,6 +25,7 @@ import type {
   SendInput,
   SessionResult,
 } from '../contract/inputs.ts';
+import type { CarriedEffect } from '../contract/origin.ts';
 import type { Wait } from '../contract/state.ts';
 
 /** What a person or program asked of the session. */
@@ -33,11 +37,14 @@ export type PersonInput =
   | { type: 'decide'; value: DecideInput }
   | { type: 'resolve'; value: ResolveInput }
   | { type: 'budget'; value: BudgetInput }
+  | { type: 'edit'; value: EditInput }
+  | { type: 'seal'; value: PauseInput }
   /** A signal that could not be read. It is noted, and changes nothing else. */
   | { type: 'malformed'; name: string; message: string };
 
 /** What became of a command. */
 export type Outcome =
+  | { kind: 'load'; result: ActivityOutcome<LoadResult> }
   | { kind: 'describe'; result: ActivityOutcome<DescribeResult> }
   | { kind: 'model'; result: ActivityOutcome<ModelResult> }
   | { kind: 'tool'; result: ActivityOutcome<ToolResult> }
@@ -50,6 +57,7 @@ export type Input = PersonInput | { type: 'outcome'; seq: number; outcome: Outco
 
 /** What a session asks of the world. `seq` numbers commands within a run and is the activity's id. */
 export type Command =
+  | { kind: 'load'; seq: number; input: LoadInput }
   | { kind: 'describe'; seq: number; input: DescribeInput }
   | { kind: 'model'; seq: number; input: ModelInput; heartbeatMs: number; summary: string }
   | {
@@ -84,6 +92,7 @@ export type Step =
   | { type: 'append_results' }
   | { type: 'skip_call'; callId: string; reason: string }
   | { type: 'replay_call'; callId: string; from: string }
+  | { type: 'replay_carried'; callId: string; effect: CarriedEffect }
   | { type: 'defer_call'; callId: string; to: string }
   | { type: 'release_call'; callId: string }
   | { type: 'wait'; wait: Omit<Wait, 'since'> }

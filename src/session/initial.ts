@@ -47,12 +47,21 @@ export function initialState(
     wait: null,
     cancelling: null,
     finishing: false,
+    origin: null,
+    loading: null,
+    carried: [],
+    sealed: null,
     loop: { digest: '', count: 0 },
     effect: null,
     modelFailures: 0,
     fromModel: 0,
     notices: [],
   };
+  if (input.origin !== undefined) {
+    const { edits, ...origin } = input.origin;
+    state.origin = origin;
+    state.loading = { parts: [], edits: edits ?? null };
+  }
   if (input.effect !== undefined) becomeEffect(state, input.effect);
   if (input.message !== undefined) applyPerson(state, { type: 'send', value: input.message }, moment);
   return state;

@@ -1,15 +1,32 @@
 /** What the world's answers change: the effect protocol's three outcomes, replies, and their costs. */
-import type { ActivityOutcome, ModelResult, PreparedCall, ToolResult } from '../contract/activities.ts';
-import type { EffectOutcome, ToolCall } from '../contract/calls.ts';
+import type {
+  ActivityOutcome,
+  LoadResult,
+  ModelResult,
+  PreparedCall,
+  ToolResult,
+} from '../contract/activities.ts';
+import type { CallStatus, EffectOutcome, ToolCall } from '../contract/calls.ts';
 import type { JsonValue } from '../contract/json.ts';
-import type { Manifest } from '../contract/manifest.ts';
+import type { Manifest, ToolManifest } from '../contract/manifest.ts';
 import type { Block } from '../contract/messages.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import type { InFlight, SessionState, WaitReason } from '../contract/state.ts';
 import { chargeLost, chargeReply } from './budget.ts';
 import type { Moment, Outcome } from './events.ts';
+import { plant, readLoaded } from './origin.ts';
 import { readPlan } from './plan.ts';
-import { appendMessage, endCall, freshCall, isActive, iso, note, theCall, toolOf } from './state.ts';
+import {
+  appendMessage,
+  endCall,
+  freshCall,
+  freshMessageId,
+  isActive,
+  iso,
+  note,
+  theCall,
+  toolOf,
+} from './state.ts';
 
 /** Model calls that are repeated without a person after a lost or unreadable reply. */
 const MODEL_REPEATS = 2;
@@ -29,6 +46,9 @@ export function applyOutcome(state: SessionState, seq: number, outcome: Outcome,
     state.activeSince = null;
   }
   switch (outcome.kind) {
+    case 'load':
+      applyLoad(state, outcome.result, moment);
+      return;
     case 'describe':
       if (!outcome.result.ok) stop(state, moment, 'agent_unavailable', outcome.result.failure.message);
       else if (outcome.result.value.kind === 'manifest') {
@@ -51,7 +71,7 @@ export function applyOutcome(state: SessionState, seq: number, outcome: Outcome,
       return;
     }
     case 'prepare':
-      applyPrepare(theCall(state, flight.callId ?? ''), outcome.result);
+      applyPrepare(state, theCall(state, flight.callId ?? ''), outcome.result, moment);
       return;
     case 'timer':
       applyTimer(state, flight, moment);
@@ -59,6 +79,33 @@ export function applyOutcome(state: SessionState, seq: number, outcome: Outcome,
     default:
       outcome satisfies never;
   }
+}
+
+function applyLoad(state: SessionState, outcome: ActivityOutcome<LoadResult>, moment: Moment): void {
+  const { loading, origin } = state;
+  if (loading === null || origin === null) return;
+  if (!outcome.ok) {
+    if (outcome.failure.kind !== 'cancelled')
+      stop(state, moment, 'history_unreadable', outcome.failure.message);
+    return;
+  }
+  const result = outcome.value;
+  if (result.kind === 'unavailable') {
+    stop(state, moment, 'history_unreadable', result.message);
+    return;
+  }
+  loading.parts.push(result.text);
+  if (loading.parts.length < result.parts) return;
+  const loaded = readLoaded(loading.parts.join(''));
+  if (loaded === null) {
+    loading.parts = [];
+    stop(
+      state,
+      moment,
+      'history_unreadable',
+      'the checkpoint is of a version that this worker does not know',
+    );
+  } else plant(state, origin, loaded, moment);
 }
 
 /** Stops the session visibly until somebody does what `next` says. */
@@ -188,7 +235,7 @@ function applyReply(
       return metadata === undefined ? block : { ...block, metadata };
     }),
   ];
-  appendMessage(state, { id: `msg_${state.position.count}`, role: 'assistant', created_at: at, blocks });
+  appendMessage(state, { id: freshMessageId(state), role: 'assistant', created_at: at, blocks });
   const { inputTokens, outputTokens } = reply.usage;
   // A tokenizer's count says nothing about another model's, and any of several may answer next.
   state.measured =
@@ -226,12 +273,21 @@ function newCall(
       { content: read.ok ? 'The plan is updated.' : read.problem, isError: !read.ok },
       at,
     );
-  } else if (prepared.needsApproval === true) {
-    const expiresMs = tool?.approval.expiresMs ?? null;
-    const expiresAt = expiresMs === null ? null : new Date(Date.parse(at) + expiresMs).toISOString();
-    call.status = { kind: 'approval', expiresAt };
+  } else if (prepared.needsApproval === true && !isCarried(state, prepared)) {
+    call.status = awaitApproval(tool, at);
   }
   return call;
+}
+
+function awaitApproval(tool: ToolManifest | undefined, at: string): CallStatus {
+  const expiresMs = tool?.approval.expiresMs ?? null;
+  const expiresAt = expiresMs === null ? null : new Date(Date.parse(at) + expiresMs).toISOString();
+  return { kind: 'approval', expiresAt };
+}
+
+/** Whether a call is answered by what happened before a rewind: then there is nothing to approve. */
+function isCarried(state: SessionState, { idempotencyKey }: PreparedCall): boolean {
+  return state.carried.some((effect) => effect.idempotencyKey === idempotencyKey);
 }
 
 function watchLoop(
@@ -351,12 +407,21 @@ function applyVerify(state: SessionState, call: ToolCall, found: EffectOutcome, 
   }
 }
 
-function applyPrepare(call: ToolCall, outcome: ActivityOutcome<PreparedCall>): void {
+function applyPrepare(
+  state: SessionState,
+  call: ToolCall,
+  outcome: ActivityOutcome<PreparedCall>,
+  moment: Moment,
+): void {
   if (call.status.kind !== 'preparing') return;
   const problem = outcome.ok ? outcome.value.problem : outcome.failure.message;
   if (problem === undefined && outcome.ok) {
-    call.idempotencyKey = outcome.value.idempotencyKey ?? call.idempotencyKey;
-    call.status = { kind: 'ready' };
+    const { idempotencyKey = call.idempotencyKey, needsApproval } = outcome.value;
+    call.idempotencyKey = idempotencyKey;
+    call.status =
+      needsApproval === true && call.decision === null
+        ? awaitApproval(toolOf(state, call), iso(moment))
+        : { kind: 'ready' };
     return;
   }
   call.decision = null;

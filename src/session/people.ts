@@ -4,8 +4,19 @@ import type { Decision, ToolCall } from '../contract/calls.ts';
 import type { ErrorCode } from '../contract/errors.ts';
 import { argsDigest } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
+import { applyEdit, editProblem } from './edit.ts';
 import type { Moment, PersonInput } from './events.ts';
-import { definedLimits, endCall, findCall, iso, note, phaseOf } from './state.ts';
+import {
+  definedLimits,
+  endCall,
+  findCall,
+  freshMessageId,
+  hasMessage,
+  isOpen,
+  iso,
+  note,
+  phaseOf,
+} from './state.ts';
 
 /** Why an input was refused. Nothing has changed. */
 export interface Refusal {
@@ -65,6 +76,19 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
         return refuse('INVALID_ARGUMENT', 'limits: give new caps, or finish: true');
       }
       return null;
+    case 'edit': {
+      const problem = editProblem(state, input.value);
+      if (problem === null) return null;
+      return refuse(problem.busy ? 'SESSION_BUSY' : 'INVALID_ARGUMENT', problem.message);
+    }
+    case 'seal': {
+      const open = state.calls.find((call) => call.effect === 'mutate' && isOpen(call));
+      if (open === undefined) return null;
+      return refuse(
+        'SESSION_BUSY',
+        `call ${open.id} of ${open.name} is ${open.status.kind}: a mutation is open. Wait until it has settled, or resolve it`,
+      );
+    }
     case 'pause':
     case 'resume':
     case 'cancel':
@@ -103,15 +127,8 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
   switch (input.type) {
     case 'send': {
       const { text, id, mode, by = ANONYMOUS } = input.value;
-      const seen = (key: string): boolean =>
-        state.inbox.some((message) => message.id === key) ||
-        state.transcript.some((message) => message.id === key);
-      if (id !== undefined && seen(id)) return null;
-      let fresh = id;
-      for (let n = state.position.count + state.inbox.length; fresh === undefined; n++) {
-        if (!seen(`msg_${n}`)) fresh = `msg_${n}`;
-      }
-      state.inbox.push({ id: fresh, text, by, at });
+      if (id !== undefined && hasMessage(state, id)) return null;
+      state.inbox.push({ id: id ?? freshMessageId(state), text, by, at });
       if (mode === 'interrupt' && phaseOf(state) !== 'idle') state.interrupted = true;
       if (state.wait?.reason === 'loop') {
         // A person's word is what the loop waited for: the repeated calls give way to it.
@@ -137,6 +154,7 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
         if (pause !== undefined) pause.resumedAt = at;
       }
       state.wait = null;
+      state.sealed = null;
       state.modelFailures = 0;
       state.fromModel = 0;
       state.loop.count = 0;
@@ -178,6 +196,12 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       note(state, moment, 'budget', `${input.value.by ?? ANONYMOUS} set ${JSON.stringify(input.value)}`);
       return null;
     }
+    case 'edit':
+      applyEdit(state, input.value, moment);
+      return null;
+    case 'seal':
+      state.sealed ??= { by: input.value.by ?? ANONYMOUS, at, reason: input.value.reason ?? '' };
+      return null;
     case 'malformed':
       note(state, moment, 'malformed_signal', `signal ${input.name} was ignored: ${input.message}`);
       return null;

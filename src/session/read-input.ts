@@ -1,5 +1,6 @@
 /** Signals and updates as they arrive from any language, read into inputs of the core. */
 
+import { editSchema } from '../contract/edit.ts';
 import {
   budgetSchema,
   cancelSchema,
@@ -52,6 +53,14 @@ export function readInput(name: string, payload: unknown): Read {
     case UPDATE.budget: {
       const parsed = parseInput(budgetSchema, value);
       return parsed.ok ? { ok: true, input: { type: 'budget', value: parsed.value } } : parsed;
+    }
+    case UPDATE.edit: {
+      const parsed = parseInput(editSchema, value);
+      return parsed.ok ? { ok: true, input: { type: 'edit', value: parsed.value } } : parsed;
+    }
+    case UPDATE.seal: {
+      const parsed = parseInput(pauseSchema, value);
+      return parsed.ok ? { ok: true, input: { type: 'seal', value: parsed.value } } : parsed;
     }
     default:
       return { ok: false, message: `there is no signal or update named ${name}` };

@@ -57,6 +57,12 @@ export function toolOf(state: SessionState, call: ToolCall): ToolManifest | unde
   return state.manifest?.tools[call.name];
 }
 
+/** Whether a call has been given to the world and its outcome is not known yet. */
+export function isOpen(call: ToolCall): boolean {
+  const { kind } = call.status;
+  return kind === 'running' || kind === 'settling' || kind === 'verifying' || kind === 'unknown';
+}
+
 /** What is in flight for a call, of one of some kinds. */
 export function flightOf(
   state: SessionState,
@@ -76,6 +82,20 @@ export function endCall(
   call.status = status;
   call.result = result;
   call.completedAt = at;
+}
+
+/** Whether the session has a message of an id, queued ones included. */
+export function hasMessage(state: SessionState, id: string): boolean {
+  return (
+    state.inbox.some((message) => message.id === id) || state.transcript.some((message) => message.id === id)
+  );
+}
+
+/** An id for the next message. Not its place alone: one that was sent meanwhile may have that id. */
+export function freshMessageId(state: SessionState): string {
+  let n = state.position.count + state.inbox.length;
+  while (hasMessage(state, `msg_${n}`)) n += 1;
+  return `msg_${n}`;
 }
 
 /** Adds a message to the transcript and moves the position. */
@@ -107,7 +127,7 @@ export function phaseOf(state: SessionState): Phase {
   if (calls.some((call) => call.status.kind === 'unknown' || call.status.kind === 'stuck'))
     return 'unknown_effect';
   if (state.cancelling !== null) return 'cancelling';
-  if (state.paused !== null) return 'paused';
+  if (state.paused !== null || state.sealed !== null) return 'paused';
   if (state.wait !== null) return 'waiting';
   if (state.manifest === null) return 'starting';
   if (state.inFlight.some(({ kind }) => kind === 'model')) return 'thinking';

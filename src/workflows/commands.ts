@@ -50,6 +50,10 @@ export class CommandRunner {
 
 async function run(command: Runnable): Promise<Outcome | null> {
   switch (command.kind) {
+    case 'load': {
+      const activities = remote(command.seq, { startToCloseTimeout: '2m', heartbeatTimeout: '10s' });
+      return { kind: 'load', result: await settle(activities.load(command.input)) };
+    }
     case 'describe':
       return {
         kind: 'describe',

@@ -11,7 +11,7 @@ import { jsonSize } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
-import type { PageInput } from '../contract/views.ts';
+import type { PageInput, SnapshotAnswer } from '../contract/views.ts';
 import type { PersonInput } from '../session/events.ts';
 import { type Refusal, refusalOf } from '../session/people.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
@@ -30,6 +30,8 @@ const DESCRIPTION: Record<string, string> = {
     'Decide on a call: {callId, argsDigest?, by?, decision: {decision: approve|edit|reject|respond, …}}',
   [UPDATE.resolve]:
     'Say what became of a call: {callId, by?, resolution: {outcome: landed|absent|failed, …}}',
+  [UPDATE.edit]: 'Change the past of a session at rest: {transcript?: {from, messages}, plan?, by?, reason?}',
+  [UPDATE.seal]: 'Issue nothing more, for a successor takes over: {by?, reason?}; resume takes it back',
   [UPDATE.budget]: 'Raise the caps, or let the session finish: {limits?, finish?, by?}',
 };
 
@@ -46,7 +48,7 @@ export function registerHandlers(
       { description: DESCRIPTION[name] ?? '' },
     );
   }
-  for (const name of [UPDATE.send, UPDATE.decide, UPDATE.resolve, UPDATE.budget]) {
+  for (const name of [UPDATE.send, UPDATE.decide, UPDATE.resolve, UPDATE.budget, UPDATE.edit, UPDATE.seal]) {
     setHandler(
       defineUpdate<unknown, [unknown]>(name),
       async (payload: unknown) => {
@@ -102,11 +104,8 @@ async function answer(state: SessionState, input: PersonInput): Promise<unknown>
   return { phase: phaseOf(state), queued: state.inbox.length };
 }
 
-function fitting(state: SessionState): SessionState {
+/** A failed query reaches its client without a code, so what does not fit is said in the answer. */
+function fitting(state: SessionState): SnapshotAnswer {
   const size = jsonSize(state);
-  if (size <= LIMIT.queryResult) return state;
-  throw ApplicationFailure.nonRetryable(
-    `The state is ${size} bytes, a query may answer ${LIMIT.queryResult}: read it with the checkpoint saver, or in pages`,
-    'TOO_LARGE',
-  );
+  return size <= LIMIT.queryResult ? state : { tooLarge: { size, limit: LIMIT.queryResult } };
 }

@@ -13,7 +13,8 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { parseInput, type SessionInput, type SessionResult, sessionInputSchema } from '../contract/inputs.ts';
-import type { Position } from '../contract/messages.ts';
+import { EMPTY_DIGEST } from '../contract/keys.ts';
+import type { Message, Position } from '../contract/messages.ts';
 import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
 import type { Phase, SessionState } from '../contract/state.ts';
 import { advance } from '../session/advance.ts';
@@ -27,6 +28,14 @@ import { registerHandlers } from './handlers.ts';
 import type { PerdureSinks } from './memory-sink.ts';
 
 const { perdure: worker } = proxySinks<PerdureSinks>();
+
+/** How much of which transcript the worker has been given. */
+interface Remembered {
+  of: readonly Message[];
+  position: Position;
+}
+
+const NOTHING: Position = { count: 0, digest: EMPTY_DIGEST };
 
 interface Entry {
   input: Input;
@@ -43,7 +52,8 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
   const parsed = parseInput(sessionInputSchema, rawInput);
   if (!parsed.ok) throw ApplicationFailure.nonRetryable(parsed.message, 'INVALID_ARGUMENT');
   const { workflowId: sessionId, runId } = workflowInfo();
-  let moment = clock();
+  let task = clock();
+  let moment = task;
   const state = initialState({ sessionId, runId }, parsed.value, moment);
 
   const inbox: Entry[] = [];
@@ -58,7 +68,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
   registerHandlers(state, (input) => new Promise((applied) => void push({ input, applied })), push);
   void watchCancellation(push);
 
-  const remembered: { position: Position } = { position: state.position };
+  const remembered: Remembered = { of: state.transcript, position: NOTHING };
   const shown = { status: '' };
   let result: SessionResult | null = null;
   let awake = false;
@@ -72,7 +82,10 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
       awake = false;
       const entries = inbox.splice(0).sort(byHistoryOrder);
       const inputs = entries.map(({ input }) => input);
-      moment = momentOf(inputs, clock(), moment);
+      const now = clock();
+      if (inPhantomTask(task, now)) throw new Error('A query brought events ahead of their workflow task: ask again');
+      task = now;
+      moment = momentOf(inputs, now, moment);
       const { commands, refusals } = advance(state, inputs, moment);
       for (const command of commands) {
         if (command.kind === 'close') result = command.result;
@@ -110,6 +123,21 @@ async function watchCancellation(push: (entry: Entry) => Promise<void>): Promise
   }
 }
 
+/**
+ * Whether events were handed over ahead of the workflow task that they belong to. A query that Temporal hands
+ * to a worker without a workflow task carries the history as it is by then; the SDK applies what came after the
+ * last task at that task's time, and another replay would see it at another. A failed query costs nothing: the
+ * workflow leaves the cache, and the task itself brings the events again.
+ */
+function inPhantomTask(last: Moment, now: Moment): boolean {
+  return (
+    now.historyBytes > 0 &&
+    now.historyBytes === last.historyBytes &&
+    now.now === last.now &&
+    now.historyEvents > last.historyEvents
+  );
+}
+
 /** The start of the workflow task: equal for all activations of the task, and in a replay. */
 function clock(): Moment {
   const { historyLength, historySize } = workflowInfo();
@@ -120,16 +148,18 @@ function perform(
   command: Exclude<Command, { kind: 'close' }>,
   state: SessionState,
   runner: CommandRunner,
-  remembered: { position: Position },
+  remembered: Remembered,
 ): void {
   if (command.kind === 'cancel') {
     runner.stop(command.seq);
     return;
   }
   if (command.kind === 'model') {
-    const { position: from } = remembered;
+    // A transcript that was edited or planted is another one: what the worker has of it is of no use.
+    const from = remembered.of === state.transcript ? remembered.position : NOTHING;
     const messages = state.transcript.slice(from.count, command.input.count);
     worker.remember({ from, to: state.position, messages });
+    remembered.of = state.transcript;
     remembered.position = state.position;
   }
   runner.start(command);

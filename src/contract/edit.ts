@@ -1,0 +1,75 @@
+/** An edit of a session at rest: what a person may change of the past that the model sees, and of the plan. */
+import * as z from 'zod/mini';
+import type { Message } from './messages.ts';
+import { type PlanInput, planStepsSchema } from './plan.ts';
+
+/** Replaces the end of the transcript, or the plan. */
+export interface EditInput {
+  /** The messages from index `from` on are replaced by these. */
+  transcript?: { from: number; messages: Message[] } | undefined;
+  plan?: PlanInput['steps'] | undefined;
+  scratchpadRoot?: string | undefined;
+  by?: string | undefined;
+  /** Why; kept in the session's notices. */
+  reason?: string | undefined;
+  /** The digest of the transcript that was looked at: with it, only if it is still that. */
+  digest?: string | undefined;
+}
+
+const metadata = z.optional(z.record(z.string(), z.json()));
+const block = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('text'), text: z.string(), metadata }),
+  z.object({ kind: z.literal('reasoning'), text: z.string(), metadata }),
+  z.object({ kind: z.literal('tool_call'), id: z.string(), name: z.string(), args: z.json(), metadata }),
+  z.object({
+    kind: z.literal('tool_result'),
+    call_id: z.string(),
+    name: z.string(),
+    content: z.json(),
+    is_error: z.boolean(),
+  }),
+]);
+
+const message = z.object({
+  id: z.string().check(z.minLength(1)),
+  role: z.enum(['user', 'assistant', 'tool']),
+  created_at: z.iso.datetime(),
+  blocks: z.array(block),
+});
+
+export const editSchema: z.ZodMiniType<EditInput> = z.object({
+  transcript: z.optional(z.object({ from: z.int().check(z.nonnegative()), messages: z.array(message) })),
+  plan: z.optional(planStepsSchema),
+  scratchpadRoot: z.optional(z.string()),
+  by: z.optional(z.string()),
+  reason: z.optional(z.string().check(z.maxLength(10_000))),
+  digest: z.optional(z.string()),
+}) as z.ZodMiniType<EditInput>;
+
+/**
+ * What is wrong with a transcript, or `null`: a provider refuses one in which a tool call has no result, or a
+ * result no call.
+ */
+export function transcriptProblem(messages: readonly Message[]): string | null {
+  const ids = new Set<string>();
+  let open = new Set<string>();
+  for (const [i, { id, role, blocks }] of messages.entries()) {
+    if (ids.has(id)) return `message ${i}: the id ${id} is used twice`;
+    ids.add(id);
+    if (role !== 'tool' && open.size > 0)
+      return `message ${i}: tool call ${[...open].join(', ')} has no result before it`;
+    for (const entry of blocks) {
+      if (entry.kind === 'tool_call') {
+        if (role !== 'assistant') return `message ${i}: a ${role} message has a tool call`;
+        if (open.has(entry.id)) return `message ${i}: tool call ${entry.id} stands twice`;
+        open.add(entry.id);
+      } else if (entry.kind === 'tool_result') {
+        if (role !== 'tool') return `message ${i}: a ${role} message has a tool result`;
+        if (!open.delete(entry.call_id))
+          return `message ${i}: the result of ${entry.call_id} has no call before it`;
+      }
+    }
+    if (role === 'assistant') open = new Set(open);
+  }
+  return open.size > 0 ? `the tool calls ${[...open].join(', ')} have no result` : null;
+}

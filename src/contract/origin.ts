@@ -1,0 +1,57 @@
+/** Where a session comes from, when it did not start empty: a checkpoint of another session, or of its own past. */
+import * as z from 'zod/mini';
+import type { Actor } from './calls.ts';
+import { type EditInput, editSchema } from './edit.ts';
+import type { JsonValue } from './json.ts';
+import type { SessionState, Spent } from './state.ts';
+
+/**
+ * A checkpoint that a session starts from.
+ * - `fork`: another session. Its keys are new; what was open at the checkpoint waits for a person.
+ * - `rewind`: the same session, taken back. Its keys stay, and what happened after the checkpoint answers them.
+ */
+export interface Origin {
+  kind: 'fork' | 'rewind';
+  sessionId: string;
+  runId: string;
+  /** The completed workflow task that is the checkpoint. */
+  eventId: number;
+  by: Actor;
+  reason: string;
+}
+
+/** {@link Origin} as it travels in the session's input, with what is to be changed at the start. */
+export interface OriginInput extends Origin {
+  edits?: EditInput | undefined;
+}
+
+export const originSchema: z.ZodMiniType<OriginInput> = z.object({
+  kind: z.enum(['fork', 'rewind']),
+  sessionId: z.string().check(z.minLength(1)),
+  runId: z.string().check(z.minLength(1)),
+  eventId: z.int().check(z.positive()),
+  by: z.string(),
+  reason: z.string(),
+  edits: z.optional(editSchema),
+});
+
+/** An effect that happened after the checkpoint of a rewind: it answers its key in the session's new present. */
+export interface CarriedEffect {
+  callId: string;
+  tool: string;
+  idempotencyKey: string;
+  output: JsonValue;
+}
+
+/** What a session is given of its origin. */
+export interface Loaded {
+  /** The state at the checkpoint. */
+  state: SessionState;
+  /** Of a rewind: what happened after it, how its open calls ended, and what had been spent in the end. */
+  after: {
+    effects: CarriedEffect[];
+    /** Calls that were open at the checkpoint, by id, as they ended; `null` when nobody knows. */
+    ended: { [callId: string]: 'absent' | null };
+    spent: Spent;
+  } | null;
+}

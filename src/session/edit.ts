@@ -1,0 +1,60 @@
+/** Edits of a session at rest. */
+import { type EditInput, transcriptProblem } from '../contract/edit.ts';
+import { EMPTY_DIGEST } from '../contract/keys.ts';
+import type { SessionState } from '../contract/state.ts';
+import type { Moment } from './events.ts';
+import { appendMessage, note, phaseOf } from './state.ts';
+
+/** Why an edit cannot be made now or as it is, or `null`. */
+export function editProblem(state: SessionState, edit: EditInput): { busy: boolean; message: string } | null {
+  if (state.inFlight.length > 0 || state.batch.length > 0 || state.loading !== null) {
+    return {
+      busy: true,
+      message: `session ${state.sessionId} is ${phaseOf(state)}: a turn runs. Pause it, wait until the turn is over, and edit again`,
+    };
+  }
+  if (edit.digest !== undefined && edit.digest !== state.position.digest) {
+    return {
+      busy: true,
+      message: `the transcript has changed: its digest is ${state.position.digest}. Look again`,
+    };
+  }
+  const { transcript } = edit;
+  if (transcript === undefined) return null;
+  if (transcript.from > state.transcript.length) {
+    return {
+      busy: false,
+      message: `transcript.from is ${transcript.from}, there are ${state.transcript.length} messages`,
+    };
+  }
+  const problem = transcriptProblem([...state.transcript.slice(0, transcript.from), ...transcript.messages]);
+  return problem === null ? null : { busy: false, message: `transcript: ${problem}` };
+}
+
+/** Makes an edit that has no problem. */
+export function applyEdit(state: SessionState, edit: EditInput, moment: Moment): void {
+  if (edit.transcript !== undefined) {
+    const messages = [...state.transcript.slice(0, edit.transcript.from), ...edit.transcript.messages];
+    state.transcript = [];
+    state.position = { count: 0, digest: EMPTY_DIGEST };
+    state.promptBytes = 0;
+    state.measured = null;
+    for (const message of messages) appendMessage(state, message);
+  }
+  if (edit.plan !== undefined) {
+    state.plan = edit.plan.map((step) => ({
+      ...step,
+      evidence: step.evidence.map((proof) => ({ ...proof, call_id: '' })),
+    }));
+  }
+  if (edit.scratchpadRoot !== undefined) state.scratchpadRoot = edit.scratchpadRoot;
+  const parts = Object.keys(edit).filter(
+    (key) => key === 'transcript' || key === 'plan' || key === 'scratchpadRoot',
+  );
+  note(
+    state,
+    moment,
+    'edit',
+    `${edit.by ?? 'unknown'} edited ${parts.join(', ') || 'nothing'}: ${edit.reason ?? ''}`,
+  );
+}

@@ -1,0 +1,190 @@
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { foldHistory, readEvents } from '../../src/history/index.ts';
+import { type DefinedAgent, defineAgent, defineTool, type Session } from '../../src/index.ts';
+import { expectFoldEqualsLive } from '../support/fold.ts';
+import { openStage, type Stage, untilPhase } from '../support/stage.ts';
+
+interface Sent {
+  to: string;
+  key: string;
+}
+
+/** An agent that writes to everybody whom the user names, one mail a turn. */
+function mailer(stage: Stage, sent: Sent[]): DefinedAgent {
+  return defineAgent({
+    name: 'mailer',
+    model: stage.provider('scripted'),
+    instructions: 'Send mail.',
+    tools: {
+      mail: defineTool({
+        inputSchema: z.object({ to: z.string() }),
+        needsApproval: ({ to }) => to.startsWith('boss'),
+        execute: ({ to }, { idempotencyKey }) => {
+          sent.push({ to, key: idempotencyKey });
+          return `sent to ${to}`;
+        },
+      }),
+    },
+  });
+}
+
+/** Sends one mail for each message of the user, then says so. */
+const openMailStage = (): Promise<Stage> =>
+  openStage(({ lastUserText, stepInTurn }) =>
+    stepInTurn === 0
+      ? { toolCalls: [{ name: 'mail', args: { to: lastUserText } }] }
+      : { text: `wrote ${lastUserText}` },
+  );
+
+/** The checkpoints of a session's present run, oldest first, with what tests choose them by. */
+async function checkpoints(
+  stage: Stage,
+  session: Session,
+): Promise<{ id: string; text: string; phase: string }[]> {
+  const found: { id: string; text: string; phase: string }[] = [];
+  const { runId } = await session.state();
+  await foldHistory(
+    readEvents(stage.client, { workflowId: session.id, runId }),
+    stage.client.options.loadedDataConverter,
+    {
+      runId,
+      onTask: ({ eventId, state }) => {
+        const last = state.transcript.at(-1)?.blocks[0];
+        const waiting = state.calls.some(({ status }) => status.kind === 'approval');
+        const text = last?.kind === 'text' ? last.text : '';
+        found.push({
+          id: `${runId}:${eventId}`,
+          text,
+          phase: waiting ? 'approval' : state.inFlight.length > 0 ? 'busy' : 'rest',
+        });
+      },
+    },
+  );
+  return found;
+}
+
+async function say(session: Session, text: string): Promise<void> {
+  await session.send(text);
+  await untilPhase(session, 'idle', 'approval');
+}
+
+test('a rewound session goes on from the checkpoint, and what happened after it is answered from the record', async () => {
+  const stage = await openMailStage();
+  const sent: Sent[] = [];
+  await stage.startWorker([mailer(stage, sent)]);
+  const session = await stage.sessions.start('mailer', { id: stage.id(), message: 'ann' });
+  await untilPhase(session, 'idle');
+  const afterAnn = (await checkpoints(stage, session)).findLast(({ text }) => text === 'wrote ann');
+  await say(session, 'ben');
+  const before = await session.state();
+  expect(sent.map(({ to }) => to)).toEqual(['ann', 'ben']);
+
+  await stage.sessions.rewind(
+    { sessionId: session.id, checkpointId: afterAnn?.id ?? '' },
+    { agent: 'mailer', by: 'ada', reason: 'ben was a mistake', message: 'ben' },
+  );
+  const rewound = await untilPhase(session, 'idle');
+
+  expect(rewound.runId).not.toBe(before.runId);
+  expect(sent.map(({ to }) => to)).toEqual(['ann', 'ben']);
+  const { items: calls } = await session.calls();
+  expect(calls.map(({ args, replayOf }) => [args, replayOf])).toEqual([
+    [{ to: 'ann' }, null],
+    [{ to: 'ben' }, calls[1]?.id],
+  ]);
+  expect(calls[1]?.result?.content).toMatch(
+    /^\[idempotent replay of call_\d+_0, before the rewind\]: sent to ben$/,
+  );
+  // What the discarded turns cost is spent all the same.
+  expect(rewound.budget.spent.turns).toBe(before.budget.spent.turns + 2);
+  expect(rewound.notices).toContainEqual(expect.objectContaining({ kind: 'rewind' }));
+  await expectFoldEqualsLive(stage.client, session);
+});
+
+test('a fork has keys of its own, and asks again for what waited for approval', async () => {
+  const stage = await openMailStage();
+  const sent: Sent[] = [];
+  await stage.startWorker([mailer(stage, sent)]);
+  const session = await stage.sessions.start('mailer', { id: stage.id(), message: 'boss' });
+  await untilPhase(session, 'approval');
+  const waiting = (await checkpoints(stage, session)).findLast(({ phase }) => phase === 'approval');
+
+  const fork = await stage.sessions.fork(
+    { sessionId: session.id, checkpointId: waiting?.id ?? '' },
+    { id: stage.id('fork'), agent: 'mailer', by: 'ada', reason: 'what if' },
+  );
+  const forked = await untilPhase(fork, 'approval');
+  const [pending] = forked.pending;
+  expect(pending?.idempotencyKey).not.toBe((await session.approvals())[0]?.idempotencyKey);
+  await fork.decide(pending?.callId ?? '', { decision: 'approve' });
+  await untilPhase(fork, 'idle');
+  await session.decide(pending?.callId ?? '', { decision: 'approve' });
+  await untilPhase(session, 'idle');
+
+  expect(new Set(sent.map(({ key }) => key)).size).toBe(2);
+  await expectFoldEqualsLive(stage.client, fork);
+});
+
+test('a rewind is refused while a mutation is open, and the session goes on', async () => {
+  const stage = await openMailStage();
+  let land: () => void = () => {};
+  const landed = new Promise<void>((resolve) => {
+    land = resolve;
+  });
+  const agent = defineAgent({
+    name: 'mailer',
+    model: stage.provider('scripted'),
+    instructions: 'Send mail.',
+    tools: {
+      mail: defineTool({
+        inputSchema: z.object({ to: z.string() }),
+        execute: () => landed.then(() => 'sent'),
+      }),
+    },
+  });
+  await stage.startWorker([agent]);
+  const session = await stage.sessions.start('mailer', { id: stage.id(), message: 'ann' });
+  await untilPhase(session, 'acting');
+  const [first] = await checkpoints(stage, session);
+  await expect(
+    stage.sessions.rewind(
+      { sessionId: session.id, checkpointId: first?.id ?? '' },
+      { agent: 'mailer', by: 'ada', reason: 'too soon' },
+    ),
+  ).rejects.toMatchObject({ code: 'SESSION_BUSY' });
+  land();
+  expect((await untilPhase(session, 'idle')).lastText).toBe('wrote ann');
+});
+
+test('an edit changes what the model sees next, and is refused when no provider would take it', async () => {
+  const stage = await openStage(({ messages }) => ({
+    text: `I see ${messages.map(({ text }) => text).join('|')}`,
+  }));
+  await stage.startWorker([
+    defineAgent({ name: 'echo', model: stage.provider('scripted'), instructions: 'Echo.' }),
+  ]);
+  const session = await stage.sessions.start('echo', { id: stage.id(), message: 'the sky is green' });
+  await untilPhase(session, 'idle');
+  const { items } = await session.transcript();
+  const question = items[0];
+  if (question === undefined) throw new Error('no message');
+  const corrected = { ...question, blocks: [{ kind: 'text' as const, text: 'the sky is blue' }] };
+  const orphan = {
+    id: 'x',
+    role: 'tool' as const,
+    created_at: question.created_at,
+    blocks: [{ kind: 'tool_result' as const, call_id: 'nobody', name: 'mail', content: '', is_error: false }],
+  };
+  await expect(session.edit({ transcript: { from: 1, messages: [orphan] } })).rejects.toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringContaining('nobody'),
+  });
+  await session.edit({ transcript: { from: 0, messages: [corrected] }, by: 'ada', reason: 'typo' });
+  const view = await untilPhase(session, 'idle');
+  expect(view.lastText).toBe('I see Echo.|the sky is blue');
+  expect(view.notices).toContainEqual(
+    expect.objectContaining({ kind: 'edit', message: expect.stringContaining('typo') }),
+  );
+  await expectFoldEqualsLive(stage.client, session);
+});
