@@ -33,7 +33,7 @@ export const ROOMS = {
   client: { rooms: ['contract'], packages: ['@temporalio/client', '@temporalio/common', 'node:'] },
   saver: {
     rooms: ['contract', 'session', 'history', 'client'],
-    packages: ['@temporalio/client', '@temporalio/common', '@temporalio/proto', '@langchain/*', 'node:'],
+    packages: ['@temporalio/client', '@temporalio/common', '@temporalio/proto', '@langchain/*', 'libsql', 'node:'],
   },
   worker: {
     rooms: ['contract', 'activities', 'agent'],

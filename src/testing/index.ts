@@ -1,2 +1,3 @@
 /** What users need to test their agents. */
+export * from './conformance/index.ts';
 export * from './scripted-model/index.ts';

@@ -1,0 +1,2 @@
+export { MemorySaver } from './memory-saver.ts';
+export { SqliteSaver } from './sqlite-saver.ts';

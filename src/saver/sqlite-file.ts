@@ -1,0 +1,129 @@
+/** A checkpoint database file: opening it, and refusing what is not one of ours. */
+import { PerdureError } from '../contract/errors.ts';
+
+/** The version of the tables below; a file of another version is refused, never guessed at. */
+export const SQLITE_SCHEMA_VERSION = 1;
+/** `PRAGMA application_id` of our files: "prdr". */
+const APPLICATION_ID = 0x70726472;
+/** How long a write waits for another process's, in milliseconds. */
+const BUSY_MS = 10_000;
+
+const TABLES = `
+CREATE TABLE threads (
+  thread_id TEXT PRIMARY KEY,
+  -- How often the thread was deleted: a write that began under another number is late.
+  epoch INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE checkpoints (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  thread_id TEXT NOT NULL,
+  id TEXT NOT NULL,
+  created_at TEXT NOT NULL,
+  state TEXT NOT NULL,
+  parent_id TEXT,
+  metadata TEXT NOT NULL,
+  UNIQUE (thread_id, id)
+);
+CREATE INDEX checkpoints_in_order ON checkpoints (thread_id, seq);
+CREATE TABLE steps (
+  thread_id TEXT NOT NULL,
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  updated_at TEXT NOT NULL,
+  PRIMARY KEY (thread_id, key)
+) WITHOUT ROWID;
+`;
+
+/** The part of the driver's interface that is used here. Parameters are texts, numbers and null only. */
+export interface Database {
+  exec(sql: string): unknown;
+  pragma(sql: string): unknown;
+  prepare(sql: string): {
+    run(...params: (string | number | null)[]): { changes: number };
+    get(...params: (string | number | null)[]): unknown;
+    all(...params: (string | number | null)[]): unknown[];
+  };
+  /** A function that runs within one write transaction. */
+  transaction<T>(work: () => T): { immediate(): T };
+  close(): unknown;
+}
+
+/**
+ * Opens a file in WAL mode with every commit synced, and makes the tables in a new one.
+ *
+ * @throws PerdureError `INVALID_ARGUMENT` when it cannot be opened or the driver is not installed;
+ * `CHECKPOINT_CORRUPTION` when it is no database, another program's, or of another version.
+ */
+export async function openDatabase(path: string): Promise<Database> {
+  const Driver = await driver();
+  let db: Database;
+  try {
+    db = new Driver(path, { timeout: BUSY_MS });
+  } catch (cause) {
+    throw new PerdureError('INVALID_ARGUMENT', `path: ${path} cannot be opened: ${messageOf(cause)}`, {
+      cause,
+    });
+  }
+  try {
+    db.pragma('journal_mode = WAL');
+    db.pragma('synchronous = FULL');
+    db.transaction(() => prepareTables(path, db)).immediate();
+    return db;
+  } catch (cause) {
+    db.close();
+    if (cause instanceof PerdureError) throw cause;
+    throw new PerdureError(
+      'CHECKPOINT_CORRUPTION',
+      `${path} is no checkpoint database: ${messageOf(cause)}`,
+      {
+        cause,
+      },
+    );
+  }
+}
+
+function prepareTables(path: string, db: Database): void {
+  const version = numberOf(db.pragma('user_version'), 'user_version');
+  const application = numberOf(db.pragma('application_id'), 'application_id');
+  const { tables } = db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get() as { tables: number };
+  if (version === 0 && application === 0 && tables === 0) {
+    db.exec(TABLES);
+    db.pragma(`user_version = ${SQLITE_SCHEMA_VERSION}`);
+    db.pragma(`application_id = ${APPLICATION_ID}`);
+    return;
+  }
+  if (application !== APPLICATION_ID) {
+    throw new PerdureError(
+      'CHECKPOINT_CORRUPTION',
+      `${path} is a database of another program: choose another file`,
+    );
+  }
+  if (version !== SQLITE_SCHEMA_VERSION) {
+    throw new PerdureError(
+      'CHECKPOINT_CORRUPTION',
+      `${path} has schema version ${version}, and this version of perdure reads ${SQLITE_SCHEMA_VERSION}: open it with the version that wrote it`,
+      { details: { found: version, expected: SQLITE_SCHEMA_VERSION } },
+    );
+  }
+}
+
+async function driver(): Promise<new (path: string, options: { timeout: number }) => Database> {
+  try {
+    const { default: Driver } = await import('libsql');
+    return Driver;
+  } catch (cause) {
+    throw new PerdureError(
+      'INVALID_ARGUMENT',
+      `SqliteSaver needs the package libsql, which could not be loaded: ${messageOf(cause)}. Install it with npm install libsql.`,
+      { cause },
+    );
+  }
+}
+
+function numberOf(rows: unknown, name: string): number {
+  return (rows as Record<string, number>[])[0]?.[name] ?? -1;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,80 @@
+/**
+ * The conformance kit of checkpoint savers: one specification a verb.
+ *
+ * ```ts
+ * import { describe, it, beforeAll, afterAll } from 'vitest'; // or jest, mocha, node:test
+ * import { checkpointSaverConformance } from 'perdure/testing';
+ *
+ * checkpointSaverConformance(
+ *   { name: 'MySaver', create: () => new MySaver() },
+ *   { describe, it, beforeAll, afterAll },
+ * );
+ * ```
+ */
+import { randomUUID } from 'node:crypto';
+import type { CheckpointSaver } from '../../contract/checkpoint.ts';
+import { deleteSpec } from './delete.ts';
+import { getSpec } from './get.ts';
+import type { Runner, SaverUnderTest, Spec, SpecContext } from './kit.ts';
+import { listSpec } from './list.ts';
+import { putSpec } from './put.ts';
+import { stepsSpec } from './steps.ts';
+
+export type { Runner, SaverUnderTest } from './kit.ts';
+
+const SPECS: Record<string, Spec> = {
+  put: putSpec,
+  get: getSpec,
+  list: listSpec,
+  delete: deleteSpec,
+  steps: stepsSpec,
+};
+
+/**
+ * Declares the tests that every checkpoint saver passes. Each test makes its own saver and takes it down.
+ *
+ * @param runner - the test runner's functions.
+ */
+export function checkpointSaverConformance(subject: SaverUnderTest, runner: Runner): void {
+  runner.describe(`${subject.name} as a checkpoint saver`, () => {
+    const { beforeAll, afterAll } = subject;
+    if (beforeAll !== undefined) runner.beforeAll?.(async () => beforeAll());
+    if (afterAll !== undefined) runner.afterAll?.(async () => afterAll());
+    for (const [verb, spec] of Object.entries(SPECS)) {
+      runner.describe(verb, () => {
+        spec((name, body) => runner.it(name, () => runTest(subject, body)), subject);
+      });
+    }
+  });
+}
+
+async function runTest(
+  subject: SaverUnderTest,
+  body: (context: SpecContext) => Promise<void>,
+): Promise<void> {
+  let at: number | null = null;
+  const saver = await subject.create({ now: () => at ?? Date.now() });
+  const made: CheckpointSaver[] = [saver];
+  const thread = `conformance-${randomUUID()}`;
+  try {
+    await body({
+      saver,
+      thread,
+      otherThread: (suffix) => `other-${suffix}-${thread}`,
+      clock: {
+        set: (ms) => {
+          at = ms;
+        },
+      },
+      reopen: async () => {
+        if (subject.reopen === undefined) throw new Error(`${subject.name} cannot be reopened`);
+        const next = await subject.reopen(saver);
+        made.push(next);
+        return next;
+      },
+      many: subject.many ?? 25,
+    });
+  } finally {
+    for (const one of made) await subject.destroy?.(one);
+  }
+}

@@ -1,0 +1,115 @@
+/** What a conformance run is made of: the saver under test, and the runner that reports. */
+import assert from 'node:assert/strict';
+import type { Checkpoint, CheckpointSaver } from '../../contract/checkpoint.ts';
+import { isPerdureError } from '../../contract/errors.ts';
+import type { JsonObject } from '../../contract/json.ts';
+
+/** A saver that is to be held against the contract. */
+export interface SaverUnderTest {
+  /** Names the run in reports. */
+  name: string;
+  /**
+   * Makes a saver for one test. It may keep what other tests have stored: every test uses threads of its own.
+   *
+   * @param clock - `now` is the tests' clock, which also steps back. A saver that has its own ignores it.
+   */
+  create: (clock: { now: () => number }) => Promise<CheckpointSaver> | CheckpointSaver;
+  /** Makes a second saver on what the first has stored, as after a restart. Left out by one that forgets. */
+  reopen?: (saver: CheckpointSaver) => Promise<CheckpointSaver> | CheckpointSaver;
+  /** Takes down a saver that `create` or `reopen` made, after its test. */
+  destroy?: (saver: CheckpointSaver) => Promise<void> | void;
+  /** Run once before the first test, and after the last. */
+  beforeAll?: () => Promise<void> | void;
+  afterAll?: () => Promise<void> | void;
+  /** How many puts the tests of order and paging store. Default: 25. */
+  many?: number;
+}
+
+/** The test runner's functions: those of vitest, jest, mocha or `node:test`. */
+export interface Runner {
+  describe: (name: string, body: () => void) => unknown;
+  it: (name: string, body: () => Promise<void>) => unknown;
+  /** Needed when the saver has hooks of the same names. */
+  beforeAll?: (body: () => Promise<void>) => unknown;
+  afterAll?: (body: () => Promise<void>) => unknown;
+}
+
+/** What one test works with. */
+export interface SpecContext {
+  saver: CheckpointSaver;
+  /** A thread id that no other test has. */
+  thread: string;
+  /** Further ids of threads that no other test has. */
+  otherThread: (suffix: string) => string;
+  clock: { set: (ms: number) => void };
+  /** A second saver on what the first has stored; only called in tests of savers that have it. */
+  reopen: () => Promise<CheckpointSaver>;
+  many: number;
+}
+
+/** One verb's specification: declares its tests. */
+export type Spec = (
+  test: (name: string, body: (context: SpecContext) => Promise<void>) => void,
+  subject: SaverUnderTest,
+) => void;
+
+/** The ids of checkpoints, in their order. */
+export function ids(checkpoints: readonly Checkpoint[]): string[] {
+  return checkpoints.map(({ id }) => id);
+}
+
+/** Stores `count` checkpoints one after the other; state `n` is `{ n }`. */
+export async function putMany(saver: CheckpointSaver, thread: string, count: number): Promise<Checkpoint[]> {
+  const stored: Checkpoint[] = [];
+  for (let n = 0; n < count; n++) {
+    stored.push(await saver.put(thread, { n }, { parentId: stored.at(-1)?.id ?? null }));
+  }
+  return stored;
+}
+
+/** Asserts that a call rejects with a branded error of a code. */
+export async function refuses(call: Promise<unknown>, code: string, mentions = ''): Promise<void> {
+  const error = await call.then(
+    () => assert.fail(`it should have been refused with ${code}`),
+    (reason: unknown) => reason,
+  );
+  assert.ok(isPerdureError(error), `it should be a PerdureError ${code}, not ${String(error)}`);
+  assert.equal(error.code, code);
+  assert.ok(error.message.includes(mentions), `"${error.message}" should name ${mentions}`);
+}
+
+/** The list under a key, to be changed. */
+export function listIn(value: unknown): unknown[] {
+  const list = (value as { list: unknown } | null | undefined)?.list;
+  assert.ok(Array.isArray(list));
+  return list;
+}
+
+/** Values that are no strings, to be given where an id belongs. */
+export const NOT_STRINGS: readonly unknown[] = [1, null, true, {}, ['thread'], Symbol('thread')];
+
+/** Strings that are no ids. */
+export const BLANK: readonly string[] = ['', ' ', '\n\t'];
+
+/** States that JSON would change or lose, with the path of what is wrong. */
+export function notJson(): { state: JsonObject; path: string }[] {
+  const cycle: Record<string, unknown> = {};
+  cycle['self'] = { again: cycle };
+  class Thing {
+    readonly a = 1;
+  }
+  const values: [unknown, string][] = [
+    [{ a: undefined }, 'a'],
+    [{ a: [1, () => 1] }, 'a[1]'],
+    [{ a: { b: 1n } }, 'a.b'],
+    [{ a: Number.NaN }, 'a'],
+    [{ a: Number.POSITIVE_INFINITY }, 'a'],
+    [{ a: new Date(0) }, 'a'],
+    [{ a: new Map() }, 'a'],
+    [{ a: new Thing() }, 'a'],
+    [{ a: Symbol('a') }, 'a'],
+    [{ 'a b': { c: undefined } }, '["a b"].c'],
+    [cycle, 'self.again'],
+  ];
+  return values.map(([state, path]) => ({ state: state as JsonObject, path }));
+}
