@@ -32,15 +32,6 @@ export {
   type PutOptions,
   type StoredStep,
 } from './contract/checkpoint.ts';
-export {
-  CHECKPOINT_ID_LIMIT,
-  type Checkpoint,
-  type CheckpointSaver,
-  type GetOptions,
-  type ListOptions,
-  type PutOptions,
-  type StoredStep,
-} from './contract/checkpoint.ts';
 export type { EditInput } from './contract/edit.ts';
 export { ERROR_CODES, type ErrorCode, isPerdureError, PerdureError } from './contract/errors.ts';
 export type {
@@ -63,7 +54,6 @@ export { DEFAULT_TASK_QUEUE, QUERY, SEARCH_ATTRIBUTE, SIGNAL, UPDATE, WORKFLOW }
 export type { CarriedEffect, Origin } from './contract/origin.ts';
 export type * from './contract/state.ts';
 export type * from './contract/views.ts';
-export { MemorySaver, SqliteSaver } from './saver/index.ts';
 export { MemorySaver, SqliteSaver } from './saver/index.ts';
 export {
   createWorker,
