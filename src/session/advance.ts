@@ -4,10 +4,12 @@ import type { Block } from '../contract/messages.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { usd, worstCase } from './budget.ts';
 import { decide } from './decide.ts';
+import { releaseCall } from './effect-outcome.ts';
 import type { Command, Input, Moment, Step } from './events.ts';
-import { applyOutcome, releaseCall, stop } from './outcomes.ts';
+import { applyOutcome } from './outcomes.ts';
 import { applyPerson, type Refusal } from './people.ts';
 import { appendMessage, batchCalls, endCall, freshMessageId, isActive, iso, note, theCall } from './state.ts';
+import { stop } from './wait.ts';
 
 /** The commands of one activation, and for each input whether it was refused. */
 export interface Advance {

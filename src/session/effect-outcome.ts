@@ -1,0 +1,142 @@
+/** The effect protocol's outcomes: what a dispatch, a verification and a check of edited arguments came to. */
+import type { ActivityOutcome, PreparedCall, ToolResult } from '../contract/activities.ts';
+import type { CallStatus, EffectOutcome, ToolCall } from '../contract/calls.ts';
+import type { JsonValue } from '../contract/json.ts';
+import type { ToolManifest } from '../contract/manifest.ts';
+import type { InFlight, SessionState } from '../contract/state.ts';
+import type { Moment } from './events.ts';
+import { endCall, iso, toolOf } from './state.ts';
+
+export function applyTool(
+  state: SessionState,
+  call: ToolCall,
+  flight: InFlight,
+  outcome: ActivityOutcome<ToolResult>,
+  moment: Moment,
+): void {
+  const dispatch = call.dispatches.at(-1);
+  if (dispatch === undefined || call.status.kind !== 'running') return;
+  const record = (result: 'returned' | 'landed' | 'absent' | 'unknown', reason?: string): void => {
+    dispatch.outcome = result;
+    if (reason !== undefined) dispatch.reason = reason;
+  };
+  if (!outcome.ok) {
+    const reason = outcome.failure.message;
+    if (call.scope === 'global') {
+      // What was lost is only our waiting: the effect has a session of its own, which nobody here can end.
+      record('absent', reason);
+      call.status = flight.cancelled === true ? { kind: 'ready' } : { kind: 'stuck', reason };
+    } else if (call.effect === 'mutate') {
+      record('unknown', reason);
+      call.status = { kind: 'settling', reason };
+    } else if (flight.cancelled === true) {
+      // Safe to repeat: after a pause it runs again, otherwise the turn is over.
+      record('absent', reason);
+      call.status = { kind: 'ready' };
+    } else {
+      record('unknown', reason);
+      fail(call, `${call.name} gave no result: ${reason}`, false, iso(moment));
+    }
+    return;
+  }
+  const result = outcome.value;
+  const at = ('local' in result ? result.local?.completedAt : undefined) ?? iso(moment);
+  switch (result.kind) {
+    case 'output':
+      record('returned');
+      endCall(call, { kind: 'completed' }, { content: result.output, isError: false }, at);
+      return;
+    case 'error':
+      record('returned', result.message);
+      fail(call, result.message, false, at);
+      return;
+    case 'absent':
+      record('absent', result.reason);
+      if (result.retryable && call.dispatches.length < (toolOf(state, call)?.maxAttempts ?? 1)) {
+        call.status = { kind: 'backoff' };
+      } else {
+        fail(call, `${call.name} was not executed: ${result.reason}`, true, at);
+      }
+      return;
+    case 'unknown':
+      record('unknown', result.reason);
+      call.status = { kind: 'settling', reason: result.reason };
+      return;
+    case 'unavailable':
+      record('absent', result.message);
+      call.status = { kind: 'stuck', reason: result.message };
+      return;
+    case 'exceeded':
+      record('absent', 'exceeded the cap of a local call');
+      call.status = { kind: 'ready' };
+      return;
+    default:
+      result satisfies never;
+  }
+}
+
+function fail(call: ToolCall, content: JsonValue, certain: boolean, at: string): void {
+  endCall(call, { kind: 'failed', certain }, { content, isError: true }, at);
+}
+
+export function applyVerify(state: SessionState, call: ToolCall, found: EffectOutcome, moment: Moment): void {
+  if (call.status.kind !== 'verifying') return;
+  const dispatch = call.dispatches.at(-1);
+  if (dispatch !== undefined) {
+    dispatch.outcome = found.outcome;
+    if (found.outcome !== 'landed') dispatch.reason = `${dispatch.reason ?? ''}; verify: ${found.reason}`;
+  }
+  switch (found.outcome) {
+    case 'landed':
+      endCall(call, { kind: 'completed' }, { content: found.output, isError: false }, iso(moment));
+      return;
+    case 'absent':
+      if (call.dispatches.length < (toolOf(state, call)?.maxAttempts ?? 1)) call.status = { kind: 'ready' };
+      else
+        fail(call, `${call.name} was not executed: ${dispatch?.reason ?? found.reason}`, true, iso(moment));
+      return;
+    case 'unknown':
+      call.status = { kind: 'unknown', reason: found.reason };
+      return;
+    default:
+      found satisfies never;
+  }
+}
+
+export function applyPrepare(
+  state: SessionState,
+  call: ToolCall,
+  outcome: ActivityOutcome<PreparedCall>,
+  moment: Moment,
+): void {
+  if (call.status.kind !== 'preparing') return;
+  const problem = outcome.ok ? outcome.value.problem : outcome.failure.message;
+  if (problem === undefined && outcome.ok) {
+    const { idempotencyKey = call.idempotencyKey, needsApproval } = outcome.value;
+    call.idempotencyKey = idempotencyKey;
+    call.status =
+      needsApproval === true && call.decision === null
+        ? awaitApproval(toolOf(state, call), iso(moment))
+        : { kind: 'ready' };
+    return;
+  }
+  call.decision = null;
+  call.status = { kind: 'approval', expiresAt: null, problem: problem ?? 'invalid' };
+}
+
+/** Ends a call's waiting: what was lost has settled and is verified, what was held back is ready. */
+export function releaseCall(state: SessionState, call: ToolCall): void {
+  if (call.status.kind === 'settling') {
+    const { reason } = call.status;
+    const verifiable = toolOf(state, call)?.verify === true;
+    call.status = verifiable ? { kind: 'verifying', reason } : { kind: 'unknown', reason };
+  } else if (call.status.kind === 'backoff' || call.status.kind === 'deferred') {
+    call.status = { kind: 'ready' };
+  }
+}
+
+export function awaitApproval(tool: ToolManifest | undefined, at: string): CallStatus {
+  const expiresMs = tool?.approval.expiresMs ?? null;
+  const expiresAt = expiresMs === null ? null : new Date(Date.parse(at) + expiresMs).toISOString();
+  return { kind: 'approval', expiresAt };
+}

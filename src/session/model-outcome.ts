@@ -1,0 +1,90 @@
+/** What a model call came to when it came to no reply: charged, repeated, or stopped visibly. */
+import type { ActivityOutcome, ModelResult } from '../contract/activities.ts';
+import type { Manifest } from '../contract/manifest.ts';
+import type { InFlight, SessionState, WaitReason } from '../contract/state.ts';
+import { chargeLost } from './budget.ts';
+import type { Moment } from './events.ts';
+import { applyReply } from './reply.ts';
+import { note } from './state.ts';
+import { stop } from './wait.ts';
+
+/** Model calls that are repeated without a person after a lost or unreadable reply. */
+const MODEL_REPEATS = 2;
+
+export function setManifest(state: SessionState, manifest: Manifest, moment: Moment): void {
+  const before = state.manifest;
+  state.manifest = manifest;
+  // Another prompt is another number of tokens.
+  state.measured = null;
+  if (before === null) {
+    state.budget.limits = { ...manifest.budget, ...state.budget.limits };
+    return;
+  }
+  note(
+    state,
+    moment,
+    'manifest',
+    `the definition of ${manifest.agent} changed: ${before.digest} to ${manifest.digest}`,
+  );
+}
+
+export function applyModel(
+  state: SessionState,
+  flight: InFlight,
+  outcome: ActivityOutcome<ModelResult>,
+  moment: Moment,
+): void {
+  const reserved = flight.reserved ?? { nanoUsd: 0, tokens: 0 };
+  if (!outcome.ok) {
+    // A cancelled activity that had started returns a result; without one it never started, and cost nothing.
+    if (outcome.failure.kind === 'cancelled') return;
+    chargeLost(state, 1, reserved);
+    repeatOrStop(state, moment, 'provider_unavailable', outcome.failure.message, flight);
+    return;
+  }
+  const result = outcome.value;
+  switch (result.kind) {
+    case 'manifest':
+      setManifest(state, result.manifest, moment);
+      return;
+    case 'unavailable':
+      stop(state, moment, 'agent_unavailable', result.message);
+      return;
+    case 'failed': {
+      chargeLost(state, result.maybeBilled, reserved);
+      const { failure, message, model } = result;
+      if (
+        model !== undefined &&
+        model + 1 < (state.manifest?.models.length ?? 0) &&
+        flight.cancelled !== true
+      ) {
+        state.fromModel = model + 1;
+        note(state, moment, 'fallback', `${state.manifest?.models[model]?.id ?? model}: ${message}`);
+      } else if (failure === 'interrupted')
+        repeatOrStop(state, moment, 'provider_unavailable', message, flight);
+      else if (failure === 'invalid_response')
+        repeatOrStop(state, moment, 'invalid_response', message, flight);
+      else if (failure === 'history') stop(state, moment, 'history_unreadable', message);
+      else stop(state, moment, failure, message);
+      return;
+    }
+    case 'reply':
+      applyReply(state, flight, result, moment);
+      return;
+    default:
+      result satisfies never;
+  }
+}
+
+function repeatOrStop(
+  state: SessionState,
+  moment: Moment,
+  reason: WaitReason,
+  message: string,
+  flight: InFlight,
+): void {
+  if (flight.cancelled === true) return;
+  state.modelFailures += 1;
+  note(state, moment, reason, message);
+  if (state.modelFailures > MODEL_REPEATS) stop(state, moment, reason, message);
+}

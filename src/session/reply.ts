@@ -1,0 +1,116 @@
+/** A model's reply: its message, its calls, its cost. */
+import type { ModelResult, PreparedCall } from '../contract/activities.ts';
+import type { ToolCall } from '../contract/calls.ts';
+import type { Manifest } from '../contract/manifest.ts';
+import type { Block } from '../contract/messages.ts';
+import { PLAN_TOOL } from '../contract/plan.ts';
+import type { InFlight, SessionState } from '../contract/state.ts';
+import { chargeReply } from './budget.ts';
+import { awaitApproval } from './effect-outcome.ts';
+import type { Moment } from './events.ts';
+import { readPlan } from './plan.ts';
+import { appendMessage, endCall, freshCall, freshMessageId, iso, note } from './state.ts';
+import { stop } from './wait.ts';
+
+export function applyReply(
+  state: SessionState,
+  flight: InFlight,
+  reply: Extract<ModelResult, { kind: 'reply' }>,
+  moment: Moment,
+): void {
+  const manifest = state.manifest;
+  if (manifest === null) return;
+  const at = iso(moment);
+  state.modelFailures = 0;
+  state.fromModel = 0;
+  state.turn += 1;
+  state.budget.spent.turns += 1;
+  chargeReply(state, manifest.models[reply.model], reply.usage, flight.reserved ?? { nanoUsd: 0, tokens: 0 });
+  for (const fallback of reply.fallbacks ?? []) {
+    note(
+      state,
+      moment,
+      'fallback',
+      `${manifest.models[fallback.model]?.id ?? fallback.model}: ${fallback.message}`,
+    );
+  }
+  const calls = reply.calls.map((prepared, i) =>
+    newCall(state, manifest, prepared, `call_${state.turn}_${i}`, at),
+  );
+  const blocks: Block[] = [
+    ...reply.blocks,
+    ...calls.map((call, i): Block => {
+      const metadata = reply.calls[i]?.metadata;
+      const block = { kind: 'tool_call' as const, id: call.id, name: call.name, args: call.args };
+      return metadata === undefined ? block : { ...block, metadata };
+    }),
+  ];
+  appendMessage(state, { id: freshMessageId(state), role: 'assistant', created_at: at, blocks });
+  const { inputTokens, outputTokens } = reply.usage;
+  // A tokenizer's count says nothing about another model's, and any of several may answer next.
+  state.measured =
+    manifest.models.length === 1 && inputTokens !== null && outputTokens !== null
+      ? { bytes: state.promptBytes, tokens: inputTokens + outputTokens }
+      : null;
+  state.calls.push(...calls);
+  state.batch = calls.map(({ id }) => id);
+  if (calls.length > 0) watchLoop(state, manifest, calls, moment);
+}
+
+function newCall(
+  state: SessionState,
+  manifest: Manifest,
+  prepared: PreparedCall,
+  id: string,
+  at: string,
+): ToolCall {
+  const tool = manifest.tools[prepared.name];
+  const call: ToolCall = {
+    ...freshCall(id, state.turn, prepared.name, prepared.args),
+    effect: tool?.effect ?? 'read',
+    scope: tool?.scope ?? 'call',
+    idempotencyKey: prepared.idempotencyKey ?? '',
+  };
+  if (prepared.problem !== undefined) {
+    endCall(call, { kind: 'skipped' }, { content: prepared.problem, isError: true }, at);
+  } else if (prepared.name === PLAN_TOOL && tool === undefined) {
+    const read = readPlan(prepared.args, state.calls);
+    call.issuedAt = at;
+    if (read.ok) state.plan = read.plan;
+    endCall(
+      call,
+      read.ok ? { kind: 'completed' } : { kind: 'failed', certain: true },
+      { content: read.ok ? 'The plan is updated.' : read.problem, isError: !read.ok },
+      at,
+    );
+  } else if (prepared.needsApproval === true && !isCarried(state, prepared)) {
+    call.status = awaitApproval(tool, at);
+  }
+  return call;
+}
+
+/** Whether a call is answered by what happened before a rewind: then there is nothing to approve. */
+function isCarried(state: SessionState, { idempotencyKey }: PreparedCall): boolean {
+  return state.carried.some((effect) => effect.idempotencyKey === idempotencyKey);
+}
+
+function watchLoop(
+  state: SessionState,
+  manifest: Manifest,
+  calls: readonly ToolCall[],
+  moment: Moment,
+): void {
+  const digest = calls
+    .map((call) => call.argsDigest)
+    .sort()
+    .join();
+  state.loop = { digest, count: state.loop.digest === digest ? state.loop.count + 1 : 1 };
+  if (state.loop.count < manifest.loopLimit) return;
+  const names = [...new Set(calls.map(({ name }) => name))].join(', ');
+  stop(
+    state,
+    moment,
+    'loop',
+    `the model asked for the same calls (${names}) ${state.loop.count} times in a row`,
+  );
+}

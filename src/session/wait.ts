@@ -1,0 +1,20 @@
+/** A visible stop. */
+import type { SessionState, WaitReason } from '../contract/state.ts';
+import type { Moment } from './events.ts';
+import { iso } from './state.ts';
+
+/** Stops the session visibly until somebody does what `next` says. */
+export function stop(
+  state: SessionState,
+  moment: Moment,
+  reason: WaitReason,
+  message: string,
+  next?: string,
+): void {
+  state.wait = {
+    reason,
+    message: message.slice(0, 4_000),
+    since: iso(moment),
+    next: next ?? `perdure resume ${state.sessionId}`,
+  };
+}
