@@ -4,7 +4,8 @@ import { LRUCache } from 'lru-cache';
 import type { LoadInput, LoadResult } from '../contract/activities.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import { canonicalJson, type JsonObject } from '../contract/json.ts';
-import type { CarriedEffect, Loaded } from '../contract/origin.ts';
+import type { Loaded } from '../contract/loaded.ts';
+import type { CarriedEffect } from '../contract/origin.ts';
 import type { SessionState } from '../contract/state.ts';
 import { foldHistory, readEvents } from '../history/index.ts';
 

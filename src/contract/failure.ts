@@ -26,3 +26,9 @@ export function activityFailureInfo(error: unknown): ActivityFailureInfo {
     }
   }
 }
+
+/**
+ * What a query fails with when Temporal has handed the workflow events ahead of their task (see the session's
+ * shell). Nothing is wrong: the workflow leaves the cache, and the next query finds it whole.
+ */
+export const ASK_AGAIN = 'perdure: events came ahead of their workflow task, ask again';

@@ -3,7 +3,6 @@ import * as z from 'zod/mini';
 import type { Actor } from './calls.ts';
 import { type EditInput, editSchema } from './edit.ts';
 import type { JsonValue } from './json.ts';
-import type { SessionState, Spent } from './state.ts';
 
 /**
  * A checkpoint that a session starts from.
@@ -41,17 +40,4 @@ export interface CarriedEffect {
   tool: string;
   idempotencyKey: string;
   output: JsonValue;
-}
-
-/** What a session is given of its origin. */
-export interface Loaded {
-  /** The state at the checkpoint. */
-  state: SessionState;
-  /** Of a rewind: what happened after it, how its open calls ended, and what had been spent in the end. */
-  after: {
-    effects: CarriedEffect[];
-    /** Calls that were open at the checkpoint, by id, as they ended; `null` when nobody knows. */
-    ended: { [callId: string]: 'absent' | null };
-    spent: Spent;
-  } | null;
 }

@@ -1,6 +1,7 @@
 /** Starting from a checkpoint: what of the past a fork or a rewound session takes over, and as what. */
 import { isFinal, type ToolCall } from '../contract/calls.ts';
-import type { Loaded, Origin } from '../contract/origin.ts';
+import type { Loaded } from '../contract/loaded.ts';
+import type { Origin } from '../contract/origin.ts';
 import type { SessionState } from '../contract/state.ts';
 import { applyEdit, editProblem } from './edit.ts';
 import type { Moment } from './events.ts';

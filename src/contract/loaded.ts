@@ -1,0 +1,15 @@
+import type { CarriedEffect } from './origin.ts';
+import type { SessionState, Spent } from './state.ts';
+
+/** What a session is given of its origin. */
+export interface Loaded {
+  /** The state at the checkpoint. */
+  state: SessionState;
+  /** Of a rewind: what happened after it, how its open calls ended, and what had been spent in the end. */
+  after: {
+    effects: CarriedEffect[];
+    /** Calls that were open at the checkpoint, by id, as they ended; `null` when nobody knows. */
+    ended: { [callId: string]: 'absent' | null };
+    spent: Spent;
+  } | null;
+}
