@@ -47,7 +47,12 @@ export async function openConnection(
   namespace: string,
   timeoutMs: number,
 ): Promise<Connection> {
-  const connection = await Connection.connect({ ...options, connectTimeout: timeoutMs });
+  const connection = await Connection.connect({
+    ...options,
+    connectTimeout: timeoutMs,
+    // The client means to set it and misses the prefix: a page of history may be larger than gRPC's own 4 MB.
+    channelArgs: { 'grpc.max_receive_message_length': 128 * 1024 * 1024, ...options.channelArgs },
+  });
   try {
     await connection.withDeadline(Date.now() + timeoutMs, () =>
       connection.workflowService.describeNamespace({ namespace }),
