@@ -3,6 +3,7 @@ import type { Client, WorkflowHandle } from '@temporalio/client';
 import type { Decision, Resolution } from '../contract/calls.ts';
 import type { EditInput } from '../contract/edit.ts';
 import { PerdureError } from '../contract/errors.ts';
+import { ASK_AGAIN } from '../contract/failure.ts';
 import type { BudgetInput, PauseInput, SendInput, SessionResult } from '../contract/inputs.ts';
 import { toJson } from '../contract/json.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
@@ -22,6 +23,8 @@ import { type StreamPart, streamSession } from './stream.ts';
 
 /** How long an update or a query may wait for a worker, in milliseconds. */
 const ANSWER_MS = 15_000;
+/** How long a query that came at a bad moment rests, in milliseconds. */
+const ASK_AGAIN_MS = 100;
 
 /**
  * A handle of a session. Inputs are checked for size before they are sent; a refusal is a {@link PerdureError}
@@ -174,11 +177,31 @@ export class Session {
   }
 
   async #query<T>(name: string, page?: PageInput): Promise<T> {
-    return this.#mapped(() =>
-      this.#client.withDeadline(Date.now() + ANSWER_MS, () =>
-        page === undefined ? this.#handle.query<T>(name) : this.#handle.query<T, [PageInput]>(name, page),
-      ),
-    );
+    const ask = (): Promise<T> =>
+      page === undefined ? this.#handle.query<T>(name) : this.#handle.query<T, [PageInput]>(name, page);
+    const deadline = Date.now() + ANSWER_MS;
+    return this.#mapped(() => this.#client.withDeadline(deadline, () => this.#askUntil(deadline, ask)));
+  }
+
+  /** Asks again while a query comes between an event and its workflow task, as after a worker's death. */
+  async #askUntil<T>(deadline: number, ask: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await ask();
+      } catch (error) {
+        if (!(error instanceof Error) || !error.message.includes(ASK_AGAIN)) throw error;
+        const { status } = await this.#handle.describe();
+        if (status.name !== 'RUNNING') {
+          throw new PerdureError(
+            'SESSION_CLOSED',
+            `Session ${this.id} was ended from outside before it saw its last events: read it with the checkpoint saver`,
+            { cause: error },
+          );
+        }
+        if (Date.now() > deadline) throw error;
+        await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
+      }
+    }
   }
 
   async #update<T>(name: string, input: object, field: string): Promise<T> {

@@ -12,6 +12,7 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
+import { ASK_AGAIN } from '../contract/failure.ts';
 import { parseInput, type SessionInput, type SessionResult, sessionInputSchema } from '../contract/inputs.ts';
 import { EMPTY_DIGEST } from '../contract/keys.ts';
 import type { Message, Position } from '../contract/messages.ts';
@@ -83,7 +84,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
       const entries = inbox.splice(0).sort(byHistoryOrder);
       const inputs = entries.map(({ input }) => input);
       const now = clock();
-      if (inPhantomTask(task, now)) throw new Error('A query brought events ahead of their workflow task: ask again');
+      if (aheadOfTask(task, now)) throw new Error(ASK_AGAIN);
       task = now;
       moment = momentOf(inputs, now, moment);
       const { commands, refusals } = advance(state, inputs, moment);
@@ -129,7 +130,7 @@ async function watchCancellation(push: (entry: Entry) => Promise<void>): Promise
  * last task at that task's time, and another replay would see it at another. A failed query costs nothing: the
  * workflow leaves the cache, and the task itself brings the events again.
  */
-function inPhantomTask(last: Moment, now: Moment): boolean {
+function aheadOfTask(last: Moment, now: Moment): boolean {
   return (
     now.historyBytes > 0 &&
     now.historyBytes === last.historyBytes &&
