@@ -1,17 +1,17 @@
-/** The transcript as the AI SDK's prompt, and the manifest's tools as its tools. */
-import { jsonSchema, type ModelMessage, type ToolSet } from 'ai';
+/** The transcript as a language model's prompt, and the manifest's tools as its tools. */
+import type { LanguageModelV3FunctionTool, LanguageModelV3Message } from '@ai-sdk/provider';
 import type { Manifest } from '../contract/manifest.ts';
 import type { Block, Message } from '../contract/messages.ts';
 import { PLAN_DESCRIPTION, PLAN_SCHEMA, PLAN_TOOL } from '../contract/plan.ts';
 
-type Part<ROLE extends ModelMessage['role']> = Exclude<
-  Extract<ModelMessage, { role: ROLE }>['content'],
+type Part<ROLE extends LanguageModelV3Message['role']> = Exclude<
+  Extract<LanguageModelV3Message, { role: ROLE }>['content'],
   string
 >[number];
 
-/** Messages as the AI SDK takes them; what providers need back of their own travels as provider options. */
-export function toPrompt(messages: readonly Message[]): ModelMessage[] {
-  return messages.map((message): ModelMessage => {
+/** Messages as the AI SDK's models take them; what providers need back of their own travels as provider options. */
+export function toPrompt(messages: readonly Message[]): LanguageModelV3Message[] {
+  return messages.map((message): LanguageModelV3Message => {
     switch (message.role) {
       case 'user':
         return {
@@ -58,12 +58,18 @@ function toolPart(block: Block): Part<'tool'>[] {
 }
 
 /** The tools as schemas only: calls come back to the session, and are checked against the tool's own schema. */
-export function toTools(manifest: Manifest): ToolSet {
-  const tools = Object.values(manifest.tools).map(({ name, description, inputSchema }) => [
-    name,
-    { description, inputSchema: jsonSchema(inputSchema) },
-  ]);
-  if (manifest.plan)
-    tools.push([PLAN_TOOL, { description: PLAN_DESCRIPTION, inputSchema: jsonSchema(PLAN_SCHEMA) }]);
-  return Object.fromEntries(tools) as ToolSet;
+export function toTools(manifest: Manifest): LanguageModelV3FunctionTool[] {
+  const tools = Object.values(manifest.tools).map(({ name, description, inputSchema }) =>
+    functionTool(name, description, inputSchema),
+  );
+  if (manifest.plan) tools.push(functionTool(PLAN_TOOL, PLAN_DESCRIPTION, PLAN_SCHEMA));
+  return tools;
+}
+
+function functionTool(
+  name: string,
+  description: string,
+  inputSchema: LanguageModelV3FunctionTool['inputSchema'],
+): LanguageModelV3FunctionTool {
+  return { type: 'function', name, description, inputSchema };
 }

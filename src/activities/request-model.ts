@@ -1,5 +1,5 @@
 /** One request to one model, streamed. */
-import { streamText } from 'ai';
+import type { LanguageModelV3, LanguageModelV3CallOptions } from '@ai-sdk/provider';
 import type { AgentRuntime, Model } from '../agent/index.ts';
 import type { Usage } from '../contract/activities.ts';
 import { type JsonObject, type JsonValue, jsonSize, toJson } from '../contract/json.ts';
@@ -32,7 +32,8 @@ const SUMMARY =
   'The budget of this session is used up. Do not call tools. Answer now with a summary: what was done, what is open.';
 
 /**
- * Sends one request.
+ * Sends one request, to the model itself: the AI SDK's `streamText` checks the whole prompt against schemas
+ * before each call, which costs more than everything else of a turn once a session is long.
  *
  * @param onText - called with the whole text so far whenever it grows.
  * @param abortSignal - ends the request; the result is then an interrupted one.
@@ -46,31 +47,19 @@ export async function requestModel(options: {
   abortSignal: AbortSignal;
   onText: (text: string) => void;
 }): Promise<RequestResult> {
-  const { agent, model, maxOutputTokens, messages, summarize, abortSignal, onText } = options;
-  const { definition, manifest, modelTimeoutMs } = agent;
+  const { agent, model, abortSignal, onText } = options;
+  const { modelTimeoutMs } = agent;
   const stalled = new AbortController();
-  const stall = (): void => stalled.abort(new Error(`the provider sent nothing for ${modelTimeoutMs} ms`));
-  let timer = setTimeout(stall, modelTimeoutMs);
+  const timer = setTimeout(
+    () => stalled.abort(new Error(`the provider sent nothing for ${modelTimeoutMs} ms`)),
+    modelTimeoutMs,
+  );
   const collected = new Collector();
   try {
-    const tools = toTools(manifest);
-    const { fullStream } = streamText({
-      model,
-      system: summarize ? `${definition.instructions}\n\n${SUMMARY}` : definition.instructions,
-      messages: toPrompt(messages),
-      ...(Object.keys(tools).length > 0 ? { tools, toolChoice: summarize ? 'none' : 'auto' } : {}),
-      maxOutputTokens,
-      // The activity's retry is the only one: two kinds of retries multiply.
-      maxRetries: 0,
-      abortSignal: AbortSignal.any([abortSignal, stalled.signal]),
-      ...(definition.temperature === undefined ? {} : { temperature: definition.temperature }),
-      ...(definition.providerOptions === undefined ? {} : { providerOptions: definition.providerOptions }),
-      onError: () => {},
-    });
-    for await (const part of fullStream) {
-      clearTimeout(timer);
-      timer = setTimeout(stall, modelTimeoutMs);
-      collected.add(part as StreamPart);
+    const signal = AbortSignal.any([abortSignal, stalled.signal]);
+    for await (const part of parts(model, { ...callOptions(options), abortSignal: signal }, signal)) {
+      timer.refresh();
+      collected.add(part);
       if (part.type === 'text-delta') onText(collected.text);
     }
   } catch (error) {
@@ -86,23 +75,62 @@ export async function requestModel(options: {
   return collected.result();
 }
 
+function callOptions({
+  agent: { definition, manifest },
+  messages,
+  maxOutputTokens,
+  summarize,
+}: Parameters<typeof requestModel>[0]): LanguageModelV3CallOptions {
+  const system = summarize ? `${definition.instructions}\n\n${SUMMARY}` : definition.instructions;
+  const tools = toTools(manifest);
+  return {
+    prompt: [{ role: 'system', content: system }, ...toPrompt(messages)],
+    ...(tools.length > 0 ? { tools, toolChoice: { type: summarize ? 'none' : 'auto' } } : {}),
+    maxOutputTokens,
+    ...(definition.temperature === undefined ? {} : { temperature: definition.temperature }),
+    ...(definition.providerOptions === undefined ? {} : { providerOptions: definition.providerOptions }),
+  };
+}
+
+/** The reply's parts as they come. Ends with the signal also when a model pays no heed to it. */
+async function* parts(
+  model: Model,
+  options: LanguageModelV3CallOptions,
+  signal: AbortSignal,
+): AsyncGenerator<StreamPart> {
+  signal.throwIfAborted();
+  const stopped = new Promise<never>((_, reject) =>
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
+  );
+  stopped.catch(() => {});
+  // Version 2 of the interface differs in its last part only, and the collector reads both.
+  const { stream } = await Promise.race([(model as LanguageModelV3).doStream(options), stopped]);
+  const reader = stream.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await Promise.race([reader.read(), stopped]);
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+/** A count of tokens: a number in version 2 of the model interface. */
+type Count = number | { total: number | undefined; cacheRead?: number | undefined } | undefined;
+
 interface StreamPart {
   type: string;
   id?: string;
-  text?: string;
+  delta?: string;
   error?: unknown;
   toolName?: string;
   toolCallId?: string;
-  input?: unknown;
-  invalid?: boolean;
+  input?: string;
   providerMetadata?: unknown;
-  finishReason?: string;
-  rawFinishReason?: string | undefined;
-  usage?: {
-    inputTokens?: number | undefined;
-    outputTokens?: number | undefined;
-    cachedInputTokens?: number | undefined;
-  };
+  finishReason?: string | { unified: string; raw: string | undefined };
+  usage?: { inputTokens?: Count; outputTokens?: Count; cachedInputTokens?: number | undefined };
 }
 
 /** Gathers a stream's parts into a reply, and says when they are none. */
@@ -136,8 +164,8 @@ class Collector {
       case 'reasoning-end': {
         const block = this.#open.get(part.id ?? '');
         if (block === undefined) return;
-        block.text += part.text ?? '';
-        if (part.type === 'text-delta') this.text += part.text ?? '';
+        block.text += part.delta ?? '';
+        if (part.type === 'text-delta') this.text += part.delta ?? '';
         keepMetadata(block, part.providerMetadata);
         return;
       }
@@ -145,12 +173,7 @@ class Collector {
         const id = part.toolCallId ?? '';
         if (this.#ids.has(id)) this.#duplicate = id;
         this.#ids.add(id);
-        const args = asJson(part.input);
-        const call: RequestedCall = {
-          name: part.toolName ?? '',
-          args,
-          unreadable: part.invalid === true && typeof args === 'string',
-        };
+        const call: RequestedCall = { name: part.toolName ?? '', ...readArgs(part.input ?? '') };
         keepMetadata(call, part.providerMetadata);
         this.#calls.push(call);
         return;
@@ -158,17 +181,19 @@ class Collector {
       case 'error':
         this.error ??= { value: part.error };
         return;
-      case 'finish-step':
-        this.#finishReason = part.finishReason ?? '';
-        this.#rawFinishReason = part.rawFinishReason;
+      case 'finish': {
+        const { finishReason: reason = '', usage } = part;
+        this.#finishReason = typeof reason === 'string' ? reason.replace('unknown', 'other') : reason.unified;
+        this.#rawFinishReason = typeof reason === 'string' ? undefined : reason.raw;
+        const input = usage?.inputTokens;
+        const cached = typeof input === 'object' ? input.cacheRead : usage?.cachedInputTokens;
         this.#usage = {
-          inputTokens: part.usage?.inputTokens ?? null,
-          outputTokens: part.usage?.outputTokens ?? null,
-          ...(part.usage?.cachedInputTokens === undefined
-            ? {}
-            : { cachedInputTokens: part.usage.cachedInputTokens }),
+          inputTokens: total(input),
+          outputTokens: total(usage?.outputTokens),
+          ...(cached === undefined ? {} : { cachedInputTokens: cached }),
         };
         return;
+      }
       default:
     }
   }
@@ -208,6 +233,20 @@ class Collector {
     if (size > LIMIT.modelReply)
       return invalid(`the reply has ${size} bytes, the limit is ${LIMIT.modelReply}`);
     return { ok: true, blocks, calls: this.#calls, finishReason: this.#finishReason, usage: this.#usage };
+  }
+}
+
+function total(count: Count): number | null {
+  return (typeof count === 'object' ? count.total : count) ?? null;
+}
+
+/** A call's arguments, which models write as JSON text; nothing at all stands for no arguments. */
+function readArgs(text: string): Pick<RequestedCall, 'args' | 'unreadable'> {
+  if (text.trim() === '') return { args: {}, unreadable: false };
+  try {
+    return { args: toJson(JSON.parse(text)), unreadable: false };
+  } catch {
+    return { args: text, unreadable: true };
   }
 }
 
