@@ -55,7 +55,7 @@ export async function runFastTool(find: FindAgent, input: ToolInput): Promise<To
       run.catch(() => {});
       return { kind: 'exceeded', local: local() };
     }
-    const output = recordable(ended.output, LIMIT.toolResult);
+    const output = recordable(ended.output, input.resultLimit);
     if (jsonSize(output) > LIMIT.localResult) return { kind: 'exceeded', local: local() };
     return { kind: 'output', output, local: local() };
   } catch (error) {
@@ -134,7 +134,7 @@ async function runMutation(
     const run = execute(tool, value, toolContext);
     try {
       const ended = await Promise.race([run.then((output) => ({ output })), aborted(abortSignal)]);
-      if (ended !== 'aborted') return { kind: 'output', output: recordable(ended.output, LIMIT.toolResult) };
+      if (ended !== 'aborted') return { kind: 'output', output: recordable(ended.output, input.resultLimit) };
       run.catch(() => {});
       return {
         kind: 'unknown',
@@ -164,7 +164,7 @@ async function runRepeatable(
     const run = execute(tool, value, contextOf(input, context.info.attempt, abortSignal, fence.pass));
     try {
       const ended = await Promise.race([run.then((output) => ({ output })), aborted(abortSignal)]);
-      if (ended !== 'aborted') return { kind: 'output', output: recordable(ended.output, LIMIT.toolResult) };
+      if (ended !== 'aborted') return { kind: 'output', output: recordable(ended.output, input.resultLimit) };
       run.catch(() => {});
       // A cancelled call has no result; Temporal says so, and the session knows whether to run it again.
       if (!timedOut()) await context.cancelled;

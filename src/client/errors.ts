@@ -1,4 +1,9 @@
-import { isGrpcServiceError, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
+import {
+  isGrpcServiceError,
+  WorkflowNotFoundError,
+  WorkflowUpdateFailedError,
+  WorkflowUpdateRPCTimeoutOrCancelledError,
+} from '@temporalio/client';
 import { ERROR_CODES, type ErrorCode, isPerdureError, PerdureError } from '../contract/errors.ts';
 
 const GRPC = {
@@ -24,6 +29,14 @@ export function sessionError(sessionId: string, error: unknown): unknown {
   }
   const typed = withCode(error instanceof WorkflowUpdateFailedError ? error.cause : error);
   if (typed !== undefined) return new PerdureError(typed.type, typed.message, { cause: error });
+  if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) {
+    return new PerdureError(
+      'NO_WORKER',
+      `No worker answered for session ${sessionId} in time; what was asked may still be done. ` +
+        `Look first: perdure show ${sessionId}, or start a worker: perdure worker <module>`,
+      { cause: error },
+    );
+  }
   if (isGrpcServiceError(error) || isDeadline(error)) {
     const code = (error as { code?: number }).code;
     if (code === GRPC.unavailable) {

@@ -15,7 +15,7 @@ import type {
   PageInput,
   PendingCall,
   SessionView,
-  SnapshotAnswer,
+  TooLarge,
   TranscriptPage,
 } from '../contract/views.ts';
 import { sessionError } from './errors.ts';
@@ -49,14 +49,7 @@ export class Session {
 
   /** The whole state, as in a checkpoint. @throws PerdureError `TOO_LARGE` when a query cannot carry it */
   async snapshot(): Promise<SessionState> {
-    const answer = await this.#query<SnapshotAnswer>(QUERY.snapshot);
-    if (!('tooLarge' in answer)) return answer;
-    const { size, limit } = answer.tooLarge;
-    throw new PerdureError(
-      'TOO_LARGE',
-      `The state of session ${this.id} is ${size} bytes, a query may answer ${limit}: read it with the checkpoint saver, or in pages`,
-      { details: { field: 'state', size, limit } },
-    );
+    return this.#query<SessionState>(QUERY.snapshot);
   }
 
   /** Messages, the newest page by default. */
@@ -177,10 +170,18 @@ export class Session {
   }
 
   async #query<T>(name: string, page?: PageInput): Promise<T> {
-    const ask = (): Promise<T> =>
-      page === undefined ? this.#handle.query<T>(name) : this.#handle.query<T, [PageInput]>(name, page);
+    const ask = (): Promise<T | TooLarge> => this.#handle.query(name, ...(page === undefined ? [] : [page]));
     const deadline = Date.now() + ANSWER_MS;
-    return this.#mapped(() => this.#client.withDeadline(deadline, () => this.#askUntil(deadline, ask)));
+    const answer = await this.#mapped(() =>
+      this.#client.withDeadline(deadline, () => this.#askUntil(deadline, ask)),
+    );
+    if (!isTooLarge(answer)) return answer;
+    const { size, limit } = answer.tooLarge;
+    throw new PerdureError(
+      'TOO_LARGE',
+      `${name} of session ${this.id} is ${size} bytes of JSON, a query may answer ${limit}: read it with the checkpoint saver`,
+      { details: { field: name, size, limit } },
+    );
   }
 
   /** Asks again while a query comes between an event and its workflow task, as after a worker's death. */
@@ -225,6 +226,10 @@ export class Session {
       throw sessionError(this.id, error);
     }
   }
+}
+
+function isTooLarge(answer: unknown): answer is TooLarge {
+  return typeof answer === 'object' && answer !== null && 'tooLarge' in answer;
 }
 
 /** Plain JSON under the limit, or an error that names the field, before anything is sent. */

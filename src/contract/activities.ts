@@ -119,6 +119,8 @@ export interface ToolInput {
   /** The run that issued the dispatch: a mutation refuses to run under another. */
   issuedRunId: string;
   timeoutMs: number;
+  /** Bytes of JSON that its result may have; what is larger is shortened with a notice. */
+  resultLimit: number;
   /** Echoed in the result of a local activity, whose record does not hold its input. */
   seq: number;
   /** The session's directory for files, when it has one. */

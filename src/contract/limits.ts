@@ -13,6 +13,8 @@ export const LIMIT = {
   input: 1_000_000,
   /** One tool result as it enters the history; what is larger is shortened with a notice. */
   toolResult: 256_000,
+  /** All results of one model reply's calls, which become one message: each call gets an equal share. */
+  turnResults: 1_200_000,
   /** One result of a local call: many may travel in one message of 4 MB, so a larger one is fetched remotely. */
   localResult: 16_000,
   /** Calls in one model reply, a number and not bytes; a reply with more is refused as an invalid one. */

@@ -3,16 +3,7 @@ import type { CallStatus, DecisionRecord, ToolCall } from './calls.ts';
 import type { JsonValue } from './json.ts';
 import type { BudgetLimits } from './manifest.ts';
 import type { Message } from './messages.ts';
-import type {
-  Notice,
-  Phase,
-  PlanStep,
-  SessionMode,
-  SessionState,
-  SessionStatus,
-  Spent,
-  Wait,
-} from './state.ts';
+import type { Notice, Phase, PlanStep, SessionMode, SessionStatus, Spent, Wait } from './state.ts';
 
 /** A session at a glance: everything but the transcript's and the log's bodies. */
 export interface SessionView {
@@ -64,8 +55,10 @@ export interface BudgetView {
   reserved: { usd: number; tokens: number };
 }
 
-/** The whole state, or its size when a query cannot carry it. */
-export type SnapshotAnswer = SessionState | { tooLarge: { size: number; limit: number } };
+/** What any query answers in place of what it cannot carry: sizes in bytes of JSON. */
+export interface TooLarge {
+  tooLarge: { size: number; limit: number };
+}
 
 /** Which part of a list: the `limit` entries before index `before` (default: the end). */
 export interface PageInput {

@@ -238,6 +238,7 @@ function toolCommand(state: SessionState, call: ToolCall): Extract<Step, { type:
       dispatchNo,
       issuedRunId: state.runId,
       timeoutMs,
+      resultLimit: Math.min(LIMIT.toolResult, Math.floor(LIMIT.turnResults / state.batch.length)),
       seq,
       ...scratchpad(state),
     },

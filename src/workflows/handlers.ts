@@ -11,7 +11,7 @@ import { jsonSize } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
-import type { PageInput, SnapshotAnswer } from '../contract/views.ts';
+import type { PageInput, TooLarge } from '../contract/views.ts';
 import type { PersonInput } from '../session/events.ts';
 import { type Refusal, refusalOf } from '../session/people.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
@@ -70,9 +70,14 @@ export function registerHandlers(
     name: string,
     answerQuery: (input: PageInput | undefined) => unknown,
     description: string,
-  ): void => setHandler(defineQuery<unknown, [PageInput | undefined]>(name), answerQuery, { description });
+  ): void =>
+    setHandler(
+      defineQuery<unknown, [PageInput | undefined]>(name),
+      (page: PageInput | undefined) => fitting(answerQuery(page)),
+      { description },
+    );
   query(QUERY.state, () => sessionView(state), 'The session at a glance');
-  query(QUERY.snapshot, () => fitting(state), 'The whole state, as in a checkpoint');
+  query(QUERY.snapshot, () => state, 'The whole state, as in a checkpoint');
   query(QUERY.transcript, (page) => pageOf(state.transcript, page), 'Messages: {before?, limit?}');
   query(QUERY.calls, (page) => pageOf(state.calls, page), 'The tool-call log: {before?, limit?}');
   query(QUERY.approvals, () => pendingCalls(state), 'Calls that wait for a person');
@@ -105,7 +110,8 @@ async function answer(state: SessionState, input: PersonInput): Promise<unknown>
 }
 
 /** A failed query reaches its client without a code, so what does not fit is said in the answer. */
-function fitting(state: SessionState): SnapshotAnswer {
-  const size = jsonSize(state);
-  return size <= LIMIT.queryResult ? state : { tooLarge: { size, limit: LIMIT.queryResult } };
+function fitting(value: unknown): unknown {
+  const size = jsonSize(value);
+  const tooLarge: TooLarge = { tooLarge: { size, limit: LIMIT.queryResult } };
+  return size <= LIMIT.queryResult ? value : tooLarge;
 }
