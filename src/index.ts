@@ -58,6 +58,8 @@ export { MemorySaver, SqliteSaver } from './saver/index.ts';
 export {
   createWorker,
   modelsFromEnvironment,
+  PerdurePlugin,
+  type PerdurePluginOptions,
   type SessionWorkerOptions,
   workflowsPath,
 } from './worker/index.ts';

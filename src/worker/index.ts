@@ -1,3 +1,4 @@
 export { createWorker, type SessionWorkerOptions } from './create-worker.ts';
 export { modelsFromEnvironment } from './models.ts';
+export { PerdurePlugin, type PerdurePluginOptions } from './plugin.ts';
 export { buildWorkflowBundle, workflowBundle, workflowsPath } from './workflow-bundle.ts';

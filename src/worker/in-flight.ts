@@ -1,0 +1,239 @@
+/**
+ * A dead worker says so: what a worker has in flight is written beside it, and the worker that starts in its
+ * place fails those activities at once, so that recovery takes as long as a start and not as a heartbeat.
+ *
+ * The proof of death is a socket that the kernel closes with the process. A process that is frozen or slow
+ * still has its socket, so it keeps what it holds. Other hosts are left to heartbeats.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import { appendFileSync, closeSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { lstat, mkdir, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises';
+import { connect, createServer, type Server } from 'node:net';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ActivityInterceptorsFactory, NativeConnection } from '@temporalio/worker';
+
+/** An activity that a worker has, or had a moment ago. */
+interface Held {
+  token: string;
+  workflowId: string;
+  runId: string;
+  endedAt?: number;
+}
+
+/** How long an ended activity is kept: its completion may not have reached the server yet. */
+const KEEP_ENDED_MS = 10_000;
+const COMPACT_BYTES = 256_000;
+
+/** The journals of one user's workers of one task queue on one kernel. */
+export interface JournalScope {
+  namespace: string;
+  taskQueue: string;
+  /** Default: a directory of this user's in the system's temporary directory. */
+  directory?: string;
+}
+
+async function journalDirectory({ namespace, taskQueue, directory }: JournalScope): Promise<string | null> {
+  const uid = process.getuid?.() ?? 0;
+  const root = directory ?? join(tmpdir(), `perdure-${uid}`);
+  const scope = createHash('sha256')
+    .update(`${namespace}\n${taskQueue}\n${kernel()}`)
+    .digest('hex')
+    .slice(0, 16);
+  await mkdir(join(root, scope), { recursive: true, mode: 0o700 });
+  const { uid: owner, mode } = await lstat(root);
+  // Whoever else can write here could have our calls failed.
+  if (process.platform !== 'win32' && (owner !== uid || (mode & 0o022) !== 0)) return null;
+  return join(root, scope);
+}
+
+/** What a process shares with all that its sockets can be seen by. */
+function kernel(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8');
+  } catch {
+    return hostname();
+  }
+}
+
+function socketPath(directory: string, name: string): string {
+  return process.platform === 'win32'
+    ? `\\\\.\\pipe\\perdure-${createHash('sha256').update(directory).digest('hex').slice(0, 8)}-${name}`
+    : join(directory, `${name}.sock`);
+}
+
+/** The journal of this process. */
+export class InFlightJournal {
+  readonly #directory: string;
+  readonly #name: string;
+  readonly #socket: Server;
+  readonly #held = new Map<string, Held>();
+  #file: number;
+  #bytes = 0;
+
+  private constructor(directory: string, name: string, socket: Server) {
+    this.#directory = directory;
+    this.#name = name;
+    this.#socket = socket;
+    this.#file = openSync(this.#path, 'a', 0o600);
+  }
+
+  /** Opens a journal. @returns `null` where the directory is not this user's alone. */
+  static async open(scope: JournalScope): Promise<InFlightJournal | null> {
+    const directory = await journalDirectory(scope);
+    if (directory === null) return null;
+    const name = `${process.pid}-${randomBytes(4).toString('hex')}`;
+    const socket = createServer((connection) => connection.destroy());
+    await new Promise<void>((resolve, reject) => {
+      socket.once('error', reject);
+      socket.listen(socketPath(directory, name), resolve);
+    });
+    socket.unref();
+    return new InFlightJournal(directory, name, socket);
+  }
+
+  /** Writes each activity down before it runs. */
+  readonly interceptor: ActivityInterceptorsFactory = ({ info }) => ({
+    inbound: {
+      execute: async (input, next) => {
+        if (info.isLocal || info.workflowExecution === undefined) return next(input);
+        const held: Held = { token: info.base64TaskToken, ...info.workflowExecution };
+        this.#held.set(held.token, held);
+        this.#write(held);
+        try {
+          return await next(input);
+        } finally {
+          held.endedAt = Date.now();
+          this.#write(held);
+        }
+      },
+    },
+  });
+
+  /** Removes the journal: the worker has ended all that it had. */
+  async close(): Promise<void> {
+    closeSync(this.#file);
+    await rm(this.#path, { force: true });
+    await new Promise((resolve) => this.#socket.close(resolve));
+    // Other workers' journals keep the directory.
+    await rmdir(this.#directory).catch(() => {});
+  }
+
+  get #path(): string {
+    return join(this.#directory, `${this.#name}.jsonl`);
+  }
+
+  #write(held: Held): void {
+    const line = `${JSON.stringify(held)}\n`;
+    this.#bytes += line.length;
+    if (this.#bytes < COMPACT_BYTES) {
+      // Not synced to the disk: it outlives the process, which is all that is needed of it.
+      appendFileSync(this.#file, line);
+      return;
+    }
+    const now = Date.now();
+    for (const [token, { endedAt }] of this.#held) {
+      if (endedAt !== undefined && now - endedAt > KEEP_ENDED_MS) this.#held.delete(token);
+    }
+    const text = [...this.#held.values()].map((kept) => `${JSON.stringify(kept)}\n`).join('');
+    const draft = `${this.#path}.new`;
+    writeFileSync(draft, text, { mode: 0o600 });
+    renameSync(draft, this.#path);
+    closeSync(this.#file);
+    this.#file = openSync(this.#path, 'a', 0o600);
+    this.#bytes = text.length;
+  }
+}
+
+/**
+ * Fails what dead predecessors on this kernel had in flight, and gives their workflows back to the common queue.
+ * A failed mutation is *unknown*, as after a lost heartbeat; a read, a write or a model call is attempted again.
+ *
+ * @returns how many activities were given up.
+ */
+export async function recoverPredecessors(
+  connection: NativeConnection,
+  scope: JournalScope,
+): Promise<number> {
+  const directory = await journalDirectory(scope);
+  if (directory === null) return 0;
+  let recovered = 0;
+  for (const file of await readdir(directory)) {
+    if (!file.endsWith('.jsonl')) continue;
+    const name = file.slice(0, -'.jsonl'.length);
+    if (!(await isDead(socketPath(directory, name)))) continue;
+    const claimed = join(directory, `${name}.claimed-${process.pid}`);
+    try {
+      await rename(join(directory, file), claimed);
+    } catch {
+      // Another successor was first.
+      continue;
+    }
+    const held = readHeld(await readFile(claimed, 'utf8'));
+    const failures = await Promise.all(held.map((activity) => giveUp(connection, scope.namespace, activity)));
+    recovered += failures.filter(Boolean).length;
+    const runs = new Map(held.map(({ workflowId, runId }) => [runId, { workflowId, runId }]));
+    await Promise.all([...runs.values()].map((execution) => unstick(connection, scope.namespace, execution)));
+    await rm(claimed, { force: true });
+    await rm(socketPath(directory, name), { force: true });
+  }
+  return recovered;
+}
+
+/** Only a socket that nobody listens on is proof: one that is missing may have been swept up by a cleaner. */
+function isDead(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(false);
+    });
+    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'));
+  });
+}
+
+function readHeld(text: string): Held[] {
+  const held = new Map<string, Held>();
+  let last = 0;
+  for (const line of text.split('\n')) {
+    try {
+      const entry = JSON.parse(line) as Held;
+      held.set(entry.token, entry);
+      last = Math.max(last, entry.endedAt ?? 0);
+    } catch {
+      // The last line of a process that was killed while it wrote.
+    }
+  }
+  return [...held.values()].filter(({ endedAt }) => endedAt === undefined || last - endedAt < KEEP_ENDED_MS);
+}
+
+async function giveUp(connection: NativeConnection, namespace: string, { token }: Held): Promise<boolean> {
+  try {
+    await connection.workflowService.respondActivityTaskFailed({
+      namespace,
+      taskToken: Buffer.from(token, 'base64'),
+      identity: `successor ${process.pid}@${hostname()}`,
+      failure: {
+        message: 'the worker that had this call has died',
+        source: 'perdure',
+        applicationFailureInfo: { type: 'WorkerLost', nextRetryDelay: { nanos: 1_000_000 } },
+      },
+    });
+    return true;
+  } catch {
+    // Its completion had arrived, or the server has given up on it already.
+    return false;
+  }
+}
+
+async function unstick(
+  connection: NativeConnection,
+  namespace: string,
+  execution: { workflowId: string; runId: string },
+): Promise<void> {
+  try {
+    await connection.workflowService.resetStickyTaskQueue({ namespace, execution });
+  } catch {
+    // A closed workflow has none; otherwise the sticky queue's time-out of a second does it.
+  }
+}

@@ -1,0 +1,149 @@
+import { hostname } from 'node:os';
+import type { temporal } from '@temporalio/proto';
+import type {
+  InjectedSinks,
+  NativeConnection,
+  Worker,
+  WorkerOptions,
+  WorkerPlugin,
+} from '@temporalio/worker';
+import { createActivities, TranscriptMemory } from '../activities/index.ts';
+import { type AgentRuntime, type DefinedAgent, type ModelRegistry, resolveAgent } from '../agent/index.ts';
+import { PerdureError } from '../contract/errors.ts';
+import type { Message, Position } from '../contract/messages.ts';
+import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
+import { InFlightJournal, recoverPredecessors } from './in-flight.ts';
+import { modelsFromEnvironment } from './models.ts';
+import { workflowBundle } from './workflow-bundle.ts';
+
+/** What sessions need on a worker. */
+export interface PerdurePluginOptions {
+  /** The agents whose sessions this worker runs. */
+  agents: readonly DefinedAgent[];
+  /** Resolves models that agents name by text: the AI SDK's provider registry. Default: the environment's endpoint. */
+  models?: ModelRegistry;
+  /** The most memory for transcripts at hand, in bytes. Default: 256 MB. */
+  memoryBytes?: number;
+  /**
+   * Where workers of one host leave word of what they have in flight, so that a successor recovers it at once.
+   * Default: a directory of this user's in the system's temporary directory. `false`: recovery waits for heartbeats.
+   */
+  journal?: string | false;
+}
+
+const MEMORY_BYTES = 256_000_000;
+
+/**
+ * Adds agent sessions to a Temporal worker of your own: their activities, sinks and settings, and their
+ * workflows unless the worker has some, which then re-export `perdure/workflows`.
+ *
+ * @throws PerdureError `INVALID_DEFINITION` from `Worker.create`, when an agent cannot be resolved or two have
+ * one name.
+ */
+export class PerdurePlugin implements WorkerPlugin {
+  readonly name = 'perdure';
+  readonly #options: PerdurePluginOptions;
+  #journal: InFlightJournal | null = null;
+
+  constructor(options: PerdurePluginOptions) {
+    this.#options = options;
+  }
+
+  async configureWorker(options: WorkerOptions): Promise<WorkerOptions> {
+    const { agents, models, memoryBytes = MEMORY_BYTES } = this.#options;
+    const { connection, namespace = 'default', taskQueue } = options;
+    const memory = new TranscriptMemory(memoryBytes);
+    const bundled = options.workflowBundle !== undefined || options.workflowsPath !== undefined;
+    const [runtimes, searchAttributes, bundle] = await Promise.all([
+      resolveAgents(agents, models ?? modelsFromEnvironment()),
+      connection === undefined ? [] : knownSearchAttributes(connection, namespace),
+      bundled ? undefined : workflowBundle(),
+      this.#recover(connection, { namespace, taskQueue }),
+    ]);
+    const journal = this.#journal;
+    return {
+      identity: `${process.pid}@${hostname()}`,
+      // After a worker's death its cached workflows go to another within this time.
+      stickyQueueScheduleToStartTimeout: '1s',
+      // Live text and the news of a cancellation travel with heartbeats.
+      maxHeartbeatThrottleInterval: 250,
+      defaultHeartbeatThrottleInterval: 250,
+      shutdownGraceTime: '10s',
+      ...options,
+      ...(bundle === undefined ? {} : { workflowBundle: bundle }),
+      activities: {
+        ...options.activities,
+        ...createActivities({ agents: runtimes, memory, searchAttributes }),
+      },
+      sinks: { ...options.sinks, ...memorySinks(memory) },
+      ...(journal === null
+        ? {}
+        : {
+            interceptors: {
+              ...options.interceptors,
+              activity: [journal.interceptor, ...(options.interceptors?.activity ?? [])],
+            },
+          }),
+    };
+  }
+
+  async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
+    try {
+      await next(worker);
+    } finally {
+      await this.#journal?.close();
+    }
+  }
+
+  async #recover(
+    connection: NativeConnection | undefined,
+    scope: { namespace: string; taskQueue: string },
+  ): Promise<void> {
+    const { journal } = this.#options;
+    if (journal === false || connection === undefined) return;
+    const where = { ...scope, ...(journal === undefined ? {} : { directory: journal }) };
+    this.#journal = await InFlightJournal.open(where);
+    await recoverPredecessors(connection, where);
+  }
+}
+
+async function resolveAgents(
+  agents: readonly DefinedAgent[],
+  models: ModelRegistry | undefined,
+): Promise<Map<string, AgentRuntime>> {
+  const runtimes = new Map<string, AgentRuntime>();
+  for (const agent of agents) {
+    if (runtimes.has(agent.name)) {
+      throw new PerdureError('INVALID_DEFINITION', `agents: two agents are named ${agent.name}: rename one`);
+    }
+    runtimes.set(agent.name, await resolveAgent(agent, models));
+  }
+  return runtimes;
+}
+
+function memorySinks(memory: TranscriptMemory): InjectedSinks<{
+  perdure: { remember(piece: { from: Position; to: Position; messages: Message[] }): void };
+}> {
+  return {
+    perdure: {
+      remember: {
+        fn: (info, piece) => memory.remember(info.runId, piece),
+        // A replayed workflow fills the memory of the worker that it moved to.
+        callDuringReplay: true,
+      },
+    },
+  };
+}
+
+/** Our search attributes that the server knows: to set one that it does not would stop a session for ever. */
+async function knownSearchAttributes(connection: NativeConnection, namespace: string): Promise<string[]> {
+  const ours: string[] = Object.values(SEARCH_ATTRIBUTE);
+  let known: temporal.api.operatorservice.v1.IListSearchAttributesResponse;
+  try {
+    known = await connection.operatorService.listSearchAttributes({ namespace });
+  } catch {
+    // Not every server lets a worker read them; sessions work without.
+    return [];
+  }
+  return ours.filter((name) => known.customAttributes?.[name] !== undefined);
+}
