@@ -1,0 +1,106 @@
+/** The checks of `perdure doctor`. */
+import { isPerdureError } from '../contract/errors.ts';
+import {
+  type ConnectedServer,
+  findTemporalBinary,
+  resolveServer,
+  SESSION_SEARCH_ATTRIBUTES,
+} from '../server/index.ts';
+import type { Cli } from './cli.ts';
+import { pollersOf } from './pollers.ts';
+
+/** What was looked at, what was found, and what to do about it. */
+export interface Check {
+  name: 'node' | 'temporal' | 'server' | 'namespace' | 'search attributes' | 'workers';
+  ok: boolean;
+  detail: string;
+  /** The command to type next; `null` when nothing is to be done. */
+  next: string | null;
+}
+
+const NODE = [20, 19] as const;
+
+/** Looks at everything that sessions need. What cannot be looked at without a server is left out. */
+export async function examine(cli: Cli): Promise<Check[]> {
+  const checks: Check[] = [nodeCheck()];
+  let server: ConnectedServer | null = null;
+  try {
+    server = (await cli.connect()).server;
+  } catch (error) {
+    checks.push(await binaryCheck(true), await unreachable(cli, error));
+    return checks;
+  }
+  const { connectionOptions, namespace, source, sourceName } = server;
+  const { address } = connectionOptions;
+  checks.push(await binaryCheck(source === 'embedded'));
+  checks.push(fine('server', `${address} answers (from ${sourceName})`));
+  checks.push(fine('namespace', `${namespace} is there`));
+  checks.push(await searchAttributesCheck(server), await workersCheck(server, cli.taskQueue));
+  return checks;
+}
+
+function fine(name: Check['name'], detail: string): Check {
+  return { name, ok: true, detail, next: null };
+}
+
+function problem(name: Check['name'], detail: string, next: string): Check {
+  return { name, ok: false, detail, next };
+}
+
+function nodeCheck(): Check {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+  const enough = major > NODE[0] || (major === NODE[0] && minor >= NODE[1]);
+  return enough
+    ? fine('node', process.version)
+    : problem('node', `${process.version}; ${NODE.join('.')} or later is needed`, 'install a newer Node');
+}
+
+/** The binary matters only where the dev server does. */
+async function binaryCheck(needed: boolean): Promise<Check> {
+  try {
+    const { path, version, source } = await findTemporalBinary({ download: false, build: false });
+    return fine('temporal', `${version} (${source}: ${path})`);
+  } catch (error) {
+    if (!isPerdureError(error)) throw error;
+    return needed
+      ? problem('temporal', 'the Temporal CLI is not on this machine', 'perdure dev (downloads or builds it)')
+      : fine('temporal', 'the CLI is not on this machine; the server is elsewhere, so it is not needed');
+  }
+}
+
+async function unreachable(cli: Cli, error: unknown): Promise<Check> {
+  if (!isPerdureError(error)) throw error;
+  if (error.code !== 'SERVER_UNAVAILABLE') {
+    return problem('server', error.message, 'correct the configuration, then again: perdure doctor');
+  }
+  const { source } = await resolveServer(cli.serverOptions);
+  const next =
+    source === 'embedded' || source === 'default' ? 'perdure dev' : 'perdure doctor --address <host:port>';
+  return problem('server', error.message, next);
+}
+
+async function searchAttributesCheck({ connection, namespace }: ConnectedServer): Promise<Check> {
+  const names = Object.keys(SESSION_SEARCH_ATTRIBUTES);
+  try {
+    const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
+    const missing = names.filter((name) => customAttributes?.[name] === undefined);
+    return missing.length === 0
+      ? fine('search attributes', `${names.join(', ')} are registered`)
+      : problem(
+          'search attributes',
+          `${missing.join(', ')} not registered: ls cannot filter`,
+          'perdure setup',
+        );
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return problem('search attributes', `they cannot be read: ${reason}`, 'perdure setup');
+  }
+}
+
+async function workersCheck({ connection, namespace }: ConnectedServer, taskQueue: string): Promise<Check> {
+  const { workflow, activity } = await pollersOf(connection.workflowService, namespace, taskQueue);
+  const both = workflow.filter((identity) => activity.includes(identity));
+  return both.length > 0
+    ? fine('workers', `${both.join(', ')} on task queue ${taskQueue}`)
+    : problem('workers', `nobody polls task queue ${taskQueue}`, 'perdure worker <module>');
+}

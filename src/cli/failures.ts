@@ -1,0 +1,89 @@
+/** How a verb that did not do what it was asked to ends: what is said, what to type next, and the exit code. */
+import { type ErrorCode, isPerdureError } from '../contract/errors.ts';
+import { clean, type Terminal } from './terminal.ts';
+
+/** What the process answers to the shell. */
+export const EXIT = {
+  ok: 0,
+  failure: 1,
+  usage: 2,
+  notFound: 3,
+  refused: 4,
+  unreachable: 5,
+  interrupted: 130,
+} as const;
+
+const EXIT_OF: Partial<Record<ErrorCode, number>> = {
+  INVALID_ARGUMENT: EXIT.usage,
+  NOT_JSON: EXIT.usage,
+  TOO_LARGE: EXIT.usage,
+  SESSION_NOT_FOUND: EXIT.notFound,
+  UNKNOWN_AGENT: EXIT.notFound,
+  UNKNOWN_CALL: EXIT.notFound,
+  SESSION_EXISTS: EXIT.refused,
+  SESSION_CLOSED: EXIT.refused,
+  SESSION_BUSY: EXIT.refused,
+  CALL_NOT_PENDING: EXIT.refused,
+  DIGEST_MISMATCH: EXIT.refused,
+  INVALID_TOOL_INPUT: EXIT.refused,
+  FENCED: EXIT.refused,
+  CONFLICT: EXIT.refused,
+  SERVER_UNAVAILABLE: EXIT.unreachable,
+  NO_WORKER: EXIT.unreachable,
+};
+
+/** What is known of the verb that failed. */
+export interface FailureContext {
+  /** As typed: `show`, or empty when no verb was recognised. */
+  verb: string;
+  sessionId: string | null;
+}
+
+/** Says what went wrong on standard error, and returns the exit code. */
+export function reportFailure(error: unknown, terminal: Terminal, context: FailureContext): number {
+  const known = isPerdureError(error);
+  const code = known ? error.code : 'UNEXPECTED';
+  const message = error instanceof Error ? error.message : String(error);
+  const next = nextCommand(code, context);
+  if (terminal.json) {
+    const details = known ? error.details : {};
+    terminal.error(JSON.stringify({ error: { code, message, details, next } }));
+  } else {
+    terminal.error(`${terminal.styleError('red', 'error')} ${code}: ${clean(message)}`);
+    // Most messages name it already.
+    if (!/\bperdure [a-z]+\b/.test(message)) terminal.error(`  next: ${clean(next)}`);
+  }
+  if (!known && process.env['PERDURE_DEBUG'] && error instanceof Error) terminal.error(error.stack ?? '');
+  return known ? (EXIT_OF[error.code] ?? EXIT.failure) : EXIT.failure;
+}
+
+/** The command to type next. */
+function nextCommand(code: string, { verb, sessionId }: FailureContext): string {
+  const help = verb === '' ? 'perdure --help' : `perdure ${verb} --help`;
+  switch (code) {
+    case 'INVALID_ARGUMENT':
+    case 'NOT_JSON':
+    case 'TOO_LARGE':
+      return help;
+    case 'SESSION_NOT_FOUND':
+      return 'perdure ls';
+    case 'SESSION_CLOSED':
+    case 'SESSION_EXISTS':
+    case 'SESSION_BUSY':
+    case 'UNKNOWN_CALL':
+    case 'CALL_NOT_PENDING':
+    case 'DIGEST_MISMATCH':
+    case 'INVALID_TOOL_INPUT':
+    case 'CONFLICT':
+      return sessionId === null ? 'perdure ls' : `perdure show ${sessionId}`;
+    case 'UNKNOWN_AGENT':
+    case 'NO_WORKER':
+      return 'perdure worker <module>';
+    case 'SERVER_UNAVAILABLE':
+      return 'perdure doctor';
+    case 'INVALID_DEFINITION':
+      return `correct the module, then again: perdure ${verb} <module>`;
+    default:
+      return 'perdure doctor';
+  }
+}

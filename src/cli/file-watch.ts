@@ -1,0 +1,44 @@
+import { type FSWatcher, watch } from 'node:fs';
+import { basename, dirname, sep } from 'node:path';
+
+/** A save is several events: they count as one when they come within this time, in milliseconds. */
+const SETTLE_MS = 60;
+
+/**
+ * Watches single files. Their directories are watched in truth, because editors replace a file when they save
+ * it. Files of packages are left out.
+ */
+export class FileWatch {
+  readonly #onChange: (file: string) => void;
+  readonly #directories = new Map<string, { watcher: FSWatcher; names: Set<string> }>();
+  #settling: NodeJS.Timeout | undefined;
+
+  constructor(onChange: (file: string) => void) {
+    this.#onChange = onChange;
+  }
+
+  add(file: string): void {
+    if (file.includes(`${sep}node_modules${sep}`)) return;
+    const directory = dirname(file);
+    const known = this.#directories.get(directory);
+    if (known !== undefined) {
+      known.names.add(basename(file));
+      return;
+    }
+    const names = new Set([basename(file)]);
+    const watcher = watch(directory, (_, name) => {
+      if (name === null || !names.has(name)) return;
+      clearTimeout(this.#settling);
+      this.#settling = setTimeout(() => this.#onChange(`${directory}${sep}${name}`), SETTLE_MS);
+    });
+    // A directory that is removed takes its files with it: there is nothing left to watch.
+    watcher.on('error', () => watcher.close());
+    this.#directories.set(directory, { watcher, names });
+  }
+
+  close(): void {
+    clearTimeout(this.#settling);
+    for (const { watcher } of this.#directories.values()) watcher.close();
+    this.#directories.clear();
+  }
+}

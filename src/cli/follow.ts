@@ -1,0 +1,166 @@
+/** A session's stream over all of its rests. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Session, StreamPart } from '../client/index.ts';
+import { isPerdureError, PerdureError } from '../contract/errors.ts';
+import type { SessionView } from '../contract/views.ts';
+import type { Cli } from './cli.ts';
+import { EXIT } from './failures.ts';
+import { needs } from './render.ts';
+import { clean } from './terminal.ts';
+
+/** How often a resting session is looked at, in milliseconds. */
+const LOOK_MS = 300;
+
+/** What is followed of a session. */
+export interface FollowOptions {
+  /** The number of messages that have been seen. */
+  from: number;
+  /** End when the session rests, instead of when it is closed. */
+  once: boolean;
+}
+
+/** Shows a session as it goes on. Returns its last view, or `null` when it was interrupted. */
+export async function follow(
+  cli: Cli,
+  session: Session,
+  options: FollowOptions,
+): Promise<SessionView | null> {
+  const signal = cli.untilInterrupted();
+  const show = new Printer(cli);
+  let view: SessionView | null = null;
+  for await (const part of parts(cli, session, options, signal)) {
+    if (part.type === 'phase') view = part.view;
+    show.part(part);
+  }
+  if (signal.aborted) {
+    show.breakLine();
+    return null;
+  }
+  return view;
+}
+
+/** One stream without gaps: a message that is recorded between two looks is found in the transcript. */
+async function* parts(
+  cli: Cli,
+  session: Session,
+  { from, once }: FollowOptions,
+  signal: AbortSignal,
+): AsyncGenerator<StreamPart> {
+  const shown = new Set<string>();
+  let cursor = from;
+  let rest = '';
+  let waiting = false;
+  const missed = async (): Promise<StreamPart[]> => {
+    const { total } = await session.transcript({ limit: 0 });
+    const page = await session.transcript({ before: total, limit: Math.max(0, total - cursor) });
+    cursor = total;
+    return page.items.flatMap(({ id, role, blocks }): StreamPart[] => {
+      const text = blocks.flatMap((block) => (block.kind === 'text' ? [block.text] : [])).join('');
+      if (role !== 'assistant' || text === '' || shown.has(id)) return [];
+      shown.add(id);
+      return [{ type: 'message', id, text }];
+    });
+  };
+  while (!signal.aborted) {
+    try {
+      yield* await missed();
+      let last: SessionView | null = null;
+      for await (const part of session.stream({ signal })) {
+        if (part.type === 'message') {
+          if (shown.has(part.id)) continue;
+          shown.add(part.id);
+        }
+        if (part.type === 'phase') {
+          last = part.view;
+          const now = restOf(part.view);
+          if (now === rest) continue;
+          rest = now;
+        }
+        yield part;
+      }
+      yield* await missed();
+      waiting = false;
+      if (once || last?.phase === 'closed') return;
+      while (!signal.aborted) {
+        await delay(LOOK_MS, undefined, { signal }).catch(() => undefined);
+        const view = await session.state();
+        if (restOf(view) !== rest || view.messages > cursor || view.queued > 0) break;
+      }
+    } catch (error) {
+      // A worker that is restarted is no reason to stop looking.
+      if (once || signal.aborted || !isPerdureError(error, 'NO_WORKER')) throw error;
+      if (!waiting) cli.terminal.progress('no worker answers; waiting for one');
+      waiting = true;
+    }
+  }
+}
+
+/** What is new about a phase when it is entered: other calls may wait for a person. */
+function restOf({ phase, pending, wait }: SessionView): string {
+  return JSON.stringify([phase, pending.map(({ callId, status }) => [callId, status]), wait?.since]);
+}
+
+/** Writes the parts: JSON, live text on a terminal, or whole messages elsewhere. */
+class Printer {
+  readonly #cli: Cli;
+  #open = false;
+
+  constructor(cli: Cli) {
+    this.#cli = cli;
+  }
+
+  part(part: StreamPart): void {
+    const { terminal } = this.#cli;
+    if (terminal.json) {
+      terminal.item(part, () => null);
+      return;
+    }
+    switch (part.type) {
+      case 'text':
+        if (!terminal.live) return;
+        terminal.write(clean(part.text));
+        this.#open = true;
+        return;
+      case 'reset':
+        if (!this.#open) return;
+        this.breakLine();
+        terminal.progress('the attempt is repeated');
+        return;
+      case 'message':
+        if (!this.#open) terminal.write(clean(part.text));
+        this.#open = true;
+        this.breakLine();
+        return;
+      case 'phase': {
+        this.breakLine();
+        terminal.progress(`· ${part.phase}`);
+        const todo = needs(part.view, terminal);
+        if (todo !== '') terminal.write(`${todo}\n`);
+        return;
+      }
+      default:
+        part satisfies never;
+    }
+  }
+
+  breakLine(): void {
+    if (this.#open) this.#cli.terminal.write('\n');
+    this.#open = false;
+  }
+}
+
+/**
+ * Follows a session until it rests, which ends the verb: with the exit code of an interrupt when it was one.
+ *
+ * @throws PerdureError `UNKNOWN_AGENT` when it rests because no worker has its agent.
+ */
+export async function followToRest(cli: Cli, session: Session, from: number): Promise<void> {
+  const view = await follow(cli, session, { from, once: true });
+  if (view === null) process.exitCode = EXIT.interrupted;
+  if (view?.wait?.reason !== 'agent_unavailable') return;
+  throw new PerdureError(
+    'UNKNOWN_AGENT',
+    `${view.wait.message}. Session ${view.sessionId} waits: serve the agent, then perdure resume ${view.sessionId}`,
+    { details: { agent: view.agent, sessionId: view.sessionId } },
+  );
+}

@@ -1,0 +1,102 @@
+/** Arguments as people type them. */
+import { readFile } from 'node:fs/promises';
+import { text as readAll } from 'node:stream/consumers';
+import { msToNumber } from '@temporalio/common/lib/time.js';
+import { type Command, InvalidArgumentError } from 'commander';
+import { PerdureError } from '../contract/errors.ts';
+import type { JsonValue } from '../contract/json.ts';
+import type { BudgetLimits } from '../contract/manifest.ts';
+
+/** A number from 0. */
+export function amount(text: string): number {
+  const value = Number(text);
+  if (text.trim() !== '' && Number.isFinite(value) && value >= 0) return value;
+  throw new InvalidArgumentError('Write a number from 0.');
+}
+
+/** A whole number from 0. */
+export function count(text: string): number {
+  const value = amount(text);
+  if (Number.isSafeInteger(value)) return value;
+  throw new InvalidArgumentError('Write a whole number from 0.');
+}
+
+/** A length of time, in milliseconds. */
+function duration(text: string): number {
+  try {
+    return count(String(msToNumber(text as Parameters<typeof msToNumber>[0])));
+  } catch {
+    throw new InvalidArgumentError("Write a length of time such as '90s', '10m' or '2h'.");
+  }
+}
+
+/** The options of a budget, as commander reads them. */
+export interface BudgetOptions {
+  usd?: number;
+  tokens?: number;
+  turns?: number;
+  toolCalls?: number;
+  active?: number;
+}
+
+/** Gives a verb the options of a budget. */
+export function withBudget(command: Command): Command {
+  return command
+    .option('--usd <dollars>', 'cap on what the models cost', amount)
+    .option('--tokens <count>', 'cap on input plus output tokens', count)
+    .option('--turns <count>', 'cap on model calls', count)
+    .option('--tool-calls <count>', 'cap on tool calls', count)
+    .option('--active <time>', "cap on the time in which something runs, e.g. '10m'", duration);
+}
+
+/** The caps that were given, or `undefined` when none was. */
+export function limitsOf(options: BudgetOptions): BudgetLimits | undefined {
+  const { usd, tokens, turns, toolCalls, active: activeMs } = options;
+  const limits = { usd, tokens, turns, toolCalls, activeMs };
+  const given = Object.entries(limits).filter(([, value]) => value !== undefined);
+  return given.length === 0 ? undefined : Object.fromEntries(given);
+}
+
+/** A text, or standard input when it is `-`. */
+export async function textOf(argument: string): Promise<string> {
+  return argument === '-' ? (await readAll(process.stdin)).replace(/\r?\n$/, '') : argument;
+}
+
+/** JSON, or with `@` before it a file of JSON. @throws PerdureError `INVALID_ARGUMENT` naming the option */
+export async function jsonOf(option: string, argument: string): Promise<JsonValue> {
+  const text = await fileOr(option, argument);
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch (error) {
+    throw new PerdureError(
+      'INVALID_ARGUMENT',
+      `${option} is not JSON: ${error instanceof Error ? error.message : String(error)}. ` +
+        `Write ${option} '{"key": "value"}', or ${option} @file.json`,
+      { details: { option }, cause: error },
+    );
+  }
+}
+
+/** JSON where it is JSON, otherwise the text itself; with `@` before it a file. */
+export async function jsonOrTextOf(option: string, argument: string): Promise<JsonValue> {
+  const text = await fileOr(option, argument);
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return text;
+  }
+}
+
+async function fileOr(option: string, argument: string): Promise<string> {
+  if (!argument.startsWith('@')) return argument;
+  const path = argument.slice(1);
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    throw new PerdureError(
+      'INVALID_ARGUMENT',
+      `${option} names the file ${path}, which cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+      { details: { option, path }, cause: error },
+    );
+  }
+}

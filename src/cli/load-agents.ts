@@ -1,0 +1,116 @@
+/** Agents from a module of the user's, JavaScript or TypeScript. */
+import { statSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { register as registerCommonJs } from 'tsx/cjs/api';
+import { register } from 'tsx/esm/api';
+import type { DefinedAgent, ModelRegistry } from '../agent/index.ts';
+import { PerdureError } from '../contract/errors.ts';
+
+/** What a module of agents holds. */
+export interface LoadedAgents {
+  agents: DefinedAgent[];
+  /** The module's export of that name: what resolves models that agents name by text. */
+  models?: ModelRegistry;
+}
+
+const EXAMPLE = "export const support = defineAgent({ name: 'support', model: …, instructions: '…' })";
+
+/** Where agents are looked for when no module is named. */
+const USUAL = [
+  'agents.ts',
+  'agents.js',
+  'agents.mjs',
+  'agents/index.ts',
+  'src/agents.ts',
+  'src/agents/index.ts',
+];
+
+/**
+ * The path of the agents' module: the named one, or the usual one that is there.
+ *
+ * @throws PerdureError `INVALID_ARGUMENT` naming what was looked for.
+ */
+export function agentsPath(named: string | undefined): string {
+  const path = named === undefined ? USUAL.find(isFile) : named;
+  if (path !== undefined && isFile(path)) return resolve(path);
+  throw new PerdureError(
+    'INVALID_ARGUMENT',
+    path === undefined
+      ? `module: there is none of ${USUAL.join(', ')} here. Write a module with ${EXAMPLE}, or name it`
+      : `module: ${resolve(path)} is not a file. Name a module with ${EXAMPLE}`,
+    { details: { module: path ?? null } },
+  );
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
+
+/**
+ * Imports a module and takes all agents that it exports.
+ *
+ * @param onFile - called with each file that the module is made of, also when it then fails.
+ * @throws PerdureError `INVALID_DEFINITION` naming the module and what to write: when it cannot be loaded, or
+ * exports no agent.
+ */
+export async function loadAgents(path: string, onFile: (file: string) => void): Promise<LoadedAgents> {
+  onFile(path);
+  // Both loaders: a directory without `"type": "module"` is CommonJS, also in TypeScript.
+  registerCommonJs();
+  register({ onImport: (url) => void (url.startsWith('file:') && onFile(fileURLToPath(url))) });
+  let exported: Record<string, unknown>;
+  try {
+    exported = (await import(pathToFileURL(path).href)) as Record<string, unknown>;
+  } catch (error) {
+    throw new PerdureError('INVALID_DEFINITION', `${path} cannot be loaded: ${problemOf(error)}`, {
+      details: { module: path },
+      cause: error,
+    });
+  } finally {
+    for (const file of Object.keys(createRequire(import.meta.url).cache)) onFile(file);
+  }
+  return agentsOf(path, exported);
+}
+
+function agentsOf(path: string, exported: Record<string, unknown>): LoadedAgents {
+  // A CommonJS module may have all of its exports in the default one.
+  const inner = exported['default'];
+  const values = { ...(isObject(inner) && !isAgent(inner) ? inner : {}), ...exported };
+  const agents = [...new Set(Object.values(values).filter(isAgent))];
+  if (agents.length === 0) {
+    const names = Object.keys(exported);
+    throw new PerdureError(
+      'INVALID_DEFINITION',
+      `${path} exports no agent (it exports ${names.length > 0 ? names.join(', ') : 'nothing'}). Write ${EXAMPLE}`,
+      { details: { module: path, exports: names } },
+    );
+  }
+  const models = values['models'];
+  if (models === undefined) return { agents };
+  if (isRegistry(models)) return { agents, models };
+  throw new PerdureError(
+    'INVALID_DEFINITION',
+    `${path}: its export models is not a registry of models. Write export const models = createProviderRegistry({ … })`,
+    { details: { module: path } },
+  );
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+function isAgent(value: unknown): value is DefinedAgent {
+  return isObject(value) && value['perdure'] === 'agent';
+}
+
+function isRegistry(value: unknown): value is ModelRegistry {
+  return isObject(value) && typeof value['languageModel'] === 'function';
+}
+
+function problemOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const place = error.stack?.split('\n').find((line) => /^\s+at .*file:/.test(line));
+  return `${error.name === 'Error' ? '' : `${error.name}: `}${error.message}${place === undefined ? '' : ` (${place.trim()})`}`;
+}

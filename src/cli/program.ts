@@ -1,0 +1,105 @@
+/** The command line as a whole: its verbs, its help, its exit codes. */
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError } from 'commander';
+import { isPerdureError, PerdureError } from '../contract/errors.ts';
+import type { Cli, GlobalOptions } from './cli.ts';
+import { EXIT, reportFailure } from './failures.ts';
+import { approve } from './verbs/approve.ts';
+import { budget } from './verbs/budget.ts';
+import { cancel } from './verbs/cancel.ts';
+import { dev } from './verbs/dev.ts';
+import { doctor } from './verbs/doctor.ts';
+import { edit } from './verbs/edit.ts';
+import { ls } from './verbs/ls.ts';
+import { pause } from './verbs/pause.ts';
+import { reject } from './verbs/reject.ts';
+import { resolve } from './verbs/resolve.ts';
+import { respond } from './verbs/respond.ts';
+import { resume } from './verbs/resume.ts';
+import { send } from './verbs/send.ts';
+import { setup } from './verbs/setup.ts';
+import { show } from './verbs/show.ts';
+import { start } from './verbs/start.ts';
+import { tail } from './verbs/tail.ts';
+import { worker } from './verbs/worker.ts';
+
+const GROUPS = [
+  { heading: 'Run agents:', verbs: [dev, worker, setup, doctor] },
+  { heading: 'Talk to sessions:', verbs: [start, send, ls, show, tail] },
+  { heading: 'Decide:', verbs: [approve, edit, reject, respond, resolve] },
+  { heading: 'Steer:', verbs: [pause, resume, cancel, budget] },
+] as const;
+
+const MORE = `
+The server is, in this order: --address; TEMPORAL_ADDRESS; the profile of the Temporal config file; the dev
+server that runs in this directory (.perdure); localhost:7233.
+
+With --json, standard output is one JSON document (ls, tail, --follow, worker and dev: one a line), and an error
+is one line of JSON on standard error: {"error":{"code","message","details","next"}}.
+
+Exit codes:
+  0    done
+  1    failure: a bad agents module, a problem that doctor found, anything unexpected
+  2    usage: an unknown verb or option, an argument that is not right
+  3    not found: no such session, call or agent
+  4    refused: decided already, closed, exists, or its arguments have changed
+  5    the server or a worker cannot be reached
+  130  interrupted; workers and dev end with 0 when they could end in order`;
+
+/** Runs what was typed, and returns the exit code. */
+export async function runProgram(cli: Cli, argv: readonly string[]): Promise<number> {
+  const program = buildProgram(cli);
+  // An argument that cannot be read is told as JSON, too.
+  cli.terminal.json = argv.includes('--json');
+  let code: number = EXIT.ok;
+  try {
+    await program.parseAsync(argv);
+    code = Number(process.exitCode ?? EXIT.ok);
+  } catch (thrown) {
+    if (thrown instanceof CommanderError && thrown.exitCode === 0) return EXIT.ok;
+    if (thrown instanceof CommanderError && thrown.code === 'commander.help') return EXIT.usage;
+    const error = thrown instanceof CommanderError ? usageError(thrown) : await sessionFailure(cli, thrown);
+    code = reportFailure(error, cli.terminal, { verb: cli.verb, sessionId: cli.sessionId });
+  }
+  await cli.close().catch(() => undefined);
+  return code;
+}
+
+function buildProgram(cli: Cli): Command {
+  const program = new Command('perdure');
+  program
+    .description('Agent sessions on Temporal that survive crashes, deploys, people and time.')
+    .version(version())
+    .option('--address <host:port>', 'where Temporal is')
+    .option('--namespace <name>', 'its namespace (default: TEMPORAL_NAMESPACE, or default)')
+    .option('--task-queue <name>', 'of sessions and workers (default: PERDURE_TASK_QUEUE, or perdure)')
+    .option('--json', 'results and errors as JSON')
+    .exitOverride()
+    .configureOutput({ outputError: () => undefined })
+    .configureHelp({ showGlobalOptions: true })
+    .addHelpText('after', MORE)
+    .hook('preSubcommand', (_, command) => cli.begin(command.name(), program.opts<GlobalOptions>()))
+    .hook('preAction', (_, command) => cli.begin(command.name(), program.opts<GlobalOptions>()));
+  for (const { heading, verbs } of GROUPS) {
+    program.commandsGroup(heading);
+    for (const verb of verbs) verb(program, cli);
+  }
+  return program;
+}
+
+function version(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+function usageError(error: CommanderError): PerdureError {
+  const message = error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ');
+  return new PerdureError('INVALID_ARGUMENT', message, { cause: error });
+}
+
+/** What Temporal's client threw past the session's handle. */
+async function sessionFailure(cli: Cli, error: unknown): Promise<unknown> {
+  if (isPerdureError(error)) return error;
+  const { sessionError } = await import('../client/errors.ts');
+  return sessionError(cli.sessionId ?? '', error);
+}

@@ -1,0 +1,203 @@
+/** A session as text for people. */
+import type { ToolCall } from '../contract/calls.ts';
+import type { BudgetLimits } from '../contract/manifest.ts';
+import type { Block, Message } from '../contract/messages.ts';
+import type { Notice, PlanStep } from '../contract/state.ts';
+import type { BudgetView, PendingCall, SessionView } from '../contract/views.ts';
+import { clean, inline, type Terminal } from './terminal.ts';
+
+/** The most characters of a value in a list. */
+const BRIEF = 300;
+
+/** What the phases mean, for people. */
+const PHASE: Record<SessionView['phase'], string> = {
+  starting: 'starting',
+  idle: 'idle: waits for a message',
+  thinking: 'thinking',
+  acting: 'acting',
+  approval: 'waits for approval',
+  unknown_effect: 'waits for somebody to say what became of a call',
+  waiting: 'waiting',
+  paused: 'paused',
+  cancelling: 'being cancelled',
+  closed: 'closed',
+};
+
+/** The first lines of a session: what it is and what it does. */
+export function header(view: SessionView, run: string, terminal: Terminal): string {
+  const { status, phase } = view;
+  const said = status.kind === 'active' && run !== 'running' ? run : status.kind;
+  const doing = said === 'active' ? PHASE[phase] : said;
+  const facts = [
+    view.mode,
+    `turn ${view.turn}`,
+    `${view.messages} messages`,
+    `${view.calls} calls`,
+    ...(view.queued > 0 ? [`${view.queued} queued`] : []),
+    ...(view.tenant === null ? [] : [`tenant ${clean(view.tenant)}`]),
+    `started ${view.createdAt}`,
+  ];
+  const lines = [
+    `${terminal.style('bold', clean(view.sessionId))}  ${clean(view.agent)}  ${terminal.style('cyan', doing)}`,
+    terminal.style('dim', `  ${facts.join(' · ')}`),
+  ];
+  if (view.models.length > 0) lines.push(terminal.style('dim', `  models ${clean(view.models.join(', '))}`));
+  if (view.scratchpadRoot !== null) lines.push(`  scratchpad ${clean(view.scratchpadRoot)}`);
+  if (status.kind === 'cancelled')
+    lines.push(`  cancelled by ${clean(status.by)} at ${status.at}${because(status.reason)}`);
+  if (status.kind === 'completed') lines.push(`  completed at ${status.at}`);
+  if (status.kind === 'failed') lines.push(`  failed at ${status.at}: ${clean(status.message)}`);
+  return lines.join('\n');
+}
+
+/** What the session waits for, each with the command to type next; empty when nothing is to be done. */
+export function needs(view: SessionView, terminal: Terminal): string {
+  const lines: string[] = [];
+  const next = (command: string): number => lines.push(`  next: ${terminal.style('green', clean(command))}`);
+  if (view.status.kind !== 'active') return '';
+  if (view.paused !== null) {
+    const { by, at, reason } = view.paused;
+    lines.push(`paused by ${clean(by)} at ${at}${because(reason)}`);
+    next(`perdure resume ${view.sessionId}`);
+  }
+  if (view.wait !== null) {
+    lines.push(
+      `${terminal.style('yellow', view.wait.reason)} since ${view.wait.since}: ${clean(view.wait.message)}`,
+    );
+    next(view.wait.next);
+  }
+  for (const call of view.pending) lines.push(pendingCall(call, view.sessionId, terminal));
+  return lines.join('\n');
+}
+
+/** A call that waits for a person, with all of its arguments: they are what is decided on. */
+export function pendingCall(call: PendingCall, sessionId: string, terminal: Terminal): string {
+  const { status, decision } = call;
+  const lines = [`${clean(call.callId)}  ${terminal.style('bold', clean(call.tool))} ${inline(call.args)}`];
+  if (status.kind === 'approval') {
+    lines.push(
+      status.expiresAt === null ? '  waits for approval' : `  waits for approval until ${status.expiresAt}`,
+    );
+    if (status.problem !== undefined)
+      lines.push(`  the edited arguments were refused: ${clean(status.problem)}`);
+  } else {
+    lines.push(`  ${status.kind}: ${clean(status.reason)}`);
+  }
+  if (decision !== null) lines.push(`  ${decision.decision} by ${clean(decision.by)} at ${decision.at}`);
+  lines.push(`  next: ${terminal.style('green', clean(call.next))}`);
+  if (status.kind === 'approval') {
+    const at = clean(`${sessionId} ${call.callId}`);
+    lines.push(
+      terminal.style('dim', `    or: perdure edit ${at} --args <json>`),
+      terminal.style('dim', `        perdure reject ${at} --reason <text>`),
+      terminal.style('dim', `        perdure respond ${at} --output <json|text>`),
+    );
+  }
+  return lines.join('\n');
+}
+
+/** Spent, reserved and caps, one line each. */
+export function budgetLines({ limits, spent, reserved }: BudgetView): string {
+  const tokens = spent.inputTokens + spent.outputTokens;
+  const rows: [keyof BudgetLimits, number, number, (value: number) => string][] = [
+    ['usd', spent.usd, reserved.usd, (value) => `$${value.toFixed(6).replace(/(\.\d\d\d*?)0+$/, '$1')}`],
+    ['tokens', tokens, reserved.tokens, String],
+    ['turns', spent.turns, 0, String],
+    ['toolCalls', spent.toolCalls, 0, String],
+    ['activeMs', spent.activeMs, 0, (value) => `${(value / 1_000).toFixed(1)} s`],
+  ];
+  const names = { usd: 'usd', tokens: 'tokens', turns: 'turns', toolCalls: 'tool calls', activeMs: 'active' };
+  return rows
+    .map(([key, used, held, write]) => {
+      const cap = limits[key];
+      return (
+        `  ${names[key].padEnd(10)} ${write(used)}` +
+        (held > 0 ? ` + ${write(held)} reserved` : '') +
+        (cap === undefined ? '' : ` of ${write(cap)}`)
+      );
+    })
+    .join('\n');
+}
+
+/** The plan, a step a line. */
+export function planLines(plan: readonly PlanStep[]): string {
+  const mark = { done: 'x', in_progress: '>', pending: ' ' };
+  return plan
+    .map(({ id, title, status, postconditions, evidence }) => {
+      const shown = `${evidence.length}/${postconditions.length} shown`;
+      return `  [${mark[status]}] ${clean(id)} ${clean(title)}${postconditions.length > 0 ? ` (${shown})` : ''}`;
+    })
+    .join('\n');
+}
+
+/** Messages, a block a line. */
+export function messageLines(messages: readonly Message[], terminal: Terminal): string {
+  return messages
+    .map(({ role, created_at, blocks }) =>
+      [
+        `  ${terminal.style('bold', role)} ${terminal.style('dim', created_at)}`,
+        ...blocks.map((block) => `    ${blockText(block).replaceAll('\n', '\n    ')}`),
+      ].join('\n'),
+    )
+    .join('\n');
+}
+
+function blockText(block: Block): string {
+  switch (block.kind) {
+    case 'text':
+      return clean(block.text);
+    case 'reasoning':
+      return `(${clean(block.text)})`;
+    case 'tool_call':
+      return `-> ${clean(block.name)} ${inline(block.args, BRIEF)}  [${clean(block.id)}]`;
+    case 'tool_result':
+      return `<- ${clean(block.name)}${block.is_error ? ' failed' : ''} ${inline(block.content, BRIEF)}  [${clean(block.call_id)}]`;
+    default:
+      return block satisfies never;
+  }
+}
+
+/** The tool-call log: two lines a call, with both of its times. */
+export function callLines(calls: readonly ToolCall[], terminal: Terminal): string {
+  return calls
+    .map((call) => {
+      const { status, decision, resolution } = call;
+      const state = status.kind === 'failed' && status.certain ? 'failed (nothing happened)' : status.kind;
+      const notes = [
+        `issued ${call.issuedAt ?? '-'}`,
+        `ended ${call.completedAt ?? '-'}`,
+        ...(call.dispatches.length > 1 ? [`${call.dispatches.length} dispatches`] : []),
+        ...(call.replayOf === null ? [] : [`answered by the record of ${clean(call.replayOf)}`]),
+        ...(decision === null ? [] : [`${decision.decision} by ${clean(decision.by)} at ${decision.at}`]),
+        ...(resolution === null
+          ? []
+          : [`said to be ${resolution.outcome} by ${clean(resolution.by)} at ${resolution.at}`]),
+      ];
+      return (
+        `  ${clean(call.id)}  ${terminal.style('bold', clean(call.name))} ${inline(call.args, BRIEF)}  ${state}\n` +
+        terminal.style('dim', `    ${notes.join(' · ')}`)
+      );
+    })
+    .join('\n');
+}
+
+/** What the session noticed, the last few. */
+export function noticeLines(notices: readonly Notice[], terminal: Terminal): string {
+  const lines = notices.slice(-5).map(({ at, kind, message }) => `  ${at} ${clean(kind)}: ${clean(message)}`);
+  return [terminal.style('bold', 'Notices'), ...lines].join('\n');
+}
+
+/** Columns as wide as their widest cell. */
+export function table(rows: readonly (readonly string[])[]): string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+function because(reason: string): string {
+  return reason === '' ? '' : `: ${clean(reason)}`;
+}

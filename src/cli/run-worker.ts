@@ -1,0 +1,81 @@
+/** A worker that runs until it is told to end. */
+import { relative } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { DefaultLogger, NativeConnection, Runtime, type Worker } from '@temporalio/worker';
+import { createWorker } from '../worker/index.ts';
+import type { Cli } from './cli.ts';
+import { loadAgents } from './load-agents.ts';
+import { pollersOf } from './pollers.ts';
+import type { WorkerReport } from './worker-report.ts';
+
+/** How often it is asked whether the server has seen the worker, in milliseconds. */
+const LOOK_MS = 50;
+
+/**
+ * Runs the agents of a module. Resolves when the worker was told to end and has ended.
+ *
+ * @param supervised - tells the parent process what happens, and ends with it.
+ */
+export async function runWorker(cli: Cli, path: string, supervised: boolean): Promise<void> {
+  const stop = cli.untilInterrupted();
+  const report = (message: WorkerReport): void => void (supervised && process.send?.(message));
+  if (supervised) process.once('disconnect', () => cli.interrupt());
+  const loaded = await loadAgents(path, (file) => report({ type: 'file', file }));
+  const { server } = await cli.connect();
+  const { connectionOptions, namespace } = server;
+  const { taskQueue } = cli;
+  if (stop.aborted) return;
+  // Signals are ours: the runtime's own handlers would end the worker a second time.
+  Runtime.install({ logger: new DefaultLogger('WARN'), shutdownSignals: [] });
+  const connection = await NativeConnection.connect(connectionOptions);
+  try {
+    const worker = await createWorker({
+      ...loaded,
+      connection,
+      namespace,
+      taskQueue,
+      shutdownForceTime: '20s',
+    });
+    const running = worker.run();
+    const end = (): void => (worker.getState() === 'RUNNING' ? worker.shutdown() : undefined);
+    stop.addEventListener('abort', end, { once: true });
+    if (stop.aborted) end();
+    // Not every server lets a worker ask who polls: then it is said a moment early.
+    const polling = untilPolling(worker, connection, namespace, taskQueue, stop).catch(() => undefined);
+    await Promise.race([running, polling]);
+    if (worker.getState() === 'RUNNING') {
+      const agents = loaded.agents.map(({ name }) => name);
+      const { address } = connectionOptions;
+      const ready = { type: 'ready', agents, taskQueue, namespace, address, pid: process.pid } as const;
+      report(ready);
+      if (!supervised) {
+        cli.terminal.item(
+          ready,
+          () =>
+            `ready: ${agents.join(', ')} of ${relative('', path)} on task queue ${taskQueue} ` +
+            `(namespace ${namespace} at ${address}, pid ${process.pid})`,
+        );
+      }
+    }
+    await running;
+  } finally {
+    // A worker that had to be ended by force still holds it; the process ends with both.
+    await connection.close().catch(() => undefined);
+  }
+}
+
+/** Resolves when the server has seen this worker ask for both kinds of work. */
+async function untilPolling(
+  worker: Worker,
+  connection: NativeConnection,
+  namespace: string,
+  taskQueue: string,
+  stop: AbortSignal,
+): Promise<void> {
+  const { identity } = worker.options;
+  while (!stop.aborted) {
+    const { workflow, activity } = await pollersOf(connection.workflowService, namespace, taskQueue);
+    if (workflow.includes(identity) && activity.includes(identity)) return;
+    await delay(LOOK_MS, undefined, { signal: stop }).catch(() => undefined);
+  }
+}

@@ -1,0 +1,95 @@
+/** Keeps one worker process running: again when a file of its agents changes, again when it dies. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { FileWatch } from './file-watch.ts';
+import type { WorkerReport } from './worker-report.ts';
+
+/** What happens to the worker. */
+export type SupervisorEvent =
+  | Extract<WorkerReport, { type: 'ready' }>
+  | { type: 'changed'; file: string }
+  /** `waits`: it did not come up, so it is started again when a file changes. */
+  | { type: 'ended'; how: string; waits: boolean };
+
+/** How the worker is started. */
+export interface SupervisorOptions {
+  /** The arguments after `perdure`. */
+  args: readonly string[];
+  module: string;
+  /** Where the worker's standard output goes: with JSON, ours is for JSON. */
+  stdout: 'inherit' | number;
+  onEvent: (event: SupervisorEvent) => void;
+}
+
+const MAIN = fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? 'main.ts' : 'main.js', import.meta.url));
+
+/** How long a worker may take to end before it is killed: longer than it gives its own calls. */
+const END_MS = 25_000;
+
+/** Runs workers, one at a time, until `stop` is aborted and the last one has ended. */
+export async function supervise(options: SupervisorOptions, stop: AbortSignal): Promise<void> {
+  let change = new AbortController();
+  const watch = new FileWatch((file) => {
+    options.onEvent({ type: 'changed', file });
+    change.abort();
+  });
+  watch.add(options.module);
+  try {
+    while (!stop.aborted) {
+      change = new AbortController();
+      const wanted = AbortSignal.any([stop, change.signal]);
+      const worker = startWorker(options, watch);
+      await Promise.race([worker.ended, aborted(wanted)]);
+      if (wanted.aborted) {
+        await endWorker(worker);
+        continue;
+      }
+      const waits = !worker.wasReady;
+      options.onEvent({ type: 'ended', how: await worker.ended, waits });
+      if (waits) await aborted(wanted);
+    }
+  } finally {
+    watch.close();
+  }
+}
+
+interface RunningWorker {
+  child: ChildProcess;
+  /** Resolves with how it ended. */
+  ended: Promise<string>;
+  wasReady: boolean;
+}
+
+function startWorker({ args, stdout, onEvent }: SupervisorOptions, watch: FileWatch): RunningWorker {
+  const child = spawn(process.execPath, [...process.execArgv, MAIN, ...args], {
+    // In a process group of its own Ctrl-C reaches it through us, once.
+    detached: process.platform !== 'win32',
+    stdio: ['ignore', stdout, 'inherit', 'ipc'],
+  });
+  const ended = new Promise<string>((resolve) => {
+    child.once('error', (error) => resolve(error.message));
+    child.once('exit', (code, signal) => resolve(signal ?? `code ${code}`));
+  });
+  const worker: RunningWorker = { child, ended, wasReady: false };
+  child.on('message', (report: WorkerReport) => {
+    if (report.type === 'file') {
+      watch.add(report.file);
+      return;
+    }
+    worker.wasReady = true;
+    onEvent(report);
+  });
+  return worker;
+}
+
+async function endWorker({ child, ended }: RunningWorker): Promise<void> {
+  child.kill('SIGTERM');
+  const patience = setTimeout(() => child.kill('SIGKILL'), END_MS);
+  await ended;
+  clearTimeout(patience);
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort');
+}

@@ -1,0 +1,43 @@
+import type { Command } from 'commander';
+import type { Cli } from '../cli.ts';
+import { type BudgetOptions, limitsOf, withBudget } from '../input.ts';
+import { clean } from '../terminal.ts';
+
+interface Options extends BudgetOptions {
+  finish?: true;
+  by?: string;
+}
+
+/** `perdure budget`: what a session has spent, and its caps. */
+export function budget(program: Command, cli: Cli): void {
+  withBudget(
+    program
+      .command('budget')
+      .description('show what a session has spent, or set its caps, which lets it go on')
+      .argument('<session>'),
+  )
+    .option('--finish', 'let the session close with a summary, whose worst case is added to the caps')
+    .option('--by <name>', 'who sets them (default: $USER)')
+    .action(async (sessionId: string, options: Options) => {
+      const { terminal } = cli;
+      const limits = limitsOf(options);
+      if (limits !== undefined || options.finish) {
+        const session = await cli.session(sessionId);
+        await terminal.wait('setting', () =>
+          session.setBudget({
+            by: cli.actor(options.by),
+            ...(limits === undefined ? {} : { limits }),
+            ...(options.finish ? { finish: true } : {}),
+          }),
+        );
+      }
+      const [{ readSession }, { budgetView }, { budgetLines }] = await Promise.all([
+        import('../read-session.ts'),
+        import('../../session/views.ts'),
+        import('../render.ts'),
+      ]);
+      const { state } = await terminal.wait(`reading ${sessionId}`, () => readSession(cli, sessionId));
+      const view = budgetView(state);
+      terminal.result({ sessionId, ...view }, () => `${clean(sessionId)}\n${budgetLines(view)}`);
+    });
+}

@@ -1,0 +1,22 @@
+import type { Command } from 'commander';
+import type { Cli } from '../cli.ts';
+
+/** `perdure cancel`: a session ends. */
+export function cancel(program: Command, cli: Cli): void {
+  program
+    .command('cancel')
+    .description('end a session; a call in flight that has an effect is settled first')
+    .argument('<session>')
+    .option('--reason <text>', 'why')
+    .option('--by <name>', 'who ends it (default: $USER)')
+    .action(async (sessionId: string, { reason, by }: { reason?: string; by?: string }) => {
+      const session = await cli.session(sessionId);
+      const actor = cli.actor(by);
+      await session.cancel({ by: actor, ...(reason === undefined ? {} : { reason }) });
+      const next = `perdure show ${sessionId}`;
+      cli.terminal.result(
+        { sessionId, asked: 'cancel', by: actor, next },
+        () => `asked ${sessionId} to end\n  next: ${next}`,
+      );
+    });
+}

@@ -1,0 +1,91 @@
+import { relative } from 'node:path';
+import type { Command } from 'commander';
+import type { Cli, Connected } from '../cli.ts';
+import type { SupervisorEvent } from '../supervisor.ts';
+
+/** `perdure dev`: a server and a worker in one terminal. */
+export function dev(program: Command, cli: Cli): void {
+  program
+    .command('dev')
+    .summary('run a server and a worker in one terminal')
+    .description('run a server and a worker in one terminal; the worker starts again when its files change')
+    .argument('[module]', 'JavaScript or TypeScript (default: agents.ts, agents.js, agents/index.ts, …)')
+    .option('--no-ui', "without Temporal's web UI")
+    .addHelpText(
+      'after',
+      '\nThe server keeps its data in .perdure. A server that is configured, or runs here already, is used as it is.',
+    )
+    .action(async (module: string | undefined, { ui }: { ui: boolean }) => {
+      const stop = cli.untilInterrupted();
+      const { agentsPath } = await import('../load-agents.ts');
+      const path = agentsPath(module);
+      const connected = await startDevServer(cli, ui);
+      tellServer(cli, connected);
+      const { supervise } = await import('../supervisor.ts');
+      const { connectionOptions, namespace, source } = connected.server;
+      const found = source === 'env' || source === 'config-file';
+      const args = [
+        'worker',
+        path,
+        '--supervised',
+        '--task-queue',
+        cli.taskQueue,
+        '--namespace',
+        namespace,
+        // What is configured may come with TLS and a key: the worker reads it, too.
+        ...(found ? [] : ['--address', connectionOptions.address]),
+      ];
+      const onEvent = (event: SupervisorEvent): void => tellWorker(cli, event);
+      await supervise({ args, module: path, stdout: cli.terminal.json ? 2 : 'inherit', onEvent }, stop);
+      cli.terminal.item({ type: 'stopped' }, () => 'stopped');
+    });
+}
+
+async function startDevServer(cli: Cli, ui: boolean): Promise<Connected> {
+  const { ensureSearchAttributes, SESSION_SEARCH_ATTRIBUTES } = await import('../../server/index.ts');
+  const connected = await cli.terminal.wait('starting Temporal', (tell) =>
+    cli.connect({ embedded: { ui, searchAttributes: SESSION_SEARCH_ATTRIBUTES }, onProgress: tell }),
+  );
+  const { connection, namespace, server } = connected.server;
+  if (server === null) {
+    await ensureSearchAttributes(connection, namespace, SESSION_SEARCH_ATTRIBUTES).catch((error: unknown) =>
+      cli.terminal.warn(
+        `search attributes cannot be registered here, so ls cannot filter: ${error instanceof Error ? error.message : String(error)}`,
+      ),
+    );
+  }
+  return connected;
+}
+
+function tellServer(cli: Cli, { server }: Connected): void {
+  const { connectionOptions, namespace, sourceName } = server;
+  const { address } = connectionOptions;
+  const ui = server.server?.uiUrl ?? null;
+  const event = { type: 'server', address, namespace, from: sourceName, ui, taskQueue: cli.taskQueue };
+  cli.terminal.item(event, () =>
+    [
+      `server      ${address}, namespace ${namespace} (${sourceName})`,
+      ...(ui === null ? [] : [`web UI      ${ui}`]),
+      `task queue  ${cli.taskQueue}`,
+    ].join('\n'),
+  );
+}
+
+function tellWorker(cli: Cli, event: SupervisorEvent): void {
+  cli.terminal.item(event, () => {
+    switch (event.type) {
+      case 'ready': {
+        const [agent = ''] = event.agents;
+        return `ready       ${event.agents.join(', ')} (pid ${event.pid})\n  next: perdure start ${agent} "…" --follow`;
+      }
+      case 'changed':
+        return `changed     ${relative('', event.file)}`;
+      case 'ended':
+        return event.waits
+          ? `ended       the worker did not come up (${event.how}); it starts again when a file changes`
+          : `ended       the worker died (${event.how}); it starts again`;
+      default:
+        return event satisfies never;
+    }
+  });
+}

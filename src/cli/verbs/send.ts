@@ -1,0 +1,47 @@
+import type { Command } from 'commander';
+import type { Cli } from '../cli.ts';
+import { textOf } from '../input.ts';
+
+interface Options {
+  interrupt?: true;
+  id?: string;
+  by?: string;
+  follow?: true;
+}
+
+/** `perdure send`: a message to a session. */
+export function send(program: Command, cli: Cli): void {
+  program
+    .command('send')
+    .description('send a message to a session')
+    .argument('<session>')
+    .argument('<message>', "the text, or '-' for standard input")
+    .option('--interrupt', 'end the present turn early instead of waiting for its end')
+    .option('--id <id>', 'take a message with this id once, however often it is sent')
+    .option('--by <name>', 'who says it (default: $USER)')
+    .option('--follow', 'show what the session does until it rests')
+    .action(async (id: string, message: string, options: Options) => {
+      const { terminal } = cli;
+      const session = await cli.session(id);
+      const text = await textOf(message);
+      const from = options.follow ? (await session.transcript({ limit: 0 })).total : 0;
+      const { phase, queued } = await terminal.wait('sending', () =>
+        session.send({
+          text,
+          by: cli.actor(options.by),
+          ...(options.id === undefined ? {} : { id: options.id }),
+          ...(options.interrupt ? { mode: 'interrupt' } : {}),
+        }),
+      );
+      if (!options.follow) {
+        const next = `perdure tail ${id}`;
+        terminal.result(
+          { sessionId: id, phase, queued, next },
+          () => `sent to ${id}, which is ${phase}\n  next: ${next}`,
+        );
+        return;
+      }
+      const { followToRest } = await import('../follow.ts');
+      await followToRest(cli, session, from);
+    });
+}

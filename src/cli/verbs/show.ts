@@ -1,0 +1,55 @@
+import type { Command } from 'commander';
+import type { Cli } from '../cli.ts';
+import { count } from '../input.ts';
+
+interface Options {
+  messages: number;
+  calls: number;
+}
+
+/** `perdure show`: everything about one session. */
+export function show(program: Command, cli: Cli): void {
+  program
+    .command('show')
+    .summary('show everything about a session')
+    .description('show a session: what it does and waits for, plan, budget, messages and tool calls')
+    .argument('<session>')
+    .option('--messages <count>', 'at most this many of the last messages', count, 6)
+    .option('--calls <count>', 'at most this many of the last tool calls', count, 20)
+    .addHelpText(
+      'after',
+      '\nWithout a worker, or when the session is closed, it is read from its history ("source": "history").',
+    )
+    .action(async (id: string, options: Options) => {
+      const { terminal } = cli;
+      const [{ readSession }, { pageOf, sessionView }, render] = await Promise.all([
+        import('../read-session.ts'),
+        import('../../session/views.ts'),
+        import('../render.ts'),
+      ]);
+      const { state, source, run } = await terminal.wait(`reading ${id}`, () => readSession(cli, id));
+      const view = sessionView(state);
+      const transcript = pageOf(state.transcript, { limit: options.messages });
+      const calls = pageOf(state.calls, { limit: options.calls });
+      terminal.result({ session: view, source, run, transcript, calls }, () => {
+        const title = (name: string, shown: number, total: number): string =>
+          terminal.style('bold', shown < total ? `${name} (last ${shown} of ${total})` : name);
+        const parts = [render.header(view, run, terminal), render.needs(view, terminal)];
+        if (view.plan.length > 0)
+          parts.push(`${terminal.style('bold', 'Plan')}\n${render.planLines(view.plan)}`);
+        parts.push(`${terminal.style('bold', 'Budget')}\n${render.budgetLines(view.budget)}`);
+        if (transcript.items.length > 0) {
+          const heading = title('Messages', transcript.items.length, transcript.total);
+          parts.push(`${heading}\n${render.messageLines(transcript.items, terminal)}`);
+        }
+        if (calls.items.length > 0) {
+          const heading = title('Tool calls', calls.items.length, calls.total);
+          parts.push(`${heading}\n${render.callLines(calls.items, terminal)}`);
+        }
+        if (view.notices.length > 0) parts.push(render.noticeLines(view.notices, terminal));
+        if (source === 'history')
+          parts.push(terminal.style('dim', 'read from the history: no worker was asked'));
+        return parts.filter((part) => part !== '').join('\n\n');
+      });
+    });
+}

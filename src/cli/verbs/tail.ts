@@ -1,0 +1,27 @@
+import type { Command } from 'commander';
+import type { Cli } from '../cli.ts';
+import { EXIT } from '../failures.ts';
+import { count } from '../input.ts';
+
+interface Options {
+  once?: true;
+  messages: number;
+}
+
+/** `perdure tail`: a session live. */
+export function tail(program: Command, cli: Cli): void {
+  program
+    .command('tail')
+    .description('show a session live, until it is closed or Ctrl-C')
+    .argument('<session>')
+    .option('--once', 'end when the session rests: it waits for somebody, or is closed')
+    .option('--messages <count>', 'begin with this many of the last messages', count, 1)
+    .action(async (id: string, options: Options) => {
+      const session = await cli.session(id);
+      const { follow } = await import('../follow.ts');
+      const { total } = await cli.terminal.wait(`reading ${id}`, () => session.transcript({ limit: 0 }));
+      const from = Math.max(0, total - options.messages);
+      const view = await follow(cli, session, { from, once: options.once === true });
+      if (view === null) process.exitCode = EXIT.interrupted;
+    });
+}

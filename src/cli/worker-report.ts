@@ -1,0 +1,6 @@
+/** What a supervised worker tells `perdure dev`, over the channel between the two processes. */
+export type WorkerReport =
+  /** A file that the agents are made of. */
+  | { type: 'file'; file: string }
+  /** The worker polls its task queue. */
+  | { type: 'ready'; agents: string[]; taskQueue: string; namespace: string; address: string; pid: number };

@@ -1,0 +1,35 @@
+/** Agents of the CLI's tests, served by a real `perdure worker`. Their model is the one that the environment names. */
+import { defineAgent, defineTool } from 'perdure';
+import * as z from 'zod';
+
+const model = 'env:scripted';
+
+/** A refund that may need approval, and reports that it cannot tell what became of it when it is told to be lost. */
+const refund = defineTool({
+  description: 'Refund a charge',
+  inputSchema: z.object({ chargeId: z.string(), cents: z.number().int().positive() }),
+  needsApproval: ({ cents }) => cents > 5_000,
+  settle: '1ms',
+  maxAttempts: 2,
+  execute: ({ chargeId, cents }) => {
+    if (chargeId === 'lost') throw new Error('the connection was lost');
+    return { refunded: cents };
+  },
+});
+
+const order = defineTool({
+  description: 'Look up an order',
+  inputSchema: z.object({ id: z.string() }),
+  effect: 'read',
+  execute: ({ id }) => ({ id, cents: 9_000 }),
+});
+
+export const support = defineAgent({
+  name: 'support',
+  model: { model, price: { inputPerMillion: 1, outputPerMillion: 2 } },
+  instructions: 'Help with refunds.',
+  tools: { refund, order },
+  plan: true,
+});
+
+export const echo = defineAgent({ name: 'echo', model, instructions: 'Repeat what is said.' });
