@@ -5,13 +5,27 @@ import { existsSync, renameSync, rmSync } from 'node:fs';
 
 const fresh = `dist-${process.pid}`;
 const old = `${fresh}-old`;
-try {
-  const { status } = spawnSync('tsc', ['-p', 'tsconfig.build.json', '--outDir', fresh], {
+
+/**
+ * @param {string} command
+ * @param {string[]} args
+ * @returns {boolean} whether it did what it should
+ */
+function step(command, ...args) {
+  const windows = process.platform === 'win32';
+  const { status } = spawnSync(command, args, {
     stdio: 'inherit',
-    shell: process.platform === 'win32',
+    shell: windows && command !== process.execPath,
   });
   if (status !== 0) process.exitCode = status ?? 1;
-  else {
+  return status === 0;
+}
+
+try {
+  if (
+    step('tsc', '-p', 'tsconfig.build.json', '--outDir', fresh) &&
+    step(process.execPath, 'scripts/bundle-workflows.mjs', fresh)
+  ) {
     if (existsSync('dist')) renameSync('dist', old);
     renameSync(fresh, 'dist');
   }
