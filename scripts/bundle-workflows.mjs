@@ -10,12 +10,11 @@ const { buildWorkflowBundle } = /** @type {typeof import('../src/worker/workflow
 );
 
 /**
- * Names modules by their place in the package: the same sources give the same bundle on every machine.
+ * Names modules by their place in the package: the same sources give the same bundle in every checkout.
  *
  * @param {string} text
  */
-const anywhere = (text) =>
-  text.replaceAll(resolve(folder), '/perdure/dist').replaceAll(resolve(), '/perdure');
+const anywhere = (text) => text.replaceAll(`/${folder}/`, '/dist/').replaceAll(resolve(), '/perdure');
 
 const MAP = 'sourceMappingURL=data:application/json;charset=utf-8;base64,';
 const [code = '', map] = (await buildWorkflowBundle()).split(MAP);
