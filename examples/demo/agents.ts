@@ -57,5 +57,5 @@ export const support: DefinedAgent = defineAgent({
     'refund, refund the charge of the order yourself, once; do not ask the customer for confirmation. Then answer in one sentence.',
   tools: { order, refund },
   // A worker that gives no sign of life for so long counts as lost. Short, so that the demo is.
-  heartbeat: '2s',
+  heartbeat: '3s',
 });

@@ -43,7 +43,7 @@ export async function play(
 ): Promise<Ending> {
   const killed = await stage.startWorker('worker 1');
   story.step(`worker 1: pid ${killed.pid}`);
-  story.detail('To be quick the agent is impatient: a worker is lost after 2 s without a sign of life, and');
+  story.detail('To be quick the agent is impatient: a worker is lost after 3 s without a sign of life, and');
   story.detail('a lost refund settles for 1 s. The defaults are 10 s and 5 s.');
 
   story.title('A refund');
@@ -69,7 +69,7 @@ export async function play(
   story.title('Another worker takes over');
   const next = await stage.startWorker('worker 2');
   story.step(`worker 2: pid ${next.pid}`);
-  story.detail('waiting until Temporal misses the heartbeat of worker 1 (2 s) …');
+  story.detail('waiting until Temporal misses the heartbeat of worker 1 (3 s) …');
   const closed = await follow('the end of the session', resting);
   if (closed.phase !== 'closed') throw new Error(`The session did not end: ${why(closed)}.`);
   const { text } = await session.result();

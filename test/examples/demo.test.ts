@@ -1,9 +1,10 @@
 /** The demo as people run it: a process, with the real server, workers and services. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 import { scriptedTurns, startScriptedModel } from '../../src/testing/index.ts';
 
@@ -111,6 +112,37 @@ test('a model that does not refund is said so', async () => {
   const [, dir = ''] = /The logs are in (\S+)/.exec(demo.text()) ?? [];
   expect(readdirSync(join(ROOT, dir))).toContain('worker-1.log');
   rmSync(join(ROOT, dir), { recursive: true });
+});
+
+test('the approval is a person: the command that it prints, typed in another terminal', async () => {
+  const demo = startDemo(['--manual']);
+  const [, command = ''] = await demo.until(/^ {4}(TEMPORAL_ADDRESS=.* approve .*)$[\s\S]*waiting for you/m);
+  const { stdout } = await promisify(execFile)('sh', ['-c', command], { cwd: ROOT });
+  expect(stdout).toMatch(/call_2_0/);
+  expect(await demo.exitCode, demo.text()).toBe(0);
+  expect(demo.text()).toMatch(/approve, by /);
+  expect(demo.text().match(/^ {2}ok /gm)).toHaveLength(6);
+  expectGone(demo.text());
+});
+
+test('a person who rejects: nothing is refunded, and it says so', async () => {
+  const demo = startDemo(['--manual']);
+  const [, command = ''] = await demo.until(/^ {4}(TEMPORAL_ADDRESS=.* reject .*)$[\s\S]*waiting for you/m);
+  await promisify(execFile)('sh', ['-c', command], { cwd: ROOT });
+  expect(await demo.exitCode, demo.text()).toBe(0);
+  expect(demo.text()).toMatch(/ok {4}nothing was refunded: the ledger has 0 rows/);
+  expectGone(demo.text());
+});
+
+test('kept at the end, everything is there until it is ended', async () => {
+  const demo = startDemo(['--keep']);
+  await demo.until(/keeps running until Ctrl-C/);
+  const [, url = ''] = /^ {4}(http:\S+\/history)$/m.exec(demo.text()) ?? [];
+  const page = await fetch(url);
+  expect([page.status, await page.text()]).toEqual([200, expect.stringMatching(/<!doctype html>/i)]);
+  demo.child.kill('SIGINT');
+  expect(await demo.exitCode).toBe(0);
+  expectGone(demo.text());
 });
 
 test('ended in the middle, it clears up', async () => {

@@ -1,0 +1,184 @@
+/** The README: its code is that of files which are checked and run, and its commands do what it says. */
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { clerk } from '../../examples/quickstart/agents.ts';
+import { findTemporalBinary } from '../../src/server/index.ts';
+import { type Script, scriptedTurns, startScriptedModel } from '../../src/testing/index.ts';
+import { openStage, until } from '../support/stage.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
+const execute = promisify(execFile);
+
+/** The lines of the `sh` block that follows a text. */
+function commandsAfter(text: string): string[] {
+  const start = README.indexOf('```sh\n', README.indexOf(text)) + '```sh\n'.length;
+  return README.slice(start, README.indexOf('```', start)).trimEnd().split('\n');
+}
+
+/** Splits a line as a shell does: words, and texts in single quotes. */
+function words(line: string): string[] {
+  return [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
+}
+
+/** The text of a file, or of a region of it, as it stands in the README. */
+async function source(path: string, region: string | undefined): Promise<string> {
+  const text = await readFile(join(ROOT, path), 'utf8');
+  if (region === undefined) return text;
+  const found = new RegExp(`^// #region ${region}\\n([\\s\\S]*?)^// #endregion`, 'm').exec(text);
+  if (found?.[1] === undefined) throw new Error(`${path} has no region ${region}`);
+  return found[1];
+}
+
+test('each piece of code is the text of a file: run this with -u to bring it over', async () => {
+  let filled = README;
+  const snippets = [
+    ...README.matchAll(/<!-- (examples\/[\w/-]+\.ts)(?:#([\w-]+))? -->\n```ts\n[\s\S]*?```/g),
+  ];
+  for (const [whole, path = '', region] of snippets) {
+    const text = await source(path, region);
+    const at = whole.slice(0, whole.indexOf('\n'));
+    filled = filled.replace(whole, () => `${at}\n\`\`\`ts\n${text.trim()}\n\`\`\``);
+  }
+  expect(README.match(/^```ts/gm)).toHaveLength(snippets.length);
+  expect(snippets.length).toBeGreaterThanOrEqual(4);
+  await expect(filled).toMatchFileSnapshot(join(ROOT, 'README.md'));
+});
+
+test('each command of perdure has the verb and the options that it shows', async () => {
+  const shown = [...README.matchAll(/^.*?\bperdure ((?:[a-z]+)\b.*)$/gm)]
+    .filter(([line]) => !line.includes('alias') && !line.includes('--task-queue perdure'))
+    .map(([, command = '']) => words(command.split('`')[0] ?? ''));
+  const options = new Map<string, Set<string>>();
+  for (const [verb = '', ...rest] of shown) {
+    const known = options.get(verb) ?? new Set();
+    options.set(verb, known);
+    for (const word of rest) if (word.startsWith('--')) known.add(word);
+  }
+  expect(options.size).toBeGreaterThanOrEqual(8);
+  for (const [verb, used] of options) {
+    const { stdout: help } = await execute(
+      process.execPath,
+      ['--import', 'tsx', 'src/cli/main.ts', verb, '--help'],
+      { cwd: ROOT },
+    );
+    expect(help, verb).toContain(`Usage: perdure ${verb}`);
+    for (const option of used) expect(help, `perdure ${verb} ${option}`).toContain(option);
+  }
+});
+
+const CLERK: Script = scriptedTurns([
+  { toolCalls: ['milk', 'bread'].map((title) => ({ name: 'addTask', args: { title } })) },
+  { text: 'Milk and bread are on your list.' },
+  { text: 'It is there already.' },
+]);
+
+test('five minutes to an agent: a server and a worker, a session, and a client of your own', async () => {
+  const [dev = '', start = ''] = commandsAfter('Two terminals:');
+  const model = await startScriptedModel({ script: CLERK });
+  onTestFinished(() => model.stop());
+  // A clone of its own, as far as a server's data and a task list are concerned.
+  const clone = mkdtempSync(join(tmpdir(), 'perdure-readme-'));
+  onTestFinished(() => rmSync(clone, { recursive: true, force: true }));
+  for (const name of ['src', 'examples', 'node_modules', 'package.json', 'tsconfig.json']) {
+    symlinkSync(join(ROOT, name), join(clone, name));
+  }
+  const run = (line: string, env: Record<string, string> = {}) => {
+    const typed = words(line);
+    const at = typed.indexOf('perdure');
+    const own = Object.fromEntries(typed.slice(0, at).map((pair) => pair.split(/=(.*)/) as [string, string]));
+    if (own['OPENAI_BASE_URL'] !== undefined) own['OPENAI_BASE_URL'] = model.url;
+    const args = ['--import', 'tsx', 'src/cli/main.ts', ...typed.slice(at + 1)];
+    const inherited = { ...process.env, TEMPORAL_ADDRESS: undefined, OPENAI_API_KEY: undefined };
+    return { args, options: { cwd: clone, env: { ...inherited, ...own, ...env } } };
+  };
+
+  const server = run(dev);
+  const child = spawn(process.execPath, server.args, {
+    ...server.options,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const exited = once(child, 'close');
+  onTestFinished(() => void child.kill('SIGKILL'));
+  let told = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      told += text;
+    });
+  }
+  await expect.poll(() => told, { timeout: 60_000 }).toMatch(/^ready +clerk/m);
+
+  const session = run(start);
+  const { stdout } = await execute(process.execPath, session.args, session.options);
+  expect(stdout).toContain('Milk and bread are on your list.');
+  const tasks = (): unknown[] =>
+    readFileSync(join(clone, 'tasks.jsonl'), 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { title: string }).title);
+  expect(tasks()).toEqual(['milk', 'bread']);
+
+  const address = /^server +(\S+),/m.exec(told)?.[1] ?? '';
+  const client = await execute(process.execPath, ['--import', 'tsx', 'examples/quickstart/client.ts'], {
+    cwd: clone,
+    env: { ...process.env, TEMPORAL_ADDRESS: address },
+  });
+  expect(client.stdout).toMatch(/^Milk and bread are on your list\.\nsession-[\w-]+: 2 turns, \d+ tokens\n$/);
+  // Another session: its effects are its own.
+  expect(tasks()).toEqual(['milk', 'bread', 'milk', 'bread']);
+  child.kill('SIGTERM');
+  expect(await exited, told).toEqual([0, null]);
+});
+
+test("a client in any language: the commands of Temporal's own command line", async () => {
+  const stage = await openStage(CLERK);
+  const folder = mkdtempSync(join(tmpdir(), 'perdure-readme-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const before = process.cwd();
+  process.chdir(folder);
+  onTestFinished(() => process.chdir(before));
+  await stage.startWorker([clerk], { models: { languageModel: (id) => stage.provider(id) } });
+  const { path } = await findTemporalBinary();
+  const id = stage.id('ticket');
+  const session = stage.sessions.get(id);
+  const temporal = async (line: string): Promise<string> => {
+    const [command = '', ...args] = words(line);
+    expect(command).toBe('temporal');
+    const own = args.map((word) => (word === 'ticket-42' ? id : word === 'perdure' ? stage.taskQueue : word));
+    const { address, namespace } = inject('temporal');
+    return (await execute(path, [...own, '--address', address, '--namespace', namespace])).stdout;
+  };
+  const lines = commandsAfter('<!-- run -->');
+  const [start = '', query = '', send = '', pause = '', resume = '', budget = '', cancel = '', ...more] =
+    lines;
+  expect(more).toEqual([]);
+
+  await temporal(start);
+  await until(session, ({ phase, messages }) => phase === 'idle' && messages > 1);
+  expect(await temporal(query)).toContain('"sessionId"');
+  await temporal(pause);
+  await until(session, ({ paused }) => paused?.by === 'ada');
+  await temporal(send);
+  await until(session, ({ queued }) => queued === 1);
+  await temporal(resume);
+  const answered = await until(
+    session,
+    ({ phase, lastText }) => phase === 'idle' && lastText.includes('already'),
+  );
+  // Sent again with its id, it is not taken again.
+  await temporal(send);
+  await temporal(budget);
+  expect(await session.state()).toMatchObject({
+    messages: answered.messages,
+    budget: { limits: { turns: 20 } },
+  });
+  await temporal(cancel);
+  expect(await session.result()).toMatchObject({ status: 'cancelled' });
+});
