@@ -146,6 +146,19 @@ async function inputSchema(agent: string, name: string, tool: DefinedTool): Prom
       `agent ${agent}: tools.${name}.inputSchema is not of an object: providers accept only z.object({ … })`,
     );
   }
+  const properties = schema['properties'];
+  const known = typeof properties === 'object' && properties !== null ? Object.keys(properties) : [];
+  const named: readonly string[] =
+    (typeof tool.idempotency === 'object' ? tool.idempotency.args : undefined) ?? [];
+  const unknown = named.find((argument) => !known.includes(argument));
+  if (unknown !== undefined && schema['additionalProperties'] === false) {
+    // Its calls would all count as the same, and all but one would not happen.
+    throw new PerdureError(
+      'INVALID_DEFINITION',
+      `agent ${agent}: tools.${name}.idempotency.args names ${unknown}, which is not an argument: ` +
+        `write some of ${known.join(', ')}`,
+    );
+  }
   return schema;
 }
 
@@ -182,7 +195,8 @@ export async function prepareCall(
   request: { name: string; args: JsonValue; callId: string; namespace: string },
 ): Promise<PreparedCall> {
   const { name, args, callId, namespace } = request;
-  const tool = agent.definition.tools[name];
+  // A model may ask for a tool that is named as a property of every object.
+  const tool = Object.hasOwn(agent.definition.tools, name) ? agent.definition.tools[name] : undefined;
   if (tool === undefined) {
     const names = Object.keys(agent.definition.tools).join(', ') || 'none';
     return { name, args, problem: `There is no tool ${name}. Tools: ${names}.` };

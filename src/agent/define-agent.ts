@@ -3,6 +3,7 @@ import type { FlexibleSchema, LanguageModel, Tool } from 'ai';
 import { PerdureError } from '../contract/errors.ts';
 import type { BudgetLimits, ModelPrice } from '../contract/manifest.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
+import { choiceProblem, countProblem, durationProblem } from './checks.ts';
 import { type DefinedTool, defineTool, type ToolOptions } from './define-tool.ts';
 
 /** A model of an agent: an AI SDK model, or `provider:model` of the worker's registry; with a price when money is capped. */
@@ -73,7 +74,7 @@ export function defineAgent(options: AgentOptions): DefinedAgent {
     (choice) =>
       typeof choice === 'object' && choice !== null && 'model' in choice ? choice : { model: choice },
   );
-  if (models.length === 0 || models.some((choice) => choice.model === undefined || choice.model === null)) {
+  if (models.length === 0 || models.some((choice) => !isModel(choice.model))) {
     throw invalid(
       `agent ${name}: model is missing: write model: openai('…'), 'provider:model', or a list of them`,
     );
@@ -84,14 +85,11 @@ export function defineAgent(options: AgentOptions): DefinedAgent {
         'write model: { model, price: { inputPerMillion, outputPerMillion } }',
     );
   }
-  for (const [cap, value] of Object.entries(budget)) {
-    if (typeof value !== 'number' || !(value >= 0)) {
-      throw invalid(`agent ${name}: budget.${cap} is ${value}: write a number from 0`);
-    }
-  }
+  const problem = limitsProblem(options, models);
+  if (problem !== null) throw invalid(`agent ${name}: ${problem}`);
   const checked: Record<string, DefinedTool> = {};
   for (const [toolName, tool] of Object.entries(tools)) {
-    if (!TOOL_NAME.test(toolName)) {
+    if (!TOOL_NAME.test(toolName) || toolName === '__proto__') {
       throw invalid(
         `agent ${name}: tools.${toolName}: write 1 to 64 letters, digits, '-' or '_' as its name`,
       );
@@ -104,6 +102,38 @@ export function defineAgent(options: AgentOptions): DefinedAgent {
     checked[toolName] = checkTool(name, toolName, tool);
   }
   return { ...rest, perdure: 'agent', name, instructions, models, tools: checked, budget, plan };
+}
+
+function isModel(model: unknown): boolean {
+  return (typeof model === 'string' && model !== '') || (typeof model === 'object' && model !== null);
+}
+
+const CAPS: readonly string[] = ['turns', 'toolCalls', 'tokens', 'usd', 'activeMs'];
+
+/** What is wrong with an agent's numbers and choices, with what to write instead, or `null`. */
+function limitsProblem(options: AgentOptions, models: DefinedAgent['models']): string | null {
+  for (const [cap, value] of Object.entries(options.budget ?? {})) {
+    if (!CAPS.includes(cap))
+      return `budget.${cap} is not a cap: write turns, toolCalls, tokens, usd or activeMs`;
+    if (!Number.isFinite(value) || value < 0)
+      return `budget.${cap} is ${value}: write a number from 0, or leave it out`;
+  }
+  for (const { price, maxOutputTokens } of models) {
+    for (const field of ['inputPerMillion', 'outputPerMillion'] as const) {
+      const dollars = price?.[field];
+      if (price !== undefined && !(Number.isFinite(dollars) && Number(dollars) >= 0))
+        return `price.${field} is ${dollars}: write US dollars for a million tokens, a number from 0`;
+    }
+    const problem = countProblem('maxOutputTokens', maxOutputTokens);
+    if (problem !== null) return problem;
+  }
+  return (
+    countProblem('maxOutputTokens', options.maxOutputTokens) ??
+    countProblem('loopLimit', options.loopLimit) ??
+    choiceProblem('toolOrder', options.toolOrder, ['ordered', 'parallel']) ??
+    durationProblem('heartbeat', options.heartbeat) ??
+    durationProblem('modelTimeout', options.modelTimeout)
+  );
 }
 
 function checkTool(agent: string, name: string, tool: AnyTool): DefinedTool {

@@ -2,6 +2,7 @@ import type { Duration } from '@temporalio/common';
 import type { FlexibleSchema, ToolExecutionOptions } from 'ai';
 import { PerdureError } from '../contract/errors.ts';
 import type { Effect } from '../contract/manifest.ts';
+import { choiceProblem, countProblem, durationProblem } from './checks.ts';
 
 /** What a tool's functions are given beside their input. */
 export interface ToolContext extends Omit<ToolExecutionOptions, 'abortSignal'> {
@@ -123,7 +124,7 @@ export function defineTool<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): 
 }
 
 const EFFECTS: readonly string[] = ['read', 'write', 'mutate'];
-const SCOPES: readonly (string | undefined)[] = ['session', 'call', 'global', undefined];
+const SCOPES: readonly string[] = ['session', 'call', 'global'];
 
 /** What is wrong with a tool, with what to write instead, or `null`. */
 function toolProblem<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): string | null {
@@ -134,8 +135,8 @@ function toolProblem<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): string
   if (inputSchema === undefined || inputSchema === null) {
     return 'inputSchema is missing: write inputSchema: z.object({ … })';
   }
-  if (!EFFECTS.includes(effect))
-    return `effect is ${JSON.stringify(effect)}: write 'read', 'write' or 'mutate'`;
+  const effectProblem = choiceProblem('effect', effect, EFFECTS);
+  if (effectProblem !== null) return effectProblem;
   if (options.verify !== undefined && typeof options.verify !== 'function') {
     return "verify is not a function: write verify: async (input, { idempotencyKey }) => ({ outcome: 'landed', output })";
   }
@@ -145,17 +146,17 @@ function toolProblem<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): string
   if (fast === true && effect !== 'read') {
     return `fast is for effect 'read', this tool is '${effect}': a local activity has no record of its intent`;
   }
-  if (typeof idempotency === 'object' && !SCOPES.includes(idempotency.scope)) {
-    return `idempotency.scope is ${JSON.stringify(idempotency.scope)}: write 'session', 'call' or 'global'`;
-  }
   if (typeof idempotency === 'object' && idempotency.scope === 'global' && effect !== 'mutate') {
     return `idempotency.scope 'global' is for effect 'mutate', this tool is '${effect}': drop it, or write effect: 'mutate'`;
   }
-  if (
-    options.maxAttempts !== undefined &&
-    !(Number.isInteger(options.maxAttempts) && options.maxAttempts > 0)
-  ) {
-    return `maxAttempts is ${options.maxAttempts}: write a whole number from 1`;
-  }
-  return null;
+  const { maxAttempts, timeout, settle, approval } = options;
+  const scope = typeof idempotency === 'object' ? idempotency.scope : undefined;
+  return (
+    choiceProblem('idempotency.scope', scope, SCOPES) ??
+    countProblem('maxAttempts', maxAttempts) ??
+    durationProblem('timeout', timeout) ??
+    durationProblem('settle', settle, 0) ??
+    durationProblem('approval.expires', approval?.expires) ??
+    choiceProblem('approval.onExpiry', approval?.onExpiry, ['approve', 'reject'])
+  );
 }

@@ -1,0 +1,35 @@
+/** Checks that definitions of tools and agents share: each gives the problem with what to write, or `null`. */
+import type { Duration } from '@temporalio/common';
+import { msToNumber } from '@temporalio/common/lib/time.js';
+
+/** A duration must be one, and longer than `least` milliseconds. */
+export function durationProblem(field: string, value: Duration | undefined, least = 1): string | null {
+  if (value === undefined) return null;
+  let ms = Number.NaN;
+  try {
+    ms = msToNumber(value);
+  } catch {
+    // It stays what is no number.
+  }
+  return Number.isFinite(ms) && ms >= least
+    ? null
+    : `${field} is ${JSON.stringify(value)}: write milliseconds, or a text like '30s'`;
+}
+
+/** A count must be a whole number from 1. */
+export function countProblem(field: string, value: number | undefined): string | null {
+  return value === undefined || (Number.isInteger(value) && value > 0)
+    ? null
+    : `${field} is ${value}: write a whole number from 1`;
+}
+
+/** A choice must be one of the words that it may be. */
+export function choiceProblem(
+  field: string,
+  value: string | undefined,
+  choices: readonly string[],
+): string | null {
+  if (value === undefined || choices.includes(value)) return null;
+  const words = choices.map((choice) => `'${choice}'`);
+  return `${field} is ${JSON.stringify(value)}: write ${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
+}

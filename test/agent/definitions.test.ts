@@ -1,0 +1,231 @@
+import { tool as aiTool, jsonSchema } from 'ai';
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { resolveAgent } from '../../src/agent/index.ts';
+import { type AgentOptions, createWorker, defineAgent, defineTool, isPerdureError } from '../../src/index.ts';
+import { rejection } from '../support/rejection.ts';
+
+const model = 'openai:gpt';
+const inputSchema = z.object({ id: z.string() });
+const execute = (): string => 'done';
+const good = { name: 'support', model, instructions: 'Help.' };
+
+/** What a definition is refused with; fails the test when it is accepted. */
+function refusal(define: () => unknown): string {
+  try {
+    define();
+  } catch (error) {
+    if (isPerdureError(error, 'INVALID_DEFINITION')) return error.message;
+    throw error;
+  }
+  return expect.fail('it was accepted');
+}
+
+const registry = {
+  languageModel: (id: string) => ({ specificationVersion: 'v3', provider: 'openai', modelId: id }) as never,
+};
+
+const TOOLS: [unknown, string][] = [
+  [{ inputSchema }, 'execute is missing: write execute: async (input, { idempotencyKey }) => …'],
+  [{ inputSchema, execute: 'run' }, 'execute is missing: write execute: '],
+  [{ execute }, 'inputSchema is missing: write inputSchema: z.object({ … })'],
+  [{ inputSchema, execute, effect: 'delete' }, `effect is "delete": write 'read', 'write' or 'mutate'`],
+  [{ inputSchema, execute, verify: true }, 'verify is not a function: write verify: async ('],
+  [
+    { inputSchema, execute, effect: 'read', verify: () => ({ outcome: 'absent' }) },
+    "verify is only asked for effect 'mutate', this tool is 'read': drop verify, or write effect: 'mutate'",
+  ],
+  [{ inputSchema, execute, fast: true }, "fast is for effect 'read', this tool is 'mutate'"],
+  [{ inputSchema, execute, effect: 'write', fast: true }, "fast is for effect 'read', this tool is 'write'"],
+  [
+    { inputSchema, execute, idempotency: { scope: 'tenant' } },
+    `idempotency.scope is "tenant": write 'session', 'call' or 'global'`,
+  ],
+  [
+    { inputSchema, execute, effect: 'read', idempotency: { scope: 'global' } },
+    "idempotency.scope 'global' is for effect 'mutate'",
+  ],
+  [{ inputSchema, execute, maxAttempts: 0 }, 'maxAttempts is 0: write a whole number from 1'],
+  [{ inputSchema, execute, maxAttempts: 1.5 }, 'maxAttempts is 1.5: write a whole number from 1'],
+  [{ inputSchema, execute, timeout: 'soon' }, `timeout is "soon": write milliseconds, or a text like '30s'`],
+  [{ inputSchema, execute, timeout: 0 }, 'timeout is 0: write milliseconds'],
+  [{ inputSchema, execute, settle: -1 }, 'settle is -1: write milliseconds'],
+  [
+    { inputSchema, execute, approval: { expires: '2 moons' } },
+    'approval.expires is "2 moons": write milliseconds',
+  ],
+  [
+    { inputSchema, execute, approval: { onExpiry: 'ask' } },
+    `approval.onExpiry is "ask": write 'approve' or 'reject'`,
+  ],
+];
+
+test.each(TOOLS.map(([options, message]) => ({ options, message })))(
+  'a tool is refused: $message',
+  ({ options, message }) => {
+    expect(refusal(() => defineTool(options as never))).toContain(message);
+    const agent = { ...good, tools: { pay: options as never } };
+    expect(refusal(() => defineAgent(agent))).toContain(`agent support: tools.pay: ${message}`);
+  },
+);
+
+const price = { inputPerMillion: 1, outputPerMillion: 2 };
+
+const AGENTS: [Partial<Record<keyof AgentOptions, unknown>>, string][] = [
+  [{ name: '' }, `name is "": write 1 to 64 letters, digits, '-', '_' or '.'`],
+  [{ name: 'two words' }, 'name is "two words": write 1 to 64 letters'],
+  [{ name: 'x'.repeat(65) }, 'write 1 to 64 letters'],
+  [{ name: undefined }, 'name is undefined: write 1 to 64 letters'],
+  [{ instructions: '  ' }, 'agent support: instructions is empty: write what the agent is to do'],
+  [{ instructions: undefined }, 'agent support: instructions is empty'],
+  [
+    { model: undefined },
+    `agent support: model is missing: write model: openai('…'), 'provider:model', or a list of them`,
+  ],
+  [{ model: [] }, 'agent support: model is missing'],
+  [{ model: [model, null] }, 'agent support: model is missing'],
+  [{ model: { model: undefined } }, 'agent support: model is missing'],
+  [{ model: 5 }, 'agent support: model is missing'],
+  [
+    { budget: { usd: 1 } },
+    'agent support: budget.usd needs a price for each model: write model: { model, price: {',
+  ],
+  [{ budget: { usd: 1 }, model: [{ model, price }, model] }, 'budget.usd needs a price for each model'],
+  [{ budget: { turns: -1 } }, 'agent support: budget.turns is -1: write a number from 0'],
+  [{ budget: { tokens: Number.NaN } }, 'agent support: budget.tokens is NaN: write a number from 0'],
+  [
+    { budget: { tokens: Number.POSITIVE_INFINITY } },
+    'agent support: budget.tokens is Infinity: write a number from 0, or leave it out',
+  ],
+  [{ budget: { turns: '10' } }, 'agent support: budget.turns is 10: write a number from 0'],
+  [
+    { budget: { dollars: 1 } },
+    'agent support: budget.dollars is not a cap: write turns, toolCalls, tokens, usd or activeMs',
+  ],
+  [
+    { model: { model, price: { inputPerMillion: -1, outputPerMillion: 1 } } },
+    'agent support: price.inputPerMillion is -1: write US dollars for a million tokens',
+  ],
+  [
+    { model: { model, price: { inputPerMillion: 1 } } },
+    'agent support: price.outputPerMillion is undefined: write US dollars',
+  ],
+  [{ maxOutputTokens: 0 }, 'agent support: maxOutputTokens is 0: write a whole number from 1'],
+  [
+    { model: { model, maxOutputTokens: 1.5 } },
+    'agent support: maxOutputTokens is 1.5: write a whole number from 1',
+  ],
+  [{ loopLimit: 0 }, 'agent support: loopLimit is 0: write a whole number from 1'],
+  [{ toolOrder: 'random' }, `agent support: toolOrder is "random": write 'ordered' or 'parallel'`],
+  [{ heartbeat: 'often' }, 'agent support: heartbeat is "often": write milliseconds'],
+  [{ modelTimeout: 0 }, 'agent support: modelTimeout is 0: write milliseconds'],
+  [
+    { tools: { 'a b': defineTool({ inputSchema, execute }) } },
+    `agent support: tools.a b: write 1 to 64 letters, digits, '-' or '_' as its name`,
+  ],
+  [{ tools: { pay: null } }, 'agent support: tools.pay is not a tool: write defineTool({ … })'],
+  [{ tools: { pay: execute } }, 'agent support: tools.pay is not a tool'],
+  [{ tools: { ['__proto__']: defineTool({ inputSchema, execute }) } }, 'agent support: tools.__proto__: '],
+  [
+    { plan: true, tools: { update_plan: defineTool({ inputSchema, execute }) } },
+    "agent support: tools.update_plan is the built-in plan tool's name: rename it, or drop plan",
+  ],
+  [
+    { tools: { ask: aiTool({ inputSchema }) } },
+    'agent support: tools.ask: execute is missing: write execute: async',
+  ],
+];
+
+test.each(AGENTS.map(([options, message]) => ({ options, message })))(
+  'an agent is refused: $message',
+  ({ options, message }) => {
+    expect(refusal(() => defineAgent({ ...good, ...options } as AgentOptions))).toContain(message);
+  },
+);
+
+test('a plain AI SDK tool is accepted, and treated as a mutation', async () => {
+  const pay = aiTool({ description: 'Pays', inputSchema, execute });
+  const { manifest } = await resolveAgent(defineAgent({ ...good, tools: { pay } }), registry);
+  expect(manifest.tools['pay']).toMatchObject({
+    effect: 'mutate',
+    scope: 'session',
+    verify: false,
+    maxAttempts: 3,
+  });
+});
+
+test.each([
+  ['a date', z.object({ at: z.date() }), 'tools.pay.inputSchema cannot be written as JSON Schema: '],
+  ['a BigInt', z.object({ n: z.bigint() }), 'tools.pay.inputSchema cannot be written as JSON Schema: '],
+  ['a map', z.object({ m: z.map(z.string(), z.string()) }), 'cannot be written as JSON Schema: '],
+  [
+    'a string',
+    z.string(),
+    'tools.pay.inputSchema is not of an object: providers accept only z.object({ … })',
+  ],
+  ['a list', z.array(z.string()), 'tools.pay.inputSchema is not of an object'],
+  ['a union', z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]), 'is not of an object'],
+  ['nothing', jsonSchema({}), 'tools.pay.inputSchema is not of an object'],
+  ['not a schema', { id: 'string' }, 'tools.pay.inputSchema'],
+  ['a number', 42, 'tools.pay.inputSchema'],
+])(
+  'a schema of %s is refused when the worker starts, with the tool and what to write',
+  async (_, schema, message) => {
+    const pay = defineTool({ inputSchema: schema as never, execute });
+    const error = await rejection(resolveAgent(defineAgent({ ...good, tools: { pay } }), registry));
+    expect(error).toMatchObject({ code: 'INVALID_DEFINITION' });
+    expect((error as Error).message).toContain('agent support: ');
+    expect((error as Error).message).toContain(message);
+  },
+);
+
+test('arguments that name an identity must be arguments of the tool', async () => {
+  const typo = { args: ['chargeid'] } as never;
+  const pay = defineTool({ inputSchema: z.object({ chargeId: z.string() }), idempotency: typo, execute });
+  expect(await rejection(resolveAgent(defineAgent({ ...good, tools: { pay } }), registry))).toMatchObject({
+    code: 'INVALID_DEFINITION',
+    message:
+      'agent support: tools.pay.idempotency.args names chargeid, which is not an argument: write some of chargeId',
+  });
+});
+
+test('a model that the worker does not have is refused, with how to give it one', async () => {
+  for (const models of [undefined, { languageModel: () => undefined as never }]) {
+    expect(await rejection(resolveAgent(defineAgent(good), models))).toMatchObject({
+      code: 'INVALID_DEFINITION',
+      message: expect.stringContaining(
+        "agent support: model 'openai:gpt' is not in the worker's models: pass createWorker({ models:",
+      ),
+    });
+  }
+});
+
+test('the digest of a definition changes with what the model or the session sees, and with nothing else', async () => {
+  const pay = defineTool({ inputSchema, execute });
+  const digest = async (options: Partial<AgentOptions>): Promise<string> =>
+    (await resolveAgent(defineAgent({ ...good, tools: { pay }, ...options }), registry)).manifest.digest;
+  const base = await digest({});
+  expect(await digest({})).toBe(base);
+  expect(await digest({ tools: { pay: defineTool({ inputSchema, execute: () => 'other code' }) } })).toBe(
+    base,
+  );
+  const others = await Promise.all([
+    digest({ instructions: 'Help more.' }),
+    digest({ model: 'openai:other' }),
+    digest({ tools: {} }),
+    digest({ tools: { pay: defineTool({ inputSchema, execute, effect: 'read' }) } }),
+    digest({ tools: { pay: defineTool({ inputSchema: z.object({ id: z.number() }), execute }) } }),
+    digest({ budget: { turns: 3 } }),
+    digest({ plan: true }),
+  ]);
+  expect(new Set([base, ...others]).size).toBe(others.length + 1);
+});
+
+test('two agents of one name are refused before anything is connected to', async () => {
+  const agents = [defineAgent(good), defineAgent({ ...good, instructions: 'Other.' })];
+  const error = await rejection(createWorker({ agents, models: registry, address: '127.0.0.1:1' }));
+  expect(error).toMatchObject({
+    code: 'INVALID_DEFINITION',
+    message: 'agents: two agents are named support: rename one',
+  });
+});
