@@ -1,5 +1,4 @@
 import {
-  isGrpcServiceError,
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
@@ -37,39 +36,29 @@ export function sessionError(sessionId: string, error: unknown): unknown {
       { cause: error },
     );
   }
-  if (isGrpcServiceError(error) || isDeadline(error)) {
-    const code = (error as { code?: number }).code;
-    if (code === GRPC.unavailable) {
-      return new PerdureError(
-        'SERVER_UNAVAILABLE',
-        'The Temporal server cannot be reached. Start one: perdure dev',
-        {
-          cause: error,
-        },
-      );
-    }
-    if (code === GRPC.invalidArgument) {
-      return new PerdureError(
-        'INVALID_ARGUMENT',
-        `The server refused the request: ${(error as Error).message}`,
-        {
-          cause: error,
-        },
-      );
-    }
-    if (code === GRPC.deadlineExceeded || code === GRPC.failedPrecondition || code === GRPC.cancelled) {
-      return new PerdureError(
-        'NO_WORKER',
-        `No worker answered for session ${sessionId}. Start one: perdure worker <module>`,
-        { cause: error },
-      );
-    }
+  const code = grpcCode(error);
+  if (code === GRPC.unavailable) {
+    const message = 'The Temporal server cannot be reached. Start one: perdure dev';
+    return new PerdureError('SERVER_UNAVAILABLE', message, { cause: error });
+  }
+  if (code === GRPC.invalidArgument) {
+    const message = `The server refused the request: ${(error as Error).message}`;
+    return new PerdureError('INVALID_ARGUMENT', message, { cause: error });
+  }
+  if (code === GRPC.deadlineExceeded || code === GRPC.failedPrecondition || code === GRPC.cancelled) {
+    const message = `No worker answered for session ${sessionId}. Start one: perdure worker <module>`;
+    return new PerdureError('NO_WORKER', message, { cause: error });
   }
   return error;
 }
 
-function isDeadline(error: unknown): boolean {
-  return error instanceof Error && typeof (error as { code?: unknown }).code === 'number';
+/** The gRPC status of an error, or of what Temporal's client has wrapped in it. */
+function grpcCode(error: unknown): number | undefined {
+  for (let at: unknown = error; at instanceof Error; at = at.cause) {
+    const { code } = at as { code?: unknown };
+    if (typeof code === 'number') return code;
+  }
+  return undefined;
 }
 
 function withCode(error: unknown): { type: ErrorCode; message: string } | undefined {

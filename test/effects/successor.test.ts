@@ -1,0 +1,60 @@
+/** A successor on the same host recovers what a dead worker had in flight, without waiting for heartbeats. */
+import { expect, test } from 'vitest';
+import { foldOf } from '../support/fold.ts';
+import { calls, openWorld, PEN } from '../support/world.ts';
+
+const script = [calls('refund'), { text: 'Refunded.' }];
+
+test('the successor fails the dead worker`s mutation at once: verified landed, one refund', async () => {
+  const world = await openWorld(script, { ignoreKeys: true });
+  await world.control.arm({ on: 'refunds', when: 'after-write', do: 'hang' });
+  const first = await world.startWorkerProcess();
+  const session = await world.begin('silent');
+  await world.control.held();
+  await first.crash();
+  await world.startWorkerProcess();
+
+  // With a heartbeat of an hour, nothing but the journal ends the call in the patience of a test.
+  await world.until(session, 'idle');
+  const { calls: log } = await world.check(session);
+  expect(log[0]?.dispatches).toMatchObject([
+    { outcome: 'landed', reason: expect.stringContaining('the worker that had this call has died') },
+  ]);
+  expect(await world.control.refunds()).toMatchObject([{ args: PEN }]);
+});
+
+test('a successor repeats a dead worker`s model call under a reserve of its own', async () => {
+  const world = await openWorld(script);
+  const first = await world.startWorkerProcess({ breakAt: ['after model'] });
+  const session = await world.begin('silent');
+  await first.reached('after model');
+  await first.crash();
+  await world.startWorkerProcess();
+
+  await world.until(session, 'idle');
+  const { notices } = await world.check(session);
+  expect(notices).toContainEqual(
+    expect.objectContaining({ message: 'the worker that had sent the request was lost' }),
+  );
+  expect(await world.control.refunds()).toHaveLength(1);
+});
+
+test('a frozen worker keeps what it holds: its successor takes nothing from it', async () => {
+  const world = await openWorld(script, { ignoreKeys: true });
+  const first = await world.startWorkerProcess({ breakAt: ['request'] });
+  const session = await world.begin('silent');
+  await first.reached('request');
+  first.freeze();
+  // It has read the journals when it is ready, and the frozen worker's socket is there.
+  await world.startWorkerProcess();
+  // The frozen worker still has the workflow cached, so the history is asked, not a worker.
+  const [call] = (await foldOf(world.client, session)).calls;
+  expect(call).toMatchObject({ status: { kind: 'running' }, dispatches: [{ no: 1, outcome: null }] });
+  first.wake();
+  first.release('request');
+
+  await world.until(session, 'idle');
+  const { calls: log } = await world.check(session);
+  expect(log[0]?.dispatches).toMatchObject([{ no: 1, outcome: 'returned' }]);
+  expect(await world.control.refunds()).toHaveLength(1);
+});
