@@ -1,0 +1,42 @@
+/** Places at which a worker process can be held, so that a test can crash or freeze it exactly there. */
+
+/** What a worker process tells its harness, over Node's channel between parent and child. */
+export type WorkerNews =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'reached'; readonly point: string; readonly visit: number; readonly detail: string };
+
+/** What a harness tells its worker process. */
+export interface Release {
+  readonly kind: 'release';
+  readonly point: string;
+  readonly visit: number;
+}
+
+let points: ReadonlySet<string> = new Set();
+let visits = 0;
+const held = new Map<number, () => void>();
+
+/** Called once by the worker process: where it is to hold, and how it learns that it may go on. */
+export function installBreakpoints(names: readonly string[]): void {
+  points = new Set(names);
+  process.on('message', (message: Release) => {
+    if (message.kind !== 'release') return;
+    held.get(message.visit)?.();
+    held.delete(message.visit);
+  });
+}
+
+/**
+ * Holds here, in a worker process whose harness named this point in `breakAt`, until it is released; anywhere
+ * else, and for any other name, it returns at once. Put it into a tool to crash a worker at that line.
+ *
+ * @param detail - a text that the test gets to see when the point is reached.
+ */
+export async function breakpoint(name: string, detail = ''): Promise<void> {
+  if (!points.has(name) || process.send === undefined) return;
+  visits += 1;
+  const visit = visits;
+  const released = new Promise<void>((resolve) => held.set(visit, resolve));
+  process.send({ kind: 'reached', point: name, visit, detail } satisfies WorkerNews);
+  await released;
+}

@@ -1,0 +1,223 @@
+/** A harness for tests of your own agents: the real Temporal, real workers, and a model that says what you script. */
+import { randomUUID } from 'node:crypto';
+import { pathToFileURL } from 'node:url';
+import { Client, Connection } from '@temporalio/client';
+import { DefaultLogger, NativeConnection, type NativeConnectionOptions, Runtime } from '@temporalio/worker';
+import type { DefinedAgent } from '../../agent/index.ts';
+import { type Session, Sessions, type StartOptions } from '../../client/index.ts';
+import { PerdureError } from '../../contract/errors.ts';
+import type { Phase } from '../../contract/state.ts';
+import type { SessionView } from '../../contract/views.ts';
+import { SESSION_SEARCH_ATTRIBUTES, startServer } from '../../server/index.ts';
+import { createWorker, type SessionWorkerOptions } from '../../worker/index.ts';
+import {
+  type Script,
+  type ScriptedModel,
+  type ScriptedTurn,
+  scriptedTurns,
+  startScriptedModel,
+} from '../scripted-model/index.ts';
+import { scriptedAgents } from './scripted-agents.ts';
+import { startWorkerProcess, type WorkerProcess } from './worker-process.ts';
+
+/** What a harness needs to know. */
+export interface HarnessOptions {
+  /** What the model says: one turn after the other, or a function of the request. */
+  readonly script: Script | readonly ScriptedTurn[];
+  /** The agents of workers in this process. Their models are replaced by the scripted one. */
+  readonly agents?: readonly DefinedAgent[];
+  /**
+   * Path or URL of a module (TypeScript or JavaScript) that exports the agents of worker processes, each alone
+   * or in a list; it may also export `workerOptions`.
+   */
+  readonly module?: string | URL;
+  /** A server to use. Default: a dev server in memory, which is started and stopped with the harness. */
+  readonly server?: { readonly address: string; readonly namespace?: string };
+  /** Environment variables of worker processes, beside this process's own. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** How long {@link Harness.until} waits, in milliseconds. Default: one minute. */
+  readonly patienceMs?: number;
+}
+
+/** How a worker process of a harness starts. */
+export interface HarnessProcessOptions {
+  /**
+   * Where the worker is to be held: `before <tool>` (the worker has the call, nothing was asked of the world),
+   * `after <tool>` (the tool has returned, nothing is recorded), `before verify <tool>`, `after verify <tool>`,
+   * `before model`, `after model`, or a name that a tool gives to `breakpoint()`.
+   */
+  readonly breakAt?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** How it connects, where that is not as the harness does: through a proxy that can be cut, for one. Plain JSON. */
+  readonly connection?: NativeConnectionOptions;
+}
+
+/** A worker in the test's own process. */
+export interface HarnessWorker {
+  /** Ends the calls in flight and stops. */
+  stop(): Promise<void>;
+}
+
+/**
+ * What a test tells its story with. All of one harness runs on a task queue of its own, so that tests may run
+ * beside each other on one server.
+ */
+export interface Harness {
+  readonly model: ScriptedModel;
+  readonly client: Client;
+  readonly sessions: Sessions;
+  readonly taskQueue: string;
+  readonly address: string;
+  readonly namespace: string;
+  /** Starts a session; by default with an id that no other test has. */
+  startSession(agent: string, options?: StartOptions): Promise<Session>;
+  /** Starts a worker in this process, with the harness's agents or others. */
+  startWorker(options?: Partial<SessionWorkerOptions>): Promise<HarnessWorker>;
+  /** Starts a worker in a process of its own, which can be crashed, frozen and woken. */
+  startWorkerProcess(options?: HarnessProcessOptions): Promise<WorkerProcess>;
+  /**
+   * Waits until a session is in one of some phases, or until a condition on its view holds; needs a worker.
+   *
+   * @throws PerdureError `NO_WORKER` with the last view when it does not come to that in time.
+   */
+  until(
+    session: Session,
+    ...goal: readonly Phase[] | readonly [(view: SessionView) => boolean]
+  ): Promise<SessionView>;
+  /** Stops everything that the harness has started, in the order that leaves nothing behind. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Creates a harness. Stop it after the test: `onTestFinished(() => harness.stop())`.
+ *
+ * @throws PerdureError `SERVER_UNAVAILABLE` when no server is given and none can be started.
+ */
+export async function createHarness(options: HarnessOptions): Promise<Harness> {
+  quiet();
+  const stops: (() => Promise<unknown>)[] = [];
+  const stop = async (): Promise<void> => {
+    for (let end = stops.pop(); end !== undefined; end = stops.pop()) await end();
+  };
+  try {
+    return await open(options, stops, stop);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function open(
+  options: HarnessOptions,
+  stops: (() => Promise<unknown>)[],
+  stop: () => Promise<void>,
+): Promise<Harness> {
+  const { address, namespace } = await serverFor(options, stops);
+  const { script } = options;
+  const model = await startScriptedModel({
+    script: typeof script === 'function' ? script : scriptedTurns(script),
+  });
+  stops.push(() => model.stop());
+  const connection = await Connection.connect({ address });
+  stops.push(() => connection.close());
+  const client = new Client({ connection, namespace });
+  const taskQueue = `harness-${randomUUID()}`;
+  const sessions = new Sessions(client, { taskQueue });
+  let native: NativeConnection | undefined;
+  let ids = 0;
+  return {
+    model,
+    client,
+    sessions,
+    taskQueue,
+    address,
+    namespace,
+    startSession: (agent, start = {}) =>
+      sessions.start(agent, { id: `${agent}-${++ids}-${taskQueue}`, ...start }),
+    startWorker: async (workerOptions = {}) => {
+      if (native === undefined) {
+        const opened = await NativeConnection.connect({ address });
+        stops.push(() => opened.close());
+        native = opened;
+      }
+      const agents = scriptedAgents(workerOptions.agents ?? options.agents ?? [], model.url);
+      const connected = { connection: native, namespace, taskQueue };
+      const worker = await createWorker({ ...workerOptions, ...connected, agents });
+      const run = worker.run();
+      const end = async (): Promise<void> => {
+        if (worker.getState() === 'RUNNING') worker.shutdown();
+        await run;
+      };
+      stops.push(end);
+      return { stop: end };
+    },
+    startWorkerProcess: async ({ breakAt = [], env = {}, connection: own = { address } } = {}) => {
+      const module = moduleUrl(options.module);
+      const process = await startWorkerProcess(
+        { connection: own, namespace, taskQueue, module, modelUrl: model.url, breakAt },
+        { ...options.env, ...env },
+      );
+      stops.push(() => process.crash());
+      return process;
+    },
+    until: (session, ...goal) => waitFor(session, goal, options.patienceMs ?? 60_000),
+    stop,
+  };
+}
+
+async function serverFor(
+  { server }: HarnessOptions,
+  stops: (() => Promise<unknown>)[],
+): Promise<{ address: string; namespace: string }> {
+  if (server !== undefined) return { address: server.address, namespace: server.namespace ?? 'default' };
+  const started = await startServer({ inMemory: true, searchAttributes: SESSION_SEARCH_ATTRIBUTES });
+  stops.push(() => started.stop());
+  return started;
+}
+
+function moduleUrl(module: string | URL | undefined): string {
+  if (module === undefined) {
+    throw new PerdureError(
+      'INVALID_ARGUMENT',
+      'module: a worker process needs a module that exports its agents: createHarness({ module: … })',
+    );
+  }
+  const text = String(module);
+  return text.startsWith('file:') ? text : pathToFileURL(text).href;
+}
+
+async function waitFor(
+  session: Session,
+  goal: readonly Phase[] | readonly [(view: SessionView) => boolean],
+  patienceMs: number,
+): Promise<SessionView> {
+  const reached = (view: SessionView): boolean =>
+    goal.some((each) => (typeof each === 'function' ? each(view) : each === view.phase));
+  const deadline = performance.now() + patienceMs;
+  let view = await session.state();
+  while (!reached(view)) {
+    if (performance.now() > deadline) {
+      throw new PerdureError(
+        'NO_WORKER',
+        `Session ${session.id} did not come to what was waited for: ${JSON.stringify(view, null, 1)}`,
+        { details: { view } },
+      );
+    }
+    await new Promise((resolve) => setTimeout(resolve, 25));
+    view = await session.state();
+  }
+  return view;
+}
+
+let silenced = false;
+
+/** Temporal's runtime is one a process: the first to use it decides, and a test's own choice stays. */
+function quiet(): void {
+  if (silenced) return;
+  silenced = true;
+  try {
+    Runtime.install({ logger: new DefaultLogger('ERROR') });
+  } catch {
+    // Installed before.
+  }
+}

@@ -1,0 +1,14 @@
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import type { DefinedAgent } from '../../agent/index.ts';
+
+/** The same agents, with the scripted endpoint in place of each of their models. Names and prices stay. */
+export function scriptedAgents(agents: readonly DefinedAgent[], modelUrl: string): DefinedAgent[] {
+  const provider = createOpenAICompatible({ name: 'scripted', baseURL: modelUrl, includeUsage: true });
+  return agents.map((agent) => ({
+    ...agent,
+    models: agent.models.map((choice) => ({
+      ...choice,
+      model: provider.languageModel(typeof choice.model === 'string' ? choice.model : choice.model.modelId),
+    })),
+  }));
+}

@@ -1,0 +1,126 @@
+/** A worker in a process of its own, which a test may kill, freeze and wake. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { PerdureError } from '../../contract/errors.ts';
+import type { Release, WorkerNews } from './breakpoints.ts';
+import type { WorkerConfig } from './worker-main.ts';
+
+/** A running worker process. */
+export interface WorkerProcess {
+  readonly pid: number;
+  /**
+   * Resolves when the worker is held at a breakpoint, also when it was before; each visit is told once, in
+   * order. Rejects with `NO_WORKER` when the process ends first. `detail` of `after <tool>` is the result as JSON.
+   */
+  reached(point: string): Promise<{ readonly detail: string }>;
+  /** Lets everything that is held at a breakpoint now go on. A frozen worker goes on when it is woken. */
+  release(point: string): void;
+  /** SIGKILL: the worker dies without a word. Resolves when the process is gone. */
+  crash(): Promise<void>;
+  /** SIGSTOP: the worker is still, and does not know it. */
+  freeze(): void;
+  /** SIGCONT: the worker goes on as if no time had passed. */
+  wake(): void;
+  /** SIGTERM: the worker ends its calls in flight and goes. Resolves when the process is gone. */
+  stop(): Promise<void>;
+}
+
+/** Starts a worker process; resolves when it polls, rejects when it ends before. */
+export async function startWorkerProcess(
+  config: WorkerConfig,
+  env: Readonly<Record<string, string>> = {},
+): Promise<WorkerProcess> {
+  const child = fork(mainFile(), [JSON.stringify(config)], {
+    // The user's module may be TypeScript.
+    execArgv: ['--import', import.meta.resolve('tsx')],
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  });
+  let stderr = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    stderr = (stderr + text).slice(-20_000);
+  });
+  const exited = once(child, 'exit') as Promise<[number | null, string | null]>;
+  const visits = new Visits();
+  const ready = new Promise<void>((resolve) => {
+    child.on('message', (news: WorkerNews) => {
+      if (news.kind === 'ready') resolve();
+      else visits.arrive(news);
+    });
+  });
+  const ended = exited.then(([code, signal]): never => {
+    const error = new PerdureError(
+      'NO_WORKER',
+      `The worker process ended with ${signal ?? `code ${code}`}.${stderr === '' ? '' : `\n${stderr}`}`,
+    );
+    visits.fail(error);
+    throw error;
+  });
+  ended.catch(() => {});
+  await Promise.race([ready, ended]);
+  return {
+    pid: child.pid ?? 0,
+    reached: (point) => visits.next(point),
+    release: (point) => {
+      for (const visit of visits.leave(point)) {
+        child.send({ kind: 'release', point, visit } satisfies Release);
+      }
+    },
+    crash: () => end(child, exited, 'SIGKILL'),
+    freeze: () => void child.kill('SIGSTOP'),
+    wake: () => void child.kill('SIGCONT'),
+    stop: async () => {
+      child.kill('SIGCONT');
+      await end(child, exited, 'SIGTERM');
+    },
+  };
+}
+
+async function end(child: ChildProcess, exited: Promise<unknown>, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+  await exited;
+}
+
+/** Beside this file: TypeScript in the sources, JavaScript in the package. */
+function mainFile(): string {
+  const source = fileURLToPath(new URL('worker-main.ts', import.meta.url));
+  return existsSync(source) ? source : fileURLToPath(new URL('worker-main.js', import.meta.url));
+}
+
+type Visit = Extract<WorkerNews, { kind: 'reached' }>;
+
+/** Visits of breakpoints: those that nobody has asked for yet, and those who wait for one. */
+class Visits {
+  readonly #untold: Visit[] = [];
+  readonly #held: Visit[] = [];
+  readonly #waiting: { point: string; tell: (visit: Visit) => void; fail: (error: unknown) => void }[] = [];
+  #failure: Error | undefined;
+
+  arrive(visit: Visit): void {
+    this.#held.push(visit);
+    const index = this.#waiting.findIndex(({ point }) => point === visit.point);
+    if (index < 0) this.#untold.push(visit);
+    else this.#waiting.splice(index, 1)[0]?.tell(visit);
+  }
+
+  next(point: string): Promise<Visit> {
+    const index = this.#untold.findIndex((visit) => visit.point === point);
+    const [visit] = index < 0 ? [] : this.#untold.splice(index, 1);
+    if (visit !== undefined) return Promise.resolve(visit);
+    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    return new Promise((tell, fail) => this.#waiting.push({ point, tell, fail }));
+  }
+
+  leave(point: string): number[] {
+    const leaving = this.#held.filter((visit) => visit.point === point);
+    for (const visit of leaving) this.#held.splice(this.#held.indexOf(visit), 1);
+    return leaving.map(({ visit }) => visit);
+  }
+
+  fail(error: Error): void {
+    this.#failure = error;
+    for (const { fail } of this.#waiting.splice(0)) fail(error);
+  }
+}

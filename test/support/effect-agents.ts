@@ -1,0 +1,125 @@
+/** The agents of the effect tests: the module that worker processes load, over the payments service. */
+import * as z from 'zod';
+import { createPaymentsClient, PaymentsError } from '../../examples/payments/client.ts';
+import type { Refund } from '../../examples/payments/protocol.ts';
+import {
+  type DefinedAgent,
+  type DefinedTool,
+  defineAgent,
+  defineTool,
+  NotAttemptedError,
+  type ToolContext,
+  type ToolOptions,
+} from '../../src/index.ts';
+import { breakpoint } from '../../src/testing/index.ts';
+
+interface RefundArgs {
+  chargeId: string;
+  cents: number;
+  reason: string;
+}
+
+const refundArgs = z.object({
+  chargeId: z.string(),
+  cents: z.number().int().positive(),
+  reason: z.string().default('broken'),
+}) as z.ZodType<RefundArgs>;
+
+// Read at each call: a test that starts the service after this module was loaded says where it is.
+const payments = (): ReturnType<typeof createPaymentsClient> =>
+  createPaymentsClient(process.env['PAYMENTS_URL'] ?? '');
+
+/** What certainly did not happen is said so; only a connection that was refused is worth another try. */
+async function attempt<T>(request: Promise<T>): Promise<T> {
+  try {
+    return await request;
+  } catch (error) {
+    if (error instanceof PaymentsError && error.notDone) {
+      throw new NotAttemptedError(error.message, { retryable: error.code === 'NOT_SENT', cause: error });
+    }
+    throw error;
+  }
+}
+
+async function execute(input: RefundArgs, context: ToolContext): Promise<Refund> {
+  await breakpoint('request');
+  return attempt(payments().refund(input, context.idempotencyKey, context.abortSignal));
+}
+
+function refundTool(options: Partial<ToolOptions<RefundArgs, Refund>> = {}): DefinedTool<RefundArgs, Refund> {
+  return defineTool({
+    description: 'Refund a charge',
+    inputSchema: refundArgs,
+    timeout: '20s',
+    settle: '100ms',
+    execute,
+    ...options,
+  });
+}
+
+const verify = async (_: RefundArgs, { idempotencyKey, abortSignal }: ToolContext) =>
+  payments().find(idempotencyKey, abortSignal);
+
+const tools = {
+  /** A mutation that can be verified. */
+  refund: refundTool({ verify }),
+  /** A mutation that cannot. */
+  refundBlind: refundTool(),
+  /** Gives up long before the service does; whatever lands late lands within its settle time. */
+  refundTimed: refundTool({ verify, timeout: '300ms', settle: '3s' }),
+  /** Asks the fence just before its request, and then looks at nothing. */
+  refundFenced: refundTool({
+    verify,
+    execute: async (input, { fence, idempotencyKey }) => {
+      await breakpoint('fence');
+      try {
+        await fence();
+      } catch (error) {
+        await breakpoint('fenced', String((error as { code?: unknown }).code));
+        throw error;
+      }
+      return payments().refund(input, idempotencyKey);
+    },
+  }),
+  /** A careless mutation: no fence, no signal. Only the service's own keys protect it. */
+  refundCareless: refundTool({
+    verify,
+    execute: async (input, { idempotencyKey }) => {
+      await breakpoint('request');
+      const refund = await payments().refund(input, idempotencyKey);
+      await breakpoint('refunded');
+      return refund;
+    },
+  }),
+  refundEachTime: refundTool({ verify, idempotency: { scope: 'call' } }),
+  refundByCharge: refundTool({ verify, idempotency: { args: ['chargeId', 'cents'] } }),
+  refundByOrder: refundTool({ verify, idempotency: ({ chargeId }) => chargeId.replace('ch_', 'order ') }),
+  /** Safe to repeat: the service knows the key. */
+  note: refundTool({ effect: 'write' }),
+  email: defineTool({
+    description: 'Send an e-mail',
+    inputSchema: z.object({ to: z.string(), subject: z.string(), body: z.string() }),
+    settle: '100ms',
+    execute: async (input, { idempotencyKey, abortSignal }) => {
+      await breakpoint('request');
+      return attempt(payments().sendEmail(input, idempotencyKey, abortSignal));
+    },
+    verify: (_, { idempotencyKey }) => payments().findEmail(idempotencyKey),
+  }),
+  order: defineTool({
+    description: 'Look an order up',
+    inputSchema: z.object({ id: z.string() }),
+    effect: 'read',
+    execute: async ({ id }, { abortSignal, attempt: no }) => {
+      await breakpoint('request');
+      return { ...(await payments().order(id, abortSignal)), attempt: no };
+    },
+  }),
+};
+
+const common = { model: 'scripted', instructions: 'Help with refunds.', tools, heartbeat: '1s' } as const;
+
+export const effects: DefinedAgent = defineAgent({ ...common, name: 'effects' });
+export const parallel: DefinedAgent = defineAgent({ ...common, name: 'parallel', toolOrder: 'parallel' });
+/** Its calls give no sign of life for an hour: only a successor's word can end them sooner. */
+export const silent: DefinedAgent = defineAgent({ ...common, name: 'silent', heartbeat: '1h' });

@@ -1,0 +1,109 @@
+/** The stage of the effect tests: a harness on the shared server, and the payments service as the world outside. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, inject, onTestFinished } from 'vitest';
+import { createPaymentsControl, type PaymentsControl } from '../../examples/payments/control.ts';
+import type { DefinedAgent, Session, SessionState, ToolCall } from '../../src/index.ts';
+import {
+  createHarness,
+  type Harness,
+  type ReplyToolCall,
+  type Script,
+  type ScriptedTurn,
+} from '../../src/testing/index.ts';
+import { effects, parallel } from './effect-agents.ts';
+import { expectFoldEqualsLive } from './fold.ts';
+import { type ReadyProcess, startProcess } from './ready-process.ts';
+import { openWire, type Wire } from './wire.ts';
+
+const SERVICE = fileURLToPath(new URL('../../examples/payments/server.ts', import.meta.url));
+const AGENTS = new URL('./effect-agents.ts', import.meta.url);
+
+/** The refund that most stories are about: of order 1001, in full. */
+export const PEN = { chargeId: 'ch_1001', cents: 4_200, reason: 'broken' } as const;
+
+/** A turn in which the model calls one tool. */
+export function calls(...toolCalls: (string | [name: string, args: object])[]): ScriptedTurn {
+  return {
+    toolCalls: toolCalls.map(
+      (call): ReplyToolCall =>
+        typeof call === 'string' ? { name: call, args: PEN } : { name: call[0], args: call[1] },
+    ),
+  };
+}
+
+/** A harness with the payments service beside it. */
+export interface World extends Harness {
+  readonly control: PaymentsControl;
+  /** Kills the service; what it has answered is on its disk. */
+  stopService(): Promise<void>;
+  /** Starts it again where it was. */
+  startService(): Promise<void>;
+  /** A wire to Temporal for a worker process (`connection`), which the test can cut. */
+  openWire(): Promise<Wire>;
+  /** Starts a session with a message; the script answers it. */
+  begin(agent?: string): Promise<Session>;
+  /** Waits until the call `call_<turn>_<n>` is in a status. */
+  untilCall(session: Session, callId: string, status: ToolCall['status']['kind']): Promise<ToolCall>;
+  /** The end of each story: the fold is the live state. Resolves with it. */
+  check(session: Session): Promise<SessionState>;
+}
+
+/** Opens a world for the running test, and closes it when the test has finished. */
+export async function openWorld(
+  script: Script | readonly ScriptedTurn[],
+  options: { ignoreKeys?: boolean; agents?: readonly DefinedAgent[] } = {},
+): Promise<World> {
+  const folder = mkdtempSync(join(tmpdir(), 'effects-'));
+  const args = ['--ledger', join(folder, 'ledger.jsonl'), '--with-stdin'];
+  if (options.ignoreKeys === true) args.push('--ignore-keys');
+  let service: ReadyProcess = await startProcess(SERVICE, args);
+  const { url, port } = service.ready;
+  onTestFinished(async () => {
+    await service.kill();
+    rmSync(folder, { recursive: true });
+  });
+  // Workers in this process read it, too.
+  process.env['PAYMENTS_URL'] = url;
+  const harness = await createHarness({
+    script,
+    agents: options.agents ?? [effects, parallel],
+    module: AGENTS,
+    server: inject('temporal'),
+    env: { PAYMENTS_URL: url },
+  });
+  onTestFinished(() => harness.stop());
+  const findCall = async (session: Session, callId: string): Promise<ToolCall | undefined> =>
+    (await session.calls()).items.find(({ id }) => id === callId);
+  return {
+    ...harness,
+    control: createPaymentsControl(url),
+    stopService: () => service.kill(),
+    startService: async () => {
+      service = await startProcess(SERVICE, [...args, '--port', String(port)]);
+    },
+    openWire: async () => {
+      const wire = await openWire(harness.address);
+      onTestFinished(() => wire.close());
+      return wire;
+    },
+    begin: (agent = 'effects') => harness.startSession(agent, { message: 'Please.' }),
+    untilCall: async (session, callId, status) => {
+      let call: ToolCall | undefined;
+      await harness.until(session, () => true);
+      await expect
+        .poll(
+          async () => {
+            call = await findCall(session, callId);
+            return call?.status.kind === status ? status : JSON.stringify(call);
+          },
+          { timeout: 60_000, interval: 25 },
+        )
+        .toBe(status);
+      return call as ToolCall;
+    },
+    check: (session) => expectFoldEqualsLive(harness.client, session),
+  };
+}
