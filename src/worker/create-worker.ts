@@ -4,6 +4,7 @@ import {
   Worker,
   type WorkerOptions,
 } from '@temporalio/worker';
+import { PerdureError } from '../contract/errors.ts';
 import { DEFAULT_TASK_QUEUE } from '../contract/names.ts';
 import { PerdurePlugin, type PerdurePluginOptions } from './plugin.ts';
 
@@ -19,18 +20,40 @@ export interface SessionWorkerOptions extends PerdurePluginOptions, Omit<WorkerO
  * Creates a Temporal worker that runs agent sessions. Start it with `worker.run()`; at a shutdown calls in flight
  * have ten seconds to end, and what does not end is recovered by the next worker.
  *
- * @throws PerdureError `INVALID_DEFINITION` when an agent cannot be resolved or two have one name.
+ * @throws PerdureError `INVALID_DEFINITION` when an agent cannot be resolved or two have one name;
+ * `SERVER_UNAVAILABLE` when no `connection` is given and the address does not answer.
  */
 export async function createWorker(options: SessionWorkerOptions): Promise<Worker> {
   const { agents, models, memoryBytes, journal, address, taskQueue = DEFAULT_TASK_QUEUE, ...rest } = options;
-  const connection =
-    rest.connection ??
-    (await NativeConnection.connect(typeof address === 'string' ? { address } : (address ?? {})));
+  const connection = rest.connection ?? (await openConnection(address));
   const plugin = new PerdurePlugin({
     agents,
     ...(models === undefined ? {} : { models }),
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
     ...(journal === undefined ? {} : { journal }),
   });
-  return Worker.create({ ...rest, connection, taskQueue, plugins: [...(rest.plugins ?? []), plugin] });
+  try {
+    return await Worker.create({
+      ...rest,
+      connection,
+      taskQueue,
+      plugins: [...(rest.plugins ?? []), plugin],
+    });
+  } catch (error) {
+    if (rest.connection === undefined) await connection.close();
+    throw error;
+  }
+}
+
+async function openConnection(address: SessionWorkerOptions['address']): Promise<NativeConnection> {
+  const options = typeof address === 'string' ? { address } : (address ?? {});
+  try {
+    return await NativeConnection.connect(options);
+  } catch (cause) {
+    throw new PerdureError(
+      'SERVER_UNAVAILABLE',
+      `The Temporal server at ${options.address ?? 'localhost:7233'} cannot be reached. Start one: perdure dev`,
+      { cause },
+    );
+  }
 }

@@ -28,16 +28,18 @@ const COMPACT_BYTES = 256_000;
 /** The journals of one user's workers of one task queue on one kernel. */
 export interface JournalScope {
   namespace: string;
+  /** The server's own id of the namespace: each server on a host has a `default`. */
+  namespaceId: string;
   taskQueue: string;
   /** Default: a directory of this user's in the system's temporary directory. */
   directory?: string;
 }
 
-async function journalDirectory({ namespace, taskQueue, directory }: JournalScope): Promise<string | null> {
+async function journalDirectory({ namespaceId, taskQueue, directory }: JournalScope): Promise<string | null> {
   const uid = process.getuid?.() ?? 0;
   const root = directory ?? join(tmpdir(), `perdure-${uid}`);
   const scope = createHash('sha256')
-    .update(`${namespace}\n${taskQueue}\n${kernel()}`)
+    .update(`${namespaceId}\n${taskQueue}\n${kernel()}`)
     .digest('hex')
     .slice(0, 16);
   await mkdir(join(root, scope), { recursive: true, mode: 0o700 });

@@ -101,7 +101,12 @@ export class PerdurePlugin implements WorkerPlugin {
   ): Promise<void> {
     const { journal } = this.#options;
     if (journal === false || connection === undefined) return;
-    const where = { ...scope, ...(journal === undefined ? {} : { directory: journal }) };
+    const { namespace } = scope;
+    // A namespace that cannot be described is the worker's own error, a moment later.
+    const described = await connection.workflowService.describeNamespace({ namespace }).catch(() => null);
+    const namespaceId = described?.namespaceInfo?.id;
+    if (!namespaceId) return;
+    const where = { ...scope, namespaceId, ...(journal === undefined ? {} : { directory: journal }) };
     this.#journal = await InFlightJournal.open(where);
     await recoverPredecessors(connection, where);
   }

@@ -1,5 +1,5 @@
 import { tool as aiTool, jsonSchema } from 'ai';
-import { expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import * as z from 'zod';
 import { resolveAgent } from '../../src/agent/index.ts';
 import { type AgentOptions, createWorker, defineAgent, defineTool, isPerdureError } from '../../src/index.ts';
@@ -221,11 +221,21 @@ test('the digest of a definition changes with what the model or the session sees
   expect(new Set([base, ...others]).size).toBe(others.length + 1);
 });
 
-test('two agents of one name are refused before anything is connected to', async () => {
+test('two agents of one name are refused when the worker starts', async () => {
   const agents = [defineAgent(good), defineAgent({ ...good, instructions: 'Other.' })];
-  const error = await rejection(createWorker({ agents, models: registry, address: '127.0.0.1:1' }));
+  const { address } = inject('temporal');
+  const error = await rejection(createWorker({ agents, models: registry, address, journal: false }));
   expect(error).toMatchObject({
     code: 'INVALID_DEFINITION',
     message: 'agents: two agents are named support: rename one',
+  });
+});
+
+test('a worker whose server is not there says so', async () => {
+  const worker = createWorker({ agents: [defineAgent(good)], models: registry, address: '127.0.0.1:1' });
+  const error = await rejection(worker);
+  expect(error).toMatchObject({
+    code: 'SERVER_UNAVAILABLE',
+    message: 'The Temporal server at 127.0.0.1:1 cannot be reached. Start one: perdure dev',
   });
 });

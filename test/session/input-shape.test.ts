@@ -58,7 +58,8 @@ test('a signal without any argument means the plain thing', async () => {
   await handle.signal('resume');
   await untilPhase(session, 'idle');
   await handle.signal('send', 'a bare string');
-  await until(session, ({ lastText }) => lastText === 'heard a bare string');
+  const { paused } = await until(session, ({ lastText }) => lastText === 'heard a bare string');
+  expect(paused).toBeNull();
   await expectSound(stage, session);
 });
 
