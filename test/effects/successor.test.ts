@@ -1,5 +1,8 @@
 /** A successor on the same host recovers what a dead worker had in flight, without waiting for heartbeats. */
-import { expect, test } from 'vitest';
+import { NativeConnection } from '@temporalio/worker';
+import { expect, onTestFinished, test } from 'vitest';
+import { createWorker } from '../../src/index.ts';
+import { startServer } from '../../src/server/index.ts';
 import { foldOf } from '../support/fold.ts';
 import { calls, openWorld, PEN } from '../support/world.ts';
 
@@ -21,6 +24,26 @@ test('the successor fails the dead worker`s mutation at once: verified landed, o
     { outcome: 'landed', reason: expect.stringContaining('the worker that had this call has died') },
   ]);
   expect(await world.control.refunds()).toMatchObject([{ args: PEN }]);
+});
+
+test('a worker of another server leaves the journal to the successor', async () => {
+  const world = await openWorld(script, { ignoreKeys: true });
+  await world.control.arm({ on: 'refunds', when: 'after-write', do: 'hang' });
+  const first = await world.startWorkerProcess();
+  const session = await world.begin('silent');
+  await world.control.held();
+  await first.crash();
+  // The same namespace and task queue, by name.
+  const other = await startServer({ inMemory: true });
+  onTestFinished(() => other.stop());
+  const connection = await NativeConnection.connect({ address: other.address });
+  const { taskQueue } = world;
+  const stranger = await createWorker({ agents: [], connection, taskQueue });
+  await stranger.runUntil(world.startWorkerProcess());
+  await connection.close();
+
+  await world.until(session, 'idle');
+  await world.check(session);
 });
 
 test('a successor repeats a dead worker`s model call under a reserve of its own', async () => {
