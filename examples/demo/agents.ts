@@ -56,6 +56,4 @@ export const support: DefinedAgent = defineAgent({
     'You are the support desk of a shop. Look up an order before you act on it. When a customer is entitled to a ' +
     'refund, refund the charge of the order yourself, once; do not ask the customer for confirmation. Then answer in one sentence.',
   tools: { order, refund },
-  // A worker that gives no sign of life for so long counts as lost. Short, so that the demo is.
-  heartbeat: '3s',
 });

@@ -43,8 +43,9 @@ export async function play(
 ): Promise<Ending> {
   const killed = await stage.startWorker('worker 1');
   story.step(`worker 1: pid ${killed.pid}`);
-  story.detail('To be quick the agent is impatient: a worker is lost after 3 s without a sign of life, and');
-  story.detail('a lost refund settles for 1 s. The defaults are 10 s and 5 s.');
+  story.detail(
+    'To be quick, a lost refund settles for 1 s here before it is looked for. The default is 5 s.',
+  );
 
   story.title('A refund');
   story.begin();
@@ -67,9 +68,11 @@ export async function play(
   await control.release();
 
   story.title('Another worker takes over');
+  story.detail('starting worker 2 …');
   const next = await stage.startWorker('worker 2');
   story.step(`worker 2: pid ${next.pid}`);
-  story.detail('waiting until Temporal misses the heartbeat of worker 1 (3 s) …');
+  story.detail('It sees that worker 1 is dead and gives up what it had in flight. On another host Temporal');
+  story.detail('would miss the heartbeat of worker 1 after 10 s.');
   const closed = await follow('the end of the session', resting);
   if (closed.phase !== 'closed') throw new Error(`The session did not end: ${why(closed)}.`);
   const { text } = await session.result();

@@ -74,7 +74,7 @@ test('a refund survives the death of its worker: one row, found by verify; two d
     const text = demo.text();
     expect(text).toMatch(/waits for a person/);
     expect(text).toMatch(/worker 1 \(pid \d+\) got SIGKILL/);
-    expect(text).toMatch(/lost \(timed out \(HEARTBEAT\)\)/);
+    expect(text).toMatch(/refund: lost \(.*waiting 1 s, then asking verify/);
     expect(text).toMatch(/the agent: "I have refunded 129\.00 for order 1002; the receipt is re_1\."/);
     expect(text.match(/^ {2}re_\d/gm)).toEqual(['  re_1']);
     expect(text).toMatch(/call_2_0 +1 +[\d:.]+ +landed/);
