@@ -66,7 +66,13 @@ const tools = {
   /** A mutation that cannot. */
   refundBlind: refundTool(),
   /** Gives up long before the service does; whatever lands late lands within its settle time. */
-  refundTimed: refundTool({ verify, timeout: '300ms', settle: '3s' }),
+  refundTimed: refundTool({ verify, timeout: '300ms', settle: '5s' }),
+  /** Neither it nor its verify ever answers. */
+  refundSilent: refundTool({
+    timeout: '300ms',
+    execute: () => new Promise(() => {}),
+    verify: () => new Promise(() => {}),
+  }),
   /** Asks the fence just before its request, and then looks at nothing. */
   refundFenced: refundTool({
     verify,
