@@ -74,6 +74,18 @@ test('each command of perdure has the verb and the options that it shows', async
   }
 });
 
+test('each command on a session is well typed: all that is missing is the session', async () => {
+  const lines = README.match(/^perdure \w+ ticket-42\b.*$/gm) ?? [];
+  expect(lines.length).toBeGreaterThanOrEqual(5);
+  const { address, namespace } = inject('temporal');
+  for (const line of lines) {
+    const args = [...words(line).slice(1), '--address', address, '--namespace', namespace];
+    const ran = execute(process.execPath, ['--import', 'tsx', 'src/cli/main.ts', ...args], { cwd: ROOT });
+    // 3 is "not found"; 2 would be "usage".
+    await expect(ran, line).rejects.toMatchObject({ code: 3, stderr: expect.stringContaining('ticket-42') });
+  }
+});
+
 const CLERK: Script = scriptedTurns([
   { toolCalls: ['milk', 'bread'].map((title) => ({ name: 'addTask', args: { title } })) },
   { text: 'Milk and bread are on your list.' },
