@@ -97,7 +97,7 @@ function resolveModel(agent: string, model: LanguageModel, registry: ModelRegist
   throw new PerdureError(
     'INVALID_DEFINITION',
     `agent ${agent}: model '${model}' is not in the worker's models: pass createWorker({ models: createProviderRegistry({ … }) }), ` +
-      'or set OPENAI_BASE_URL for an OpenAI-compatible endpoint',
+      'or set OPENAI_API_KEY, or OPENAI_BASE_URL for any endpoint that speaks that protocol',
     { cause },
   );
 }
