@@ -14,6 +14,8 @@ import type { TranscriptMemory } from './transcript-memory.ts';
 
 /** Marks the failures of which Temporal may repeat the attempt: no request of it was billed. */
 const UNBILLED = 'ProviderUnavailable';
+/** The longest that a provider's wish to wait is followed in silence, in milliseconds: then the session waits visibly. */
+const QUIET_MS = 60_000;
 /** How often live text is sent, in milliseconds. */
 const LIVE_MS = 250;
 
@@ -111,8 +113,11 @@ function unbilledFailure(context: Context, failures: readonly RequestFailure[]):
   if (down.length === 0) return failed('provider_rejected', message, 0);
   const { attempt, retryPolicy } = context.info;
   if (attempt >= (retryPolicy?.maximumAttempts ?? 1)) return failed('provider_unavailable', message, 0);
-  const asked = down.map(({ retryAfterMs }) => retryAfterMs ?? 0);
-  const nextRetryDelay = Math.max(...asked);
+  const nextRetryDelay = Math.max(...down.map(({ retryAfterMs }) => retryAfterMs ?? 0));
+  if (nextRetryDelay > QUIET_MS) {
+    const seconds = Math.ceil(nextRetryDelay / 1_000);
+    return failed('provider_unavailable', `${message}; it asks to wait ${seconds} seconds`, 0);
+  }
   throw ApplicationFailure.create({
     message,
     type: UNBILLED,
