@@ -63,7 +63,8 @@ export async function* streamSession(
       phase = view.phase;
       yield { type: 'phase', phase, view };
     }
-    if (RESTING.has(view.phase) && view.queued === 0) return;
+    // An idle session takes what is queued at once; any other rest lasts, whatever is queued.
+    if (RESTING.has(view.phase) && (view.queued === 0 || view.phase !== 'idle')) return;
     await delay(LOOK_MS, undefined, signal === undefined ? {} : { signal }).catch(() => {});
   }
 }
