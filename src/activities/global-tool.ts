@@ -4,6 +4,7 @@ import type { ToolInput, ToolResult } from '../contract/activities.ts';
 import type { ToolCall } from '../contract/calls.ts';
 import type { SessionInput } from '../contract/inputs.ts';
 import { canonicalJson, type JsonValue } from '../contract/json.ts';
+import { argsDigest } from '../contract/keys.ts';
 import type { Manifest } from '../contract/manifest.ts';
 import { QUERY, WORKFLOW } from '../contract/names.ts';
 import type { CallsPage, SessionView } from '../contract/views.ts';
@@ -35,7 +36,7 @@ export async function runGlobalTool(
   const effect: NonNullable<SessionInput['effect']> = {
     tool: input.tool,
     args: input.args,
-    argsDigest: input.argsDigest,
+    argsDigest: argsDigest(input.tool, input.args),
     idempotencyKey: input.idempotencyKey,
     requestedBy,
     manifest: cutDown(manifest, input.tool),

@@ -3,6 +3,7 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { type AgentRuntime, prepareCall } from '../agent/index.ts';
 import type { ModelFailureKind, ModelInput, ModelResult, PreparedCall } from '../contract/activities.ts';
+import { idempotencyKey } from '../contract/keys.ts';
 import { liveWindow } from '../contract/live-text.ts';
 import type { Message } from '../contract/messages.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
@@ -16,6 +17,8 @@ import type { TranscriptMemory } from './transcript-memory.ts';
 const UNBILLED = 'ProviderUnavailable';
 /** The longest that a provider's wish to wait is followed in silence, in milliseconds: then the session waits visibly. */
 const QUIET_MS = 60_000;
+/** Reasons for a reply's end that go without saying. */
+const USUAL_ENDS: ReadonlySet<string> = new Set(['stop', 'tool-calls']);
 /** How often live text is sent, in milliseconds. */
 const LIVE_MS = 250;
 
@@ -71,13 +74,14 @@ async function askInOrder(
       onText: live.text,
     });
     if (result.ok) {
-      const calls = await prepare(agent, input, result.calls);
+      const sessionId = context.info.workflowExecution?.workflowId ?? '';
+      const calls = await prepare(agent, input, input.namespace ?? sessionId, result.calls);
       return {
         kind: 'reply',
         model: index,
         blocks: result.blocks,
         calls,
-        finishReason: result.finishReason,
+        ...(USUAL_ENDS.has(result.finishReason) ? {} : { finishReason: result.finishReason }),
         usage: result.usage,
         ...(failures.length === 0
           ? {}
@@ -128,6 +132,7 @@ function unbilledFailure(context: Context, failures: readonly RequestFailure[]):
 async function prepare(
   agent: AgentRuntime,
   input: ModelInput,
+  namespace: string,
   requested: readonly RequestedCall[],
 ): Promise<PreparedCall[]> {
   const prepared: PreparedCall[] = [];
@@ -138,10 +143,28 @@ async function prepare(
       ? { name, args, problem: `Invalid arguments for ${name}: they are not JSON.` }
       : builtIn
         ? { name, args }
-        : await prepareCall(agent, { name, args, callId, namespace: input.namespace });
+        : withoutDerivedKey(
+            agent,
+            namespace,
+            callId,
+            await prepareCall(agent, { name, args, callId, namespace }),
+          );
     prepared.push(metadata === undefined ? call : { ...call, metadata });
   }
   return prepared;
+}
+
+/** Leaves out a key that the session can derive from the arguments, as most are. */
+function withoutDerivedKey(
+  agent: AgentRuntime,
+  namespace: string,
+  callId: string,
+  { idempotencyKey: key, ...call }: PreparedCall,
+): PreparedCall {
+  const scope = agent.manifest.tools[call.name]?.scope;
+  if (key === undefined || scope === undefined) return call;
+  const derived = idempotencyKey({ namespace, tool: call.name, scope, callId, identity: call.args });
+  return key === derived ? call : { ...call, idempotencyKey: key };
 }
 
 /** The prompt's messages: from this worker's memory, or else from the history. */

@@ -7,7 +7,7 @@ import { type DefinedTool, type NotAttemptedError, parseArgs, type ToolContext }
 import type { ToolInput, ToolResult, VerifyInput, VerifyResult } from '../contract/activities.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import { jsonSize } from '../contract/json.ts';
-import { argsDigest } from '../contract/keys.ts';
+import { argsDigest, shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { Fence } from './fence.ts';
 import { recordable } from './recordable.ts';
@@ -36,10 +36,9 @@ export async function runTool(find: FindAgent, input: ToolInput): Promise<ToolRe
     : runRepeatable(context, tool, input, parsed.value);
 }
 
-/** The `fastTool` local activity: under a cap, and with its times in its result. */
+/** The `fastTool` local activity: under a cap, and with its time in its result. */
 export async function runFastTool(find: FindAgent, input: ToolInput): Promise<ToolResult> {
-  const startedAt = new Date().toISOString();
-  const local = () => ({ seq: input.seq, startedAt, completedAt: new Date().toISOString() });
+  const local = () => ({ seq: input.seq ?? 0, completedAt: Date.now() });
   const tool = find(input.agent)?.definition.tools[input.tool];
   // A local activity's failure is worth less than a remote one's: hand everything unusual over.
   if (tool === undefined) return { kind: 'exceeded', local: local() };
@@ -55,7 +54,7 @@ export async function runFastTool(find: FindAgent, input: ToolInput): Promise<To
       run.catch(() => {});
       return { kind: 'exceeded', local: local() };
     }
-    const output = recordable(ended.output, input.resultLimit);
+    const output = recordable(ended.output, input.resultLimit ?? LIMIT.toolResult);
     if (jsonSize(output) > LIMIT.localResult) return { kind: 'exceeded', local: local() };
     return { kind: 'output', output, local: local() };
   } catch (error) {
@@ -120,7 +119,7 @@ async function runMutation(
     // A reset from outside, or a server that repeats what must not be: some other attempt may have happened.
     return {
       kind: 'unknown',
-      reason: `refused: dispatched by run ${input.issuedRunId}, running in ${runId ?? 'none'} as attempt ${info.attempt}`,
+      reason: `refused: dispatched by run ${input.issuedRunId ?? 'none'}, running in ${runId ?? 'none'} as attempt ${info.attempt}`,
     };
   }
   const fence = new Fence(context);
@@ -134,7 +133,8 @@ async function runMutation(
     const run = execute(tool, value, toolContext);
     try {
       const ended = await Promise.race([run.then((output) => ({ output })), aborted(abortSignal)]);
-      if (ended !== 'aborted') return { kind: 'output', output: recordable(ended.output, input.resultLimit) };
+      if (ended !== 'aborted')
+        return { kind: 'output', output: recordable(ended.output, input.resultLimit ?? LIMIT.toolResult) };
       run.catch(() => {});
       return {
         kind: 'unknown',
@@ -164,7 +164,8 @@ async function runRepeatable(
     const run = execute(tool, value, contextOf(input, context.info.attempt, abortSignal, fence.pass));
     try {
       const ended = await Promise.race([run.then((output) => ({ output })), aborted(abortSignal)]);
-      if (ended !== 'aborted') return { kind: 'output', output: recordable(ended.output, input.resultLimit) };
+      if (ended !== 'aborted')
+        return { kind: 'output', output: recordable(ended.output, input.resultLimit ?? LIMIT.toolResult) };
       run.catch(() => {});
       // A cancelled call has no result; Temporal says so, and the session knows whether to run it again.
       if (!timedOut()) await context.cancelled;
@@ -204,7 +205,7 @@ async function checkedArgs(
   tool: DefinedTool,
   input: ToolInput,
 ): Promise<{ ok: true; value: unknown } | { ok: false; problem: string }> {
-  if (argsDigest(input.tool, input.args) !== input.argsDigest) {
+  if (shortDigest(argsDigest(input.tool, input.args)) !== input.argsDigest) {
     return { ok: false, problem: `integrity: call ${input.callId} has other arguments than were recorded` };
   }
   const parsed = await parseArgs(tool, input.args);

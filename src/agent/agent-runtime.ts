@@ -4,7 +4,7 @@ import { asSchema, type LanguageModel } from 'ai';
 import type { PreparedCall } from '../contract/activities.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { digestJson, type JsonObject, type JsonValue, toJson } from '../contract/json.ts';
-import { idempotencyKey } from '../contract/keys.ts';
+import { idempotencyKey, shortDigest } from '../contract/keys.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
 import type { IdempotencyScope, Manifest, ModelManifest, ToolManifest } from '../contract/manifest.ts';
 import type { DefinedAgent } from './define-agent.ts';
@@ -74,7 +74,7 @@ export async function resolveAgent(
   assertSize(`the definition of agent ${definition.name}`, json, LIMIT.manifest);
   return {
     definition,
-    manifest: { ...body, digest: digestJson(json) },
+    manifest: { ...body, digest: shortDigest(digestJson(json)) },
     models,
     modelTimeoutMs: duration(definition.modelTimeout, DEFAULTS.modelTimeoutMs),
   };

@@ -7,7 +7,7 @@
  */
 import type { EffectOutcome } from './calls.ts';
 import type { JsonObject, JsonValue } from './json.ts';
-import type { Effect, IdempotencyScope, Manifest } from './manifest.ts';
+import type { Effect, Manifest } from './manifest.ts';
 import type { Block } from './messages.ts';
 
 /** Input of `load`: a part of the checkpoint that a session starts from. */
@@ -42,7 +42,8 @@ export interface ModelInput {
   count: number;
   digest: string;
   turn: number;
-  namespace: string;
+  /** The session's effect namespace, where it is not the session's id. */
+  namespace?: string;
   /** The model is asked to close with a summary, without tools. */
   summarize?: true;
   /** Index of the first model to ask, when those before it have failed at a cost. */
@@ -54,9 +55,10 @@ export interface PreparedCall {
   name: string;
   args: JsonValue;
   metadata?: JsonObject;
-  /** Absent when the call cannot run; then `problem` says why, in words for the model. */
+  /** Absent when its identity is its arguments, so that the session can derive it, and when the call cannot run. */
   idempotencyKey?: string;
   needsApproval?: true;
+  /** Why the call cannot run, in words for the model. */
   problem?: string;
 }
 
@@ -88,7 +90,8 @@ export type ModelResult =
       model: number;
       blocks: Exclude<Block, { kind: 'tool_call' } | { kind: 'tool_result' }>[];
       calls: PreparedCall[];
-      finishReason: string;
+      /** Absent when the model simply answered or called tools. */
+      finishReason?: string;
       usage: Usage;
       /** Models before it in the list that failed, and how. */
       fallbacks?: { model: number; message: string }[];
@@ -105,26 +108,35 @@ export type ModelResult =
       model?: number;
     };
 
-/** Input of `tool`, and with another dispatch number of each further dispatch. */
+/**
+ * Input of `tool`, and with another dispatch number of each further dispatch. It is in the history of each call,
+ * so what most calls do not need is left out.
+ */
 export interface ToolInput {
   agent: string;
   tool: string;
   callId: string;
   args: JsonValue;
+  /** The start of the digest that the session has on record: an integrity check of `args`. */
   argsDigest: string;
   idempotencyKey: string;
   effect: Effect;
-  scope: IdempotencyScope;
   dispatchNo: number;
-  /** The run that issued the dispatch: a mutation refuses to run under another. */
-  issuedRunId: string;
+  /** Of a mutation: the run that issued the dispatch. It refuses to run under another. */
+  issuedRunId?: string;
   timeoutMs: number;
-  /** Bytes of JSON that its result may have; what is larger is shortened with a notice. */
-  resultLimit: number;
-  /** Echoed in the result of a local activity, whose record does not hold its input. */
-  seq: number;
+  /** Bytes of JSON that its result may have, where it is less than usual; what is larger is shortened with a notice. */
+  resultLimit?: number;
+  /** Of a local activity, whose record does not hold its input: echoed in its result. */
+  seq?: number;
   /** The session's directory for files, when it has one. */
   scratchpadRoot?: string;
+}
+
+/** The place of a local activity's result, and its time in milliseconds since 1970. */
+export interface LocalRecord {
+  seq: number;
+  completedAt: number;
 }
 
 /** What a tool call came to. */
@@ -132,18 +144,18 @@ export type ToolResult =
   | {
       kind: 'output';
       output: JsonValue;
-      /** Present of a local activity: its place and its times (ISO 8601). */
-      local?: { seq: number; startedAt: string; completedAt: string };
+      /** Present of a local activity. */
+      local?: LocalRecord;
     }
   /** The tool threw; of a `read` or `write`. */
-  | { kind: 'error'; message: string; local?: { seq: number; startedAt: string; completedAt: string } }
+  | { kind: 'error'; message: string; local?: LocalRecord }
   /** A `mutate` that did not simply return. */
   | { kind: 'absent'; reason: string; retryable: boolean }
   | { kind: 'unknown'; reason: string }
   /** The worker has no such tool or agent. */
   | { kind: 'unavailable'; message: string }
   /** A local call that exceeded its cap: run it remotely. */
-  | { kind: 'exceeded'; local: { seq: number; startedAt: string; completedAt: string } };
+  | { kind: 'exceeded'; local: LocalRecord };
 
 /** Input of `verify`. */
 export interface VerifyInput {

@@ -7,6 +7,11 @@ export function argsDigest(toolName: string, args: JsonValue): string {
   return digestJson({ tool_name: toolName, args });
 }
 
+/** Enough of a digest to tell whether something has changed: a definition, or arguments that are on record in full. */
+export function shortDigest(digest: string): string {
+  return digest.slice(0, 16);
+}
+
 /**
  * The idempotency key of a call: `sha256(namespace : tool : scope : canonical JSON)`.
  *
@@ -39,7 +44,7 @@ export function idempotencyKey(input: {
 /** The digest of an empty transcript. */
 export const EMPTY_DIGEST = '';
 
-/** Chains a message to the digest of everything before it. */
+/** Chains a message to the digest of everything before it. Half of SHA-256: it is in the input of each model call. */
 export function chainDigest(previous: string, message: JsonValue): string {
-  return sha256Hex(`${previous}\n${canonicalJson(message)}`);
+  return sha256Hex(`${previous}\n${canonicalJson(message)}`).slice(0, 32);
 }

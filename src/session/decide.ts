@@ -1,5 +1,6 @@
 /** What a session does next. `decide` reads the state and names one step; `null` means that it waits. */
 import { isFinal, type ToolCall } from '../contract/calls.ts';
+import { shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { exceeded, worstCase } from './budget.ts';
@@ -223,23 +224,24 @@ function toolCommand(state: SessionState, call: ToolCall): Extract<Step, { type:
   const seq = state.seq + 1;
   const dispatchNo = call.dispatches.length + 1;
   const timeoutMs = tool?.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+  const resultLimit = Math.floor(LIMIT.turnResults / state.batch.length);
+  const local = isLocal(state, call);
   return {
-    kind: isLocal(state, call) ? 'fast_tool' : call.scope === 'global' ? 'global_tool' : 'tool',
+    kind: local ? 'fast_tool' : call.scope === 'global' ? 'global_tool' : 'tool',
     seq,
     input: {
       agent: state.agent,
       tool: call.name,
       callId: call.id,
       args: call.args,
-      argsDigest: call.argsDigest,
+      argsDigest: shortDigest(call.argsDigest),
       idempotencyKey: call.idempotencyKey,
       effect: call.effect,
-      scope: call.scope,
       dispatchNo,
-      issuedRunId: state.runId,
+      ...(call.effect === 'mutate' ? { issuedRunId: state.runId } : {}),
       timeoutMs,
-      resultLimit: Math.min(LIMIT.toolResult, Math.floor(LIMIT.turnResults / state.batch.length)),
-      seq,
+      ...(resultLimit < LIMIT.toolResult ? { resultLimit } : {}),
+      ...(local ? { seq } : {}),
       ...scratchpad(state),
     },
     heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
@@ -295,7 +297,7 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
         manifestDigest: state.manifest?.digest ?? '',
         ...state.position,
         turn: state.turn + 1,
-        namespace: state.namespace,
+        ...(state.namespace === state.sessionId ? {} : { namespace: state.namespace }),
         ...(state.finishing ? { summarize: true as const } : {}),
         ...(state.fromModel > 0 ? { fromModel: state.fromModel } : {}),
       },

@@ -40,7 +40,8 @@ export function applyTool(
     return;
   }
   const result = outcome.value;
-  const at = ('local' in result ? result.local?.completedAt : undefined) ?? iso(moment);
+  const local = 'local' in result ? result.local : undefined;
+  const at = local === undefined ? iso(moment) : new Date(local.completedAt).toISOString();
   switch (result.kind) {
     case 'output':
       record('returned');

@@ -123,5 +123,5 @@ export function momentOf(inputs: readonly Input[], task: Moment, last: Moment): 
 }
 
 function localTime(result: ToolResult): number | null {
-  return 'local' in result && result.local !== undefined ? Date.parse(result.local.completedAt) : null;
+  return 'local' in result && result.local !== undefined ? result.local.completedAt : null;
 }

@@ -1,7 +1,8 @@
 /** A model's reply: its message, its calls, its cost. */
 import type { ModelResult, PreparedCall } from '../contract/activities.ts';
 import type { ToolCall } from '../contract/calls.ts';
-import type { Manifest } from '../contract/manifest.ts';
+import { idempotencyKey } from '../contract/keys.ts';
+import type { Manifest, ToolManifest } from '../contract/manifest.ts';
 import type { Block } from '../contract/messages.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
@@ -69,7 +70,7 @@ function newCall(
     ...freshCall(id, state.turn, prepared.name, prepared.args),
     effect: tool?.effect ?? 'read',
     scope: tool?.scope ?? 'call',
-    idempotencyKey: prepared.idempotencyKey ?? '',
+    idempotencyKey: prepared.idempotencyKey ?? derivedKey(state, tool, prepared, id),
   };
   if (prepared.problem !== undefined) {
     endCall(call, { kind: 'skipped' }, { content: prepared.problem, isError: true }, at);
@@ -83,15 +84,32 @@ function newCall(
       { content: read.ok ? 'The plan is updated.' : read.problem, isError: !read.ok },
       at,
     );
-  } else if (prepared.needsApproval === true && !isCarried(state, prepared)) {
+  } else if (prepared.needsApproval === true && !isCarried(state, call)) {
     call.status = awaitApproval(tool, at);
   }
   return call;
 }
 
+/** The key of a call whose identity is all its arguments: it need not travel in the reply. */
+function derivedKey(
+  state: SessionState,
+  tool: ToolManifest | undefined,
+  { name, args, problem }: PreparedCall,
+  callId: string,
+): string {
+  if (tool === undefined || problem !== undefined) return '';
+  return idempotencyKey({
+    namespace: state.namespace,
+    tool: name,
+    scope: tool.scope,
+    callId,
+    identity: args,
+  });
+}
+
 /** Whether a call is answered by what happened before a rewind: then there is nothing to approve. */
-function isCarried(state: SessionState, { idempotencyKey }: PreparedCall): boolean {
-  return state.carried.some((effect) => effect.idempotencyKey === idempotencyKey);
+function isCarried(state: SessionState, call: ToolCall): boolean {
+  return state.carried.some((effect) => effect.idempotencyKey === call.idempotencyKey);
 }
 
 function watchLoop(
