@@ -54,7 +54,7 @@ export { DEFAULT_TASK_QUEUE, QUERY, SEARCH_ATTRIBUTE, SIGNAL, UPDATE, WORKFLOW }
 export type { CarriedEffect, Origin } from './contract/origin.ts';
 export type * from './contract/state.ts';
 export type * from './contract/views.ts';
-export { MemorySaver, SqliteSaver } from './saver/index.ts';
+export { MemorySaver, SqliteSaver, TemporalSaver } from './saver/index.ts';
 export {
   createWorker,
   modelsFromEnvironment,

@@ -1,7 +1,11 @@
 /** The names that cross the wire to Temporal. They are recorded in histories: a name is never changed, only added. */
 
 /** Workflow types. */
-export const WORKFLOW = { session: 'agentSession' } as const;
+export const WORKFLOW = {
+  session: 'agentSession',
+  thread: 'checkpointThread',
+  segment: 'checkpointSegment',
+} as const;
 
 /** The default task queue of sessions and their workers. */
 export const DEFAULT_TASK_QUEUE = 'perdure';

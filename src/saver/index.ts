@@ -1,2 +1,3 @@
 export { MemorySaver } from './memory-saver.ts';
 export { SqliteSaver } from './sqlite-saver.ts';
+export { TemporalSaver } from './temporal-saver.ts';

@@ -4,3 +4,4 @@ export type { SessionInput, SessionResult } from '../contract/inputs.ts';
 export type { Message, Position } from '../contract/messages.ts';
 export type { PerdureSinks, TranscriptPiece } from './memory-sink.ts';
 export { agentSession } from './session.ts';
+export { checkpointSegment, checkpointThread } from './thread.ts';

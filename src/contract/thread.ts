@@ -1,0 +1,164 @@
+/**
+ * Threads of checkpoints that are no session: what their workflows are given, asked and answer.
+ *
+ * A thread is one workflow, which holds its newest entries and an index of all others. Older entries lie in
+ * sealed segments: workflows that hold them as their input, do nothing and never close, because retention only
+ * eats what is closed.
+ */
+import * as z from 'zod/mini';
+import { CHECKPOINT_ID_LIMIT, type Checkpoint, type StoredStep } from './checkpoint.ts';
+import { type JsonObject, sha256Hex } from './json.ts';
+
+/** What a thread holds: checkpoints, and steps of which the last of a key counts. */
+export type ThreadEntry =
+  | ({ kind: 'checkpoint' } & Omit<Checkpoint, 'thread_id'>)
+  | ({ kind: 'step' } & Omit<StoredStep, 'thread_id'>);
+
+/** A sealed segment, as the thread's index knows it. */
+export interface SegmentRef {
+  /** The thread's run that sealed it; {@link segmentId} names the segment after it. */
+  run: string;
+  /** The {@link entryMark} of each entry, in their order, without separators. */
+  marks: string;
+  checkpoints: number;
+  steps: number;
+}
+
+/** Input of the thread's workflow: empty at first, and what one run hands to the next. */
+export interface ThreadInput {
+  threadId: string;
+  /** How often the thread was deleted. What was written under another number is late, and refused. */
+  epoch: number;
+  /** Oldest first. */
+  segments: SegmentRef[];
+  /** Oldest first. */
+  entries: ThreadEntry[];
+  /** Runs of the time before a deletion, with their segments, that the server may still hold. */
+  garbage: string[];
+}
+
+/** Input of a segment's workflow. */
+export interface SegmentInput {
+  threadId: string;
+  epoch: number;
+  entries: ThreadEntry[];
+}
+
+/** A `put`, as it is sent. */
+export interface ThreadPut {
+  epoch: number;
+  id: string;
+  state: JsonObject;
+  parent_id: string | null;
+  metadata: JsonObject;
+}
+
+const epoch = z.int().check(z.nonnegative());
+const id = z.string().check(z.minLength(1), z.maxLength(CHECKPOINT_ID_LIMIT));
+const object = z.record(z.string(), z.json()) as z.ZodMiniType<JsonObject>;
+
+/** Checks a {@link ThreadPut}, which any Temporal client may send. */
+export const threadPutSchema: z.ZodMiniType<ThreadPut> = z.object({
+  epoch,
+  id,
+  state: object,
+  parent_id: z.nullable(id),
+  metadata: object,
+});
+
+/** Stored, now or before; or an entry of this id is in a segment, and the caller must compare. */
+export type ThreadPutResult = { created_at: string } | { segment: string };
+
+/** A step, as it is sent. */
+export type ThreadPutStep = { epoch: number } & Pick<StoredStep, 'key' | 'value'>;
+
+/** Checks a {@link ThreadPutStep}. */
+export const threadPutStepSchema: z.ZodMiniType<ThreadPutStep> = z.object({
+  epoch,
+  key: id,
+  value: z.json(),
+});
+
+/** Checks the runs that were deleted, or are to be. */
+export const runsSchema: z.ZodMiniType<string[]> = z.array(z.string());
+
+/** Where an entry is: here, or in the segment of this run. */
+export type Found = { entry: ThreadEntry } | { segment: string } | null;
+
+/** The entry of an id or key; with `id: null` the latest checkpoint. */
+export interface FindInput {
+  kind: ThreadEntry['kind'];
+  id: string | null;
+}
+
+/** Which checkpoints before one (default: all), newest first. */
+export interface PageQuery {
+  before: string | null;
+  limit: number;
+}
+
+/** Checkpoints of the thread's own run, and the segments to go on in, newest first; `null` when `before` is unknown. */
+export type PageResult = { entries: ThreadEntry[]; segments: string[] } | null;
+
+/** The steps of the thread's own run, and the segments with older ones, newest first. */
+export interface StepsResult {
+  entries: ThreadEntry[];
+  segments: string[];
+}
+
+/** The names of the thread's updates and queries; the workflows' types are in `WORKFLOW`. */
+export const THREAD_UPDATE = { put: 'put', putStep: 'putStep', delete: 'delete', swept: 'swept' } as const;
+export const THREAD_QUERY = { find: 'find', page: 'page', steps: 'steps' } as const;
+/** The failure of a write for which there is no room until the run has sealed what it holds: it may be sent again. */
+export const THREAD_BUSY = 'THREAD_BUSY';
+/** The memo that shows a thread's {@link ThreadInput.epoch} without a worker. */
+export const THREAD_MEMO = 'perdureEpoch';
+
+/** Limits of threads, in bytes of JSON unless the name says otherwise. What is larger is refused, never cut. */
+export const THREAD_LIMIT = {
+  /** One checkpoint or step. */
+  entry: 1_000_000,
+  /** Bytes and entries from which a run seals what it holds. */
+  sealBytes: 700_000,
+  sealEntries: 250,
+  /** What one run may hold, sealed or not: it must fit into a segment's input and into a query's answer. */
+  held: 1_750_000,
+  /** The index of the sealed segments: it travels from run to run. About 60,000 entries. */
+  index: 800_000,
+} as const;
+
+const MARK_LENGTH = 12;
+
+/** A short mark of an entry: unlikely to be another's, so what it finds is looked at before it is believed. */
+export function entryMark(kind: ThreadEntry['kind'], id: string): string {
+  return sha256Hex(`${kind}:${id}`).slice(0, MARK_LENGTH);
+}
+
+/** Whether a segment may hold the entry of a mark. */
+export function hasMark({ marks }: SegmentRef, mark: string): boolean {
+  for (let at = marks.indexOf(mark); at >= 0; at = marks.indexOf(mark, at + 1)) {
+    if (at % MARK_LENGTH === 0) return true;
+  }
+  return false;
+}
+
+/** The id or key of an entry. */
+export function entryId(entry: ThreadEntry): string {
+  return entry.kind === 'checkpoint' ? entry.id : entry.key;
+}
+
+/** Characters of a thread id up to which its workflow is named after it: some servers store 255. */
+const READABLE = 200;
+
+/** The id of a thread's workflow. A long thread id is shortened to its beginning and a digest. */
+export function threadWorkflowId(threadId: string): string {
+  if (threadId.length <= READABLE) return `perdure-thread/${threadId}`;
+  // A character of two units may have been cut in half.
+  const beginning = threadId.slice(0, READABLE - 60).replace(/\p{Surrogate}/u, '');
+  return `perdure-thread/${beginning}~${sha256Hex(threadId)}`;
+}
+
+/** The id of the workflow of the segment that a thread's run has sealed. */
+export function segmentId(run: string): string {
+  return `perdure-segment/${run}`;
+}

@@ -1,0 +1,232 @@
+/** The checkpoints of a session: its history, one per completed workflow task. */
+import type { Client } from '@temporalio/client';
+import proto from '@temporalio/proto';
+import type { Checkpoint } from '../contract/checkpoint.ts';
+import { PerdureError } from '../contract/errors.ts';
+import type { JsonObject } from '../contract/json.ts';
+import { WORKFLOW } from '../contract/names.ts';
+import type { SessionState } from '../contract/state.ts';
+import { type FoldedTask, foldHistory, type HistoryEvent, readEvents } from '../history/index.ts';
+import { phaseOf } from '../session/state.ts';
+import { deleteRun, type Execution, findExecution, findRuns, orNull, reading, untilGone } from './wire.ts';
+
+const { EventType } = proto.temporal.api.enums.v1;
+/** Events of a page of a history that is read backwards: most of the time one page is enough. */
+const REVERSE_PAGE = 200;
+
+/** A place in a session's past: a run, and the event that completed a workflow task. */
+interface Place {
+  runId: string;
+  eventId: number;
+}
+
+/**
+ * Reads checkpoints out of sessions' histories. No worker is needed, and closed sessions read the same.
+ *
+ * A history is folded once a call, from its start to the last checkpoint that was asked for; only the states
+ * that are returned are kept.
+ */
+export class SessionCheckpoints {
+  readonly #client: Client;
+
+  constructor(client: Client) {
+    this.#client = client;
+  }
+
+  /** The checkpoint of an id, or `null`. */
+  async get(session: Execution, id: string): Promise<Checkpoint | null> {
+    const place = placeOf(id);
+    if (place === null) return null;
+    const { runId, eventId } = place;
+    return reading(session.workflowId, async () => {
+      const found = await orNull(this.#fold(session, runId, [eventId], 1));
+      return found?.[0] ?? null;
+    });
+  }
+
+  /** Checkpoints, newest first, over all runs that the server still has. */
+  async list(session: Execution, before: string | null, limit: number): Promise<Checkpoint[]> {
+    const end = before === null ? null : placeOf(before);
+    if (before !== null && end === null) return [];
+    return reading(session.workflowId, async () => {
+      const found: Checkpoint[] = [];
+      let at: Place | null = end;
+      for await (const runId of this.#runs(session, end?.runId)) {
+        const wanted = limit - found.length;
+        // One more than asked for: it is the parent of the oldest.
+        const read = await this.#tasksBefore(session, runId, at?.eventId ?? null, wanted + 1);
+        if (read === null || (at !== null && !read.endIsTask)) {
+          if (at !== null) return [];
+          continue;
+        }
+        at = null;
+        found.push(...(await this.#fold(session, runId, read.tasks, wanted)));
+        if (found.length >= limit) break;
+      }
+      return found;
+    });
+  }
+
+  /** Deletes all runs of a session. @throws PerdureError `SESSION_BUSY` when it runs and is not to be ended */
+  async delete(session: Execution, end: boolean): Promise<void> {
+    const { workflowId } = session;
+    await reading(workflowId, async () => {
+      let present: Execution | null = session;
+      while (present !== null) {
+        if (present.running && !end) {
+          throw new PerdureError(
+            'SESSION_BUSY',
+            `Session ${workflowId} is running. End it first (perdure cancel ${workflowId}), or delete it with { end: true }, which ends it without waiting for a call in flight.`,
+          );
+        }
+        const older = await findRuns(this.#client, workflowId, WORKFLOW.session);
+        const runs = new Set([present.runId, ...older]);
+        for (const runId of runs) await deleteRun(this.#client, workflowId, runId);
+        for (const runId of runs) await untilGone(this.#client, workflowId, runId);
+        present = await findExecution(this.#client, workflowId);
+      }
+    });
+  }
+
+  /** The runs of a session from one on (default: the present) to the oldest, each when it is asked for. */
+  async *#runs(session: Execution, from?: string): AsyncGenerator<string> {
+    yield from ?? session.runId;
+    const runs = await findRuns(this.#client, session.workflowId, WORKFLOW.session);
+    if (!runs.includes(session.runId)) runs.unshift(session.runId);
+    yield* runs.slice(runs.indexOf(from ?? session.runId) + 1);
+  }
+
+  /**
+   * The last completed workflow tasks before an event (default: the end of the run), newest first, and whether
+   * that event completed one itself. `null` when the run is not there, or is another workflow's.
+   */
+  async #tasksBefore(
+    { workflowId }: Execution,
+    runId: string,
+    end: number | null,
+    count: number,
+  ): Promise<{ tasks: number[]; endIsTask: boolean } | null> {
+    const tasks: number[] = [];
+    let endIsTask = false;
+    for await (const event of this.#backwards(workflowId, runId)) {
+      if (event === null) return null;
+      if (event.eventType !== EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED) continue;
+      const eventId = Number(event.eventId);
+      if (end !== null && eventId >= end) {
+        endIsTask ||= eventId === end;
+        continue;
+      }
+      if (tasks.push(eventId) === count) break;
+    }
+    return { tasks, endIsTask };
+  }
+
+  async *#backwards(workflowId: string, runId: string): AsyncGenerator<HistoryEvent | null> {
+    let nextPageToken: Uint8Array | null | undefined;
+    do {
+      const page = await orNull(
+        this.#client.workflowService.getWorkflowExecutionHistoryReverse({
+          namespace: this.#client.options.namespace,
+          execution: { workflowId, runId },
+          maximumPageSize: REVERSE_PAGE,
+          ...(nextPageToken ? { nextPageToken } : {}),
+        }),
+      );
+      if (page === null) {
+        yield null;
+        return;
+      }
+      yield* page.history?.events ?? [];
+      nextPageToken = page.nextPageToken;
+    } while (nextPageToken && nextPageToken.length > 0);
+  }
+
+  /** The checkpoints of the first `count` of some tasks of a run, newest first; the task after them is the oldest's parent. */
+  async #fold(
+    session: Execution,
+    runId: string,
+    tasks: readonly number[],
+    count: number,
+  ): Promise<Checkpoint[]> {
+    const [newest] = tasks;
+    if (newest === undefined) return [];
+    const wanted = new Set(tasks.slice(0, count));
+    const found: Checkpoint[] = [];
+    let step = 0;
+    let previous: number | null = null;
+    let reached = false;
+    const onTask = async (task: FoldedTask): Promise<void> => {
+      step += 1;
+      if (wanted.has(task.eventId)) {
+        const parent =
+          previous === null
+            ? await this.#parentOfFirst(session, runId, task.state)
+            : { runId, eventId: previous };
+        found.unshift(checkpointOf(session.workflowId, runId, task, step, parent));
+      }
+      previous = task.eventId;
+      reached = task.eventId >= newest;
+    };
+    const { loadedDataConverter } = this.#client.options;
+    const events = readEvents(this.#client, { workflowId: session.workflowId, runId });
+    await foldHistory(
+      until(events, () => reached),
+      loadedDataConverter,
+      { runId, onTask },
+    );
+    return found;
+  }
+
+  /** What the first checkpoint of a run goes on from: the last of the run that it continues, or what a rewind went back to. */
+  async #parentOfFirst(session: Execution, runId: string, { origin }: SessionState): Promise<Place | null> {
+    if (origin?.kind === 'rewind' && origin.sessionId === session.workflowId) return origin;
+    const events = readEvents(this.#client, { workflowId: session.workflowId, runId });
+    let continued: string | null | undefined;
+    for await (const { workflowExecutionStartedEventAttributes: started } of events) {
+      continued = started?.continuedExecutionRunId;
+      break;
+    }
+    if (!continued) return null;
+    const read = await this.#tasksBefore(session, continued, null, 1);
+    const [eventId] = read?.tasks ?? [];
+    return eventId === undefined ? null : { runId: continued, eventId };
+  }
+}
+
+function checkpointOf(
+  sessionId: string,
+  runId: string,
+  { eventId, at, state }: FoldedTask,
+  step: number,
+  parent: Place | null,
+): Checkpoint {
+  return {
+    id: idOf({ runId, eventId }),
+    thread_id: sessionId,
+    created_at: at,
+    state: structuredClone(state) as unknown as JsonObject,
+    parent_id: parent === null ? null : idOf(parent),
+    metadata: { source: 'session', turn: state.turn, phase: phaseOf(state), step, at },
+  };
+}
+
+function idOf({ runId, eventId }: Place): string {
+  return `${runId}:${eventId}`;
+}
+
+/** The place that an id names, or `null` when it is no id of a session's checkpoint. */
+function placeOf(id: string): Place | null {
+  const match = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):([1-9]\d{0,9})$/.exec(id);
+  return match === null ? null : { runId: match[1] ?? '', eventId: Number(match[2]) };
+}
+
+/** Events until a condition holds, looked at after each. */
+async function* until(
+  events: AsyncIterable<HistoryEvent>,
+  done: () => boolean,
+): AsyncGenerator<HistoryEvent> {
+  for await (const event of events) {
+    yield event;
+    if (done()) return;
+  }
+}

@@ -1,0 +1,131 @@
+import type { Client } from '@temporalio/client';
+import {
+  type Checkpoint,
+  type CheckpointSaver,
+  checkGet,
+  checkId,
+  checkList,
+  checkPut,
+  checkStep,
+  type GetOptions,
+  type ListOptions,
+  type PutOptions,
+  type StoredStep,
+} from '../contract/checkpoint.ts';
+import { PerdureError } from '../contract/errors.ts';
+import type { JsonObject, JsonValue } from '../contract/json.ts';
+import { LIMIT } from '../contract/limits.ts';
+import { DEFAULT_TASK_QUEUE, WORKFLOW } from '../contract/names.ts';
+import { SessionCheckpoints } from './session-checkpoints.ts';
+import { ThreadStore } from './thread-store.ts';
+import { Turns } from './turns.ts';
+import { type Execution, findExecution, reading } from './wire.ts';
+
+/**
+ * Checkpoints that Temporal holds.
+ *
+ * A thread whose id is a session's *is* that session: its checkpoints are the completed workflow tasks of its
+ * history, in every state it can be in, and reading them needs no worker. The latest of a running session is its
+ * last completed task. Their ids are `<run>:<event>`, their state is the session's whole state, and their metadata
+ * is `{ source: 'session', turn, phase, step, at }` with `step` counted from 1 in each run.
+ *
+ * Any other thread is stored through Temporal: a workflow that a worker of this package runs. A `put` that has
+ * returned is in the server's database.
+ *
+ * Besides the contract's errors, calls throw PerdureError `SERVER_UNAVAILABLE`, `NO_WORKER` (other threads only;
+ * a write may still happen, repeat it with `details.id`), and `CHECKPOINT_CORRUPTION` when a history cannot be
+ * read: a codec that does not fit, another program's, or a newer version's.
+ */
+export class TemporalSaver implements CheckpointSaver {
+  readonly #client: Client;
+  readonly #sessions: SessionCheckpoints;
+  readonly #threads: ThreadStore;
+  /** Writes of one thread go in the order of their calls, one at a time: more at once only wait longer. */
+  readonly #turns = new Turns();
+
+  /**
+   * @param client - Temporal's client; its namespace and codecs apply.
+   * @param options.taskQueue - where the workers of threads that are no session listen. Default: `perdure`.
+   */
+  constructor(client: Client, options: { taskQueue?: string } = {}) {
+    this.#client = client;
+    this.#sessions = new SessionCheckpoints(client);
+    this.#threads = new ThreadStore(client, options.taskQueue ?? DEFAULT_TASK_QUEUE);
+  }
+
+  /** @throws PerdureError `CONFLICT` for a session, whose checkpoints are its history; `TOO_LARGE` over 1 MB */
+  async put(threadId: string, state: JsonObject, options: PutOptions = {}): Promise<Checkpoint> {
+    const put = checkPut(threadId, state, options);
+    return this.#turns.run(threadId, async () => {
+      await this.#refuseSession(threadId);
+      return this.#threads.put(put);
+    });
+  }
+
+  async get(threadId: string, options: GetOptions = {}): Promise<Checkpoint | null> {
+    const id = checkGet(threadId, options);
+    const session = await this.#session(threadId);
+    if (session === null) return this.#threads.get(threadId, id);
+    if (id !== null) return this.#sessions.get(session, id);
+    return (await this.#sessions.list(session, null, 1))[0] ?? null;
+  }
+
+  async list(threadId: string, options: ListOptions = {}): Promise<Checkpoint[]> {
+    const { before, limit } = checkList(threadId, options);
+    if (limit <= 0) return [];
+    const session = await this.#session(threadId);
+    return session === null
+      ? this.#threads.list(threadId, before, limit)
+      : this.#sessions.list(session, before, limit);
+  }
+
+  /**
+   * Removes what Temporal holds of a thread, and waits until it is gone. Of a thread that is no session, an empty
+   * workflow stays for a day, which refuses late writes.
+   *
+   * @param options.end - end a running session, without waiting for its calls in flight, and remove it.
+   * @throws PerdureError `SESSION_BUSY` for a running session that is not to be ended
+   */
+  async delete(threadId: string, options: { end?: boolean } = {}): Promise<void> {
+    checkId('threadId', threadId);
+    return this.#turns.run(threadId, async () => {
+      const session = await this.#session(threadId);
+      if (session !== null) return this.#sessions.delete(session, options.end === true);
+      return reading(threadId, () => this.#threads.delete(threadId));
+    });
+  }
+
+  /** @throws PerdureError `CONFLICT` for a session */
+  async putStep(threadId: string, key: string, value: JsonValue): Promise<StoredStep> {
+    const copy = checkStep(threadId, key, value);
+    return this.#turns.run(threadId, async () => {
+      await this.#refuseSession(threadId);
+      return this.#threads.putStep(threadId, key, copy);
+    });
+  }
+
+  async getStep(threadId: string, key: string): Promise<StoredStep | null> {
+    checkId('threadId', threadId);
+    checkId('key', key);
+    return (await this.#session(threadId)) === null ? this.#threads.getStep(threadId, key) : null;
+  }
+
+  async listSteps(threadId: string): Promise<StoredStep[]> {
+    checkId('threadId', threadId);
+    return (await this.#session(threadId)) === null ? this.#threads.listSteps(threadId) : [];
+  }
+
+  async #session(threadId: string): Promise<Execution | null> {
+    if (threadId.length > LIMIT.sessionId) return null;
+    const found = await reading(threadId, () => findExecution(this.#client, threadId));
+    return found?.type === WORKFLOW.session ? found : null;
+  }
+
+  async #refuseSession(threadId: string): Promise<void> {
+    if ((await this.#session(threadId)) === null) return;
+    throw new PerdureError(
+      'CONFLICT',
+      `Thread ${threadId} is a session: its checkpoints are its history, and nothing else is put there. Use another thread id; to change the session, see Session.edit.`,
+    );
+  }
+}

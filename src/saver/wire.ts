@@ -1,0 +1,127 @@
+/** Talking to Temporal: what is there, what is gone, and errors with a code. */
+import type { Client } from '@temporalio/client';
+import proto from '@temporalio/proto';
+import { sessionError } from '../client/errors.ts';
+import { isPerdureError, PerdureError } from '../contract/errors.ts';
+import { PayloadReader } from '../history/index.ts';
+
+const { WorkflowExecutionStatus } = proto.temporal.api.enums.v1;
+const NOT_FOUND = 5;
+/** How long a deletion may take until it shows, in milliseconds. */
+const DELETION_MS = 120_000;
+const POLL_MS = 20;
+
+/** An execution as the server describes it. */
+export interface Execution {
+  workflowId: string;
+  runId: string;
+  type: string;
+  running: boolean;
+  memo: (name: string) => Promise<unknown>;
+}
+
+/** The execution of an id (its latest run, or the one named), or `null` when the server has none. */
+export async function findExecution(
+  client: Client,
+  workflowId: string,
+  runId?: string,
+): Promise<Execution | null> {
+  const found = await orNull(
+    client.workflowService.describeWorkflowExecution({
+      namespace: client.options.namespace,
+      execution: { workflowId, ...(runId === undefined ? {} : { runId }) },
+    }),
+  );
+  const info = found?.workflowExecutionInfo;
+  if (info === null || info === undefined) return null;
+  return {
+    workflowId,
+    runId: info.execution?.runId ?? '',
+    type: info.type?.name ?? '',
+    running: info.status === WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_RUNNING,
+    memo: async (name) => {
+      const payload = info.memo?.fields?.[name];
+      return payload ? decoder(client).first({ payloads: [payload] }) : undefined;
+    },
+  };
+}
+
+/** What a workflow was started with, read from its history; `null` when the server does not have it. */
+export async function readInput(client: Client, workflowId: string): Promise<unknown> {
+  const page = await orNull(
+    client.workflowService.getWorkflowExecutionHistory({
+      namespace: client.options.namespace,
+      execution: { workflowId },
+      maximumPageSize: 1,
+    }),
+  );
+  const started = page?.history?.events?.[0]?.workflowExecutionStartedEventAttributes;
+  return started ? decoder(client).first(started.input) : null;
+}
+
+function decoder(client: Client): PayloadReader {
+  return new PayloadReader(client.options.loadedDataConverter);
+}
+
+/** The run ids of a workflow, newest first, as Temporal's visibility knows them: the newest may be missing for a moment. */
+export async function findRuns(client: Client, workflowId: string, type: string): Promise<string[]> {
+  const runs: { runId: string; startedAt: number }[] = [];
+  const query = `WorkflowId = '${workflowId.replaceAll("'", "''")}' AND WorkflowType = '${type}'`;
+  for await (const { runId, startTime } of client.workflow.list({ query })) {
+    runs.push({ runId, startedAt: startTime.getTime() });
+  }
+  return runs.sort((a, b) => b.startedAt - a.startedAt).map(({ runId }) => runId);
+}
+
+/**
+ * Has the server delete a run with its history; an open one is ended. It answers when it has written down to do
+ * so: an open run is gone at once, one that has just closed within a minute. One that is not there is a no-op.
+ */
+export async function deleteRun(client: Client, workflowId: string, runId: string): Promise<void> {
+  const { namespace } = client.options;
+  const workflowExecution = { workflowId, runId };
+  await orNull(client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution }));
+}
+
+/** Waits until a run that is being deleted is gone. @throws PerdureError `SERVER_UNAVAILABLE` when it is not in time */
+export async function untilGone(client: Client, workflowId: string, runId: string): Promise<void> {
+  const deadline = performance.now() + DELETION_MS;
+  while ((await findExecution(client, workflowId, runId)) !== null) {
+    if (performance.now() > deadline) {
+      throw new PerdureError(
+        'SERVER_UNAVAILABLE',
+        `The server has accepted the deletion of ${workflowId} and has not carried it out within ${DELETION_MS / 1_000} s. Delete it again.`,
+      );
+    }
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+}
+
+/** What a call to the server gives, or `null` when it says that there is no such thing. */
+export async function orNull<T>(call: Promise<T>): Promise<T | null> {
+  try {
+    return await call;
+  } catch (error) {
+    if ((error as { code?: unknown } | null)?.code === NOT_FOUND) return null;
+    throw error;
+  }
+}
+
+/**
+ * Runs a reading of a thread's history. The server's refusals get their codes; whatever else goes wrong means
+ * that the history is not what it should be.
+ */
+export async function reading<T>(threadId: string, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    const known = sessionError(threadId, error);
+    if (isPerdureError(known)) throw known;
+    if (typeof (error as { code?: unknown } | null)?.code === 'number') throw error;
+    throw new PerdureError(
+      'CHECKPOINT_CORRUPTION',
+      `The history of thread ${threadId} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,234 @@
+/** What a thread's run holds, and how it answers: pure, so that the shell around it only waits and sends. */
+import { deletedMeanwhile, idTaken, sameContent, unknownParent } from '../contract/checkpoint.ts';
+import { jsonSize } from '../contract/json.ts';
+import { tooLarge } from '../contract/limits.ts';
+import {
+  entryId,
+  entryMark,
+  type FindInput,
+  type Found,
+  hasMark,
+  type PageQuery,
+  type PageResult,
+  type SegmentInput,
+  type SegmentRef,
+  type StepsResult,
+  THREAD_LIMIT,
+  type ThreadEntry,
+  type ThreadInput,
+  type ThreadPut,
+  type ThreadPutResult,
+  type ThreadPutStep,
+} from '../contract/thread.ts';
+
+/** One run of a thread. */
+export class ThreadState {
+  readonly threadId: string;
+  readonly epoch: number;
+  readonly #segments: SegmentRef[];
+  readonly #garbage: Set<string>;
+  #entries: ThreadEntry[];
+  /** What is being sealed: read like the rest until the segment is there. */
+  #sealing: ThreadEntry[] = [];
+  #sealingBytes = 0;
+  #bytes: number;
+  #writes = 0;
+  #indexBytes: number;
+  /** The thread was deleted: what this run hands on is empty. */
+  #deleted = false;
+
+  constructor(input: ThreadInput) {
+    this.threadId = input.threadId;
+    this.epoch = input.epoch;
+    this.#segments = input.segments;
+    this.#entries = input.entries;
+    this.#garbage = new Set(input.garbage);
+    this.#bytes = input.entries.reduce((sum, entry) => sum + jsonSize(entry), 0);
+    this.#indexBytes = jsonSize(input.segments);
+  }
+
+  get deleted(): boolean {
+    return this.#deleted;
+  }
+
+  /** Nothing is stored, and nothing is left to clear away. */
+  get empty(): boolean {
+    return this.#nothing && this.#garbage.size === 0;
+  }
+
+  /** Something is held that no segment holds. */
+  get holds(): boolean {
+    return this.#entries.length > 0;
+  }
+
+  get full(): boolean {
+    return this.#bytes >= THREAD_LIMIT.sealBytes || this.#writes >= THREAD_LIMIT.sealEntries;
+  }
+
+  /** @throws PerdureError when a put is to be refused; it changes nothing. */
+  validatePut(put: ThreadPut): void {
+    this.#validate(put.epoch, jsonSize(put));
+    const known = this.#held('checkpoint', put.id);
+    if (known?.kind === 'checkpoint' && !sameContent(known, put)) throw idTaken(this.threadId, put.id);
+    if (known === undefined && put.parent_id !== null && this.#place('checkpoint', put.parent_id) === null)
+      throw unknownParent(this.threadId, put.parent_id);
+  }
+
+  put({ id, state, parent_id, metadata }: ThreadPut, now: string): ThreadPutResult {
+    const known = this.#held('checkpoint', id);
+    if (known?.kind === 'checkpoint') return { created_at: known.created_at };
+    const segment = this.#segmentOf('checkpoint', id);
+    if (segment !== undefined) return { segment: segment.run };
+    this.#add({ kind: 'checkpoint', id, created_at: now, parent_id, state, metadata });
+    return { created_at: now };
+  }
+
+  /** @throws PerdureError when a step is to be refused; it changes nothing. */
+  validateStep(step: ThreadPutStep): void {
+    this.#validate(step.epoch, jsonSize(step));
+  }
+
+  putStep({ key, value }: ThreadPutStep, now: string): { updated_at: string } {
+    const old = this.#entries.findIndex((entry) => entry.kind === 'step' && entry.key === key);
+    const [replaced] = old < 0 ? [] : this.#entries.splice(old, 1);
+    if (replaced !== undefined) this.#bytes -= jsonSize(replaced);
+    this.#add({ kind: 'step', key, value, updated_at: now });
+    return { updated_at: now };
+  }
+
+  /** Whether a write of a size fits beside what is held; otherwise it waits until that is sealed. */
+  hasRoom(size: number): boolean {
+    return this.#sealingBytes + this.#bytes + size <= THREAD_LIMIT.held;
+  }
+
+  /** Forgets everything. Returns the runs that hold what was here, or none when there was nothing. */
+  delete(run: string): string[] {
+    if (!this.#deleted && !this.#nothing) {
+      this.#deleted = true;
+      for (const segment of this.#segments) this.#garbage.add(segment.run);
+      this.#garbage.add(run);
+      this.#segments.length = 0;
+      this.#entries = [];
+      this.#sealing = [];
+    }
+    return [...this.#garbage];
+  }
+
+  swept(runs: readonly string[]): void {
+    for (const run of runs) this.#garbage.delete(run);
+  }
+
+  find({ kind, id }: FindInput): Found {
+    if (id !== null) return this.#place(kind, id);
+    const entry = this.#all().findLast((one) => one.kind === 'checkpoint');
+    if (entry !== undefined) return { entry };
+    const segment = this.#segments.findLast(({ checkpoints }) => checkpoints > 0);
+    return segment === undefined ? null : { segment: segment.run };
+  }
+
+  page({ before, limit }: PageQuery): PageResult {
+    const held = this.#all().filter((entry) => entry.kind === 'checkpoint');
+    const end = before === null ? held.length : held.findIndex((entry) => entryId(entry) === before);
+    if (end >= 0) {
+      const entries = held.slice(Math.max(0, end - limit), end).reverse();
+      return { entries, segments: segmentsFor(this.#segments, limit - entries.length) };
+    }
+    const mark = entryMark('checkpoint', before ?? '');
+    const last = this.#segments.findLastIndex((segment) => hasMark(segment, mark));
+    // The segment that holds `before` counts for nothing: all before it may be older.
+    const own = this.#segments[last];
+    if (own === undefined) return null;
+    return { entries: [], segments: [own.run, ...segmentsFor(this.#segments.slice(0, last), limit)] };
+  }
+
+  steps(): StepsResult {
+    const segments = this.#segments.filter(({ steps }) => steps > 0).reverse();
+    return {
+      entries: this.#all()
+        .filter((entry) => entry.kind === 'step')
+        .reverse(),
+      segments: segments.map(({ run }) => run),
+    };
+  }
+
+  /** Takes what is held, to be sealed. */
+  seal(): SegmentInput {
+    this.#sealing = this.#entries;
+    this.#sealingBytes = this.#bytes;
+    this.#entries = [];
+    this.#bytes = 0;
+    this.#writes = 0;
+    return { threadId: this.threadId, epoch: this.epoch, entries: this.#sealing };
+  }
+
+  /** What was taken is sealed in the segment of a run. */
+  sealed(run: string): void {
+    if (this.#deleted) return;
+    const checkpoints = this.#sealing.filter(({ kind }) => kind === 'checkpoint').length;
+    const marks = this.#sealing.map((entry) => entryMark(entry.kind, entryId(entry))).join('');
+    this.#segments.push({ run, marks, checkpoints, steps: this.#sealing.length - checkpoints });
+    this.#sealing = [];
+    this.#sealingBytes = 0;
+  }
+
+  /** What the next run is given. */
+  carry(): ThreadInput {
+    return {
+      threadId: this.threadId,
+      epoch: this.epoch + (this.#deleted ? 1 : 0),
+      segments: this.#segments,
+      entries: [...this.#sealing, ...this.#entries],
+      garbage: [...this.#garbage],
+    };
+  }
+
+  get #nothing(): boolean {
+    return this.#segments.length === 0 && this.#entries.length === 0 && this.#sealing.length === 0;
+  }
+
+  #all(): ThreadEntry[] {
+    return [...this.#sealing, ...this.#entries];
+  }
+
+  #held(kind: ThreadEntry['kind'], id: string): ThreadEntry | undefined {
+    return this.#all().findLast((entry) => entry.kind === kind && entryId(entry) === id);
+  }
+
+  #segmentOf(kind: ThreadEntry['kind'], id: string): SegmentRef | undefined {
+    const mark = entryMark(kind, id);
+    return this.#segments.findLast((segment) => hasMark(segment, mark));
+  }
+
+  #place(kind: ThreadEntry['kind'], id: string): Found {
+    const entry = this.#held(kind, id);
+    if (entry !== undefined) return { entry };
+    const segment = this.#segmentOf(kind, id);
+    return segment === undefined ? null : { segment: segment.run };
+  }
+
+  #add(entry: ThreadEntry): void {
+    this.#entries.push(entry);
+    this.#bytes += jsonSize(entry);
+    this.#writes += 1;
+  }
+
+  #validate(epoch: number, size: number): void {
+    if (this.#deleted || epoch !== this.epoch) throw deletedMeanwhile(this.threadId);
+    if (size > THREAD_LIMIT.entry) throw tooLarge('checkpoint', size, THREAD_LIMIT.entry);
+    if (this.#indexBytes > THREAD_LIMIT.index)
+      throw tooLarge('index of the thread', this.#indexBytes, THREAD_LIMIT.index);
+  }
+}
+
+/** The newest segments that together hold a number of checkpoints, newest first. */
+function segmentsFor(segments: readonly SegmentRef[], count: number): string[] {
+  const runs: string[] = [];
+  let left = count;
+  for (let i = segments.length - 1; i >= 0 && left > 0; i--) {
+    const segment = segments[i];
+    if (segment === undefined || segment.checkpoints === 0) continue;
+    runs.push(segment.run);
+    left -= segment.checkpoints;
+  }
+  return runs;
+}

@@ -1,0 +1,156 @@
+/** A thread of checkpoints that is no session, and the segments that hold what it has sealed. */
+import {
+  ApplicationFailure,
+  allHandlersFinished,
+  CancellationScope,
+  condition,
+  defineQuery,
+  defineUpdate,
+  makeContinueAsNewFunc,
+  ParentClosePolicy,
+  setHandler,
+  startChild,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { isPerdureError } from '../contract/errors.ts';
+import { parseInput } from '../contract/inputs.ts';
+import { jsonSize } from '../contract/json.ts';
+import { assertSize } from '../contract/limits.ts';
+import {
+  type FindInput,
+  type Found,
+  type PageQuery,
+  type PageResult,
+  runsSchema,
+  type SegmentInput,
+  type StepsResult,
+  segmentId,
+  THREAD_BUSY,
+  THREAD_LIMIT,
+  THREAD_MEMO,
+  THREAD_QUERY,
+  THREAD_UPDATE,
+  type ThreadInput,
+  type ThreadPut,
+  type ThreadPutResult,
+  type ThreadPutStep,
+  threadPutSchema,
+  threadPutStepSchema,
+} from '../contract/thread.ts';
+import { ThreadState } from './thread-state.ts';
+
+/** How long a thread that holds nothing stays: a write that began before its deletion is refused so long. */
+const EMPTY_FOR = '1 day';
+
+/**
+ * One thread: writes are updates, refused by their validators before anything is recorded; reads are queries.
+ * When a run holds enough, it seals what it holds in a segment and continues as new with the index.
+ *
+ * A Temporal cancellation is ignored: a thread ends when it is deleted.
+ */
+export async function checkpointThread(input: ThreadInput): Promise<void> {
+  const { runId } = workflowInfo();
+  const thread = new ThreadState(input);
+  registerHandlers(thread, runId);
+  await CancellationScope.nonCancellable(async () => {
+    const due = (): boolean => thread.deleted || thread.full || workflowInfo().continueAsNewSuggested;
+    while (!due()) {
+      if (!thread.empty) await condition(() => due() || thread.empty);
+      else if (!(await condition(() => !thread.empty, EMPTY_FOR))) return;
+    }
+    if (thread.holds) {
+      await startChild(checkpointSegment, {
+        workflowId: segmentId(runId),
+        args: [thread.seal()],
+        parentClosePolicy: ParentClosePolicy.ABANDON,
+        staticSummary: `a sealed segment of ${thread.threadId}`.slice(0, 200),
+      });
+      thread.sealed(runId);
+    }
+    await condition(allHandlersFinished);
+    const next = thread.carry();
+    const goOn = makeContinueAsNewFunc<typeof checkpointThread>({ memo: { [THREAD_MEMO]: next.epoch } });
+    await goOn(next);
+  });
+}
+
+/**
+ * A sealed segment: its input is what it holds, and it is read from its history. It never closes by itself,
+ * because a namespace's retention removes what is closed.
+ */
+export async function checkpointSegment(_input: SegmentInput): Promise<void> {
+  await CancellationScope.nonCancellable(() => condition(() => false));
+}
+
+function registerHandlers(thread: ThreadState, runId: string): void {
+  const now = (): string => new Date().toISOString();
+  const write = <Input, Result>(
+    name: string,
+    schema: Parameters<typeof parseInput<Input>>[0],
+    check: (input: Input) => void,
+    apply: (input: Input) => Result,
+    description: string,
+  ): void =>
+    setHandler(defineUpdate<Result, [Input]>(name), apply, {
+      validator: (raw: unknown) => {
+        // Before it is recorded: an update that is too large would end the workflow.
+        refusing(() => assertSize(name, raw, THREAD_LIMIT.entry));
+        const parsed = parseInput(schema, raw);
+        if (!parsed.ok) throw ApplicationFailure.nonRetryable(parsed.message, 'INVALID_ARGUMENT');
+        refusing(() => check(raw as Input));
+        if (thread.hasRoom(jsonSize(raw))) return;
+        throw ApplicationFailure.nonRetryable(
+          `Thread ${thread.threadId} is sealing what it holds`,
+          THREAD_BUSY,
+        );
+      },
+      description,
+    });
+  write<ThreadPut, ThreadPutResult>(
+    THREAD_UPDATE.put,
+    threadPutSchema,
+    (put) => thread.validatePut(put),
+    (put) => thread.put(put, now()),
+    'Stores a checkpoint: {epoch, id, state, parent_id, metadata}',
+  );
+  write<ThreadPutStep, { updated_at: string }>(
+    THREAD_UPDATE.putStep,
+    threadPutStepSchema,
+    (step) => thread.validateStep(step),
+    (step) => thread.putStep(step, now()),
+    'Stores a step: {epoch, key, value}',
+  );
+  write<string[], string[]>(
+    THREAD_UPDATE.delete,
+    runsSchema,
+    () => undefined,
+    () => thread.delete(runId),
+    'Forgets everything, and says which runs held it, to be deleted by the caller: []',
+  );
+  write<string[], void>(
+    THREAD_UPDATE.swept,
+    runsSchema,
+    () => undefined,
+    (runs) => thread.swept(runs),
+    'The caller has deleted these runs and their segments',
+  );
+  setHandler(defineQuery<Found, [FindInput]>(THREAD_QUERY.find), (query) => thread.find(query), {
+    description: 'An entry: {kind: checkpoint|step, id}, or the latest checkpoint',
+  });
+  setHandler(defineQuery<PageResult, [PageQuery]>(THREAD_QUERY.page), (query) => thread.page(query), {
+    description: 'Checkpoints, newest first: {before, limit}',
+  });
+  setHandler(defineQuery<StepsResult>(THREAD_QUERY.steps), () => thread.steps(), {
+    description: 'All steps',
+  });
+}
+
+/** Carries the code of a refusal over the wire. */
+function refusing(check: () => void): void {
+  try {
+    check();
+  } catch (error) {
+    if (isPerdureError(error)) throw ApplicationFailure.nonRetryable(error.message, error.code);
+    throw error;
+  }
+}
