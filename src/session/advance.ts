@@ -87,7 +87,8 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
       const from = theCall(state, step.from);
       call.replayOf = from.id;
       const content = `[idempotent replay of ${from.id}]: ${asText(from.result?.content ?? null)}`;
-      endCall(call, { kind: 'completed' }, { content, isError: false }, at);
+      const status = from.status.kind === 'failed' ? from.status : ({ kind: 'completed' } as const);
+      endCall(call, { ...status }, { content, isError: from.result?.isError ?? false }, at);
       return null;
     }
     case 'replay_carried': {
@@ -176,6 +177,7 @@ function raiseForSummary(
   if (limits.tokens !== undefined) limits.tokens = Math.max(limits.tokens, tokens);
   const dollars = usd(spent.nanoUsd + reserved.nanoUsd + reserve.nanoUsd);
   if (limits.usd !== undefined) limits.usd = Math.max(limits.usd, dollars);
+  if (limits.toolCalls !== undefined) limits.toolCalls = Math.max(limits.toolCalls, spent.toolCalls);
   if (limits.turns !== undefined) limits.turns = Math.max(limits.turns, spent.turns + 1);
   if (limits.activeMs !== undefined) limits.activeMs = Math.max(limits.activeMs, spent.activeMs + 1);
   note(state, moment, 'budget', `the caps were raised for a closing summary: ${JSON.stringify(limits)}`);

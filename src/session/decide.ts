@@ -184,9 +184,14 @@ function isItsTurn(state: SessionState, before: readonly ToolCall[], call: ToolC
 }
 
 function answerOrRelease(call: ToolCall, target: ToolCall): Step {
-  return target.status.kind === 'completed'
+  return isAnswered(target)
     ? { type: 'replay_call', callId: call.id, from: target.id }
     : { type: 'release_call', callId: call.id };
+}
+
+/** Whether a call's record answers an equal one: it happened, or nobody can tell and it must not be run again. */
+function isAnswered({ status, effect }: ToolCall): boolean {
+  return status.kind === 'completed' || (status.kind === 'failed' && !status.certain && effect === 'mutate');
 }
 
 function decideCall(state: SessionState, call: ToolCall): Step {
@@ -194,19 +199,26 @@ function decideCall(state: SessionState, call: ToolCall): Step {
   if (carried !== undefined && call.dispatches.length === 0) {
     return { type: 'replay_carried', callId: call.id, effect: carried };
   }
-  if (call.scope !== 'call' && call.dispatches.length === 0) {
+  // Asked before each dispatch, for another may have been dispatched since the last one's absent.
+  if (call.scope !== 'call') {
     const twin = state.calls.findLast(
       (other) =>
         other.id !== call.id &&
         other.replayOf === null &&
         other.idempotencyKey === call.idempotencyKey &&
-        (other.status.kind === 'completed' || isOpen(other) || other.status.kind === 'backoff'),
+        (isAnswered(other) || isOpen(other) || other.status.kind === 'backoff'),
     );
-    if (twin?.status.kind === 'completed') return { type: 'replay_call', callId: call.id, from: twin.id };
-    if (twin !== undefined) return { type: 'defer_call', callId: call.id, to: twin.id };
+    if (twin !== undefined) {
+      return isAnswered(twin)
+        ? { type: 'replay_call', callId: call.id, from: twin.id }
+        : { type: 'defer_call', callId: call.id, to: twin.id };
+    }
   }
   const over = exceeded(state, { nanoUsd: 0, tokens: 0, turns: 0, toolCalls: 1 });
-  if (over !== null && call.dispatches.length === 0) return budgetWait(state, over);
+  if (over !== null && call.dispatches.length === 0) {
+    if (!state.finishing) return budgetWait(state, over);
+    return { type: 'skip_call', callId: call.id, reason: 'The budget of this session is used up.' };
+  }
   return { type: 'issue', callId: call.id, command: toolCommand(state, call) };
 }
 

@@ -213,9 +213,12 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
 function decide(call: ToolCall, decision: Decision, by: string, at: string): void {
   call.decision = { decision: decision.decision, by, at };
   switch (decision.decision) {
-    case 'approve':
-      call.status = { kind: 'ready' };
+    case 'approve': {
+      // Edited arguments that were not found good have no key of their own yet: they are checked again.
+      const unchecked = call.status.kind === 'approval' && call.status.problem !== undefined;
+      call.status = { kind: unchecked ? 'preparing' : 'ready' };
       return;
+    }
     case 'edit':
       call.args = decision.args;
       call.argsDigest = argsDigest(call.name, decision.args);

@@ -1,0 +1,223 @@
+/** What can happen in a state: what the world may answer, and what people may ask. */
+import type { PreparedCall } from '../../../src/contract/activities.ts';
+import type { InFlight, SessionState } from '../../../src/contract/state.ts';
+import type { Outcome } from '../../../src/session/events.ts';
+import { personActions } from './people.ts';
+import { keyOf, manifestOf, type Scenario } from './scenario.ts';
+import { toolActions, verifyActions } from './tool-actions.ts';
+import { type Action, answer, forget, land, spend, type World } from './world.ts';
+
+/** Everything that can happen in a state. */
+export function actionsOf(scenario: Scenario, state: SessionState, world: World): Action[] {
+  const single = [
+    ...state.inFlight.flatMap((flight) => flightActions(scenario, state, world, flight)),
+    ...lateLandings(world),
+    ...personActions(scenario, state, world),
+  ];
+  return scenario.together === true ? [...single, ...pairs(single)] : single;
+}
+
+function flightActions(scenario: Scenario, state: SessionState, world: World, flight: InFlight): Action[] {
+  switch (flight.kind) {
+    case 'describe':
+      return [
+        answer(flight, 'the worker says what the agent is', {
+          kind: 'describe',
+          result: {
+            ok: true,
+            value: { kind: 'manifest', manifest: manifestOf(scenario), searchAttributes: [] },
+          },
+        }),
+      ];
+    case 'model':
+      return modelActions(scenario, state, world, flight);
+    case 'tool':
+    case 'fast_tool':
+      return toolActions(state, world, flight);
+    case 'verify':
+      return verifyActions(state, world, flight);
+    case 'prepare':
+      return prepareActions(scenario, state, flight);
+    case 'settle':
+      return [
+        answer(flight, `the settle timer of ${flight.callId} fires`, { kind: 'timer' }, (now) => {
+          // The assumption: what was lost has ended, and cannot land after its settle time.
+          if (!now.landsForEver) {
+            forget(now, (attempt) => attempt.lost && attempt.callId === flight.callId);
+          }
+        }),
+      ];
+    case 'approval_expiry': {
+      const approves = state.manifest?.tools[nameOf(state, flight)]?.approval.onExpiry === 'approve';
+      return [
+        answer(
+          flight,
+          `the approval of ${flight.callId} expires`,
+          { kind: 'timer' },
+          undefined,
+          (now, accepted) => {
+            const callId = flight.callId ?? '';
+            if (accepted && now.approvals[callId] === 'open')
+              now.approvals[callId] = approves ? 'granted' : 'denied';
+          },
+        ),
+      ];
+    }
+    case 'load':
+      return [];
+    case 'backoff':
+    case 'ttl':
+      return [answer(flight, `the ${flight.kind} timer of ${flight.callId} fires`, { kind: 'timer' })];
+    default:
+      return flight.kind satisfies never;
+  }
+}
+
+function nameOf(state: SessionState, flight: InFlight): string {
+  return state.calls.find(({ id }) => id === flight.callId)?.name ?? '';
+}
+
+function modelActions(scenario: Scenario, state: SessionState, world: World, flight: InFlight): Action[] {
+  const turn = state.turn + 1;
+  const planned = flight.summarize === true ? [] : (scenario.replies[turn - 1] ?? []);
+  const calls = planned.map(({ tool, args, needsApproval }, i): PreparedCall => {
+    const idempotencyKey = keyOf(scenario, tool, args, `call_${turn}_${i}`);
+    return { name: tool, args, idempotencyKey, ...(needsApproval === true ? { needsApproval } : {}) };
+  });
+  const counted = scenario.usage !== 'uncounted';
+  const actions = [
+    answer(
+      flight,
+      planned.length === 0 ? 'the model answers' : `the model asks for ${planned.length} calls`,
+      {
+        kind: 'model',
+        result: {
+          ok: true,
+          value: {
+            kind: 'reply',
+            model: 0,
+            blocks: planned.length === 0 ? [{ kind: 'text', text: 'Done.' }] : [],
+            calls,
+            finishReason: 'stop',
+            usage: { inputTokens: counted ? 10 : null, outputTokens: counted ? 5 : null },
+          },
+        },
+      },
+      undefined,
+      (now) => {
+        for (const [i, { needsApproval }] of planned.entries()) {
+          if (needsApproval === true) now.approvals[`call_${turn}_${i}`] = 'open';
+        }
+      },
+    ),
+  ];
+  if (flight.cancelled === true) {
+    const failure = { kind: 'cancelled', message: 'cancelled' } as const;
+    actions.push(
+      answer(flight, 'the model call never started', { kind: 'model', result: { ok: false, failure } }),
+    );
+  }
+  if ((world.left.modelFault ?? 0) > 0) {
+    const fault = (now: World): void => spend(now, 'modelFault');
+    const failure = { kind: 'timeout', message: 'lost' } as const;
+    actions.push(
+      answer(flight, 'the model call is lost', { kind: 'model', result: { ok: false, failure } }, fault),
+    );
+    for (const kind of ['interrupted', 'provider_unavailable'] as const) {
+      const value = {
+        kind: 'failed',
+        failure: kind,
+        message: kind,
+        maybeBilled: kind === 'interrupted' ? 1 : 0,
+      } as const;
+      actions.push(
+        answer(
+          flight,
+          `the model call fails: ${kind}`,
+          { kind: 'model', result: { ok: true, value } },
+          fault,
+        ),
+      );
+    }
+  }
+  return actions;
+}
+
+function prepareActions(scenario: Scenario, state: SessionState, flight: InFlight): Action[] {
+  const call = state.calls.find(({ id }) => id === flight.callId);
+  if (call === undefined) return [];
+  const { name, args, id } = call;
+  const decided =
+    (approval: 'granted' | 'open') =>
+    (now: World): void => {
+      if (now.approvals[id] === 'checking') now.approvals[id] = approval;
+    };
+  const value: PreparedCall = { name, args, idempotencyKey: keyOf(scenario, name, args, id) };
+  const actions = [
+    answer(
+      flight,
+      `the edited arguments of ${id} fit`,
+      { kind: 'prepare', result: { ok: true, value } },
+      undefined,
+      decided('granted'),
+    ),
+  ];
+  const reopened = (story: string, outcome: Outcome): void => {
+    actions.push(answer(flight, story, outcome, undefined, decided('open')));
+  };
+  reopened(`the edited arguments of ${id} do not fit`, {
+    kind: 'prepare',
+    result: { ok: true, value: { name, args, problem: 'do not fit' } },
+  });
+  reopened(`the check of ${id}'s arguments is lost`, {
+    kind: 'prepare',
+    result: { ok: false, failure: { kind: 'timeout', message: 'lost' } },
+  });
+  if (flight.cancelled === true) {
+    reopened(`the check of ${id}'s arguments never started`, {
+      kind: 'prepare',
+      result: { ok: false, failure: { kind: 'cancelled', message: 'cancelled' } },
+    });
+  }
+  return actions;
+}
+
+/** Effects of lost attempts, of which the session hears nothing. */
+function lateLandings(world: World): Action[] {
+  return world.attempts
+    .filter(({ lost }) => lost)
+    .map((attempt) => ({
+      story: `the lost dispatch of ${attempt.callId} lands late`,
+      by: 'world',
+      happens: (now) => land(now, attempt),
+      deliveries: [],
+    }));
+}
+
+/** Any two that reach the session in one activation: people's first, then outcomes by their command. */
+function pairs(actions: readonly Action[]): Action[] {
+  const seqOf = (action: Action): number => {
+    const input = action.deliveries[0]?.input;
+    return input?.type === 'outcome' ? input.seq : -1;
+  };
+  const speaking = actions.filter(({ deliveries }) => deliveries.length > 0);
+  return speaking.flatMap((first) =>
+    speaking
+      .filter((second) => {
+        if (second === first) return false;
+        const [a, b] = [seqOf(first), seqOf(second)];
+        return a < b || (a === -1 && b === -1);
+      })
+      .map(
+        (second): Action => ({
+          story: `${first.story}, and in the same activation ${second.story}`,
+          by: first.by === 'world' || second.by === 'world' ? 'world' : 'person',
+          happens: (world) => {
+            first.happens?.(world);
+            second.happens?.(world);
+          },
+          deliveries: [...first.deliveries, ...second.deliveries],
+        }),
+      ),
+  );
+}

@@ -1,0 +1,233 @@
+/** What must hold in every state and of every command, in words. */
+import { isFinal, type ToolCall } from '../../../src/contract/calls.ts';
+import type { SessionState } from '../../../src/contract/state.ts';
+import { usd } from '../../../src/session/budget.ts';
+import type { Command } from '../../../src/session/events.ts';
+import { batchCalls, phaseOf } from '../../../src/session/state.ts';
+import { keyOf, plannedCall, type Scenario } from './scenario.ts';
+import type { World } from './world.ts';
+
+/** A promise that was broken. */
+export class Violation extends Error {
+  override readonly name = 'Violation';
+}
+
+function promise(holds: boolean, broken: string): asserts holds {
+  if (!holds) throw new Violation(broken);
+}
+
+/** Holds a command against what is on record; a mutation's dispatch goes out into the world. */
+export function checkCommand(
+  scenario: Scenario,
+  state: SessionState,
+  world: World,
+  command: Command,
+  before: number,
+): void {
+  if (command.kind === 'close') {
+    promise(state.inFlight.length === 0, 'the session closed while something was in flight');
+    return;
+  }
+  if (command.kind === 'cancel') return;
+  promise(command.seq === before + 1, `command ${command.seq} follows command ${before}`);
+  if (command.kind === 'model' || command.kind === 'tool' || command.kind === 'fast_tool') {
+    promise(state.paused === null, `a ${command.kind} call was issued while the session is paused`);
+    promise(state.cancelling === null, `a ${command.kind} call was issued after the session was cancelled`);
+  }
+  if (command.kind === 'model') {
+    promise(
+      state.inFlight.filter(({ kind }) => kind === 'model').length === 1,
+      'two model calls are in flight at once',
+    );
+  }
+  if (command.kind !== 'tool' && command.kind !== 'fast_tool') return;
+  const { callId, tool, args, idempotencyKey: key, effect, dispatchNo } = command.input;
+  promise(
+    key === keyOf(scenario, tool, args, callId),
+    `${callId} was dispatched under the key of other arguments`,
+  );
+  if (plannedCall(scenario, callId)?.needsApproval === true) {
+    promise(
+      world.approvals[callId] === 'granted',
+      `${callId} was dispatched without the approval that it needs`,
+    );
+  }
+  if (effect !== 'mutate') return;
+  const recorded = world.keys[key] ?? 'free';
+  promise(
+    recorded !== 'in flight',
+    `two dispatches of one key are in flight at once: ${callId} is the second`,
+  );
+  promise(
+    recorded !== 'in doubt',
+    `${callId} was dispatched without a recorded absent of the dispatch before it`,
+  );
+  promise(recorded !== 'done', `${callId} was dispatched although its effect is on record`);
+  promise(command.maxAttempts === 1, `the server may repeat ${callId} by itself`);
+  const call = state.calls.find(({ id }) => id === callId);
+  promise(call?.dispatches.length === dispatchNo, `dispatch ${dispatchNo} of ${callId} is not on record`);
+  world.keys[key] = 'in flight';
+  world.attempts.push({ seq: command.seq, callId, key, landed: false, lost: false });
+}
+
+/** Holds a state against the world. `moves` tells whether anything can still happen by itself. */
+export function checkState(state: SessionState, world: World, moves: boolean): void {
+  checkEffects(state, world);
+  checkTranscript(state);
+  checkMessages(state, world);
+  checkBudget(state);
+  checkPauses(state, world);
+  checkRest(state, world, moves);
+}
+
+function checkEffects(state: SessionState, world: World): void {
+  for (const [key, times] of Object.entries(world.landed)) {
+    promise(times <= 1, `the effect of ${key} has landed ${times} times`);
+  }
+  for (const call of state.calls) {
+    const open = world.attempts.some(({ callId, landed }) => callId === call.id && !landed);
+    const landed = (world.landedByCall[call.id] ?? 0) > 0;
+    // Without the settle assumption nobody can be certain of that.
+    const nothing = world.landsForEver || (!landed && !open);
+    if (call.status.kind === 'completed' && call.effect === 'mutate') {
+      promise(
+        (world.landed[call.idempotencyKey] ?? 0) === 1,
+        `${call.id} is completed, but nothing has landed`,
+      );
+      promise(call.result?.isError === false, `${call.id} is completed with an error for a result`);
+    }
+    if (call.status.kind === 'failed' && call.status.certain) {
+      promise(
+        nothing,
+        `${call.id} is certain to have failed, but its effect ${landed ? 'has landed' : 'may land'}`,
+      );
+    }
+    if (call.status.kind === 'skipped') {
+      promise(nothing, `${call.id} is skipped, but its effect ${landed ? 'has landed' : 'may land'}`);
+    }
+    if (isFinal(call)) {
+      promise(call.result !== null && call.completedAt !== null, `${call.id} has ended without a result`);
+      promise(
+        !state.inFlight.some(
+          ({ callId, kind }) => callId === call.id && (kind === 'tool' || kind === 'verify'),
+        ),
+        `${call.id} has ended, but it is in flight`,
+      );
+    }
+  }
+}
+
+/** Each message of the model that asks for calls is followed at once by the results of exactly these. */
+function checkTranscript(state: SessionState): void {
+  let asked: string[] = [];
+  for (const { role, blocks } of state.transcript) {
+    const results = blocks.flatMap((block) => (block.kind === 'tool_result' ? [block.call_id] : []));
+    if (role === 'tool') {
+      promise(results.join() === asked.join(), `results of ${results.join()} answer calls ${asked.join()}`);
+      asked = [];
+    } else {
+      promise(asked.length === 0, `a message of the ${role} came before the results of ${asked.join()}`);
+      promise(results.length === 0, `a message of the ${role} holds results`);
+      asked = blocks.flatMap((block) => (block.kind === 'tool_call' ? [block.id] : []));
+    }
+  }
+  promise(
+    state.batch.join() === asked.join(),
+    `the batch is ${state.batch.join()}, unanswered are ${asked.join()}`,
+  );
+  promise(state.position.count === state.transcript.length, 'the position is not the end of the transcript');
+}
+
+function checkMessages(state: SessionState, world: World): void {
+  const taken = state.transcript
+    .filter(({ role }) => role === 'user')
+    .flatMap(({ blocks }) => blocks.map((block) => (block.kind === 'text' ? block.text : '')));
+  const there = [...taken, ...state.inbox.map(({ text }) => text)].sort();
+  const sent = [...world.sent].sort();
+  promise(
+    there.join() === sent.join(),
+    `the messages sent are ${sent.join()}, those in the session are ${there.join()}`,
+  );
+  const ids = [...state.transcript.map(({ id }) => id), ...state.inbox.map(({ id }) => id)];
+  const twice = ids.find((id, i) => ids.indexOf(id) !== i);
+  promise(twice === undefined, `two messages have the id ${twice}`);
+}
+
+function checkBudget(state: SessionState): void {
+  const { limits, spent, reserved } = state.budget;
+  const { usd: dollars = Infinity, tokens = Infinity, turns = Infinity, toolCalls = Infinity } = limits;
+  const usedTokens = spent.inputTokens + spent.outputTokens + reserved.tokens;
+  const usedDollars = usd(spent.nanoUsd + reserved.nanoUsd);
+  const thinking = state.inFlight.filter(({ kind }) => kind === 'model').length;
+  promise(usedTokens <= tokens, `${usedTokens} tokens are spent or reserved, the cap is ${tokens}`);
+  promise(usedDollars <= dollars, `${usedDollars} dollars are spent or reserved, the cap is ${dollars}`);
+  promise(spent.turns + thinking <= turns, `${spent.turns} turns are spent, the cap is ${turns}`);
+  promise(spent.toolCalls <= toolCalls, `${spent.toolCalls} tool calls are spent, the cap is ${toolCalls}`);
+  let nanoUsd = 0;
+  let held = 0;
+  for (const flight of state.inFlight) {
+    nanoUsd += flight.reserved?.nanoUsd ?? 0;
+    held += flight.reserved?.tokens ?? 0;
+  }
+  promise(
+    reserved.nanoUsd === nanoUsd && reserved.tokens === held,
+    `${reserved.nanoUsd} nano-dollars and ${reserved.tokens} tokens are reserved, in flight are ${nanoUsd} and ${held}`,
+  );
+}
+
+function checkPauses(state: SessionState, world: World): void {
+  promise(
+    (state.paused !== null) === world.paused,
+    'the session is paused when it should not be, or not when it should',
+  );
+  promise(
+    state.pauses.length === world.pauses,
+    `${world.pauses} pauses are on record ${state.pauses.length} times`,
+  );
+  const open = state.pauses.filter(({ resumedAt }) => resumedAt === null).length;
+  promise(open === (state.paused === null ? 0 : 1), `${open} pauses are open`);
+}
+
+/** Who has to do something when nothing happens by itself. */
+function checkRest(state: SessionState, world: World, moves: boolean): void {
+  const phase = phaseOf(state);
+  promise(
+    moves === state.inFlight.length > 0,
+    `something is in flight that never answers, in phase ${phase}`,
+  );
+  if (phase === 'closed') {
+    promise(state.batch.length === 0, 'the session closed with calls that have no results');
+    promise(
+      state.status.kind !== 'completed' || state.inbox.length === 0,
+      'the session closed over a message',
+    );
+    return;
+  }
+  if (moves) return;
+  promise(
+    !world.cancelled || phase === 'unknown_effect',
+    `the session was cancelled, nothing is in flight, and it is ${phase}`,
+  );
+  const visible = ['idle', 'approval', 'unknown_effect', 'waiting', 'paused'];
+  promise(visible.includes(phase), `nothing is in flight and nobody is asked, in phase ${phase}`);
+  if (phase === 'idle') {
+    promise(state.inbox.length === 0, 'the session is idle over a message');
+    promise(
+      state.transcript.at(-1)?.role !== 'tool',
+      'the session is idle over results that the model has not seen',
+    );
+  }
+  if (phase === 'waiting') promise(state.wait?.next !== '', 'the session waits without saying for what');
+  if (phase === 'approval')
+    promise(batchCalls(state).some(pending), 'the session waits for an approval of nothing');
+}
+
+function pending(call: ToolCall): boolean {
+  return call.status.kind === 'approval';
+}
+
+/** Whether a walk may end here: closed, or a chat that waits for its next message. */
+export function isGoal(state: SessionState): boolean {
+  const phase = phaseOf(state);
+  return phase === 'closed' || (phase === 'idle' && state.inbox.length === 0 && state.inFlight.length === 0);
+}

@@ -1,0 +1,176 @@
+/** A state of the session and of the world: branched, moved on by one action, and named for the visited set. */
+import { hash } from 'node:crypto';
+import type { SessionState } from '../../../src/contract/state.ts';
+import { evolve, take } from '../../../src/session/advance.ts';
+import { decide } from '../../../src/session/decide.ts';
+import type { Command, Input, Moment, Step } from '../../../src/session/events.ts';
+import { initialState } from '../../../src/session/initial.ts';
+import type { Refusal } from '../../../src/session/people.ts';
+import { checkCommand, Violation } from './invariants.ts';
+import { MOMENT, type Scenario } from './scenario.ts';
+import { type Action, freshWorld, type World } from './world.ts';
+
+/** The transition functions under test: the core's own, or a variant with a planted fault. */
+export interface Protocol {
+  evolve(state: SessionState, input: Input, moment: Moment): Refusal | null;
+  decide(state: SessionState, moment: Moment): Step | null;
+  take(state: SessionState, step: Step, moment: Moment): Command | null;
+}
+
+/** What the live workflow and the fold run. */
+export const CORE: Protocol = { evolve, decide, take };
+
+/** Steps within one activation after which it does not come to rest. */
+const STEPS = 100;
+
+export interface Node {
+  state: SessionState;
+  world: World;
+}
+
+/** Where a walk starts: a session with one message, before anything was asked of the world. */
+export function startNode(scenario: Scenario, protocol: Protocol): Node {
+  const input = {
+    agent: 'clerk',
+    message: { text: 'm0' },
+    mode: scenario.mode ?? 'task',
+    ...(scenario.budget === undefined ? {} : { budget: scenario.budget }),
+  };
+  const node = {
+    state: initialState({ sessionId: 's', runId: 'r' }, input, MOMENT),
+    world: freshWorld(scenario),
+  };
+  rest(scenario, protocol, node);
+  return node;
+}
+
+/**
+ * What follows when an action happens, and what the session asked of the world then; `null` when the action
+ * asks for more than may happen.
+ *
+ * @throws Violation when a command breaks a promise or the session does not come to rest.
+ */
+export function follow(
+  scenario: Scenario,
+  protocol: Protocol,
+  from: Node,
+  action: Action,
+): { node: Node; commands: Command[] } | null {
+  const node = branch(from);
+  action.happens?.(node.world);
+  for (const left of Object.values(node.world.left)) if (left < 0) return null;
+  if (action.deliveries.length === 0) return { node, commands: [] };
+  for (const { input, recorded } of action.deliveries) {
+    recorded(node.world, protocol.evolve(node.state, input, MOMENT) === null);
+  }
+  return { node, commands: rest(scenario, protocol, node) };
+}
+
+/** Lets the session decide until it waits; the same loop as `advance`. */
+function rest(scenario: Scenario, protocol: Protocol, { state, world }: Node): Command[] {
+  const commands: Command[] = [];
+  let steps = 0;
+  for (let step = protocol.decide(state, MOMENT); step !== null; step = protocol.decide(state, MOMENT)) {
+    steps += 1;
+    if (steps > STEPS)
+      throw new Violation(`the session does not come to rest: ${step.type} after ${STEPS} steps`);
+    const seq = state.seq;
+    const command = protocol.take(state, step, MOMENT);
+    if (command === null) continue;
+    if (
+      command.kind === 'cancel' &&
+      commands.some((issued) => 'seq' in issued && issued.seq === command.seq)
+    ) {
+      throw new Violation(`command ${command.seq} was issued and stopped in one activation`);
+    }
+    checkCommand(scenario, state, world, command, seq);
+    commands.push(command);
+  }
+  state.notices = [];
+  return commands;
+}
+
+/** An independent copy. The manifest and messages are shared: nothing may change them once they are written. */
+export function branch({ state, world }: Node): Node {
+  const { manifest, transcript, ...rest } = state;
+  return {
+    state: { ...copy(rest), manifest, transcript: [...transcript] },
+    world: copy(world),
+  };
+}
+
+function copy<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((item: unknown) => copy(item)) as T;
+  const out: Record<string, unknown> = {};
+  for (const key in value) out[key] = copy(value[key]);
+  return out as T;
+}
+
+/**
+ * The name of a state, equal for states that cannot be told apart by what follows: without clocks, command
+ * numbers, and words that nobody decides by.
+ */
+export function nameOf(node: Node): string {
+  return hash('sha1', JSON.stringify(essence(node)), 'base64');
+}
+
+function essence({ state, world }: Node): unknown[] {
+  const { budget } = state;
+  const capped = budget.limits.usd !== undefined || budget.limits.tokens !== undefined;
+  return [
+    state.status.kind,
+    state.manifest === null,
+    state.turn,
+    state.transcript.map(({ id, blocks }) => [
+      id,
+      blocks.map((block) => {
+        if (block.kind === 'tool_result') return [block.call_id, block.is_error];
+        return block.kind === 'tool_call' ? block.id : block.kind === 'text' ? block.text : '';
+      }),
+    ]),
+    state.inbox.map(({ id, text }) => [id, text]),
+    state.calls.map((call) => [
+      call.id,
+      statusOf(call.status),
+      call.idempotencyKey,
+      call.args,
+      call.dispatches.length,
+      call.decision === null,
+      call.replayOf,
+      call.result?.isError,
+    ]),
+    state.batch,
+    state.interrupted,
+    state.inFlight.map(({ kind, callId, cancelled, summarize }) => [kind, callId, cancelled, summarize]),
+    budget.limits,
+    { ...budget.spent, ...(capped ? {} : { inputTokens: 0, outputTokens: 0, nanoUsd: 0 }) },
+    capped ? [budget.reserved, state.promptBytes, state.measured] : 0,
+    state.paused?.requestedNow,
+    state.pauses.length,
+    state.pauses.at(-1)?.resumedAt === null,
+    state.wait?.reason,
+    state.cancelling === null,
+    state.finishing,
+    state.loop.count,
+    state.modelFailures,
+    state.fromModel,
+    {
+      ...world,
+      attempts: world.attempts.map(({ callId, key, landed, lost }) => [callId, key, landed, lost]),
+    },
+  ];
+}
+
+function statusOf(status: SessionState['calls'][number]['status']): unknown {
+  switch (status.kind) {
+    case 'approval':
+      return [status.kind, status.expiresAt === null, status.problem === undefined];
+    case 'deferred':
+      return [status.kind, status.to];
+    case 'failed':
+      return [status.kind, status.certain];
+    default:
+      return status.kind;
+  }
+}

@@ -1,0 +1,143 @@
+/** What people may ask of a session: truthful about the world, at any moment. */
+import { isFinal, type Resolution, type ToolCall } from '../../../src/contract/calls.ts';
+import type { JsonObject } from '../../../src/contract/json.ts';
+import type { SessionState } from '../../../src/contract/state.ts';
+import type { PersonInput } from '../../../src/session/events.ts';
+import type { Chance, Scenario } from './scenario.ts';
+import { type Action, spend, type World } from './world.ts';
+
+/** Everything that people may ask in a state. */
+export function personActions(scenario: Scenario, state: SessionState, world: World): Action[] {
+  if (state.status.kind !== 'active') return [];
+  const has = (chance: Chance): boolean => (world.left[chance] ?? 0) > 0;
+  const actions: Action[] = [];
+  const ask = (
+    story: string,
+    input: PersonInput,
+    recorded: (world: World, accepted: boolean) => void = () => {},
+    chance?: Chance,
+  ): void => {
+    actions.push({
+      story: `a person ${story}`,
+      by: 'person',
+      deliveries: [{ input, recorded }],
+      ...(chance === undefined ? {} : { happens: (now: World) => spend(now, chance) }),
+    });
+  };
+  for (const mode of ['queue', 'interrupt'] as const) {
+    if (!has(mode)) continue;
+    const text = `${mode} ${world.left[mode]}`;
+    ask(
+      `sends "${text}"`,
+      { type: 'send', value: { text, mode } },
+      (now, accepted) => {
+        if (accepted) now.sent.push(text);
+      },
+      mode,
+    );
+  }
+  for (const [chance, now] of [
+    ['pause', false],
+    ['pauseNow', true],
+  ] as const) {
+    if (!has(chance)) continue;
+    ask(
+      now ? 'pauses now' : 'pauses',
+      { type: 'pause', value: { now } },
+      (then) => {
+        if (!then.paused) then.pauses += 1;
+        then.paused = true;
+      },
+      chance,
+    );
+  }
+  const stuck = state.calls.some(({ status }) => status.kind === 'stuck');
+  if (state.paused !== null || state.wait !== null || stuck) {
+    ask('resumes', { type: 'resume', value: {} }, (now) => {
+      now.paused = false;
+    });
+  }
+  if (has('cancel')) {
+    ask(
+      'cancels',
+      { type: 'cancel', value: {} },
+      (now) => {
+        now.cancelled = true;
+      },
+      'cancel',
+    );
+  }
+  if (state.wait?.reason === 'budget') {
+    if (has('raise')) {
+      const { turns = 0, toolCalls = 0, tokens = 0, usd = 0 } = state.budget.limits;
+      const limits = { turns: turns + 2, toolCalls: toolCalls + 1, tokens: tokens + 2_000, usd: usd + 0.02 };
+      ask('raises the caps', { type: 'budget', value: { limits } }, undefined, 'raise');
+    }
+    ask('lets it finish', { type: 'budget', value: { finish: true } });
+  }
+  for (const call of state.calls) {
+    if (!isFinal(call)) callActions(scenario, world, call, ask);
+  }
+  return actions;
+}
+
+type Ask = (
+  story: string,
+  input: PersonInput,
+  recorded?: (world: World, accepted: boolean) => void,
+  chance?: Chance,
+) => void;
+
+function callActions(scenario: Scenario, world: World, call: ToolCall, ask: Ask): void {
+  const { id, status } = call;
+  if (status.kind === 'approval') {
+    const decided = (to: World['approvals'][string]) => (now: World, accepted: boolean) => {
+      if (!accepted) return;
+      if (now.approvals[id] !== 'open') throw new Error(`the decision on ${id} was taken twice`);
+      now.approvals[id] = to;
+    };
+    // Approving arguments that were edited and not found good has them checked again.
+    const unchecked = status.problem !== undefined;
+    const value = { callId: id, argsDigest: call.argsDigest };
+    ask(
+      `approves ${id}`,
+      { type: 'decide', value: { ...value, decision: { decision: 'approve' } } },
+      decided(unchecked ? 'checking' : 'granted'),
+    );
+    ask(
+      `rejects ${id}`,
+      { type: 'decide', value: { ...value, decision: { decision: 'reject' } } },
+      decided('denied'),
+    );
+    ask(
+      `answers ${id}`,
+      { type: 'decide', value: { ...value, decision: { decision: 'respond', output: 'by hand' } } },
+      decided('denied'),
+    );
+    if ((world.left.edit ?? 0) > 0) {
+      const args = { ...(call.args as JsonObject), edited: true };
+      ask(
+        `edits ${id}`,
+        { type: 'decide', value: { ...value, decision: { decision: 'edit', args } } },
+        decided('checking'),
+        'edit',
+      );
+    }
+  }
+  if (status.kind === 'unknown' || status.kind === 'stuck') {
+    const key = call.idempotencyKey;
+    const landed = (world.landed[key] ?? 0) > 0;
+    const resolve = (resolution: Resolution, told: World['keys'][string] | null): void =>
+      ask(
+        `says that ${id} ${resolution.outcome}`,
+        { type: 'resolve', value: { callId: id, resolution } },
+        (now, accepted) => {
+          if (accepted && told !== null) now.keys[key] = told;
+        },
+      );
+    if (landed) resolve({ outcome: 'landed', output: 'paid' }, 'done');
+    else if (call.dispatches.length < (scenario.dispatches ?? 3)) resolve({ outcome: 'absent' }, 'free');
+    // That nobody should run it again says nothing about whether it happened.
+    resolve({ outcome: 'failed' }, null);
+  }
+}

@@ -1,0 +1,121 @@
+/** What may become of a dispatch, and what `verify` may say: truthful, but not always an answer. */
+import type { ToolResult } from '../../../src/contract/activities.ts';
+import type { InFlight, SessionState } from '../../../src/contract/state.ts';
+import type { Outcome } from '../../../src/session/events.ts';
+import { type Action, type Attempt, answer, forget, land, liveAttempt, spend, type World } from './world.ts';
+
+const failed = (kind: 'timeout' | 'cancelled'): Outcome => ({
+  kind: 'tool',
+  result: { ok: false, failure: { kind, message: kind } },
+});
+const returned = (value: ToolResult): Outcome => ({ kind: 'tool', result: { ok: true, value } });
+
+/** What a call in flight may come to. */
+export function toolActions(state: SessionState, world: World, flight: InFlight): Action[] {
+  const call = state.calls.find(({ id }) => id === flight.callId);
+  if (call === undefined) return [];
+  const attempt = liveAttempt(world, flight.seq);
+  if (call.effect !== 'mutate') return readActions(world, flight, call.id);
+  return attempt === undefined ? [] : mutationActions(world, flight, attempt);
+}
+
+function readActions(world: World, flight: InFlight, id: string): Action[] {
+  const actions = [answer(flight, `${id} returns`, returned({ kind: 'output', output: 'seen' }))];
+  if ((world.left.readFault ?? 0) > 0) {
+    const fault = (now: World): void => spend(now, 'readFault');
+    actions.push(
+      answer(flight, `${id} throws`, returned({ kind: 'error', message: 'broken' }), fault),
+      answer(flight, `${id} is lost`, failed('timeout'), fault),
+    );
+  }
+  if (flight.cancelled === true) {
+    actions.push(answer(flight, `${id} was cancelled`, failed('cancelled')));
+  }
+  return actions;
+}
+
+function mutationActions(world: World, flight: InFlight, attempt: Attempt): Action[] {
+  const { callId: id, key, landed } = attempt;
+  const record = (told: World['keys'][string]) => (now: World) => {
+    now.keys[key] = told;
+  };
+  const gone = (now: World): void => forget(now, ({ seq }) => seq === attempt.seq);
+  const lost = (now: World): void => {
+    if (landed) gone(now);
+    else for (const candidate of now.attempts) if (candidate.seq === attempt.seq) candidate.lost = true;
+  };
+  const truth = landed ? 'after its effect' : 'before its effect';
+  const actions = [
+    answer(flight, `${id}'s worker is lost ${truth}`, failed('timeout'), lost, record('in doubt')),
+    answer(
+      flight,
+      `${id} throws ${truth}`,
+      returned({ kind: 'unknown', reason: 'threw' }),
+      lost,
+      record('in doubt'),
+    ),
+  ];
+  if (landed) {
+    const output = returned({ kind: 'output', output: 'paid' });
+    return [...actions, answer(flight, `${id} returns`, output, gone, record('done'))];
+  }
+  for (const retryable of [true, false]) {
+    const absent = returned({ kind: 'absent', reason: 'not attempted', retryable });
+    const story = `${id} says that it was not attempted${retryable ? '' : ' and never will be'}`;
+    actions.push(answer(flight, story, absent, gone, record('free')));
+  }
+  if ((world.left.unavailable ?? 0) > 0) {
+    const unavailable = returned({ kind: 'unavailable', message: 'no such tool' });
+    const removed = (now: World): void => {
+      spend(now, 'unavailable');
+      gone(now);
+    };
+    actions.push(answer(flight, `${id} finds no tool on the worker`, unavailable, removed, record('free')));
+  }
+  if (flight.cancelled === true) {
+    actions.push(
+      answer(flight, `${id} was cancelled before it started`, failed('cancelled'), gone, record('in doubt')),
+    );
+  }
+  actions.push({
+    story: `${id} has its effect`,
+    by: 'world',
+    happens: (now) => land(now, attempt),
+    deliveries: [],
+  });
+  return actions;
+}
+
+/** What `verify` says; it looks and answers in one moment. */
+export function verifyActions(state: SessionState, world: World, flight: InFlight): Action[] {
+  const call = state.calls.find(({ id }) => id === flight.callId);
+  if (call === undefined) return [];
+  const { id, idempotencyKey: key } = call;
+  const record = (told: World['keys'][string]) => (now: World) => {
+    now.keys[key] = told;
+  };
+  const unknown: Outcome = {
+    kind: 'verify',
+    result: { ok: true, value: { outcome: 'unknown', reason: 'cannot tell' } },
+  };
+  const timeout: Outcome = {
+    kind: 'verify',
+    result: { ok: false, failure: { kind: 'timeout', message: 'lost' } },
+  };
+  const value =
+    (world.landed[key] ?? 0) > 0
+      ? ({ outcome: 'landed', output: 'paid' } as const)
+      : ({ outcome: 'absent', reason: 'not there' } as const);
+  const told = record(value.outcome === 'landed' ? 'done' : 'free');
+  return [
+    answer(
+      flight,
+      `verify of ${id} says ${value.outcome}`,
+      { kind: 'verify', result: { ok: true, value } },
+      undefined,
+      told,
+    ),
+    answer(flight, `verify of ${id} cannot tell`, unknown, undefined, record('in doubt')),
+    answer(flight, `verify of ${id} is lost`, timeout, undefined, record('in doubt')),
+  ];
+}

@@ -1,0 +1,115 @@
+/** The world as it is, beside what the session has recorded of it. */
+import type { InFlight } from '../../../src/contract/state.ts';
+import type { Input, Outcome } from '../../../src/session/events.ts';
+import type { Chance, Scenario } from './scenario.ts';
+
+/** One dispatch of a mutation that can still land or whose landing is not settled. */
+export interface Attempt {
+  seq: number;
+  callId: string;
+  key: string;
+  landed: boolean;
+  /** The session has been told that it is lost: nobody will hear of it again, but it may still land. */
+  lost: boolean;
+}
+
+/** What has been told to the session about a key; a dispatch is allowed only when it is `free`. */
+export type KeyRecord = 'free' | 'in flight' | 'in doubt' | 'done';
+
+/** Whether somebody has decided on a call that needs approval. */
+export type Approval = 'open' | 'granted' | 'denied' | 'checking';
+
+/** Effects and promises: what invariants are judged by. Nothing in here is read by the session. */
+export interface World {
+  attempts: Attempt[];
+  /** Effects that landed, by idempotency key and by call. */
+  landed: { [key: string]: number };
+  landedByCall: { [callId: string]: number };
+  keys: { [key: string]: KeyRecord };
+  approvals: { [callId: string]: Approval };
+  /** Texts of messages that were accepted. */
+  sent: string[];
+  pauses: number;
+  paused: boolean;
+  cancelled: boolean;
+  /** The settle assumption does not hold. */
+  landsForEver: boolean;
+  left: { [chance in Chance]?: number };
+}
+
+/** A world in which nothing has happened. */
+export function freshWorld(scenario: Scenario): World {
+  return {
+    attempts: [],
+    landed: {},
+    landedByCall: {},
+    keys: {},
+    approvals: {},
+    sent: ['m0'],
+    pauses: 0,
+    paused: false,
+    cancelled: false,
+    landsForEver: scenario.landsForEver === true,
+    left: { ...scenario.may },
+  };
+}
+
+/** One input of an action, and what the world knows once it was accepted or refused. */
+export interface Delivery {
+  input: Input;
+  recorded: (world: World, accepted: boolean) => void;
+}
+
+/** Something that can happen in a state. */
+export interface Action {
+  /** In words, for the story of a counterexample. */
+  story: string;
+  /** People may do it or not; what the world does, it does at last. */
+  by: 'world' | 'person';
+  /** What happens in the world at that moment, before the session hears of it. */
+  happens?: (world: World) => void;
+  deliveries: Delivery[];
+}
+
+/** An outcome that reaches the session. */
+export function answer(
+  { seq }: InFlight,
+  story: string,
+  outcome: Outcome,
+  happens?: (world: World) => void,
+  recorded: (world: World, accepted: boolean) => void = () => {},
+): Action {
+  const input: Input = { type: 'outcome', seq, outcome };
+  return {
+    story,
+    by: 'world',
+    deliveries: [{ input, recorded }],
+    ...(happens === undefined ? {} : { happens }),
+  };
+}
+
+/** The attempt of a command that still runs. */
+export function liveAttempt(world: World, seq: number): Attempt | undefined {
+  return world.attempts.find((attempt) => attempt.seq === seq && !attempt.lost);
+}
+
+/** Lets an attempt have its effect. */
+export function land(world: World, { callId, key, seq }: Attempt): void {
+  const attempt = world.attempts.find((candidate) => candidate.seq === seq);
+  if (attempt === undefined) return;
+  attempt.landed = true;
+  world.landed[key] = (world.landed[key] ?? 0) + 1;
+  world.landedByCall[callId] = (world.landedByCall[callId] ?? 0) + 1;
+  // Of a lost one that has landed there is nothing more to come.
+  if (attempt.lost) forget(world, (candidate) => candidate === attempt);
+}
+
+/** Drops attempts of which nothing more can come. */
+export function forget(world: World, which: (attempt: Attempt) => boolean): void {
+  world.attempts = world.attempts.filter((attempt) => !which(attempt));
+}
+
+/** Takes one of the chances; below zero the action was not possible. */
+export function spend(world: World, chance: Chance): void {
+  world.left[chance] = (world.left[chance] ?? 0) - 1;
+}
