@@ -4,7 +4,13 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { AgentRuntime } from '../agent/index.ts';
 import { type DefinedTool, type NotAttemptedError, parseArgs, type ToolContext } from '../agent/index.ts';
-import type { ToolInput, ToolResult, VerifyInput, VerifyResult } from '../contract/activities.ts';
+import {
+  type ToolInput,
+  type ToolResult,
+  VERIFY_TRIES,
+  type VerifyInput,
+  type VerifyResult,
+} from '../contract/activities.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import { jsonSize } from '../contract/json.ts';
 import { argsDigest, shortDigest } from '../contract/keys.ts';
@@ -12,6 +18,8 @@ import { LIMIT } from '../contract/limits.ts';
 import { Fence } from './fence.ts';
 import { recordable } from './recordable.ts';
 
+/** How long `verify` rests after its first try that failed, in milliseconds; twice that after the second. */
+const VERIFY_PAUSE_MS = 1_000;
 /** The cap of a local call, in milliseconds, under the time-out of its local activity. */
 const LOCAL_CAP_MS = 1_000;
 
@@ -64,7 +72,10 @@ export async function runFastTool(find: FindAgent, input: ToolInput): Promise<To
   }
 }
 
-/** The `verify` activity. What throws is tried again by Temporal, and is *unknown* at the last attempt. */
+/**
+ * The `verify` activity. What throws or does not answer is tried again here, and is *unknown* after the last
+ * try. Temporal's own attempts are for lost workers only: a frozen one may swallow as many as it has open polls.
+ */
 export async function runVerify(find: FindAgent, input: VerifyInput): Promise<VerifyResult> {
   const context = Context.current();
   const tool = find(input.agent)?.definition.tools[input.tool];
@@ -74,22 +85,33 @@ export async function runVerify(find: FindAgent, input: VerifyInput): Promise<Ve
   const parsed = await parseArgs(tool, input.args);
   if (!parsed.ok)
     return { outcome: 'unknown', reason: `its arguments do not fit any more: ${parsed.problem}` };
-  try {
-    return await withSigns(context, input.timeoutMs, async (abortSignal) => {
-      const toolContext = contextOf(input, context.info.attempt, abortSignal, async () => {});
-      const ended = await Promise.race([
-        Promise.resolve(tool.verify?.(parsed.value, toolContext)).then((found: unknown) => ({ found })),
-        aborted(abortSignal),
-      ]);
-      if (ended === 'aborted') throw new Error(`no answer in ${input.timeoutMs} ms`);
-      return readVerification(input.tool, ended.found);
-    });
-  } catch (error) {
-    const last = context.info.attempt >= (context.info.retryPolicy?.maximumAttempts ?? 1);
-    const reason = errorText(`verify of ${input.tool}`, error);
-    if (last) return { outcome: 'unknown', reason };
-    throw ApplicationFailure.retryable(reason, 'VerifyFailed');
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await tryVerify(context, tool, input, { value: parsed.value, attempt });
+    } catch (error) {
+      const reason = errorText(`verify of ${input.tool}`, error);
+      if (context.cancellationSignal.aborted) throw ApplicationFailure.retryable(reason, 'VerifyFailed');
+      if (attempt === VERIFY_TRIES) return { outcome: 'unknown', reason };
+    }
+    await withSigns(context, input.timeoutMs, () => context.sleep(attempt * VERIFY_PAUSE_MS));
   }
+}
+
+function tryVerify(
+  context: Context,
+  tool: DefinedTool,
+  input: VerifyInput,
+  { value, attempt }: { value: unknown; attempt: number },
+): Promise<VerifyResult> {
+  return withSigns(context, input.timeoutMs, async (abortSignal) => {
+    const toolContext = contextOf(input, attempt, abortSignal, async () => {});
+    const ended = await Promise.race([
+      Promise.resolve(tool.verify?.(value, toolContext)).then((found: unknown) => ({ found })),
+      aborted(abortSignal),
+    ]);
+    if (ended === 'aborted') throw new Error(`no answer in ${input.timeoutMs} ms`);
+    return readVerification(input.tool, ended.found);
+  });
 }
 
 function readVerification(tool: string, found: unknown): VerifyResult {

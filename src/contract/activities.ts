@@ -157,6 +157,9 @@ export type ToolResult =
   /** A local call that exceeded its cap: run it remotely. */
   | { kind: 'exceeded'; local: LocalRecord };
 
+/** How often `verify` is tried on one worker, before what it throws is *unknown*. */
+export const VERIFY_TRIES = 3;
+
 /** Input of `verify`. */
 export interface VerifyInput {
   agent: string;

@@ -8,7 +8,7 @@ import {
   proxyLocalActivities,
   sleep,
 } from '@temporalio/workflow';
-import type { ActivityOutcome, SessionActivities } from '../contract/activities.ts';
+import { type ActivityOutcome, type SessionActivities, VERIFY_TRIES } from '../contract/activities.ts';
 import { activityFailureInfo } from '../contract/failure.ts';
 import type { Command, Outcome } from '../session/events.ts';
 
@@ -16,6 +16,8 @@ import type { Command, Outcome } from '../session/events.ts';
 const TIMEOUT_MARGIN_MS = 5_000;
 /** Attempts of a model call within one command, while the provider is down or limits us. */
 const MODEL_ATTEMPTS = 5;
+/** Workers that may be lost while they verify: a frozen one takes the tasks of all polls that it had open. */
+const VERIFY_WORKERS = 25;
 /** The cap of a local activity, with room for it to say that it was exceeded. */
 const LOCAL_TIMEOUT: Duration = '2s';
 
@@ -102,9 +104,9 @@ async function run(command: Runnable): Promise<Outcome | null> {
     }
     case 'verify': {
       const activities = remote(command.seq, {
-        startToCloseTimeout: command.timeoutMs + TIMEOUT_MARGIN_MS,
+        startToCloseTimeout: VERIFY_TRIES * (command.timeoutMs + TIMEOUT_MARGIN_MS),
         heartbeatTimeout: command.heartbeatMs,
-        retry: { initialInterval: '1s', maximumAttempts: 3 },
+        retry: { initialInterval: '1s', maximumInterval: '10s', maximumAttempts: VERIFY_WORKERS },
         summary: command.summary,
       });
       return { kind: 'verify', result: await settle(activities.verify(command.input)) };
