@@ -14,7 +14,7 @@ import type { Message, Position } from '../contract/messages.ts';
 import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
 import { InFlightJournal, recoverPredecessors } from './in-flight.ts';
 import { modelsFromEnvironment } from './models.ts';
-import { workflowBundle } from './workflow-bundle.ts';
+import { buildIdOf, workflowBundle } from './workflow-bundle.ts';
 
 /** What sessions need on a worker. */
 export interface PerdurePluginOptions {
@@ -69,6 +69,9 @@ export class PerdurePlugin implements WorkerPlugin {
       maxHeartbeatThrottleInterval: 250,
       defaultHeartbeatThrottleInterval: 250,
       shutdownGraceTime: '10s',
+      ...(bundle === undefined || options.workerDeploymentOptions !== undefined
+        ? {}
+        : { buildId: await buildIdOf(bundle) }),
       ...options,
       ...(bundle === undefined ? {} : { workflowBundle: bundle }),
       activities: {

@@ -4,12 +4,7 @@ import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import {
-  bundleWorkflowCode,
-  DefaultLogger,
-  type Logger,
-  type WorkflowBundleOption,
-} from '@temporalio/worker';
+import { bundleWorkflowCode, DefaultLogger, type Logger } from '@temporalio/worker';
 import packageJson from '@temporalio/worker/package.json' with { type: 'json' };
 
 const ROOMS = ['contract', 'session', 'workflows'] as const;
@@ -22,7 +17,7 @@ export const workflowsPath: string = join(SOURCE, 'workflows');
  * The sessions' workflow bundle: the one that was built with the package, or one made from the sources and
  * kept by their digest, so that a worker starts without bundling.
  */
-export async function workflowBundle(logger?: Logger): Promise<WorkflowBundleOption> {
+export async function workflowBundle(logger?: Logger): Promise<{ codePath: string }> {
   const prebuilt = join(SOURCE, 'workflow-bundle.js');
   if (existsSync(prebuilt)) return { codePath: prebuilt };
   const cache = join(tmpdir(), 'perdure-bundles');
@@ -34,6 +29,17 @@ export async function workflowBundle(logger?: Logger): Promise<WorkflowBundleOpt
   await writeFile(partial, code);
   await rename(partial, codePath);
   return { codePath };
+}
+
+/**
+ * The build id of a worker that runs this bundle. Temporal writes it into half of a session's events; the SDK's
+ * own has 91 characters, which would be a tenth of the history.
+ */
+export async function buildIdOf({ codePath }: { codePath: string }): Promise<string> {
+  const digest = createHash('sha256')
+    .update(await readFile(codePath))
+    .digest('hex');
+  return `perdure-${digest.slice(0, 8)}`;
 }
 
 /** Bundles the sessions' workflows. */
