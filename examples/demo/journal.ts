@@ -1,45 +1,23 @@
 /** Follows a session by its history alone: it works while no worker runs, and after the session has ended. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import type { Phase, SessionState } from 'perdure';
-import { foldHistory, readEvents } from '../../src/history/index.ts';
-import { phaseOf } from '../../src/session/state.ts';
+import { type Phase, type SessionState, TemporalSaver } from 'perdure';
+import { readEvents } from '../../src/history/index.ts';
 
 /** How often a history is read while something is waited for, in milliseconds. */
 const LOOK_MS = 150;
 
-/** A checkpoint: the state that the session had after one workflow task. */
-export interface Checkpoint {
-  /** `<run id>:<number of the task's event>`. */
-  readonly id: string;
-  /** ISO 8601. */
-  readonly at: string;
-  readonly phase: Phase;
-  readonly turn: number;
-  readonly messages: number;
-}
-
-/** A session as its history tells it. */
+/** A session as its history tells it: its latest checkpoint, `null` before the first. */
 export interface Journal {
   readonly state: SessionState | null;
   readonly phase: Phase;
-  readonly checkpoints: readonly Checkpoint[];
 }
 
-/** Reads the history of a session and folds it. */
-export async function readJournal(client: Client, workflowId: string): Promise<Journal> {
-  const checkpoints: Checkpoint[] = [];
-  const { state } = await foldHistory(
-    readEvents(client, { workflowId }),
-    client.options.loadedDataConverter,
-    {
-      onTask: ({ eventId, at, state: { runId, turn, transcript }, state: then }) => {
-        const phase = phaseOf(then);
-        checkpoints.push({ id: `${runId}:${eventId}`, at, phase, turn, messages: transcript.length });
-      },
-    },
-  );
-  return { state, phase: state === null ? 'starting' : phaseOf(state), checkpoints };
+/** Reads the history of a session. */
+export async function readJournal(client: Client, sessionId: string): Promise<Journal> {
+  const latest = await new TemporalSaver(client).get(sessionId);
+  if (latest === null) return { state: null, phase: 'starting' };
+  return { state: latest.state as unknown as SessionState, phase: latest.metadata['phase'] as Phase };
 }
 
 /** Which process ran which kind of activity, as Temporal has recorded it. */

@@ -1,9 +1,10 @@
 /** The end of the demo: what there is to see, and whether it is what was claimed. */
 import type { Client } from '@temporalio/client';
+import { type Checkpoint, type Phase, TemporalSaver } from 'perdure';
 import { readRecordFile } from 'perdure/testing';
 import { createPaymentsControl } from '../payments/control.ts';
 import { claims, type Evidence } from './evidence.ts';
-import { type Checkpoint, readIdentities, readJournal } from './journal.ts';
+import { readIdentities, readJournal } from './journal.ts';
 import type { Ending } from './play.ts';
 import type { Stage } from './stage.ts';
 import { type Story, timeOfDay } from './story.ts';
@@ -17,11 +18,11 @@ export async function report(story: Story, stage: Stage, ending: Ending): Promis
     story.detail('Without a refund there is no crash to recover from. Run it again, and approve.');
     return ledger.length === 0;
   }
-  const { evidence, checkpoints } = await gather(stage, ledger, ending);
+  const evidence = await gather(stage, ledger, ending);
   const { state } = evidence;
   showLedger(story, evidence);
   showCalls(story, evidence);
-  showCheckpoints(story, checkpoints);
+  showCheckpoints(story, await new TemporalSaver(stage.client).list(ending.sessionId, { limit: 100 }));
   const checked = claims(evidence);
   story.title('Checked');
   for (const { text, holds } of checked) story.check(holds, text);
@@ -35,10 +36,10 @@ async function gather(
   { client, modelRecord }: { client: Client; modelRecord: string | null },
   ledger: Evidence['ledger'],
   { sessionId, killed, next }: Extract<Ending, { kind: 'refunded' }>,
-): Promise<{ evidence: Evidence; checkpoints: readonly Checkpoint[] }> {
-  const { state, checkpoints } = await readJournal(client, sessionId);
+): Promise<Evidence> {
+  const { state } = await readJournal(client, sessionId);
   if (state === null) throw new Error(`The history of ${sessionId} has no completed workflow task.`);
-  const evidence: Evidence = {
+  return {
     ledger,
     state,
     ranBy: await readIdentities(client, sessionId),
@@ -46,7 +47,6 @@ async function gather(
     nextPid: next.pid,
     modelRecord: modelRecord === null ? null : readRecordFile(modelRecord),
   };
-  return { evidence, checkpoints };
 }
 
 function showLedger(story: Story, { ledger }: Evidence): void {
@@ -87,13 +87,12 @@ function showCalls(story: Story, { state }: Evidence): void {
 }
 
 function showCheckpoints(story: Story, checkpoints: readonly Checkpoint[]): void {
-  story.title('The checkpoints: each completed workflow task is one');
-  const rows = checkpoints.map(({ id, at, turn, messages, phase }) => [
+  story.title('The checkpoints, newest first: each completed workflow task is one');
+  const rows = checkpoints.map(({ id, created_at, metadata }) => [
     id,
-    timeOfDay(at),
-    String(turn),
-    String(messages),
-    phase,
+    timeOfDay(created_at),
+    JSON.stringify(metadata['turn']),
+    metadata['phase'] as Phase,
   ]);
-  story.table([['id', 'time', 'turn', 'messages', 'phase'], ...rows]);
+  story.table([['id', 'time', 'turn', 'phase'], ...rows]);
 }

@@ -138,13 +138,26 @@ test('five minutes to an agent: a server and a worker, a session, and a client o
   expect(tasks()).toEqual(['milk', 'bread']);
 
   const address = /^server +(\S+),/m.exec(told)?.[1] ?? '';
-  const client = await execute(process.execPath, ['--import', 'tsx', 'examples/quickstart/client.ts'], {
-    cwd: clone,
-    env: { ...process.env, TEMPORAL_ADDRESS: address },
-  });
+  const example = (name: string, ...args: string[]) =>
+    execute(process.execPath, ['--import', 'tsx', `examples/quickstart/${name}`, ...args], {
+      cwd: clone,
+      env: { ...process.env, TEMPORAL_ADDRESS: address },
+    });
+  const client = await example('client.ts');
   expect(client.stdout).toMatch(/^Milk and bread are on your list\.\nsession-[\w-]+: 2 turns, \d+ tokens\n$/);
   // Another session: its effects are its own.
   expect(tasks()).toEqual(['milk', 'bread', 'milk', 'bread']);
+
+  const [, id = ''] = /(session-[\w-]+):/.exec(client.stdout) ?? [];
+  const past = await example('checkpoints.ts', id);
+  const checkpoints = past.stdout.match(/^[0-9a-f-]{36}:\d+ \S+ \d \w+$/gm) ?? [];
+  expect(checkpoints.length).toBeGreaterThanOrEqual(5);
+  expect(checkpoints[0]).toMatch(/ 2 idle$/);
+  const [, fork = ''] = /forked into (\S+)/.exec(past.stdout) ?? [];
+  const shown = run(`perdure tail ${fork} --once`);
+  expect((await execute(process.execPath, shown.args, shown.options)).stdout).toContain(
+    'It is there already.',
+  );
   child.kill('SIGTERM');
   expect(await exited, told).toEqual([0, null]);
 });
