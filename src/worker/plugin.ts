@@ -65,6 +65,9 @@ export class PerdurePlugin implements WorkerPlugin {
       identity: `${process.pid}@${hostname()}`,
       // After a worker's death its cached workflows go to another within this time.
       stickyQueueScheduleToStartTimeout: '1s',
+      // A frozen worker's open polls swallow a task each, found out by a time-out each: have few open at rest.
+      workflowTaskPollerBehavior: { type: 'autoscaling', minimum: 2, initial: 2, maximum: 10 },
+      activityTaskPollerBehavior: { type: 'autoscaling', minimum: 1, initial: 1, maximum: 10 },
       // Live text and the news of a cancellation travel with heartbeats.
       maxHeartbeatThrottleInterval: 250,
       defaultHeartbeatThrottleInterval: 250,
