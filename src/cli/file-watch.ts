@@ -6,7 +6,7 @@ const SETTLE_MS = 60;
 
 /**
  * Watches single files. Their directories are watched in truth, because editors replace a file when they save
- * it. Files of packages are left out.
+ * it.
  */
 export class FileWatch {
   readonly #onChange: (file: string) => void;
@@ -18,7 +18,6 @@ export class FileWatch {
   }
 
   add(file: string): void {
-    if (file.includes(`${sep}node_modules${sep}`)) return;
     const directory = dirname(file);
     const known = this.#directories.get(directory);
     if (known !== undefined) {

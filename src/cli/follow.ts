@@ -72,6 +72,8 @@ async function* parts(
         }
         if (part.type === 'phase') {
           last = part.view;
+          // The stream begins where the transcript was when it looked first.
+          if (last.messages > cursor) yield* await missed();
           const now = restOf(part.view);
           if (now === rest) continue;
           rest = now;

@@ -1,7 +1,7 @@
 /** Agents from a module of the user's, JavaScript or TypeScript. */
 import { statSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { resolve } from 'node:path';
+import { resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { register as registerCommonJs } from 'tsx/cjs/api';
 import { register } from 'tsx/esm/api';
@@ -16,6 +16,9 @@ export interface LoadedAgents {
 }
 
 const EXAMPLE = "export const support = defineAgent({ name: 'support', model: …, instructions: '…' })";
+
+/** This package's own files. */
+const OWN = fileURLToPath(new URL('..', import.meta.url));
 
 /** Where agents are looked for when no module is named. */
 const USUAL = [
@@ -51,15 +54,18 @@ function isFile(path: string): boolean {
 /**
  * Imports a module and takes all agents that it exports.
  *
- * @param onFile - called with each file that the module is made of, also when it then fails.
+ * @param onFile - called with each file of the user's that the module is made of, also when it then fails.
  * @throws PerdureError `INVALID_DEFINITION` naming the module and what to write: when it cannot be loaded, or
  * exports no agent.
  */
 export async function loadAgents(path: string, onFile: (file: string) => void): Promise<LoadedAgents> {
+  const tell = (file: string): void => {
+    if (!file.startsWith(OWN) && !file.includes(`${sep}node_modules${sep}`)) onFile(file);
+  };
   onFile(path);
   // Both loaders: a directory without `"type": "module"` is CommonJS, also in TypeScript.
   registerCommonJs();
-  register({ onImport: (url) => void (url.startsWith('file:') && onFile(fileURLToPath(url))) });
+  register({ onImport: (url) => void (url.startsWith('file:') && tell(fileURLToPath(url))) });
   let exported: Record<string, unknown>;
   try {
     exported = (await import(pathToFileURL(path).href)) as Record<string, unknown>;
@@ -69,7 +75,7 @@ export async function loadAgents(path: string, onFile: (file: string) => void): 
       cause: error,
     });
   } finally {
-    for (const file of Object.keys(createRequire(import.meta.url).cache)) onFile(file);
+    for (const file of Object.keys(createRequire(import.meta.url).cache)) tell(file);
   }
   return agentsOf(path, exported);
 }

@@ -1,14 +1,10 @@
 /** A session's state, from a worker or, when there is none, from its history. */
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
-import { decodeFromPayloadsAtIndex } from '@temporalio/common/lib/internal-non-workflow/index.js';
-import { tsToMs } from '@temporalio/common/lib/time.js';
 import { sessionError } from '../client/errors.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
-import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
 import { WORKFLOW } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
-import { foldHistory, readEvents } from '../history/index.ts';
-import { initialState } from '../session/initial.ts';
+import { foldSession } from '../history/fold-session.ts';
 import type { Cli } from './cli.ts';
 import { isPolled } from './pollers.ts';
 
@@ -61,26 +57,4 @@ async function describe(client: Client, id: string): Promise<WorkflowExecutionDe
     'SESSION_NOT_FOUND',
     `${id} is a workflow of type ${execution.type}, not a session. List the sessions: perdure ls`,
   );
-}
-
-async function foldSession(client: Client, workflowId: string, runId: string): Promise<SessionState> {
-  const converter = client.options.loadedDataConverter;
-  const events = readEvents(client, { workflowId, runId });
-  const { state } = await foldHistory(events, converter, { runId });
-  return state ?? (await untouched(client, workflowId, runId));
-}
-
-/** A session that no worker has taken yet: what it was started with. */
-async function untouched(client: Client, workflowId: string, runId: string): Promise<SessionState> {
-  for await (const event of readEvents(client, { workflowId, runId })) {
-    const payloads = event.workflowExecutionStartedEventAttributes?.input?.payloads;
-    const input: unknown = payloads
-      ? await decodeFromPayloadsAtIndex(client.options.loadedDataConverter, 0, payloads)
-      : undefined;
-    const parsed = parseInput(sessionInputSchema, input);
-    if (!parsed.ok) break;
-    const moment = { now: tsToMs(event.eventTime), historyEvents: 0, historyBytes: 0 };
-    return initialState({ sessionId: workflowId, runId }, parsed.value, moment);
-  }
-  throw new PerdureError('CHECKPOINT_CORRUPTION', `The input of ${workflowId} is not a session's.`);
 }

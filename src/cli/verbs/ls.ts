@@ -51,11 +51,14 @@ export function ls(program: Command, cli: Cli): void {
 
 /** The server's words for a search attribute that nobody has registered. */
 function unregistered(error: unknown): PerdureError | undefined {
-  const { details } = error as { details?: unknown };
-  if (typeof details !== 'string' || !/search attribute|column name/i.test(details)) return undefined;
-  return new PerdureError(
-    'INVALID_ARGUMENT',
-    `The server cannot filter by this: ${details}. Register the search attributes: perdure setup`,
-    { cause: error },
-  );
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const { details } = at as { details?: unknown };
+    if (typeof details !== 'string' || !/search attribute|column name/i.test(details)) continue;
+    return new PerdureError(
+      'INVALID_ARGUMENT',
+      `The server cannot filter by this: ${details}. Register the search attributes: perdure setup`,
+      { cause: error },
+    );
+  }
+  return undefined;
 }

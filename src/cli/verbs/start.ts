@@ -64,6 +64,7 @@ async function startOrUse(
   options: Options,
 ): Promise<{ session: Session; existing: boolean; from: number }> {
   const connected = await cli.connect();
+  cli.sessionId = options.id ?? null;
   try {
     const session = await connected.sessions.start(agent, startOptions(message, options));
     return { session, existing: false, from: 0 };

@@ -1,5 +1,5 @@
 /** Agents of the CLI's tests, served by a real `perdure worker`. Their model is the one that the environment names. */
-import { defineAgent, defineTool } from 'perdure';
+import { type DefinedAgent, defineAgent, defineTool } from 'perdure';
 import * as z from 'zod';
 
 const model = 'env:scripted';
@@ -24,7 +24,7 @@ const order = defineTool({
   execute: ({ id }) => ({ id, cents: 9_000 }),
 });
 
-export const support = defineAgent({
+export const support: DefinedAgent = defineAgent({
   name: 'support',
   model: { model, price: { inputPerMillion: 1, outputPerMillion: 2 } },
   instructions: 'Help with refunds.',
@@ -32,4 +32,4 @@ export const support = defineAgent({
   plan: true,
 });
 
-export const echo = defineAgent({ name: 'echo', model, instructions: 'Repeat what is said.' });
+export const echo: DefinedAgent = defineAgent({ name: 'echo', model, instructions: 'Repeat what is said.' });

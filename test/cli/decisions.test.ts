@@ -1,0 +1,164 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { SessionView } from '../../src/index.ts';
+import { untilPhase } from '../support/stage.ts';
+import { errorOf } from './support/perdure.ts';
+import { type CliStage, openStage } from './support/stage.ts';
+
+let stage: CliStage;
+beforeAll(async () => {
+  stage = await openStage();
+  await stage.startWorker();
+});
+afterAll(() => stage.close());
+
+/** Starts a session whose model asks for these refunds, and waits until it waits. */
+async function waiting(phase: SessionView['phase'], ...charges: string[]): Promise<string> {
+  const id = stage.id('decide');
+  await stage.json('start', 'support', `refund ${charges.join(' ')}`, '--id', id);
+  await untilPhase(stage.session(id), phase);
+  return id;
+}
+
+/** What the model was told of the session's calls, once it has gone on. */
+async function told(id: string): Promise<unknown[]> {
+  await untilPhase(stage.session(id), 'idle');
+  return (await stage.session(id).calls()).items.map(({ result }) => result);
+}
+
+describe('approve', () => {
+  test('lets the only call that waits run as it was shown, and says who did', async () => {
+    const id = await waiting('approval', 'ch_1:9000');
+    const shown = await stage.perdure('show', id);
+    expect(shown.stdout).toContain(`next: perdure approve ${id} call_1_0`);
+    const { code, stdout } = await stage.perdure('approve', id);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^approved call_1_0 {2}refund \{"chargeId":"ch_1","cents":9000\}\n {2}by ada; /);
+    expect(await told(id)).toEqual([{ content: { refunded: 9_000 }, isError: false }]);
+    const [call] = (await stage.session(id).calls()).items;
+    expect(call?.decision).toMatchObject({ decision: 'approve', by: 'ada' });
+  });
+
+  test('a second decision is refused, and the first one is named', async () => {
+    const id = await waiting('approval', 'ch_2:9000');
+    const first = await stage.json('approve', id, 'call_1_0', '--by', 'grace');
+    expect(first).toMatchObject({ sessionId: id, callId: 'call_1_0', decision: 'approve', by: 'grace' });
+    await untilPhase(stage.session(id), 'idle');
+    const ran = await stage.perdure('reject', id, 'call_1_0', '--json');
+    expect(ran).toMatchObject({ code: 4, stdout: '' });
+    expect(errorOf(ran)).toMatchObject({ code: 'CALL_NOT_PENDING', next: `perdure show ${id}` });
+    expect(errorOf(ran).message).toMatch(/decided already: approve by grace at/);
+  });
+
+  test('of two that wait, one has to be named', async () => {
+    const id = await waiting('approval', 'ch_3:9000', 'ch_4:9000');
+    const ran = await stage.perdure('approve', id, '--json');
+    expect(ran.code).toBe(3);
+    expect(errorOf(ran)).toMatchObject({
+      code: 'UNKNOWN_CALL',
+      details: { waiting: [{ callId: 'call_1_0', tool: 'refund' }, { callId: 'call_1_1' }] },
+    });
+    await stage.json('approve', id, 'call_1_1');
+    // Now one waits, and need not be named.
+    expect(await stage.json('reject', id)).toMatchObject({ callId: 'call_1_0' });
+    expect(await told(id)).toMatchObject([{ isError: true }, { content: { refunded: 9_000 } }]);
+  });
+
+  test('a call that is not there is told by its name, with those that wait', async () => {
+    const id = await waiting('approval', 'ch_5:9000');
+    const ran = await stage.perdure('approve', id, 'call_9_9', '--json');
+    expect(ran.code).toBe(3);
+    expect(errorOf(ran).code).toBe('UNKNOWN_CALL');
+    expect(errorOf(ran).message).toMatch(/no call call_9_9.*call_1_0/);
+    await stage.json('cancel', id);
+    await stage.session(id).result();
+    for (const call of [[], ['call_1_0']]) {
+      const closed = await stage.perdure('approve', id, ...call, '--json');
+      expect(closed.code).toBe(4);
+      expect(errorOf(closed).code).toBe('SESSION_CLOSED');
+    }
+  });
+});
+
+describe('edit', () => {
+  test('lets a call run with other arguments, from the command or from a file', async () => {
+    const id = await waiting('approval', 'ch_6:9000', 'ch_7:9000');
+    const edited = { chargeId: 'ch_6', cents: 100 };
+    const said = await stage.json('edit', id, 'call_1_0', '--args', JSON.stringify(edited));
+    expect(said).toMatchObject({ args: edited, formerArgs: { chargeId: 'ch_6', cents: 9_000 }, by: 'ada' });
+    const folder = await mkdtemp(join(tmpdir(), 'perdure-cli-'));
+    try {
+      await writeFile(join(folder, 'args.json'), '{"chargeId": "ch_7", "cents": 200}\n');
+      const { code, stdout } = await stage.perdure('edit', id, '--args', `@${join(folder, 'args.json')}`);
+      expect(code).toBe(0);
+      expect(stdout).toMatch(/^edited call_1_1 .*9000\}\n {2}now \{"chargeId":"ch_7","cents":200\}\n/);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+    expect(await told(id)).toMatchObject([{ content: { refunded: 100 } }, { content: { refunded: 200 } }]);
+  });
+
+  test("arguments that the tool's schema refuses leave the call waiting", async () => {
+    const id = await waiting('approval', 'ch_8:9000');
+    const ran = await stage.perdure('edit', id, '--args', '{"chargeId": "ch_8", "cents": "a lot"}', '--json');
+    expect(ran).toMatchObject({ code: 4, stdout: '' });
+    expect(errorOf(ran).code).toBe('INVALID_TOOL_INPUT');
+    expect(errorOf(ran).message).toMatch(/cents/);
+    expect((await stage.session(id).state()).phase).toBe('approval');
+  });
+});
+
+test('reject tells the model why', async () => {
+  const id = await waiting('approval', 'ch_9:9000');
+  const { code, stdout } = await stage.perdure('reject', id, '--reason', 'not our charge');
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^rejected call_1_0 .*\n {2}not our charge\n/);
+  expect(await told(id)).toEqual([{ content: expect.stringContaining('not our charge'), isError: true }]);
+});
+
+test.each([
+  ['{"refunded": 1}', { refunded: 1 }],
+  ['it was paid back in the shop', 'it was paid back in the shop'],
+])('respond answers in place of the call: %s', async (output, content) => {
+  const id = await waiting('approval', 'ch_10:9000');
+  expect(await stage.json('respond', id, '--output', output)).toMatchObject({ output: content });
+  expect(await told(id)).toEqual([{ content, isError: false }]);
+});
+
+describe('resolve', () => {
+  test('says that a lost call landed, with what it returned', async () => {
+    const id = await waiting('unknown_effect', 'lost:100');
+    const { stdout } = await stage.perdure('show', id);
+    expect(stdout).toContain(`next: perdure resolve ${id} call_1_0 landed|absent|failed`);
+    const resolved = await stage.json('resolve', id, 'landed', '--output', '{"refunded": 100}');
+    expect(resolved).toMatchObject({ callId: 'call_1_0', outcome: 'landed', by: 'ada', status: 'completed' });
+    expect(await told(id)).toEqual([{ content: { refunded: 100 }, isError: false }]);
+  });
+
+  test('absent runs it again, failed tells the model', async () => {
+    const id = await waiting('unknown_effect', 'lost:100');
+    await stage.json('resolve', id, 'call_1_0', 'absent');
+    await expect
+      .poll(async () => (await stage.session(id).calls()).items[0]?.dispatches.length, { timeout: 30_000 })
+      .toBe(2);
+    await untilPhase(stage.session(id), 'unknown_effect');
+    const { code, stdout } = await stage.perdure('resolve', id, 'failed', '--reason', 'the bank said no');
+    expect({ code, stdout: stdout.split('\n')[0] }).toEqual({
+      code: 0,
+      stdout: 'call_1_0 failed, says ada; the call is failed',
+    });
+    expect(await told(id)).toEqual([{ content: expect.stringContaining('the bank said no'), isError: true }]);
+  });
+
+  test('refuses a call whose outcome is not in question', async () => {
+    const id = await waiting('approval', 'ch_11:9000');
+    const ran = await stage.perdure('resolve', id, 'call_1_0', 'landed', '--json');
+    expect(ran.code).toBe(4);
+    expect(errorOf(ran).code).toBe('CALL_NOT_PENDING');
+    const none = await stage.perdure('resolve', id, 'landed', '--json');
+    expect(none.code).toBe(3);
+    expect(errorOf(none).code).toBe('UNKNOWN_CALL');
+  });
+});

@@ -1,0 +1,114 @@
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Connection } from '@temporalio/client';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { startScriptedModel } from '../../src/testing/index.ts';
+import { ROOT } from '../structure/project.ts';
+import { type Ran, type Running, run, start } from './support/perdure.ts';
+
+const AGENTS = `
+  import { defineAgent } from 'perdure';
+  import { instructions } from './words.ts';
+  export const kind = defineAgent({ name: 'kind', model: 'env:scripted', instructions });
+`;
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'perdure-dev-'));
+  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'), 'junction');
+  await writeFile(join(folder, 'package.json'), '{"type": "module"}');
+  await writeFile(join(folder, 'agents.ts'), AGENTS);
+  await words('Be kind.');
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const words = (text: string): Promise<void> =>
+  writeFile(join(folder, 'words.ts'), `export const instructions: string = ${JSON.stringify(text)};\n`);
+
+interface Event {
+  type: string;
+  pid: number;
+  address: string;
+  agents: string[];
+  file: string;
+  how: string;
+  waits: boolean;
+}
+
+const next = (dev: Running, type: string): Promise<Event> =>
+  dev.line((line) => {
+    const event = JSON.parse(line) as Event;
+    return event.type === type && event;
+  });
+
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+
+test('dev runs a server and a worker, starts it again at each change and after its death, and ends with all of it', async () => {
+  const model = await startScriptedModel({
+    script: ({ messages }) => ({ text: messages[0]?.text ?? '' }),
+  });
+  const env = { OPENAI_BASE_URL: model.url };
+  const dev = start(['dev', '--json', '--no-ui'], { cwd: folder, env });
+  const perdure = (...args: string[]): Promise<Ran> => run(args, { cwd: folder, env });
+  try {
+    const { address } = await next(dev, 'server');
+    const first = await next(dev, 'ready');
+    expect(first).toMatchObject({ agents: ['kind'], address });
+
+    // The server of this directory is found without being named, and sessions run on it.
+    expect(await perdure('doctor')).toMatchObject({ code: 0, stdout: expect.stringContaining(address) });
+    expect(await perdure('start', 'kind', 'hi', '--follow')).toMatchObject({ code: 0, stdout: 'Be kind.\n' });
+
+    // A change of what the module imports.
+    await words('Be brief.');
+    expect((await next(dev, 'changed')).file).toBe(join(folder, 'words.ts'));
+    const second = await next(dev, 'ready');
+    expect(second.pid).not.toBe(first.pid);
+    expect(isAlive(first.pid)).toBe(false);
+    expect(await perdure('start', 'kind', 'hi', '--follow')).toMatchObject({
+      code: 0,
+      stdout: 'Be brief.\n',
+    });
+
+    // A mistake is told, and waits for its correction.
+    await writeFile(join(folder, 'agents.ts'), 'export const = 1;\n');
+    expect(await next(dev, 'ended')).toMatchObject({ how: 'code 1', waits: true });
+    await writeFile(join(folder, 'agents.ts'), AGENTS.replaceAll('kind', 'good'));
+    const third = await next(dev, 'ready');
+    expect(third.agents).toEqual(['good']);
+
+    // A death is no end.
+    process.kill(third.pid, 'SIGKILL');
+    expect(await next(dev, 'ended')).toMatchObject({ how: 'SIGKILL', waits: false });
+    const fourth = await next(dev, 'ready');
+
+    dev.child.kill('SIGINT');
+    await next(dev, 'stopped');
+    const ended = await dev.ended;
+    expect(ended.code).toBe(0);
+    expect(ended.stderr).toMatch(/"code":"INVALID_DEFINITION"|error INVALID_DEFINITION/);
+    expect(isAlive(fourth.pid)).toBe(false);
+    await expect(Connection.connect({ address, connectTimeout: 500 })).rejects.toThrow(/connect/i);
+  } finally {
+    dev.child.kill('SIGTERM');
+    await dev.ended;
+    await model.stop();
+  }
+});
+
+test('dev takes its worker with it when it is killed', async () => {
+  const dev = start(['dev', '--json', '--no-ui'], {
+    cwd: folder,
+    env: { OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' },
+  });
+  const { pid } = await next(dev, 'ready');
+  dev.child.kill('SIGKILL');
+  await expect.poll(() => isAlive(pid), { timeout: 60_000, interval: 100 }).toBe(false);
+});

@@ -1,0 +1,98 @@
+import { expect, inject, test } from 'vitest';
+import { errorOf, run, start } from './support/perdure.ts';
+
+const VERBS = (
+  'dev worker setup doctor start send ls show tail ' +
+  'approve edit reject respond resolve pause resume cancel budget'
+).split(' ');
+
+test('the help names every verb and every exit code', async () => {
+  const { code, stdout, stderr } = await run(['--help']);
+  expect(code).toBe(0);
+  expect(stderr).toBe('');
+  for (const verb of VERBS) expect(stdout).toMatch(new RegExp(`^  ${verb} `, 'm'));
+  for (const exit of [0, 1, 2, 3, 4, 5, 130]) expect(stdout).toMatch(new RegExp(`^  ${exit} +\\S`, 'm'));
+});
+
+test('the version is that of the package', async () => {
+  const { code, stdout } = await run(['--version']);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+});
+
+test.each([
+  ['no verb', [], ''],
+  ['an unknown verb, with the nearest', ['shwo', 'x'], "unknown command 'shwo' (Did you mean show?)"],
+  ['an unknown option', ['ls', '--lmit', '3'], "unknown option '--lmit' (Did you mean --limit?)"],
+  ['a missing argument', ['show'], "missing required argument 'session'"],
+  ['an argument too many', ['show', 'a', 'b'], "too many arguments for 'show'"],
+  ['a missing option', ['edit', 'a'], "required option '--args <json>' not specified"],
+  ['a number that is none', ['start', 'a', '--usd', 'much'], 'Write a number from 0.'],
+  ['half a turn', ['budget', 'a', '--turns', '1.5'], 'Write a whole number from 0.'],
+  ['a time that is none', ['budget', 'a', '--active', 'soon'], 'Write a length of time'],
+  ['a mode that is none', ['start', 'a', '--mode', 'talk'], 'Allowed choices are chat, task'],
+  ['an outcome that is none', ['resolve', 'a', 'call_1_0', 'maybe'], 'write landed, absent, failed'],
+  ['arguments that are not JSON', ['edit', 'a', '--args', '{cents: 1}'], '--args is not JSON'],
+  [
+    'a file that is not there',
+    ['edit', 'a', '--args', '@nowhere.json'],
+    'nowhere.json, which cannot be read',
+  ],
+  ['a module that is not there', ['worker', 'nowhere.ts'], 'nowhere.ts is not a file'],
+])('%s is a usage error', async (_name, args, message) => {
+  const { code, stdout, stderr } = await run(args);
+  expect(stderr).toContain(message);
+  expect(stdout).toBe('');
+  expect(code).toBe(2);
+  if (args.length > 0)
+    expect(stderr).toMatch(/^error INVALID_ARGUMENT: [^\n]*\n {2}next: perdure .*--help\n$/);
+});
+
+test('with --json an error is JSON, also when the arguments cannot be read', async () => {
+  const ran = await run(['show', '--json']);
+  expect(ran).toMatchObject({ code: 2, stdout: '' });
+  expect(errorOf(ran)).toEqual({
+    code: 'INVALID_ARGUMENT',
+    message: "missing required argument 'session'",
+    details: {},
+    next: 'perdure show --help',
+  });
+});
+
+test('a server that is not there is named, with where its address came from', async () => {
+  const env = { TEMPORAL_ADDRESS: '127.0.0.1:1' };
+  const [told, ran] = await Promise.all([
+    run(['ls'], { env }),
+    run(['--json', 'show', 'x', '--address', '127.0.0.1:2'], { env }),
+  ]);
+  expect(told).toMatchObject({ code: 5, stdout: '' });
+  expect(told.stderr).toMatch(
+    /^error SERVER_UNAVAILABLE: .*127\.0\.0\.1:1 \(from TEMPORAL_ADDRESS\).*perdure dev/,
+  );
+  expect(ran.code).toBe(5);
+  expect(errorOf(ran)).toMatchObject({
+    code: 'SERVER_UNAVAILABLE',
+    details: { address: '127.0.0.1:2', source: 'option' },
+    next: 'perdure doctor',
+  });
+});
+
+test('a namespace that is not there is named', async () => {
+  const { address } = inject('temporal');
+  const ran = await run(['ls', '--json', '--address', address, '--namespace', 'nowhere']);
+  expect(ran.code).toBe(5);
+  expect(errorOf(ran).message).toContain('namespace nowhere');
+});
+
+test('a reader that goes away is no error', async () => {
+  const { child, ended } = start(['--help']);
+  child.stdout?.destroy();
+  expect(await ended).toMatchObject({ code: 0, stderr: '' });
+});
+
+test('there is colour where it is wanted, and only there', async () => {
+  const args = ['show'];
+  const colour = '\u001b[';
+  expect((await run(args)).stderr).not.toContain(colour);
+  expect((await run(args, { env: { FORCE_COLOR: '1' } })).stderr).toContain(colour);
+});
