@@ -21,6 +21,9 @@ import { ThreadStore } from './thread-store.ts';
 import { Turns } from './turns.ts';
 import { type Execution, findExecution, reading } from './wire.ts';
 
+/** How long a call waits for a worker, in milliseconds. */
+const ANSWER_MS = 15_000;
+
 /**
  * Checkpoints that Temporal holds.
  *
@@ -46,11 +49,15 @@ export class TemporalSaver implements CheckpointSaver {
   /**
    * @param client - Temporal's client; its namespace and codecs apply.
    * @param options.taskQueue - where the workers of threads that are no session listen. Default: `perdure`.
+   * @param options.timeoutMs - how long a call waits for such a worker. Default: 15 seconds.
    */
-  constructor(client: Client, options: { taskQueue?: string } = {}) {
+  constructor(client: Client, options: { taskQueue?: string; timeoutMs?: number } = {}) {
     this.#client = client;
     this.#sessions = new SessionCheckpoints(client);
-    this.#threads = new ThreadStore(client, options.taskQueue ?? DEFAULT_TASK_QUEUE);
+    this.#threads = new ThreadStore(client, {
+      taskQueue: options.taskQueue ?? DEFAULT_TASK_QUEUE,
+      timeoutMs: options.timeoutMs ?? ANSWER_MS,
+    });
   }
 
   /** @throws PerdureError `CONFLICT` for a session, whose checkpoints are its history; `TOO_LARGE` over 1 MB */

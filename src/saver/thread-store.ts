@@ -37,8 +37,6 @@ import {
 import { byKey } from './memory-saver.ts';
 import { deleteRun, findExecution, readInput, reading } from './wire.ts';
 
-/** How long a call waits for a worker, in milliseconds. */
-const ANSWER_MS = 15_000;
 /** Pause before a write is sent again for which there was no room yet. */
 const BUSY_PAUSE_MS = 20;
 /** Segments at hand: who pages through a thread reads each of them many times. */
@@ -51,13 +49,13 @@ const DELETIONS = 8;
 /** Stores and reads the entries of threads. Its caller lets the writes of one thread go one after the other. */
 export class ThreadStore {
   readonly #client: Client;
-  readonly #taskQueue: string;
+  readonly #options: { taskQueue: string; timeoutMs: number };
   readonly #epochs = new Map<string, number>();
   readonly #segments = new Map<string, ThreadEntry[]>();
 
-  constructor(client: Client, taskQueue: string) {
+  constructor(client: Client, options: { taskQueue: string; timeoutMs: number }) {
     this.#client = client;
-    this.#taskQueue = taskQueue;
+    this.#options = options;
   }
 
   async put({ threadId, state, parentId, metadata, id: given }: CheckedPut): Promise<Checkpoint> {
@@ -194,7 +192,7 @@ export class ThreadStore {
 
   async #write<T>(threadId: string, name: string, input: ThreadPut | ThreadPutStep, id: string): Promise<T> {
     const empty: ThreadInput = { threadId, epoch: input.epoch, segments: [], entries: [], garbage: [] };
-    const deadline = performance.now() + ANSWER_MS;
+    const deadline = performance.now() + this.#options.timeoutMs;
     for (;;) {
       try {
         return await this.#answered(threadId, () =>
@@ -202,7 +200,7 @@ export class ThreadStore {
             args: [input],
             startWorkflowOperation: new WithStartWorkflowOperation(WORKFLOW.thread, {
               workflowId: threadWorkflowId(threadId),
-              taskQueue: this.#taskQueue,
+              taskQueue: this.#options.taskQueue,
               args: [empty],
               workflowIdConflictPolicy: 'USE_EXISTING',
               workflowIdReusePolicy: 'ALLOW_DUPLICATE',
@@ -222,7 +220,7 @@ export class ThreadStore {
   async #query<T, Input>(threadId: string, name: string, input: Input): Promise<T | null> {
     try {
       const handle = this.#client.workflow.getHandle(threadWorkflowId(threadId));
-      return await this.#client.withDeadline(Date.now() + ANSWER_MS, () =>
+      return await this.#client.withDeadline(Date.now() + this.#options.timeoutMs, () =>
         handle.query<T, [Input]>(name, input),
       );
     } catch (error) {
@@ -233,7 +231,7 @@ export class ThreadStore {
 
   async #answered<T>(threadId: string, call: () => Promise<T>): Promise<T> {
     try {
-      return await this.#client.withDeadline(Date.now() + ANSWER_MS, call);
+      return await this.#client.withDeadline(Date.now() + this.#options.timeoutMs, call);
     } catch (error) {
       throw sessionError(threadId, error);
     }

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { MemorySaver, SqliteSaver } from '../../src/saver/index.ts';
 import { checkpointSaverConformance } from '../../src/testing/conformance/index.ts';
 import { rejection } from '../support/rejection.ts';
-import { agree } from './agreement.ts';
+import { agree } from './support/agreement.ts';
 
 let dir = '';
 let files = 0;

@@ -1,33 +1,237 @@
-import { Client, Connection } from '@temporalio/client';
-import { DefaultLogger, NativeConnection, Runtime, type Worker } from '@temporalio/worker';
-import { afterAll, beforeAll, describe, inject, it } from 'vitest';
-import { createWorker, TemporalSaver } from '../../src/index.ts';
-import { checkpointSaverConformance } from '../../src/testing/conformance/index.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { segmentId, threadWorkflowId } from '../../src/contract/thread.ts';
+import { type Checkpoint, type PerdureError, TemporalSaver } from '../../src/index.ts';
+import { findExecution, findRuns, untilGone } from '../../src/saver/wire.ts';
+import { rejection } from '../support/rejection.ts';
+import { useThreads } from './support/threads.ts';
 
-Runtime.install({ logger: new DefaultLogger('ERROR') });
-
-const taskQueue = `threads-${process.pid}-${Date.now()}`;
-let connection: Connection;
-let native: NativeConnection;
-let worker: Worker;
-let running: Promise<void>;
-
+const threads = useThreads();
+let saver: TemporalSaver;
 beforeAll(async () => {
-  const { address, namespace } = inject('temporal');
-  connection = await Connection.connect({ address });
-  native = await NativeConnection.connect({ address });
-  worker = await createWorker({ agents: [], connection: native, namespace, taskQueue });
-  running = worker.run();
+  await threads.startWorker();
+  saver = threads.newSaver();
 });
 
-afterAll(async () => {
-  worker.shutdown();
-  await running;
-  await native.close();
-  await connection.close();
+/** Stores `count` checkpoints, as fast as they go. */
+async function fill(thread: string, count: number, size = 0): Promise<Checkpoint[]> {
+  const padding = 'x'.repeat(size);
+  return Promise.all(
+    Array.from({ length: count }, (_, n) => saver.put(thread, { n, padding }, { id: `id-${n}` })),
+  );
+}
+
+/** All of a thread, page by page. */
+async function pages(thread: string, limit: number): Promise<Checkpoint[]> {
+  const found: Checkpoint[] = [];
+  for (;;) {
+    const before = found.at(-1)?.id;
+    const page = await threads.newSaver().list(thread, before === undefined ? { limit } : { limit, before });
+    found.push(...page);
+    if (page.length < limit) return found;
+  }
+}
+
+/** The runs of a thread but the present, all of which have closed. */
+async function closedRuns(thread: string): Promise<string[]> {
+  const present = await findExecution(threads.client, threadWorkflowId(thread));
+  const runs = await findRuns(threads.client, threadWorkflowId(thread), 'checkpointThread');
+  return runs.filter((run) => run !== present?.runId);
+}
+
+describe('a thread over many runs', () => {
+  const thread = `many-${threads.id()}`;
+  const COUNT = 620;
+  let stored: Checkpoint[] = [];
+  beforeAll(async () => {
+    await saver.putStep(thread, 'early', { seen: 'first' });
+    await saver.putStep(thread, 'changed', { seen: 'first' });
+    stored = await fill(thread, COUNT);
+    await saver.putStep(thread, 'changed', { seen: 'second' });
+  });
+
+  test('has sealed what it held, in the order of the calls', async () => {
+    expect((await closedRuns(thread)).length).toBeGreaterThanOrEqual(2);
+    expect(stored.map(({ state }) => state['n'])).toEqual(Array.from({ length: COUNT }, (_, n) => n));
+    expect(await saver.list(thread, { limit: COUNT + 1 })).toEqual(stored.toReversed());
+    expect(await saver.get(thread)).toEqual(stored.at(-1));
+  });
+
+  test('is read in pages that join over segments', async () => {
+    for (const limit of [100, 249, 251]) expect(await pages(thread, limit)).toEqual(stored.toReversed());
+  });
+
+  test('finds any checkpoint and any step, wherever it lies', async () => {
+    for (const n of [0, 1, 247, 248, 249, 250, 251, 499, 619]) {
+      expect(await saver.get(thread, { checkpointId: `id-${n}` })).toEqual(stored[n]);
+    }
+    expect(await saver.get(thread, { checkpointId: 'id-620' })).toBeNull();
+    expect((await saver.getStep(thread, 'early'))?.value).toEqual({ seen: 'first' });
+    expect((await saver.getStep(thread, 'changed'))?.value).toEqual({ seen: 'second' });
+    expect((await saver.listSteps(thread)).map(({ key, value }) => [key, value])).toEqual([
+      ['changed', { seen: 'second' }],
+      ['early', { seen: 'first' }],
+    ]);
+  });
+
+  test('stores a put that is repeated once, however long ago it was, and refuses other content', async () => {
+    for (const n of [0, 300, 619]) {
+      expect(await saver.put(thread, { n, padding: '' }, { id: `id-${n}` })).toEqual(stored[n]);
+      expect(await rejection(saver.put(thread, { n: -1 }, { id: `id-${n}` }))).toMatchObject({
+        code: 'CONFLICT',
+      });
+    }
+    expect(await saver.list(thread, { limit: 2 })).toEqual(stored.toReversed().slice(0, 2));
+  });
+
+  test('takes a parent of any age', async () => {
+    const { parent_id } = await saver.put(`${thread}-b`, {}, { id: 'x' });
+    expect(parent_id).toBeNull();
+    expect(await rejection(saver.put(thread, {}, { parentId: 'x' }))).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+    });
+    const child = await saver.put(thread, {}, { parentId: 'id-3' });
+    expect(child.parent_id).toBe('id-3');
+    stored.push(child);
+  });
+
+  test('outlives the retention of its namespace, which removes what has closed', async () => {
+    const closed = await closedRuns(thread);
+    expect(closed.length).toBeGreaterThanOrEqual(2);
+    for (const runId of closed) {
+      const execution = { workflowId: threadWorkflowId(thread), runId };
+      const { namespace } = threads.client.options;
+      await threads.client.workflowService.deleteWorkflowExecution({
+        namespace,
+        workflowExecution: execution,
+      });
+      await untilGone(threads.client, execution.workflowId, runId);
+      const segment = await findExecution(threads.client, segmentId(runId));
+      expect(segment?.running).toBe(true);
+    }
+    expect(await pages(thread, 200)).toEqual(stored.toReversed());
+  });
+
+  test('says so when a segment was taken away behind its back', async () => {
+    const victim = `${thread}-c`;
+    await fill(victim, 260);
+    const [run] = await closedRuns(victim);
+    await threads.client.workflowService.deleteWorkflowExecution({
+      namespace: threads.client.options.namespace,
+      workflowExecution: { workflowId: segmentId(run ?? '') },
+    });
+    const fresh = threads.newSaver();
+    expect(await rejection(fresh.list(victim, { limit: 20 }))).toMatchObject({
+      code: 'CHECKPOINT_CORRUPTION',
+    });
+    expect((await fresh.list(victim, { limit: 5 })).length).toBe(5);
+  });
+
+  test('is deleted with its segments and its past runs', async () => {
+    const victim = `${thread}-d`;
+    await fill(victim, 260);
+    const [run = ''] = await closedRuns(victim);
+    expect((await findExecution(threads.client, segmentId(run)))?.running).toBe(true);
+    await saver.delete(victim);
+    expect(await saver.list(victim)).toEqual([]);
+    expect(await findExecution(threads.client, segmentId(run))).toBeNull();
+    await untilGone(threads.client, threadWorkflowId(victim), run);
+  });
 });
 
-const newSaver = (): TemporalSaver =>
-  new TemporalSaver(new Client({ connection, namespace: inject('temporal').namespace }), { taskQueue });
+describe('large states', () => {
+  test('are stored up to the limit, several at a time', async () => {
+    const thread = threads.id();
+    const stored = await fill(thread, 3, 990_000);
+    expect(await saver.list(thread)).toEqual(stored.toReversed());
+    expect(await threads.newSaver().get(thread, { checkpointId: 'id-0' })).toEqual(stored[0]);
+  });
 
-checkpointSaverConformance({ name: 'TemporalSaver', create: newSaver, reopen: newSaver }, { describe, it });
+  test('are refused over it before they are sent, and by the thread when another client sends them', async () => {
+    const thread = threads.id();
+    await saver.put(thread, { n: 0 });
+    const state = { text: 'é'.repeat(500_000) };
+    expect(await rejection(saver.put(thread, state))).toMatchObject({ code: 'TOO_LARGE' });
+    expect(await rejection(saver.putStep(thread, 'key', state))).toMatchObject({ code: 'TOO_LARGE' });
+    const handle = threads.client.workflow.getHandle(threadWorkflowId(thread));
+    const put = { epoch: 0, id: 'x', state, parent_id: null, metadata: {} };
+    for (const name of ['put', 'putStep', 'delete', 'swept']) {
+      expect(await rejection(handle.executeUpdate(name, { args: [put] })), name).toMatchObject({
+        cause: { type: 'TOO_LARGE' },
+      });
+    }
+    expect(await rejection(handle.executeUpdate('put', { args: [{ state: 5 }] }))).toMatchObject({
+      cause: { type: 'INVALID_ARGUMENT' },
+    });
+    expect(await saver.list(thread)).toHaveLength(1);
+  });
+});
+
+describe('a deletion', () => {
+  test('is not undone by a client that did not hear of it', async () => {
+    const thread = threads.id();
+    const [mine, theirs] = [threads.newSaver(), threads.newSaver()];
+    await mine.put(thread, { n: 0 });
+    await theirs.delete(thread);
+    expect(await rejection(mine.put(thread, { n: 1 }))).toMatchObject({ code: 'CONFLICT' });
+    expect(await theirs.list(thread)).toEqual([]);
+    // Who has been told may begin anew.
+    await mine.put(thread, { n: 2 });
+    expect(await theirs.list(thread)).toHaveLength(1);
+    await mine.delete(thread);
+    await mine.put(thread, { n: 3 });
+    expect((await theirs.list(thread)).map(({ state }) => state)).toEqual([{ n: 3 }]);
+  });
+
+  test('that was interrupted is finished by the next', async () => {
+    const thread = threads.id();
+    await fill(thread, 260);
+    const [run = ''] = await closedRuns(thread);
+    const handle = threads.client.workflow.getHandle(threadWorkflowId(thread));
+    // What the client does first; then it dies.
+    await handle.executeUpdate('delete', { args: [[]] });
+    expect(await saver.list(thread)).toEqual([]);
+    expect(await findExecution(threads.client, segmentId(run))).not.toBeNull();
+    await threads.newSaver().delete(thread);
+    expect(await findExecution(threads.client, segmentId(run))).toBeNull();
+  });
+});
+
+describe('the id of a thread', () => {
+  test('may be that of a running workflow of another kind', async () => {
+    const thread = threads.id();
+    await threads.client.workflow.start('checkpointSegment', {
+      workflowId: thread,
+      taskQueue: threads.taskQueue,
+      args: [{}],
+    });
+    const stored = await saver.put(thread, { n: 1 });
+    expect(await saver.list(thread)).toEqual([stored]);
+    await saver.delete(thread);
+    expect((await findExecution(threads.client, thread))?.running).toBe(true);
+  });
+
+  test('may be that of the workflow of another thread', async () => {
+    const thread = threads.id();
+    await saver.put(thread, { n: 1 });
+    const inner = threadWorkflowId(thread);
+    expect(await saver.get(inner)).toBeNull();
+    await saver.put(inner, { n: 2 });
+    expect((await saver.get(thread))?.state).toEqual({ n: 1 });
+    expect((await saver.get(inner))?.state).toEqual({ n: 2 });
+  });
+});
+
+test('without a worker a put says so, and repeated under its id it is stored once', async () => {
+  const thread = threads.id();
+  const nobody = { taskQueue: `${threads.taskQueue}-later`, timeoutMs: 500 };
+  const lonely = new TemporalSaver(threads.client, nobody);
+  const error = await rejection(lonely.put(thread, { n: 1 }));
+  expect(error).toMatchObject({ code: 'NO_WORKER', details: { id: expect.any(String) } });
+  expect(await rejection(lonely.get(thread))).toMatchObject({ code: 'NO_WORKER' });
+
+  const { id } = (error as PerdureError).details as { id: string };
+  await threads.startWorker(nobody.taskQueue);
+  const patient = new TemporalSaver(threads.client, { taskQueue: nobody.taskQueue });
+  const stored = await patient.put(thread, { n: 1 }, { id });
+  expect(await patient.list(thread)).toEqual([stored]);
+});

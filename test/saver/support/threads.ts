@@ -1,0 +1,53 @@
+/** A worker and savers for threads that are no session, on the shared server. */
+import { Client, Connection } from '@temporalio/client';
+import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
+import { afterAll, beforeAll, inject } from 'vitest';
+import { createWorker, TemporalSaver } from '../../../src/index.ts';
+
+/** What the tests of a file share. */
+export interface Threads {
+  client: Client;
+  taskQueue: string;
+  /** A saver that knows nothing yet, as in another process. */
+  newSaver(): TemporalSaver;
+  /** A thread id that no other test has. */
+  id(): string;
+  startWorker(queue?: string): Promise<void>;
+}
+
+/** Connects before the file's tests and disconnects after them. */
+export function useThreads(): Threads {
+  Runtime.install({ logger: new DefaultLogger('ERROR') });
+  const taskQueue = `threads-${process.pid}-${Date.now()}`;
+  let ids = 0;
+  let native: NativeConnection;
+  let connection: Connection;
+  const stops: (() => Promise<void>)[] = [];
+  const threads: Threads = {
+    client: null as unknown as Client,
+    taskQueue,
+    newSaver: () => new TemporalSaver(threads.client, { taskQueue }),
+    id: () => `${taskQueue}-${ids++}`,
+    startWorker: async (queue = taskQueue) => {
+      const { namespace } = inject('temporal');
+      const worker = await createWorker({ agents: [], connection: native, namespace, taskQueue: queue });
+      const run = worker.run();
+      stops.push(async () => {
+        worker.shutdown();
+        await run;
+      });
+    },
+  };
+  beforeAll(async () => {
+    const { address, namespace } = inject('temporal');
+    connection = await Connection.connect({ address });
+    native = await NativeConnection.connect({ address });
+    threads.client = new Client({ connection, namespace });
+  });
+  afterAll(async () => {
+    for (const stop of stops) await stop();
+    await native.close();
+    await connection.close();
+  });
+  return threads;
+}
