@@ -15,6 +15,7 @@ import { isPerdureError } from '../contract/errors.ts';
 import { jsonSize } from '../contract/json.ts';
 import { argsDigest, shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
+import { doneBefore } from './earlier-runs.ts';
 import { Fence } from './fence.ts';
 import { recordable } from './recordable.ts';
 
@@ -146,6 +147,8 @@ async function runMutation(
   }
   const fence = new Fence(context);
   try {
+    const before = await doneBefore(context, input);
+    if (before !== null) return before;
     await fence.ask();
   } catch (error) {
     return { kind: 'absent', reason: errorText('fence', error), retryable: true };
