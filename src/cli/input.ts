@@ -8,7 +8,7 @@ import type { JsonValue } from '../contract/json.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
 
 /** A number from 0. */
-export function amount(text: string): number {
+function amount(text: string): number {
   const value = Number(text);
   if (text.trim() !== '' && Number.isFinite(value) && value >= 0) return value;
   throw new InvalidArgumentError('Write a number from 0.');

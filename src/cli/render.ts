@@ -71,7 +71,7 @@ export function needs(view: SessionView, terminal: Terminal): string {
 }
 
 /** A call that waits for a person, with all of its arguments: they are what is decided on. */
-export function pendingCall(call: PendingCall, sessionId: string, terminal: Terminal): string {
+function pendingCall(call: PendingCall, sessionId: string, terminal: Terminal): string {
   const { status, decision } = call;
   const lines = [`${clean(call.callId)}  ${terminal.style('bold', clean(call.tool))} ${inline(call.args)}`];
   if (status.kind === 'approval') {

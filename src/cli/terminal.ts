@@ -1,6 +1,9 @@
 /** Everything that the command line writes. */
 import { styleText } from 'node:util';
 
+/** How long something may take before it is said that it goes on, in milliseconds. */
+const SPIN_AFTER_MS = 200;
+
 type Format = Parameters<typeof styleText>[0];
 
 /**
@@ -58,12 +61,19 @@ export class Terminal {
   async wait<T>(text: string, work: (tell: (line: string) => void) => Promise<T>): Promise<T> {
     if (this.json || !process.stderr.isTTY) return work((line) => this.progress(line));
     const { default: yoctoSpinner } = await import('yocto-spinner');
-    const spinner = yoctoSpinner({ text, stream: process.stderr, handleSignals: false }).start();
+    const spinner = yoctoSpinner({ text, stream: process.stderr, handleSignals: false });
+    // What is quick is not worth a flicker.
+    const later = setTimeout(() => spinner.start(), SPIN_AFTER_MS);
+    // An interrupt must not leave the terminal without its cursor.
+    const stop = (): void => void spinner.stop();
+    process.once('exit', stop);
     try {
       return await work((line) => {
         spinner.text = clean(line);
       });
     } finally {
+      clearTimeout(later);
+      process.off('exit', stop);
       spinner.stop();
     }
   }

@@ -47,7 +47,7 @@ describe('the module', () => {
     [
       'is not TypeScript',
       'export const a = = 1;',
-      /cannot be loaded: [^]*agents\.ts:1:17: ERROR: Unexpected "="/,
+      /cannot be loaded: [\s\S]*agents\.ts:1:17: ERROR: Unexpected "="/,
     ],
     ['imports what is not there', "import './nowhere.ts';", /cannot be loaded: .*nowhere/],
     ['throws', "throw new TypeError('not today');", /cannot be loaded: TypeError: not today/],
