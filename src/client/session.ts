@@ -2,7 +2,7 @@
 import type { Client, WorkflowHandle } from '@temporalio/client';
 import type { Decision, Resolution } from '../contract/calls.ts';
 import type { EditInput } from '../contract/edit.ts';
-import { PerdureError } from '../contract/errors.ts';
+import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { ASK_AGAIN } from '../contract/failure.ts';
 import type { BudgetInput, PauseInput, SendInput, SessionResult } from '../contract/inputs.ts';
 import { toJson } from '../contract/json.ts';
@@ -23,6 +23,8 @@ import { type StreamPart, streamSession } from './stream.ts';
 
 /** How long an update or a query may wait for a worker, in milliseconds. */
 const ANSWER_MS = 15_000;
+/** How long the server may take to say that it is there, in milliseconds. */
+const SERVER_MS = 2_000;
 /** How long a query that came at a bad moment rests, in milliseconds. */
 const ASK_AGAIN_MS = 100;
 
@@ -223,7 +225,21 @@ export class Session {
     try {
       return await call();
     } catch (error) {
-      throw sessionError(this.id, error);
+      const known = sessionError(this.id, error);
+      throw isPerdureError(known, 'NO_WORKER') ? await this.#unanswered(known) : known;
+    }
+  }
+
+  /** Nobody answered: no worker, unless the server does not answer either. */
+  async #unanswered(noWorker: PerdureError): Promise<unknown> {
+    try {
+      await this.#client.withDeadline(Date.now() + SERVER_MS, () =>
+        this.#client.workflowService.getSystemInfo({}),
+      );
+      return noWorker;
+    } catch {
+      const message = 'The Temporal server cannot be reached. Start one: perdure dev';
+      return new PerdureError('SERVER_UNAVAILABLE', message, { cause: noWorker.cause });
     }
   }
 }

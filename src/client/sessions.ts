@@ -13,7 +13,7 @@ import { parseInput, type SendInput, type SessionInput, sessionInputSchema } fro
 import { toJson } from '../contract/json.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
-import { DEFAULT_TASK_QUEUE, SEARCH_ATTRIBUTE, WORKFLOW } from '../contract/names.ts';
+import { DEFAULT_TASK_QUEUE, SEARCH_ATTRIBUTE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import type { SessionMode } from '../contract/state.ts';
 import { parseCheckpointId } from './checkpoint-id.ts';
@@ -34,7 +34,10 @@ export interface StartOptions {
   budget?: BudgetLimits;
   /** Where tools keep files of this session. */
   scratchpadRoot?: string;
-  /** What to do when the id exists: `fail` (default), or `use` the running session. A closed one is never used again. */
+  /**
+   * What to do when the id exists: `fail` (default), or `use` the running session, which takes the message. A
+   * closed one is never used again.
+   */
   onExisting?: 'fail' | 'use';
   /** Default: the client's. */
   taskQueue?: string;
@@ -80,7 +83,7 @@ export class Sessions {
    * @throws PerdureError `SESSION_EXISTS`, `INVALID_ARGUMENT` naming the field, `TOO_LARGE`, `SERVER_UNAVAILABLE`
    */
   async start(agent: string, options: StartOptions = {}): Promise<Session> {
-    const id = options.id ?? `session-${randomUUID()}`;
+    const id = options.id === undefined ? `session-${randomUUID()}` : options.id;
     checkSessionId(id);
     const input = sessionInput(agent, options);
     return this.#start(id, input, options, {
@@ -136,15 +139,20 @@ export class Sessions {
     options: StartOptions,
     policies: Pick<WorkflowStartOptions, 'workflowIdConflictPolicy' | 'workflowIdReusePolicy'>,
   ): Promise<Session> {
+    const { message, ...rest } = input;
+    const start = {
+      workflowId: id,
+      taskQueue: options.taskQueue ?? this.#taskQueue,
+      ...policies,
+      workflowTaskTimeout: options.workflowTaskTimeout ?? '2s',
+      staticSummary: `${input.agent} · ${id}`.slice(0, 200),
+    };
     try {
-      await this.#client.workflow.start(WORKFLOW.session, {
-        workflowId: id,
-        taskQueue: options.taskQueue ?? this.#taskQueue,
-        args: [input],
-        ...policies,
-        workflowTaskTimeout: options.workflowTaskTimeout ?? '2s',
-        staticSummary: `${input.agent} · ${id}`.slice(0, 200),
-      });
+      if (options.onExisting === 'use' && message !== undefined) {
+        // A session that exists does not look at what it would be started with, so the message is a signal.
+        const signal = { signal: SIGNAL.send, signalArgs: [message] as [unknown], args: [rest] as [unknown] };
+        await this.#client.workflow.signalWithStart(WORKFLOW.session, { ...start, ...signal });
+      } else await this.#client.workflow.start(WORKFLOW.session, { ...start, args: [input] });
     } catch (error) {
       if (error instanceof WorkflowExecutionAlreadyStartedError) {
         throw new PerdureError(
@@ -171,7 +179,7 @@ export class Sessions {
     const conditions = [`WorkflowType = '${WORKFLOW.session}'`];
     for (const key of ['agent', 'status', 'tenant'] as const) {
       const value = options[key];
-      if (value !== undefined) conditions.push(`${SEARCH_ATTRIBUTE[key]} = '${value.replaceAll("'", "''")}'`);
+      if (value !== undefined) conditions.push(`${SEARCH_ATTRIBUTE[key]} = ${quoted(value)}`);
     }
     let left = options.limit ?? Number.POSITIVE_INFINITY;
     if (left <= 0) return;
@@ -214,6 +222,11 @@ function sessionInput(agent: string, options: StartOptions, from?: OriginInput):
   if (!parsed.ok) throw new PerdureError('INVALID_ARGUMENT', parsed.message);
   assertSize('message', parsed.value, LIMIT.input);
   return parsed.value;
+}
+
+/** A text in the visibility store's SQL, where a backslash escapes. */
+function quoted(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
 }
 
 function summary(info: WorkflowExecutionInfo): SessionSummary {

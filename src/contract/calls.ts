@@ -59,7 +59,7 @@ export type CallStatus =
   /** Waits for a person's approval; `expiresAt` is ISO 8601. */
   | { kind: 'approval'; expiresAt: string | null; problem?: string }
   /** Its edited arguments are being checked. */
-  | { kind: 'preparing' }
+  | { kind: 'preparing'; before?: { args: JsonValue; expiresAt: string | null } }
   /** Waits for an equal call in flight. */
   | { kind: 'deferred'; to: string }
   /** A worker has it. */

@@ -150,10 +150,11 @@ const effectSchema = z.object({
 
 /** What starts a session: the argument of the workflow. */
 export const sessionInputSchema: z.ZodMiniType<SessionInput> = z.object({
-  agent: z.string().check(z.minLength(1)),
+  agent: z.string().check(z.minLength(1), z.maxLength(64)),
   message: z.optional(sendSchema),
   mode: z.optional(z.enum(['chat', 'task'])),
-  tenant: z.optional(z.string()),
+  // A search attribute holds 2 KB; what it cannot hold would stop the session.
+  tenant: z.optional(z.string().check(z.maxLength(200))),
   budget: z.optional(budgetLimitsSchema),
   scratchpadRoot: z.optional(z.string()),
   namespace: z.optional(z.string()),

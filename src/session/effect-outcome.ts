@@ -2,6 +2,7 @@
 import type { ActivityOutcome, PreparedCall, ToolResult } from '../contract/activities.ts';
 import type { CallStatus, EffectOutcome, ToolCall } from '../contract/calls.ts';
 import type { JsonValue } from '../contract/json.ts';
+import { argsDigest } from '../contract/keys.ts';
 import type { ToolManifest } from '../contract/manifest.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import type { Moment } from './events.ts';
@@ -111,6 +112,7 @@ export function applyPrepare(
   moment: Moment,
 ): void {
   if (call.status.kind !== 'preparing') return;
+  const { before } = call.status;
   const problem = outcome.ok ? outcome.value.problem : outcome.failure.message;
   if (problem === undefined && outcome.ok) {
     const { idempotencyKey = call.idempotencyKey, needsApproval } = outcome.value;
@@ -122,7 +124,11 @@ export function applyPrepare(
     return;
   }
   call.decision = null;
-  call.status = { kind: 'approval', expiresAt: null, problem: problem ?? 'invalid' };
+  if (before !== undefined) {
+    call.args = before.args;
+    call.argsDigest = argsDigest(call.name, before.args);
+  }
+  call.status = { kind: 'approval', expiresAt: before?.expiresAt ?? null, problem: problem ?? 'invalid' };
 }
 
 /** Ends a call's waiting: what was lost has settled and is verified, what was held back is ready. */

@@ -219,11 +219,13 @@ function decide(call: ToolCall, decision: Decision, by: string, at: string): voi
       call.status = { kind: unchecked ? 'preparing' : 'ready' };
       return;
     }
-    case 'edit':
+    case 'edit': {
+      const expiresAt = call.status.kind === 'approval' ? call.status.expiresAt : null;
+      call.status = { kind: 'preparing', before: { args: call.args, expiresAt } };
       call.args = decision.args;
       call.argsDigest = argsDigest(call.name, decision.args);
-      call.status = { kind: 'preparing' };
       return;
+    }
     case 'reject': {
       const reason = decision.reason ?? '';
       if (reason !== '') call.decision.reason = reason;

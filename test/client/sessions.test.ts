@@ -1,0 +1,239 @@
+import { Client, Connection } from '@temporalio/client';
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { defineAgent, defineTool, Sessions } from '../../src/index.ts';
+import { scriptedTurns } from '../../src/testing/index.ts';
+import { expectSound } from '../session/support/sound.ts';
+import { rejection } from '../support/rejection.ts';
+import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
+
+async function echo(): Promise<Stage> {
+  const stage = await openStage(({ lastUserText }) => ({ text: `heard ${lastUserText}` }));
+  await stage.startWorker([
+    defineAgent({ name: 'echo', model: stage.provider('m'), instructions: 'Say what you heard.' }),
+  ]);
+  return stage;
+}
+
+async function listed(sessions: Sessions, options: Parameters<Sessions['list']>[0]): Promise<string[]> {
+  const ids: string[] = [];
+  for await (const { id } of sessions.list(options)) ids.push(id);
+  return ids;
+}
+
+test('an id that exists is refused, or its running session is used and takes the message', async () => {
+  const stage = await echo();
+  const id = stage.id();
+  const first = await stage.sessions.start('echo', { id, message: 'one' });
+  await untilPhase(first, 'idle');
+  expect(await rejection(stage.sessions.start('echo', { id, message: 'two' }))).toMatchObject({
+    code: 'SESSION_EXISTS',
+    message: expect.stringContaining(
+      `id: session ${id} exists. Choose another id, or with onExisting: 'use'`,
+    ),
+  });
+  expect((await first.state()).messages).toBe(2);
+
+  const same = await stage.sessions.start('echo', { id, message: 'two', onExisting: 'use' });
+  await until(same, ({ lastText }) => lastText === 'heard two');
+  expect((await same.state()).runId).toBe((await first.state()).runId);
+  // Without a message it is only taken; and a message of an id is taken once, however often it is started.
+  await stage.sessions.start('echo', { id, onExisting: 'use' });
+  for (let i = 0; i < 3; i++) {
+    await stage.sessions.start('echo', { id, message: { text: 'three', id: 'm3' }, onExisting: 'use' });
+  }
+  await until(same, ({ lastText, phase }) => lastText === 'heard three' && phase === 'idle');
+  expect((await same.state()).messages).toBe(6);
+  await expectSound(stage, same);
+
+  await same.cancel({ by: 'ada' });
+  await same.result();
+  for (const onExisting of ['fail', 'use'] as const) {
+    expect(await rejection(stage.sessions.start('echo', { id, message: 'four', onExisting }))).toMatchObject({
+      code: 'SESSION_EXISTS',
+    });
+  }
+});
+
+test('a session that is started with onExisting use and does not exist begins with its message', async () => {
+  const stage = await echo();
+  const session = await stage.sessions.start('echo', { id: stage.id(), message: 'one', onExisting: 'use' });
+  await until(session, ({ lastText }) => lastText === 'heard one');
+  expect((await session.state()).messages).toBe(2);
+  await expectSound(stage, session);
+});
+
+test.each<[string, unknown]>([
+  ['empty', ''],
+  ['blank', ' \t\n'],
+  ['too long', 'i'.repeat(201)],
+  ['a number', 42],
+  ['null', null],
+  ['an object', { id: 'x' }],
+])('an id that is %s is refused before anything is sent', async (_, id) => {
+  // Nothing listens there: an error of the server would be another.
+  const sessions = new Sessions(new Client({ connection: Connection.lazy({ address: '127.0.0.1:1' }) }));
+  const refused = {
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringMatching(/^id is .*: write 1 to 200 characters/s),
+  };
+  expect(await rejection(sessions.start('echo', { id: id as string }))).toMatchObject(refused);
+  expect(() => sessions.get(id as string)).toThrow(expect.objectContaining(refused));
+});
+
+test.each<[string, object, string]>([
+  ['an empty message', { message: '' }, 'message.text: text is empty'],
+  ['a message that is no text', { message: 5 }, 'message: expected object'],
+  ['an unknown mode', { mode: 'batch' }, 'mode: expected one of "chat", "task"'],
+  ['a negative cap', { budget: { turns: -1 } }, 'budget.turns: '],
+  ['half a turn', { budget: { turns: 0.5 } }, 'budget.turns: '],
+  ['a cap that is not a number', { budget: { usd: Number.NaN } }, 'budget.usd is NaN'],
+  ['a tenant that is no text', { tenant: 7 }, 'tenant: expected string'],
+  ['a tenant too long to be searched for', { tenant: 't'.repeat(201) }, 'tenant: the most is 200'],
+  ['an agent name too long to be one', { agent: 'a'.repeat(65) }, 'agent: the most is 64'],
+])('%s is refused before anything is sent', async (_, options, message) => {
+  const sessions = new Sessions(new Client({ connection: Connection.lazy({ address: '127.0.0.1:1' }) }));
+  const { agent = 'echo', ...rest } = options as { agent?: string };
+  const error = await rejection(sessions.start(agent, rest));
+  expect(['INVALID_ARGUMENT', 'NOT_JSON']).toContain((error as { code: string }).code);
+  expect((error as Error).message).toContain(message);
+});
+
+test('ids that mean something to a shell, a query or a path are only ids', async () => {
+  const stage = await echo();
+  for (const name of ["o'brien", '../../etc', 'back\\slash', '{"x":1}', 'ünïcödé ✓', "x' OR '1'='1"]) {
+    // The server's own store does not find a value with a quotation mark or a backslash.
+    const tenant = name.replaceAll(/["\\]/g, '');
+    const session = await stage.sessions.start('echo', { id: stage.id(name), message: 'hi', tenant });
+    await until(session, ({ lastText }) => lastText === 'heard hi');
+    expect((await session.state()).sessionId).toBe(session.id);
+    await expect.poll(() => listed(stage.sessions, { tenant }), { timeout: 10_000 }).toContain(session.id);
+  }
+});
+
+test('what is asked of a session that is not there, or is closed, says so', async () => {
+  const stage = await echo();
+  const none = stage.sessions.get(stage.id('none'));
+  const notFound = {
+    code: 'SESSION_NOT_FOUND',
+    message: `There is no session ${none.id}. List them: perdure ls`,
+  };
+  expect(await rejection(none.state())).toMatchObject(notFound);
+  expect(await rejection(none.send('hi'))).toMatchObject(notFound);
+  expect(await rejection(none.pause())).toMatchObject(notFound);
+  expect(await rejection(none.cancel())).toMatchObject(notFound);
+  expect(await rejection(none.result())).toMatchObject(notFound);
+  expect(await rejection(none.stream().next())).toMatchObject(notFound);
+
+  const closed = await stage.sessions.start('echo', { id: stage.id(), message: 'one', mode: 'task' });
+  expect(await closed.result()).toEqual({ status: 'completed', text: 'heard one', turns: 1 });
+  const isClosed = { code: 'SESSION_CLOSED' };
+  expect(await rejection(closed.send('two'))).toMatchObject(isClosed);
+  expect(await rejection(closed.decide('call_1_0', { decision: 'approve' }))).toMatchObject(isClosed);
+  expect(await rejection(closed.setBudget({ limits: { usd: 1 } }))).toMatchObject(isClosed);
+  expect(await rejection(closed.pause())).toMatchObject(isClosed);
+  expect(await rejection(closed.resume())).toMatchObject(isClosed);
+  expect(await rejection(closed.cancel())).toMatchObject(isClosed);
+  // It can still be looked at.
+  expect(await closed.state()).toMatchObject({
+    phase: 'closed',
+    status: { kind: 'completed', text: 'heard one' },
+  });
+  await expectSound(stage, closed);
+});
+
+test('a server that is not there says so, in time', async () => {
+  const client = new Client({ connection: Connection.lazy({ address: '127.0.0.1:1', connectTimeout: 500 }) });
+  const sessions = new Sessions(client);
+  const unavailable = { code: 'SERVER_UNAVAILABLE', message: expect.stringContaining('cannot be reached') };
+  const session = sessions.get('some');
+  const asked = [
+    sessions.start('echo', { message: 'hi' }),
+    session.state(),
+    session.send('hi'),
+    session.pause(),
+  ];
+  for (const error of await Promise.all(asked.map(rejection))) expect(error).toMatchObject(unavailable);
+}, 60_000);
+
+test('with no worker a session is started and told things, and what needs an answer fails within its bound', async () => {
+  const stage = await openStage(() => ({ text: 'late' }));
+  const session = await stage.sessions.start('echo', { id: stage.id(), message: 'one' });
+  const started = performance.now();
+  const noWorker = { code: 'NO_WORKER', message: expect.stringContaining('perdure worker <module>') };
+  const [state, send] = await Promise.all([rejection(session.state()), rejection(session.send('two'))]);
+  expect(state).toMatchObject(noWorker);
+  expect(send).toMatchObject(noWorker);
+  expect(performance.now() - started).toBeLessThan(25_000);
+  await session.pause({ by: 'ada' });
+
+  await stage.startWorker([
+    defineAgent({ name: 'echo', model: stage.provider('m'), instructions: 'Be late.' }),
+  ]);
+  expect(await untilPhase(session, 'paused')).toMatchObject({ paused: { by: 'ada' } });
+  await session.resume();
+  await untilPhase(session, 'idle');
+  await expectSound(stage, session);
+}, 60_000);
+
+test('a decision on a call that is unknown, finished or changed is refused, and the first one wins', async () => {
+  const stage = await openStage(
+    scriptedTurns([
+      { toolCalls: [{ name: 'pay', args: { cents: 5 } }] },
+      ({ toolResults }) => ({ text: toolResults[0]?.text ?? '' }),
+    ]),
+  );
+  const pay = defineTool({
+    inputSchema: z.object({ cents: z.number().int().max(100) }),
+    needsApproval: true,
+    execute: ({ cents }) => `paid ${cents}`,
+  });
+  await stage.startWorker([
+    defineAgent({ name: 'clerk', model: stage.provider('m'), instructions: 'Pay.', tools: { pay } }),
+  ]);
+  const session = await stage.sessions.start('clerk', { id: stage.id(), message: 'pay' });
+  const { pending } = await untilPhase(session, 'approval');
+  const digest = pending[0]?.argsDigest ?? '';
+
+  expect(await rejection(session.decide('call_9_9', { decision: 'approve' }))).toMatchObject({
+    code: 'UNKNOWN_CALL',
+    message: `callId: session ${session.id} has no call call_9_9; waiting for approval: call_1_0`,
+  });
+  const other = { argsDigest: 'f'.repeat(64) };
+  expect(await rejection(session.decide('call_1_0', { decision: 'approve' }, other))).toMatchObject({
+    code: 'DIGEST_MISMATCH',
+    message: expect.stringContaining(digest),
+  });
+  expect(await rejection(session.resolve('call_1_0', { outcome: 'absent' }))).toMatchObject({
+    code: 'CALL_NOT_PENDING',
+  });
+  expect(
+    await rejection(session.decide('call_1_0', { decision: 'edit', args: { cents: 101 } })),
+  ).toMatchObject({
+    code: 'INVALID_TOOL_INPUT',
+    message: expect.stringMatching(/^args of call_1_0: .*cents: /),
+  });
+  expect(
+    await rejection(session.decide('call_1_0', { decision: 'edit', args: { cents: 1n } as never })),
+  ).toMatchObject({
+    code: 'NOT_JSON',
+  });
+  // The edit that was refused has changed nothing: what was looked at is still what is decided on.
+  expect(await session.approvals()).toMatchObject([
+    { args: { cents: 5 }, argsDigest: digest, status: { problem: expect.stringContaining('cents: ') } },
+  ]);
+  const edits = [
+    session.decide('call_1_0', { decision: 'edit', args: { cents: 7 } }, { by: 'ada', argsDigest: digest }),
+    session.decide('call_1_0', { decision: 'reject' }, { by: 'bob' }),
+  ];
+  const [first, second] = await Promise.allSettled(edits);
+  expect(first?.status).not.toBe(second?.status);
+  const loser = first?.status === 'rejected' ? first : (second as PromiseRejectedResult);
+  expect(loser.reason).toMatchObject({ code: 'CALL_NOT_PENDING' });
+  await untilPhase(session, 'idle');
+  expect(await rejection(session.decide('call_1_0', { decision: 'approve' }))).toMatchObject({
+    code: 'CALL_NOT_PENDING',
+    message: expect.stringMatching(/^call call_1_0 was decided already: (edit by ada|reject by bob) at /),
+  });
+  await expectSound(stage, session);
+});

@@ -1,0 +1,220 @@
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { type AgentOptions, defineAgent, defineTool, type Session } from '../../src/index.ts';
+import { scriptedTurns } from '../../src/testing/index.ts';
+import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
+import { expectSound } from './support/sound.ts';
+
+const read = (execute: () => unknown = () => 'read'): ReturnType<typeof defineTool> =>
+  defineTool({ inputSchema: z.object({ id: z.string() }), effect: 'read', execute }) as never;
+
+const agentOf = (stage: Stage, options: Partial<AgentOptions> = {}): ReturnType<typeof defineAgent> =>
+  defineAgent({ name: 'clerk', model: stage.provider('m'), instructions: 'Be brief.', ...options });
+
+const systemPrompts = (stage: Stage): (string | undefined)[] =>
+  stage.model.requests.map(({ request }) => request.messages.find(({ role }) => role === 'system')?.text);
+
+test('a worker without the agent: the session waits visibly, and goes on with a worker that has it', async () => {
+  const stage = await openStage(() => ({ text: 'here' }));
+  const other = await stage.startWorker([agentOf(stage, { name: 'other' })]);
+  const session = await stage.sessions.start('clerk', { id: stage.id(), message: 'anybody?' });
+  const { wait } = await untilPhase(session, 'waiting');
+  expect(wait).toMatchObject({
+    reason: 'agent_unavailable',
+    message: 'no agent clerk on this worker: start a worker with its definition, then resume the session',
+    next: `perdure resume ${session.id}`,
+  });
+  expect(stage.model.requests).toHaveLength(0);
+  // A message waits with it, and resuming too early waits again.
+  await session.send('still waiting');
+  await session.resume();
+  await until(session, ({ phase, wait: again }) => phase === 'waiting' && again?.since !== wait?.since);
+
+  await other.stop();
+  await stage.startWorker([agentOf(stage)]);
+  await session.resume();
+  expect(await untilPhase(session, 'idle')).toMatchObject({ lastText: 'here', messages: 3, queued: 0 });
+  await expectSound(stage, session);
+});
+
+test('an agent that its worker loses in mid-session waits before the next model call, and costs nothing', async () => {
+  const stage = await openStage(() => ({ text: 'here' }));
+  const first = await stage.startWorker([agentOf(stage)]);
+  const session = await stage.sessions.start('clerk', { id: stage.id(), message: 'one' });
+  const before = await untilPhase(session, 'idle');
+  await first.stop();
+  const without = await stage.startWorker([agentOf(stage, { name: 'other' })]);
+  await session.send('two');
+  const waiting = await untilPhase(session, 'waiting');
+  expect(waiting.wait).toMatchObject({ reason: 'agent_unavailable' });
+  expect(waiting.budget.spent.inputTokens).toBe(before.budget.spent.inputTokens);
+  await without.stop();
+  await stage.startWorker([agentOf(stage)]);
+  await session.resume();
+  expect(await until(session, ({ turn }) => turn === 2)).toMatchObject({ lastText: 'here' });
+  await expectSound(stage, session);
+});
+
+test('a changed definition enters the session as a recorded result before the next model call', async () => {
+  const stage = await openStage(({ tools }) => ({ text: `tools: ${tools.map(({ name }) => name).join()}` }));
+  const first = await stage.startWorker([agentOf(stage)]);
+  const session = await stage.sessions.start('clerk', { id: stage.id(), message: 'one' });
+  const before = await untilPhase(session, 'idle');
+  await first.stop();
+
+  await stage.startWorker([agentOf(stage, { instructions: 'Be verbose.', tools: { look: read() } })]);
+  await session.send('two');
+  const after = await until(session, ({ turn, phase }) => turn === 2 && phase === 'idle');
+  expect(after.lastText).toBe('tools: look');
+  expect(after.manifestDigest).not.toBe(before.manifestDigest);
+  expect(after.notices).toMatchObject([
+    {
+      kind: 'manifest',
+      message: `the definition of clerk changed: ${before.manifestDigest} to ${after.manifestDigest}`,
+    },
+  ]);
+  expect(systemPrompts(stage)).toEqual(['Be brief.', 'Be verbose.']);
+  const { checkpoints } = await expectSound(stage, session);
+  expect(checkpoints.at(-1)?.manifest?.instructions).toBe('Be verbose.');
+});
+
+test('a changed cap of the definition does not undo what a person set', async () => {
+  const stage = await openStage(() => ({ text: 'ok' }));
+  const first = await stage.startWorker([agentOf(stage, { budget: { turns: 1 } })]);
+  const session = await stage.sessions.start('clerk', { id: stage.id(), message: 'one' });
+  await untilPhase(session, 'idle');
+  await session.setBudget({ limits: { turns: 5 } });
+  await first.stop();
+  await stage.startWorker([agentOf(stage, { budget: { turns: 2 }, instructions: 'New.' })]);
+  await session.send('two');
+  expect((await until(session, ({ turn }) => turn === 2)).budget.limits).toEqual({ turns: 5 });
+  await expectSound(stage, session);
+});
+
+test('a tool that is gone when its call is dispatched waits as stuck, and runs when it is back', async () => {
+  const stage = await openStage(
+    scriptedTurns([
+      { toolCalls: [{ name: 'pay', args: { id: 'a' } }] },
+      ({ toolResults }) => ({ text: toolResults[0]?.text ?? '' }),
+    ]),
+  );
+  let paid = 0;
+  const pay = defineTool({
+    inputSchema: z.object({ id: z.string() }),
+    needsApproval: true,
+    execute: () => `paid ${++paid}`,
+  });
+  const first = await stage.startWorker([agentOf(stage, { tools: { pay } })]);
+  const session = await stage.sessions.start('clerk', { id: stage.id(), message: 'pay a' });
+  await untilPhase(session, 'approval');
+  await first.stop();
+  const without = await stage.startWorker([agentOf(stage)]);
+  await session.decide('call_1_0', { decision: 'approve' });
+  const stuck = await untilPhase(session, 'unknown_effect');
+  expect(stuck.pending).toMatchObject([
+    {
+      callId: 'call_1_0',
+      status: {
+        kind: 'stuck',
+        reason: expect.stringContaining('agent clerk has no tool pay on this worker'),
+      },
+      next: `perdure resume ${session.id}`,
+    },
+  ]);
+  expect(paid).toBe(0);
+  await without.stop();
+  await stage.startWorker([agentOf(stage, { tools: { pay } })]);
+  await session.resume();
+  expect((await untilPhase(session, 'idle')).lastText).toBe('paid 1');
+  await expectSound(stage, session);
+});
+
+test('a stuck call that a person settles instead goes on without the tool', async () => {
+  const stage = await openStage(
+    scriptedTurns([
+      { toolCalls: [{ name: 'look', args: { id: 'a' } }] },
+      ({ toolResults }) => ({ text: toolResults[0]?.text ?? '' }),
+    ]),
+  );
+  const approved = defineTool({
+    inputSchema: z.object({ id: z.string() }),
+    effect: 'read',
+    needsApproval: true,
+    execute: () => 'x',
+  });
+  const first = await stage.startWorker([agentOf(stage, { tools: { look: approved } })]);
+  const session = await stage.sessions.start('clerk', { id: stage.id(), message: 'look' });
+  await untilPhase(session, 'approval');
+  await first.stop();
+  await stage.startWorker([agentOf(stage)]);
+  await session.decide('call_1_0', { decision: 'approve' });
+  await untilPhase(session, 'unknown_effect');
+  await session.resolve(
+    'call_1_0',
+    { outcome: 'failed', reason: 'the tool is gone for good' },
+    { by: 'ada' },
+  );
+  expect((await untilPhase(session, 'idle')).lastText).toBe('look failed: the tool is gone for good');
+  await expectSound(stage, session);
+});
+
+test('a schema that changed under an approved call: the call is told to the model as invalid, and nothing happened', async () => {
+  const stage = await openStage(
+    scriptedTurns([
+      { toolCalls: [{ name: 'pay', args: { id: 'a' } }] },
+      ({ toolResults }) => ({ text: toolResults[0]?.text ?? '' }),
+    ]),
+  );
+  const paid: unknown[] = [];
+  const payOf = (inputSchema: z.ZodType): ReturnType<typeof defineTool> =>
+    defineTool({ inputSchema, needsApproval: true, execute: (input) => paid.push(input) });
+  const first = await stage.startWorker([
+    agentOf(stage, { tools: { pay: payOf(z.object({ id: z.string() })) } }),
+  ]);
+  const session = await stage.sessions.start('clerk', { id: stage.id(), message: 'pay' });
+  await untilPhase(session, 'approval');
+  await first.stop();
+  await stage.startWorker([
+    agentOf(stage, { tools: { pay: payOf(z.object({ id: z.string(), cents: z.number() })) } }),
+  ]);
+  await session.decide('call_1_0', { decision: 'approve' });
+  const { lastText } = await untilPhase(session, 'idle', 'unknown_effect');
+  expect(lastText).toMatch(/^pay was not executed: Invalid arguments for pay: cents: /);
+  expect(paid).toEqual([]);
+  expect((await session.calls()).items).toMatchObject([{ status: { kind: 'failed', certain: true } }]);
+  await expectSound(stage, session);
+});
+
+async function loop(): Promise<{ stage: Stage; session: Session; reads: () => number }> {
+  const stage = await openStage(({ lastUserText }) =>
+    lastUserText === 'stop it' ? { text: 'stopped' } : { toolCalls: [{ name: 'look', args: { id: 'a' } }] },
+  );
+  let reads = 0;
+  await stage.startWorker([agentOf(stage, { tools: { look: read(() => ++reads) } })]);
+  const session = await stage.sessions.start('clerk', { id: stage.id(), message: 'look' });
+  const { wait } = await untilPhase(session, 'waiting');
+  expect(wait).toMatchObject({
+    reason: 'loop',
+    message: 'the model asked for the same calls (look) 3 times in a row',
+  });
+  expect(reads).toBe(2);
+  return { stage, session, reads: () => reads };
+}
+
+test('equal calls in a row stop for a person: after resume they may go on, and stop again', async () => {
+  const { stage, session, reads } = await loop();
+  await session.resume();
+  await until(session, ({ turn, phase }) => turn > 3 && phase === 'waiting');
+  expect(reads()).toBeGreaterThan(2);
+  expect((await session.state()).wait?.reason).toBe('loop');
+  await expectSound(stage, session);
+});
+
+test('equal calls in a row give way to a message', async () => {
+  const { stage, session, reads } = await loop();
+  await session.send('stop it');
+  expect((await untilPhase(session, 'idle')).lastText).toBe('stopped');
+  expect(reads()).toBe(2);
+  expect((await session.calls()).items.at(-1)).toMatchObject({ status: { kind: 'skipped' } });
+  await expectSound(stage, session);
+});
