@@ -30,15 +30,18 @@ const block = z.discriminatedUnion('kind', [
   }),
 ]);
 
-const message = z.object({
+/** One message of a transcript. */
+export const messageSchema: z.ZodMiniType<Message> = z.object({
   id: z.string().check(z.minLength(1)),
   role: z.enum(['user', 'assistant', 'tool']),
   created_at: z.iso.datetime(),
   blocks: z.array(block),
-});
+}) as z.ZodMiniType<Message>;
 
 export const editSchema: z.ZodMiniType<EditInput> = z.object({
-  transcript: z.optional(z.object({ from: z.int().check(z.nonnegative()), messages: z.array(message) })),
+  transcript: z.optional(
+    z.object({ from: z.int().check(z.nonnegative()), messages: z.array(messageSchema) }),
+  ),
   plan: z.optional(planStepsSchema),
   scratchpadRoot: z.optional(z.string()),
   by: z.optional(z.string()),

@@ -49,17 +49,20 @@ export interface CancelInput {
   reason?: string | undefined;
 }
 
+/** A decision on a call that waits for approval. */
+export const decisionSchema: z.ZodMiniType<DecideInput['decision']> = z.discriminatedUnion('decision', [
+  z.object({ decision: z.literal('approve') }),
+  z.object({ decision: z.literal('edit'), args: json }),
+  z.object({ decision: z.literal('reject'), reason: z.optional(z.string()) }),
+  z.object({ decision: z.literal('respond'), output: json }),
+]);
+
 /** Decide on a call that waits for approval. With `argsDigest`, only if its arguments are still those. */
 export const decideSchema: z.ZodMiniType<DecideInput> = z.object({
   callId: z.string().check(z.minLength(1)),
   argsDigest: z.optional(z.string()),
   by: actor,
-  decision: z.discriminatedUnion('decision', [
-    z.object({ decision: z.literal('approve') }),
-    z.object({ decision: z.literal('edit'), args: json }),
-    z.object({ decision: z.literal('reject'), reason: z.optional(z.string()) }),
-    z.object({ decision: z.literal('respond'), output: json }),
-  ]),
+  decision: decisionSchema,
 });
 export interface DecideInput {
   callId: string;
@@ -72,15 +75,18 @@ export interface DecideInput {
     | { decision: 'respond'; output: JsonValue };
 }
 
+/** What became of a call whose outcome was unknown. */
+export const resolutionSchema: z.ZodMiniType<ResolveInput['resolution']> = z.discriminatedUnion('outcome', [
+  z.object({ outcome: z.literal('landed'), output: json }),
+  z.object({ outcome: z.literal('absent') }),
+  z.object({ outcome: z.literal('failed'), reason: z.optional(z.string()) }),
+]);
+
 /** Say what became of a call whose outcome is unknown. */
 export const resolveSchema: z.ZodMiniType<ResolveInput> = z.object({
   callId: z.string().check(z.minLength(1)),
   by: actor,
-  resolution: z.discriminatedUnion('outcome', [
-    z.object({ outcome: z.literal('landed'), output: json }),
-    z.object({ outcome: z.literal('absent') }),
-    z.object({ outcome: z.literal('failed'), reason: z.optional(z.string()) }),
-  ]),
+  resolution: resolutionSchema,
 });
 export interface ResolveInput {
   callId: string;

@@ -1,0 +1,34 @@
+import type { Client } from '@temporalio/client';
+import { tsToMs } from '@temporalio/common/lib/time.js';
+import { PerdureError } from '../contract/errors.ts';
+import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
+import type { SessionState } from '../contract/state.ts';
+import { initialState } from '../session/initial.ts';
+import { foldHistory } from './fold.ts';
+import { PayloadReader } from './payloads.ts';
+import { readEvents } from './read-events.ts';
+
+/**
+ * The state of a session's run as its history says it, with no worker: as of the last workflow task that was
+ * completed, or, when no worker has taken the session yet, as it was started.
+ *
+ * @throws PerdureError `CHECKPOINT_CORRUPTION`; Temporal's `ServiceError` when the run is not there.
+ */
+export async function foldSession(client: Client, workflowId: string, runId: string): Promise<SessionState> {
+  const { loadedDataConverter } = client.options;
+  const events = readEvents(client, { workflowId, runId });
+  const { state } = await foldHistory(events, loadedDataConverter, { runId });
+  return state ?? (await untouched(client, workflowId, runId));
+}
+
+async function untouched(client: Client, workflowId: string, runId: string): Promise<SessionState> {
+  for await (const event of readEvents(client, { workflowId, runId })) {
+    const payloads = new PayloadReader(client.options.loadedDataConverter);
+    const input = await payloads.first(event.workflowExecutionStartedEventAttributes?.input);
+    const parsed = parseInput(sessionInputSchema, input);
+    if (!parsed.ok) break;
+    const moment = { now: tsToMs(event.eventTime), historyEvents: 0, historyBytes: 0 };
+    return initialState({ sessionId: workflowId, runId }, parsed.value, moment);
+  }
+  throw new PerdureError('CHECKPOINT_CORRUPTION', `The input of ${workflowId} is not a session's.`);
+}
