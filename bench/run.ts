@@ -2,12 +2,25 @@
 import { parseArgs } from 'node:util';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
 import { bytes } from './measures/bytes.ts';
+import { fold } from './measures/fold.ts';
+import { memory } from './measures/memory.ts';
+import { recovery } from './measures/recovery.ts';
+import { server } from './measures/server.ts';
+import { start } from './measures/start.ts';
 import { turns } from './measures/turns.ts';
 import { Context, type Measure } from './support/context.ts';
 import { readMachine } from './support/machine.ts';
 import { type Line, table, writeResults } from './support/report.ts';
 
-const MEASURES: Readonly<Record<string, Measure>> = { turns, bytes };
+const MEASURES: Readonly<Record<string, Measure>> = {
+  turns,
+  bytes,
+  fold,
+  server,
+  recovery,
+  start,
+  memory,
+};
 
 const { values } = parseArgs({
   options: { only: { type: 'string' }, quick: { type: 'boolean', default: false } },

@@ -29,6 +29,8 @@ export interface Scene {
   /** Stay open after their last answer. */
   holdOurs(turns: number): Promise<Session>;
   holdFloor(turns: number): Promise<string>;
+  /** Requests to the model by runs that go on. */
+  requests(): number;
   close(): Promise<void>;
 }
 
@@ -113,6 +115,7 @@ export async function openScene(address: string): Promise<Scene> {
       await lastTurn(job);
       return job.id;
     },
+    requests: () => [...requests.values()].reduce((sum, times) => sum + Object.keys(times).length, 0),
     close: async () => {
       for (const worker of workers) worker.shutdown();
       await Promise.all(running);

@@ -1,0 +1,79 @@
+/** The embedded server against the stock one, and whether sessions outlive a crash of it. */
+import { join } from 'node:path';
+import { findTemporalBinary, SESSION_SEARCH_ATTRIBUTES, startServer } from '../../src/server/index.ts';
+import { accepts, freePort, spawnServer } from '../../src/server/server-process.ts';
+import type { Context, Measure } from '../support/context.ts';
+import type { Line } from '../support/report.ts';
+import { openScene, type Scene } from '../support/scene.ts';
+import { interleave, median, medianRatio } from '../support/stats.ts';
+import { until } from '../support/until.ts';
+
+const SESSIONS = 5;
+
+/** `temporal server start-dev` with a file and nothing else, as its documentation has it. */
+async function stockScene(context: Context): Promise<Scene> {
+  const dir = await context.temporaryDir();
+  const { path } = await findTemporalBinary();
+  const port = await freePort();
+  const args = ['server', 'start-dev', '--db-filename', join(dir, 'stock.db'), '--port', String(port)];
+  const server = await spawnServer(path, [...args, '--headless'], join(dir, 'stock.log'), false);
+  context.onClose(async () => {
+    server.signal('SIGTERM');
+    await server.exited;
+  });
+  await until(() => accepts('127.0.0.1', port));
+  const scene = await until(() => openScene(`127.0.0.1:${port}`).catch(() => undefined), { everyMs: 100 });
+  context.onClose(() => scene.close());
+  return scene;
+}
+
+/** Sessions in the middle of their turns; the server is killed and started again over its file. */
+async function survivors(context: Context): Promise<{ completed: number; seconds: number }> {
+  const server = await startServer({
+    dir: await context.temporaryDir(),
+    searchAttributes: SESSION_SEARCH_ATTRIBUTES,
+  });
+  context.onClose(() => server.stop());
+  const scene = await openScene(server.address);
+  context.onClose(() => scene.close());
+  const running = Array.from({ length: SESSIONS }, () => scene.runOurs('read', 30));
+  await until(() => scene.requests() >= SESSIONS * 5);
+  const killed = performance.now();
+  await server.kill();
+  await server.restart();
+  const ended = await Promise.allSettled(running);
+  return {
+    completed: ended.filter((end) => end.status === 'fulfilled' && end.value.turnMs.length === 30).length,
+    seconds: (performance.now() - killed) / 1_000,
+  };
+}
+
+/** The same floor workflow on both; only the server differs. */
+export const server: Measure = async (context) => {
+  const tuned = await context.scene();
+  const stock = await stockScene(context);
+  const turnMs = async (scene: Scene): Promise<number> => median((await scene.runFloor(10)).turnMs);
+  const arms = { embedded: () => turnMs(tuned), stock: () => turnMs(stock) };
+  await interleave(1, arms);
+  const samples = await interleave(context.quick ? 2 : 7, arms);
+  const { completed, seconds } = await survivors(context);
+  return [
+    {
+      measure: 'server',
+      what: 'stock dev server per turn, against the embedded one',
+      value: medianRatio(samples.stock, samples.embedded),
+      unit: 'x',
+      target: { atLeast: 8 },
+      of: { stockMs: median(samples.stock), embeddedMs: median(samples.embedded) },
+      samples: { stockMs: samples.stock, embeddedMs: samples.embedded },
+    },
+    {
+      measure: 'server',
+      what: `of ${SESSIONS} running sessions survive its SIGKILL`,
+      value: completed,
+      unit: '',
+      target: { atLeast: SESSIONS },
+      of: { secondsToTheLastEnd: seconds },
+    },
+  ] satisfies Line[];
+};

@@ -1,0 +1,52 @@
+/** A worker that says how much memory it has when it is asked; `ours` or the `floor`. */
+import { fileURLToPath } from 'node:url';
+import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import * as z from 'zod';
+import { createWorker, defineAgent, defineTool } from '../../src/index.ts';
+import { floorActivities } from '../floor/activities.ts';
+import { instantModel } from '../support/instant-model.ts';
+import { readJob } from '../support/job.ts';
+import { say } from '../support/processes.ts';
+
+const [side = '', address = '', taskQueue = '', journal = ''] = process.argv.slice(2);
+Runtime.install({ logger: new DefaultLogger('ERROR') });
+const mutate = defineTool({
+  inputSchema: z.object({ ref: z.string() }),
+  needsApproval: true,
+  execute: () => '',
+});
+const worker =
+  side === 'ours'
+    ? await createWorker({
+        agents: [
+          defineAgent({
+            name: 'bench',
+            model: instantModel(),
+            instructions: 'You are measured.',
+            tools: { mutate },
+          }),
+        ],
+        address,
+        taskQueue,
+        journal,
+      })
+    : await Worker.create({
+        connection: await NativeConnection.connect({ address }),
+        taskQueue,
+        workflowBundle: await bundleWorkflowCode({
+          workflowsPath: fileURLToPath(new URL('../floor/workflow.js', import.meta.url)),
+          logger: new DefaultLogger('ERROR'),
+        }),
+        activities: floorActivities((id) => readJob(`bench ${id} 0 read`)),
+      });
+process.on('message', (question) => {
+  // What is garbage in this thread goes; the workflows' thread collects as it likes, as in production.
+  globalThis.gc?.();
+  setTimeout(() => {
+    const { numCachedWorkflows: cached } = worker.getStatus();
+    say({ event: 'memory', turn: Number(question), rss: process.memoryUsage().rss, cached });
+  }, 500);
+});
+const running = worker.run();
+say({ event: 'ready' });
+await running;
