@@ -8,6 +8,7 @@ const config: ViteUserConfig = defineConfig({
     // Examples import the package by its name, as a user does, and get the source.
     alias: [
       { find: /^perdure$/, replacement: here('./src/index.ts') },
+      { find: /^perdure\/langgraph$/, replacement: here('./src/saver/langgraph.ts') },
       { find: /^perdure\/(workflows|testing)$/, replacement: here('./src/$1/index.ts') },
     ],
   },
