@@ -33,7 +33,15 @@ export const ROOMS = {
   client: { rooms: ['contract'], packages: ['@temporalio/client', '@temporalio/common', 'node:'] },
   saver: {
     rooms: ['contract', 'session', 'history', 'client'],
-    packages: ['@temporalio/client', '@temporalio/common', '@temporalio/proto', '@langchain/*', 'libsql', 'node:'],
+    packages: [
+      '@temporalio/client',
+      '@temporalio/common',
+      '@temporalio/proto',
+      '@langchain/*',
+      'libsql',
+      'zod',
+      'node:',
+    ],
   },
   worker: {
     rooms: ['contract', 'activities', 'agent'],
@@ -43,19 +51,34 @@ export const ROOMS = {
     rooms: ['contract'],
     packages: ['@temporalio/testing', '@temporalio/client', '@temporalio/envconfig', 'node:'],
   },
+  http: {
+    rooms: ['contract', 'session', 'history', 'client', 'saver'],
+    packages: ['hono', '@hono/node-server', '@temporalio/client', 'zod', 'node:'],
+  },
   testing: {
     rooms: ['contract', 'session', 'history', 'agent', 'activities', 'client', 'saver', 'worker', 'server'],
     packages: ['*'],
   },
   cli: {
-    rooms: ['contract', 'session', 'history', 'agent', 'activities', 'client', 'saver', 'worker', 'server'],
+    rooms: [
+      'contract',
+      'session',
+      'history',
+      'agent',
+      'activities',
+      'client',
+      'saver',
+      'worker',
+      'server',
+      'http',
+    ],
     packages: ['*'],
   },
 };
 
-/** What the main door, `src/index.ts`, may show: everything but the sandbox, the test kit and the command line. */
+/** What the main door, `src/index.ts`, may show: everything but the sandbox, the HTTP API, the test kit and the command line. */
 export const DOOR_ROOMS = Object.keys(ROOMS).filter(
-  (room) => !['workflows', 'testing', 'cli'].includes(room),
+  (room) => !['workflows', 'http', 'testing', 'cli'].includes(room),
 );
 
 /** @param {string[]} packages */
@@ -123,7 +146,12 @@ export const forbidden = [
     'no-development-dependency',
     'what is published installs its dependencies only',
     { path: '^src/' },
-    { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'], pathNot: 'node_modules/@types/' },
+    {
+      dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'],
+      // An optional peer is a development dependency here, and the user's own there.
+      dependencyTypesNot: ['npm-peer'],
+      pathNot: 'node_modules/@types/',
+    },
   ),
 ];
 
