@@ -54,7 +54,36 @@ export { DEFAULT_TASK_QUEUE, QUERY, SEARCH_ATTRIBUTE, SIGNAL, UPDATE, WORKFLOW }
 export type { CarriedEffect, Origin } from './contract/origin.ts';
 export type * from './contract/state.ts';
 export type * from './contract/views.ts';
-export { MemorySaver, SqliteSaver, TemporalSaver } from './saver/index.ts';
+export {
+  type AgentCheckpoint,
+  type Change,
+  type ConstraintState,
+  diff,
+  MemorySaver,
+  type PauseEvent,
+  type PendingDelegation,
+  pauseEvents,
+  type RunCheckpoint,
+  type RunPhase,
+  type RunState,
+  type RuntimeSnapshot,
+  readRunCheckpoint,
+  readSessionCheckpoint,
+  readSnapshot,
+  resumedSection,
+  runCheckpoint,
+  runPhases,
+  type SessionCheckpoint,
+  type SessionCheckpointOptions,
+  SqliteSaver,
+  sessionCheckpoint,
+  TemporalSaver,
+  type TerminalResult,
+  type ToolExecution,
+  type TranscriptEvent,
+  tailOf,
+  terminalResult,
+} from './saver/index.ts';
 export {
   createWorker,
   modelsFromEnvironment,

@@ -2,7 +2,7 @@
 import { PerdureError } from '../contract/errors.ts';
 
 /** The version of the tables below; a file of another version is refused, never guessed at. */
-export const SQLITE_SCHEMA_VERSION = 1;
+const SQLITE_SCHEMA_VERSION = 1;
 /** `PRAGMA application_id` of our files: "prdr". */
 const APPLICATION_ID = 0x70726472;
 /** How long a write waits for another process's, in milliseconds. */

@@ -1,0 +1,58 @@
+/** What changed between two checkpoints. */
+import type { Checkpoint } from '../contract/checkpoint.ts';
+import type { JsonObject, JsonValue } from '../contract/json.ts';
+
+/** One change. `path` is a JSON Pointer (RFC 6901) into the state. */
+export type Change =
+  | { op: 'add'; path: string; value: JsonValue }
+  | { op: 'remove'; path: string; before: JsonValue }
+  | { op: 'replace'; path: string; before: JsonValue; value: JsonValue };
+
+/**
+ * The changes that make the state of `a` into the state of `b`, in an order in which they can be applied one
+ * after the other (as a JSON Patch, RFC 6902, whose other fields they leave alone). Lists are compared place by
+ * place, for a session's lists grow at their end. Equal states: `[]`.
+ */
+export function diff(a: Pick<Checkpoint, 'state'>, b: Pick<Checkpoint, 'state'>): Change[] {
+  const changes: Change[] = [];
+  compare('', a.state, b.state, changes);
+  return changes;
+}
+
+function compare(path: string, before: JsonValue, value: JsonValue, changes: Change[]): void {
+  if (Array.isArray(before) && Array.isArray(value)) compareLists(path, before, value, changes);
+  else if (isObject(before) && isObject(value)) compareObjects(path, before, value, changes);
+  else if (before !== value) changes.push({ op: 'replace', path, before, value });
+}
+
+function compareLists(path: string, before: JsonValue[], value: JsonValue[], changes: Change[]): void {
+  const shared = Math.min(before.length, value.length);
+  for (let i = 0; i < shared; i++) compare(`${path}/${i}`, before[i] ?? null, value[i] ?? null, changes);
+  // From the end, so that each index still means what it says.
+  for (let i = before.length - 1; i >= shared; i--) {
+    changes.push({ op: 'remove', path: `${path}/${i}`, before: before[i] ?? null });
+  }
+  for (let i = shared; i < value.length; i++) {
+    changes.push({ op: 'add', path: `${path}/${i}`, value: value[i] ?? null });
+  }
+}
+
+function compareObjects(path: string, before: JsonObject, value: JsonObject, changes: Change[]): void {
+  for (const [key, item] of Object.entries(before)) {
+    const at = `${path}/${token(key)}`;
+    if (Object.hasOwn(value, key)) compare(at, item, value[key] ?? null, changes);
+    else changes.push({ op: 'remove', path: at, before: item });
+  }
+  for (const [key, item] of Object.entries(value)) {
+    if (!Object.hasOwn(before, key)) changes.push({ op: 'add', path: `${path}/${token(key)}`, value: item });
+  }
+}
+
+function isObject(value: JsonValue): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A key as a part of a JSON Pointer. */
+function token(key: string): string {
+  return key.replaceAll('~', '~0').replaceAll('/', '~1');
+}

@@ -1,0 +1,226 @@
+/** A session's checkpoints as run-checkpoint records. */
+import type { ToolCall } from '../../contract/calls.ts';
+import { isFinal } from '../../contract/calls.ts';
+import type { Checkpoint } from '../../contract/checkpoint.ts';
+import { digestJson, type JsonObject, type JsonValue } from '../../contract/json.ts';
+import { argsDigest } from '../../contract/keys.ts';
+import type { SessionState } from '../../contract/state.ts';
+import { usd } from '../../session/budget.ts';
+import { lastText } from '../../session/decide.ts';
+import { phaseOf } from '../../session/state.ts';
+import type {
+  RunCheckpoint,
+  RunPhase,
+  RunState,
+  RuntimeSnapshot,
+  TerminalResult,
+  ToolExecution,
+} from './run-record.ts';
+import { sessionStateOf } from './session-state.ts';
+
+/**
+ * The snapshot that a run is resumed from: the whole of a checkpoint in the words of run checkpoints.
+ * `run_id` and `thread_id` are the session's id, `step` its turn, `checkpoint_token` the checkpoint's id.
+ *
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` when the checkpoint is not a session's.
+ */
+export function runCheckpoint(checkpoint: Checkpoint): RunCheckpoint {
+  const state = sessionStateOf(checkpoint);
+  return recordOf(checkpoint, state, 'runtime_state', snapshotOf(checkpoint, state) as unknown as JsonObject);
+}
+
+/**
+ * The phases that a run passed through from one checkpoint to the next, in their order: one workflow task takes
+ * in a reply and sends out its tool calls, so there may be several, or none.
+ *
+ * @param previous - the checkpoint's parent, or `null` for the first.
+ */
+export function runPhases(checkpoint: Checkpoint, previous: Checkpoint | null): RunCheckpoint[] {
+  const state = sessionStateOf(checkpoint);
+  const before = previous === null ? null : sessionStateOf(previous);
+  const records: RunCheckpoint[] = [];
+  const add = (phase: RunPhase, payload: JsonObject): void => {
+    records.push(recordOf(checkpoint, state, phase, payload));
+  };
+  if (before === null) add('run_started', { agent_name: state.agent, resumed: state.origin !== null });
+  // What a fork or rewind has loaded did not happen in this run.
+  const turn =
+    before === null || (before.loading !== null && state.loading === null) ? state.turn : before.turn;
+  if (before !== null && before.batch.length > 0 && !state.batch.includes(before.batch[0] ?? ''))
+    add('post_tool_batch', batchEnd(state, before.turn));
+  for (let at = turn + 1; at <= state.turn; at++) {
+    const calls = callsOf(state, at);
+    add('post_llm', {
+      ...modelOf(state),
+      finish_reason: null,
+      tool_call_count: calls.length,
+      session_token: null,
+      checkpoint_token: checkpoint.id,
+      total_cost_usd: usd(state.budget.spent.nanoUsd),
+    });
+    if (calls.length === 0) continue;
+    add('pre_tool_batch', { tool_call_count: calls.length });
+    if (!calls.some(({ id }) => state.batch.includes(id))) add('post_tool_batch', batchEnd(state, at));
+  }
+  const asked = state.inFlight.find(({ kind }) => kind === 'model');
+  if (asked !== undefined && !before?.inFlight.some(({ seq }) => seq === asked.seq)) {
+    const message_count = state.position.count;
+    add('step_started', { state: runState(state), message_count });
+    add('pre_llm', { ...modelOf(state), message_count });
+  }
+  const result = terminalOf(state);
+  if (result !== null && before?.status.kind !== state.status.kind) {
+    const { model, provider } = modelOf(state);
+    add('run_terminal', {
+      state: result.state,
+      final_text: result.text,
+      requested_model: requestedModel(state),
+      normalized_model: model,
+      provider_adapter: provider,
+      terminal_result: { ...result },
+    });
+  }
+  return records;
+}
+
+/** What a run that has ended returned, to be answered without a model call or a tool call; `null` while it has not. */
+export function terminalResult(checkpoint: Checkpoint): TerminalResult | null {
+  return terminalOf(sessionStateOf(checkpoint));
+}
+
+function recordOf(
+  { created_at }: Checkpoint,
+  { sessionId, turn }: SessionState,
+  phase: RunPhase,
+  payload: JsonObject,
+): RunCheckpoint {
+  return {
+    schema_version: 'v1',
+    run_id: sessionId,
+    step: turn,
+    phase,
+    timestamp_ms: Date.parse(created_at),
+    payload,
+  };
+}
+
+function snapshotOf(checkpoint: Checkpoint, state: SessionState): RuntimeSnapshot {
+  const { spent } = state.budget;
+  const { model, provider } = modelOf(state);
+  return structuredClone({
+    messages: state.transcript,
+    step: state.turn,
+    state: runState(state),
+    context: {
+      agent: state.agent,
+      tenant: state.tenant,
+      mode: state.mode,
+      scratchpad_root: state.scratchpadRoot,
+      effect_namespace: state.namespace,
+    },
+    llm_calls: spent.turns,
+    tool_calls: spent.toolCalls,
+    started_at_s: Date.parse(state.createdAt) / 1_000,
+    usage: {
+      input_tokens: spent.inputTokens,
+      output_tokens: spent.outputTokens,
+      total_tokens: spent.inputTokens + spent.outputTokens,
+    },
+    total_cost_usd: usd(spent.nanoUsd),
+    session_token: null,
+    checkpoint_token: checkpoint.id,
+    pending_llm_response: pendingResponse(state),
+    tool_executions: state.calls.filter(isFinal).map(execution),
+    subagent_executions: [],
+    requested_model: requestedModel(state),
+    normalized_model: model,
+    provider_adapter: provider,
+    final_text: lastText(state),
+    final_structured: null,
+    final_response: terminalOf(state),
+    replayed_effect_count: state.calls.filter(({ replayOf }) => replayOf !== null).length,
+    background_tools_pending: state.calls.filter((call) => !isFinal(call)).map(({ id }) => id),
+    thread_id: state.sessionId,
+  });
+}
+
+/** The reply whose tool calls have not all ended: whoever resumes goes on with them and does not ask again. */
+function pendingResponse(state: SessionState): RuntimeSnapshot['pending_llm_response'] {
+  if (state.batch.length === 0) return null;
+  const reply = state.transcript.findLast(({ role }) => role === 'assistant');
+  if (reply === undefined) return null;
+  return {
+    message_id: reply.id,
+    text: lastText(state),
+    tool_calls: callsOf(state, state.turn).map(({ id, name, args }) => ({ id, name, args })),
+  };
+}
+
+function execution({ id, name, args, result, replayOf }: ToolCall): ToolExecution {
+  const output: JsonValue = result?.content ?? null;
+  return {
+    tool_call_id: id,
+    tool_name: name,
+    args,
+    input_hash: argsDigest(name, args),
+    output_hash: digestJson(output),
+    output,
+    success: result?.isError === false,
+    replayed_from: replayOf,
+  };
+}
+
+function runState(state: SessionState): RunState {
+  const { kind } = state.status;
+  if (kind !== 'active') return kind;
+  const phase = phaseOf(state);
+  switch (phase) {
+    case 'starting':
+      return 'pending';
+    case 'paused':
+    case 'cancelling':
+      return phase;
+    case 'waiting':
+    case 'unknown_effect':
+      return 'degraded';
+    default:
+      return 'running';
+  }
+}
+
+function terminalOf({ status, turn, ...state }: SessionState): TerminalResult | null {
+  switch (status.kind) {
+    case 'active':
+      return null;
+    case 'completed':
+      return { state: 'completed', text: status.text, turns: turn };
+    case 'failed':
+      return { state: 'failed', text: status.message, turns: turn };
+    case 'cancelled':
+      return { state: 'cancelled', text: lastText({ status, turn, ...state }), turns: turn };
+    default:
+      return status satisfies never;
+  }
+}
+
+function requestedModel({ manifest }: SessionState): string | null {
+  return manifest?.models[0]?.id ?? null;
+}
+
+/** The model that is asked now, which is not the first of the list when that has failed. */
+function modelOf({ manifest, fromModel }: SessionState): { model: string | null; provider: string | null } {
+  const model = manifest?.models[fromModel]?.id ?? null;
+  return { model, provider: model?.split(':')[0] ?? null };
+}
+
+function callsOf(state: SessionState, turn: number): ToolCall[] {
+  return state.calls.filter((call) => call.turn === turn);
+}
+
+function batchEnd(state: SessionState, turn: number): JsonObject {
+  const calls = callsOf(state, turn);
+  return {
+    tool_calls_total: calls.length,
+    tool_failures: calls.filter(({ result }) => result?.isError !== false).length,
+  };
+}

@@ -1,0 +1,121 @@
+/** A session's checkpoints as session-checkpoint records. */
+import type { Checkpoint } from '../../contract/checkpoint.ts';
+import { canonicalJson } from '../../contract/json.ts';
+import type { Block, Message } from '../../contract/messages.ts';
+import type { SessionState } from '../../contract/state.ts';
+import { usd } from '../../session/budget.ts';
+import type { ConstraintState, SessionCheckpoint, TranscriptEvent } from './session-record.ts';
+import { tailOf } from './session-record.ts';
+import { sessionStateOf } from './session-state.ts';
+
+const MINUTE_MS = 60_000;
+/** The share of a cap from which it is being approached. */
+const APPROACHING = 0.8;
+
+/** What the view is told beside the checkpoint. */
+export interface SessionCheckpointOptions {
+  /** How many entries of its transcript an agent is shown again. Default: 50. */
+  transcriptReplayDepth?: number;
+  /** What has to be reached before the session may end. Default: nothing. */
+  minimum?: { minutes?: number; usd?: number; rounds?: number };
+}
+
+/**
+ * A checkpoint in the words of session checkpoints. Spent budget and rounds go on over a pause; of the time only
+ * what was active counts.
+ *
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` when the checkpoint is not a session's.
+ */
+export function sessionCheckpoint(
+  checkpoint: Checkpoint,
+  options: SessionCheckpointOptions = {},
+): SessionCheckpoint {
+  const state = sessionStateOf(checkpoint);
+  const depth = options.transcriptReplayDepth ?? 50;
+  const entries = state.transcript.map((message) => entryOf(message, state.agent));
+  return {
+    sessionId: state.sessionId,
+    constraintState: constraints(state, checkpoint.created_at, options.minimum ?? {}),
+    activeAgents:
+      state.status.kind === 'active'
+        ? [{ agentId: state.agent, depth: 0, conversationTail: tailOf(entries, state.agent, depth) }]
+        : [],
+    roundsCompleted: state.budget.spent.turns,
+    pendingDelegations: [],
+    transcriptReplayDepth: depth,
+    createdAt: checkpoint.created_at,
+  };
+}
+
+/** One pause or resume of a session; there is exactly one of each in a cycle, however often it was asked for. */
+export interface PauseEvent {
+  type: 'session_paused' | 'session_resumed';
+  at: string;
+  by: string;
+}
+
+/** The pauses and resumes of a session up to a checkpoint. @throws PerdureError `CHECKPOINT_CORRUPTION` */
+export function pauseEvents(checkpoint: Checkpoint): PauseEvent[] {
+  return sessionStateOf(checkpoint).pauses.flatMap(({ pausedAt, resumedAt, by }): PauseEvent[] => [
+    { type: 'session_paused', at: pausedAt, by },
+    ...(resumedAt === null ? [] : [{ type: 'session_resumed' as const, at: resumedAt, by }]),
+  ]);
+}
+
+function constraints(
+  { budget, activeSince }: SessionState,
+  at: string,
+  minimum: NonNullable<SessionCheckpointOptions['minimum']>,
+): ConstraintState {
+  const { limits, spent } = budget;
+  const running = activeSince === null ? 0 : Math.max(0, Date.parse(at) - Date.parse(activeSince));
+  const activeMs = spent.activeMs + running;
+  const dollars = usd(spent.nanoUsd);
+  const share = (used: number, cap: number | undefined): number => {
+    if (cap === undefined) return 0;
+    return cap > 0 ? used / cap : 1;
+  };
+  const shares = {
+    time: share(activeMs, limits.activeMs),
+    budget: share(dollars, limits.usd),
+    rounds: share(spent.turns, limits.turns),
+    tool_calls: share(spent.toolCalls, limits.toolCalls),
+    tokens: share(spent.inputTokens + spent.outputTokens, limits.tokens),
+  };
+  const hit = (Object.keys(shares) as (keyof typeof shares)[]).find((name) => shares[name] >= 1) ?? null;
+  const past = {
+    past_min_time: activeMs >= (minimum.minutes ?? 0) * MINUTE_MS,
+    past_min_budget: dollars >= (minimum.usd ?? 0),
+    past_min_rounds: spent.turns >= (minimum.rounds ?? 0),
+  };
+  return {
+    elapsed_minutes: activeMs / MINUTE_MS,
+    budget_spent: dollars,
+    rounds_completed: spent.turns,
+    ...past,
+    approaching_max_time: shares.time >= APPROACHING,
+    approaching_max_budget: shares.budget >= APPROACHING,
+    approaching_max_rounds: shares.rounds >= APPROACHING,
+    hit_maximum: hit !== null,
+    hit_reason: hit,
+    can_end: past.past_min_time && past.past_min_budget && past.past_min_rounds,
+  };
+}
+
+function entryOf({ id, role, created_at, blocks }: Message, agentId: string): TranscriptEvent {
+  return { id, at: created_at, agentId, role, text: blocks.map(words).join('\n') };
+}
+
+function words(block: Block): string {
+  switch (block.kind) {
+    case 'text':
+    case 'reasoning':
+      return block.text;
+    case 'tool_call':
+      return `${block.name}(${canonicalJson(block.args)})`;
+    case 'tool_result':
+      return `${block.name} ${block.is_error ? 'failed' : 'returned'}: ${canonicalJson(block.content)}`;
+    default:
+      return block satisfies never;
+  }
+}
