@@ -100,6 +100,13 @@ const tools = {
   refundEachTime: refundTool({ verify, idempotency: { scope: 'call' } }),
   refundByCharge: refundTool({ verify, idempotency: { args: ['chargeId', 'cents'] } }),
   refundByOrder: refundTool({ verify, idempotency: ({ chargeId }) => chargeId.replace('ch_', 'order ') }),
+  refundAsked: refundTool({ verify, needsApproval: true }),
+  refundExpiring: refundTool({ verify, needsApproval: true, approval: { expires: '200ms' } }),
+  refundConsented: refundTool({
+    verify,
+    needsApproval: () => true,
+    approval: { expires: '200ms', onExpiry: 'approve' },
+  }),
   /** Safe to repeat: the service knows the key. */
   note: refundTool({ effect: 'write' }),
   email: defineTool({
