@@ -17,6 +17,7 @@ import { resolve } from './verbs/resolve.ts';
 import { respond } from './verbs/respond.ts';
 import { resume } from './verbs/resume.ts';
 import { send } from './verbs/send.ts';
+import { serve } from './verbs/serve.ts';
 import { setup } from './verbs/setup.ts';
 import { show } from './verbs/show.ts';
 import { start } from './verbs/start.ts';
@@ -24,7 +25,7 @@ import { tail } from './verbs/tail.ts';
 import { worker } from './verbs/worker.ts';
 
 const GROUPS = [
-  { heading: 'Run agents:', verbs: [dev, worker, setup, doctor] },
+  { heading: 'Run agents:', verbs: [dev, worker, serve, setup, doctor] },
   { heading: 'Talk to sessions:', verbs: [start, send, ls, show, tail] },
   { heading: 'Decide:', verbs: [approve, edit, reject, respond, resolve] },
   { heading: 'Steer:', verbs: [pause, resume, cancel, budget] },

@@ -33,6 +33,7 @@ const PLANTED: readonly { file: string; text: string; rule: string }[] = [
   { file: 'saver/p.ts', text: "import '../activities/p.ts';", rule: 'saver-rooms' },
   { file: 'worker/p.ts', text: "import '../workflows/p.ts';", rule: 'worker-rooms' },
   { file: 'server/p.ts', text: "import '../client/p.ts';", rule: 'server-rooms' },
+  { file: 'http/p.ts', text: "import '../worker/p.ts';", rule: 'http-rooms' },
   { file: 'testing/p.ts', text: "import '../cli/p.ts';", rule: 'testing-rooms' },
   { file: 'cli/p.ts', text: "import '../testing/p.ts';", rule: 'cli-rooms' },
   { file: 'cli/q.ts', text: "import { test } from 'vitest';", rule: 'no-development-dependency' },

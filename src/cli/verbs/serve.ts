@@ -1,0 +1,69 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import type { Command } from 'commander';
+import type { Cli } from '../cli.ts';
+import { count } from '../input.ts';
+
+interface Options {
+  host: string;
+  port: number;
+  token?: string;
+}
+
+/** `perdure serve`: sessions and checkpoints over HTTP. */
+export function serve(program: Command, cli: Cli): void {
+  program
+    .command('serve')
+    .summary('serve sessions and checkpoints over HTTP')
+    .description(
+      'serve sessions and checkpoints over HTTP to programs in any language, until Ctrl-C or SIGTERM',
+    )
+    .option('--host <name>', 'where to listen; others than 127.0.0.1 let other machines in', '127.0.0.1')
+    .option('--port <number>', 'where to listen; 0 for a free one', count, 7280)
+    .option(
+      '--token <text>',
+      'what callers must send (default: PERDURE_HTTP_TOKEN, or a new one, shown here)',
+    )
+    .addHelpText(
+      'after',
+      '\nCallers send Authorization: Bearer <token>. The routes are described at /openapi.json. Agents and threads' +
+        '\nneed a worker that listens on the same task queue: perdure worker, or perdure dev.',
+    )
+    .action(async ({ host, port, token: typed }: Options) => {
+      const { terminal } = cli;
+      const stop = cli.untilInterrupted();
+      const given = typed ?? (process.env['PERDURE_HTTP_TOKEN'] || undefined);
+      const token = given ?? randomBytes(32).toString('base64url');
+      const { client, sessions, server } = await cli.connect();
+      const [{ createHttpApi, hostsOf, serveHttp }, { TemporalSaver }] = await Promise.all([
+        import('../../http/index.ts'),
+        import('../../saver/index.ts'),
+      ]);
+      const hosts = hostsOf(host);
+      const api = createHttpApi({
+        client,
+        sessions,
+        saver: new TemporalSaver(client, { taskQueue: cli.taskQueue }),
+        token,
+        ...(hosts === undefined ? {} : { hosts }),
+        onError: (error) =>
+          terminal.error(error instanceof Error ? (error.stack ?? error.message) : String(error)),
+      });
+      const http = await serveHttp(api, { host, port });
+      const { namespace, connectionOptions } = server;
+      const { address } = connectionOptions;
+      const ready = { type: 'ready', url: http.url, namespace, address, taskQueue: cli.taskQueue };
+      const shown = given === undefined ? token : null;
+      terminal.item({ ...ready, ...(shown === null ? {} : { token: shown }), pid: process.pid }, () =>
+        [
+          `serving     ${http.url} (namespace ${namespace} at ${address})`,
+          `token       ${shown ?? (typed === undefined ? 'that of PERDURE_HTTP_TOKEN' : 'that of --token')}`,
+          `document    ${http.url}/openapi.json`,
+          `  next: curl -H 'Authorization: Bearer ${shown ?? '<token>'}' ${http.url}/sessions`,
+        ].join('\n'),
+      );
+      if (!stop.aborted) await once(stop, 'abort');
+      await http.close();
+      terminal.item({ type: 'stopped' }, () => 'stopped');
+    });
+}

@@ -1,0 +1,204 @@
+/** The HTTP API as a function from requests to responses. */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { Hono } from 'hono';
+import * as z from 'zod/mini';
+import { PerdureError } from '../contract/errors.ts';
+import type { JsonObject } from '../contract/json.ts';
+import { LIMIT } from '../contract/limits.ts';
+import { errorBody, errorResponse } from './errors.ts';
+import { inspectionOperations } from './inspection.ts';
+import { describeApi } from './openapi.ts';
+import { type Backend, type Operation, operation } from './operation.ts';
+import { apiRequest, readBody, readParams, readQuery } from './request.ts';
+import { sessionOperations } from './sessions.ts';
+import { jsonObject } from './shapes.ts';
+import { threadOperations } from './threads.ts';
+
+/**
+ * Bytes of a body. What it means is measured where it is used, against {@link LIMIT}; as text it may be three times
+ * as long, because many programs escape all that is not ASCII.
+ */
+const BODY_LIMIT = 3 * LIMIT.input + 100_000;
+/** How long the Temporal server may take to say that it is there, in milliseconds. */
+const HEALTH_MS = 2_000;
+
+/** What the API is made with. */
+export interface HttpApiOptions extends Backend {
+  /** What callers send as `Authorization: Bearer …`. */
+  token: string;
+  /** Names under which callers may reach the API, in lower case: what a web page has made to point here has another. Default: any. */
+  hosts?: readonly string[];
+  /** Bytes of JSON text that a body may have. Default: 3.1 MB, which has room for each state and input that is not too large. */
+  bodyLimit?: number;
+  /** Told what went wrong when the answer is `INTERNAL`. */
+  onError?: (error: unknown) => void;
+}
+
+/** The API. */
+export interface HttpApi {
+  /** Answers a request; errors are answers, too. */
+  fetch(request: Request): Promise<Response>;
+  /** The OpenAPI 3.1 document. */
+  readonly document: JsonObject;
+  /** The routes that the app has, as `METHOD /path/:parameter`. */
+  readonly routes: readonly string[];
+  /** Ends streams in order. */
+  close(): void;
+}
+
+/**
+ * Makes the HTTP API of a checkpoint saver and of sessions.
+ *
+ * @throws PerdureError `INVALID_ARGUMENT` for a token that is blank or that a header cannot carry
+ */
+export function createHttpApi(options: HttpApiOptions): HttpApi {
+  const { token, hosts, bodyLimit = BODY_LIMIT, onError } = options;
+  if (!/^[\x21-\x7e]+$/.test(token)) {
+    throw new PerdureError('INVALID_ARGUMENT', 'token: write one or more ASCII characters without spaces', {
+      details: { field: 'token' },
+    });
+  }
+  const closing = new AbortController();
+  const authorized = tokenCheck(token);
+  const operations: readonly Operation[] = [
+    ...threadOperations,
+    ...sessionOperations,
+    ...inspectionOperations,
+    ...serviceOperations(() => document),
+  ];
+  const { document, fields } = describeApi(operations);
+
+  const failed = (error: unknown): Response => {
+    const { code } = errorBody(error).error;
+    if (code === 'INTERNAL') onError?.(error);
+    return errorResponse(error, code === 'UNAUTHORIZED' ? { 'www-authenticate': 'Bearer' } : {});
+  };
+  const answer = async (of: Operation, request: Request): Promise<Response> => {
+    try {
+      if (of.open !== true && !authorized(request.headers.get('authorization'))) throw unauthorized();
+      const { pathname, searchParams } = new URL(request.url);
+      const params = readParams(of.path, pathname);
+      const query = readQuery(of.query ?? {}, searchParams);
+      const body = await readBody(request, of, bodyLimit, fields.get(of) ?? null);
+      const result = await of.handle(apiRequest(request, params, query, body, closing.signal), options);
+      if (result instanceof Response) return result;
+      const { status } = of.answer;
+      return status === 204 ? new Response(null, { status }) : Response.json(result, { status });
+    } catch (error) {
+      return failed(error);
+    }
+  };
+
+  const app = new Hono();
+  app.use(async (context, next) => {
+    const host = context.req.header('host');
+    if (hosts !== undefined && !hosts.includes(hostname(host))) {
+      context.res = failed(hostNotAllowed(host));
+      return;
+    }
+    await next();
+    context.header('cache-control', 'no-store');
+    context.header('x-content-type-options', 'nosniff');
+  });
+  for (const of of operations) {
+    app.on(of.method, routeOf(of.path), (context) => answer(of, context.req.raw));
+  }
+  const routes = app.routes
+    .filter(({ path }) => path !== '/*')
+    .map(({ method, path }) => `${method} ${path}`);
+  for (const path of new Set(operations.map(({ path }) => path))) {
+    const methods = operations.filter((of) => of.path === path).map(({ method }) => method);
+    app.all(routeOf(path), ({ req }) => methodNotAllowed(req.method, path, methods));
+  }
+  app.notFound(({ req }) => failed(routeNotFound(req.method, req.path)));
+  app.onError((error) => failed(error));
+  return {
+    fetch: async (request) => app.fetch(request),
+    document,
+    routes,
+    close: () => closing.abort(),
+  };
+}
+
+function serviceOperations(document: () => JsonObject): Operation[] {
+  return [
+    operation({
+      id: 'getHealth',
+      method: 'GET',
+      path: '/healthz',
+      tag: 'service',
+      summary: 'Whether the API and the Temporal server behind it answer',
+      open: true,
+      answer: { status: 200, description: 'They do', schema: z.object({ status: z.literal('ok') }) },
+      codes: ['SERVER_UNAVAILABLE'],
+      handle: async (_, { client }) => {
+        try {
+          await client.withDeadline(Date.now() + HEALTH_MS, () => client.workflowService.getSystemInfo({}));
+        } catch (error) {
+          const message = 'The Temporal server does not answer';
+          throw new PerdureError('SERVER_UNAVAILABLE', message, { cause: error });
+        }
+        return { status: 'ok' };
+      },
+    }),
+    operation({
+      id: 'getOpenapi',
+      method: 'GET',
+      path: '/openapi.json',
+      tag: 'service',
+      summary: 'This document',
+      open: true,
+      answer: { status: 200, description: 'OpenAPI 3.1', schema: jsonObject },
+      codes: [],
+      handle: async () => document(),
+    }),
+  ];
+}
+
+/** The router's way to write a path. */
+function routeOf(path: string): string {
+  return path.replace(/\{(\w+)\}/g, ':$1');
+}
+
+/** Compares digests, which have one length, in constant time. */
+function tokenCheck(token: string): (header: string | null) => boolean {
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  const expected = digest(token);
+  return (header) => {
+    const given = /^Bearer +(\S+) *$/i.exec(header ?? '')?.[1];
+    return given !== undefined && timingSafeEqual(digest(given), expected);
+  };
+}
+
+function unauthorized(): PerdureError {
+  return new PerdureError('UNAUTHORIZED', 'Send the token of this server, as Authorization: Bearer <token>');
+}
+
+function hostname(host: string | undefined): string {
+  return (host ?? '').toLowerCase().replace(/:\d*$/, '');
+}
+
+function hostNotAllowed(host: string | undefined): PerdureError {
+  return new PerdureError(
+    'HOST_NOT_ALLOWED',
+    `Host is ${host ?? 'missing'}: this server is reached by the name that it was bound to`,
+  );
+}
+
+function routeNotFound(method: string, path: string): PerdureError {
+  return new PerdureError(
+    'ROUTE_NOT_FOUND',
+    `There is no ${method} ${path.slice(0, 200)}. An id in a path is percent-encoded, a slash as %2F. All routes: GET /openapi.json`,
+  );
+}
+
+function methodNotAllowed(method: string, path: string, allowed: readonly string[]): Response {
+  const error = new PerdureError(
+    'METHOD_NOT_ALLOWED',
+    `${path} has no ${method}, but ${allowed.join(', ')}`,
+    {
+      details: { allowed },
+    },
+  );
+  return errorResponse(error, { allow: allowed.join(', ') });
+}

@@ -1,0 +1,59 @@
+/** Errors on the wire: one body, and one table from codes to HTTP statuses. */
+import { type ErrorCode, isPerdureError, PerdureError } from '../contract/errors.ts';
+
+/** The HTTP status of each code. */
+export const STATUS: Readonly<Record<ErrorCode, number>> = {
+  INVALID_ARGUMENT: 400,
+  NOT_JSON: 400,
+  UNAUTHORIZED: 401,
+  HOST_NOT_ALLOWED: 403,
+  ROUTE_NOT_FOUND: 404,
+  SESSION_NOT_FOUND: 404,
+  CHECKPOINT_NOT_FOUND: 404,
+  STEP_NOT_FOUND: 404,
+  UNKNOWN_CALL: 404,
+  METHOD_NOT_ALLOWED: 405,
+  SESSION_EXISTS: 409,
+  SESSION_CLOSED: 409,
+  SESSION_BUSY: 409,
+  CALL_NOT_PENDING: 409,
+  DIGEST_MISMATCH: 409,
+  CONFLICT: 409,
+  FENCED: 409,
+  TOO_LARGE: 413,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  UNKNOWN_AGENT: 422,
+  INVALID_TOOL_INPUT: 422,
+  INVALID_DEFINITION: 422,
+  CHECKPOINT_CORRUPTION: 500,
+  NOT_ATTEMPTED: 500,
+  INTERNAL: 500,
+  SERVER_UNAVAILABLE: 503,
+  NO_WORKER: 503,
+};
+
+/** The body of every answer that is no success. */
+export interface ErrorBody {
+  error: { code: ErrorCode; message: string; details: Readonly<Record<string, unknown>> };
+}
+
+/** What anything that was thrown is on the wire. What is none of ours is not told: it may hold what is nobody's business. */
+export function errorBody(error: unknown): ErrorBody {
+  if (!isPerdureError(error)) {
+    const message = 'Something unexpected went wrong; the server has told it to whoever runs it.';
+    return { error: { code: 'INTERNAL', message, details: {} } };
+  }
+  const { code, message, details } = error;
+  return { error: { code, message, details } };
+}
+
+/** An answer that tells an error. */
+export function errorResponse(error: unknown, headers: Record<string, string> = {}): Response {
+  const body = errorBody(error);
+  return Response.json(body, { status: STATUS[body.error.code], headers });
+}
+
+/** The error of a field that is not as it should be. */
+export function invalid(field: string, problem: string): PerdureError {
+  return new PerdureError('INVALID_ARGUMENT', `${field}: ${problem}`, { details: { field } });
+}

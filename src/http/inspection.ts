@@ -1,0 +1,191 @@
+/** Looking at sessions over HTTP. */
+import * as z from 'zod/mini';
+import type { SessionSummary } from '../client/index.ts';
+import type { ErrorCode } from '../contract/errors.ts';
+import type { PageInput } from '../contract/views.ts';
+import { budgetView, pageOf, pendingCalls, sessionView } from '../session/views.ts';
+import { type ApiRequest, type Operation, operation, type QueryParameter } from './operation.ts';
+import { readSession } from './read-session.ts';
+import {
+  budgetViewSchema,
+  callsPageSchema,
+  pendingCallSchema,
+  planStepSchema,
+  sessionViewSchema,
+  transcriptPageSchema,
+} from './shapes.ts';
+import { eventStream } from './stream.ts';
+
+const CODES: readonly ErrorCode[] = ['SESSION_NOT_FOUND', 'CHECKPOINT_CORRUPTION'];
+
+const PAGE: Readonly<Record<string, QueryParameter>> = {
+  before: { type: 'integer', minimum: 0, description: 'Only entries before this index. Default: the end.' },
+  limit: {
+    type: 'integer',
+    minimum: 0,
+    maximum: 1_000,
+    description: 'The most to return. Default: 50. Large entries make a page shorter.',
+  },
+};
+
+const summarySchema: z.ZodMiniType<SessionSummary> = z.object({
+  id: z.string(),
+  agent: z.nullable(z.string()),
+  status: z.string(),
+  tenant: z.nullable(z.string()),
+  startedAt: z.string(),
+  closedAt: z.nullable(z.string()),
+});
+
+export const inspectionOperations: readonly Operation[] = [
+  operation({
+    id: 'listSessions',
+    method: 'GET',
+    path: '/sessions',
+    tag: 'sessions',
+    summary: 'List sessions, newest first',
+    description: 'A list may lag behind by a second.',
+    query: {
+      agent: { type: 'string', description: 'Only those of this agent' },
+      status: { type: 'string', description: 'Only those of this status, such as active' },
+      tenant: { type: 'string', description: 'Only those of this tenant' },
+      limit: { type: 'integer', minimum: 0, maximum: 1_000, description: 'The most to return. Default: 50.' },
+    },
+    answer: {
+      status: 200,
+      description: 'Sessions',
+      schema: z.object({ items: z.array(summarySchema) }),
+    },
+    codes: [],
+    handle: async (request, { sessions }) => {
+      const filter = ['agent', 'status', 'tenant'].flatMap((name) => {
+        const value = request.text(name);
+        return value === undefined ? [] : [[name, value] as const];
+      });
+      const items: SessionSummary[] = [];
+      const options = { ...Object.fromEntries(filter), limit: request.integer('limit') ?? 50 };
+      for await (const session of sessions.list(options)) items.push(session);
+      return { items };
+    },
+  }),
+  operation({
+    id: 'getSession',
+    method: 'GET',
+    path: '/sessions/{id}',
+    tag: 'sessions',
+    summary: 'A session at a glance',
+    description: 'Also of a session that is closed, and with no worker running: then from its history.',
+    answer: { status: 200, description: 'What it does and waits for', schema: sessionViewSchema },
+    codes: CODES,
+    handle: (request, backend) =>
+      readSession(backend, request.param('id'), {
+        live: (session) => session.state(),
+        folded: sessionView,
+      }),
+  }),
+  operation({
+    id: 'getTranscript',
+    method: 'GET',
+    path: '/sessions/{id}/transcript',
+    tag: 'sessions',
+    summary: 'Messages, the newest page by default',
+    query: PAGE,
+    answer: { status: 200, description: 'A page, oldest first', schema: transcriptPageSchema },
+    codes: CODES,
+    handle: (request, backend) =>
+      readSession(backend, request.param('id'), {
+        live: (session) => session.transcript(page(request)),
+        folded: ({ transcript }) => pageOf(transcript, page(request)),
+      }),
+  }),
+  operation({
+    id: 'getCalls',
+    method: 'GET',
+    path: '/sessions/{id}/calls',
+    tag: 'sessions',
+    summary: 'The tool-call log, the newest page by default',
+    query: PAGE,
+    answer: { status: 200, description: 'A page, oldest first', schema: callsPageSchema },
+    codes: CODES,
+    handle: (request, backend) =>
+      readSession(backend, request.param('id'), {
+        live: (session) => session.calls(page(request)),
+        folded: ({ calls }) => pageOf(calls, page(request)),
+      }),
+  }),
+  operation({
+    id: 'getApprovals',
+    method: 'GET',
+    path: '/sessions/{id}/approvals',
+    tag: 'sessions',
+    summary: 'The calls that wait for a person',
+    answer: {
+      status: 200,
+      description: 'Calls; bind a decision to what was looked at with argsDigest',
+      schema: z.object({ items: z.array(pendingCallSchema) }),
+    },
+    codes: CODES,
+    handle: async (request, backend) => ({
+      items: await readSession(backend, request.param('id'), {
+        live: (session) => session.approvals(),
+        folded: pendingCalls,
+      }),
+    }),
+  }),
+  operation({
+    id: 'getBudget',
+    method: 'GET',
+    path: '/sessions/{id}/budget',
+    tag: 'sessions',
+    summary: 'Caps, spent and reserved',
+    answer: { status: 200, description: 'The budget', schema: budgetViewSchema },
+    codes: CODES,
+    handle: (request, backend) =>
+      readSession(backend, request.param('id'), {
+        live: (session) => session.budget(),
+        folded: budgetView,
+      }),
+  }),
+  operation({
+    id: 'getPlan',
+    method: 'GET',
+    path: '/sessions/{id}/plan',
+    tag: 'sessions',
+    summary: 'The plan that the model keeps',
+    answer: {
+      status: 200,
+      description: 'Its steps',
+      schema: z.object({ steps: z.array(planStepSchema) }),
+    },
+    codes: CODES,
+    handle: async (request, backend) => ({
+      steps: await readSession(backend, request.param('id'), {
+        live: (session) => session.plan(),
+        folded: ({ plan }) => plan,
+      }),
+    }),
+  }),
+  operation({
+    id: 'streamSession',
+    method: 'GET',
+    path: '/sessions/{id}/stream',
+    tag: 'sessions',
+    summary: 'The session live, until it rests',
+    description:
+      'Server-sent events: `text` {text}, `reset` {} (the text so far is void), `message` {id, text} (the answer is ' +
+      'recorded), `phase` {phase, view}, then `end` {}; or `error` with the body of an error. Needs a worker.',
+    answer: { status: 200, description: 'Events', mediaType: 'text/event-stream' },
+    codes: ['SESSION_NOT_FOUND', 'SESSION_CLOSED', 'NO_WORKER'],
+    handle: async (request, { sessions }) => {
+      const gone = new AbortController();
+      const signal = AbortSignal.any([request.signal, gone.signal]);
+      const parts = sessions.get(request.param('id')).stream({ signal });
+      return eventStream(parts, signal, () => gone.abort());
+    },
+  }),
+];
+
+function page(request: ApiRequest<unknown>): PageInput {
+  const [before, limit] = [request.integer('before'), request.integer('limit')];
+  return { ...(before === undefined ? {} : { before }), ...(limit === undefined ? {} : { limit }) };
+}

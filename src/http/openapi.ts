@@ -1,0 +1,186 @@
+/** The OpenAPI 3.1 document, generated from the operations and their schemas. */
+import { readFileSync } from 'node:fs';
+import * as z from 'zod/mini';
+import type { ErrorCode } from '../contract/errors.ts';
+import type { JsonObject, JsonValue } from '../contract/json.ts';
+import { STATUS } from './errors.ts';
+import type { Operation, QueryParameter } from './operation.ts';
+import { SESSION_BODIES } from './session-shapes.ts';
+import { NAMED, notes } from './shapes.ts';
+import { putBodySchema, stepBodySchema } from './threads.ts';
+
+/** Codes that every operation may answer, and those of one that takes a body. */
+const ALWAYS: readonly ErrorCode[] = ['INVALID_ARGUMENT', 'HOST_NOT_ALLOWED', 'INTERNAL'];
+const WITH_TOKEN: readonly ErrorCode[] = ['UNAUTHORIZED', 'SERVER_UNAVAILABLE'];
+const WITH_BODY: readonly ErrorCode[] = ['NOT_JSON', 'TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'];
+
+const PARAMETERS: Readonly<Record<string, string>> = {
+  thread_id: 'The thread: any text of at most 2,000 characters, percent-encoded.',
+  checkpoint_id: 'The checkpoint, as it was stored or listed.',
+  key: "The step's key: any text of at most 2,000 characters, percent-encoded.",
+  id: "The session's id.",
+  call_id: 'The call, as in the log of calls.',
+};
+
+/** The JSON Schemas of all that is said on the wire. */
+class Schemas {
+  readonly #names = new Map<z.ZodMiniType<unknown>, string>();
+  readonly components: Record<string, JsonObject>;
+
+  constructor(operations: readonly Operation[]) {
+    const registry = z.registry<{ id: string }>();
+    const add = (name: string, schema: z.ZodMiniType<unknown>): void => {
+      if (this.#names.has(schema)) return;
+      this.#names.set(schema, name);
+      registry.add(schema, { id: name });
+    };
+    const named = [['PutInput', putBodySchema], ['StepInput', stepBodySchema], ...SESSION_BODIES, ...NAMED];
+    for (const [name, schema] of named as typeof NAMED) add(name, schema);
+    for (const { id, answer } of operations) {
+      if (answer.schema !== undefined) add(`${id[0]?.toUpperCase()}${id.slice(1)}Result`, answer.schema);
+    }
+    const generated = z.toJSONSchema(registry, {
+      uri: (name) => `#/components/schemas/${name}`,
+      io: 'input',
+      unrepresentable: 'any',
+      metadata: notes,
+    });
+    // What zod shares are its recursive schemas of JSON, one for each place: all mean the same.
+    const text = JSON.stringify(generated.schemas).replace(
+      /"#\/components\/schemas\/__shared#[^"]*"/g,
+      '"#/components/schemas/JsonValue"',
+    );
+    const { __shared: _, ...schemas } = JSON.parse(text) as Record<string, JsonObject>;
+    for (const schema of Object.values(schemas)) {
+      delete schema['$schema'];
+      delete schema['$id'];
+    }
+    this.components = { ...schemas, JsonValue: { description: 'Any JSON value' } };
+  }
+
+  ref(schema: z.ZodMiniType<unknown>): JsonObject {
+    return { $ref: `#/components/schemas/${this.#names.get(schema) ?? ''}` };
+  }
+
+  /** The names of the fields that a body may have. */
+  fields(schema: z.ZodMiniType<unknown>): ReadonlySet<string> {
+    const names = new Set<string>();
+    const visit = (node: JsonObject): void => {
+      for (const name of Object.keys((node['properties'] ?? {}) as JsonObject)) names.add(name);
+      for (const key of ['oneOf', 'anyOf', 'allOf']) for (const part of nodes(node[key])) visit(part);
+      const { $ref } = node;
+      if (typeof $ref === 'string') visit(this.components[$ref.slice($ref.lastIndexOf('/') + 1)] ?? {});
+    };
+    visit(this.ref(schema));
+    return names;
+  }
+}
+
+function nodes(value: JsonValue | undefined): JsonObject[] {
+  return Array.isArray(value) ? (value as JsonObject[]) : [];
+}
+
+/** The document, and for each operation with a body the fields that it may have. */
+export interface ApiDescription {
+  document: JsonObject;
+  fields: ReadonlyMap<Operation, ReadonlySet<string>>;
+}
+
+/** Describes operations. */
+export function describeApi(operations: readonly Operation[]): ApiDescription {
+  const schemas = new Schemas(operations);
+  const paths: Record<string, JsonObject> = {};
+  const fields = new Map<Operation, ReadonlySet<string>>();
+  for (const operation of operations) {
+    const { path, method, body } = operation;
+    const methods = paths[path] ?? {};
+    paths[path] = methods;
+    methods[method.toLowerCase()] = describeOperation(operation, schemas);
+    if (body !== undefined) fields.set(operation, schemas.fields(body));
+  }
+  const document: JsonObject = {
+    openapi: '3.1.0',
+    info: {
+      title: 'Perdure',
+      version: version(),
+      description: 'Durable agent sessions on Temporal, and a durable store of checkpoints for any harness.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/' }],
+    tags: [
+      { name: 'threads', description: 'Checkpoints and steps of threads' },
+      { name: 'sessions', description: 'Agent sessions' },
+      { name: 'service', description: 'The service itself' },
+    ],
+    security: [{ token: [] }],
+    paths,
+    components: {
+      schemas: schemas.components,
+      securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
+    },
+  };
+  return { document, fields };
+}
+
+function describeOperation(operation: Operation, schemas: Schemas): JsonObject {
+  const { id, tag, summary, description, open, path, query = {}, idempotencyKey, body, answer } = operation;
+  const parameters = [
+    ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => parameter('path', name, PARAMETERS[name])),
+    ...Object.entries(query).map(([name, of]) => parameter('query', name, of.description, of)),
+    ...(idempotencyKey === undefined ? [] : [parameter('header', 'Idempotency-Key', idempotencyKey)]),
+  ];
+  const content = answer.schema === undefined ? {} : schemas.ref(answer.schema);
+  const mediaType = answer.mediaType ?? 'application/json';
+  return {
+    operationId: id,
+    tags: [tag],
+    summary,
+    ...(description === undefined ? {} : { description }),
+    ...(open === true ? { security: [] } : {}),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(body === undefined
+      ? {}
+      : { requestBody: { required: true, content: { 'application/json': { schema: schemas.ref(body) } } } }),
+    responses: {
+      [answer.status]: {
+        description: answer.description,
+        ...(answer.status === 204 ? {} : { content: { [mediaType]: { schema: content } } }),
+      },
+      ...errorResponses(operation),
+    },
+  };
+}
+
+function parameter(
+  place: 'path' | 'query' | 'header',
+  name: string,
+  description = '',
+  { type, minimum, maximum }: Omit<QueryParameter, 'description'> = { type: 'string' },
+): JsonObject {
+  const bounds = {
+    ...(minimum === undefined ? {} : { minimum }),
+    ...(maximum === undefined ? {} : { maximum }),
+  };
+  return { name, in: place, required: place === 'path', description, schema: { type, ...bounds } };
+}
+
+/** An answer for each status, which names the codes that it stands for. */
+function errorResponses({ codes, body, open }: Operation): JsonObject {
+  const all = [
+    ...ALWAYS,
+    ...(open === true ? [] : WITH_TOKEN),
+    ...(body === undefined ? [] : WITH_BODY),
+    ...codes,
+  ];
+  const byStatus = new Map<number, Set<ErrorCode>>();
+  for (const code of all) byStatus.set(STATUS[code], (byStatus.get(STATUS[code]) ?? new Set()).add(code));
+  const content = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } };
+  return Object.fromEntries(
+    [...byStatus].map(([status, names]) => [String(status), { description: [...names].join(', '), content }]),
+  );
+}
+
+function version(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}

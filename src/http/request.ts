@@ -1,0 +1,219 @@
+/** Reading requests: each thing that can be wrong is told by name, and nothing is read beyond its limit. */
+import { PerdureError } from '../contract/errors.ts';
+import { parseInput } from '../contract/inputs.ts';
+import { invalid } from './errors.ts';
+import type { ApiRequest, Operation, QueryParameter } from './operation.ts';
+
+/** Arrays and objects in each other: a value that is nested deeper cannot be copied or measured by recursion. */
+const DEPTH = 1_000;
+
+/** The segments of a path that are parameters, decoded. */
+export function readParams(template: string, pathname: string): Map<string, string> {
+  const given = pathname.split('/');
+  const params = new Map<string, string>();
+  for (const [i, segment] of template.split('/').entries()) {
+    const name = /^\{(\w+)\}$/.exec(segment)?.[1];
+    if (name === undefined) continue;
+    try {
+      params.set(name, decodeURIComponent(given[i] ?? ''));
+    } catch {
+      throw invalid(name, `${given[i] ?? ''} is not percent-encoded UTF-8`);
+    }
+  }
+  return params;
+}
+
+/** The parameters of a query string: known ones only, once each, of their types. */
+export function readQuery(
+  known: Readonly<Record<string, QueryParameter>>,
+  search: URLSearchParams,
+): Map<string, string | number | boolean> {
+  const values = new Map<string, string | number | boolean>();
+  for (const [name, text] of search) {
+    const parameter = known[name];
+    if (parameter === undefined || !Object.hasOwn(known, name)) throw unknownName(name, Object.keys(known));
+    if (values.has(name)) throw invalid(name, 'is given twice');
+    values.set(name, readValue(name, text, parameter));
+  }
+  return values;
+}
+
+function readValue(
+  name: string,
+  text: string,
+  { type, minimum, maximum }: QueryParameter,
+): string | number | boolean {
+  if (type === 'string') return text;
+  if (type === 'boolean') {
+    if (text !== 'true' && text !== 'false') throw invalid(name, 'write true or false');
+    return text === 'true';
+  }
+  const value = Number(text);
+  if (!/^-?\d{1,15}$/.test(text))
+    throw invalid(name, `${JSON.stringify(text.slice(0, 40))} is no whole number`);
+  if (minimum !== undefined && value < minimum) throw invalid(name, `the least is ${minimum}`);
+  if (maximum !== undefined && value > maximum) throw invalid(name, `the most is ${maximum}`);
+  return value;
+}
+
+/**
+ * The body of a request as its operation wants it.
+ *
+ * @param limit - in bytes; a body that says or turns out to be longer is not read to its end.
+ * @param fields - the names that the body may have; `null` for any.
+ */
+export async function readBody(
+  request: Request,
+  { body: schema }: Operation,
+  limit: number,
+  fields: ReadonlySet<string> | null,
+): Promise<unknown> {
+  if (schema === undefined) return undefined;
+  const type = request.headers.get('content-type');
+  // Where every field is optional, there may be no body at all.
+  const value = type === null && request.body === null ? {} : await readJson(request, type, limit);
+  const parsed = parseInput(schema, value);
+  if (!parsed.ok) {
+    const [field = '', ...problem] = parsed.message.split(': ');
+    if (field === 'input') throw invalid('body', problem.join(': '));
+    throw invalid(field, problem.join(': '));
+  }
+  for (const name of Object.keys(value as object)) {
+    if (fields !== null && !fields.has(name)) throw unknownName(name, [...fields]);
+  }
+  return parsed.value;
+}
+
+async function readJson(request: Request, type: string | null, limit: number): Promise<unknown> {
+  if (type === null || !/^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(type)) {
+    throw new PerdureError(
+      'UNSUPPORTED_MEDIA_TYPE',
+      `Content-Type is ${type ?? 'missing'}: send JSON in UTF-8, with Content-Type: application/json`,
+    );
+  }
+  return parseJson(decode(await readBytes(request, limit)));
+}
+
+function unknownName(name: string, known: readonly string[]): PerdureError {
+  const names = known.length === 0 ? 'there are none' : `there are ${known.join(', ')}`;
+  return invalid(name.slice(0, 80), `is not known here; ${names}`);
+}
+
+async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
+  const tooLarge = (size: string): PerdureError =>
+    new PerdureError('TOO_LARGE', `The body is ${size} bytes, the limit is ${limit}`, {
+      details: { field: 'body', limit },
+    });
+  const said = Number(request.headers.get('content-length') ?? 0);
+  if (said > limit) throw tooLarge(String(said));
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of (request.body ?? []) as AsyncIterable<Uint8Array>) {
+    size += chunk.byteLength;
+    if (size > limit) throw tooLarge(`more than ${limit}`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function decode(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (error) {
+    throw new PerdureError('NOT_JSON', 'The body is not UTF-8', { cause: error });
+  }
+}
+
+function parseJson(text: string): unknown {
+  const deep = tooDeepAt(text);
+  if (deep !== null) throw notJson(text, deep, `more than ${DEPTH} arrays and objects in each other`);
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const problem = (error as Error).message;
+    throw notJson(text, positionOf(text, problem), problem);
+  }
+}
+
+function notJson(text: string, position: number, problem: string): PerdureError {
+  const before = text.slice(0, position).split('\n');
+  const place = { position, line: before.length, column: (before.at(-1)?.length ?? 0) + 1 };
+  const where = `position ${position} (line ${place.line}, column ${place.column})`;
+  return new PerdureError('NOT_JSON', `The body is not JSON at ${where}: ${problem}`, { details: place });
+}
+
+/** Where JSON ends to be JSON: the engine says it of most problems, but not of a token. */
+function positionOf(text: string, problem: string): number {
+  const told = /at position (\d+)/.exec(problem)?.[1];
+  if (told !== undefined) return Number(told);
+  if (!problem.startsWith('Unexpected token')) return text.length;
+  // Only a prefix that includes the token has this problem.
+  let [low, high] = [0, text.length];
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    if (hasBadToken(text.slice(0, middle + 1))) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function hasBadToken(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return false;
+  } catch (error) {
+    return (error as Error).message.startsWith('Unexpected token');
+  }
+}
+
+/** Where a text opens one array or object too many, or `null`. */
+function tooDeepAt(text: string): number | null {
+  let depth = 0;
+  let quoted = false;
+  for (let i = 0; i < text.length; i++) {
+    const character = text[i];
+    if (quoted) {
+      if (character === '\\') i++;
+      else if (character === '"') quoted = false;
+    } else if (character === '"') quoted = true;
+    else if (character === ']' || character === '}') depth--;
+    else if ((character === '[' || character === '{') && ++depth > DEPTH) return i;
+  }
+  return null;
+}
+
+/** What a handler sees of a request. */
+export function apiRequest(
+  request: Request,
+  params: ReadonlyMap<string, string>,
+  query: ReadonlyMap<string, unknown>,
+  body: unknown,
+  closing: AbortSignal,
+): ApiRequest<unknown> {
+  return {
+    param: (name) => params.get(name) ?? '',
+    text: (name) => query.get(name) as string | undefined,
+    integer: (name) => query.get(name) as number | undefined,
+    flag: (name) => query.get(name) === true,
+    header: (name) => request.headers.get(name) ?? undefined,
+    body,
+    get signal() {
+      return AbortSignal.any([request.signal, closing]);
+    },
+  };
+}
+
+/**
+ * The id under which something is stored once: the `Idempotency-Key`, or the body's own `id`.
+ *
+ * @throws PerdureError `INVALID_ARGUMENT` when they differ, or the header holds what a header cannot carry
+ */
+export function idempotencyKey(request: ApiRequest<unknown>, id: string | undefined): string | undefined {
+  const header = request.header('idempotency-key');
+  if (header === undefined) return id;
+  if (/[^\x20-\x7e]/.test(header)) {
+    throw invalid('Idempotency-Key', 'a header carries ASCII only; put other keys into the body, as id');
+  }
+  if (id !== undefined && id !== header) throw invalid('Idempotency-Key', `is not the id of the body, ${id}`);
+  return header;
+}

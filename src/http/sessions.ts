@@ -1,0 +1,245 @@
+/** Starting, steering and deciding sessions over HTTP. */
+import * as z from 'zod/mini';
+import type { ForkOptions, StartOptions } from '../client/index.ts';
+import { type EditInput, editSchema } from '../contract/edit.ts';
+import type { ErrorCode } from '../contract/errors.ts';
+import {
+  type BudgetInput,
+  budgetSchema,
+  type CancelInput,
+  cancelSchema,
+  type PauseInput,
+  pauseSchema,
+  type ResumeInput,
+  resumeSchema,
+  type SendInput,
+  sendSchema,
+} from '../contract/inputs.ts';
+import { type Backend, type Operation, operation } from './operation.ts';
+import { readSession } from './read-session.ts';
+import { idempotencyKey } from './request.ts';
+import {
+  type DecideBody,
+  decideBodySchema,
+  type ForkBody,
+  forkBodySchema,
+  type ResolveBody,
+  type RewindBody,
+  resolveBodySchema,
+  rewindBodySchema,
+  type StartBody,
+  sessionIdSchema,
+  startBodySchema,
+} from './session-shapes.ts';
+import { phaseSchema } from './shapes.ts';
+
+/** Codes of everything that is asked of a session that a worker runs. */
+const STEER: readonly ErrorCode[] = ['SESSION_NOT_FOUND', 'SESSION_CLOSED', 'NO_WORKER'];
+const DECIDE: readonly ErrorCode[] = [...STEER, 'UNKNOWN_CALL', 'CALL_NOT_PENDING'];
+const SIGNALLED: readonly ErrorCode[] = ['SESSION_NOT_FOUND', 'SESSION_CLOSED'];
+
+const taken = z.object({ phase: phaseSchema, queued: z.int() });
+const decided = z.object({ callId: z.string(), status: z.string() });
+const ACCEPTED = {
+  status: 202,
+  description: 'The session has it on record, and acts on it when a worker runs it',
+  schema: sessionIdSchema,
+} as const;
+
+export const sessionOperations: readonly Operation[] = [
+  operation<StartBody>({
+    id: 'startSession',
+    method: 'POST',
+    path: '/sessions',
+    tag: 'sessions',
+    summary: 'Start a session of an agent',
+    description:
+      'It is durable when this answers, also with no worker running. Give it an id to be able to send the same ' +
+      'again after no answer: SESSION_EXISTS then says that it was started.',
+    idempotencyKey: "The session's id. The same as the id in the body.",
+    body: startBodySchema,
+    answer: { status: 201, description: 'The id of the session', schema: sessionIdSchema },
+    codes: ['SESSION_EXISTS'],
+    handle: async (request, { sessions }) => {
+      const { agent, ...options } = request.body;
+      const id = idempotencyKey(request, options.id);
+      return { id: (await sessions.start(agent, given({ ...options, id }) as StartOptions)).id };
+    },
+  }),
+  operation<SendInput>({
+    id: 'sendMessage',
+    method: 'POST',
+    path: '/sessions/{id}/messages',
+    tag: 'sessions',
+    summary: 'Send a message',
+    description: 'It is queued during a turn, or with mode interrupt ends the turn early.',
+    idempotencyKey: 'The id of the message: sent twice, it is taken once. The same as the id in the body.',
+    body: sendSchema,
+    answer: { status: 200, description: 'The message is on record', schema: taken },
+    codes: STEER,
+    handle: (request, { sessions }) => {
+      const id = idempotencyKey(request, request.body.id);
+      return sessions.get(request.param('id')).send(given({ ...request.body, id }) as SendInput);
+    },
+  }),
+  operation<DecideBody>({
+    id: 'decideCall',
+    method: 'POST',
+    path: '/sessions/{id}/calls/{call_id}/decision',
+    tag: 'sessions',
+    summary: 'Decide on a call that waits for approval',
+    description:
+      'The first decision wins. With argsDigest, only if the arguments are still those. An edit is answered once ' +
+      "its arguments have passed the tool's schema.",
+    body: decideBodySchema,
+    answer: { status: 200, description: 'The decision is on record', schema: decided },
+    codes: [...DECIDE, 'DIGEST_MISMATCH', 'INVALID_TOOL_INPUT'],
+    handle: (request, { sessions }) => {
+      const { by, argsDigest, ...decision } = request.body;
+      const session = sessions.get(request.param('id'));
+      return session.decide(request.param('call_id'), decision, given({ by, argsDigest }));
+    },
+  }),
+  operation<ResolveBody>({
+    id: 'resolveCall',
+    method: 'POST',
+    path: '/sessions/{id}/calls/{call_id}/resolution',
+    tag: 'sessions',
+    summary: 'Say what became of a call whose outcome nobody knows',
+    body: resolveBodySchema,
+    answer: { status: 200, description: 'It is on record', schema: decided },
+    codes: DECIDE,
+    handle: (request, { sessions }) => {
+      const { by, ...resolution } = request.body;
+      return sessions.get(request.param('id')).resolve(request.param('call_id'), resolution, given({ by }));
+    },
+  }),
+  operation<PauseInput>({
+    id: 'pauseSession',
+    method: 'POST',
+    path: '/sessions/{id}/pause',
+    tag: 'sessions',
+    summary: 'Issue nothing new; with now, also cancel what is in flight',
+    body: pauseSchema,
+    answer: ACCEPTED,
+    codes: SIGNALLED,
+    handle: (request, backend) =>
+      accepted(backend, request.param('id'), (session) => session.pause(request.body)),
+  }),
+  operation<ResumeInput>({
+    id: 'resumeSession',
+    method: 'POST',
+    path: '/sessions/{id}/resume',
+    tag: 'sessions',
+    summary: 'Go on after a pause or a wait',
+    body: resumeSchema,
+    answer: ACCEPTED,
+    codes: SIGNALLED,
+    handle: (request, backend) =>
+      accepted(backend, request.param('id'), (session) => session.resume(given(request.body))),
+  }),
+  operation<CancelInput>({
+    id: 'cancelSession',
+    method: 'POST',
+    path: '/sessions/{id}/cancel',
+    tag: 'sessions',
+    summary: 'End the session, after a mutation in flight has settled',
+    body: cancelSchema,
+    answer: ACCEPTED,
+    codes: SIGNALLED,
+    handle: (request, backend) =>
+      accepted(backend, request.param('id'), (session) => session.cancel(given(request.body))),
+  }),
+  operation<EditInput>({
+    id: 'editSession',
+    method: 'POST',
+    path: '/sessions/{id}/edit',
+    tag: 'sessions',
+    summary: 'Change the past that the model sees, or the plan, of a session at rest',
+    body: editSchema,
+    answer: { status: 200, description: 'The edit is on record, with who and why', schema: taken },
+    codes: [...STEER, 'SESSION_BUSY', 'DIGEST_MISMATCH'],
+    handle: (request, { sessions }) => sessions.get(request.param('id')).edit(request.body),
+  }),
+  operation<BudgetInput>({
+    id: 'setBudget',
+    method: 'PUT',
+    path: '/sessions/{id}/budget',
+    tag: 'sessions',
+    summary: 'Set caps, or with finish let the session end with a summary',
+    body: budgetSchema,
+    answer: { status: 200, description: 'The caps are on record', schema: taken },
+    codes: STEER,
+    handle: (request, { sessions }) => sessions.get(request.param('id')).setBudget(request.body),
+  }),
+  operation<ForkBody>({
+    id: 'forkSession',
+    method: 'POST',
+    path: '/sessions/{id}/fork',
+    tag: 'sessions',
+    summary: 'Start another session from a checkpoint of this one',
+    description:
+      'Its effects have keys of their own; a mutation that was open at the checkpoint waits for a person. The ' +
+      'checkpoints: GET /threads/{id}/checkpoints.',
+    idempotencyKey: "The new session's id. The same as the id in the body.",
+    body: forkBodySchema,
+    answer: { status: 201, description: 'The id of the new session', schema: sessionIdSchema },
+    codes: ['SESSION_NOT_FOUND', 'SESSION_EXISTS'],
+    handle: async (request, backend) => {
+      const { checkpointId, ...body } = request.body;
+      const from = { sessionId: request.param('id'), checkpointId };
+      const id = idempotencyKey(request, body.id);
+      const options = await withAgent(backend, from.sessionId, { ...body, id });
+      return { id: (await backend.sessions.fork(from, options)).id };
+    },
+  }),
+  operation<RewindBody>({
+    id: 'rewindSession',
+    method: 'POST',
+    path: '/sessions/{id}/rewind',
+    tag: 'sessions',
+    summary: 'Take the session back to a checkpoint of its own',
+    description: 'Effects that happened after the checkpoint answer their keys: nothing is done again.',
+    body: rewindBodySchema,
+    answer: { status: 200, description: 'The session goes on from there', schema: sessionIdSchema },
+    codes: [...STEER, 'SESSION_BUSY'],
+    handle: async (request, backend) => {
+      const { checkpointId, ...body } = request.body;
+      const from = { sessionId: request.param('id'), checkpointId };
+      const options = await withAgent(backend, from.sessionId, body);
+      return { id: (await backend.sessions.rewind(from, options)).id };
+    },
+  }),
+];
+
+type Steered = ReturnType<Backend['sessions']['get']>;
+
+async function accepted(
+  { sessions }: Backend,
+  id: string,
+  signal: (session: Steered) => Promise<void>,
+): Promise<{ id: string }> {
+  await signal(sessions.get(id));
+  return { id };
+}
+
+/** The agent goes on that the session has, unless another is named. */
+async function withAgent(
+  backend: Backend,
+  sessionId: string,
+  body: Omit<ForkBody, 'checkpointId'>,
+): Promise<ForkOptions> {
+  const agent =
+    body.agent ??
+    (await readSession(backend, sessionId, {
+      live: async (session) => (await session.state()).agent,
+      folded: (state) => state.agent,
+    }));
+  return given({ ...body, agent }) as ForkOptions;
+}
+
+/** What was given: the client tells a field that is absent from one that is `undefined`. */
+function given<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], undefined> };
+}

@@ -1,0 +1,201 @@
+/** Threads over HTTP: the checkpoint saver's contract, in its own words. */
+import * as z from 'zod/mini';
+import { checkId } from '../contract/checkpoint.ts';
+import { isPerdureError, PerdureError } from '../contract/errors.ts';
+import type { JsonObject, JsonValue } from '../contract/json.ts';
+import { type ApiRequest, type Operation, operation, type QueryParameter } from './operation.ts';
+import { idempotencyKey } from './request.ts';
+import { checkpointSchema, jsonObject, jsonValue, stepSchema } from './shapes.ts';
+
+/** Checkpoints of one answer: each may be a megabyte. */
+const PAGE = 100;
+
+interface PutBody {
+  state: JsonObject;
+  parent_id?: string | null | undefined;
+  metadata?: JsonObject | undefined;
+  id?: string | undefined;
+}
+
+/** A new checkpoint. */
+export const putBodySchema: z.ZodMiniType<PutBody> = z.object({
+  state: jsonObject,
+  parent_id: z.optional(z.nullable(z.string())),
+  metadata: z.optional(jsonObject),
+  id: z.optional(z.string()),
+});
+
+/** A step's value. */
+export const stepBodySchema: z.ZodMiniType<{ value: JsonValue }> = z.object({ value: jsonValue });
+
+const BEFORE: QueryParameter = {
+  type: 'string',
+  description: 'Only checkpoints stored strictly before the one of this id. An unknown id: none.',
+};
+const LIMIT: QueryParameter = {
+  type: 'integer',
+  maximum: PAGE,
+  description: 'The most to return. Default: 10. 0 or less: none.',
+};
+
+/** A segment of the path that is an id. */
+function id(request: ApiRequest<unknown>, name: string): string {
+  const value = request.param(name);
+  checkId(name, value);
+  return value;
+}
+
+export const threadOperations: readonly Operation[] = [
+  operation<PutBody>({
+    id: 'putCheckpoint',
+    method: 'PUT',
+    path: '/threads/{thread_id}/checkpoints',
+    tag: 'threads',
+    summary: 'Store a checkpoint',
+    description:
+      'When it answers, the checkpoint is as durable as the saver is. Without an id each request stores a new ' +
+      'record; with one, the same request again stores nothing and answers the same. After an answer of 5xx, or ' +
+      'none, the checkpoint is either stored or not: send the same again.',
+    idempotencyKey: 'The id of the record. The same as the id in the body.',
+    body: putBodySchema,
+    answer: { status: 200, description: 'The stored record', schema: checkpointSchema },
+    codes: ['CONFLICT', 'NO_WORKER', 'CHECKPOINT_CORRUPTION'],
+    handle: async (request, { saver }) => {
+      const { state, parent_id, metadata, id: given } = request.body;
+      const threadId = id(request, 'thread_id');
+      if (typeof parent_id === 'string') checkId('parent_id', parent_id);
+      const options = { parentId: parent_id, metadata, id: idempotencyKey(request, given) };
+      return saver.put(threadId, state, options).catch((error: unknown) => {
+        throw ofParent(error);
+      });
+    },
+  }),
+  operation({
+    id: 'listCheckpoints',
+    method: 'GET',
+    path: '/threads/{thread_id}/checkpoints',
+    tag: 'threads',
+    summary: 'List checkpoints, newest first',
+    query: { before: BEFORE, limit: LIMIT },
+    answer: {
+      status: 200,
+      description: 'Checkpoints in the order of their storing, newest first. An unknown thread: none.',
+      schema: z.object({ items: z.array(checkpointSchema) }),
+    },
+    codes: ['NO_WORKER', 'CHECKPOINT_CORRUPTION'],
+    handle: async (request, { saver }) => {
+      const before = request.text('before');
+      if (before !== undefined) checkId('before', before);
+      const options = { before, limit: request.integer('limit') };
+      return { items: await saver.list(id(request, 'thread_id'), options) };
+    },
+  }),
+  operation({
+    id: 'getLatestCheckpoint',
+    method: 'GET',
+    path: '/threads/{thread_id}/latest',
+    tag: 'threads',
+    summary: 'The latest checkpoint',
+    answer: { status: 200, description: 'The checkpoint that was stored last', schema: checkpointSchema },
+    codes: ['CHECKPOINT_NOT_FOUND', 'NO_WORKER', 'CHECKPOINT_CORRUPTION'],
+    handle: async (request, { saver }) => {
+      const threadId = id(request, 'thread_id');
+      return (await saver.get(threadId)) ?? notFound(`Thread ${threadId} has no checkpoint`);
+    },
+  }),
+  operation({
+    id: 'getCheckpoint',
+    method: 'GET',
+    path: '/threads/{thread_id}/checkpoints/{checkpoint_id}',
+    tag: 'threads',
+    summary: 'One checkpoint',
+    answer: { status: 200, description: 'The checkpoint', schema: checkpointSchema },
+    codes: ['CHECKPOINT_NOT_FOUND', 'NO_WORKER', 'CHECKPOINT_CORRUPTION'],
+    handle: async (request, { saver }) => {
+      const threadId = id(request, 'thread_id');
+      const checkpointId = id(request, 'checkpoint_id');
+      const found = await saver.get(threadId, { checkpointId });
+      return (
+        found ??
+        notFound(
+          `Thread ${threadId} has no checkpoint ${checkpointId}. The latest: GET /threads/{thread_id}/latest`,
+        )
+      );
+    },
+  }),
+  operation({
+    id: 'deleteThread',
+    method: 'DELETE',
+    path: '/threads/{thread_id}',
+    tag: 'threads',
+    summary: "Remove a thread's checkpoints and steps",
+    description:
+      'An unknown thread is a no-op. A thread that is a session is removed with its whole history.',
+    query: {
+      end: {
+        type: 'boolean',
+        description:
+          'End a session that runs, without waiting for its calls in flight. Default: false, refuse.',
+      },
+    },
+    answer: { status: 204, description: 'It is gone' },
+    codes: ['SESSION_BUSY', 'NO_WORKER'],
+    handle: async (request, { saver }) => {
+      const end = request.flag('end');
+      await saver.delete(id(request, 'thread_id'), end ? { end } : {});
+    },
+  }),
+  operation<{ value: JsonValue }>({
+    id: 'putStep',
+    method: 'PUT',
+    path: '/threads/{thread_id}/steps/{key}',
+    tag: 'threads',
+    summary: 'Store a step; the same key overwrites',
+    body: stepBodySchema,
+    answer: { status: 200, description: 'The stored step', schema: stepSchema },
+    codes: ['CONFLICT', 'NO_WORKER'],
+    handle: (request, { saver }) =>
+      saver.putStep(id(request, 'thread_id'), id(request, 'key'), request.body.value),
+  }),
+  operation({
+    id: 'getStep',
+    method: 'GET',
+    path: '/threads/{thread_id}/steps/{key}',
+    tag: 'threads',
+    summary: 'One step',
+    answer: { status: 200, description: 'The step', schema: stepSchema },
+    codes: ['STEP_NOT_FOUND', 'NO_WORKER', 'CHECKPOINT_CORRUPTION'],
+    handle: async (request, { saver }) => {
+      const threadId = id(request, 'thread_id');
+      const key = id(request, 'key');
+      const found = await saver.getStep(threadId, key);
+      if (found !== null) return found;
+      throw new PerdureError('STEP_NOT_FOUND', `Thread ${threadId} has no step ${key}`);
+    },
+  }),
+  operation({
+    id: 'listSteps',
+    method: 'GET',
+    path: '/threads/{thread_id}/steps',
+    tag: 'threads',
+    summary: 'All steps, by key',
+    answer: {
+      status: 200,
+      description: 'The steps; an unknown thread has none',
+      schema: z.object({ items: z.array(stepSchema) }),
+    },
+    codes: ['NO_WORKER', 'CHECKPOINT_CORRUPTION'],
+    handle: async (request, { saver }) => ({ items: await saver.listSteps(id(request, 'thread_id')) }),
+  }),
+];
+
+/** The saver's word for a field that has another name on the wire. */
+function ofParent(error: unknown): unknown {
+  if (!isPerdureError(error) || error.details['field'] !== 'parentId') return error;
+  const details = { ...error.details, field: 'parent_id' };
+  return new PerdureError(error.code, error.message, { details, cause: error });
+}
+
+function notFound(message: string): never {
+  throw new PerdureError('CHECKPOINT_NOT_FOUND', message);
+}

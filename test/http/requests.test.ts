@@ -1,0 +1,242 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { connect } from 'node:net';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createHttpApi } from '../../src/http/index.ts';
+import { type Checkpoint, MemorySaver } from '../../src/index.ts';
+import { rejection } from '../support/rejection.ts';
+import { openApi, type ServedApi } from './support/api.ts';
+
+let api: ServedApi;
+const saver = new MemorySaver();
+beforeAll(async () => {
+  api = await openApi(saver);
+});
+afterAll(async () => {
+  await api.close();
+  expect(api.unexpected).toEqual([]);
+});
+
+const PUT = 'PUT /threads/t/checkpoints';
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+test.each([
+  ['no token', ''],
+  ['another token', 'Bearer another'],
+  ['a longer token', 'Bearer the-token-of-the-tests-and-more'],
+  ['another scheme', 'Basic the-token-of-the-tests'],
+  ['a scheme alone', 'Bearer'],
+])('with %s nothing is done', async (_name, authorization) => {
+  for (const route of [
+    PUT,
+    'GET /threads/t/latest',
+    'DELETE /threads/t',
+    'GET /sessions',
+    'POST /sessions',
+  ]) {
+    const { status, code, headers } = await api.call(route, { headers: { authorization } });
+    expect({ status, code }).toEqual({ status: 401, code: 'UNAUTHORIZED' });
+    expect(headers.get('www-authenticate')).toBe('Bearer');
+  }
+  expect(await saver.list('t')).toEqual([]);
+});
+
+test('the document and the health are open, and the name of the scheme is in any case', async () => {
+  const headers = { authorization: '' };
+  expect(await api.call('GET /healthz', { headers })).toMatchObject({ status: 200, body: { status: 'ok' } });
+  expect((await api.call('GET /openapi.json', { headers })).body).toEqual(api.api.document);
+  const { status } = await api.call('GET /threads/t/checkpoints', {
+    headers: { authorization: `bearer ${api.token}` },
+  });
+  expect(status).toBe(200);
+});
+
+test('a token that no header can carry is refused at the start', () => {
+  for (const token of ['', ' ', 'two words', 'schlüssel']) {
+    const make = (): unknown => createHttpApi({ token } as Parameters<typeof createHttpApi>[0]);
+    expect(make).toThrowError(expect.objectContaining({ code: 'INVALID_ARGUMENT' }));
+  }
+});
+
+test('an unknown route says so, and a wrong method which there are', async () => {
+  for (const route of ['GET /', 'GET /thread/t', 'PUT /threads/a/b/checkpoints', 'GET /threads//latest']) {
+    expect(await api.call(route)).toMatchObject({ status: 404, code: 'ROUTE_NOT_FOUND' });
+  }
+  for (const [route, allow] of [
+    ['PATCH /threads/t', 'DELETE'],
+    ['POST /threads/t/checkpoints', 'PUT, GET'],
+    ['OPTIONS /sessions', 'POST, GET'],
+    ['PUT /healthz', 'GET'],
+  ] as const) {
+    const { status, code, headers } = await api.call(route);
+    expect({ status, code, allow: headers.get('allow') }).toEqual({
+      status: 405,
+      code: 'METHOD_NOT_ALLOWED',
+      allow,
+    });
+  }
+});
+
+test.each([
+  ['no type', undefined],
+  ['a form', 'application/x-www-form-urlencoded'],
+  ['text', 'text/plain'],
+  ['another charset', 'application/json; charset=latin1'],
+])('a body of %s is no JSON to us', async (_name, type) => {
+  const headers: Record<string, string> = type === undefined ? {} : { 'content-type': type };
+  const answer = await api.call(PUT, { raw: new TextEncoder().encode('{"state":{}}'), headers });
+  expect(answer).toMatchObject({ status: 415, code: 'UNSUPPORTED_MEDIA_TYPE' });
+});
+
+test.each([
+  ['nothing', '', 0],
+  ['a word', 'nope', 1],
+  ['a word in an object', '{"state": nope}', 11],
+  ['half of it', '{"state": {', 11],
+  ['half a word', '{"state": tru', 13],
+  ['a comma too many', '{"state": {},}', 13],
+  ['more after it', '{"state": {}} x', 14],
+  ['an open text', '{"state": "', 11],
+  ['NaN', '{"state": {"n": NaN}}', 16],
+  ['a far token', `{"state": {"text": "${'x'.repeat(100_000)}", "n": <}}`, 100_028],
+])('a body that holds %s is told where it ends to be JSON', async (_name, raw, position) => {
+  const { status, code, message, body } = await api.call(PUT, { raw, headers: JSON_TYPE });
+  expect({ status, code }).toEqual({ status: 400, code: 'NOT_JSON' });
+  expect(message).toContain(`position ${position}`);
+  expect(body).toMatchObject({ error: { details: { position, line: 1, column: position + 1 } } });
+});
+
+test('the place in a body of many lines has its line and column', async () => {
+  const { body } = await api.call(PUT, { raw: '{\n  "state": {\n    "a": yes\n  }\n}', headers: JSON_TYPE });
+  expect(body).toMatchObject({ error: { details: { line: 3, column: 10 } } });
+});
+
+test('a body that is not UTF-8, or is nested too deep, is refused', async () => {
+  const latin = Uint8Array.from([...Buffer.from('{"state":{"a":"'), 0xe9, ...Buffer.from('"}}')]);
+  expect(await api.call(PUT, { raw: latin, headers: JSON_TYPE })).toMatchObject({
+    status: 400,
+    code: 'NOT_JSON',
+  });
+  const deep = (depth: number): string => `{"state":{"a":${'['.repeat(depth)}${']'.repeat(depth)}}}`;
+  expect(await api.call(PUT, { raw: deep(200_000), headers: JSON_TYPE })).toMatchObject({
+    status: 400,
+    code: 'NOT_JSON',
+  });
+  const fine = await api.call('PUT /threads/deep/checkpoints', { raw: deep(990), headers: JSON_TYPE });
+  expect(fine.status).toBe(200);
+});
+
+test('a key of idempotency that a header cannot carry is refused, and goes into the body', async () => {
+  const refused = await api.call(PUT, {
+    json: { state: {} },
+    headers: { 'idempotency-key': Buffer.from('é').toString('latin1') },
+  });
+  expect(refused).toMatchObject({ status: 400, code: 'INVALID_ARGUMENT' });
+  const taken = await api.call<Checkpoint>('PUT /threads/k/checkpoints', { json: { state: {}, id: 'é😀' } });
+  expect(taken.body.id).toBe('é😀');
+});
+
+test('a body that says it is too large is refused before it is read', async () => {
+  const sent = request(`${api.url}/threads/t/checkpoints`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${api.token}`, ...JSON_TYPE, 'content-length': 50_000_000 },
+  });
+  sent.on('error', () => undefined);
+  // Only the head and one byte: the answer does not wait for the rest.
+  sent.write('{');
+  const [response] = (await once(sent, 'response')) as [{ statusCode: number }];
+  expect(response.statusCode).toBe(413);
+  sent.destroy();
+});
+
+test('a body that turns out to be too large is not read to its end', async () => {
+  let given = 0;
+  const chunk = new Uint8Array(64 * 1024).fill(0x20);
+  const endless = new ReadableStream<Uint8Array>({
+    pull: (controller) => {
+      given += chunk.byteLength;
+      controller.enqueue(chunk);
+    },
+  });
+  const answer = await fetch(`${api.url}/threads/t/checkpoints`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${api.token}`, ...JSON_TYPE },
+    body: endless,
+    duplex: 'half',
+  } as RequestInit).then(
+    ({ status }) => status,
+    // The server may cut the connection before its answer is read.
+    () => 'cut',
+  );
+  expect([413, 'cut']).toContain(answer);
+  expect(given).toBeLessThan(50_000_000);
+});
+
+test('a text that escapes all that is not ASCII counts as what it means', async () => {
+  const text = '😀'.repeat(200_000);
+  const escaped = JSON.stringify({ state: { text } }).replace(
+    /[^\x20-\x7e]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+  expect(escaped.length).toBeGreaterThan(2_400_000);
+  const answer = await api.call('PUT /threads/escaped/checkpoints', { raw: escaped, headers: JSON_TYPE });
+  expect(answer.status).toBe(200);
+  expect((await saver.get('escaped'))?.state).toEqual({ text });
+});
+
+test('a name that a web page made to point here is refused', async () => {
+  const { port } = new URL(api.url);
+  const ask = async (host: string): Promise<string> => {
+    const socket = connect(Number(port), '127.0.0.1');
+    socket.write(
+      `GET /healthz HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${api.token}\r\nConnection: close\r\n\r\n`,
+    );
+    let text = '';
+    for await (const chunk of socket.setEncoding('utf8')) text += chunk as string;
+    return text;
+  };
+  for (const host of [
+    'evil.example',
+    `evil.example:${port}`,
+    'localhost.evil.example',
+    '127.0.0.1.evil.example',
+  ]) {
+    const text = await ask(host);
+    expect(text).toMatch(/^HTTP\/1\.1 403 /);
+    expect(text).toContain('HOST_NOT_ALLOWED');
+  }
+  for (const host of [`127.0.0.1:${port}`, 'localhost', 'LOCALHOST:80', `[::1]:${port}`]) {
+    expect(await ask(host)).toMatch(/^HTTP\/1\.1 200 /);
+  }
+});
+
+test('nothing tells a browser that another site may read answers', async () => {
+  const { headers } = await api.call('GET /threads/t/checkpoints', {
+    headers: { origin: 'https://evil.example' },
+  });
+  expect([...headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
+  expect(headers.get('cache-control')).toBe('no-store');
+});
+
+test('what goes wrong unexpectedly is told to the operator, not to the caller', async () => {
+  class Broken extends MemorySaver {
+    override async get(): Promise<never> {
+      throw new Error('the password is 1234');
+    }
+  }
+  const broken = await openApi(new Broken());
+  try {
+    const answer = await broken.call('GET /threads/t/latest');
+    expect(answer).toMatchObject({ status: 500, code: 'INTERNAL' });
+    expect(JSON.stringify(answer.body)).not.toContain('1234');
+    expect(broken.unexpected).toEqual([expect.objectContaining({ message: 'the password is 1234' })]);
+  } finally {
+    await broken.close();
+  }
+});
+
+test('a server that has closed answers no more', async () => {
+  const closed = await openApi(new MemorySaver());
+  await closed.close();
+  expect(await rejection(closed.call('GET /healthz'))).toBeInstanceOf(TypeError);
+});
