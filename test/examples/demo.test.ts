@@ -10,6 +10,9 @@ import { scriptedTurns, startScriptedModel } from '../../src/testing/index.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
+/** A demo is eight processes, and other tests run beside it. */
+const LONG = { timeout: 300_000 };
+
 interface Demo {
   readonly child: ChildProcess;
   /** Everything that it has written so far. */
@@ -67,26 +70,30 @@ function expectGone(text: string): void {
   expect(existsSync(join(ROOT, dir)), dir).toBe(false);
 }
 
-test('a refund survives the death of its worker: one row, found by verify; two demos at once keep apart', async () => {
-  const demos = [startDemo(), startDemo()];
-  for (const demo of demos) {
-    expect(await demo.exitCode, demo.text()).toBe(0);
-    const text = demo.text();
-    expect(text).toMatch(/waits for a person/);
-    expect(text).toMatch(/worker 1 \(pid \d+\) got SIGKILL/);
-    expect(text).toMatch(/refund: lost \(.*waiting 1 s, then asking verify/);
-    expect(text).toMatch(/the agent: "I have refunded 129\.00 for order 1002; the receipt is re_1\."/);
-    expect(text.match(/^ {2}re_\d/gm)).toEqual(['  re_1']);
-    expect(text).toMatch(/call_2_0 +1 +[\d:.]+ +landed/);
-    expect(text.match(/^ {2}[0-9a-f-]{36}:\d+ /gm)?.length).toBeGreaterThan(5);
-    expect(text.match(/^ {2}ok /gm)).toHaveLength(6);
-    expect(text).not.toMatch(/FAIL/);
-    expect(text).not.toContain('\u001b');
-    expectGone(text);
-  }
-});
+test(
+  'a refund survives the death of its worker: one row, found by verify; two demos at once keep apart',
+  LONG,
+  async () => {
+    const demos = [startDemo(), startDemo()];
+    for (const demo of demos) {
+      expect(await demo.exitCode, demo.text()).toBe(0);
+      const text = demo.text();
+      expect(text).toMatch(/waits for a person/);
+      expect(text).toMatch(/worker 1 \(pid \d+\) got SIGKILL/);
+      expect(text).toMatch(/refund: lost \(.*waiting 1 s, then asking verify/);
+      expect(text).toMatch(/the agent: "I have refunded 129\.00 for order 1002; the receipt is re_1\."/);
+      expect(text.match(/^ {2}re_\d/gm)).toEqual(['  re_1']);
+      expect(text).toMatch(/call_2_0 +1 +[\d:.]+ +landed/);
+      expect(text.match(/^ {2}[0-9a-f-]{36}:\d+ /gm)?.length).toBeGreaterThan(5);
+      expect(text.match(/^ {2}ok /gm)).toHaveLength(6);
+      expect(text).not.toMatch(/FAIL/);
+      expect(text).not.toContain('\u001b');
+      expectGone(text);
+    }
+  },
+);
 
-test('a model that makes another refund makes it fail: two rows are not one', async () => {
+test('a model that makes another refund makes it fail: two rows are not one', LONG, async () => {
   const args = { chargeId: 'ch_1002', cents: 12_900, reason: 'broken' };
   const model = await startScriptedModel({
     script: scriptedTurns([
@@ -103,7 +110,7 @@ test('a model that makes another refund makes it fail: two rows are not one', as
   expectGone(demo.text());
 });
 
-test('a model that does not refund is said so', async () => {
+test('a model that does not refund is said so', LONG, async () => {
   const model = await startScriptedModel({ script: scriptedTurns([{ text: 'I would rather not.' }]) });
   onTestFinished(() => model.stop());
   const demo = startDemo([], { OPENAI_BASE_URL: model.url });
@@ -114,7 +121,7 @@ test('a model that does not refund is said so', async () => {
   rmSync(join(ROOT, dir), { recursive: true });
 });
 
-test('the approval is a person: the command that it prints, typed in another terminal', async () => {
+test('the approval is a person: the command that it prints, typed in another terminal', LONG, async () => {
   const demo = startDemo(['--manual']);
   const [, command = ''] = await demo.until(/^ {4}(TEMPORAL_ADDRESS=.* approve .*)$[\s\S]*waiting for you/m);
   const { stdout } = await promisify(execFile)('sh', ['-c', command], { cwd: ROOT });
@@ -125,7 +132,7 @@ test('the approval is a person: the command that it prints, typed in another ter
   expectGone(demo.text());
 });
 
-test('a person who rejects: nothing is refunded, and it says so', async () => {
+test('a person who rejects: nothing is refunded, and it says so', LONG, async () => {
   const demo = startDemo(['--manual']);
   const [, command = ''] = await demo.until(/^ {4}(TEMPORAL_ADDRESS=.* reject .*)$[\s\S]*waiting for you/m);
   await promisify(execFile)('sh', ['-c', command], { cwd: ROOT });
@@ -134,7 +141,7 @@ test('a person who rejects: nothing is refunded, and it says so', async () => {
   expectGone(demo.text());
 });
 
-test('kept at the end, everything is there until it is ended', async () => {
+test('kept at the end, everything is there until it is ended', LONG, async () => {
   const demo = startDemo(['--keep']);
   await demo.until(/keeps running until Ctrl-C/);
   const [, url = ''] = /^ {4}(http:\S+\/history)$/m.exec(demo.text()) ?? [];
@@ -145,7 +152,7 @@ test('kept at the end, everything is there until it is ended', async () => {
   expectGone(demo.text());
 });
 
-test('ended in the middle, it clears up', async () => {
+test('ended in the middle, it clears up', LONG, async () => {
   const demo = startDemo(['--manual']);
   await demo.until(/waiting for you/);
   demo.child.kill('SIGTERM');

@@ -7,8 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { Command } from 'commander';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { clerk } from '../../examples/quickstart/agents.ts';
+import type { Cli } from '../../src/cli/cli.ts';
 import { findTemporalBinary } from '../../src/server/index.ts';
 import { type Script, scriptedTurns, startScriptedModel } from '../../src/testing/index.ts';
 import { openStage, until } from '../support/stage.ts';
@@ -16,6 +18,10 @@ import { openStage, until } from '../support/stage.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
 const execute = promisify(execFile);
+/** Many processes, one after the other. */
+const LONG = { timeout: 300_000 };
+
+type Verb = (program: Command, cli: Cli) => void;
 
 /** The lines of the `sh` block that follows a text. */
 function commandsAfter(text: string): string[] {
@@ -64,17 +70,17 @@ test('each command of perdure has the verb and the options that it shows', async
   }
   expect(options.size).toBeGreaterThanOrEqual(8);
   for (const [verb, used] of options) {
-    const { stdout: help } = await execute(
-      process.execPath,
-      ['--import', 'tsx', 'src/cli/main.ts', verb, '--help'],
-      { cwd: ROOT },
-    );
-    expect(help, verb).toContain(`Usage: perdure ${verb}`);
-    for (const option of used) expect(help, `perdure ${verb} ${option}`).toContain(option);
+    const room = (await import(`../../src/cli/verbs/${verb}.ts`)) as Record<string, Verb>;
+    const program = new Command('perdure');
+    // A verb uses its run of the command line only when it acts.
+    room[verb]?.(program, {} as Cli);
+    const known = program.commands.find((command) => command.name() === verb)?.helpInformation() ?? '';
+    expect(known, verb).toContain(`Usage: perdure ${verb}`);
+    for (const option of used) expect(known, `perdure ${verb} ${option}`).toContain(option);
   }
 });
 
-test('each command on a session is well typed: all that is missing is the session', async () => {
+test('each command on a session is well typed: all that is missing is the session', LONG, async () => {
   const lines = README.match(/^perdure \w+ ticket-42\b.*$/gm) ?? [];
   expect(lines.length).toBeGreaterThanOrEqual(5);
   const { address, namespace } = inject('temporal');
@@ -92,75 +98,83 @@ const CLERK: Script = scriptedTurns([
   { text: 'It is there already.' },
 ]);
 
-test('five minutes to an agent: a server and a worker, a session, and a client of your own', async () => {
-  const [dev = '', start = ''] = commandsAfter('Two terminals:');
-  const model = await startScriptedModel({ script: CLERK });
-  onTestFinished(() => model.stop());
-  // A clone of its own, as far as a server's data and a task list are concerned.
-  const clone = mkdtempSync(join(tmpdir(), 'perdure-readme-'));
-  onTestFinished(() => rmSync(clone, { recursive: true, force: true }));
-  for (const name of ['src', 'examples', 'node_modules', 'package.json', 'tsconfig.json']) {
-    symlinkSync(join(ROOT, name), join(clone, name));
-  }
-  const run = (line: string, env: Record<string, string> = {}) => {
-    const typed = words(line);
-    const at = typed.indexOf('perdure');
-    const own = Object.fromEntries(typed.slice(0, at).map((pair) => pair.split(/=(.*)/) as [string, string]));
-    if (own['OPENAI_BASE_URL'] !== undefined) own['OPENAI_BASE_URL'] = model.url;
-    const args = ['--import', 'tsx', 'src/cli/main.ts', ...typed.slice(at + 1)];
-    const inherited = { ...process.env, TEMPORAL_ADDRESS: undefined, OPENAI_API_KEY: undefined };
-    return { args, options: { cwd: clone, env: { ...inherited, ...own, ...env } } };
-  };
+test(
+  'five minutes to an agent: a server and a worker, a session, and a client of your own',
+  LONG,
+  async () => {
+    const [dev = '', start = ''] = commandsAfter('Two terminals:');
+    const model = await startScriptedModel({ script: CLERK });
+    onTestFinished(() => model.stop());
+    // A clone of its own, as far as a server's data and a task list are concerned.
+    const clone = mkdtempSync(join(tmpdir(), 'perdure-readme-'));
+    onTestFinished(() => rmSync(clone, { recursive: true, force: true }));
+    for (const name of ['src', 'examples', 'node_modules', 'package.json', 'tsconfig.json']) {
+      symlinkSync(join(ROOT, name), join(clone, name));
+    }
+    const run = (line: string, env: Record<string, string> = {}) => {
+      const typed = words(line);
+      const at = typed.indexOf('perdure');
+      const own = Object.fromEntries(
+        typed.slice(0, at).map((pair) => pair.split(/=(.*)/) as [string, string]),
+      );
+      if (own['OPENAI_BASE_URL'] !== undefined) own['OPENAI_BASE_URL'] = model.url;
+      const args = ['--import', 'tsx', 'src/cli/main.ts', ...typed.slice(at + 1)];
+      const inherited = { ...process.env, TEMPORAL_ADDRESS: undefined, OPENAI_API_KEY: undefined };
+      return { args, options: { cwd: clone, env: { ...inherited, ...own, ...env } } };
+    };
 
-  const server = run(dev);
-  const child = spawn(process.execPath, server.args, {
-    ...server.options,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const exited = once(child, 'close');
-  onTestFinished(() => void child.kill('SIGKILL'));
-  let told = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      told += text;
+    const server = run(dev);
+    const child = spawn(process.execPath, server.args, {
+      ...server.options,
+      stdio: ['ignore', 'pipe', 'pipe'],
     });
-  }
-  await expect.poll(() => told, { timeout: 60_000 }).toMatch(/^ready +clerk/m);
+    const exited = once(child, 'close');
+    onTestFinished(() => void child.kill('SIGKILL'));
+    let told = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        told += text;
+      });
+    }
+    await expect.poll(() => told, { timeout: 60_000 }).toMatch(/^ready +clerk/m);
 
-  const session = run(start);
-  const { stdout } = await execute(process.execPath, session.args, session.options);
-  expect(stdout).toContain('Milk and bread are on your list.');
-  const tasks = (): unknown[] =>
-    readFileSync(join(clone, 'tasks.jsonl'), 'utf8')
-      .trimEnd()
-      .split('\n')
-      .map((line) => (JSON.parse(line) as { title: string }).title);
-  expect(tasks()).toEqual(['milk', 'bread']);
+    const session = run(start);
+    const { stdout } = await execute(process.execPath, session.args, session.options);
+    expect(stdout).toContain('Milk and bread are on your list.');
+    const tasks = (): unknown[] =>
+      readFileSync(join(clone, 'tasks.jsonl'), 'utf8')
+        .trimEnd()
+        .split('\n')
+        .map((line) => (JSON.parse(line) as { title: string }).title);
+    expect(tasks()).toEqual(['milk', 'bread']);
 
-  const address = /^server +(\S+),/m.exec(told)?.[1] ?? '';
-  const example = (name: string, ...args: string[]) =>
-    execute(process.execPath, ['--import', 'tsx', `examples/quickstart/${name}`, ...args], {
-      cwd: clone,
-      env: { ...process.env, TEMPORAL_ADDRESS: address },
-    });
-  const client = await example('client.ts');
-  expect(client.stdout).toMatch(/^Milk and bread are on your list\.\nsession-[\w-]+: 2 turns, \d+ tokens\n$/);
-  // Another session: its effects are its own.
-  expect(tasks()).toEqual(['milk', 'bread', 'milk', 'bread']);
+    const address = /^server +(\S+),/m.exec(told)?.[1] ?? '';
+    const example = (name: string, ...args: string[]) =>
+      execute(process.execPath, ['--import', 'tsx', `examples/quickstart/${name}`, ...args], {
+        cwd: clone,
+        env: { ...process.env, TEMPORAL_ADDRESS: address },
+      });
+    const client = await example('client.ts');
+    expect(client.stdout).toMatch(
+      /^Milk and bread are on your list\.\nsession-[\w-]+: 2 turns, \d+ tokens\n$/,
+    );
+    // Another session: its effects are its own.
+    expect(tasks()).toEqual(['milk', 'bread', 'milk', 'bread']);
 
-  const [, id = ''] = /(session-[\w-]+):/.exec(client.stdout) ?? [];
-  const past = await example('checkpoints.ts', id);
-  const checkpoints = past.stdout.match(/^[0-9a-f-]{36}:\d+ \S+ \d \w+$/gm) ?? [];
-  expect(checkpoints.length).toBeGreaterThanOrEqual(5);
-  expect(checkpoints[0]).toMatch(/ 2 idle$/);
-  const [, fork = ''] = /forked into (\S+)/.exec(past.stdout) ?? [];
-  const shown = run(`perdure tail ${fork} --once`);
-  expect((await execute(process.execPath, shown.args, shown.options)).stdout).toContain(
-    'It is there already.',
-  );
-  child.kill('SIGTERM');
-  expect(await exited, told).toEqual([0, null]);
-});
+    const [, id = ''] = /(session-[\w-]+):/.exec(client.stdout) ?? [];
+    const past = await example('checkpoints.ts', id);
+    const checkpoints = past.stdout.match(/^[0-9a-f-]{36}:\d+ \S+ \d \w+$/gm) ?? [];
+    expect(checkpoints.length).toBeGreaterThanOrEqual(5);
+    expect(checkpoints[0]).toMatch(/ 2 idle$/);
+    const [, fork = ''] = /forked into (\S+)/.exec(past.stdout) ?? [];
+    const shown = run(`perdure tail ${fork} --once`);
+    expect((await execute(process.execPath, shown.args, shown.options)).stdout).toContain(
+      'It is there already.',
+    );
+    child.kill('SIGTERM');
+    expect(await exited, told).toEqual([0, null]);
+  },
+);
 
 test("a client in any language: the commands of Temporal's own command line", async () => {
   const stage = await openStage(CLERK);
