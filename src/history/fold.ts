@@ -99,6 +99,8 @@ class Folder {
   #lastTask = 0;
   #end: RunEnd | null = null;
   #started: Moment | null = null;
+  /** The latest time that the workflow has seen. */
+  #clock = 0;
   #open: OpenTask | null = null;
   #pending: Pending[] = [];
   /** Scheduled event to the command it is, and what kind. */
@@ -133,12 +135,14 @@ class Folder {
         this.#runId ||= started?.originalExecutionRunId ?? '';
         this.#sessionId = started?.workflowId ?? '';
         this.#input = await this.#payloads.first(started?.input);
+        this.#clock = tsToMs(event.eventTime);
         return;
       }
       case EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED: {
         await this.closeTask();
         this.#started = {
-          now: tsToMs(event.eventTime),
+          // A server's clock may step back, a workflow's never does.
+          now: Math.max(tsToMs(event.eventTime), this.#clock),
           historyEvents: id,
           historyBytes: Number(event.workflowTaskStartedEventAttributes?.historySizeBytes ?? 0),
         };
@@ -146,6 +150,7 @@ class Folder {
       }
       case EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
         if (this.#started === null) throw corrupt(`event ${id} completes a task that did not start`);
+        this.#clock = this.#started.now;
         this.#open = {
           eventId: id,
           moment: this.#started,
