@@ -5,7 +5,7 @@ import { Client, Connection } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, type NativeConnectionOptions, Runtime } from '@temporalio/worker';
 import type { DefinedAgent } from '../../agent/index.ts';
 import { type Session, Sessions, type StartOptions } from '../../client/index.ts';
-import { PerdureError } from '../../contract/errors.ts';
+import { isPerdureError, PerdureError } from '../../contract/errors.ts';
 import type { Phase } from '../../contract/state.ts';
 import type { SessionView } from '../../contract/views.ts';
 import { SESSION_SEARCH_ATTRIBUTES, startServer } from '../../server/index.ts';
@@ -19,6 +19,9 @@ import {
 } from '../scripted-model/index.ts';
 import { scriptedAgents } from './scripted-agents.ts';
 import { startWorkerProcess, type WorkerProcess } from './worker-process.ts';
+
+/** How long {@link Harness.until} rests between two looks, in milliseconds. */
+const LOOK_MS = 25;
 
 /** What a harness needs to know. */
 export interface HarnessOptions {
@@ -76,9 +79,11 @@ export interface Harness {
   /** Starts a worker in a process of its own, which can be crashed, frozen and woken. */
   startWorkerProcess(options?: HarnessProcessOptions): Promise<WorkerProcess>;
   /**
-   * Waits until a session is in one of some phases, or until a condition on its view holds; needs a worker.
+   * Waits until a session is in one of some phases, or until a condition on its view holds. A worker has to
+   * answer, though it may still be starting.
    *
-   * @throws PerdureError `NO_WORKER` with the last view when it does not come to that in time.
+   * @throws PerdureError `NO_WORKER` with the last view (`details.view`) when it does not come to that in time;
+   * `SESSION_NOT_FOUND`.
    */
   until(
     session: Session,
@@ -89,7 +94,25 @@ export interface Harness {
 }
 
 /**
- * Creates a harness. Stop it after the test: `onTestFinished(() => harness.stop())`.
+ * Creates a harness: a Temporal server, a scripted model, workers and clients that know each other.
+ *
+ * ```ts
+ * const harness = await createHarness({
+ *   module: new URL('./agents.ts', import.meta.url),
+ *   script: [{ toolCalls: [{ name: 'refund', args: { chargeId: 'ch_1', cents: 900 } }] }, { text: 'Done.' }],
+ * });
+ * onTestFinished(() => harness.stop());
+ * const worker = await harness.startWorkerProcess({ breakAt: ['after refund'] });
+ * const session = await harness.startSession('support', { message: 'Refund ch_1.' });
+ * await worker.reached('after refund'); // the refund has happened, and nobody knows yet
+ * await worker.crash();
+ * await harness.startWorkerProcess();
+ * await harness.until(session, 'idle');
+ * // … and there is one refund
+ * ```
+ *
+ * Nothing is mocked but the model, which answers over real HTTP. Tests on one given server do not disturb each
+ * other. Worker processes end with the process that started them, however that ends.
  *
  * @throws PerdureError `SERVER_UNAVAILABLE` when no server is given and none can be started.
  */
@@ -191,22 +214,33 @@ async function waitFor(
   goal: readonly Phase[] | readonly [(view: SessionView) => boolean],
   patienceMs: number,
 ): Promise<SessionView> {
-  const reached = (view: SessionView): boolean =>
-    goal.some((each) => (typeof each === 'function' ? each(view) : each === view.phase));
   const deadline = performance.now() + patienceMs;
-  let view = await session.state();
-  while (!reached(view)) {
-    if (performance.now() > deadline) {
-      throw new PerdureError(
-        'NO_WORKER',
-        `Session ${session.id} did not come to what was waited for: ${JSON.stringify(view, null, 1)}`,
-        { details: { view } },
-      );
+  let last: SessionView | undefined;
+  while (performance.now() < deadline) {
+    const view = await look(session);
+    if (view !== undefined && goal.some((g) => (typeof g === 'function' ? g(view) : g === view.phase))) {
+      return view;
     }
-    await new Promise((resolve) => setTimeout(resolve, 25));
-    view = await session.state();
+    last = view ?? last;
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }
-  return view;
+  throw new PerdureError(
+    'NO_WORKER',
+    last === undefined
+      ? `No worker has answered for session ${session.id} in ${patienceMs} ms: start one`
+      : `Session ${session.id} did not come to what was waited for in ${patienceMs} ms: ${JSON.stringify(last, null, 1)}`,
+    { details: { view: last ?? null } },
+  );
+}
+
+/** The session's view, or `undefined` when no worker answers yet: the next one may be about to start. */
+async function look(session: Session): Promise<SessionView | undefined> {
+  try {
+    return await session.state();
+  } catch (error) {
+    if (isPerdureError(error, 'NO_WORKER')) return undefined;
+    throw error;
+  }
 }
 
 let silenced = false;

@@ -1,0 +1,32 @@
+/** The agents of the harness's own tests, as a user would write them. */
+import { appendFile, readFile } from 'node:fs/promises';
+import * as z from 'zod';
+import { type DefinedAgent, defineAgent, defineTool } from '../../src/index.ts';
+
+const ledger = (): string => process.env['LEDGER'] ?? '';
+
+const append = defineTool({
+  inputSchema: z.object({ line: z.string() }),
+  settle: '50ms',
+  execute: async ({ line }, { idempotencyKey }) => {
+    await appendFile(ledger(), `${idempotencyKey} ${line}\n`);
+    return { appended: line };
+  },
+  verify: async ({ line }, { idempotencyKey }) => {
+    const text = await readFile(ledger(), 'utf8').catch(() => '');
+    return text.includes(idempotencyKey)
+      ? { outcome: 'landed', output: { appended: line } }
+      : { outcome: 'absent' };
+  },
+});
+
+/** Its model is never asked: the harness puts the scripted one in its place. */
+export const clerk: DefinedAgent = defineAgent({
+  name: 'clerk',
+  model: { model: 'openai:gpt-5', price: { inputPerMillion: 1, outputPerMillion: 2 } },
+  instructions: 'Keep the ledger.',
+  tools: { append },
+  heartbeat: '1s',
+});
+
+export const workerOptions = { maxConcurrentActivityTaskExecutions: 3 };
