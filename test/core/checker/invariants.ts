@@ -118,7 +118,7 @@ function checkEffects(state: SessionState, world: World): void {
 }
 
 /** Each message of the model that asks for calls is followed at once by the results of exactly these. */
-function checkTranscript(state: SessionState): void {
+export function checkTranscript(state: SessionState): void {
   let asked: string[] = [];
   for (const { role, blocks } of state.transcript) {
     const results = blocks.flatMap((block) => (block.kind === 'tool_result' ? [block.call_id] : []));
@@ -163,9 +163,14 @@ function checkBudget(state: SessionState): void {
   promise(usedDollars <= dollars, `${usedDollars} dollars are spent or reserved, the cap is ${dollars}`);
   promise(spent.turns + thinking <= turns, `${spent.turns} turns are spent, the cap is ${turns}`);
   promise(spent.toolCalls <= toolCalls, `${spent.toolCalls} tool calls are spent, the cap is ${toolCalls}`);
+  checkReserve(state);
+}
+
+/** What is reserved is what is in flight: nothing when nothing is. */
+export function checkReserve({ budget: { reserved }, inFlight }: SessionState): void {
   let nanoUsd = 0;
   let held = 0;
-  for (const flight of state.inFlight) {
+  for (const flight of inFlight) {
     nanoUsd += flight.reserved?.nanoUsd ?? 0;
     held += flight.reserved?.tokens ?? 0;
   }

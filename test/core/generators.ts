@@ -1,0 +1,334 @@
+/** Inputs of a session: likely, late, wrong or made up. */
+import fc from 'fast-check';
+import type {
+  ActivityFailureInfo,
+  ActivityOutcome,
+  DescribeResult,
+  ModelResult,
+  PreparedCall,
+  ToolResult,
+} from '../../src/contract/activities.ts';
+import type { EffectOutcome } from '../../src/contract/calls.ts';
+import type { SessionInput } from '../../src/contract/inputs.ts';
+import type { JsonValue } from '../../src/contract/json.ts';
+import type { Manifest, ToolManifest } from '../../src/contract/manifest.ts';
+import { SIGNAL, UPDATE } from '../../src/contract/names.ts';
+import type { InFlight, SessionState } from '../../src/contract/state.ts';
+import type { Input, Outcome } from '../../src/session/events.ts';
+import { readInput, readSignal } from '../../src/session/read-input.ts';
+import { pendingCalls } from '../../src/session/views.ts';
+
+const TOOLS = ['look', 'pay', 'write', 'fast', 'ask'];
+const json = fc.jsonValue({ maxDepth: 2, stringUnit: 'binary' }) as fc.Arbitrary<JsonValue>;
+const words = fc.string({ maxLength: 12 });
+/** Stands for a call that waits for a person when it is sent. */
+const PENDING = 'pending';
+const callId: fc.Arbitrary<string> = fc.oneof(
+  { weight: 6, arbitrary: fc.constant(PENDING) },
+  { weight: 2, arbitrary: fc.tuple(fc.nat(4), fc.nat(3)).map(([turn, n]) => `call_${turn}_${n}`) },
+  { weight: 1, arbitrary: words },
+);
+
+const toolManifest = (name: string): fc.Arbitrary<ToolManifest> =>
+  fc.record({
+    name: fc.constant(name),
+    description: words,
+    inputSchema: fc.constant({}),
+    effect: fc.constantFrom('read', 'write', 'mutate'),
+    scope: fc.constantFrom('session', 'call', 'global'),
+    ttlMs: fc.nat(100_000),
+    verify: fc.boolean(),
+    fast: fc.constant(name === 'fast'),
+    timeoutMs: fc.nat(100_000),
+    settleMs: fc.constantFrom(0, 5_000),
+    maxAttempts: fc.integer({ min: 1, max: 3 }),
+    approval: fc.record({
+      expiresMs: fc.option(fc.nat(1_000_000)),
+      onExpiry: fc.constantFrom('approve', 'reject'),
+    }),
+  });
+
+const tight = fc.record(
+  {
+    turns: fc.nat(6),
+    toolCalls: fc.nat(6),
+    tokens: fc.nat(60_000),
+    usd: fc.double({ min: 0, max: 1, noNaN: true }),
+    activeMs: fc.nat(1_000_000),
+  },
+  { requiredKeys: [] },
+);
+/** Mostly none, for a session that has used up its budget does little. */
+const cap = fc.oneof({ weight: 4, arbitrary: fc.constant({}) }, { weight: 1, arbitrary: tight });
+
+const manifest: fc.Arbitrary<Manifest> = fc.record({
+  schema: fc.constant(1),
+  agent: fc.constant('clerk'),
+  digest: fc.constantFrom('one', 'two'),
+  instructions: words,
+  models: fc.array(
+    fc.record({
+      id: words,
+      maxOutputTokens: fc.integer({ min: 1, max: 4_000 }),
+      price: fc.option(
+        fc.record({
+          inputPerMillion: fc.double({ min: 0, max: 20, noNaN: true }),
+          outputPerMillion: fc.double({ min: 0, max: 80, noNaN: true }),
+        }),
+      ),
+    }),
+    { minLength: 1, maxLength: 3 },
+  ),
+  tools: fc
+    .subarray(TOOLS, { minLength: 2 })
+    .chain((names) => fc.tuple(...names.map(toolManifest)))
+    .map((tools) => Object.fromEntries(tools.map((tool) => [tool.name, tool]))),
+  budget: cap,
+  loopLimit: fc.integer({ min: 1, max: 4 }),
+  toolOrder: fc.constantFrom('ordered', 'parallel'),
+  plan: fc.boolean(),
+  heartbeatMs: fc.nat(10_000),
+});
+
+const callable = fc.record(
+  {
+    name: fc.constantFrom(...TOOLS, 'fast', 'update_plan'),
+    args: fc.oneof(fc.constantFrom<JsonValue>({}, { to: 'a' }), json),
+    idempotencyKey: fc.constantFrom('k1', 'k2', 'k3'),
+    needsApproval: fc.constant(true as const),
+    metadata: fc.constant({ signed: 'so' }),
+  },
+  { requiredKeys: ['name', 'args', 'idempotencyKey'] },
+);
+const prepared: fc.Arbitrary<PreparedCall> = fc.oneof(
+  { weight: 8, arbitrary: callable },
+  { weight: 1, arbitrary: json.map((args) => ({ name: 'no such tool', args, problem: 'no' })) },
+);
+
+const failure: fc.Arbitrary<ActivityFailureInfo> = fc.record({
+  kind: fc.constantFrom('timeout', 'cancelled', 'failed'),
+  message: words,
+});
+const ending = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<ActivityOutcome<T>> =>
+  fc.oneof<fc.MaybeWeightedArbitrary<ActivityOutcome<T>>[]>(
+    { weight: 4, arbitrary: value.map((it) => ({ ok: true, value: it })) },
+    { weight: 1, arbitrary: failure.map((it) => ({ ok: false, failure: it })) },
+  );
+const tokens = fc.option(fc.nat(5_000));
+
+const modelResult: fc.Arbitrary<ModelResult> = fc.oneof(
+  {
+    weight: 12,
+    arbitrary: fc.record({
+      kind: fc.constant('reply' as const),
+      model: fc.nat(3),
+      blocks: fc.array(fc.record({ kind: fc.constant('text' as const), text: words }), { maxLength: 2 }),
+      calls: fc.array(prepared, { maxLength: 3 }),
+      finishReason: words,
+      usage: fc.record({ inputTokens: tokens, outputTokens: tokens }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('manifest' as const), manifest }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('unavailable' as const), message: words }) },
+  {
+    weight: 2,
+    arbitrary: fc.record(
+      {
+        kind: fc.constant('failed' as const),
+        failure: fc.constantFrom(
+          'provider_unavailable',
+          'provider_rejected',
+          'invalid_response',
+          'interrupted',
+          'history',
+        ),
+        message: words,
+        maybeBilled: fc.nat(1),
+        model: fc.nat(3),
+      },
+      { requiredKeys: ['kind', 'failure', 'message', 'maybeBilled'] },
+    ),
+  },
+);
+
+const local = fc
+  .integer({ min: 1.6e12, max: 1.8e12 })
+  .map((at) => ({ seq: 1, startedAt: at, completedAt: at + 5 }));
+const toolResult: fc.Arbitrary<ToolResult> = fc.oneof<fc.Arbitrary<ToolResult>[]>(
+  json.map((output) => ({ kind: 'output' as const, output })),
+  fc.record({ kind: fc.constant('output' as const), output: json, local }),
+  words.map((message) => ({ kind: 'error' as const, message })),
+  fc.record({ kind: fc.constant('absent' as const), reason: words, retryable: fc.boolean() }),
+  words.map((reason) => ({ kind: 'unknown' as const, reason })),
+  words.map((message) => ({ kind: 'unavailable' as const, message })),
+  local.map((it) => ({ kind: 'exceeded' as const, local: it })),
+);
+const verified: fc.Arbitrary<EffectOutcome> = fc.oneof(
+  json.map((output) => ({ outcome: 'landed' as const, output })),
+  words.map((reason) => ({ outcome: 'absent' as const, reason })),
+  words.map((reason) => ({ outcome: 'unknown' as const, reason })),
+);
+
+const described: fc.Arbitrary<DescribeResult> = fc.oneof<fc.MaybeWeightedArbitrary<DescribeResult>[]>(
+  {
+    weight: 9,
+    arbitrary: manifest.map((it) => ({ kind: 'manifest', manifest: it, searchAttributes: [] })),
+  },
+  { weight: 1, arbitrary: fc.constant({ kind: 'unavailable', message: 'no' }) },
+);
+
+/** An outcome of each kind: which is used depends on what is in flight. */
+interface Outcomes {
+  describe: ActivityOutcome<DescribeResult>;
+  model: ActivityOutcome<ModelResult>;
+  tool: ActivityOutcome<ToolResult>;
+  verify: ActivityOutcome<EffectOutcome>;
+  prepare: ActivityOutcome<PreparedCall>;
+}
+const outcomes: fc.Arbitrary<Outcomes> = fc.record({
+  describe: ending(described),
+  model: ending(modelResult),
+  tool: ending(toolResult),
+  verify: ending(verified),
+  prepare: ending(prepared),
+});
+
+/** What a client in any language may send: some of it in shape, some of it not. */
+const payload: fc.Arbitrary<[string, unknown]> = fc.oneof(
+  fc.tuple(
+    fc.constantFrom(SIGNAL.send, UPDATE.send),
+    fc.oneof(
+      words,
+      fc.record(
+        {
+          text: words,
+          id: fc.constantFrom('m1', 'm2', 'm3'),
+          mode: fc.constantFrom('queue', 'interrupt'),
+        },
+        { requiredKeys: ['text'] },
+      ),
+    ),
+  ),
+  fc.tuple(fc.constant(SIGNAL.pause), fc.record({ now: fc.boolean(), by: words }, { requiredKeys: [] })),
+  fc.tuple(
+    fc.constant(UPDATE.decide),
+    fc.record({
+      callId,
+      decision: fc.oneof(
+        fc.constant({ decision: 'approve' }),
+        json.map((args) => ({ decision: 'edit', args })),
+        fc.constant({ decision: 'reject', reason: 'no' }),
+        json.map((output) => ({ decision: 'respond', output })),
+      ),
+    }),
+  ),
+  fc.tuple(
+    fc.constant(UPDATE.resolve),
+    fc.record({
+      callId,
+      resolution: fc.oneof(
+        json.map((output) => ({ outcome: 'landed', output })),
+        fc.constant({ outcome: 'absent' }),
+        fc.constant({ outcome: 'failed' }),
+      ),
+    }),
+  ),
+  fc.tuple(
+    fc.constant(UPDATE.budget),
+    fc.record({ limits: cap, finish: fc.boolean() }, { requiredKeys: [] }),
+  ),
+  fc.tuple(fc.constantFrom(...Object.values(SIGNAL), ...Object.values(UPDATE), 'no such name'), json),
+);
+
+/** Often, for without it a session that has stopped stays where it is. */
+const resuming: fc.Arbitrary<[string, unknown]> = fc.oneof(
+  { weight: 8, arbitrary: fc.constant<[string, unknown]>([SIGNAL.resume, {}]) },
+  { weight: 1, arbitrary: fc.constant<[string, unknown]>([UPDATE.seal, {}]) },
+);
+
+/** What happens between two activations. */
+export interface Happening {
+  /** Milliseconds since the last; clocks also go back. */
+  later: number;
+  /** How many of what is in flight is answered, and which. */
+  answers: { which: number; outcomes: Outcomes }[];
+  /** An outcome that nobody has asked for. */
+  stray: boolean;
+  said: { signal: boolean; name: string; payload: unknown }[];
+  cancels: boolean;
+}
+
+const happening: fc.Arbitrary<Happening> = fc.record({
+  later: fc.integer({ min: -1_000, max: 60_000 }),
+  answers: fc.array(fc.record({ which: fc.nat(5), outcomes }), { minLength: 1, maxLength: 3 }),
+  stray: fc.nat(20).map((n) => n === 0),
+  said: fc.array(
+    fc
+      .record({
+        signal: fc.boolean(),
+        to: fc.oneof({ weight: 2, arbitrary: payload }, { weight: 1, arbitrary: resuming }),
+      })
+      .map(({ signal, to: [name, it] }) => ({ signal, name, payload: it })),
+    { maxLength: 2 },
+  ),
+  cancels: fc.nat(60).map((n) => n === 0),
+});
+
+/** What a session starts with. */
+export const start: fc.Arbitrary<Pick<SessionInput, 'mode' | 'budget'>> = fc.record(
+  { mode: fc.constantFrom('chat' as const, 'task' as const), budget: cap },
+  { requiredKeys: ['mode'] },
+);
+
+/** The inputs of one activation, in the order in which workflow and fold put them. */
+export function inputsOf(state: SessionState, happened: Happening): Input[] {
+  const people = happened.said.flatMap(({ signal, name, payload: sent }): Input[] => {
+    const it = aimed(state, sent);
+    if (signal) return [readSignal(name, it)];
+    const read = readInput(name, it);
+    return read.ok ? [read.input] : [];
+  });
+  if (happened.cancels) people.push({ type: 'cancel', value: {} });
+  const answers = new Map<number, Input>();
+  for (const { which, outcomes: of } of happened.answers) {
+    const flight = state.inFlight[which % Math.max(1, state.inFlight.length)];
+    if (flight !== undefined) {
+      answers.set(flight.seq, { type: 'outcome', seq: flight.seq, outcome: outcomeOf(flight, of) });
+    }
+  }
+  if (happened.stray) {
+    answers.set(9_999, { type: 'outcome', seq: 9_999, outcome: { kind: 'timer' } });
+  }
+  return [...people, ...[...answers].sort(([a], [b]) => a - b).map(([, input]) => input)];
+}
+
+function aimed(state: SessionState, sent: unknown): unknown {
+  if (typeof sent !== 'object' || sent === null || !('callId' in sent) || sent.callId !== PENDING)
+    return sent;
+  return { ...sent, callId: pendingCalls(state)[0]?.callId ?? PENDING };
+}
+
+function outcomeOf({ kind }: InFlight, of: Outcomes): Outcome {
+  switch (kind) {
+    case 'describe':
+      return { kind, result: of.describe };
+    case 'model':
+      return { kind, result: of.model };
+    case 'tool':
+    case 'fast_tool':
+      return { kind: 'tool', result: of.tool };
+    case 'verify':
+      return { kind, result: of.verify };
+    case 'prepare':
+      return { kind, result: of.prepare };
+    default:
+      return { kind: 'timer' };
+  }
+}
+
+/** What happens to a session. */
+export const story: fc.Arbitrary<Happening[]> = fc.array(happening, {
+  minLength: 1,
+  maxLength: 40,
+  size: 'max',
+});
