@@ -51,7 +51,7 @@ function certainly(error: unknown): unknown {
 /** The model comes from the environment: OPENAI_API_KEY, or OPENAI_BASE_URL for any endpoint of that protocol. */
 export const support: DefinedAgent = defineAgent({
   name: 'support',
-  model: `openai:${process.env['OPENAI_MODEL'] ?? 'gpt-5-mini'}`,
+  model: `openai:${process.env['OPENAI_MODEL'] || 'gpt-5-mini'}`,
   instructions:
     'You are the support desk of a shop. Look up an order before you act on it. When a customer is entitled to a ' +
     'refund, refund the charge of the order yourself, once; do not ask the customer for confirmation. Then answer in one sentence.',

@@ -1,7 +1,7 @@
 /**
  * The payments service as a process:
  *
- *     tsx examples/payments/server.ts --ledger FILE [--port 0] [--ignore-keys] [--with-stdin]
+ *     tsx examples/payments/server.ts --ledger FILE [--port 0] [--host 127.0.0.1] [--ignore-keys] [--with-stdin]
  *
  * When it is ready one JSON line `{ url, port, pid }` goes to stdout. `--ignore-keys`: every POST is another
  * effect, whatever its key. With `--with-stdin` the process ends when its stdin does.
@@ -13,6 +13,7 @@ const { values } = parseArgs({
   options: {
     ledger: { type: 'string' },
     port: { type: 'string', default: '0' },
+    host: { type: 'string', default: '127.0.0.1' },
     'ignore-keys': { type: 'boolean', default: false },
     'with-stdin': { type: 'boolean', default: false },
   },
@@ -22,6 +23,7 @@ if (values.ledger === undefined) throw new Error('--ledger <file> is missing');
 const service = await startPayments({
   ledger: values.ledger,
   port: Number(values.port),
+  host: values.host,
   honourKeys: !values['ignore-keys'],
 });
 const stop = (): void => void service.stop().then(() => process.exit(0));

@@ -18,8 +18,10 @@ import { type Collection, emailInput, type Order, type Row, refundInput, service
 export interface PaymentsOptions {
   /** The ledger's file; made when it is not there. */
   readonly ledger: string;
-  /** TCP port on 127.0.0.1; default 0, any free one. */
+  /** TCP port; default 0, any free one. */
   readonly port?: number;
+  /** Address to listen on; default 127.0.0.1, this machine alone. */
+  readonly host?: string;
   /** Whether a key that was used before gives the same receipt (default), or another effect. */
   readonly honourKeys?: boolean;
 }
@@ -142,7 +144,7 @@ export async function startPayments(options: PaymentsOptions): Promise<PaymentsS
       })
       .catch(() => response.destroy());
   });
-  server.listen(options.port ?? 0, '127.0.0.1');
+  server.listen(options.port ?? 0, options.host ?? '127.0.0.1');
   try {
     await once(server, 'listening');
   } catch (error) {

@@ -179,6 +179,8 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       const call = findCall(state, callId);
       if (call === undefined) return unknownCall(state, callId);
       call.resolution = { outcome: resolution.outcome, by, at };
+      const dispatch = call.dispatches.at(-1);
+      if (dispatch !== undefined && resolution.outcome !== 'failed') dispatch.outcome = resolution.outcome;
       if (resolution.outcome === 'landed') {
         endCall(call, { kind: 'completed' }, { content: resolution.output, isError: false }, at);
       } else if (resolution.outcome === 'absent') {

@@ -1,3 +1,4 @@
+import { loadClientConnectConfig } from '@temporalio/envconfig';
 import {
   NativeConnection,
   type NativeConnectionOptions,
@@ -10,8 +11,11 @@ import { PerdurePlugin, type PerdurePluginOptions } from './plugin.ts';
 
 /** What a worker of sessions needs. Everything that Temporal's `WorkerOptions` takes may be given beside it. */
 export interface SessionWorkerOptions extends PerdurePluginOptions, Omit<WorkerOptions, 'taskQueue'> {
-  /** Where Temporal is, when no `connection` is given. */
-  address?: string | NativeConnectionOptions;
+  /**
+   * Where Temporal is, when no `connection` is given. Default: what `TEMPORAL_ADDRESS` or the user's Temporal
+   * config file says, with its namespace; else `localhost:7233`.
+   */
+  address?: string | NativeConnectionOptions | undefined;
   /** Default: `perdure`. */
   taskQueue?: string;
 }
@@ -25,7 +29,8 @@ export interface SessionWorkerOptions extends PerdurePluginOptions, Omit<WorkerO
  */
 export async function createWorker(options: SessionWorkerOptions): Promise<Worker> {
   const { agents, models, memoryBytes, journal, address, taskQueue = DEFAULT_TASK_QUEUE, ...rest } = options;
-  const connection = rest.connection ?? (await openConnection(address));
+  const found = rest.connection === undefined ? whereTo(address) : undefined;
+  const connection = rest.connection ?? (await openConnection(found?.connection ?? {}));
   const plugin = new PerdurePlugin({
     agents,
     ...(models === undefined ? {} : { models }),
@@ -34,6 +39,7 @@ export async function createWorker(options: SessionWorkerOptions): Promise<Worke
   });
   try {
     return await Worker.create({
+      ...(found?.namespace === undefined ? {} : { namespace: found.namespace }),
       ...rest,
       connection,
       taskQueue,
@@ -45,8 +51,7 @@ export async function createWorker(options: SessionWorkerOptions): Promise<Worke
   }
 }
 
-async function openConnection(address: SessionWorkerOptions['address']): Promise<NativeConnection> {
-  const options = typeof address === 'string' ? { address } : (address ?? {});
+async function openConnection(options: NativeConnectionOptions): Promise<NativeConnection> {
   try {
     return await NativeConnection.connect(options);
   } catch (cause) {
@@ -56,4 +61,15 @@ async function openConnection(address: SessionWorkerOptions['address']): Promise
       { cause },
     );
   }
+}
+
+/** Where to connect: as given, or as Temporal's own clients find it. */
+function whereTo(address: SessionWorkerOptions['address']): {
+  connection: NativeConnectionOptions;
+  namespace?: string;
+} {
+  if (typeof address === 'string') return { connection: { address } };
+  if (address !== undefined) return { connection: address };
+  const { connectionOptions, namespace } = loadClientConnectConfig();
+  return { connection: connectionOptions, ...(namespace === undefined ? {} : { namespace }) };
 }

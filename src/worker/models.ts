@@ -9,8 +9,9 @@ const PREFIX = /^(openai-compatible|openai|env):/;
  * (Ollama, vLLM, any gateway) and `OPENAI_API_KEY`. It answers names like `openai:gpt-5` or `env:llama3.3`.
  */
 export function modelsFromEnvironment(env: NodeJS.ProcessEnv = process.env): ModelRegistry | undefined {
-  const apiKey = env['OPENAI_API_KEY'];
-  const baseURL = env['OPENAI_BASE_URL'] ?? (apiKey === undefined ? undefined : 'https://api.openai.com/v1');
+  // Compose and the like pass what is not set as an empty text.
+  const apiKey = env['OPENAI_API_KEY'] || undefined;
+  const baseURL = env['OPENAI_BASE_URL'] || (apiKey === undefined ? undefined : 'https://api.openai.com/v1');
   if (baseURL === undefined) return undefined;
   const provider = createOpenAICompatible({
     name: 'openai-compatible',

@@ -5,7 +5,9 @@ import { openStage, untilPhase } from '../support/stage.ts';
 
 test('equal calls of many sessions at once are one effect, whose record answers all of them', async () => {
   const stage = await openStage(({ assistantCount }) =>
-    assistantCount === 0 ? { toolCalls: [{ name: 'announce', args: { text: 'We moved.' } }] } : { text: 'Done.' },
+    assistantCount === 0
+      ? { toolCalls: [{ name: 'announce', args: { text: 'We moved.' } }] }
+      : { text: 'Done.' },
   );
   const announced: string[] = [];
   const herald = defineAgent({

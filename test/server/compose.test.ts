@@ -20,6 +20,8 @@ const service = z.strictObject({
       z.strictObject({ condition: z.enum(['service_healthy', 'service_completed_successfully']) }),
     )
     .optional(),
+  entrypoint: z.array(z.string()).optional(),
+  user: z.string().optional(),
   environment: z.record(z.string(), z.string()),
   volumes: z.array(z.string()).optional(),
   ports: z.array(z.string()).optional(),
@@ -49,7 +51,15 @@ const settings = z
 
 describe('docker-compose.yml', () => {
   it('has a database, a server, its UI and a worker', () => {
-    expect(services.map(([name]) => name)).toEqual(['postgres', 'temporal', 'ui', 'setup', 'worker']);
+    expect(services.map(([name]) => name)).toEqual([
+      'postgres',
+      'temporal',
+      'ui',
+      'setup',
+      'model',
+      'payments',
+      'worker',
+    ]);
   });
 
   it('pins every image to a full version', () => {
@@ -79,7 +89,14 @@ describe('docker-compose.yml', () => {
       temporal: { postgres: 'service_healthy' },
       ui: { temporal: 'service_healthy' },
       setup: { temporal: 'service_healthy' },
-      worker: { temporal: 'service_healthy', setup: 'service_completed_successfully' },
+      model: {},
+      payments: {},
+      worker: {
+        temporal: 'service_healthy',
+        setup: 'service_completed_successfully',
+        model: 'service_healthy',
+        payments: 'service_healthy',
+      },
     });
   });
 

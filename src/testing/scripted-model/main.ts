@@ -1,7 +1,7 @@
 /**
  * A scripted model as a process of its own:
  *
- *     tsx main.ts --script ./script.ts [--port 0] [--record calls.jsonl] [--lenient] [--with-stdin]
+ *     tsx main.ts --script ./script.ts [--port 0] [--host 127.0.0.1] [--record calls.jsonl] [--lenient] [--with-stdin]
  *
  * The script module exports `script`, a `Script`. When the endpoint is ready one JSON line `{ url, port, pid }`
  * goes to stdout. `--lenient` turns off the checks of the transcript. With `--with-stdin` the process ends when
@@ -18,6 +18,7 @@ const { values } = parseArgs({
   options: {
     script: { type: 'string' },
     port: { type: 'string', default: '0' },
+    host: { type: 'string', default: '127.0.0.1' },
     record: { type: 'string' },
     lenient: { type: 'boolean', default: false },
     'with-stdin': { type: 'boolean', default: false },
@@ -32,6 +33,7 @@ if (typeof script !== 'function') {
 const model = await startScriptedModel({
   script,
   port: Number(values.port),
+  host: values.host,
   strict: !values.lenient,
   ...(values.record === undefined ? {} : { recordFile: values.record }),
 });

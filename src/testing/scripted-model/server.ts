@@ -22,8 +22,10 @@ export interface RecordedRequest extends RecordLine {
 /** How to start a {@link ScriptedModel}. */
 export interface ScriptedModelOptions {
   readonly script: Script;
-  /** TCP port on 127.0.0.1; default 0, any free one. */
+  /** TCP port; default 0, any free one. */
   readonly port?: number;
+  /** Address to listen on; default 127.0.0.1, this machine alone. */
+  readonly host?: string;
   /** JSONL file to which each call is appended ({@link RecordLine}), synced before the answer begins. */
   readonly recordFile?: string;
   /** Refuse (400) transcripts that OpenAI refuses, such as a tool call without its result; default true. */
@@ -123,7 +125,7 @@ export async function startScriptedModel(options: ScriptedModelOptions): Promise
     }
   }
 
-  server.listen(options.port ?? 0, '127.0.0.1');
+  server.listen(options.port ?? 0, options.host ?? '127.0.0.1');
   try {
     await once(server, 'listening');
   } catch (error) {
