@@ -307,8 +307,11 @@ class Folder {
     const state = this.#state;
     const inputs = ordered([...this.#pending, ...task.updates], this.#lastTask === 0);
     this.#pending = [];
-    this.#moment = task.moment;
-    this.#issue(advance(state, inputs, task.moment).commands);
+    // A task that brings nothing, as one that only keeps a local activity going, does not wake the session.
+    if (inputs.length > 0 || this.#lastTask === 0) {
+      this.#moment = task.moment;
+      this.#issue(advance(state, inputs, task.moment).commands);
+    }
     for (const { seq, result, failure } of task.local) {
       const own = seq < 0 ? (this.#bySdkSeq[-seq - 1] ?? 0) : seq;
       const outcome: Outcome =

@@ -64,12 +64,12 @@ async function expectLive(session: Session, state: SessionState): Promise<void> 
     throw error;
   });
   if (whole !== null) {
-    expect(canonical(state)).toBe(canonical(whole));
+    expectSame(state, whole);
     return;
   }
-  expect(canonical(sessionView(state))).toBe(canonical(await session.state()));
-  expect(canonical(state.transcript)).toBe(canonical(await allPages((page) => session.transcript(page))));
-  expect(canonical(state.calls)).toBe(canonical(await allPages((page) => session.calls(page))));
+  expectSame(sessionView(state), await session.state());
+  expectSame(state.transcript, await allPages((page) => session.transcript(page)));
+  expectSame(state.calls, await allPages((page) => session.calls(page)));
 }
 
 /** A list that is read in pages, from its end. */
@@ -94,7 +94,23 @@ function expectWithinBudget({ budget: { limits, spent, reserved } }: SessionStat
   expect(reserved.nanoUsd).toBeGreaterThanOrEqual(0);
 }
 
-/** One text for equal states. */
-export function canonical(value: unknown): string {
+/** Two values have one canonical JSON; shows where they differ, for states are long. */
+export function expectSame(folded: unknown, live: unknown): void {
+  if (canonical(folded) === canonical(live)) return;
+  expect({ folded: differences(folded, live) }).toEqual({ folded: [] });
+}
+
+function differences(folded: unknown, live: unknown, path = '$'): string[] {
+  const inside = (value: unknown): value is Record<string, unknown> =>
+    typeof value === 'object' && value !== null;
+  if (!inside(folded) || !inside(live)) {
+    const [a, b] = [JSON.stringify(folded), JSON.stringify(live)];
+    return a === b ? [] : [`${path}: folded ${a}, live ${b}`];
+  }
+  const keys = new Set([...Object.keys(folded), ...Object.keys(live)]);
+  return [...keys].flatMap((key) => differences(folded[key], live[key], `${path}.${key}`));
+}
+
+function canonical(value: unknown): string {
   return canonicalJson(value as JsonValue);
 }
