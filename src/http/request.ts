@@ -71,7 +71,7 @@ export async function readBody(
   if (schema === undefined) return undefined;
   const type = request.headers.get('content-type');
   // Where every field is optional, there may be no body at all.
-  const value = type === null && request.body === null ? {} : await readJson(request, type, limit);
+  const value = type === null && !hasBody(request) ? {} : await readJson(request, type, limit);
   const parsed = parseInput(schema, value);
   if (!parsed.ok) {
     const [field = '', ...problem] = parsed.message.split(': ');
@@ -82,6 +82,10 @@ export async function readBody(
     if (fields !== null && !fields.has(name)) throw unknownName(name, [...fields]);
   }
   return parsed.value;
+}
+
+function hasBody({ headers }: Request): boolean {
+  return headers.has('transfer-encoding') || Number(headers.get('content-length') ?? 0) > 0;
 }
 
 async function readJson(request: Request, type: string | null, limit: number): Promise<unknown> {

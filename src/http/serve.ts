@@ -54,10 +54,16 @@ export async function serveHttp(
       { details: { host, port }, cause: error },
     );
   }
+  let closing = false;
+  server.on('request', (_, response) => {
+    // A connection that has got its last answer would wait for a next request for seconds.
+    response.once('close', () => closing && setImmediate(() => server.closeIdleConnections()));
+  });
   const { port: bound } = server.address() as AddressInfo;
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
     close: async () => {
+      closing = true;
       const closed = once(server, 'close');
       api.close();
       server.close();

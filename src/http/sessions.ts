@@ -79,7 +79,7 @@ export const sessionOperations: readonly Operation[] = [
     codes: STEER,
     handle: (request, { sessions }) => {
       const id = idempotencyKey(request, request.body.id);
-      return sessions.get(request.param('id')).send(given({ ...request.body, id }) as SendInput);
+      return sessions.get(request.param('id')).send({ ...request.body, id });
     },
   }),
   operation<DecideBody>({

@@ -9,7 +9,7 @@ import { messageSchema } from '../contract/edit.ts';
 import { ERROR_CODES } from '../contract/errors.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
-import type { Notice, PlanStep, SessionStatus, Wait } from '../contract/state.ts';
+import type { Notice, Phase, PlanStep, SessionStatus, Wait } from '../contract/state.ts';
 import type { BudgetView, CallsPage, PendingCall, SessionView, TranscriptPage } from '../contract/views.ts';
 import type { ErrorBody } from './errors.ts';
 
@@ -29,31 +29,44 @@ export const jsonObject: z.ZodMiniType<JsonObject> = z.custom<JsonObject>(
 );
 notes.add(jsonObject, { type: 'object', additionalProperties: true });
 
+/** A schema that takes all that a type has: one that lacks a case of it, or has one too many, does not compile. */
+function exactly<T>(): <S extends z.ZodMiniType<T>>(
+  schema: S & ([T] extends [z.output<S>] ? unknown : never),
+) => z.ZodMiniType<T> {
+  return (schema) => schema;
+}
+
 const time = z.string();
 notes.add(time, { format: 'date-time' });
 
-export const checkpointSchema: z.ZodMiniType<Checkpoint> = z.object({
-  id: z.string(),
-  thread_id: z.string(),
-  created_at: time,
-  state: jsonObject,
-  parent_id: z.nullable(z.string()),
-  metadata: jsonObject,
-});
+export const checkpointSchema: z.ZodMiniType<Checkpoint> = exactly<Checkpoint>()(
+  z.object({
+    id: z.string(),
+    thread_id: z.string(),
+    created_at: time,
+    state: jsonObject,
+    parent_id: z.nullable(z.string()),
+    metadata: jsonObject,
+  }),
+);
 
-export const stepSchema: z.ZodMiniType<StoredStep> = z.object({
-  thread_id: z.string(),
-  key: z.string(),
-  value: jsonValue,
-  updated_at: time,
-});
+export const stepSchema: z.ZodMiniType<StoredStep> = exactly<StoredStep>()(
+  z.object({
+    thread_id: z.string(),
+    key: z.string(),
+    value: jsonValue,
+    updated_at: time,
+  }),
+);
 
-const decisionRecord: z.ZodMiniType<DecisionRecord> = z.object({
-  decision: z.enum(['approve', 'edit', 'reject', 'respond', 'expired']),
-  by: z.string(),
-  at: time,
-  reason: z.exactOptional(z.string()),
-});
+const decisionRecord: z.ZodMiniType<DecisionRecord> = exactly<DecisionRecord>()(
+  z.object({
+    decision: z.enum(['approve', 'edit', 'reject', 'respond', 'expired']),
+    by: z.string(),
+    at: time,
+    reason: z.exactOptional(z.string()),
+  }),
+);
 
 const approvalStatus = z.object({
   kind: z.literal('approval'),
@@ -63,140 +76,182 @@ const approvalStatus = z.object({
 const unknownStatus = z.object({ kind: z.literal('unknown'), reason: z.string() });
 const stuckStatus = z.object({ kind: z.literal('stuck'), reason: z.string() });
 
-const callStatus: z.ZodMiniType<CallStatus> = z.discriminatedUnion('kind', [
-  z.object({ kind: z.enum(['ready', 'preparing', 'running', 'backoff', 'completed', 'skipped']) }),
-  approvalStatus,
-  z.object({ kind: z.literal('deferred'), to: z.string() }),
-  z.object({ kind: z.enum(['settling', 'verifying']), reason: z.string() }),
-  unknownStatus,
-  stuckStatus,
-  z.object({ kind: z.literal('failed'), certain: z.boolean() }),
-]);
+const callStatus: z.ZodMiniType<CallStatus> = exactly<CallStatus>()(
+  z.discriminatedUnion('kind', [
+    z.object({ kind: z.enum(['ready', 'preparing', 'running', 'backoff', 'completed', 'skipped']) }),
+    approvalStatus,
+    z.object({ kind: z.literal('deferred'), to: z.string() }),
+    z.object({ kind: z.enum(['settling', 'verifying']), reason: z.string() }),
+    unknownStatus,
+    stuckStatus,
+    z.object({ kind: z.literal('failed'), certain: z.boolean() }),
+  ]),
+);
 
-const dispatch: z.ZodMiniType<Dispatch> = z.object({
-  no: z.int(),
-  at: time,
-  outcome: z.nullable(z.enum(['returned', 'landed', 'absent', 'unknown'])),
-  reason: z.exactOptional(z.string()),
-});
-
-const toolCall: z.ZodMiniType<ToolCall> = z.object({
-  id: z.string(),
-  turn: z.int(),
-  name: z.string(),
-  args: jsonValue,
-  argsDigest: z.string(),
-  effect: z.enum(['read', 'write', 'mutate']),
-  scope: z.enum(['session', 'call', 'global']),
-  idempotencyKey: z.string(),
-  status: callStatus,
-  issuedAt: z.nullable(time),
-  completedAt: z.nullable(time),
-  dispatches: z.array(dispatch),
-  decision: z.nullable(decisionRecord),
-  resolution: z.nullable(
-    z.object({ outcome: z.enum(['landed', 'absent', 'failed']), by: z.string(), at: time }),
-  ),
-  result: z.nullable(z.object({ content: jsonValue, isError: z.boolean() })),
-  replayOf: z.nullable(z.string()),
-});
-
-export const pendingCallSchema: z.ZodMiniType<PendingCall> = z.object({
-  callId: z.string(),
-  tool: z.string(),
-  args: jsonValue,
-  argsDigest: z.string(),
-  idempotencyKey: z.string(),
-  status: z.discriminatedUnion('kind', [approvalStatus, unknownStatus, stuckStatus]),
-  decision: z.nullable(decisionRecord),
-  next: z.string(),
-});
-
-export const phaseSchema: z.ZodMiniType<SessionView['phase']> = z.enum([
-  ...['starting', 'idle', 'thinking', 'acting', 'approval', 'unknown_effect'],
-  ...['waiting', 'paused', 'cancelling', 'closed'],
-] as SessionView['phase'][]);
-
-const limits: z.ZodMiniType<BudgetLimits> = z.object({
-  turns: z.exactOptional(z.int()),
-  toolCalls: z.exactOptional(z.int()),
-  tokens: z.exactOptional(z.int()),
-  usd: z.exactOptional(z.number()),
-  activeMs: z.exactOptional(z.int()),
-});
-
-export const budgetViewSchema: z.ZodMiniType<BudgetView> = z.object({
-  limits,
-  spent: z.object({
-    turns: z.int(),
-    toolCalls: z.int(),
-    inputTokens: z.int(),
-    outputTokens: z.int(),
-    usd: z.number(),
-    activeMs: z.int(),
+const dispatch: z.ZodMiniType<Dispatch> = exactly<Dispatch>()(
+  z.object({
+    no: z.int(),
+    at: time,
+    outcome: z.nullable(z.enum(['returned', 'landed', 'absent', 'unknown'])),
+    reason: z.exactOptional(z.string()),
   }),
-  reserved: z.object({ usd: z.number(), tokens: z.int() }),
-});
+);
 
-export const planStepSchema: z.ZodMiniType<PlanStep> = z.object({
-  id: z.string(),
-  title: z.string(),
-  postconditions: z.array(z.string()),
-  evidence: z.array(z.object({ postcondition: z.int(), tool: z.string(), call_id: z.string() })),
-  status: z.enum(['pending', 'in_progress', 'done']),
-});
+const toolCall: z.ZodMiniType<ToolCall> = exactly<ToolCall>()(
+  z.object({
+    id: z.string(),
+    turn: z.int(),
+    name: z.string(),
+    args: jsonValue,
+    argsDigest: z.string(),
+    effect: z.enum(['read', 'write', 'mutate']),
+    scope: z.enum(['session', 'call', 'global']),
+    idempotencyKey: z.string(),
+    status: callStatus,
+    issuedAt: z.nullable(time),
+    completedAt: z.nullable(time),
+    dispatches: z.array(dispatch),
+    decision: z.nullable(decisionRecord),
+    resolution: z.nullable(
+      z.object({ outcome: z.enum(['landed', 'absent', 'failed']), by: z.string(), at: time }),
+    ),
+    result: z.nullable(z.object({ content: jsonValue, isError: z.boolean() })),
+    replayOf: z.nullable(z.string()),
+  }),
+);
 
-const status: z.ZodMiniType<SessionStatus> = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('active') }),
-  z.object({ kind: z.literal('completed'), at: time, text: z.string() }),
-  z.object({ kind: z.literal('failed'), at: time, message: z.string() }),
-  z.object({ kind: z.literal('cancelled'), at: time, by: z.string(), reason: z.string() }),
-]);
+export const pendingCallSchema: z.ZodMiniType<PendingCall> = exactly<PendingCall>()(
+  z.object({
+    callId: z.string(),
+    tool: z.string(),
+    args: jsonValue,
+    argsDigest: z.string(),
+    idempotencyKey: z.string(),
+    status: z.discriminatedUnion('kind', [approvalStatus, unknownStatus, stuckStatus]),
+    decision: z.nullable(decisionRecord),
+    next: z.string(),
+  }),
+);
 
-const wait: z.ZodMiniType<Wait> = z.object({
-  reason: z.enum([
-    ...['agent_unavailable', 'provider_unavailable', 'provider_rejected', 'invalid_response'],
-    ...['history_unreadable', 'budget', 'loop', 'history_limit'],
-  ] as Wait['reason'][]),
-  message: z.string(),
-  since: time,
-  next: z.string(),
-});
+export const phaseSchema: z.ZodMiniType<Phase> = exactly<Phase>()(
+  z.enum([
+    'starting',
+    'idle',
+    'thinking',
+    'acting',
+    'approval',
+    'unknown_effect',
+    'waiting',
+    'paused',
+    'cancelling',
+    'closed',
+  ]),
+);
 
-const notice: z.ZodMiniType<Notice> = z.object({ at: time, kind: z.string(), message: z.string() });
+const limits: z.ZodMiniType<BudgetLimits> = exactly<BudgetLimits>()(
+  z.object({
+    turns: z.exactOptional(z.int()),
+    toolCalls: z.exactOptional(z.int()),
+    tokens: z.exactOptional(z.int()),
+    usd: z.exactOptional(z.number()),
+    activeMs: z.exactOptional(z.int()),
+  }),
+);
 
-export const sessionViewSchema: z.ZodMiniType<SessionView> = z.object({
-  sessionId: z.string(),
-  runId: z.string(),
-  agent: z.string(),
-  tenant: z.nullable(z.string()),
-  mode: z.enum(['chat', 'task', 'effect']),
-  effect: z.nullable(z.object({ requestedBy: z.string(), ttlMs: z.number() })),
-  createdAt: time,
-  status,
-  phase: phaseSchema,
-  turn: z.int(),
-  messages: z.int(),
-  queued: z.int(),
-  calls: z.int(),
-  pending: z.array(pendingCallSchema),
-  wait: z.nullable(wait),
-  paused: z.nullable(z.object({ by: z.string(), at: time, reason: z.string() })),
-  budget: budgetViewSchema,
-  plan: z.array(planStepSchema),
-  scratchpadRoot: z.nullable(z.string()),
-  manifestDigest: z.nullable(z.string()),
-  models: z.array(z.string()),
-  notices: z.array(notice),
-  lastText: z.string(),
-});
+export const budgetViewSchema: z.ZodMiniType<BudgetView> = exactly<BudgetView>()(
+  z.object({
+    limits,
+    spent: z.object({
+      turns: z.int(),
+      toolCalls: z.int(),
+      inputTokens: z.int(),
+      outputTokens: z.int(),
+      usd: z.number(),
+      activeMs: z.int(),
+    }),
+    reserved: z.object({ usd: z.number(), tokens: z.int() }),
+  }),
+);
+
+export const planStepSchema: z.ZodMiniType<PlanStep> = exactly<PlanStep>()(
+  z.object({
+    id: z.string(),
+    title: z.string(),
+    postconditions: z.array(z.string()),
+    evidence: z.array(z.object({ postcondition: z.int(), tool: z.string(), call_id: z.string() })),
+    status: z.enum(['pending', 'in_progress', 'done']),
+  }),
+);
+
+const status: z.ZodMiniType<SessionStatus> = exactly<SessionStatus>()(
+  z.discriminatedUnion('kind', [
+    z.object({ kind: z.literal('active') }),
+    z.object({ kind: z.literal('completed'), at: time, text: z.string() }),
+    z.object({ kind: z.literal('failed'), at: time, message: z.string() }),
+    z.object({ kind: z.literal('cancelled'), at: time, by: z.string(), reason: z.string() }),
+  ]),
+);
+
+const wait: z.ZodMiniType<Wait> = exactly<Wait>()(
+  z.object({
+    reason: z.enum([
+      'agent_unavailable',
+      'provider_unavailable',
+      'provider_rejected',
+      'invalid_response',
+      'history_unreadable',
+      'budget',
+      'loop',
+      'history_limit',
+    ]),
+    message: z.string(),
+    since: time,
+    next: z.string(),
+  }),
+);
+
+const notice: z.ZodMiniType<Notice> = exactly<Notice>()(
+  z.object({ at: time, kind: z.string(), message: z.string() }),
+);
+
+export const sessionViewSchema: z.ZodMiniType<SessionView> = exactly<SessionView>()(
+  z.object({
+    sessionId: z.string(),
+    runId: z.string(),
+    agent: z.string(),
+    tenant: z.nullable(z.string()),
+    mode: z.enum(['chat', 'task', 'effect']),
+    effect: z.nullable(z.object({ requestedBy: z.string(), ttlMs: z.number() })),
+    createdAt: time,
+    status,
+    phase: phaseSchema,
+    turn: z.int(),
+    messages: z.int(),
+    queued: z.int(),
+    calls: z.int(),
+    pending: z.array(pendingCallSchema),
+    wait: z.nullable(wait),
+    paused: z.nullable(z.object({ by: z.string(), at: time, reason: z.string() })),
+    budget: budgetViewSchema,
+    plan: z.array(planStepSchema),
+    scratchpadRoot: z.nullable(z.string()),
+    manifestDigest: z.nullable(z.string()),
+    models: z.array(z.string()),
+    notices: z.array(notice),
+    lastText: z.string(),
+  }),
+);
 
 const page = { first: z.int(), total: z.int() };
-export const transcriptPageSchema: z.ZodMiniType<TranscriptPage> = z.object({
-  items: z.array(messageSchema),
-  ...page,
-});
-export const callsPageSchema: z.ZodMiniType<CallsPage> = z.object({ items: z.array(toolCall), ...page });
+export const transcriptPageSchema: z.ZodMiniType<TranscriptPage> = exactly<TranscriptPage>()(
+  z.object({
+    items: z.array(messageSchema),
+    ...page,
+  }),
+);
+export const callsPageSchema: z.ZodMiniType<CallsPage> = exactly<CallsPage>()(
+  z.object({ items: z.array(toolCall), ...page }),
+);
 
 export const errorSchema: z.ZodMiniType<ErrorBody> = z.object({
   error: z.object({

@@ -90,7 +90,12 @@ test('names every code beside the status that it has', () => {
 test('schemas say the words of the contract', () => {
   const { schemas } = document.components;
   expect(Object.keys(schemas['Checkpoint']?.properties ?? {})).toEqual([
-    ...['id', 'thread_id', 'created_at', 'state', 'parent_id', 'metadata'],
+    'id',
+    'thread_id',
+    'created_at',
+    'state',
+    'parent_id',
+    'metadata',
   ]);
   expect(schemas['PutInput']).toMatchObject({
     type: 'object',

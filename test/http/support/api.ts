@@ -36,6 +36,7 @@ export interface ServedApi {
   readonly url: string;
   readonly token: string;
   readonly api: HttpApi;
+  /** What was answered with `INTERNAL`; what is left here at the end fails the tests. */
   readonly unexpected: unknown[];
   call<T = Record<string, unknown>>(route: string, sent?: Sent): Promise<Answer<T>>;
   close(): Promise<void>;
@@ -71,6 +72,7 @@ export async function openApi(
     close: async () => {
       await server.close();
       await connection.close();
+      if (unexpected.length > 0) throw new AggregateError(unexpected, 'unexpected errors of the API');
     },
   };
 }

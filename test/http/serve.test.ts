@@ -1,0 +1,70 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { errorOf, jsonLines, type Running, run, start } from '../cli/support/perdure.ts';
+
+const env = (more: Record<string, string> = {}): Record<string, string | undefined> => {
+  const { address, namespace } = inject('temporal');
+  const own = { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace, PERDURE_HTTP_TOKEN: undefined };
+  return { ...own, ...more };
+};
+
+function serve(args: readonly string[], more?: Record<string, string>): Running {
+  const running = start(['serve', '--port', '0', ...args], { env: env(more) });
+  onTestFinished(async () => {
+    running.child.kill('SIGKILL');
+    await running.ended;
+  });
+  return running;
+}
+
+const get = (url: string, token?: string): Promise<Response> =>
+  fetch(url, token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } });
+
+test('serve says where it is and what to send, answers, and ends in order', async () => {
+  const { line, child, ended } = serve(['--json']);
+  const ready = JSON.parse(await line((text) => text)) as Record<string, string>;
+  expect(ready).toMatchObject({ type: 'ready', address: inject('temporal').address, taskQueue: 'perdure' });
+  const { url = '', token = '' } = ready;
+  expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+  expect(token).toMatch(/^[\w-]{43}$/);
+  expect((await get(`${url}/healthz`)).status).toBe(200);
+  expect((await get(`${url}/sessions?limit=1`)).status).toBe(401);
+  expect((await get(`${url}/sessions?limit=1`, token)).status).toBe(200);
+  child.kill('SIGTERM');
+  const { code, stdout, stderr } = await ended;
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(jsonLines(stdout).at(-1)).toEqual({ type: 'stopped' });
+});
+
+test('a token that was given is used, and not shown', async () => {
+  const token = 'given-by-the-environment';
+  const { line, child, ended } = serve([], { PERDURE_HTTP_TOKEN: token });
+  const url = await line((text) => /^serving +(\S+)/.exec(text)?.[1]);
+  expect((await get(`${url}/sessions?limit=1`, token)).status).toBe(200);
+  child.kill('SIGINT');
+  const { code, stdout } = await ended;
+  expect(code).toBe(0);
+  expect(stdout).toContain('that of PERDURE_HTTP_TOKEN');
+  expect(stdout).toContain(`${url}/openapi.json`);
+  expect(stdout).not.toContain(token);
+});
+
+test('what it cannot be started with is named', async () => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  onTestFinished(() => void taken.close());
+  const { port } = taken.address() as AddressInfo;
+  for (const [args, words] of [
+    [['--port', String(port)], 'another program listens there'],
+    [['--port', '70000'], '70000'],
+    [['--port', 'http'], 'Write a number from 0'],
+    [['--host', '192.0.2.1', '--port', '0'], '192.0.2.1'],
+    [['--token', 'two words', '--port', '0'], 'token'],
+  ] as const) {
+    const ran = await run(['serve', '--json', ...args], { env: env() });
+    expect(ran).toMatchObject({ code: 2, stdout: '' });
+    expect(errorOf(ran)).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(words) });
+  }
+});

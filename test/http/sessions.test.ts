@@ -1,0 +1,369 @@
+import { expect, onTestFinished, test } from 'vitest';
+import * as z from 'zod';
+import {
+  type BudgetView,
+  type CallsPage,
+  type Checkpoint,
+  type DefinedAgent,
+  defineAgent,
+  defineTool,
+  type PendingCall,
+  type Phase,
+  type PlanStep,
+  type SessionSummary,
+  type SessionView,
+  TemporalSaver,
+  type TranscriptPage,
+} from '../../src/index.ts';
+import type { Script } from '../../src/testing/index.ts';
+import { openStage, type RunningWorker, type Stage } from '../support/stage.ts';
+import { openApi, type ServedApi } from './support/api.ts';
+
+const PLAN = { steps: [{ id: 's1', title: 'Look', postconditions: [], evidence: [], status: 'pending' }] };
+
+/** What a person says decides what the model does. */
+const script: Script = ({ lastUserText, stepInTurn }) => {
+  const [verb, chargeId = '', cents = ''] = lastUserText.split(' ');
+  if (stepInTurn > 0) return { text: `done: ${lastUserText}` };
+  switch (verb) {
+    case 'refund':
+      return { toolCalls: [{ name: 'refund', args: { chargeId, cents: Number(cents) } }] };
+    case 'plan':
+      return { toolCalls: [{ name: 'update_plan', args: PLAN }] };
+    case 'hang':
+      return { fault: 'hang', afterChunks: 1, reply: { text: 'this will not come to its end' } };
+    default:
+      return { text: `you said: ${lastUserText}` };
+  }
+};
+
+function support(stage: Stage): DefinedAgent {
+  return defineAgent({
+    name: 'support',
+    model: { model: stage.provider('scripted'), price: { inputPerMillion: 1, outputPerMillion: 2 } },
+    instructions: 'Help with refunds.',
+    plan: true,
+    tools: {
+      refund: defineTool({
+        inputSchema: z.object({ chargeId: z.string(), cents: z.number().int().positive() }),
+        needsApproval: ({ cents }) => cents > 5_000,
+        settle: '1ms',
+        execute: ({ chargeId, cents }) => {
+          if (chargeId === 'lost') throw new Error('the connection was lost');
+          return { refunded: cents };
+        },
+      }),
+    },
+  });
+}
+
+/** A stage with the API beside it. */
+interface HttpStage extends ServedApi {
+  stage: Stage;
+  worker: RunningWorker;
+  /** Starts a session over HTTP; its path. */
+  begin(text?: string): Promise<string>;
+  /** Waits until a session is in a phase. */
+  until(path: string, ...phases: Phase[]): Promise<SessionView>;
+}
+
+async function open(): Promise<HttpStage> {
+  const stage = await openStage(script);
+  const { taskQueue, client } = stage;
+  const worker = await stage.startWorker([support(stage)]);
+  const api = await openApi(new TemporalSaver(client, { taskQueue }), { taskQueue });
+  onTestFinished(() => api.close());
+  return {
+    ...api,
+    stage,
+    worker,
+    begin: async (text) => {
+      const id = stage.id();
+      const message = text === undefined ? {} : { message: { text } };
+      const started = await api.call('POST /sessions', { json: { agent: 'support', id, ...message } });
+      expect(started).toMatchObject({ status: 201, body: { id } });
+      return `/sessions/${id}`;
+    },
+    until: async (path, ...phases) => {
+      let view: SessionView | undefined;
+      await expect
+        .poll(
+          async () => {
+            view = (await api.call<SessionView>(`GET ${path}`)).body;
+            return phases.includes(view.phase) ? 'reached' : JSON.stringify(view);
+          },
+          { timeout: 60_000, interval: 50 },
+        )
+        .toBe('reached');
+      return view as SessionView;
+    },
+  };
+}
+
+test('a session is started, decided, inspected, sent to and listed', async () => {
+  const { call, begin, until, stage } = await open();
+  const path = await begin('refund ch_1 9000');
+  await until(path, 'approval');
+  const pending = (await call<{ items: PendingCall[] }>(`GET ${path}/approvals`)).body.items;
+  expect(pending).toMatchObject([{ callId: 'call_1_0', tool: 'refund', status: { kind: 'approval' } }]);
+  const argsDigest = pending[0]?.argsDigest;
+  const decide = `POST ${path}/calls/call_1_0/decision`;
+
+  const other = await call(decide, { json: { decision: 'approve', argsDigest: 'another' } });
+  expect(other).toMatchObject({ status: 409, code: 'DIGEST_MISMATCH' });
+  const nobody = await call(`POST ${path}/calls/call_9_9/decision`, { json: { decision: 'approve' } });
+  expect(nobody).toMatchObject({ status: 404, code: 'UNKNOWN_CALL' });
+  const edited = await call(decide, { json: { decision: 'edit', args: { chargeId: 'ch_1', cents: -1 } } });
+  expect(edited).toMatchObject({ status: 422, code: 'INVALID_TOOL_INPUT' });
+  const approved = await call(decide, { json: { decision: 'approve', by: 'ada', argsDigest } });
+  expect(approved).toMatchObject({ status: 200, body: { callId: 'call_1_0' } });
+  const late = await call(decide, { json: { decision: 'reject', reason: 'no' } });
+  expect(late).toMatchObject({ status: 409, code: 'CALL_NOT_PENDING' });
+
+  expect((await until(path, 'idle')).lastText).toBe('done: refund ch_1 9000');
+  const calls = (await call<CallsPage>(`GET ${path}/calls`)).body;
+  expect(calls).toMatchObject({
+    first: 0,
+    total: 1,
+    items: [{ id: 'call_1_0', status: { kind: 'completed' }, decision: { decision: 'approve', by: 'ada' } }],
+  });
+
+  const headers = { 'idempotency-key': 'm-1' };
+  for (let time = 0; time < 2; time++) {
+    const sent = await call(`POST ${path}/messages`, { json: { text: 'plan', by: 'ada' }, headers });
+    expect(sent.status).toBe(200);
+  }
+  await until(path, 'idle');
+  const { items, total } = (await call<TranscriptPage>(`GET ${path}/transcript`)).body;
+  expect(items.filter(({ role }) => role === 'user').map(({ id }) => id)).toHaveLength(2);
+  const page = await call<TranscriptPage>(`GET ${path}/transcript?before=${total - 1}&limit=2`);
+  expect(page.body).toEqual({ items: items.slice(-3, -1), first: total - 3, total });
+  expect((await call<{ steps: PlanStep[] }>(`GET ${path}/plan`)).body.steps).toMatchObject([{ id: 's1' }]);
+
+  expect(
+    (await call(`PUT ${path}/budget`, { json: { limits: { turns: 50, usd: 2 }, by: 'ada' } })).status,
+  ).toBe(200);
+  const { limits, spent } = (await call<BudgetView>(`GET ${path}/budget`)).body;
+  expect(limits).toEqual({ turns: 50, usd: 2 });
+  expect(spent).toMatchObject({ turns: 4, toolCalls: 1 });
+
+  const again = await call('POST /sessions', { json: { agent: 'support', id: path.split('/')[2] } });
+  expect(again).toMatchObject({ status: 409, code: 'SESSION_EXISTS' });
+  await expect
+    .poll(
+      async () => {
+        const list = await call<{ items: SessionSummary[] }>(
+          'GET /sessions?agent=support&status=active&limit=1000',
+        );
+        return list.body.items.map(({ id }) => `/sessions/${id}`);
+      },
+      { timeout: 30_000 },
+    )
+    .toContain(path);
+  expect((await call('GET /sessions?limit=0')).body).toEqual({ items: [] });
+  expect(stage.model).toBeDefined();
+});
+
+test('what became of a call is said, and the past and the plan are edited', async () => {
+  const { call, begin, until } = await open();
+  const path = await begin('refund lost 100');
+  await until(path, 'unknown_effect');
+  const busy = await call(`POST ${path}/edit`, { json: { scratchpadRoot: 'x', by: 'ada', reason: 'test' } });
+  expect(busy).toMatchObject({ status: 409, code: 'SESSION_BUSY' });
+  const resolve = `POST ${path}/calls/call_1_0/resolution`;
+  const json = { outcome: 'landed', output: { refunded: 100 }, by: 'ada' };
+  expect(await call(resolve, { json })).toMatchObject({ status: 200, body: { callId: 'call_1_0' } });
+  await until(path, 'idle');
+  expect(await call(resolve, { json })).toMatchObject({ status: 409, code: 'CALL_NOT_PENDING' });
+  const { items } = (await call<CallsPage>(`GET ${path}/calls`)).body;
+  expect(items[0]?.resolution).toMatchObject({ outcome: 'landed', by: 'ada' });
+
+  const edit = { plan: PLAN.steps, by: 'ada', reason: 'by hand' };
+  expect((await call(`POST ${path}/edit`, { json: edit })).status).toBe(200);
+  expect((await call<{ steps: PlanStep[] }>(`GET ${path}/plan`)).body.steps).toMatchObject([
+    { title: 'Look' },
+  ]);
+});
+
+test('a session is paused, resumed and cancelled, and reads the same when it is closed and no worker runs', async () => {
+  const { call, begin, until, worker } = await open();
+  const path = await begin('hello');
+  await until(path, 'idle');
+  // There is nothing that must be said of a pause.
+  expect(await call(`POST ${path}/pause`)).toMatchObject({ status: 202 });
+  await until(path, 'paused');
+  expect(await call(`POST ${path}/resume`, { json: { by: 'ada' } })).toMatchObject({ status: 202 });
+  await until(path, 'idle');
+  expect(await call(`POST ${path}/cancel`, { json: { by: 'ada', reason: 'enough' } })).toMatchObject({
+    status: 202,
+  });
+  await until(path, 'closed');
+  for (const route of ['messages', 'cancel', 'pause']) {
+    const answer = await call(`POST ${path}/${route}`, {
+      json: route === 'messages' ? { text: 'more' } : {},
+    });
+    expect(answer, route).toMatchObject({ status: 409, code: 'SESSION_CLOSED' });
+  }
+  const routes = ['', '/transcript', '/calls', '/approvals', '/budget', '/plan'].map(
+    (part) => `GET ${path}${part}`,
+  );
+  const read = (): Promise<unknown[]> => Promise.all(routes.map(async (route) => (await call(route)).body));
+  const before = await read();
+  await worker.stop();
+  expect(await read()).toEqual(before);
+});
+
+test('with no worker a session is started and looked at, and what needs one says so', async () => {
+  const { call, begin, worker } = await open();
+  await worker.stop();
+  const path = await begin('hello');
+  const view = await call<SessionView>(`GET ${path}`);
+  expect(view).toMatchObject({ status: 200, body: { agent: 'support', status: { kind: 'active' } } });
+  expect(await call(`POST ${path}/pause`, { json: { by: 'ada' } })).toMatchObject({ status: 202 });
+  expect(await call(`POST ${path}/messages`, { json: { text: 'more' } })).toMatchObject({
+    status: 503,
+    code: 'NO_WORKER',
+  });
+});
+
+test('a session goes on from a checkpoint, as another one or itself', async () => {
+  const { call, begin, until, stage } = await open();
+  const path = await begin('hello');
+  await until(path, 'idle');
+  const id = path.split('/')[2] ?? '';
+  const latest = (await call<Checkpoint>(`GET /threads/${id}/latest`)).body;
+  expect(latest).toMatchObject({ thread_id: id, state: { sessionId: id }, metadata: { phase: 'idle' } });
+  await call(`POST ${path}/messages`, { json: { text: 'forget this' } });
+  await until(path, 'idle');
+
+  const from = { checkpointId: latest.id, by: 'ada', reason: 'try again' };
+  const fork = { ...from, id: stage.id('fork'), message: { text: 'from there' } };
+  const forked = await call(`POST ${path}/fork`, { json: fork });
+  expect(forked).toMatchObject({ status: 201, body: { id: fork.id } });
+  const texts = async (of: string): Promise<string[]> => {
+    const { items } = (await call<TranscriptPage>(`GET ${of}/transcript`)).body;
+    return items.flatMap(({ blocks }) =>
+      blocks.flatMap((block) => (block.kind === 'text' ? [block.text] : [])),
+    );
+  };
+  await expect
+    .poll(() => texts(`/sessions/${fork.id}`), { timeout: 60_000 })
+    .toEqual(['hello', 'you said: hello', 'from there', 'you said: from there']);
+  expect(await texts(path)).toContain('forget this');
+
+  expect(await call(`POST ${path}/rewind`, { json: from })).toMatchObject({ status: 200, body: { id } });
+  await expect.poll(() => texts(path), { timeout: 60_000 }).toEqual(['hello', 'you said: hello']);
+  const bad = await call(`POST ${path}/fork`, { json: { ...from, checkpointId: 'nowhere' } });
+  expect(bad).toMatchObject({ status: 400, code: 'INVALID_ARGUMENT' });
+
+  const put = await call(`PUT /threads/${id}/checkpoints`, { json: { state: {} } });
+  expect(put).toMatchObject({ status: 409, code: 'CONFLICT' });
+  expect(await call(`DELETE /threads/${id}`)).toMatchObject({ status: 409, code: 'SESSION_BUSY' });
+  expect(await call(`DELETE /threads/${id}?end=true`)).toMatchObject({ status: 204 });
+  expect(await call(`GET ${path}`)).toMatchObject({ status: 404, code: 'SESSION_NOT_FOUND' });
+});
+
+/** Reads server-sent events until one satisfies a condition, or the end. */
+async function events(
+  api: ServedApi,
+  path: string,
+  last: (name: string, seen: string[]) => boolean = () => false,
+): Promise<{ name: string; data: Record<string, unknown> }[]> {
+  const response = await fetch(`${api.url}${path}/stream`, {
+    headers: { authorization: `Bearer ${api.token}` },
+  });
+  expect(response.headers.get('content-type')).toBe('text/event-stream');
+  const found: { name: string; data: Record<string, unknown> }[] = [];
+  let text = '';
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+    text += decoder.decode(chunk, { stream: true });
+    for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
+      const [, name = '', data = '{}'] = /^event: (.*)\ndata: (.*)$/.exec(text.slice(0, end)) ?? [];
+      text = text.slice(end + 2);
+      if (name === '') continue;
+      found.push({ name, data: JSON.parse(data) as Record<string, unknown> });
+      if (
+        last(
+          name,
+          found.map((event) => event.name),
+        )
+      )
+        return found;
+    }
+  }
+  return found;
+}
+
+test('a session is followed live until it rests', async () => {
+  const http = await open();
+  const path = await http.begin('hello');
+  const seen = await events(http, path);
+  expect(seen.at(-1)).toEqual({ name: 'end', data: {} });
+  const { data } = seen.findLast(({ name }) => name === 'phase') ?? { data: {} };
+  expect(data).toMatchObject({ phase: 'idle', view: { lastText: 'you said: hello' } });
+  expect(await http.call('GET /sessions/nobody/stream')).toMatchObject({
+    status: 404,
+    code: 'SESSION_NOT_FOUND',
+  });
+});
+
+test('a stream ends in order when the server closes, and when its reader goes', async () => {
+  const http = await open();
+  const path = await http.begin('hang');
+  await http.until(path, 'thinking');
+  const gone = await events(http, path, (name) => name === 'phase');
+  expect(gone.at(-1)?.name).toBe('phase');
+  const api = await openApi(new TemporalSaver(http.stage.client), { taskQueue: http.stage.taskQueue });
+  let closed: Promise<void> | undefined;
+  const seen = await events(api, path, (name) => {
+    if (name === 'phase') closed = api.close();
+    return false;
+  });
+  expect(seen.at(-1)).toEqual({ name: 'end', data: {} });
+  await closed;
+  await http.call(`POST ${path}/pause`, { json: { now: true } });
+  await http.until(path, 'paused');
+});
+
+test('what is wrong in a request about a session is named', async () => {
+  const { call, begin } = await open();
+  const path = await begin();
+  const long = 'x'.repeat(201);
+  const rows: [route: string, json: unknown, field: string][] = [
+    ['POST /sessions', {}, 'agent'],
+    ['POST /sessions', { agent: '' }, 'agent'],
+    ['POST /sessions', { agent: 'support', id: long }, 'id'],
+    ['POST /sessions', { agent: 'support', id: ' ' }, 'id'],
+    ['POST /sessions', { agent: 'support', message: 'hello' }, 'message'],
+    ['POST /sessions', { agent: 'support', message: { text: '' } }, 'message.text'],
+    ['POST /sessions', { agent: 'support', mode: 'talk' }, 'mode'],
+    ['POST /sessions', { agent: 'support', budget: { usd: -1 } }, 'budget.usd'],
+    ['POST /sessions', { agent: 'support', taskQueue: 'other' }, 'taskQueue'],
+    [`POST ${path}/messages`, {}, 'text'],
+    [`POST ${path}/messages`, { text: 'x', mode: 'later' }, 'mode'],
+    [`POST ${path}/calls/call_1_0/decision`, {}, 'decision'],
+    [`POST ${path}/calls/call_1_0/decision`, { decision: 'maybe' }, 'decision'],
+    [`POST ${path}/calls/call_1_0/decision`, { decision: 'edit' }, 'args'],
+    [`POST ${path}/calls/call_1_0/decision`, { decision: 'approve', bye: 'ada' }, 'bye'],
+    [`POST ${path}/calls/call_1_0/resolution`, { outcome: 'landed' }, 'output'],
+    [`POST ${path}/pause`, { now: 'yes' }, 'now'],
+    [`POST ${path}/edit`, { transcript: { from: -1, messages: [] } }, 'transcript.from'],
+    [`PUT ${path}/budget`, { limits: { turns: 1.5 } }, 'limits.turns'],
+    [`POST ${path}/fork`, { by: 'ada', reason: 'why' }, 'checkpointId'],
+    [`POST ${path}/fork`, { checkpointId: 'x', reason: 'why' }, 'by'],
+    [`POST ${path}/rewind`, { checkpointId: 'x', by: 'ada' }, 'reason'],
+    [`GET ${path}/transcript?limit=-1`, undefined, 'limit'],
+    [`GET ${path}/calls?before=first`, undefined, 'before'],
+    ['GET /sessions?state=active', undefined, 'state'],
+    [`GET /sessions/${long}`, undefined, 'id'],
+  ];
+  for (const [route, json, field] of rows) {
+    const { status, code, message } = await call(route, json === undefined ? {} : { json });
+    expect({ route, status, code }).toEqual({ route, status: 400, code: 'INVALID_ARGUMENT' });
+    expect(message, route).toMatch(new RegExp(`^${field}\\b`));
+  }
+  const large = await call(`POST ${path}/messages`, { json: { text: 'x'.repeat(1_000_001) } });
+  expect(large).toMatchObject({ status: 413, code: 'TOO_LARGE' });
+  expect(await call('GET /sessions/nobody')).toMatchObject({ status: 404, code: 'SESSION_NOT_FOUND' });
+});
