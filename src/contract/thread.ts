@@ -3,16 +3,33 @@
  *
  * A thread is one workflow, which holds its newest entries and an index of all others. Older entries lie in
  * sealed segments: workflows that hold them as their input, do nothing and never close, because retention only
- * eats what is closed.
+ * eats what is closed. A large state lies in parts in workflows of its own, whose first task is put off for ever:
+ * no worker ever sees it, and the thread holds a reference.
  */
 import * as z from 'zod/mini';
 import { CHECKPOINT_ID_LIMIT, type Checkpoint, type StoredStep } from './checkpoint.ts';
-import { type JsonObject, sha256Hex } from './json.ts';
+import { canonicalJson, type JsonObject, sha256Hex } from './json.ts';
 
 /** What a thread holds: checkpoints, and steps of which the last of a key counts. */
 export type ThreadEntry =
-  | ({ kind: 'checkpoint' } & Omit<Checkpoint, 'thread_id'>)
+  | ({ kind: 'checkpoint'; content?: ContentRef | undefined } & Omit<Checkpoint, 'thread_id'>)
   | ({ kind: 'step' } & Omit<StoredStep, 'thread_id'>);
+
+/** A state that is stored apart, in parts; the entry's own is then `{}`. */
+export interface ContentRef {
+  /** {@link contentId} names the parts after it. */
+  key: string;
+  parts: number;
+  /** SHA-256 of the whole text. */
+  digest: string;
+}
+
+/** What the server may still hold of the time before a deletion. */
+export interface Garbage {
+  /** Runs of the thread, with the segments that they have sealed and the contents these refer to. */
+  runs: string[];
+  contents: ContentRef[];
+}
 
 /** A sealed segment, as the thread's index knows it. */
 export interface SegmentRef {
@@ -33,8 +50,7 @@ export interface ThreadInput {
   segments: SegmentRef[];
   /** Oldest first. */
   entries: ThreadEntry[];
-  /** Runs of the time before a deletion, with their segments, that the server may still hold. */
-  garbage: string[];
+  garbage: Garbage;
 }
 
 /** Input of a segment's workflow. */
@@ -51,11 +67,14 @@ export interface ThreadPut {
   state: JsonObject;
   parent_id: string | null;
   metadata: JsonObject;
+  content?: ContentRef | undefined;
 }
 
 const epoch = z.int().check(z.nonnegative());
 const id = z.string().check(z.minLength(1), z.maxLength(CHECKPOINT_ID_LIMIT));
 const object = z.record(z.string(), z.json()) as z.ZodMiniType<JsonObject>;
+
+const content = z.object({ key: id, parts: z.int().check(z.positive(), z.maximum(100)), digest: id });
 
 /** Checks a {@link ThreadPut}, which any Temporal client may send. */
 export const threadPutSchema: z.ZodMiniType<ThreadPut> = z.object({
@@ -64,6 +83,7 @@ export const threadPutSchema: z.ZodMiniType<ThreadPut> = z.object({
   state: object,
   parent_id: z.nullable(id),
   metadata: object,
+  content: z.optional(content),
 });
 
 /** Stored, now or before; or an entry of this id is in a segment, and the caller must compare. */
@@ -79,8 +99,11 @@ export const threadPutStepSchema: z.ZodMiniType<ThreadPutStep> = z.object({
   value: z.json(),
 });
 
-/** Checks the runs that were deleted, or are to be. */
-export const runsSchema: z.ZodMiniType<string[]> = z.array(z.string());
+/** Checks what was cleared away. */
+export const garbageSchema: z.ZodMiniType<Garbage> = z.object({
+  runs: z.array(z.string()),
+  contents: z.array(content),
+});
 
 /** Where an entry is: here, or in the segment of this run. */
 export type Found = { entry: ThreadEntry } | { segment: string } | null;
@@ -106,6 +129,11 @@ export interface StepsResult {
   segments: string[];
 }
 
+/** What a deletion has to clear away, and the {@link ThreadInput.epoch} that it ended. */
+export interface DeleteResult extends Garbage {
+  epoch: number;
+}
+
 /** The names of the thread's updates and queries; the workflows' types are in `WORKFLOW`. */
 export const THREAD_UPDATE = { put: 'put', putStep: 'putStep', delete: 'delete', swept: 'swept' } as const;
 export const THREAD_QUERY = { find: 'find', page: 'page', steps: 'steps' } as const;
@@ -116,10 +144,16 @@ export const THREAD_MEMO = 'perdureEpoch';
 
 /** Limits of threads, in bytes of JSON unless the name says otherwise. What is larger is refused, never cut. */
 export const THREAD_LIMIT = {
-  /** One checkpoint or step. */
+  /** One checkpoint's state. */
+  state: 20_000_000,
+  /** A state from which on it is stored apart: the sandbox of workflows is slow to read and write large values. */
+  inline: 32_000,
+  /** Characters of one part of a state that is stored apart. */
+  part: 500_000,
+  /** One checkpoint without a state that is stored apart, or one step. */
   entry: 1_000_000,
   /** Bytes and entries from which a run seals what it holds. */
-  sealBytes: 700_000,
+  sealBytes: 400_000,
   sealEntries: 250,
   /** What one run may hold, sealed or not: it must fit into a segment's input and into a query's answer. */
   held: 1_750_000,
@@ -142,6 +176,13 @@ export function hasMark({ marks }: SegmentRef, mark: string): boolean {
   return false;
 }
 
+/** Whether two puts of one id are the same put. */
+export function samePut(a: Omit<ThreadPut, 'epoch' | 'id'>, b: Omit<ThreadPut, 'epoch' | 'id'>): boolean {
+  const text = ({ state, parent_id, metadata, content: apart }: typeof a): string =>
+    canonicalJson({ state, parent_id, metadata, digest: apart?.digest ?? null });
+  return text(a) === text(b);
+}
+
 /** The id or key of an entry. */
 export function entryId(entry: ThreadEntry): string {
   return entry.kind === 'checkpoint' ? entry.id : entry.key;
@@ -156,6 +197,11 @@ export function threadWorkflowId(threadId: string): string {
   // A character of two units may have been cut in half.
   const beginning = threadId.slice(0, READABLE - 60).replace(/\p{Surrogate}/u, '');
   return `perdure-thread/${beginning}~${sha256Hex(threadId)}`;
+}
+
+/** The id of the workflow that holds one part of a state. */
+export function contentId(key: string, part: number): string {
+  return `perdure-content/${key}/${part}`;
 }
 
 /** The id of the workflow of the segment that a thread's run has sealed. */

@@ -60,7 +60,7 @@ export class TemporalSaver implements CheckpointSaver {
     });
   }
 
-  /** @throws PerdureError `CONFLICT` for a session, whose checkpoints are its history; `TOO_LARGE` over 1 MB */
+  /** @throws PerdureError `CONFLICT` for a session, whose checkpoints are its history; `TOO_LARGE` over 20 MB */
   async put(threadId: string, state: JsonObject, options: PutOptions = {}): Promise<Checkpoint> {
     const put = checkPut(threadId, state, options);
     return this.#turns.run(threadId, async () => {

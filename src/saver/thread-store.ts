@@ -2,25 +2,22 @@
 import { randomUUID } from 'node:crypto';
 import { type Client, WithStartWorkflowOperation, WorkflowNotFoundError } from '@temporalio/client';
 import { sessionError } from '../client/errors.ts';
-import {
-  type CheckedPut,
-  type Checkpoint,
-  idTaken,
-  type StoredStep,
-  sameContent,
-} from '../contract/checkpoint.ts';
+import { type CheckedPut, type Checkpoint, idTaken, type StoredStep } from '../contract/checkpoint.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
-import type { JsonValue } from '../contract/json.ts';
-import { assertSize } from '../contract/limits.ts';
+import { canonicalJson, type JsonValue, utf8Length } from '../contract/json.ts';
+import { assertSize, tooLarge } from '../contract/limits.ts';
 import { WORKFLOW } from '../contract/names.ts';
 import {
+  type DeleteResult,
   entryId,
   type FindInput,
   type Found,
+  type Garbage,
   type PageQuery,
   type PageResult,
   type SegmentInput,
   type StepsResult,
+  samePut,
   segmentId,
   THREAD_BUSY,
   THREAD_LIMIT,
@@ -35,6 +32,7 @@ import {
   threadWorkflowId,
 } from '../contract/thread.ts';
 import { byKey } from './memory-saver.ts';
+import { ContentStore, inChunks } from './thread-content.ts';
 import { deleteRun, findExecution, readInput, reading } from './wire.ts';
 
 /** Pause before a write is sent again for which there was no room yet. */
@@ -43,8 +41,7 @@ const BUSY_PAUSE_MS = 20;
 const SEGMENTS_AT_HAND = 4;
 /** Threads of which the epoch is remembered. */
 const EPOCHS_AT_HAND = 10_000;
-/** Deletions at one time. */
-const DELETIONS = 8;
+const NOTHING: Garbage = { runs: [], contents: [] };
 
 /** Stores and reads the entries of threads. Its caller lets the writes of one thread go one after the other. */
 export class ThreadStore {
@@ -52,22 +49,37 @@ export class ThreadStore {
   readonly #options: { taskQueue: string; timeoutMs: number };
   readonly #epochs = new Map<string, number>();
   readonly #segments = new Map<string, ThreadEntry[]>();
+  readonly #contents: ContentStore;
 
   constructor(client: Client, options: { taskQueue: string; timeoutMs: number }) {
     this.#client = client;
     this.#options = options;
+    this.#contents = new ContentStore(client, options.taskQueue);
   }
 
   async put({ threadId, state, parentId, metadata, id: given }: CheckedPut): Promise<Checkpoint> {
     const id = given ?? randomUUID();
-    const content = { id, state, parent_id: parentId, metadata };
-    assertSize('state and metadata', content, THREAD_LIMIT.entry - ENVELOPE);
-    const put: ThreadPut = { epoch: await this.#epoch(threadId), ...content };
-    const result = await this.#write<ThreadPutResult>(threadId, THREAD_UPDATE.put, put, id);
-    if ('created_at' in result) return { thread_id: threadId, ...content, created_at: result.created_at };
-    const known = await this.#resolve(threadId, result, { kind: 'checkpoint', id });
-    if (known?.kind !== 'checkpoint' || !sameContent(known, content)) throw idTaken(threadId, id);
-    return { thread_id: threadId, ...content, created_at: known.created_at };
+    const text = canonicalJson(state);
+    const size = utf8Length(text);
+    if (size > THREAD_LIMIT.state) throw tooLarge('state', size, THREAD_LIMIT.state);
+    const apart = size > THREAD_LIMIT.inline;
+    const put: ThreadPut = { epoch: 0, id, state: apart ? {} : state, parent_id: parentId, metadata };
+    assertSize('metadata', put, THREAD_LIMIT.entry - ENVELOPE);
+    put.epoch = await this.#epoch(threadId);
+    if (apart) put.content = await this.#answered(threadId, () => this.#contents.store(threadId, put, text));
+    const checkpoint = { id, thread_id: threadId, created_at: '', state, parent_id: parentId, metadata };
+    try {
+      const result = await this.#write<ThreadPutResult>(threadId, THREAD_UPDATE.put, put, id);
+      if ('created_at' in result) return { ...checkpoint, created_at: result.created_at };
+      const known = await this.#resolve(threadId, result, { kind: 'checkpoint', id });
+      if (known?.kind !== 'checkpoint' || !samePut(known, put)) throw idTaken(threadId, id);
+      return { ...checkpoint, created_at: known.created_at };
+    } catch (error) {
+      // Refused: what was stored for it is nobody's, for an equal put would not have been refused.
+      const refused = isPerdureError(error, 'CONFLICT') || isPerdureError(error, 'INVALID_ARGUMENT');
+      if (refused && put.content !== undefined) await this.#contents.delete([put.content]);
+      throw error;
+    }
   }
 
   async putStep(threadId: string, key: string, value: JsonValue): Promise<StoredStep> {
@@ -79,12 +91,14 @@ export class ThreadStore {
   }
 
   async get(threadId: string, id: string | null): Promise<Checkpoint | null> {
-    const entry = await this.#find(threadId, { kind: 'checkpoint', id });
-    return entry?.kind === 'checkpoint' ? checkpointOf(threadId, entry) : null;
+    return consistent(async () => {
+      const entry = await this.#find(threadId, { kind: 'checkpoint', id });
+      return entry?.kind === 'checkpoint' ? this.#checkpoint(threadId, entry) : null;
+    });
   }
 
   async getStep(threadId: string, key: string): Promise<StoredStep | null> {
-    const entry = await this.#find(threadId, { kind: 'step', id: key });
+    const entry = await consistent(() => this.#find(threadId, { kind: 'step', id: key }));
     return entry?.kind === 'step' ? stepOf(threadId, entry) : null;
   }
 
@@ -92,14 +106,18 @@ export class ThreadStore {
     return consistent(async () => {
       const page = await this.#query<PageResult, PageQuery>(threadId, THREAD_QUERY.page, { before, limit });
       if (page === null) return [];
-      const found = page.entries.flatMap((entry) => asCheckpoint(threadId, entry));
+      const found = page.entries.filter(isCheckpoint);
       for (const run of page.segments) {
-        const held = (await this.#segment(threadId, run)).flatMap((entry) => asCheckpoint(threadId, entry));
+        const held = (await this.#segment(threadId, run)).filter(isCheckpoint);
         const end = before === null ? -1 : held.findIndex(({ id }) => id === before);
         found.push(...held.slice(0, end < 0 ? undefined : end).reverse());
         if (found.length >= limit) break;
       }
-      return found.slice(0, limit);
+      const whole: Checkpoint[] = [];
+      await inChunks([...found.slice(0, limit).entries()], async ([place, entry]) => {
+        whole[place] = await this.#checkpoint(threadId, entry);
+      });
+      return whole;
     });
   }
 
@@ -129,26 +147,39 @@ export class ThreadStore {
     if (thread === null) return;
     if (!thread.running) return deleteRun(this.#client, workflowId, thread.runId);
     const handle = this.#client.workflow.getHandle(workflowId);
-    const send = <T>(name: string, runs: string[]): Promise<T> =>
-      this.#answered(threadId, () => handle.executeUpdate<T, [string[]]>(name, { args: [runs] }));
-    const runs = await send<string[]>(THREAD_UPDATE.delete, []);
-    for (let at = 0; at < runs.length; at += DELETIONS) {
-      await Promise.all(runs.slice(at, at + DELETIONS).map((run) => this.#deleteRun(workflowId, run)));
-    }
-    if (runs.length > 0) await send(THREAD_UPDATE.swept, runs);
+    const send = <T>(name: string, garbage: Garbage): Promise<T> =>
+      this.#answered(threadId, () => handle.executeUpdate<T, [Garbage]>(name, { args: [garbage] }));
+    const { epoch, ...garbage } = await send<DeleteResult>(THREAD_UPDATE.delete, NOTHING);
+    if (garbage.runs.length === 0) return;
+    await this.#contents.delete(garbage.contents);
+    await inChunks(garbage.runs, (run) => this.#deleteRun(workflowId, run));
+    await this.#contents.deleteStrays(threadId, epoch);
+    await send(THREAD_UPDATE.swept, garbage);
   }
 
+  /** Deletes a run of a thread, and before it the segment that it has sealed, and before that what it refers to. */
   async #deleteRun(workflowId: string, run: string): Promise<void> {
     const segment = await findExecution(this.#client, segmentId(run));
-    if (segment !== null) await deleteRun(this.#client, segment.workflowId, segment.runId);
+    if (segment !== null) {
+      const input = (await readInput(this.#client, segment.workflowId)) as SegmentInput | null;
+      const entries = (input?.entries ?? []).filter(isCheckpoint);
+      await this.#contents.delete(entries.flatMap(({ content }) => content ?? []));
+      await deleteRun(this.#client, segment.workflowId, segment.runId);
+    }
     await deleteRun(this.#client, workflowId, run);
   }
 
-  #find(threadId: string, input: FindInput): Promise<ThreadEntry | null> {
-    return consistent(async () => {
-      const found = await this.#query<Found, FindInput>(threadId, THREAD_QUERY.find, input);
-      return this.#resolve(threadId, found, input);
-    });
+  /** An entry as it was put, with its state when that is stored apart. */
+  async #checkpoint(threadId: string, entry: Held<'checkpoint'>): Promise<Checkpoint> {
+    const { id, created_at, parent_id, metadata, content } = entry;
+    const apart = content === undefined ? null : await reading(threadId, () => this.#contents.load(content));
+    const state = apart ?? structuredClone(entry.state);
+    return { id, thread_id: threadId, created_at, state, parent_id, metadata: structuredClone(metadata) };
+  }
+
+  async #find(threadId: string, input: FindInput): Promise<ThreadEntry | null> {
+    const found = await this.#query<Found, FindInput>(threadId, THREAD_QUERY.find, input);
+    return this.#resolve(threadId, found, input);
   }
 
   async #resolve(
@@ -191,7 +222,7 @@ export class ThreadStore {
   }
 
   async #write<T>(threadId: string, name: string, input: ThreadPut | ThreadPutStep, id: string): Promise<T> {
-    const empty: ThreadInput = { threadId, epoch: input.epoch, segments: [], entries: [], garbage: [] };
+    const empty: ThreadInput = { threadId, epoch: input.epoch, segments: [], entries: [], garbage: NOTHING };
     const deadline = performance.now() + this.#options.timeoutMs;
     for (;;) {
       try {
@@ -253,13 +284,8 @@ const ENVELOPE = 200;
 
 type Held<Kind> = Extract<ThreadEntry, { kind: Kind }>;
 
-function checkpointOf(threadId: string, entry: Held<'checkpoint'>): Checkpoint {
-  const { id, created_at, state, parent_id, metadata } = structuredClone(entry);
-  return { id, thread_id: threadId, created_at, state, parent_id, metadata };
-}
-
-function asCheckpoint(threadId: string, entry: ThreadEntry): Checkpoint[] {
-  return entry.kind === 'checkpoint' ? [checkpointOf(threadId, entry)] : [];
+function isCheckpoint(entry: ThreadEntry): entry is Held<'checkpoint'> {
+  return entry.kind === 'checkpoint';
 }
 
 function stepOf(threadId: string, entry: Held<'step'>): StoredStep {

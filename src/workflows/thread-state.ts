@@ -1,18 +1,21 @@
 /** What a thread's run holds, and how it answers: pure, so that the shell around it only waits and sends. */
-import { deletedMeanwhile, idTaken, sameContent, unknownParent } from '../contract/checkpoint.ts';
+import { deletedMeanwhile, idTaken, unknownParent } from '../contract/checkpoint.ts';
 import { jsonSize } from '../contract/json.ts';
 import { tooLarge } from '../contract/limits.ts';
 import {
+  type DeleteResult,
   entryId,
   entryMark,
   type FindInput,
   type Found,
+  type Garbage,
   hasMark,
   type PageQuery,
   type PageResult,
   type SegmentInput,
   type SegmentRef,
   type StepsResult,
+  samePut,
   THREAD_LIMIT,
   type ThreadEntry,
   type ThreadInput,
@@ -26,11 +29,12 @@ export class ThreadState {
   readonly threadId: string;
   readonly epoch: number;
   readonly #segments: SegmentRef[];
-  readonly #garbage: Set<string>;
+  #garbage: Garbage;
   #entries: ThreadEntry[];
   /** What is being sealed: read like the rest until the segment is there. */
   #sealing: ThreadEntry[] = [];
   #sealingBytes = 0;
+  #starting = false;
   #bytes: number;
   #writes = 0;
   #indexBytes: number;
@@ -42,7 +46,7 @@ export class ThreadState {
     this.epoch = input.epoch;
     this.#segments = input.segments;
     this.#entries = input.entries;
-    this.#garbage = new Set(input.garbage);
+    this.#garbage = input.garbage;
     this.#bytes = input.entries.reduce((sum, entry) => sum + jsonSize(entry), 0);
     this.#indexBytes = jsonSize(input.segments);
   }
@@ -53,12 +57,17 @@ export class ThreadState {
 
   /** Nothing is stored, and nothing is left to clear away. */
   get empty(): boolean {
-    return this.#nothing && this.#garbage.size === 0;
+    return this.#nothing && this.#garbage.runs.length === 0;
   }
 
   /** Something is held that no segment holds. */
   get holds(): boolean {
     return this.#entries.length > 0;
+  }
+
+  /** A segment is on its way. */
+  get sealing(): boolean {
+    return this.#starting;
   }
 
   get full(): boolean {
@@ -69,17 +78,18 @@ export class ThreadState {
   validatePut(put: ThreadPut): void {
     this.#validate(put.epoch, jsonSize(put));
     const known = this.#held('checkpoint', put.id);
-    if (known?.kind === 'checkpoint' && !sameContent(known, put)) throw idTaken(this.threadId, put.id);
+    if (known?.kind === 'checkpoint' && !samePut(known, put)) throw idTaken(this.threadId, put.id);
     if (known === undefined && put.parent_id !== null && this.#place('checkpoint', put.parent_id) === null)
       throw unknownParent(this.threadId, put.parent_id);
   }
 
-  put({ id, state, parent_id, metadata }: ThreadPut, now: string): ThreadPutResult {
+  put({ id, state, parent_id, metadata, content }: ThreadPut, now: string): ThreadPutResult {
     const known = this.#held('checkpoint', id);
     if (known?.kind === 'checkpoint') return { created_at: known.created_at };
     const segment = this.#segmentOf('checkpoint', id);
     if (segment !== undefined) return { segment: segment.run };
-    this.#add({ kind: 'checkpoint', id, created_at: now, parent_id, state, metadata });
+    const entry = { kind: 'checkpoint' as const, id, created_at: now, parent_id, state, metadata };
+    this.#add(content === undefined ? entry : { ...entry, content });
     return { created_at: now };
   }
 
@@ -101,21 +111,29 @@ export class ThreadState {
     return this.#sealingBytes + this.#bytes + size <= THREAD_LIMIT.held;
   }
 
-  /** Forgets everything. Returns the runs that hold what was here, or none when there was nothing. */
-  delete(run: string): string[] {
-    if (!this.#deleted && !this.#nothing) {
-      this.#deleted = true;
-      for (const segment of this.#segments) this.#garbage.add(segment.run);
-      this.#garbage.add(run);
-      this.#segments.length = 0;
-      this.#entries = [];
-      this.#sealing = [];
-    }
-    return [...this.#garbage];
+  /** Forgets everything; `run` is this one. Returns what is to be cleared away, now or since a deletion before. */
+  delete(run: string): DeleteResult {
+    if (this.#deleted || this.#nothing)
+      return { ...this.#garbage, epoch: this.epoch - (this.#deleted ? 0 : 1) };
+    this.#deleted = true;
+    const contents = this.#all().flatMap((entry) =>
+      'content' in entry && entry.content ? [entry.content] : [],
+    );
+    this.#garbage = {
+      runs: [...this.#garbage.runs, ...this.#segments.map((segment) => segment.run), run],
+      contents: [...this.#garbage.contents, ...contents],
+    };
+    this.#segments.length = 0;
+    this.#entries = [];
+    this.#sealing = [];
+    return { ...this.#garbage, epoch: this.epoch };
   }
 
-  swept(runs: readonly string[]): void {
-    for (const run of runs) this.#garbage.delete(run);
+  swept({ runs, contents }: Garbage): void {
+    this.#garbage = {
+      runs: this.#garbage.runs.filter((run) => !runs.includes(run)),
+      contents: this.#garbage.contents.filter(({ key }) => !contents.some((swept) => swept.key === key)),
+    };
   }
 
   find({ kind, id }: FindInput): Found {
@@ -153,6 +171,7 @@ export class ThreadState {
 
   /** Takes what is held, to be sealed. */
   seal(): SegmentInput {
+    this.#starting = true;
     this.#sealing = this.#entries;
     this.#sealingBytes = this.#bytes;
     this.#entries = [];
@@ -163,6 +182,7 @@ export class ThreadState {
 
   /** What was taken is sealed in the segment of a run. */
   sealed(run: string): void {
+    this.#starting = false;
     if (this.#deleted) return;
     const checkpoints = this.#sealing.filter(({ kind }) => kind === 'checkpoint').length;
     const marks = this.#sealing.map((entry) => entryMark(entry.kind, entryId(entry))).join('');
@@ -178,7 +198,7 @@ export class ThreadState {
       epoch: this.epoch + (this.#deleted ? 1 : 0),
       segments: this.#segments,
       entries: [...this.#sealing, ...this.#entries],
-      garbage: [...this.#garbage],
+      garbage: this.#garbage,
     };
   }
 

@@ -17,11 +17,13 @@ import { parseInput } from '../contract/inputs.ts';
 import { jsonSize } from '../contract/json.ts';
 import { assertSize } from '../contract/limits.ts';
 import {
+  type DeleteResult,
   type FindInput,
   type Found,
+  type Garbage,
+  garbageSchema,
   type PageQuery,
   type PageResult,
-  runsSchema,
   type SegmentInput,
   type StepsResult,
   segmentId,
@@ -88,7 +90,7 @@ function registerHandlers(thread: ThreadState, runId: string): void {
     name: string,
     schema: Parameters<typeof parseInput<Input>>[0],
     check: (input: Input) => void,
-    apply: (input: Input) => Result,
+    apply: (input: Input) => Result | Promise<Result>,
     description: string,
   ): void =>
     setHandler(defineUpdate<Result, [Input]>(name), apply, {
@@ -120,19 +122,24 @@ function registerHandlers(thread: ThreadState, runId: string): void {
     (step) => thread.putStep(step, now()),
     'Stores a step: {epoch, key, value}',
   );
-  write<string[], string[]>(
+  write<Garbage, DeleteResult>(
     THREAD_UPDATE.delete,
-    runsSchema,
+    garbageSchema,
     () => undefined,
-    () => thread.delete(runId),
-    'Forgets everything, and says which runs held it, to be deleted by the caller: []',
+    async () => {
+      const result = thread.delete(runId);
+      // A segment that is on its way is there when the caller looks for it.
+      await condition(() => !thread.sealing);
+      return result;
+    },
+    'Forgets everything, and says what held it, to be cleared away by the caller: {runs: [], contents: []}',
   );
-  write<string[], void>(
+  write<Garbage, void>(
     THREAD_UPDATE.swept,
-    runsSchema,
+    garbageSchema,
     () => undefined,
-    (runs) => thread.swept(runs),
-    'The caller has deleted these runs and their segments',
+    (garbage) => thread.swept(garbage),
+    'The caller has cleared this away: {runs, contents}',
   );
   setHandler(defineQuery<Found, [FindInput]>(THREAD_QUERY.find), (query) => thread.find(query), {
     description: 'An entry: {kind: checkpoint|step, id}, or the latest checkpoint',

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { segmentId, threadWorkflowId } from '../../src/contract/thread.ts';
 import { type Checkpoint, type PerdureError, TemporalSaver } from '../../src/index.ts';
@@ -139,18 +140,59 @@ describe('a thread over many runs', () => {
 });
 
 describe('large states', () => {
-  test('are stored up to the limit, several at a time', async () => {
+  const contents = async (thread: string): Promise<string[]> => {
+    const found: string[] = [];
+    const digest = createHash('sha256').update(thread).digest('hex').slice(0, 32);
+    const query = `WorkflowId STARTS_WITH 'perdure-content/${digest}/'`;
+    for await (const { workflowId } of threads.client.workflow.list({ query })) found.push(workflowId);
+    return found;
+  };
+
+  test('are stored apart in parts, read whole, and deleted with their thread', async () => {
     const thread = threads.id();
-    const stored = await fill(thread, 3, 990_000);
-    expect(await saver.list(thread)).toEqual(stored.toReversed());
-    expect(await threads.newSaver().get(thread, { checkpointId: 'id-0' })).toEqual(stored[0]);
+    const text = '"\\é😀\u0000\ud800'.repeat(150_000);
+    const large = await saver.put(thread, { text, list: [{ n: 1 }] }, { id: 'large', metadata: { m: 1 } });
+    const stored = [large, ...(await fill(thread, 3, 990_000))];
+    expect(large.state['text']).toHaveLength(text.length);
+    expect(await threads.newSaver().list(thread)).toEqual(stored.toReversed());
+    expect(await threads.newSaver().get(thread, { checkpointId: 'large' })).toEqual(large);
+
+    const repeated = await saver.put(thread, { list: [{ n: 1 }], text }, { id: 'large', metadata: { m: 1 } });
+    expect(repeated).toEqual(large);
+    expect(await rejection(saver.put(thread, { text }, { id: 'large' }))).toMatchObject({ code: 'CONFLICT' });
+    expect(await saver.get(thread, { checkpointId: 'large' })).toEqual(large);
+
+    await fill(`${thread}-b`, 1, 100_000);
+    await expect.poll(async () => (await contents(thread)).length).toBeGreaterThan(6);
+    await saver.delete(thread);
+    await expect.poll(() => contents(thread), { timeout: 20_000 }).toEqual([]);
+    expect(await saver.list(`${thread}-b`)).toHaveLength(1);
   });
 
-  test('are refused over it before they are sent, and by the thread when another client sends them', async () => {
+  test('of which a part was taken away are no checkpoint any more, and say so', async () => {
+    const thread = threads.id();
+    await fill(thread, 2, 100_000);
+    await expect.poll(async () => (await contents(thread)).length).toBe(2);
+    const { namespace } = threads.client.options;
+    for (const workflowId of await contents(thread)) {
+      await threads.client.workflowService.deleteWorkflowExecution({
+        namespace,
+        workflowExecution: { workflowId },
+      });
+    }
+    expect(await rejection(saver.get(thread))).toMatchObject({ code: 'CHECKPOINT_CORRUPTION' });
+    await saver.delete(thread);
+    expect(await saver.get(thread)).toBeNull();
+  });
+
+  test('are refused over the limit before they are sent, and by the thread when another client sends them', async () => {
     const thread = threads.id();
     await saver.put(thread, { n: 0 });
     const state = { text: 'é'.repeat(500_000) };
-    expect(await rejection(saver.put(thread, state))).toMatchObject({ code: 'TOO_LARGE' });
+    expect(await rejection(saver.put(thread, { text: 'x'.repeat(20_000_000) }))).toMatchObject({
+      code: 'TOO_LARGE',
+    });
+    expect(await rejection(saver.put(thread, {}, { metadata: state }))).toMatchObject({ code: 'TOO_LARGE' });
     expect(await rejection(saver.putStep(thread, 'key', state))).toMatchObject({ code: 'TOO_LARGE' });
     const handle = threads.client.workflow.getHandle(threadWorkflowId(thread));
     const put = { epoch: 0, id: 'x', state, parent_id: null, metadata: {} };
@@ -163,6 +205,14 @@ describe('large states', () => {
       cause: { type: 'INVALID_ARGUMENT' },
     });
     expect(await saver.list(thread)).toHaveLength(1);
+  });
+
+  test('that are held in the thread itself are sealed before they are too many', async () => {
+    const thread = threads.id();
+    // Each just under the size from which on it would be stored apart.
+    const stored = await fill(thread, 60, 31_000);
+    expect(await threads.newSaver().list(thread, { limit: 100 })).toEqual(stored.toReversed());
+    expect((await closedRuns(thread)).length).toBeGreaterThanOrEqual(4);
   });
 });
 
@@ -188,7 +238,7 @@ describe('a deletion', () => {
     const [run = ''] = await closedRuns(thread);
     const handle = threads.client.workflow.getHandle(threadWorkflowId(thread));
     // What the client does first; then it dies.
-    await handle.executeUpdate('delete', { args: [[]] });
+    await handle.executeUpdate('delete', { args: [{ runs: [], contents: [] }] });
     expect(await saver.list(thread)).toEqual([]);
     expect(await findExecution(threads.client, segmentId(run))).not.toBeNull();
     await threads.newSaver().delete(thread);
