@@ -183,10 +183,13 @@ export class Sessions {
     }
     let left = options.limit ?? Number.POSITIVE_INFINITY;
     if (left <= 0) return;
-    for await (const info of this.#client.workflow.list({ query: conditions.join(' AND ') })) {
-      yield summary(info);
-      left -= 1;
-      if (left <= 0) return;
+    const infos = this.#client.workflow.list({ query: conditions.join(' AND ') })[Symbol.asyncIterator]();
+    for (; left > 0; left -= 1) {
+      const next = await infos.next().catch((error: unknown) => {
+        throw listError(error);
+      });
+      if (next.done === true) return;
+      yield summary(next.value);
     }
   }
 }
@@ -222,6 +225,16 @@ function sessionInput(agent: string, options: StartOptions, from?: OriginInput):
   if (!parsed.ok) throw new PerdureError('INVALID_ARGUMENT', parsed.message);
   assertSize('message', parsed.value, LIMIT.input);
   return parsed.value;
+}
+
+function listError(error: unknown): unknown {
+  const known = sessionError('list', error);
+  if (!isPerdureError(known, 'INVALID_ARGUMENT')) return known;
+  return new PerdureError(
+    'INVALID_ARGUMENT',
+    'The server cannot filter sessions: it does not know their search attributes. Register them: perdure setup',
+    { cause: error },
+  );
 }
 
 /** A text in the visibility store's SQL, where a backslash escapes. */

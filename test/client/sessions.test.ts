@@ -150,6 +150,7 @@ test('a server that is not there says so, in time', async () => {
   const asked = [
     sessions.start('echo', { message: 'hi' }),
     session.state(),
+    sessions.list().next(),
     session.send('hi'),
     session.pause(),
   ];

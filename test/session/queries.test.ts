@@ -1,0 +1,183 @@
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { Client, Connection } from '@temporalio/client';
+import { NativeConnection } from '@temporalio/worker';
+import { expect, onTestFinished, test } from 'vitest';
+import * as z from 'zod';
+import {
+  createWorker,
+  defineAgent,
+  defineTool,
+  LIMIT,
+  type SessionSummary,
+  Sessions,
+} from '../../src/index.ts';
+import { startServer } from '../../src/server/index.ts';
+import { startScriptedModel } from '../../src/testing/index.ts';
+import { rejection } from '../support/rejection.ts';
+import { openStage, until, untilPhase } from '../support/stage.ts';
+import { allPages, expectSound } from './support/sound.ts';
+
+test('transcript and calls are read in pages from their end', async () => {
+  const stage = await openStage(({ stepInTurn, assistantCount }) =>
+    stepInTurn === 0
+      ? { toolCalls: [{ name: 'look', args: { n: assistantCount } }] }
+      : { text: `answer ${assistantCount}` },
+  );
+  const look = defineTool({
+    inputSchema: z.object({ n: z.number() }),
+    effect: 'read',
+    execute: ({ n }) => n,
+  });
+  await stage.startWorker([
+    defineAgent({ name: 'pager', model: stage.provider('m'), instructions: 'Page.', tools: { look } }),
+  ]);
+  const session = await stage.sessions.start('pager', { id: stage.id(), message: '0' });
+  for (let i = 1; i <= 6; i++) {
+    await until(session, ({ turn, phase }) => turn === 2 * i && phase === 'idle');
+    if (i < 6) await session.send(`${i}`);
+  }
+  const whole = (await session.snapshot()).transcript;
+  expect(whole).toHaveLength(24);
+  expect(
+    await allPages(({ before }) =>
+      session.transcript({ limit: 5, ...(before === undefined ? {} : { before }) }),
+    ),
+  ).toEqual(whole);
+  expect(await session.transcript({ before: 10, limit: 3 })).toEqual({
+    items: whole.slice(7, 10),
+    first: 7,
+    total: 24,
+  });
+  expect(await session.transcript({ before: 2, limit: 50 })).toEqual({
+    items: whole.slice(0, 2),
+    first: 0,
+    total: 24,
+  });
+  for (const page of [{ limit: 0 }, { before: 0 }, { before: -3 }, { limit: -1 }]) {
+    expect((await session.transcript(page)).items).toEqual([]);
+  }
+  expect((await session.transcript({ before: 1_000, limit: 1 })).items).toEqual(whole.slice(-1));
+  expect((await session.calls({ limit: 2 })).items.map(({ id }) => id)).toEqual(['call_9_0', 'call_11_0']);
+  // What a plain client may send instead of a page.
+  const handle = stage.client.workflow.getHandle(session.id);
+  for (const page of ['x', { before: 'x' }, { limit: 1.5 }, []]) {
+    expect(await handle.query<{ total: number }, unknown[]>('transcript', page)).toMatchObject({ total: 24 });
+  }
+  await expectSound(stage, session);
+});
+
+test('a session of more than a query can carry: the snapshot says so, pages and the view go on', async () => {
+  const stage = await openStage(() => ({ text: 'ok' }));
+  await stage.startWorker([
+    defineAgent({ name: 'pager', model: stage.provider('m'), instructions: 'Page.' }),
+  ]);
+  const session = await stage.sessions.start('pager', { id: stage.id(), message: 'a'.repeat(900_000) });
+  await until(session, ({ turn, phase }) => turn === 1 && phase === 'idle');
+  for (const [i, letter] of ['b', 'c'].entries()) {
+    await session.send(letter.repeat(900_000));
+    await until(session, ({ turn, phase }) => turn === i + 2 && phase === 'idle');
+  }
+  expect(await rejection(session.snapshot())).toMatchObject({
+    code: 'TOO_LARGE',
+    message: expect.stringMatching(/a query may answer 1800000: read it with the checkpoint saver$/),
+    details: { field: 'snapshot', limit: LIMIT.queryResult },
+  });
+  const page = await session.transcript();
+  expect(page.total).toBe(6);
+  expect(page.first).toBeGreaterThan(0);
+  expect(await allPages((input) => session.transcript(input))).toHaveLength(6);
+  await expectSound(stage, session);
+});
+
+test('a task ends with its result, a chat waits', async () => {
+  const stage = await openStage(() => ({ text: 'the answer' }));
+  await stage.startWorker([
+    defineAgent({ name: 'modes', model: stage.provider('m'), instructions: 'Answer.' }),
+  ]);
+  const task = await stage.sessions.start('modes', { id: stage.id(), message: 'q', mode: 'task' });
+  expect(await task.result()).toEqual({ status: 'completed', text: 'the answer', turns: 1 });
+  const chat = await stage.sessions.start('modes', { id: stage.id(), message: 'q', mode: 'chat' });
+  await untilPhase(chat, 'idle');
+  const empty = await stage.sessions.start('modes', { id: stage.id() });
+  expect(await untilPhase(empty, 'idle')).toMatchObject({ messages: 0, turn: 0 });
+  await empty.send('late');
+  expect(await until(empty, ({ turn }) => turn === 1)).toMatchObject({ lastText: 'the answer' });
+  for (const session of [task, chat, empty]) await expectSound(stage, session);
+});
+
+test('sessions are listed by agent, status and tenant', async () => {
+  const stage = await openStage(({ lastUserText }) =>
+    lastUserText === 'ask me' ? { fault: 'status', status: 400 } : { text: 'ok' },
+  );
+  const agent = `lister-${stage.taskQueue}`;
+  await stage.startWorker([defineAgent({ name: agent, model: stage.provider('m'), instructions: 'List.' })]);
+  const start = (message: string, tenant: string, mode: 'chat' | 'task'): ReturnType<Sessions['start']> =>
+    stage.sessions.start(agent, { id: stage.id(), message, tenant, mode });
+  const done = await start('a', 'acme', 'task');
+  const idle = await start('b', 'acme', 'chat');
+  const waiting = await start('ask me', 'umbrella', 'chat');
+  const cancelled = await start('c', 'umbrella', 'chat');
+  await Promise.all([done.result(), untilPhase(idle, 'idle'), untilPhase(waiting, 'waiting')]);
+  await cancelled.cancel();
+  await cancelled.result();
+  const list = async (options: Parameters<Sessions['list']>[0]): Promise<SessionSummary[]> => {
+    const all: SessionSummary[] = [];
+    for await (const summary of stage.sessions.list({ agent, ...options })) all.push(summary);
+    return all;
+  };
+  const statuses = {
+    [done.id]: 'completed',
+    [idle.id]: 'active',
+    [waiting.id]: 'waiting',
+    [cancelled.id]: 'cancelled',
+  };
+  await expect
+    .poll(async () => Object.fromEntries((await list({})).map(({ id, status }) => [id, status])), {
+      timeout: 10_000,
+    })
+    .toEqual(statuses);
+  for (const [id, status] of Object.entries(statuses)) {
+    expect((await list({ status })).map((summary) => summary.id)).toEqual([id]);
+  }
+  expect(new Set((await list({ tenant: 'acme' })).map(({ id }) => id))).toEqual(new Set([done.id, idle.id]));
+  expect(await list({ tenant: 'nobody' })).toEqual([]);
+  expect(await list({ limit: 2 })).toHaveLength(2);
+  expect((await list({ status: 'completed' }))[0]).toMatchObject({
+    agent,
+    tenant: 'acme',
+    closedAt: expect.any(String),
+  });
+});
+
+test('a server that does not know our search attributes runs sessions, too', async () => {
+  const server = await startServer({ inMemory: true });
+  onTestFinished(() => server.stop());
+  const model = await startScriptedModel({ script: () => ({ text: 'fine without' }) });
+  onTestFinished(() => model.stop());
+  const provider = createOpenAICompatible({ name: 'scripted', baseURL: model.url });
+  const native = await NativeConnection.connect({ address: server.address });
+  onTestFinished(() => native.close());
+  const worker = await createWorker({
+    agents: [defineAgent({ name: 'plain', model: provider('m'), instructions: 'Work.' })],
+    connection: native,
+    journal: false,
+  });
+  const run = worker.run();
+  onTestFinished(async () => {
+    worker.shutdown();
+    await run;
+  });
+  const connection = await Connection.connect({ address: server.address });
+  onTestFinished(() => connection.close());
+  const sessions = new Sessions(new Client({ connection }));
+  const session = await sessions.start('plain', { message: 'hi', tenant: 'acme', mode: 'task' });
+  expect(await session.result()).toMatchObject({ text: 'fine without' });
+  expect((await session.snapshot()).searchAttributes).toEqual([]);
+  // Without them a list cannot be filtered, and says so.
+  const { value: listed } = await sessions.list().next();
+  expect(listed).toMatchObject({ id: session.id, agent: null, tenant: null, status: 'completed' });
+  expect(await rejection(sessions.list({ tenant: 'acme' }).next())).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringContaining('perdure setup'),
+  });
+});
