@@ -68,9 +68,10 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
   ];
   const { document, fields } = describeApi(operations);
 
-  const failed = (error: unknown): Response => {
+  const failed = (error: unknown, request?: Request): Response => {
     const { code } = errorBody(error).error;
-    if (code === 'INTERNAL') onError?.(error);
+    // Of a caller that has gone, what was under way breaks off.
+    if (code === 'INTERNAL' && request?.signal.aborted !== true) onError?.(error);
     return errorResponse(error, code === 'UNAUTHORIZED' ? { 'www-authenticate': 'Bearer' } : {});
   };
   const answer = async (of: Operation, request: Request): Promise<Response> => {
@@ -85,7 +86,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
       const { status } = of.answer;
       return status === 204 ? new Response(null, { status }) : Response.json(result, { status });
     } catch (error) {
-      return failed(error);
+      return failed(error, request);
     }
   };
 

@@ -1,2 +1,2 @@
-export { createHttpApi, type HttpApi, type HttpApiOptions } from './app.ts';
-export { type HttpServer, hostsOf, serveHttp } from './serve.ts';
+export { createHttpApi, type HttpApi } from './app.ts';
+export { hostsOf, serveHttp } from './serve.ts';

@@ -50,7 +50,7 @@ class Schemas {
       /"#\/components\/schemas\/__shared#[^"]*"/g,
       '"#/components/schemas/JsonValue"',
     );
-    const { __shared: _, ...schemas } = JSON.parse(text) as Record<string, JsonObject>;
+    const { __shared: _, ...schemas } = JSON.parse(text, withoutSafeBounds) as Record<string, JsonObject>;
     for (const schema of Object.values(schemas)) {
       delete schema['$schema'];
       delete schema['$id'];
@@ -74,6 +74,12 @@ class Schemas {
     visit(this.ref(schema));
     return names;
   }
+}
+
+/** Leaves out the bounds that a whole number has anyway. */
+function withoutSafeBounds(key: string, value: unknown): unknown {
+  const bound = key === 'minimum' || key === 'maximum';
+  return bound && Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER ? undefined : value;
 }
 
 function nodes(value: JsonValue | undefined): JsonObject[] {
@@ -140,7 +146,12 @@ function describeOperation(operation: Operation, schemas: Schemas): JsonObject {
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined
       ? {}
-      : { requestBody: { required: true, content: { 'application/json': { schema: schemas.ref(body) } } } }),
+      : {
+          requestBody: {
+            required: !body.safeParse({}).success,
+            content: { 'application/json': { schema: schemas.ref(body) } },
+          },
+        }),
     responses: {
       [answer.status]: {
         description: answer.description,

@@ -20,7 +20,7 @@ export interface HttpServer {
 }
 
 /** The names of this machine that only it itself can use. */
-export const LOOPBACK: readonly string[] = ['127.0.0.1', 'localhost', '::1'];
+const LOOPBACK: readonly string[] = ['127.0.0.1', 'localhost', '::1'];
 
 /** The names in a `Host` header that are right for an address: of the loopback interface its own, of others any. */
 export function hostsOf(host: string): readonly string[] | undefined {

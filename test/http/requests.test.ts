@@ -169,6 +169,20 @@ test('a body that turns out to be too large is not read to its end', async () =>
   expect(given).toBeLessThan(50_000_000);
 });
 
+test('a caller that goes away in the middle of a body is nobody to tell', async () => {
+  const leaving = await openApi(new MemorySaver());
+  const sent = request(`${leaving.url}/threads/t/checkpoints`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${leaving.token}`, ...JSON_TYPE, 'content-length': 1_000 },
+  });
+  sent.on('error', () => undefined);
+  await new Promise((resolve) => void sent.write('{"state":', resolve));
+  sent.destroy();
+  // Fails when something was told; it has ended the request first.
+  await leaving.close();
+  expect(leaving.unexpected).toEqual([]);
+});
+
 test('a text that escapes all that is not ASCII counts as what it means', async () => {
   const text = '😀'.repeat(200_000);
   const escaped = JSON.stringify({ state: { text } }).replace(
