@@ -70,6 +70,11 @@ export class Cli {
     return this.#options.taskQueue ?? (process.env['PERDURE_TASK_QUEUE'] || DEFAULT_TASK_QUEUE);
   }
 
+  /** The task queue that was typed, where none means the one that a session has already. */
+  get typedTaskQueue(): string | undefined {
+    return this.#options.taskQueue;
+  }
+
   /** Connects, once. @throws PerdureError `SERVER_UNAVAILABLE` */
   connect(options: ResolveServerOptions = {}): Promise<Connected> {
     this.#connected ??= this.#open({ ...this.serverOptions, ...options });

@@ -1,5 +1,6 @@
 /** How a verb that did not do what it was asked to ends: what is said, what to type next, and the exit code. */
 import { type ErrorCode, isPerdureError } from '../contract/errors.ts';
+import { command } from './shell.ts';
 import { clean, type Terminal } from './terminal.ts';
 
 /** What the process answers to the shell. */
@@ -20,6 +21,7 @@ const EXIT_OF: Partial<Record<ErrorCode, number>> = {
   SESSION_NOT_FOUND: EXIT.notFound,
   UNKNOWN_AGENT: EXIT.notFound,
   UNKNOWN_CALL: EXIT.notFound,
+  CHECKPOINT_NOT_FOUND: EXIT.notFound,
   SESSION_EXISTS: EXIT.refused,
   SESSION_CLOSED: EXIT.refused,
   SESSION_BUSY: EXIT.refused,
@@ -75,7 +77,9 @@ function nextCommand(code: string, { verb, sessionId }: FailureContext): string 
     case 'DIGEST_MISMATCH':
     case 'INVALID_TOOL_INPUT':
     case 'CONFLICT':
-      return sessionId === null ? 'perdure ls' : `perdure show ${sessionId}`;
+      return sessionId === null ? 'perdure ls' : command('show', sessionId);
+    case 'CHECKPOINT_NOT_FOUND':
+      return sessionId === null ? 'perdure ls' : command('checkpoints', 'ls', sessionId);
     case 'UNKNOWN_AGENT':
     case 'NO_WORKER':
       return 'perdure worker <module>';

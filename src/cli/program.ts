@@ -7,6 +7,7 @@ import { EXIT, reportFailure } from './failures.ts';
 import { approve } from './verbs/approve.ts';
 import { budget } from './verbs/budget.ts';
 import { cancel } from './verbs/cancel.ts';
+import { checkpoints } from './verbs/checkpoints.ts';
 import { dev } from './verbs/dev.ts';
 import { doctor } from './verbs/doctor.ts';
 import { edit } from './verbs/edit.ts';
@@ -29,20 +30,21 @@ const GROUPS = [
   { heading: 'Talk to sessions:', verbs: [start, send, ls, show, tail] },
   { heading: 'Decide:', verbs: [approve, edit, reject, respond, resolve] },
   { heading: 'Steer:', verbs: [pause, resume, cancel, budget] },
+  { heading: 'Travel in time:', verbs: [checkpoints] },
 ] as const;
 
 const MORE = `
 The server is, in this order: --address; TEMPORAL_ADDRESS; the profile of the Temporal config file; the dev
 server that runs in this directory (.perdure); localhost:7233.
 
-With --json, standard output is one JSON document (ls, tail, --follow, worker and dev: one a line), and an error
+With --json, standard output is one JSON document (lists, tail, --follow, worker and dev: one a line), and an error
 is one line of JSON on standard error: {"error":{"code","message","details","next"}}.
 
 Exit codes:
   0    done
   1    failure: a bad agents module, a problem that doctor found, anything unexpected
   2    usage: an unknown verb or option, an argument that is not right
-  3    not found: no such session, call or agent
+  3    not found: no such session, call, checkpoint or agent
   4    refused: decided already, closed, exists, or its arguments have changed
   5    the server or a worker cannot be reached
   130  interrupted; workers and dev end with 0 when they could end in order`;
@@ -80,12 +82,18 @@ function buildProgram(cli: Cli): Command {
     .configureHelp({ showGlobalOptions: true })
     .addHelpText('after', MORE)
     .hook('preSubcommand', (_, command) => cli.begin(command.name(), program.opts<GlobalOptions>()))
-    .hook('preAction', (_, command) => cli.begin(command.name(), program.opts<GlobalOptions>()));
+    .hook('preAction', (_, command) => cli.begin(verbOf(command), program.opts<GlobalOptions>()));
   for (const { heading, verbs } of GROUPS) {
     program.commandsGroup(heading);
     for (const verb of verbs) verb(program, cli);
   }
   return program;
+}
+
+/** A verb as it is typed, of a group with the group's name before it. */
+function verbOf(command: Command): string {
+  const group = command.parent;
+  return group?.parent ? `${group.name()} ${command.name()}` : command.name();
 }
 
 function version(): string {

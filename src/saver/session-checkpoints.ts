@@ -6,7 +6,14 @@ import { PerdureError } from '../contract/errors.ts';
 import type { JsonObject } from '../contract/json.ts';
 import { WORKFLOW } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
-import { type FoldedTask, foldHistory, type HistoryEvent, readEvents } from '../history/index.ts';
+import {
+  type Fold,
+  type FoldedTask,
+  foldHistory,
+  type HistoryEvent,
+  type RunEnd,
+  readEvents,
+} from '../history/index.ts';
 import { phaseOf } from '../session/state.ts';
 import { deleteRun, type Execution, findExecution, findRuns, orNull, reading, untilGone } from './wire.ts';
 
@@ -91,9 +98,32 @@ export class SessionCheckpoints {
   /** The runs of a session from one on (default: the present) to the oldest, each when it is asked for. */
   async *#runs(session: Execution, from?: string): AsyncGenerator<string> {
     yield from ?? session.runId;
+    const runs = await this.runs(session);
+    yield* runs.slice(runs.indexOf(from ?? session.runId) + 1);
+  }
+
+  /** The runs that the server still has, newest first. */
+  async runs(session: Execution): Promise<string[]> {
     const runs = await findRuns(this.#client, session.workflowId, WORKFLOW.session);
     if (!runs.includes(session.runId)) runs.unshift(session.runId);
-    yield* runs.slice(runs.indexOf(from ?? session.runId) + 1);
+    return runs;
+  }
+
+  /**
+   * Hands over the checkpoints of a run, oldest first, from an event on: one at a time, so that a long run is
+   * never in memory as a whole.
+   *
+   * @returns how the run ended, `null` when it goes on.
+   * @throws Temporal's `ServiceError` when the run is not there
+   */
+  async walk(
+    session: Pick<Execution, 'workflowId'>,
+    runId: string,
+    from: number,
+    visit: (checkpoint: Checkpoint) => void | Promise<void>,
+  ): Promise<RunEnd | null> {
+    const range = { wanted: (eventId: number) => eventId >= from, last: Number.POSITIVE_INFINITY };
+    return (await this.#visit(session, runId, range, visit)).end;
   }
 
   /**
@@ -101,7 +131,7 @@ export class SessionCheckpoints {
    * that event completed one itself. `null` when the run is not there, or is another workflow's.
    */
   async #tasksBefore(
-    { workflowId }: Execution,
+    { workflowId }: Pick<Execution, 'workflowId'>,
     runId: string,
     end: number | null,
     count: number,
@@ -152,33 +182,47 @@ export class SessionCheckpoints {
     if (newest === undefined) return [];
     const wanted = new Set(tasks.slice(0, count));
     const found: Checkpoint[] = [];
+    const range = { wanted: (eventId: number) => wanted.has(eventId), last: newest };
+    await this.#visit(session, runId, range, (checkpoint) => void found.unshift(checkpoint));
+    return found;
+  }
+
+  async #visit(
+    session: Pick<Execution, 'workflowId'>,
+    runId: string,
+    { wanted, last }: { wanted: (eventId: number) => boolean; last: number },
+    visit: (checkpoint: Checkpoint) => void | Promise<void>,
+  ): Promise<Fold> {
     let step = 0;
     let previous: number | null = null;
     let reached = false;
     const onTask = async (task: FoldedTask): Promise<void> => {
       step += 1;
-      if (wanted.has(task.eventId)) {
+      if (wanted(task.eventId)) {
         const parent =
           previous === null
             ? await this.#parentOfFirst(session, runId, task.state)
             : { runId, eventId: previous };
-        found.unshift(checkpointOf(session.workflowId, runId, task, step, parent));
+        await visit(checkpointOf(session.workflowId, runId, task, step, parent));
       }
       previous = task.eventId;
-      reached = task.eventId >= newest;
+      reached = task.eventId >= last;
     };
     const { loadedDataConverter } = this.#client.options;
     const events = readEvents(this.#client, { workflowId: session.workflowId, runId });
-    await foldHistory(
+    return foldHistory(
       until(events, () => reached),
       loadedDataConverter,
       { runId, onTask },
     );
-    return found;
   }
 
   /** What the first checkpoint of a run goes on from: the last of the run that it continues, or what a rewind went back to. */
-  async #parentOfFirst(session: Execution, runId: string, { origin }: SessionState): Promise<Place | null> {
+  async #parentOfFirst(
+    session: Pick<Execution, 'workflowId'>,
+    runId: string,
+    { origin }: SessionState,
+  ): Promise<Place | null> {
     if (origin?.kind === 'rewind' && origin.sessionId === session.workflowId) return origin;
     const events = readEvents(this.#client, { workflowId: session.workflowId, runId });
     let continued: string | null | undefined;

@@ -1,0 +1,61 @@
+/** Checkpoints for the verbs that show them. None of this needs a worker where the thread is a session. */
+import type { Checkpoint } from '../contract/checkpoint.ts';
+import { PerdureError } from '../contract/errors.ts';
+import type { SessionState } from '../contract/state.ts';
+import type { TemporalSaver } from '../saver/temporal-saver.ts';
+import type { Cli } from './cli.ts';
+import { command } from './shell.ts';
+
+/** The saver of the server that the verb talks to. */
+export async function openSaver(cli: Cli, sessionId: string): Promise<TemporalSaver> {
+  cli.sessionId = sessionId;
+  const { client } = await cli.connect();
+  const { TemporalSaver } = await import('../saver/temporal-saver.ts');
+  return new TemporalSaver(client, { taskQueue: cli.taskQueue });
+}
+
+/**
+ * A checkpoint, the latest when none is named.
+ *
+ * @throws PerdureError `CHECKPOINT_NOT_FOUND`, `SESSION_NOT_FOUND`, and what the saver throws
+ */
+export async function readCheckpoint(
+  cli: Cli,
+  sessionId: string,
+  checkpointId?: string,
+): Promise<Checkpoint> {
+  const saver = await openSaver(cli, sessionId);
+  const found = await saver.get(sessionId, checkpointId === undefined ? {} : { checkpointId });
+  if (found !== null) return found;
+  throw checkpointId === undefined
+    ? await noCheckpoints(cli, sessionId)
+    : noCheckpoint(sessionId, checkpointId);
+}
+
+/** The error of a checkpoint that is not there. */
+export function noCheckpoint(sessionId: string, checkpointId: string): PerdureError {
+  const next = command('checkpoints', 'ls', sessionId);
+  return new PerdureError(
+    'CHECKPOINT_NOT_FOUND',
+    `${sessionId} has no checkpoint ${checkpointId}, or the server no longer has it. List them: ${next}`,
+  );
+}
+
+/** The error of a session without checkpoints: there is none, or no worker has taken it yet. */
+export async function noCheckpoints(cli: Cli, sessionId: string): Promise<PerdureError> {
+  const { client } = await cli.connect();
+  try {
+    await client.workflow.getHandle(sessionId).describe();
+  } catch {
+    return new PerdureError('SESSION_NOT_FOUND', `There is no session ${sessionId}. List them: perdure ls`);
+  }
+  return new PerdureError(
+    'CHECKPOINT_NOT_FOUND',
+    `Session ${sessionId} has no checkpoint yet: no worker has taken it. Start one: perdure worker <module>`,
+  );
+}
+
+/** The state of a session's checkpoint; `null` of another thread's. */
+export function sessionStateOf({ state, metadata }: Checkpoint): SessionState | null {
+  return metadata['source'] === 'session' ? (state as unknown as SessionState) : null;
+}

@@ -1,0 +1,67 @@
+/** What a person should know before a session goes on from its past. */
+
+import type { Checkpoint } from '../contract/checkpoint.ts';
+import { PerdureError } from '../contract/errors.ts';
+import type { JsonValue } from '../contract/json.ts';
+import type { SessionState } from '../contract/state.ts';
+import { isOpen } from '../session/state.ts';
+import type { Cli } from './cli.ts';
+import { sessionStateOf } from './read-checkpoint.ts';
+
+/** An effect that has happened since a checkpoint. */
+export interface EffectSince {
+  callId: string;
+  tool: string;
+  /** `null` of an effect that an earlier rewind has left behind: only its output is still known. */
+  args: JsonValue;
+  output: JsonValue;
+  completedAt: string | null;
+}
+
+/** The state of a checkpoint that a session can go on from. @throws PerdureError `INVALID_ARGUMENT` of another thread's */
+export function origin(checkpoint: Checkpoint): SessionState {
+  const state = sessionStateOf(checkpoint);
+  if (state !== null) return state;
+  throw new PerdureError(
+    'INVALID_ARGUMENT',
+    `session: ${checkpoint.thread_id} is a thread, not a session: there is no agent that could go on from it`,
+  );
+}
+
+/** The mutations that have completed since a checkpoint: they are not undone. */
+export function effectsSince(then: SessionState, now: SessionState): EffectSince[] {
+  const doneThen = new Set(
+    then.calls.filter(({ status }) => status.kind === 'completed').map(({ id }) => id),
+  );
+  const carriedThen = new Set(then.carried.map(({ idempotencyKey }) => idempotencyKey));
+  const carried = now.carried
+    .filter(({ idempotencyKey }) => !carriedThen.has(idempotencyKey))
+    .map(({ callId, tool, output }) => ({ callId, tool, args: null, output, completedAt: null }));
+  const completed = now.calls
+    .filter(
+      ({ effect, status, replayOf }) =>
+        effect === 'mutate' && status.kind === 'completed' && replayOf === null,
+    )
+    .filter(({ id, dispatches }) => dispatches.length > 0 && !doneThen.has(id))
+    .map(({ id, name, args, result, completedAt }) => ({
+      callId: id,
+      tool: name,
+      args,
+      output: result?.content ?? null,
+      completedAt,
+    }));
+  return [...carried, ...completed];
+}
+
+/** The mutations of which nobody knows yet what becomes of them. */
+export function openMutations(state: SessionState): string[] {
+  if (state.status.kind !== 'active') return [];
+  return state.calls.filter((call) => call.effect === 'mutate' && isOpen(call)).map(({ id }) => id);
+}
+
+/** Where a session's workers listen: what goes on from it belongs there, unless another queue was typed. */
+export async function taskQueueOf(cli: Cli, sessionId: string): Promise<string> {
+  if (cli.typedTaskQueue !== undefined) return cli.typedTaskQueue;
+  const { client } = await cli.connect();
+  return (await client.workflow.getHandle(sessionId).describe()).taskQueue;
+}

@@ -1,0 +1,71 @@
+import { once } from 'node:events';
+import { createWriteStream, WriteStream } from 'node:fs';
+import { finished } from 'node:stream/promises';
+import type { Command } from 'commander';
+import type { Checkpoint } from '../../contract/checkpoint.ts';
+import { PerdureError } from '../../contract/errors.ts';
+import { WORKFLOW } from '../../contract/names.ts';
+import type { Cli } from '../cli.ts';
+import { clean } from '../terminal.ts';
+
+/** `perdure checkpoints export`: a session's past as a file. */
+export function exportCheckpoints(group: Command, cli: Cli): void {
+  group
+    .command('export')
+    .summary("write a session's checkpoints as lines of JSON")
+    .description(
+      "write all checkpoints of a session that the server has, oldest first, as lines of JSON: each the saver's record",
+    )
+    .argument('<session>')
+    .argument('[file]', 'a new file (default: standard output)')
+    .action(async (sessionId: string, file: string | undefined) => {
+      const { terminal } = cli;
+      const checkpoints = await terminal.wait(`reading ${sessionId}`, () => exportTo(cli, sessionId, file));
+      if (file === undefined) return;
+      terminal.result({ sessionId, file, checkpoints }, () =>
+        clean(`wrote ${checkpoints} checkpoints of ${sessionId} to ${file}`),
+      );
+    });
+}
+
+async function exportTo(cli: Cli, sessionId: string, file: string | undefined): Promise<number> {
+  cli.sessionId = sessionId;
+  const { client } = await cli.connect();
+  const [{ SessionCheckpoints }, { findExecution, orNull, reading }] = await Promise.all([
+    import('../../saver/session-checkpoints.ts'),
+    import('../../saver/wire.ts'),
+  ]);
+  const session = await reading(sessionId, () => findExecution(client, sessionId));
+  if (session?.type !== WORKFLOW.session) {
+    throw new PerdureError('SESSION_NOT_FOUND', `There is no session ${sessionId}. List them: perdure ls`);
+  }
+  const out = file === undefined ? process.stdout : await newFile(file);
+  let checkpoints = 0;
+  const write = async (checkpoint: Checkpoint): Promise<void> => {
+    checkpoints += 1;
+    if (!out.write(`${JSON.stringify(checkpoint)}\n`)) await once(out, 'drain');
+  };
+  await reading(sessionId, async () => {
+    const saver = new SessionCheckpoints(client);
+    // A run whose retention ends meanwhile is not there.
+    for (const runId of (await saver.runs(session)).reverse())
+      await orNull(saver.walk(session, runId, 1, write));
+  });
+  if (out instanceof WriteStream) {
+    out.end();
+    await finished(out);
+  }
+  return checkpoints;
+}
+
+/** A file that nothing is lost by: one that exists is refused. */
+async function newFile(path: string): Promise<WriteStream> {
+  const out = createWriteStream(path, { flags: 'wx' });
+  try {
+    await once(out, 'open');
+    return out;
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new PerdureError('INVALID_ARGUMENT', `file: ${path} cannot be made: ${why}`, { cause });
+  }
+}

@@ -1,0 +1,117 @@
+import { createInterface } from 'node:readline/promises';
+import type { Command } from 'commander';
+import { PerdureError } from '../../contract/errors.ts';
+import type { Cli } from '../cli.ts';
+import { EXIT } from '../failures.ts';
+import { textOf } from '../input.ts';
+import { readCheckpoint } from '../read-checkpoint.ts';
+import { command } from '../shell.ts';
+import { clean, inline } from '../terminal.ts';
+import { type EffectSince, effectsSince, openMutations, origin, taskQueueOf } from '../time-travel.ts';
+
+/** The most characters of a value in the list of effects. */
+const BRIEF = 200;
+
+interface Options {
+  message?: string;
+  by?: string;
+  reason?: string;
+  yes?: true;
+}
+
+/** `perdure checkpoints rewind`: the session itself goes back to a checkpoint. */
+export function rewind(group: Command, cli: Cli): void {
+  group
+    .command('rewind')
+    .summary('take a session back to a checkpoint')
+    .description(
+      'take a session back to a checkpoint. Effects that happened after it are not undone: they are shown first, ' +
+        'and answer the agent from the record when it comes to them again. What was spent stays spent.',
+    )
+    .argument('<session>')
+    .argument('<checkpoint>')
+    .option('--message <text>', 'what it goes on with; - reads standard input')
+    .option('--by <name>', 'who takes it back (default: $USER)')
+    .option('--reason <text>', 'why')
+    .option('--yes', 'do not ask')
+    .addHelpText(
+      'after',
+      '\nIt is refused while a mutation is open. A running session needs its worker for this.',
+    )
+    .action(async (sessionId: string, checkpointId: string, options: Options) => {
+      const { terminal } = cli;
+      const message = options.message === undefined ? undefined : await textOf(options.message);
+      const by = cli.actor(options.by);
+      const { agent, effects } = await terminal.wait(`reading ${sessionId}`, () =>
+        outlook(cli, sessionId, checkpointId),
+      );
+      if (!options.yes && !(await confirmed(cli, sessionId, effects))) {
+        terminal.progress('not rewound');
+        process.exitCode = EXIT.failure;
+        return;
+      }
+      const { sessions } = await cli.connect();
+      await terminal.wait(`rewinding ${sessionId}`, async () =>
+        sessions.rewind(
+          { sessionId, checkpointId },
+          {
+            agent,
+            by,
+            reason: options.reason ?? 'no reason given',
+            taskQueue: await taskQueueOf(cli, sessionId),
+            ...(message === undefined ? {} : { message }),
+          },
+        ),
+      );
+      const next = command('tail', sessionId);
+      terminal.result({ sessionId, checkpointId, by, effects, next }, () =>
+        clean(
+          `rewound ${sessionId} to ${checkpointId}; ${effects.length} effects after it stay as they are\n  next: ${next}`,
+        ),
+      );
+    });
+}
+
+/** What a rewind would leave behind. @throws PerdureError `SESSION_BUSY` while a mutation is open */
+async function outlook(
+  cli: Cli,
+  sessionId: string,
+  checkpointId: string,
+): Promise<{ agent: string; effects: EffectSince[] }> {
+  const then = origin(await readCheckpoint(cli, sessionId, checkpointId));
+  const now = origin(await readCheckpoint(cli, sessionId));
+  const open = openMutations(now);
+  if (open.length > 0) {
+    throw new PerdureError(
+      'SESSION_BUSY',
+      `Session ${sessionId} cannot be rewound while ${open.join(', ')} is open: wait until it is settled, or say what became of it. See ${command('show', sessionId)}`,
+      { details: { open } },
+    );
+  }
+  return { agent: then.agent, effects: effectsSince(then, now) };
+}
+
+async function confirmed(cli: Cli, sessionId: string, effects: readonly EffectSince[]): Promise<boolean> {
+  if (!process.stdin.isTTY || cli.terminal.json) {
+    throw new PerdureError(
+      'INVALID_ARGUMENT',
+      `A rewind asks for a word, and nobody is here to give it: ${effects.length} effects have happened after the checkpoint and stay. Add --yes`,
+      { details: { effects } },
+    );
+  }
+  const lines = effects.map(
+    ({ tool, args, output, completedAt }) =>
+      `  ${clean(tool)} ${inline(args, BRIEF)} -> ${inline(output, BRIEF)}  ${completedAt ?? 'before an earlier rewind'}`,
+  );
+  process.stderr.write(
+    effects.length === 0
+      ? 'No effect has happened after the checkpoint.\n'
+      : `These have happened after the checkpoint, and stay as they are:\n${lines.join('\n')}\n`,
+  );
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return (await terminal.question(`Type the session's id to take it back: `)).trim() === sessionId;
+  } finally {
+    terminal.close();
+  }
+}

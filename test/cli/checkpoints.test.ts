@@ -1,0 +1,168 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Change, Checkpoint, SessionView } from '../../src/index.ts';
+import { untilPhase } from '../support/stage.ts';
+import { errorOf, jsonLines } from './support/perdure.ts';
+import { type CliStage, openStage } from './support/stage.ts';
+
+let stage: CliStage;
+let directory: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'perdure-export-'));
+  stage = await openStage();
+  await stage.startWorker();
+});
+afterAll(async () => {
+  await stage.close();
+  await rm(directory, { recursive: true });
+});
+
+interface Listed extends Checkpoint {
+  turn: number;
+  phase: string;
+  messages: number;
+}
+
+const list = async (id: string, ...args: string[]): Promise<Listed[]> => {
+  const { code, stdout, stderr } = await stage.perdure('checkpoints', 'ls', id, ...args, '--json');
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  return jsonLines(stdout) as unknown as Listed[];
+};
+
+/** A session that has made two refunds, one a message, and the checkpoint between them. */
+async function refunded(): Promise<{ id: string; between: Listed; view: SessionView }> {
+  // An id that a shell would take apart.
+  const id = `${stage.id('it is')} & more`;
+  await stage.json('start', 'support', 'refund ch_1:100', '--id', id);
+  await untilPhase(stage.session(id), 'idle');
+  const [between] = await list(id, '--limit', '1');
+  if (between === undefined) throw new Error('no checkpoint');
+  await stage.session(id).send('refund ch_2:200');
+  const view = await untilPhase(stage.session(id), 'idle');
+  return { id, between, view };
+}
+
+describe('checkpoints', () => {
+  test('are listed, shown, compared and exported', async () => {
+    const { id, between, view } = await refunded();
+    expect(between).toMatchObject({ phase: 'idle', messages: 4 });
+    expect(between).not.toHaveProperty('state');
+
+    const all = await list(id, '--limit', '100');
+    expect(await list(id, '--before', all[0]?.id ?? '', '--limit', '2')).toEqual(all.slice(1, 3));
+    const text = await stage.perdure('checkpoints', 'ls', id, '--limit', '1');
+    expect(text.stdout).toContain(`next: perdure checkpoints ls '${id}' --before ${all[0]?.id}\n`);
+    expect(text.stdout).toMatch(/idle +8\n/);
+
+    const shown = await stage.json<Checkpoint>('checkpoints', 'show', id);
+    expect(shown).toMatchObject({ id: all[0]?.id, state: { turn: view.turn } });
+    const then = await stage.perdure('checkpoints', 'show', id, between.id);
+    expect(then.stdout).toContain(`checkpoint ${between.id}\n`);
+    expect(then.stdout).toContain('"chargeId":"ch_1"');
+    expect(then.stdout).not.toContain('ch_2');
+
+    const { changes } = await stage.json<{ changes: Change[] }>(
+      'checkpoints',
+      'diff',
+      id,
+      between.id,
+      all[0]?.id ?? '',
+    );
+    expect(changes).toContainEqual(
+      expect.objectContaining({
+        op: 'add',
+        path: '/calls/1',
+        value: expect.objectContaining({ name: 'refund' }),
+      }),
+    );
+
+    const file = join(directory, 'past.jsonl');
+    expect(await stage.json('checkpoints', 'export', id, file)).toEqual({
+      sessionId: id,
+      file,
+      checkpoints: all.length,
+    });
+    const exported = jsonLines(await readFile(file, 'utf8'));
+    expect(exported.map(({ id }) => id)).toEqual(all.map(({ id }) => id).reverse());
+    expect(exported.at(-1)).toEqual(shown);
+    const again = await stage.perdure('checkpoints', 'export', id, file, '--json');
+    expect(again.code).toBe(2);
+    expect(errorOf(again)).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      next: 'perdure checkpoints export --help',
+    });
+  });
+
+  test('a fork goes on beside the session, a rewind in its place, after a word about what has happened', async () => {
+    const { id, between } = await refunded();
+    const other = stage.id('fork');
+    expect(
+      await stage.json(
+        'checkpoints',
+        'fork',
+        id,
+        between.id,
+        '--id',
+        other,
+        '--message',
+        'refund ch_3:300',
+        '--reason',
+        'what if',
+      ),
+    ).toEqual({
+      sessionId: other,
+      from: { sessionId: id, checkpointId: between.id },
+      by: 'ada',
+      next: `perdure tail ${other}`,
+    });
+    expect(await untilPhase(stage.session(other), 'idle')).toMatchObject({ agent: 'support', calls: 2 });
+
+    const unsaid = await stage.perdure('checkpoints', 'rewind', id, between.id, '--json');
+    expect(unsaid).toMatchObject({ code: 2, stdout: '' });
+    expect(errorOf(unsaid)).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('--yes'),
+      details: {
+        effects: [{ tool: 'refund', args: { chargeId: 'ch_2', cents: 200 }, output: { refunded: 200 } }],
+      },
+    });
+    expect(await stage.session(id).state()).toMatchObject({ calls: 2 });
+
+    const done = await stage.perdure(
+      'checkpoints',
+      'rewind',
+      id,
+      between.id,
+      '--yes',
+      '--message',
+      'refund ch_2:200',
+    );
+    expect(done).toMatchObject({ code: 0, stderr: '' });
+    expect(done.stdout).toContain(`1 effects after it stay as they are\n  next: perdure tail '${id}'`);
+    await untilPhase(stage.session(id), 'idle');
+    const { items } = await stage.session(id).calls();
+    expect(items.map(({ replayOf }) => replayOf !== null)).toEqual([false, true]);
+  });
+
+  test('what is not there is named, and a rewind over an open mutation is refused', async () => {
+    const nobody = await stage.perdure('checkpoints', 'show', 'nobody', '--json');
+    expect(nobody.code).toBe(3);
+    expect(errorOf(nobody)).toMatchObject({ code: 'SESSION_NOT_FOUND', next: 'perdure ls' });
+
+    const id = stage.id('lost');
+    await stage.json('start', 'support', 'refund lost:100', '--id', id);
+    await untilPhase(stage.session(id), 'unknown_effect');
+    const [latest] = await list(id);
+    const missing = await stage.perdure('checkpoints', 'show', id, `${latest?.id}0`, '--json');
+    expect(missing.code).toBe(3);
+    expect(errorOf(missing)).toMatchObject({
+      code: 'CHECKPOINT_NOT_FOUND',
+      next: `perdure checkpoints ls ${id}`,
+    });
+    const refused = await stage.perdure('checkpoints', 'rewind', id, latest?.id ?? '', '--yes', '--json');
+    expect(refused).toMatchObject({ code: 4, stdout: '' });
+    expect(errorOf(refused)).toMatchObject({ code: 'SESSION_BUSY', details: { open: ['call_1_0'] } });
+  });
+});
