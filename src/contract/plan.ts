@@ -6,7 +6,7 @@ export const PLAN_TOOL = 'update_plan';
 
 /** What the model is told of {@link PLAN_TOOL}. */
 export const PLAN_DESCRIPTION =
-  'Replace the plan. A step is done only when each postcondition has evidence: a tool that was called and completed.';
+  'Replace the plan. A step is done only when it has postconditions and each has evidence: a tool that was called and completed.';
 
 /** JSON Schema of the arguments of {@link PLAN_TOOL}. */
 export const PLAN_SCHEMA: JsonObject = {

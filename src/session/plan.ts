@@ -2,7 +2,7 @@
 import type { ToolCall } from '../contract/calls.ts';
 import { parseInput } from '../contract/inputs.ts';
 import type { JsonValue } from '../contract/json.ts';
-import { planSchema } from '../contract/plan.ts';
+import { PLAN_TOOL, planSchema } from '../contract/plan.ts';
 import type { PlanStep } from '../contract/state.ts';
 
 /**
@@ -24,11 +24,16 @@ export function readPlan(
     const evidence: PlanStep['evidence'] = [];
     for (const { postcondition, tool } of step.evidence) {
       const call = calls.findLast(({ name, status }) => name === tool && status.kind === 'completed');
-      if (call !== undefined) evidence.push({ postcondition, tool, call_id: call.id });
+      // That the plan was written proves nothing of what is in it.
+      if (call !== undefined && tool !== PLAN_TOOL) evidence.push({ postcondition, tool, call_id: call.id });
     }
     const unproven = step.postconditions.findIndex(
       (_, i) => !evidence.some((item) => item.postcondition === i),
     );
+    if (step.status === 'done' && step.postconditions.length === 0) {
+      const problem = `step ${step.id} is not done: it has no postcondition; write what must be true, with evidence`;
+      return { ok: false, problem };
+    }
     if (step.status === 'done' && unproven >= 0) {
       return {
         ok: false,
