@@ -1,4 +1,5 @@
 import type { Client } from '@temporalio/client';
+import { Session } from '../client/index.ts';
 import {
   type Checkpoint,
   type CheckpointSaver,
@@ -17,6 +18,7 @@ import type { JsonObject, JsonValue } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { DEFAULT_TASK_QUEUE, WORKFLOW } from '../contract/names.ts';
 import { SessionCheckpoints } from './session-checkpoints.ts';
+import { editFor } from './session-edit.ts';
 import { ThreadStore } from './thread-store.ts';
 import { Turns } from './turns.ts';
 import { type Execution, findExecution, reading } from './wire.ts';
@@ -60,12 +62,18 @@ export class TemporalSaver implements CheckpointSaver {
     });
   }
 
-  /** @throws PerdureError `CONFLICT` for a session, whose checkpoints are its history; `TOO_LARGE` over 20 MB */
+  /**
+   * Of a session, `put` is an edit of its transcript, plan or scratchpad at rest, recorded with the metadata's `by`
+   * and `reason`; it needs a worker, and the record that is returned is the checkpoint that the session made of it.
+   *
+   * @throws PerdureError of a session: `SESSION_BUSY` while a turn runs, `SESSION_CLOSED`, `INVALID_ARGUMENT` naming
+   * what cannot be edited; of any other thread `TOO_LARGE` over 20 MB
+   */
   async put(threadId: string, state: JsonObject, options: PutOptions = {}): Promise<Checkpoint> {
     const put = checkPut(threadId, state, options);
     return this.#turns.run(threadId, async () => {
-      await this.#refuseSession(threadId);
-      return this.#threads.put(put);
+      const session = await this.#session(threadId);
+      return session === null ? this.#threads.put(put) : this.#edit(session, put.state, options);
     });
   }
 
@@ -73,8 +81,7 @@ export class TemporalSaver implements CheckpointSaver {
     const id = checkGet(threadId, options);
     const session = await this.#session(threadId);
     if (session === null) return this.#threads.get(threadId, id);
-    if (id !== null) return this.#sessions.get(session, id);
-    return (await this.#sessions.list(session, null, 1))[0] ?? null;
+    return id === null ? this.#sessions.latest(session) : this.#sessions.get(session, id);
   }
 
   async list(threadId: string, options: ListOptions = {}): Promise<Checkpoint[]> {
@@ -126,6 +133,25 @@ export class TemporalSaver implements CheckpointSaver {
     if (threadId.length > LIMIT.sessionId) return null;
     const found = await reading(threadId, () => findExecution(this.#client, threadId));
     return found?.type === WORKFLOW.session ? found : null;
+  }
+
+  async #edit(session: Execution, state: JsonObject, options: PutOptions): Promise<Checkpoint> {
+    const { workflowId } = session;
+    const [latest] = await this.#sessions.list(session, null, 1);
+    if (latest === undefined) {
+      const message = `Session ${workflowId} has no checkpoint yet: no worker has taken it. Put again when one has`;
+      throw new PerdureError('SESSION_BUSY', message);
+    }
+    await new Session(this.#client, workflowId).edit(editFor(latest, state, options));
+    // The edit's own task is the first after the one that was looked at; the session may have gone on since.
+    for (let limit = 8; ; limit *= 2) {
+      const newest = await this.#sessions.list(session, null, limit);
+      const at = newest.findIndex(({ id }) => id === latest.id);
+      const edited = newest[at - 1];
+      if (edited !== undefined) return edited;
+      if (newest.length < limit)
+        throw new PerdureError('CONFLICT', `Session ${workflowId} was taken back while it was edited`);
+    }
   }
 
   async #refuseSession(threadId: string): Promise<void> {
