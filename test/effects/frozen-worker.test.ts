@@ -1,4 +1,4 @@
-/** A worker is frozen past its heartbeat and wakes up: what it still wanted to do is somebody else's by now. */
+/** A worker is frozen or cut off past its heartbeat and comes back: what it still wanted to do is somebody else's by now. */
 import { expect, test } from 'vitest';
 import { calls, openWorld, PEN } from '../support/world.ts';
 
@@ -74,4 +74,24 @@ test('woken with the reply in its hands: its result comes too late, and the veri
   const { calls: log } = await world.check(session);
   expect(log[0]).toMatchObject({ status: { kind: 'completed' }, dispatches: [{ outcome: 'landed' }] });
   expect(await world.control.refunds()).toHaveLength(1);
+});
+
+test('cut off from Temporal, and never frozen: it is refused at its fence when it is back', async () => {
+  const world = await openWorld([calls('refundFenced'), { text: 'Refunded.' }], { ignoreKeys: true });
+  const wire = await world.openWire();
+  const first = await world.startWorkerProcess({
+    breakAt: ['fence', 'fenced'],
+    connection: wire.connection,
+  });
+  const session = await world.begin();
+  await first.reached('fence');
+  wire.hold();
+  await world.startWorkerProcess();
+  await world.until(session, 'idle');
+  // It goes on now, and its question does not get through.
+  first.release('fence');
+  wire.release();
+  expect(await first.reached('fenced')).toMatchObject({ detail: 'FENCED' });
+  const { calls: log } = await world.check(session);
+  expect(await world.control.refunds()).toMatchObject([{ key: log[0]?.idempotencyKey }]);
 });

@@ -67,6 +67,8 @@ const tools = {
   refundBlind: refundTool(),
   /** Gives up long before the service does; whatever lands late lands within its settle time. */
   refundTimed: refundTool({ verify, timeout: '300ms', settle: '5s' }),
+  /** For workers that die at any moment: a request that is on its way then lands within its settle time. */
+  refundPatient: refundTool({ verify, settle: '2s' }),
   /** Neither it nor its verify ever answers. */
   refundSilent: refundTool({
     timeout: '300ms',
