@@ -65,7 +65,8 @@ function describe(value: unknown): string {
  * Checks that a value is plain JSON and returns a deep copy of it.
  *
  * @throws PerdureError `NOT_JSON` with the path of the first value that JSON would change or lose: `undefined`,
- * functions, symbols, `BigInt`, `NaN`, `Infinity`, `Date`, `Map`, instances of classes, cycles.
+ * functions, symbols, `BigInt`, `NaN`, `Infinity`, `Date`, `Map`, instances of classes, arrays with named
+ * properties, cycles.
  */
 export function toJson(value: unknown, path = '$'): JsonValue {
   return copy(value, path, new Set());
@@ -74,7 +75,8 @@ export function toJson(value: unknown, path = '$'): JsonValue {
 function copy(value: unknown, path: string, open: Set<object>): JsonValue {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number') {
-    if (Number.isFinite(value)) return value;
+    // JSON has no negative zero.
+    if (Number.isFinite(value)) return value === 0 ? 0 : value;
     throw notJson(path, describe(value));
   }
   if (typeof value !== 'object') throw notJson(path, describe(value));
@@ -83,6 +85,7 @@ function copy(value: unknown, path: string, open: Set<object>): JsonValue {
   let result: JsonValue;
   if (Array.isArray(value)) {
     result = Array.from(value, (item: unknown, i) => copy(item, `${path}[${i}]`, open));
+    if (Object.keys(value).length > value.length) throw notJson(path, 'an array with named properties');
   } else {
     const proto: unknown = Object.getPrototypeOf(value);
     // A plain object of another realm has a prototype of its own that is nobody's child.

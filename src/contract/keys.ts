@@ -35,7 +35,8 @@ export function idempotencyKey(input: {
     case 'call':
       return sha256Hex(`${namespace}:${tool}:${callId}:${text}`);
     case 'global':
-      return sha256Hex(`global:${tool}:${text}`);
+      // Of no session: an id is never empty, so no session's keys are these.
+      return sha256Hex(`:${tool}:${text}`);
     default:
       return scope satisfies never;
   }

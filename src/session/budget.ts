@@ -8,9 +8,12 @@ const NANO_PER_USD = 1_000_000_000;
 /** Tokens that chat templates add around a message and around the whole prompt. */
 const OVERHEAD = { message: 16, prompt: 64 };
 
-/** Whole billionths of a dollar for tokens at a price for a million of them, rounded up. */
+/**
+ * Whole billionths of a dollar for tokens at a price for a million of them, rounded up. A price counts to the
+ * millionth of a dollar, so that the product is whole, and not what fractions make of it.
+ */
 function cost(tokens: number, perMillion: number): number {
-  return Math.ceil(tokens * perMillion * 1_000);
+  return Math.ceil((tokens * Math.round(perMillion * 1_000_000)) / 1_000);
 }
 
 /** Billionths of a dollar as dollars. */

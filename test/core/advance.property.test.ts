@@ -13,6 +13,7 @@ import { phaseOf } from '../../src/session/state.ts';
 import { budgetView, pageOf, pendingCalls, sessionView } from '../../src/session/views.ts';
 import { checkReserve, checkTranscript } from './checker/invariants.ts';
 import { inputsOf, start, story } from './generators.ts';
+import './seed.ts';
 
 interface Run {
   state: SessionState;
@@ -33,11 +34,7 @@ function proceed(run: Run, inputs: readonly Input[], later: number): ReturnType<
   return advance(run.state, inputs, run.moment);
 }
 
-/** One seed, so that a build does not fail by luck; others are tried with PERDURE_SEED and PERDURE_RUNS. */
-const RUNS = {
-  seed: Number(process.env['PERDURE_SEED'] ?? 1),
-  numRuns: Number(process.env['PERDURE_RUNS'] ?? 400),
-};
+const RUNS = { numRuns: Number(process.env['PERDURE_RUNS'] ?? 400) };
 /** Commands and phases that a generator worth its name gets to. */
 const SEEN = [
   'model',
