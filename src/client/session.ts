@@ -201,7 +201,13 @@ export class Session {
             { cause: error },
           );
         }
-        if (Date.now() > deadline) throw error;
+        if (Date.now() > deadline) {
+          throw new PerdureError(
+            'NO_WORKER',
+            `No worker has taken up the last events of session ${this.id} yet. Ask again, or start one: perdure worker <module>`,
+            { cause: error },
+          );
+        }
         await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
       }
     }
