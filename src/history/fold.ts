@@ -83,13 +83,17 @@ export async function foldHistory(
   converter: LoadedDataConverter,
   options: FoldOptions = {},
 ): Promise<Fold> {
-  const folder = new Folder(new PayloadReader(converter), options);
+  const folder = new Folder(converter, options);
   for await (const event of events) await folder.event(event);
   await folder.closeTask();
   return folder.result();
 }
 
-class Folder {
+/**
+ * A fold that goes on: events are given to it in order, and {@link Folder.closeTask} after the last that there is
+ * now; when there are more, they are given to it then.
+ */
+export class Folder {
   readonly #payloads: PayloadReader;
   readonly #onTask: FoldOptions['onTask'];
   #runId: string;
@@ -115,16 +119,18 @@ class Folder {
   readonly #bySdkSeq: number[] = [];
   readonly #admitted = new Map<string, { order: number; name: string; payload: unknown }>();
 
-  constructor(payloads: PayloadReader, options: FoldOptions) {
-    this.#payloads = payloads;
+  constructor(converter: LoadedDataConverter, options: FoldOptions = {}) {
+    this.#payloads = new PayloadReader(converter);
     this.#onTask = options.onTask;
     this.#runId = options.runId ?? '';
   }
 
+  /** Where the fold is. The state is its own and moves on: copy what you keep. */
   result(): Fold {
     return { runId: this.#runId, state: this.#state, eventId: this.#lastTask, end: this.#end };
   }
 
+  /** Takes the next event. @throws as {@link foldHistory}; then the fold is of no use any more */
   async event(event: HistoryEvent): Promise<void> {
     const id = Number(event.eventId ?? 0);
     switch (event.eventType) {

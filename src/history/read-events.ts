@@ -1,7 +1,11 @@
 import type { Client } from '@temporalio/client';
 import type { temporal } from '@temporalio/proto';
 
-type HistoryPage = temporal.api.workflowservice.v1.IGetWorkflowExecutionHistoryResponse;
+type HistoryPage = Pick<
+  temporal.api.workflowservice.v1.IGetWorkflowExecutionHistoryResponse,
+  'history' | 'nextPageToken'
+>;
+type PageToken = Uint8Array | null | undefined;
 
 /** One event of a Temporal history. */
 export type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
@@ -16,41 +20,53 @@ const PAGE_SIZES = [1_000, 60, 8, 1] as const;
 const PAGE_MS = 4_000;
 const GRPC = { deadlineExceeded: 4, resourceExhausted: 8 } as const;
 
+/** Events that are read backwards are few: the end of a history is looked at, not all of it. */
+const BACKWARDS_STEP = 1;
+
 /**
- * The events of one run in order, page by page, so that a long history is never in memory as a whole.
- * Works with no worker running and after the run has closed, until the namespace's retention.
+ * The events of one run in order, page by page, so that a long history is never in memory as a whole. The next
+ * page is on its way while one is being read. Works with no worker running and after the run has closed, until
+ * the namespace's retention.
  *
+ * @param options.backwards - from the newest event to the oldest.
  * @throws Temporal's `ServiceError` when the run is not there.
  */
 export async function* readEvents(
   client: Client,
   execution: { workflowId: string; runId?: string },
+  options: { backwards?: boolean } = {},
 ): AsyncGenerator<HistoryEvent> {
-  let nextPageToken: Uint8Array | null | undefined;
-  let step = 0;
-  const readPage = (maximumPageSize: number): Promise<HistoryPage> =>
-    client.workflowService.getWorkflowExecutionHistory({
-      namespace: client.options.namespace,
-      execution,
-      maximumPageSize,
-      ...(nextPageToken ? { nextPageToken } : {}),
-    });
-  do {
-    let page: HistoryPage | undefined;
-    while (page === undefined) {
+  const service = client.workflowService;
+  let step = options.backwards === true ? BACKWARDS_STEP : 0;
+  const readPage = async (token: PageToken): Promise<HistoryPage> => {
+    for (;;) {
       const size = PAGE_SIZES[step] ?? 1;
+      const request = {
+        namespace: client.options.namespace,
+        execution,
+        maximumPageSize: size,
+        ...(token ? { nextPageToken: token } : {}),
+      };
+      const ask = (): Promise<HistoryPage> =>
+        options.backwards === true
+          ? service.getWorkflowExecutionHistoryReverse(request)
+          : service.getWorkflowExecutionHistory(request);
       try {
-        page =
-          size === 1
-            ? await readPage(size)
-            : await client.withDeadline(Date.now() + PAGE_MS, () => readPage(size));
+        return size === 1 ? await ask() : await client.withDeadline(Date.now() + PAGE_MS, ask);
       } catch (error) {
         const { code } = error as { code?: unknown };
         if (size === 1 || (code !== GRPC.resourceExhausted && code !== GRPC.deadlineExceeded)) throw error;
         step += 1;
       }
     }
+  };
+  let next: Promise<HistoryPage> | null = readPage(undefined);
+  while (next !== null) {
+    const page: HistoryPage = await next;
+    const token = page.nextPageToken;
+    next = token && token.length > 0 ? readPage(token) : null;
+    // Whoever stops reading does not hear how the page that was on its way has fared.
+    next?.catch(() => undefined);
     yield* page.history?.events ?? [];
-    nextPageToken = page.nextPageToken;
-  } while (nextPageToken && nextPageToken.length > 0);
+  }
 }

@@ -15,11 +15,13 @@ import {
   readEvents,
 } from '../history/index.ts';
 import { phaseOf } from '../session/state.ts';
+import { KeptFold } from './kept-fold.ts';
+import { Turns } from './turns.ts';
 import { deleteRun, type Execution, findExecution, findRuns, orNull, reading, untilGone } from './wire.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
-/** Events of a page of a history that is read backwards: most of the time one page is enough. */
-const REVERSE_PAGE = 200;
+/** Sessions whose fold is kept: each holds a whole state. */
+const FOLDS_AT_HAND = 4;
 
 /** A place in a session's past: a run, and the event that completed a workflow task. */
 interface Place {
@@ -31,10 +33,13 @@ interface Place {
  * Reads checkpoints out of sessions' histories. No worker is needed, and closed sessions read the same.
  *
  * A history is folded once a call, from its start to the last checkpoint that was asked for; only the states
- * that are returned are kept.
+ * that are returned are kept. The latest of the sessions that were asked about last goes on from where it was.
  */
 export class SessionCheckpoints {
   readonly #client: Client;
+  /** By run: folds of which the latest checkpoint was asked for, to go on from when it is asked for again. */
+  readonly #kept = new Map<string, KeptFold>();
+  readonly #turns = new Turns();
 
   constructor(client: Client) {
     this.#client = client;
@@ -51,6 +56,28 @@ export class SessionCheckpoints {
     });
   }
 
+  /** The latest checkpoint; `null` when no worker has taken the session yet. */
+  async latest(session: Execution): Promise<Checkpoint | null> {
+    const { workflowId, runId } = session;
+    const found = await reading(workflowId, () =>
+      this.#turns.run(runId, async () => {
+        const kept = this.#kept.get(runId) ?? new KeptFold(this.#client, workflowId, runId);
+        // A fold that fails is not kept.
+        this.#kept.delete(runId);
+        await kept.catchUp();
+        this.#kept.set(runId, kept);
+        const [oldest = ''] = this.#kept.keys();
+        if (this.#kept.size > FOLDS_AT_HAND) this.#kept.delete(oldest);
+        const { task, step, previous } = kept;
+        if (task === null) return null;
+        const parent = await this.#parent(session, runId, previous, task.state);
+        return checkpointOf(workflowId, runId, task, step, parent);
+      }),
+    );
+    // A run that has just gone on from another may have no task of its own yet.
+    return found ?? (await this.list(session, null, 1))[0] ?? null;
+  }
+
   /** Checkpoints, newest first, over all runs that the server still has. */
   async list(session: Execution, before: string | null, limit: number): Promise<Checkpoint[]> {
     const end = before === null ? null : placeOf(before);
@@ -61,7 +88,7 @@ export class SessionCheckpoints {
       for await (const runId of this.#runs(session, end?.runId)) {
         const wanted = limit - found.length;
         // One more than asked for: it is the parent of the oldest.
-        const read = await this.#tasksBefore(session, runId, at?.eventId ?? null, wanted + 1);
+        const read = await orNull(this.#tasksBefore(session, runId, at?.eventId ?? null, wanted + 1));
         if (read === null || (at !== null && !read.endIsTask)) {
           if (at !== null) return [];
           continue;
@@ -128,18 +155,17 @@ export class SessionCheckpoints {
 
   /**
    * The last completed workflow tasks before an event (default: the end of the run), newest first, and whether
-   * that event completed one itself. `null` when the run is not there, or is another workflow's.
+   * that event completed one itself.
    */
   async #tasksBefore(
     { workflowId }: Pick<Execution, 'workflowId'>,
     runId: string,
     end: number | null,
     count: number,
-  ): Promise<{ tasks: number[]; endIsTask: boolean } | null> {
+  ): Promise<{ tasks: number[]; endIsTask: boolean }> {
     const tasks: number[] = [];
     let endIsTask = false;
-    for await (const event of this.#backwards(workflowId, runId)) {
-      if (event === null) return null;
+    for await (const event of readEvents(this.#client, { workflowId, runId }, { backwards: true })) {
       if (event.eventType !== EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED) continue;
       const eventId = Number(event.eventId);
       if (end !== null && eventId >= end) {
@@ -149,26 +175,6 @@ export class SessionCheckpoints {
       if (tasks.push(eventId) === count) break;
     }
     return { tasks, endIsTask };
-  }
-
-  async *#backwards(workflowId: string, runId: string): AsyncGenerator<HistoryEvent | null> {
-    let nextPageToken: Uint8Array | null | undefined;
-    do {
-      const page = await orNull(
-        this.#client.workflowService.getWorkflowExecutionHistoryReverse({
-          namespace: this.#client.options.namespace,
-          execution: { workflowId, runId },
-          maximumPageSize: REVERSE_PAGE,
-          ...(nextPageToken ? { nextPageToken } : {}),
-        }),
-      );
-      if (page === null) {
-        yield null;
-        return;
-      }
-      yield* page.history?.events ?? [];
-      nextPageToken = page.nextPageToken;
-    } while (nextPageToken && nextPageToken.length > 0);
   }
 
   /** The checkpoints of the first `count` of some tasks of a run, newest first; the task after them is the oldest's parent. */
@@ -199,10 +205,7 @@ export class SessionCheckpoints {
     const onTask = async (task: FoldedTask): Promise<void> => {
       step += 1;
       if (wanted(task.eventId)) {
-        const parent =
-          previous === null
-            ? await this.#parentOfFirst(session, runId, task.state)
-            : { runId, eventId: previous };
+        const parent = await this.#parent(session, runId, previous, task.state);
         await visit(checkpointOf(session.workflowId, runId, task, step, parent));
       }
       previous = task.eventId;
@@ -217,12 +220,17 @@ export class SessionCheckpoints {
     );
   }
 
-  /** What the first checkpoint of a run goes on from: the last of the run that it continues, or what a rewind went back to. */
-  async #parentOfFirst(
+  /**
+   * What a checkpoint goes on from: the task before it; for the first of a run the last of the run that it
+   * continues, or what a rewind went back to.
+   */
+  async #parent(
     session: Pick<Execution, 'workflowId'>,
     runId: string,
+    previous: number | null,
     { origin }: SessionState,
   ): Promise<Place | null> {
+    if (previous !== null) return { runId, eventId: previous };
     if (origin?.kind === 'rewind' && origin.sessionId === session.workflowId) return origin;
     const events = readEvents(this.#client, { workflowId: session.workflowId, runId });
     let continued: string | null | undefined;
@@ -231,7 +239,7 @@ export class SessionCheckpoints {
       break;
     }
     if (!continued) return null;
-    const read = await this.#tasksBefore(session, continued, null, 1);
+    const read = await orNull(this.#tasksBefore(session, continued, null, 1));
     const [eventId] = read?.tasks ?? [];
     return eventId === undefined ? null : { runId: continued, eventId };
   }

@@ -1,0 +1,65 @@
+import type { Client } from '@temporalio/client';
+import { type FoldedTask, Folder, type HistoryEvent, readEvents } from '../history/index.ts';
+
+/** New events from which on it is cheaper to read them forwards, from the start. */
+const FEW = 500;
+
+/** The fold of one run that goes on with what has come since it was last looked at. */
+export class KeptFold {
+  readonly #client: Client;
+  readonly #execution: { workflowId: string; runId: string };
+  #folder: Folder;
+  #lastEvent = 0;
+  /** The last completed task; its state is the fold's own and moves on. */
+  task: FoldedTask | null = null;
+  /** Number of the last completed task, from 1, and the event of the one before it. */
+  step = 0;
+  previous: number | null = null;
+
+  constructor(client: Client, workflowId: string, runId: string) {
+    this.#client = client;
+    this.#execution = { workflowId, runId };
+    this.#folder = this.#start();
+  }
+
+  /** Folds what is new. @throws as `foldHistory`; then this is of no use any more */
+  async catchUp(): Promise<void> {
+    const recent = this.#lastEvent === 0 ? null : await this.#recent();
+    if (recent === null) {
+      this.#folder = this.#start();
+      for await (const event of readEvents(this.#client, this.#execution)) await this.#take(event);
+    } else {
+      for (const event of recent.reverse()) await this.#take(event);
+    }
+    await this.#folder.closeTask();
+  }
+
+  /** The events since the last that was taken, newest first, or `null` when there are many. */
+  async #recent(): Promise<HistoryEvent[] | null> {
+    const events: HistoryEvent[] = [];
+    for await (const event of readEvents(this.#client, this.#execution, { backwards: true })) {
+      if (Number(event.eventId) <= this.#lastEvent) return events;
+      if (events.push(event) > FEW) return null;
+    }
+    return null;
+  }
+
+  async #take(event: HistoryEvent): Promise<void> {
+    await this.#folder.event(event);
+    this.#lastEvent = Number(event.eventId);
+  }
+
+  #start(): Folder {
+    this.task = null;
+    this.step = 0;
+    this.previous = null;
+    return new Folder(this.#client.options.loadedDataConverter, {
+      runId: this.#execution.runId,
+      onTask: (task) => {
+        this.previous = this.task?.eventId ?? null;
+        this.task = task;
+        this.step += 1;
+      },
+    });
+  }
+}
