@@ -89,6 +89,35 @@ describe('the checkpoints of a session', () => {
     expect(await stage.saver.list(session.id, { limit: 0 })).toEqual([]);
   });
 
+  test('are the same to a saver that looks again and again as to one that looks for the first time', async () => {
+    const turns = Array.from(
+      { length: 9 },
+      (_, n): ScriptedTurn =>
+        n % 3 < 2 ? { toolCalls: [{ name: 'look', args: { at: `place ${n}` } }] } : { text: `Seen ${n}.` },
+    );
+    const stage = await openSessionStage(turns);
+    const session = await stage.sessions.start('looker', { id: stage.id(), message: 'One.' });
+    const seen = new Map<string, Checkpoint>();
+    const look = async (): Promise<Checkpoint | null> => {
+      const latest = await stage.saver.get(session.id);
+      if (latest !== null) seen.set(latest.id, latest);
+      return latest;
+    };
+    for (const message of ['Two.', 'Three.']) {
+      await expect
+        .poll(async () => (await look())?.metadata['phase'], { interval: 1, timeout: 30_000 })
+        .toBe('idle');
+      await session.send(message);
+    }
+    await untilPhase(session, 'idle');
+    expect(canonical((await look())?.state)).toBe(canonical(await session.snapshot()));
+    expect(seen.size).toBeGreaterThan(3);
+    const fresh = new TemporalSaver(stage.client, { taskQueue: stage.taskQueue });
+    const listed = new Map((await all(fresh, session.id)).map((one) => [one.id, one]));
+    for (const [id, checkpoint] of seen) expect(checkpoint).toEqual(listed.get(id));
+    expect(await fresh.get(session.id)).toEqual(await stage.saver.get(session.id));
+  });
+
   test('agree with the live state when messages race the answers of the world', async () => {
     const turns = Array.from(
       { length: 12 },
