@@ -66,19 +66,16 @@ function retryAfter(headers: Record<string, string> | undefined): number | undef
   return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now());
 }
 
-/** The code of the innermost cause that has one. */
-function codeOf(error: unknown): string | undefined {
-  for (
-    let at: unknown = error;
-    typeof at === 'object' && at !== null;
-    at = (at as { cause?: unknown }).cause
-  ) {
-    const { code } = at as { code?: unknown };
-    if (typeof code === 'string') return code;
-    const nested = (at as { errors?: unknown[] }).errors?.[0];
-    if (nested !== undefined && codeOf(nested) !== undefined) return codeOf(nested);
-  }
-  return undefined;
+/** How deep causes are looked through: errors that name each other as causes have no end. */
+const DEPTH = 8;
+
+/** The code of the outermost of an error and its causes that has one. */
+function codeOf(error: unknown, depth: number = DEPTH): string | undefined {
+  if (typeof error !== 'object' || error === null || depth === 0) return undefined;
+  const { code, cause, errors } = error as { code?: unknown; cause?: unknown; errors?: unknown };
+  if (typeof code === 'string') return code;
+  const first: unknown = Array.isArray(errors) ? errors[0] : undefined;
+  return codeOf(first, depth - 1) ?? codeOf(cause, depth - 1);
 }
 
 function textOf(error: unknown): string {
@@ -87,5 +84,13 @@ function textOf(error: unknown): string {
   }
   if (error instanceof Error) return `${error.name}: ${error.message}`.slice(0, 2_000);
   const { message } = (error ?? {}) as { message?: unknown };
-  return (typeof message === 'string' ? message : JSON.stringify(error ?? null)).slice(0, 2_000);
+  return (typeof message === 'string' && message !== '' ? message : asText(error)).slice(0, 2_000);
+}
+
+function asText(error: unknown): string {
+  try {
+    return JSON.stringify(error ?? null) ?? typeof error;
+  } catch {
+    return `a ${typeof error} that JSON cannot hold`;
+  }
 }

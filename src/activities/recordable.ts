@@ -13,9 +13,10 @@ export function recordable(output: unknown, limit: number): JsonValue {
   const text = typeof json === 'string' ? json : canonicalJson(json);
   const notice = ` [shortened: this result had ${size} bytes, ${limit} are kept]`;
   // A character is at most six bytes in JSON text, so cut by bytes measured, not by characters counted.
-  let end = Math.min(text.length, limit - notice.length);
+  let end = Math.max(0, Math.min(text.length, limit - notice.length));
   while (end > 0 && jsonSize(text.slice(0, end) + notice) > limit) end = Math.floor(end * 0.8);
-  return text.slice(0, end) + notice;
+  // A share of a turn with very many calls may be smaller than the notice.
+  return end === 0 ? notice.slice(0, Math.max(0, limit - 2)) : text.slice(0, end) + notice;
 }
 
 function asJson(output: unknown): JsonValue {
