@@ -1,0 +1,171 @@
+/** Sessions whose histories are stored: each takes another way through the workflow. */
+import * as z from 'zod';
+import {
+  type DefinedAgent,
+  defineAgent,
+  defineTool,
+  NotAttemptedError,
+  type Session,
+} from '../../src/index.ts';
+import type { Script } from '../../src/testing/index.ts';
+import { type Stage, until, untilPhase } from '../support/stage.ts';
+
+/** A session that is run to its end once, for its history. */
+export interface Story {
+  script: Script;
+  agent: (stage: Stage) => DefinedAgent;
+  message: string;
+  mode?: 'chat' | 'task';
+  /** What people do; the history is taken when it resolves. */
+  act: (session: Session, stage: Stage) => Promise<void>;
+}
+
+const id = z.object({ id: z.string() });
+const call = (name: string, value: string): { name: string; args: { id: string } } => ({
+  name,
+  args: { id: value },
+});
+const base = (stage: Stage): Pick<Parameters<typeof defineAgent>[0], 'name' | 'model' | 'instructions'> => ({
+  name: 'story',
+  model: { model: stage.provider('m'), price: { inputPerMillion: 1, outputPerMillion: 2 } },
+  instructions: 'Do as the story goes.',
+});
+
+/** Local and remote reads beside each other, an approval that is edited, an equal call, an end in order. */
+const refund: Story = {
+  script: ({ assistantCount }) => {
+    if (assistantCount === 0)
+      return { text: 'Looking.', toolCalls: [call('look', 'a'), call('look', 'b'), call('fetch', 'c')] };
+    if (assistantCount === 1) return { toolCalls: [call('pay', 'x'), call('note', 'n')] };
+    return assistantCount === 2 ? { toolCalls: [call('pay', 'y')] } : { text: 'Refunded.' };
+  },
+  agent: (stage) =>
+    defineAgent({
+      ...base(stage),
+      budget: { usd: 1 },
+      tools: {
+        look: defineTool({ inputSchema: id, effect: 'read', fast: true, execute: (input) => input.id }),
+        fetch: defineTool({ inputSchema: id, effect: 'read', execute: (input) => input.id }),
+        note: defineTool({ inputSchema: id, effect: 'write', execute: (input) => input.id }),
+        pay: defineTool({ inputSchema: id, needsApproval: true, execute: (input) => ({ paid: input.id }) }),
+      },
+    }),
+  message: 'Refund it.',
+  act: async (session) => {
+    await untilPhase(session, 'approval');
+    await session.decide('call_2_0', { decision: 'edit', args: { id: 'y' } }, { by: 'ada' });
+    await untilPhase(session, 'approval');
+    await session.decide('call_3_0', { decision: 'approve' }, { by: 'bob' });
+    await untilPhase(session, 'idle');
+    await session.cancel({ by: 'ada', reason: 'done' });
+    await session.result();
+  },
+};
+
+/** Signals of every kind, good and bad, updates that are refused, a pause in a model call, an interruption, a cap. */
+const people: Story = {
+  script: async ({ lastUserText, repeat }) => {
+    if (lastUserText === 'hang') return { fault: 'hang', afterChunks: 1 };
+    return { text: `heard ${lastUserText} ${repeat}` };
+  },
+  agent: (stage) => defineAgent({ ...base(stage), budget: { turns: 3 } }),
+  message: 'one',
+  act: async (session, stage) => {
+    const handle = stage.client.workflow.getHandle(session.id);
+    await untilPhase(session, 'idle');
+    await handle.signal('send', { text: '' });
+    await handle.signal('nobody');
+    await handle.signal('pause', { by: 'ada' });
+    await handle.signal('pause');
+    await session.send('hang');
+    await session.decide('call_1_0', { decision: 'approve' }).catch(() => {});
+    await session.resume();
+    await stage.model.waitFor((requests) => requests.length === 2);
+    await session.send({ text: 'two', mode: 'interrupt', id: 'm2' });
+    await until(session, ({ turn, phase }) => turn === 2 && phase === 'idle');
+    await session.send('three');
+    await until(session, ({ turn, phase }) => turn === 3 && phase === 'idle');
+    await session.send('four');
+    await untilPhase(session, 'waiting');
+    await session.setBudget({ finish: true, by: 'ada' });
+    await session.result();
+  },
+};
+
+/** A model that fails in every way that is repeated, a plan, a loop that a message ends. */
+const faults: Story = {
+  script: ({ assistantCount, repeat, lastUserText }) => {
+    if (assistantCount === 0 && repeat === 0) return { fault: 'garbage' };
+    if (assistantCount === 0 && repeat === 1)
+      return { fault: 'status', status: 429, headers: { 'retry-after-ms': '10' } };
+    if (assistantCount === 0) {
+      const step = { id: 's', title: 'Look', postconditions: ['seen'], status: 'done' };
+      return {
+        toolCalls: [
+          { name: 'update_plan', args: { steps: [step] } },
+          { name: 'none', args: {} },
+        ],
+      };
+    }
+    return lastUserText === 'stop' ? { text: 'stopped' } : { toolCalls: [call('look', 'same')] };
+  },
+  agent: (stage) =>
+    defineAgent({
+      ...base(stage),
+      plan: true,
+      tools: {
+        look: defineTool({ inputSchema: id, effect: 'read', fast: true, execute: (input) => input.id }),
+      },
+    }),
+  message: 'go',
+  mode: 'task',
+  act: async (session) => {
+    await untilPhase(session, 'waiting');
+    await session.send('stop');
+    await session.result();
+  },
+};
+
+/** The three outcomes of an effect: certainly not attempted, unknown and verified, unknown and put before a person. */
+const effects: Story = {
+  script: ({ assistantCount }) => {
+    if (assistantCount === 0)
+      return { toolCalls: [call('absent', 'a'), call('landed', 'b'), call('unknown', 'c')] };
+    return { text: 'settled' };
+  },
+  agent: (stage) => {
+    let attempts = 0;
+    const lost = (): never => {
+      throw new Error('the connection was lost');
+    };
+    return defineAgent({
+      ...base(stage),
+      tools: {
+        absent: defineTool({
+          inputSchema: id,
+          execute: (input) => {
+            attempts += 1;
+            if (attempts < 2) throw new NotAttemptedError('refused at the door');
+            return input.id;
+          },
+        }),
+        landed: defineTool({
+          inputSchema: id,
+          settle: 10,
+          execute: lost,
+          verify: (input) => ({ outcome: 'landed', output: input.id }),
+        }),
+        unknown: defineTool({ inputSchema: id, settle: 0, execute: lost }),
+      },
+    });
+  },
+  message: 'go',
+  act: async (session) => {
+    await untilPhase(session, 'unknown_effect');
+    await session.resolve('call_1_2', { outcome: 'failed', reason: 'never came' }, { by: 'ada' });
+    await untilPhase(session, 'idle');
+  },
+};
+
+/** All stories by the name of their file. */
+export const STORIES: Readonly<Record<string, Story>> = { refund, people, faults, effects };
