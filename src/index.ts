@@ -15,6 +15,16 @@ export {
   type Verification,
 } from './agent/index.ts';
 export {
+  ArchivedSaver,
+  type ArchiveFileStatus,
+  type Audit,
+  type AuditDifference,
+  archiveStatus,
+  auditSession,
+  type PrimarySaver,
+  SqliteArchive,
+} from './archive/index.ts';
+export {
   type ForkOptions,
   Session,
   type SessionSummary,
@@ -22,6 +32,7 @@ export {
   type StartOptions,
   type StreamPart,
 } from './client/index.ts';
+export type { ArchiveStatus, UnreadableRun } from './contract/archive.ts';
 export type * from './contract/calls.ts';
 export {
   CHECKPOINT_ID_LIMIT,
@@ -34,24 +45,14 @@ export {
 } from './contract/checkpoint.ts';
 export type { EditInput } from './contract/edit.ts';
 export { ERROR_CODES, type ErrorCode, isPerdureError, PerdureError } from './contract/errors.ts';
-export type {
-  BudgetInput,
-  BudgetLimitsInput,
-  CancelInput,
-  DecideInput,
-  PauseInput,
-  ResolveInput,
-  ResumeInput,
-  SendInput,
-  SessionInput,
-  SessionResult,
-} from './contract/inputs.ts';
+export type * from './contract/inputs.ts';
 export type { JsonObject, JsonValue } from './contract/json.ts';
 export { LIMIT } from './contract/limits.ts';
 export type * from './contract/manifest.ts';
 export type * from './contract/messages.ts';
 export { DEFAULT_TASK_QUEUE, QUERY, SEARCH_ATTRIBUTE, SIGNAL, UPDATE, WORKFLOW } from './contract/names.ts';
-export type { CarriedEffect, Origin } from './contract/origin.ts';
+export type * from './contract/origin.ts';
+export type { PlanInput } from './contract/plan.ts';
 export type * from './contract/state.ts';
 export type * from './contract/views.ts';
 export {
@@ -63,6 +64,8 @@ export {
   type PauseEvent,
   type PendingDelegation,
   pauseEvents,
+  RUN_PHASES,
+  RUN_STATES,
   type RunCheckpoint,
   type RunPhase,
   type RunState,
@@ -85,6 +88,8 @@ export {
   terminalResult,
 } from './saver/index.ts';
 export {
+  type ArchiveWorkerOptions,
+  createArchiveWorker,
   createWorker,
   modelsFromEnvironment,
   PerdurePlugin,

@@ -47,7 +47,7 @@ export const editSchema: z.ZodMiniType<EditInput> = z.object({
   by: z.optional(z.string()),
   reason: z.optional(z.string().check(z.maxLength(10_000))),
   digest: z.optional(z.string()),
-}) as z.ZodMiniType<EditInput>;
+});
 
 /**
  * What is wrong with a transcript, or `null`: a provider refuses one in which a tool call has no result, or a

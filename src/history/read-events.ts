@@ -28,7 +28,7 @@ const BACKWARDS_STEP = 1;
  * page is on its way while one is being read. Works with no worker running and after the run has closed, until
  * the namespace's retention.
  *
- * @param options.backwards - from the newest event to the oldest.
+ * @param options - `backwards`: from the newest event to the oldest.
  * @throws Temporal's `ServiceError` when the run is not there.
  */
 export async function* readEvents(

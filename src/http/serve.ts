@@ -30,7 +30,7 @@ export function hostsOf(host: string): readonly string[] | undefined {
 /**
  * Serves the API.
  *
- * @param options.port - 0 for a free one.
+ * @param options - `port`: 0 for a free one.
  * @throws PerdureError `INVALID_ARGUMENT` for an address that cannot be listened on
  */
 export async function serveHttp(

@@ -4,6 +4,8 @@
  * One thread of the store holds one thread of LangGraph with all its namespaces. A checkpoint is a record; the
  * writes that are pending on it are one step; a thread's name is a step of an index, for lists over all threads.
  */
+export type * from '../contract/checkpoint.ts';
+
 import type { RunnableConfig } from '@langchain/core/runnables';
 import {
   BaseCheckpointSaver,

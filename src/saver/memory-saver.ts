@@ -30,7 +30,7 @@ export class MemorySaver implements CheckpointSaver {
   readonly #threads = new Map<string, Thread>();
   readonly #now: () => number;
 
-  /** @param options.now - the clock of `created_at`, in milliseconds since 1970. Default: `Date.now`. */
+  /** @param options - `now`: the clock of `created_at`, in milliseconds since 1970. Default: `Date.now`. */
   constructor(options: { now?: () => number } = {}) {
     this.#now = options.now ?? Date.now;
   }

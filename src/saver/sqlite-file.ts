@@ -1,14 +1,26 @@
 /** A checkpoint database file: opening it, and refusing what is not one of ours. */
 import { PerdureError } from '../contract/errors.ts';
 
-/** The version of the tables below; a file of another version is refused, never guessed at. */
-const SQLITE_SCHEMA_VERSION = 1;
-/** `PRAGMA application_id` of our files: "prdr". */
-const APPLICATION_ID = 0x70726472;
-/** How long a write waits for another process's, in milliseconds. */
-const BUSY_MS = 10_000;
+/** A kind of file: what tells it from others, and what is in it. */
+export interface FileFormat {
+  /** In words, after "is no". */
+  what: string;
+  /** `PRAGMA application_id`. */
+  applicationId: number;
+  /** The version of the tables; a file of another version is refused, never guessed at. */
+  version: number;
+  tables: string;
+  /** How long a write waits for another process's, in milliseconds. */
+  busyMs: number;
+}
 
-const TABLES = `
+const CHECKPOINTS: FileFormat = {
+  what: 'checkpoint database',
+  // "prdr"
+  applicationId: 0x70726472,
+  version: 1,
+  busyMs: 10_000,
+  tables: `
 CREATE TABLE threads (
   thread_id TEXT PRIMARY KEY,
   -- How often the thread was deleted: a write that began under another number is late.
@@ -32,7 +44,8 @@ CREATE TABLE steps (
   updated_at TEXT NOT NULL,
   PRIMARY KEY (thread_id, key)
 ) WITHOUT ROWID;
-`;
+`,
+};
 
 /** The part of the driver's interface that is used here. Parameters are texts, numbers and null only. */
 export interface Database {
@@ -54,11 +67,11 @@ export interface Database {
  * @throws PerdureError `INVALID_ARGUMENT` when it cannot be opened or the driver is not installed;
  * `CHECKPOINT_CORRUPTION` when it is no database, another program's, or of another version.
  */
-export async function openDatabase(path: string): Promise<Database> {
+export async function openDatabase(path: string, format: FileFormat = CHECKPOINTS): Promise<Database> {
   const Driver = await driver();
   let db: Database;
   try {
-    db = new Driver(path, { timeout: BUSY_MS });
+    db = new Driver(path, { timeout: format.busyMs });
   } catch (cause) {
     throw new PerdureError('INVALID_ARGUMENT', `path: ${path} cannot be opened: ${messageOf(cause)}`, {
       cause,
@@ -67,42 +80,45 @@ export async function openDatabase(path: string): Promise<Database> {
   try {
     db.pragma('journal_mode = WAL');
     db.pragma('synchronous = FULL');
-    db.transaction(() => prepareTables(path, db)).immediate();
+    db.transaction(() => prepareTables(path, db, format)).immediate();
     return db;
   } catch (cause) {
     db.close();
     if (cause instanceof PerdureError) throw cause;
-    throw new PerdureError(
-      'CHECKPOINT_CORRUPTION',
-      `${path} is no checkpoint database: ${messageOf(cause)}`,
-      {
+    const { code } = cause as { code?: unknown };
+    if (typeof code === 'string' && /BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|PERM/.test(code)) {
+      // The file may be sound: it cannot be used now.
+      throw new PerdureError('INVALID_ARGUMENT', `path: ${path} cannot be opened: ${messageOf(cause)}`, {
         cause,
-      },
-    );
+      });
+    }
+    throw new PerdureError('CHECKPOINT_CORRUPTION', `${path} is no ${format.what}: ${messageOf(cause)}`, {
+      cause,
+    });
   }
 }
 
-function prepareTables(path: string, db: Database): void {
+function prepareTables(path: string, db: Database, format: FileFormat): void {
   const version = numberOf(db.pragma('user_version'), 'user_version');
   const application = numberOf(db.pragma('application_id'), 'application_id');
   const { tables } = db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get() as { tables: number };
   if (version === 0 && application === 0 && tables === 0) {
-    db.exec(TABLES);
-    db.pragma(`user_version = ${SQLITE_SCHEMA_VERSION}`);
-    db.pragma(`application_id = ${APPLICATION_ID}`);
+    db.exec(format.tables);
+    db.pragma(`user_version = ${format.version}`);
+    db.pragma(`application_id = ${format.applicationId}`);
     return;
   }
-  if (application !== APPLICATION_ID) {
+  if (application !== format.applicationId) {
     throw new PerdureError(
       'CHECKPOINT_CORRUPTION',
       `${path} is a database of another program: choose another file`,
     );
   }
-  if (version !== SQLITE_SCHEMA_VERSION) {
+  if (version !== format.version) {
     throw new PerdureError(
       'CHECKPOINT_CORRUPTION',
-      `${path} has schema version ${version}, and this version of perdure reads ${SQLITE_SCHEMA_VERSION}: open it with the version that wrote it`,
-      { details: { found: version, expected: SQLITE_SCHEMA_VERSION } },
+      `${path} has schema version ${version}, and this version of perdure reads ${format.version}: open it with the version that wrote it`,
+      { details: { found: version, expected: format.version } },
     );
   }
 }
@@ -114,7 +130,7 @@ async function driver(): Promise<new (path: string, options: { timeout: number }
   } catch (cause) {
     throw new PerdureError(
       'INVALID_ARGUMENT',
-      `SqliteSaver needs the package libsql, which could not be loaded: ${messageOf(cause)}. Install it with npm install libsql.`,
+      `SQLite files need the package libsql, which could not be loaded: ${messageOf(cause)}. Install it with npm install libsql.`,
       { cause },
     );
   }

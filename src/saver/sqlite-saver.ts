@@ -46,7 +46,7 @@ export class SqliteSaver implements CheckpointSaver {
 
   /**
    * @param path - the file, made when it is not there; `:memory:` for one in memory.
-   * @param options.now - the clock of `created_at`, in milliseconds since 1970. Default: `Date.now`.
+   * @param options - `now`: the clock of `created_at`, in milliseconds since 1970. Default: `Date.now`.
    */
   constructor(path: string, options: { now?: () => number } = {}) {
     this.#path = path;

@@ -50,8 +50,8 @@ export class TemporalSaver implements CheckpointSaver {
 
   /**
    * @param client - Temporal's client; its namespace and codecs apply.
-   * @param options.taskQueue - where the workers of threads that are no session listen. Default: `perdure`.
-   * @param options.timeoutMs - how long a call waits for such a worker. Default: 15 seconds.
+   * @param options - `taskQueue`: where the workers of threads that are no session listen, by default `perdure`;
+   * `timeoutMs`: how long a call waits for such a worker, by default 15 seconds.
    */
   constructor(client: Client, options: { taskQueue?: string; timeoutMs?: number } = {}) {
     this.#client = client;
@@ -97,7 +97,7 @@ export class TemporalSaver implements CheckpointSaver {
    * Removes what Temporal holds of a thread, and waits until it is gone. Of a thread that is no session, an empty
    * workflow stays for a day, which refuses late writes.
    *
-   * @param options.end - end a running session, without waiting for its calls in flight, and remove it.
+   * @param options - `end`: end a running session, without waiting for its calls in flight, and remove it.
    * @throws PerdureError `SESSION_BUSY` for a running session that is not to be ended
    */
   async delete(threadId: string, options: { end?: boolean } = {}): Promise<void> {

@@ -1,7 +1,14 @@
 /** The sandbox's door: what a worker registers, and what a workflow of your own may import. */
 
-export type { SessionInput, SessionResult } from '../contract/inputs.ts';
-export type { Message, Position } from '../contract/messages.ts';
+export type * from '../contract/edit.ts';
+export type * from '../contract/inputs.ts';
+export type { JsonObject, JsonValue } from '../contract/json.ts';
+export type * from '../contract/manifest.ts';
+export type * from '../contract/messages.ts';
+export type * from '../contract/origin.ts';
+export type { PlanInput } from '../contract/plan.ts';
+export type * from '../contract/thread.ts';
+export { archiveExporter } from './archive.ts';
 export type { PerdureSinks, TranscriptPiece } from './memory-sink.ts';
 export { agentSession } from './session.ts';
 export { checkpointSegment, checkpointThread } from './thread.ts';

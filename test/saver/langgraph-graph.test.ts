@@ -110,7 +110,7 @@ test('a sub-graph, an edit of the state, and a run from a checkpoint of the past
   );
   const saver = await openSaver(taskQueue);
   const everywhere = await all(saver.list({}));
-  expect(new Set(everywhere.map(({ config: found }) => found.configurable?.['thread_id']))).toEqual(
+  expect(new Set(everywhere.map(({ config: found }) => found.configurable?.['thread_id'] as string))).toEqual(
     new Set(['travel']),
   );
 });

@@ -29,7 +29,7 @@ describe('errors', () => {
       expect(isPerdureError(error, code)).toBe(true);
       const foreign = Object.assign(new Error('of another realm'), {
         code,
-        [Symbol.for('perdure.error')]: true,
+        brand: 'perdure.error',
       });
       expect(isPerdureError(foreign, code)).toBe(true);
     }

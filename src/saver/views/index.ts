@@ -1,4 +1,6 @@
 export {
+  RUN_PHASES,
+  RUN_STATES,
   type RunCheckpoint,
   type RunPhase,
   type RunState,

@@ -38,6 +38,8 @@ export interface HarnessOptions {
   readonly server?: { readonly address: string; readonly namespace?: string };
   /** Environment variables of worker processes, beside this process's own. */
   readonly env?: Readonly<Record<string, string>>;
+  /** JSONL file to which the model's endpoint appends each call ({@link RecordLine}), synced before it answers. */
+  readonly recordFile?: string;
   /** How long {@link Harness.until} waits, in milliseconds. Default: one minute. */
   readonly patienceMs?: number;
 }
@@ -53,6 +55,8 @@ export interface HarnessProcessOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** How it connects, where that is not as the harness does: through a proxy that can be cut, for one. Plain JSON. */
   readonly connection?: NativeConnectionOptions;
+  /** Where it finds the model, where that is not the harness's own endpoint: a wire in front of it, for one. */
+  readonly modelUrl?: string;
 }
 
 /** A worker in the test's own process. */
@@ -139,6 +143,7 @@ async function open(
   const { script } = options;
   const model = await startScriptedModel({
     script: typeof script === 'function' ? script : scriptedTurns(script),
+    ...(options.recordFile === undefined ? {} : { recordFile: options.recordFile }),
   });
   stops.push(() => model.stop());
   const connection = await Connection.connect({ address });
@@ -174,10 +179,11 @@ async function open(
       stops.push(end);
       return { stop: end };
     },
-    startWorkerProcess: async ({ breakAt = [], env = {}, connection: own = { address } } = {}) => {
+    startWorkerProcess: async (started = {}) => {
+      const { breakAt = [], env = {}, connection: own = { address }, modelUrl = model.url } = started;
       const module = moduleUrl(options.module);
       const process = await startWorkerProcess(
-        { connection: own, namespace, taskQueue, module, modelUrl: model.url, breakAt },
+        { connection: own, namespace, taskQueue, module, modelUrl, breakAt },
         { ...options.env, ...env },
       );
       stops.push(() => process.crash());

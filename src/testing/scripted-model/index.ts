@@ -12,6 +12,7 @@ export {
   type ChatToolCall,
   type ChatToolResult,
   type Fault,
+  type InterruptedFault,
   type Reply,
   type ReplyFinishReason,
   type ReplyToolCall,

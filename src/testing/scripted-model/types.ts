@@ -107,7 +107,7 @@ export interface Reply {
 }
 
 /** A fault that strikes in the middle: what is sent before it, and where it strikes. */
-interface Interrupted {
+export interface InterruptedFault {
   /** What the endpoint was about to say. */
   readonly reply?: Reply;
   /**
@@ -129,13 +129,13 @@ export type Fault =
       readonly body?: unknown;
     }
   /** Never ends, until the client goes or the endpoint stops. Default `afterChunks` 0: not even a status line. */
-  | ({ readonly fault: 'hang' } & Interrupted)
+  | ({ readonly fault: 'hang' } & InterruptedFault)
   /** The socket is destroyed. Default `afterChunks` 2; 0 is before the status line. */
-  | ({ readonly fault: 'cut' } & Interrupted)
+  | ({ readonly fault: 'cut' } & InterruptedFault)
   /** Half a JSON object, well delivered. Default `afterChunks` 0: it is the first thing that a stream says. */
-  | ({ readonly fault: 'garbage' } & Interrupted)
+  | ({ readonly fault: 'garbage' } & InterruptedFault)
   /** `data: {"error": …}` inside a stream (default `afterChunks` 1); without streaming a 500. */
-  | ({ readonly fault: 'error-event'; readonly message?: string } & Interrupted)
+  | ({ readonly fault: 'error-event'; readonly message?: string } & InterruptedFault)
   /** Everything is said, but the finish reason never comes. */
   | { readonly fault: 'no-finish'; readonly reply?: Reply }
   /** 200 with an empty list of choices. */
