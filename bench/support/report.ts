@@ -18,7 +18,7 @@ export interface Line {
 }
 
 /** `met`, `MISSED`, or nothing where there is no target. */
-export function verdict({ value, target }: Line): 'met' | 'MISSED' | '' {
+function verdict({ value, target }: Line): 'met' | 'MISSED' | '' {
   if (target === undefined) return '';
   const met = 'atMost' in target ? value <= target.atMost : value >= target.atLeast;
   return met ? 'met' : 'MISSED';

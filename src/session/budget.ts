@@ -25,7 +25,7 @@ export function usd(nanoUsd: number): number {
  * The most tokens that the next prompt can have. A byte-level tokenizer never makes more tokens than bytes,
  * so the bytes are a bound; what the last reply's usage has measured is taken as measured.
  */
-export function promptTokensBound(state: SessionState): number {
+function promptTokensBound(state: SessionState): number {
   const manifest = state.manifest;
   if (manifest === null) return 0;
   const fresh = state.promptBytes - (state.measured?.bytes ?? 0);

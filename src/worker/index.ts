@@ -1,4 +1,5 @@
+export { type ArchiveWorkerOptions, createArchiveWorker } from './create-archive-worker.ts';
 export { createWorker, type SessionWorkerOptions } from './create-worker.ts';
 export { modelsFromEnvironment } from './models.ts';
 export { PerdurePlugin, type PerdurePluginOptions } from './plugin.ts';
-export { buildWorkflowBundle, workflowBundle, workflowsPath } from './workflow-bundle.ts';
+export { workflowBundle, workflowsPath } from './workflow-bundle.ts';

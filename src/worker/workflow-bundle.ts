@@ -42,7 +42,11 @@ export async function buildIdOf({ codePath }: { codePath: string }): Promise<str
   return `perdure-${digest.slice(0, 8)}`;
 }
 
-/** Bundles the sessions' workflows. */
+/**
+ * Bundles the sessions' workflows, for the build of the package.
+ *
+ * @public
+ */
 export async function buildWorkflowBundle(logger?: Logger): Promise<string> {
   const { code } = await bundleWorkflowCode({ workflowsPath, logger: logger ?? new DefaultLogger('WARN') });
   return code;
