@@ -43,8 +43,12 @@ export const ROOMS = {
       'node:',
     ],
   },
+  archive: {
+    rooms: ['contract', 'session', 'history', 'client', 'saver'],
+    packages: ['@temporalio/activity', '@temporalio/client', '@temporalio/common', 'node:'],
+  },
   worker: {
-    rooms: ['contract', 'activities', 'agent'],
+    rooms: ['contract', 'activities', 'agent', 'archive'],
     packages: ['@temporalio/*', 'ai', '@ai-sdk/*', 'zod', 'node:'],
   },
   server: {
@@ -68,6 +72,7 @@ export const ROOMS = {
       'activities',
       'client',
       'saver',
+      'archive',
       'worker',
       'server',
       'http',

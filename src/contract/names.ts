@@ -5,6 +5,7 @@ export const WORKFLOW = {
   session: 'agentSession',
   thread: 'checkpointThread',
   segment: 'checkpointSegment',
+  archive: 'archiveExporter',
 } as const;
 
 /** The default task queue of sessions and their workers. */

@@ -1,12 +1,6 @@
-import { loadClientConnectConfig } from '@temporalio/envconfig';
-import {
-  NativeConnection,
-  type NativeConnectionOptions,
-  Worker,
-  type WorkerOptions,
-} from '@temporalio/worker';
-import { PerdureError } from '../contract/errors.ts';
+import { type NativeConnectionOptions, Worker, type WorkerOptions } from '@temporalio/worker';
 import { DEFAULT_TASK_QUEUE } from '../contract/names.ts';
+import { openConnection, whereTo } from './open-connection.ts';
 import { PerdurePlugin, type PerdurePluginOptions } from './plugin.ts';
 
 /** What a worker of sessions needs. Everything that Temporal's `WorkerOptions` takes may be given beside it. */
@@ -49,27 +43,4 @@ export async function createWorker(options: SessionWorkerOptions): Promise<Worke
     if (rest.connection === undefined) await connection.close();
     throw error;
   }
-}
-
-async function openConnection(options: NativeConnectionOptions): Promise<NativeConnection> {
-  try {
-    return await NativeConnection.connect(options);
-  } catch (cause) {
-    throw new PerdureError(
-      'SERVER_UNAVAILABLE',
-      `The Temporal server at ${options.address ?? 'localhost:7233'} cannot be reached. Start one: perdure dev`,
-      { cause },
-    );
-  }
-}
-
-/** Where to connect: as given, or as Temporal's own clients find it. */
-function whereTo(address: SessionWorkerOptions['address']): {
-  connection: NativeConnectionOptions;
-  namespace?: string;
-} {
-  if (typeof address === 'string') return { connection: { address } };
-  if (address !== undefined) return { connection: address };
-  const { connectionOptions, namespace } = loadClientConnectConfig();
-  return { connection: connectionOptions, ...(namespace === undefined ? {} : { namespace }) };
 }

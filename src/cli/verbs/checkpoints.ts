@@ -78,11 +78,15 @@ function summaryOf(checkpoint: Checkpoint): Omit<Checkpoint, 'state'> & {
   phase: string | null;
   messages: number | null;
 } {
-  const { state, ...record } = checkpoint;
-  const { turn, phase } = record.metadata;
+  const { id, thread_id, created_at, parent_id, metadata } = checkpoint;
+  const { turn, phase } = metadata;
   const session = sessionStateOf(checkpoint);
   return {
-    ...record,
+    id,
+    thread_id,
+    created_at,
+    parent_id,
+    metadata,
     turn: typeof turn === 'number' ? turn : null,
     phase: typeof phase === 'string' ? phase : null,
     messages: session?.transcript.length ?? null,

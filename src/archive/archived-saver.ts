@@ -1,0 +1,121 @@
+import {
+  type Checkpoint,
+  type CheckpointSaver,
+  checkGet,
+  checkList,
+  type GetOptions,
+  type ListOptions,
+  type PutOptions,
+  type StoredStep,
+} from '../contract/checkpoint.ts';
+import type { JsonObject, JsonValue } from '../contract/json.ts';
+import { placeOf } from './place.ts';
+import type { Position, SqliteArchive } from './sqlite-archive.ts';
+
+/** A saver whose threads may be gone one day: `TemporalSaver`, whose histories retention removes. */
+export interface PrimarySaver extends Omit<CheckpointSaver, 'delete'> {
+  delete(threadId: string, options?: { end?: boolean }): Promise<void>;
+}
+
+/**
+ * A saver with an archive behind it: `get` and `list` keep answering for sessions whose histories the namespace's
+ * retention has removed. What the primary has is read there; the archive adds what it has no more, in the order
+ * of the histories and without doubles. Writes go to the primary.
+ *
+ * Errors are those of both. Nothing is left out silently: when either cannot be read, the call rejects.
+ */
+export class ArchivedSaver implements CheckpointSaver {
+  readonly #primary: PrimarySaver;
+  readonly #archive: SqliteArchive;
+
+  constructor(primary: PrimarySaver, archive: SqliteArchive) {
+    this.#primary = primary;
+    this.#archive = archive;
+  }
+
+  put(threadId: string, state: JsonObject, options?: PutOptions): Promise<Checkpoint> {
+    return this.#primary.put(threadId, state, options);
+  }
+
+  async get(threadId: string, options: GetOptions = {}): Promise<Checkpoint | null> {
+    const id = checkGet(threadId, options);
+    if (id === null) return (await this.list(threadId, { limit: 1 }))[0] ?? null;
+    return (await this.#primary.get(threadId, options)) ?? this.#archive.get(threadId, id);
+  }
+
+  async list(threadId: string, options: ListOptions = {}): Promise<Checkpoint[]> {
+    const { before, limit } = checkList(threadId, options);
+    if (limit <= 0) return [];
+    const present = await this.#primary.list(threadId, options);
+    if (present.length >= limit) return present;
+    let position: Position | null = null;
+    if (before !== null) {
+      if (present.length === 0 && (await this.get(threadId, { checkpointId: before })) === null) return [];
+      position = await this.#archive.positionOf(threadId, before);
+    }
+    const archived = await this.#archive.list(threadId, position, limit);
+    return this.#merged(threadId, present, archived, limit);
+  }
+
+  /** Removes the thread from both. @throws what the primary throws; then nothing was removed from the archive */
+  async delete(threadId: string, options: { end?: boolean } = {}): Promise<void> {
+    await this.#primary.delete(threadId, options);
+    await this.#archive.delete(threadId);
+  }
+
+  putStep(threadId: string, key: string, value: JsonValue): Promise<StoredStep> {
+    return this.#primary.putStep(threadId, key, value);
+  }
+
+  getStep(threadId: string, key: string): Promise<StoredStep | null> {
+    return this.#primary.getStep(threadId, key);
+  }
+
+  listSteps(threadId: string): Promise<StoredStep[]> {
+    return this.#primary.listSteps(threadId);
+  }
+
+  /** Both, newest first. A run that the archive does not know yet is newer than all that it knows. */
+  async #merged(
+    threadId: string,
+    present: readonly Checkpoint[],
+    archived: readonly Checkpoint[],
+    limit: number,
+  ): Promise<Checkpoint[]> {
+    const starts = new Map<string, number>();
+    const startOf = async ({ id }: Checkpoint): Promise<number> => {
+      const runId = placeOf(id)?.runId ?? '';
+      let start = starts.get(runId);
+      if (start === undefined) {
+        start = (await this.#archive.positionOf(threadId, id))?.startedAt ?? Number.POSITIVE_INFINITY;
+        starts.set(runId, start);
+      }
+      return start;
+    };
+    const merged: Checkpoint[] = [];
+    const [here, there] = [[...present], [...archived]];
+    while (merged.length < limit) {
+      const [mine, theirs] = [here[0], there[0]];
+      if (mine === undefined && theirs === undefined) break;
+      if (mine !== undefined && theirs !== undefined && mine.id === theirs.id) {
+        there.shift();
+        continue;
+      }
+      const first =
+        mine !== undefined && (theirs === undefined || (await isNewer(mine, theirs, startOf))) ? here : there;
+      const next = first.shift();
+      if (next !== undefined) merged.push(next);
+    }
+    return merged;
+  }
+}
+
+async function isNewer(
+  a: Checkpoint,
+  b: Checkpoint,
+  startOf: (checkpoint: Checkpoint) => Promise<number>,
+): Promise<boolean> {
+  const [mine, theirs] = [await startOf(a), await startOf(b)];
+  if (mine !== theirs) return mine > theirs;
+  return (placeOf(a.id)?.eventId ?? 0) > (placeOf(b.id)?.eventId ?? 0);
+}

@@ -1,0 +1,129 @@
+import type { Client } from '@temporalio/client';
+import type { Checkpoint } from '../contract/checkpoint.ts';
+import { isPerdureError, PerdureError } from '../contract/errors.ts';
+import { canonicalJson, type JsonObject, type JsonValue } from '../contract/json.ts';
+import { WORKFLOW } from '../contract/names.ts';
+import { diff } from '../saver/diff.ts';
+import { SessionCheckpoints } from '../saver/session-checkpoints.ts';
+import { findExecution, findRuns, orNull, reading } from '../saver/wire.ts';
+import { placeOf } from './place.ts';
+import type { SqliteArchive } from './sqlite-archive.ts';
+
+/** The first place at which an archive is not what the history says. */
+export interface AuditDifference {
+  checkpointId: string;
+  /** A JSON Pointer (RFC 6901) into the record; `''` when one of the two is missing or cannot be read. */
+  path: string;
+  /** What each has there; `null` where it has nothing. */
+  archived: JsonValue;
+  history: JsonValue;
+  message: string;
+}
+
+/** What an audit found. */
+export interface Audit {
+  sessionId: string;
+  /** Runs whose history the server still has. */
+  runs: number;
+  /** Checkpoints that are equal as canonical JSON. */
+  equal: number;
+  /** Checkpoints of the history that the exporter has not come to yet. */
+  pending: number;
+  difference: AuditDifference | null;
+}
+
+/**
+ * Folds a session's histories again and holds each checkpoint against the archive's, oldest run first, up to the
+ * first difference. What the server no longer has is not looked at. No worker is needed.
+ *
+ * @throws PerdureError `SESSION_NOT_FOUND` when the server has no history of the session; `CHECKPOINT_CORRUPTION`
+ * when a history does not fold; `SERVER_UNAVAILABLE`
+ */
+export async function auditSession(
+  client: Client,
+  archive: SqliteArchive,
+  sessionId: string,
+): Promise<Audit> {
+  const audit: Audit = { sessionId, runs: 0, equal: 0, pending: 0, difference: null };
+  const present = await reading(sessionId, () => findExecution(client, sessionId));
+  const runs = await reading(sessionId, () => findRuns(client, sessionId, WORKFLOW.session));
+  if (present?.type === WORKFLOW.session && !runs.includes(present.runId)) runs.unshift(present.runId);
+  for (const runId of runs.reverse()) {
+    if (audit.difference !== null) break;
+    await reading(sessionId, () => auditRun(client, archive, runId, audit));
+  }
+  if (audit.runs > 0) return audit;
+  throw new PerdureError(
+    'SESSION_NOT_FOUND',
+    `The server has no history of session ${sessionId} to hold against the archive`,
+  );
+}
+
+async function auditRun(client: Client, archive: SqliteArchive, runId: string, audit: Audit): Promise<void> {
+  const { sessionId } = audit;
+  const archived = archive.walk(sessionId, runId)[Symbol.asyncIterator]();
+  const cursor = (await archive.run(sessionId, runId))?.cursor ?? 0;
+  const differ = (difference: AuditDifference): void => {
+    audit.difference ??= difference;
+  };
+  const next = async (): Promise<Checkpoint | null> => {
+    try {
+      const result = await archived.next();
+      return result.done === true ? null : result.value;
+    } catch (error) {
+      if (!isPerdureError(error, 'CHECKPOINT_CORRUPTION')) throw error;
+      const checkpointId = String(error.details['checkpointId']);
+      differ({ checkpointId, path: '', archived: null, history: null, message: error.message });
+      return null;
+    }
+  };
+  const read = await orNull(
+    new SessionCheckpoints(client)
+      .walk({ workflowId: sessionId }, runId, 1, async (checkpoint) => {
+        if (audit.difference !== null) return;
+        if ((placeOf(checkpoint.id)?.eventId ?? 0) > cursor) {
+          audit.pending += 1;
+          return;
+        }
+        const record = await next();
+        if (audit.difference !== null) return;
+        const difference = compare(record, checkpoint);
+        if (difference === null) audit.equal += 1;
+        else differ(difference);
+      })
+      .then((end) => ({ end })),
+  );
+  if (read === null) return;
+  audit.runs += 1;
+  if (audit.difference !== null) return;
+  const rest = await next();
+  if (rest !== null) {
+    const message = `${rest.id} is in the archive and not in the history`;
+    differ({ checkpointId: rest.id, path: '', archived: json(rest), history: null, message });
+  }
+}
+
+function compare(archived: Checkpoint | null, folded: Checkpoint): AuditDifference | null {
+  const { id: checkpointId } = folded;
+  if (archived?.id !== checkpointId) {
+    const message = `${checkpointId} is in the history and not in the archive`;
+    return { checkpointId, path: '', archived: null, history: json(folded), message };
+  }
+  // The parent of a run's first checkpoint cannot be read any more when retention has removed the run before.
+  const first = folded.parent_id === null && folded.metadata['step'] === 1;
+  const history = first ? { ...folded, parent_id: archived.parent_id } : folded;
+  if (canonicalJson(json(archived)) === canonicalJson(json(history))) return null;
+  const [change] = diff({ state: json(archived) }, { state: json(history) });
+  const path = change?.path ?? '';
+  return {
+    checkpointId,
+    path,
+    archived: change !== undefined && 'before' in change ? change.before : null,
+    history: change !== undefined && 'value' in change ? change.value : null,
+    message: `${checkpointId} differs at ${path}`,
+  };
+}
+
+function json(checkpoint: Checkpoint): JsonObject {
+  return checkpoint as unknown as JsonObject;
+}

@@ -1,0 +1,5 @@
+export { ArchivedSaver, type PrimarySaver } from './archived-saver.ts';
+export { type Audit, type AuditDifference, auditSession } from './audit.ts';
+export { createArchiveActivities } from './exporter.ts';
+export { type ArchiveFileStatus, SqliteArchive } from './sqlite-archive.ts';
+export { archiveStatus, DEFAULT_ARCHIVE, startArchive } from './start.ts';

@@ -1,0 +1,41 @@
+import type { Client } from '@temporalio/client';
+import { sessionError } from '../client/errors.ts';
+import { ARCHIVE_QUERY, type ArchiveStatus, archiveWorkflowId } from '../contract/archive.ts';
+import { PerdureError } from '../contract/errors.ts';
+import { WORKFLOW } from '../contract/names.ts';
+
+/** The name of an exporter where none is given. */
+export const DEFAULT_ARCHIVE = 'default';
+const NAME_LIMIT = 100;
+
+/** Starts the exporter of a name, unless it runs. It waits for a worker of its own, see `createArchiveWorker`. */
+export async function startArchive(client: Client, name: string): Promise<void> {
+  if (name.trim() === '' || name.length > NAME_LIMIT) {
+    throw new PerdureError('INVALID_ARGUMENT', `name: write 1 to ${NAME_LIMIT} characters`);
+  }
+  const workflowId = archiveWorkflowId(name);
+  await client.workflow.start(WORKFLOW.archive, {
+    workflowId,
+    taskQueue: workflowId,
+    workflowIdConflictPolicy: 'USE_EXISTING',
+    args: [{ name }],
+    staticSummary: `exports checkpoints of sessions into the archive ${name}`,
+  });
+}
+
+/**
+ * How far the exporter of a name has come, and what stands in its way.
+ *
+ * @throws PerdureError `NO_WORKER` when its worker does not run, `SESSION_NOT_FOUND` when it was never started,
+ * `SERVER_UNAVAILABLE`
+ */
+export async function archiveStatus(client: Client, name: string = DEFAULT_ARCHIVE): Promise<ArchiveStatus> {
+  const workflowId = archiveWorkflowId(name);
+  try {
+    return await client.withDeadline(Date.now() + 10_000, () =>
+      client.workflow.getHandle(workflowId).query<ArchiveStatus>(ARCHIVE_QUERY),
+    );
+  } catch (error) {
+    throw sessionError(workflowId, error);
+  }
+}

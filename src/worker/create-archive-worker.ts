@@ -1,0 +1,55 @@
+import { hostname } from 'node:os';
+import { Client } from '@temporalio/client';
+import { Worker, type WorkerOptions } from '@temporalio/worker';
+import { createArchiveActivities, DEFAULT_ARCHIVE, startArchive } from '../archive/index.ts';
+import { archiveWorkflowId } from '../contract/archive.ts';
+import type { SessionWorkerOptions } from './create-worker.ts';
+import { openConnection, whereTo } from './open-connection.ts';
+import { workflowBundle } from './workflow-bundle.ts';
+
+/** What the worker of an archive needs. What Temporal's `WorkerOptions` takes may be given beside it. */
+export interface ArchiveWorkerOptions extends Omit<WorkerOptions, 'taskQueue'> {
+  /** The archive's file, on a disk of this machine; made when it is not there. */
+  path: string;
+  /** Tells archives of one namespace apart. Default: `default`. */
+  name?: string;
+  /** Where Temporal is, when no `connection` is given. Default: as Temporal's own clients find it. */
+  address?: SessionWorkerOptions['address'];
+}
+
+/**
+ * Creates the worker of an archive, and starts its exporter unless it runs: a workflow that stores the checkpoints
+ * of all sessions of the namespace in a file as they are made. Start it with `worker.run()`. The exporter goes on
+ * where it stopped, whenever it was stopped; what fails is tried again until it succeeds, and `archiveStatus` says why.
+ *
+ * @throws PerdureError `SERVER_UNAVAILABLE` when no `connection` is given and the address does not answer;
+ * `INVALID_ARGUMENT`
+ */
+export async function createArchiveWorker(options: ArchiveWorkerOptions): Promise<Worker> {
+  const { path, name = DEFAULT_ARCHIVE, address, ...rest } = options;
+  const found = rest.connection === undefined ? whereTo(address) : null;
+  const connection = rest.connection ?? (await openConnection(found?.connection ?? {}));
+  const namespace = rest.namespace ?? found?.namespace ?? 'default';
+  const { dataConverter } = rest;
+  try {
+    const client = new Client({
+      connection,
+      namespace,
+      ...(dataConverter === undefined ? {} : { dataConverter }),
+    });
+    await startArchive(client, name);
+    return await Worker.create({
+      identity: `${process.pid}@${hostname()}`,
+      stickyQueueScheduleToStartTimeout: '1s',
+      ...rest,
+      connection,
+      namespace,
+      taskQueue: archiveWorkflowId(name),
+      workflowBundle: await workflowBundle(),
+      activities: { ...createArchiveActivities({ path }) },
+    });
+  } catch (error) {
+    if (rest.connection === undefined) await connection.close();
+    throw error;
+  }
+}

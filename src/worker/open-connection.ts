@@ -1,0 +1,27 @@
+import { loadClientConnectConfig } from '@temporalio/envconfig';
+import { NativeConnection, type NativeConnectionOptions } from '@temporalio/worker';
+import { PerdureError } from '../contract/errors.ts';
+
+/** Connects a worker. @throws PerdureError `SERVER_UNAVAILABLE` */
+export async function openConnection(options: NativeConnectionOptions): Promise<NativeConnection> {
+  try {
+    return await NativeConnection.connect(options);
+  } catch (cause) {
+    throw new PerdureError(
+      'SERVER_UNAVAILABLE',
+      `The Temporal server at ${options.address ?? 'localhost:7233'} cannot be reached. Start one: perdure dev`,
+      { cause },
+    );
+  }
+}
+
+/** Where to connect: as given, or as Temporal's own clients find it. */
+export function whereTo(address: string | NativeConnectionOptions | undefined): {
+  connection: NativeConnectionOptions;
+  namespace?: string;
+} {
+  if (typeof address === 'string') return { connection: { address } };
+  if (address !== undefined) return { connection: address };
+  const { connectionOptions, namespace } = loadClientConnectConfig();
+  return { connection: connectionOptions, ...(namespace === undefined ? {} : { namespace }) };
+}

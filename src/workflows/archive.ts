@@ -1,0 +1,71 @@
+/** The exporter of checkpoints into an archive, as a workflow: it goes on for ever, over any failure. */
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  CancellationScope,
+  continueAsNew,
+  defineQuery,
+  proxyActivities,
+  setHandler,
+  sleep,
+  workflowInfo,
+} from '@temporalio/workflow';
+import {
+  ARCHIVE_QUERY,
+  type ArchiveActivities,
+  type ArchiveInput,
+  type ArchiveStatus,
+} from '../contract/archive.ts';
+
+/** Rounds after which a run gives way to the next, so that its history stays short. */
+const ROUNDS = 200;
+const BACKOFF_MS = { first: 1_000, most: 60_000 } as const;
+
+const { archiveRound } = proxyActivities<ArchiveActivities>({
+  startToCloseTimeout: '10 minutes',
+  heartbeatTimeout: '30 seconds',
+  // A failure is shown before it is tried again, so the workflow does it.
+  retry: { maximumAttempts: 1 },
+});
+
+/**
+ * Has checkpoints stored, round after round. What is stored is known to the archive alone, so that a round which
+ * is repeated stores nothing twice. It ends when it is cancelled.
+ */
+export async function archiveExporter({ name, status: carried }: ArchiveInput): Promise<void> {
+  const status: ArchiveStatus = carried ?? {
+    name,
+    archiveId: null,
+    stored: 0,
+    upTo: null,
+    failure: null,
+    unreadable: [],
+  };
+  setHandler(defineQuery<ArchiveStatus>(ARCHIVE_QUERY), () => status, {
+    description: 'How far the archive has come, and what stands in its way',
+  });
+  for (let round = 0; round < ROUNDS && !workflowInfo().continueAsNewSuggested; round++) {
+    try {
+      const { archiveId, stored, upTo, unreadable } = await archiveRound({ archiveId: status.archiveId });
+      status.archiveId = archiveId;
+      status.stored += stored;
+      status.upTo = upTo ?? status.upTo;
+      status.unreadable = unreadable;
+      status.failure = null;
+    } catch (error) {
+      if (CancellationScope.current().consideredCancelled) throw error;
+      const attempts = (status.failure?.attempts ?? 0) + 1;
+      const since = status.failure?.since ?? new Date().toISOString();
+      status.failure = { ...reasonOf(error), since, attempts };
+      await sleep(Math.min(BACKOFF_MS.first * 2 ** Math.min(attempts - 1, 10), BACKOFF_MS.most));
+    }
+  }
+  await continueAsNew<typeof archiveExporter>({ name, status });
+}
+
+function reasonOf(error: unknown): { message: string; code: string } {
+  const cause = error instanceof ActivityFailure ? error.cause : error;
+  const message = cause instanceof Error ? cause.message : String(cause);
+  const code = cause instanceof ApplicationFailure ? cause.type : undefined;
+  return { message: message.slice(0, 2_000), code: code ?? 'UNEXPECTED' };
+}

@@ -1,0 +1,149 @@
+/** A stage for archives: a server of its own, for an exporter looks through all sessions of a namespace. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { Client, Connection } from '@temporalio/client';
+import { NativeConnection, type Worker } from '@temporalio/worker';
+import { expect, onTestFinished } from 'vitest';
+import * as z from 'zod';
+import type { Checkpoint } from '../../src/index.ts';
+import {
+  createArchiveWorker,
+  createWorker,
+  defineAgent,
+  defineTool,
+  type Session,
+  Sessions,
+  SqliteArchive,
+  TemporalSaver,
+} from '../../src/index.ts';
+import { startServer } from '../../src/server/index.ts';
+import { startScriptedModel } from '../../src/testing/index.ts';
+import { untilPhase } from '../support/stage.ts';
+
+/** What the tests of archives work with. */
+export interface ArchiveStage {
+  readonly client: Client;
+  readonly sessions: Sessions;
+  readonly saver: TemporalSaver;
+  /** A new file of this test, and an exporter's name for it. */
+  readonly path: string;
+  readonly name: string;
+  readonly archive: SqliteArchive;
+  /** Starts a session and waits for the end of its first turn. */
+  talk(...messages: string[]): Promise<Session>;
+  /** Starts the worker of the exporter; returns what stops it. */
+  startExporter(): Promise<() => Promise<void>>;
+  /** All checkpoints of a session that the server has, newest first. */
+  present(sessionId: string): Promise<Checkpoint[]>;
+  /** Waits until the archive has what the server has, and returns it. */
+  untilArchived(sessionId: string): Promise<Checkpoint[]>;
+}
+
+/** The server, its worker and its model, for a file of tests. */
+export interface ArchiveServer {
+  open(): Promise<ArchiveStage>;
+  close(): Promise<void>;
+}
+
+/** Starts them. */
+export async function startArchiveServer(): Promise<ArchiveServer> {
+  const server = await startServer({ inMemory: true });
+  const model = await startScriptedModel({
+    script: ({ lastUserText, stepInTurn }) =>
+      stepInTurn === 0
+        ? { toolCalls: [{ name: 'write', args: { text: lastUserText } }] }
+        : { text: `wrote ${lastUserText}` },
+  });
+  const provider = createOpenAICompatible({ name: 'scripted', baseURL: model.url, includeUsage: true });
+  const { address, namespace } = server;
+  const connection = await Connection.connect({ address });
+  const native = await NativeConnection.connect({ address });
+  const client = new Client({ connection, namespace });
+  const taskQueue = 'archived';
+  const writer = defineAgent({
+    name: 'writer',
+    model: provider('scripted'),
+    instructions: 'Write.',
+    tools: {
+      write: defineTool({
+        inputSchema: z.object({ text: z.string() }),
+        execute: ({ text }) => ({ written: text }),
+      }),
+    },
+  });
+  const worker = await createWorker({
+    agents: [writer],
+    connection: native,
+    namespace,
+    taskQueue,
+    journal: false,
+  });
+  const running = worker.run();
+  const sessions = new Sessions(client, { taskQueue });
+  const saver = new TemporalSaver(client, { taskQueue });
+  let stages = 0;
+
+  const open = async (): Promise<ArchiveStage> => {
+    const directory = await mkdtemp(join(tmpdir(), 'perdure-archive-'));
+    onTestFinished(() => rm(directory, { recursive: true }));
+    const path = join(directory, 'archive.sqlite');
+    const name = `archive-${stages++}`;
+    const archive = new SqliteArchive(path);
+    onTestFinished(() => archive.close());
+    const present = (id: string): Promise<Checkpoint[]> => saver.list(id, { limit: 1_000 });
+    return {
+      client,
+      sessions,
+      saver,
+      path,
+      name,
+      archive,
+      present,
+      talk: async (first = 'hello', ...more) => {
+        const session = await sessions.start('writer', { message: first });
+        await untilPhase(session, 'idle');
+        for (const message of more) {
+          await session.send(message);
+          await untilPhase(session, 'idle');
+        }
+        return session;
+      },
+      startExporter: async () => {
+        const exporter = await createArchiveWorker({ connection: native, namespace, path, name });
+        const stop = stopper(exporter);
+        onTestFinished(stop);
+        return stop;
+      },
+      untilArchived: async (id) => {
+        const wanted = await present(id);
+        await expect
+          .poll(async () => (await archive.list(id, null, 1_000)).length, { timeout: 90_000, interval: 100 })
+          .toBeGreaterThanOrEqual(wanted.length);
+        const stored = await archive.list(id, null, 1_000);
+        expect(stored).toEqual(wanted);
+        return stored;
+      },
+    };
+  };
+  return {
+    open,
+    close: async () => {
+      worker.shutdown();
+      await running;
+      await connection.close();
+      await native.close();
+      await model.stop();
+      await server.stop();
+    },
+  };
+}
+
+function stopper(worker: Worker): () => Promise<void> {
+  const running = worker.run();
+  return async () => {
+    if (worker.getState() === 'RUNNING') worker.shutdown();
+    await running;
+  };
+}
