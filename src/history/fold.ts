@@ -322,8 +322,12 @@ export class Folder {
       const own = seq < 0 ? (this.#bySdkSeq[-seq - 1] ?? 0) : seq;
       const outcome: Outcome =
         result === null
-          ? { kind: 'tool', result: { ok: false, failure: { kind: 'failed', message: failure } } }
-          : { kind: 'tool', result: { ok: true, value: result } };
+          ? {
+              kind: 'tool',
+              local: true,
+              result: { ok: false, failure: { kind: 'failed', message: failure } },
+            }
+          : { kind: 'tool', local: true, result: { ok: true, value: result } };
       const input: Input[] = [{ type: 'outcome', seq: own, outcome }];
       this.#moment = momentOf(input, task.moment, this.#moment);
       this.#issue(advance(state, input, this.#moment).commands);

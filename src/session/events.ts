@@ -47,7 +47,8 @@ export type Outcome =
   | { kind: 'load'; result: ActivityOutcome<LoadResult> }
   | { kind: 'describe'; result: ActivityOutcome<DescribeResult> }
   | { kind: 'model'; result: ActivityOutcome<ModelResult> }
-  | { kind: 'tool'; result: ActivityOutcome<ToolResult> }
+  /** `local`: of a local activity, also when it gave no result that says so. */
+  | { kind: 'tool'; result: ActivityOutcome<ToolResult>; local?: true }
   | { kind: 'verify'; result: ActivityOutcome<VerifyResult> }
   | { kind: 'prepare'; result: ActivityOutcome<PreparedCall> }
   | { kind: 'timer' };
@@ -93,6 +94,7 @@ export type Step =
   | { type: 'skip_call'; callId: string; reason: string }
   | { type: 'replay_call'; callId: string; from: string }
   | { type: 'replay_carried'; callId: string; effect: CarriedEffect }
+  | { type: 'doubt_call'; callId: string; reason: string }
   | { type: 'defer_call'; callId: string; to: string }
   | { type: 'release_call'; callId: string }
   | { type: 'wait'; wait: Omit<Wait, 'since'> }
@@ -114,14 +116,15 @@ export interface Moment {
  */
 export function momentOf(inputs: readonly Input[], task: Moment, last: Moment): Moment {
   const times = inputs.map((input) =>
-    input.type === 'outcome' && input.outcome.kind === 'tool' && input.outcome.result.ok
-      ? localTime(input.outcome.result.value)
+    input.type === 'outcome' && input.outcome.kind === 'tool' && input.outcome.local === true
+      ? localTime(input.outcome.result, last.now)
       : null,
   );
   if (times.length === 0 || times.includes(null)) return task;
   return { ...last, now: Math.max(last.now, ...times.map((time) => time ?? 0)) };
 }
 
-function localTime(result: ToolResult): number | null {
-  return 'local' in result && result.local !== undefined ? result.local.completedAt : null;
+/** One that timed out has recorded no time: for the session none has passed. */
+function localTime(result: ActivityOutcome<ToolResult>, last: number): number {
+  return result.ok && 'local' in result.value ? (result.value.local?.completedAt ?? last) : last;
 }

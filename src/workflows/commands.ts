@@ -100,7 +100,7 @@ async function run(command: Runnable): Promise<Outcome | null> {
         retry: { maximumAttempts: 1 },
         summary: command.summary,
       });
-      return { kind: 'tool', result: await settle(activities.fastTool(command.input)) };
+      return { kind: 'tool', local: true, result: await settle(activities.fastTool(command.input)) };
     }
     case 'verify': {
       const activities = remote(command.seq, {

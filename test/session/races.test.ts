@@ -188,3 +188,19 @@ test(`several clients at once, in one session (seed ${SEED})`, async () => {
     { seed: SEED + 1, numRuns: Math.ceil(RUNS / 2), endOnFailure: true },
   );
 });
+
+test(`workers that forget everything after each task (seed ${SEED})`, async () => {
+  const stage = await openStage(script);
+  const agents = [racer(stage)];
+  const forgetful = { maxCachedWorkflows: 0, memoryBytes: 1 };
+  await Promise.all([stage.startWorker(agents, forgetful), stage.startWorker(agents, forgetful)]);
+  await fc.assert(
+    fc.asyncProperty(fc.array(action, { minLength: 4, maxLength: 10 }), async (actions) => {
+      const session = await stage.sessions.start('racer', { id: stage.id(), message: 'go' });
+      for (const next of actions) await act(stage, session, next);
+      await settle(session);
+      expect((await expectSound(stage, session)).checkpoints.length).toBeGreaterThan(0);
+    }),
+    { seed: SEED + 2, numRuns: Math.ceil(RUNS / 3), endOnFailure: true },
+  );
+});

@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { defineAgent, defineTool, type Session } from '../../src/index.ts';
+import { openStage, type Stage, untilPhase } from '../support/stage.ts';
+import { expectSound } from './support/sound.ts';
+
+/** One turn of fast reads, each of which does what its name says. */
+async function read(
+  execute: (id: string, signal: AbortSignal) => unknown,
+  ids: string[],
+): Promise<{ stage: Stage; session: Session }> {
+  const stage = await openStage(({ assistantCount, toolResults }) =>
+    assistantCount === 0
+      ? { toolCalls: ids.map((id) => ({ name: 'look', args: { id } })) }
+      : { text: toolResults.map(({ text }) => text).join('|') },
+  );
+  const look = defineTool({
+    inputSchema: z.object({ id: z.string() }),
+    effect: 'read',
+    fast: true,
+    execute: ({ id }, { abortSignal }) => execute(id, abortSignal),
+  });
+  await stage.startWorker([
+    defineAgent({ name: 'reader', model: stage.provider('m'), instructions: 'Read.', tools: { look } }),
+  ]);
+  const session = await stage.sessions.start('reader', { id: stage.id(), message: 'read' });
+  await untilPhase(session, 'idle', 'waiting');
+  return { stage, session };
+}
+
+test('fast reads cost one workflow task, and no activity of their own', async () => {
+  const { stage, session } = await read((id) => id, ['a', 'b', 'c', 'd']);
+  expect((await session.state()).lastText).toBe('a|b|c|d');
+  const { history } = await expectSound(stage, session);
+  const scheduled = history.events.filter(({ activityTaskScheduledEventAttributes: event }) => event);
+  expect(
+    scheduled.map(({ activityTaskScheduledEventAttributes: event }) => event?.activityType?.name),
+  ).toEqual(['describe', 'model', 'model']);
+});
+
+test('a fast read that takes longer than a second runs again, remotely, and its signal is aborted', async () => {
+  const runs: string[] = [];
+  let aborted = 0;
+  const { stage, session } = await read(
+    async (id, signal) => {
+      runs.push(id);
+      if (id !== 'slow' || runs.filter((run) => run === 'slow').length > 1) return id;
+      await new Promise<void>((resolve) => {
+        signal.addEventListener('abort', () => resolve());
+      });
+      aborted += 1;
+      return 'too late';
+    },
+    ['a', 'slow', 'b'],
+  );
+  expect((await session.state()).lastText).toBe('a|slow|b');
+  expect(runs.filter((run) => run === 'slow')).toHaveLength(2);
+  expect(aborted).toBe(1);
+  const [, slow] = (await session.calls()).items;
+  expect(slow?.dispatches).toMatchObject([
+    { no: 1, outcome: 'absent', reason: 'exceeded the cap of a local call' },
+    { no: 2, outcome: 'returned' },
+  ]);
+  expect((await session.budget()).spent.toolCalls).toBe(3);
+  await expectSound(stage, session);
+});
+
+test('a fast read that blocks its whole process for longer than its workflow task may take is not fatal', async () => {
+  let blocked = 0;
+  const { stage, session } = await read(
+    (id) => {
+      if (id === 'block' && blocked++ === 0) {
+        const end = performance.now() + 2_600;
+        while (performance.now() < end);
+      }
+      return id;
+    },
+    ['a', 'block', 'b'],
+  );
+  const { lastText, phase } = await session.state();
+  expect(phase).toBe('idle');
+  expect(lastText.split('|')).toHaveLength(3);
+  expect(lastText.startsWith('a|')).toBe(true);
+  await expectSound(stage, session);
+});
+
+test('a fast read that throws is told to the model once, and not run again', async () => {
+  let runs = 0;
+  const { stage, session } = await read(() => {
+    runs += 1;
+    throw new Error(`no, the ${runs}. time`);
+  }, ['a']);
+  expect((await session.state()).lastText).toBe('look failed: Error: no, the 1. time');
+  expect(runs).toBe(1);
+  await expectSound(stage, session);
+});
