@@ -50,7 +50,7 @@ try {
     if (!paths.has(path.replace(/^\.\//, ''))) throw new Error(`${path} is not in the tarball`);
   }
   for (const path of paths) {
-    if (/^(test|examples|bench|scripts)\/|\.tsbuildinfo$/.test(path)) {
+    if (/^(test|examples|bench|faults|scripts)\/|\.tsbuildinfo$/.test(path)) {
       throw new Error(`${path} does not belong in the tarball`);
     }
   }

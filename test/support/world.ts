@@ -9,14 +9,15 @@ import type { DefinedAgent, Session, SessionState, ToolCall } from '../../src/in
 import {
   createHarness,
   type Harness,
+  openWire,
   type ReplyToolCall,
   type Script,
   type ScriptedTurn,
+  type Wire,
 } from '../../src/testing/index.ts';
 import { effects, parallel } from './effect-agents.ts';
 import { expectFoldEqualsLive } from './fold.ts';
 import { type ReadyProcess, startProcess } from './ready-process.ts';
-import { openWire, type Wire } from './wire.ts';
 
 const SERVICE = fileURLToPath(new URL('../../examples/payments/server.ts', import.meta.url));
 const AGENTS = new URL('./effect-agents.ts', import.meta.url);

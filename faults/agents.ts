@@ -1,0 +1,131 @@
+/** The agents of the lab: the module that its worker processes load. One tool of each kind, over the payments service. */
+import {
+  type DefinedAgent,
+  type DefinedTool,
+  defineAgent,
+  defineTool,
+  NotAttemptedError,
+  type ToolContext,
+  type ToolOptions,
+  type Verification,
+} from 'perdure';
+import { breakpoint } from 'perdure/testing';
+import * as z from 'zod';
+import { createPaymentsClient, PaymentsError } from '../examples/payments/client.ts';
+import { PRICE, TOOL, type ToolKind } from './story.ts';
+
+/** What a call of the lab says: whose it is, and how its tool is to behave. */
+interface Args {
+  /** Names the effect in the ledger: session and turn. */
+  tag: string;
+  mode: 'plain' | 'ask' | 'throw';
+}
+
+const inputSchema = z.object({
+  tag: z.string(),
+  mode: z.enum(['plain', 'ask', 'throw']),
+}) as z.ZodType<Args>;
+
+const service = createPaymentsClient(process.env['PAYMENTS_URL'] ?? '');
+const deploy = process.env['LAB_DEPLOY'] ?? '1';
+
+/** What certainly did not happen is said so; only a connection that was refused is worth another try. */
+async function attempt<T>(request: Promise<T>): Promise<T> {
+  try {
+    return await request;
+  } catch (error) {
+    if (error instanceof PaymentsError && error.notDone) {
+      throw new NotAttemptedError(error.message, { retryable: error.code === 'NOT_SENT', cause: error });
+    }
+    throw error;
+  }
+}
+
+/** The steps of a call that a worker can be held at, around whatever it asks of the world. */
+async function steps<T>(
+  kind: ToolKind,
+  { tag, mode }: Args,
+  { fence, attempt: no }: ToolContext,
+  request: () => Promise<T>,
+): Promise<T> {
+  const tool = TOOL[kind];
+  await breakpoint(`request ${tool}`, tag);
+  await fence();
+  await breakpoint(`gap ${tool}`, tag);
+  const result = await attempt(request());
+  await breakpoint(`landed ${tool}`, tag);
+  if (mode === 'throw' && no === 1) throw new Error('planned: the tool threw after its effect');
+  return result;
+}
+
+function paying(
+  kind: ToolKind,
+  options: Partial<ToolOptions<Args, unknown>>,
+  limits: Limits,
+): DefinedTool<Args, unknown> {
+  return defineTool<Args, unknown>({
+    description: `Pays back, as ${kind}`,
+    inputSchema,
+    needsApproval: ({ mode }) => mode === 'ask',
+    ...limits,
+    execute: (input, context) =>
+      steps(kind, input, context, () =>
+        service.refund(
+          { chargeId: 'ch_1001', cents: 100, reason: input.tag },
+          context.idempotencyKey,
+          context.abortSignal,
+        ),
+      ),
+    ...options,
+  });
+}
+
+const verify = (_: Args, { idempotencyKey, abortSignal }: ToolContext): Promise<Verification<unknown>> =>
+  service.find(idempotencyKey, abortSignal);
+
+interface Limits {
+  timeout: `${number}ms`;
+  settle: `${number}ms`;
+}
+
+function tools(limits: Limits): Record<string, DefinedTool<Args, unknown>> {
+  return {
+    [TOOL.read]: paying(
+      'read',
+      {
+        effect: 'read',
+        execute: (input, context) =>
+          steps('read', input, context, () => service.order('1001', context.abortSignal)),
+      },
+      limits,
+    ),
+    [TOOL.write]: paying('write', { effect: 'write' }, limits),
+    [TOOL.mutate]: paying('mutate', { verify }, limits),
+    [TOOL.blind]: paying('blind', {}, limits),
+    [TOOL.global]: paying('global', { verify, idempotency: { scope: 'global', ttl: '1h' } }, limits),
+    // The next version of the agent has one more.
+    ...(deploy === '1' ? {} : { greet: paying('read', { effect: 'read' }, limits) }),
+  };
+}
+
+const common = {
+  model: { model: 'scripted', price: PRICE },
+  instructions: `Do what the message says. Version ${deploy}.`,
+  maxOutputTokens: 256,
+  heartbeat: '1s',
+  loopLimit: 1_000,
+} as const;
+
+/** For all faults but time. */
+export const careful: DefinedAgent = defineAgent({
+  ...common,
+  name: 'careful',
+  tools: tools({ timeout: '30000ms', settle: '300ms' }),
+});
+
+/** Gives up long before the service does; what lands late lands within the settle time. */
+export const hasty: DefinedAgent = defineAgent({
+  ...common,
+  name: 'hasty',
+  tools: tools({ timeout: '400ms', settle: '4000ms' }),
+});

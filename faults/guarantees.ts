@@ -1,0 +1,138 @@
+/** docs/guarantees.md: the table of a run, and beside it in words what is guaranteed, when, and what is not. */
+import { writeFile } from 'node:fs/promises';
+import { POINTS } from './points/index.ts';
+import type { RunResult } from './run.ts';
+import { type Keys, KIND_TEXT, STEPS } from './story.ts';
+import type { TableRow } from './table.ts';
+
+const PATH = 'docs/guarantees.md';
+
+/** Writes the page and returns its path below the working directory. */
+export async function writeGuarantees(run: {
+  seed: number;
+  results: readonly RunResult[];
+  rows: readonly TableRow[];
+}): Promise<string> {
+  await writeFile(PATH, page(run.seed, run.results, run.rows));
+  return PATH;
+}
+
+function page(seed: number, results: readonly RunResult[], rows: readonly TableRow[]): string {
+  const struck = rows.reduce((sum, { landed }) => sum + landed, 0);
+  const gap = rows.reduce((sum, row) => sum + row.gap, 0);
+  const gapStruck = results
+    .filter(({ story }) => story.step === 'gap' && story.keys === 'ignored')
+    .filter(({ story }) => POINTS.find(({ name }) => name === story.point)?.overtakes === true)
+    .flatMap(({ outcomes }) => outcomes)
+    .filter(({ kind }) => kind !== 'read')
+    .reduce((sum, { landed }) => sum + landed, 0);
+  return `<!-- Written by \`npm run faults -- --write-table\`. Change faults/guarantees.ts instead. -->
+
+# Guarantees
+
+What a session promises of its effects, under which assumptions, and what nobody can promise. The table at the end
+is from a run of the fault lab: ${results.length} runs, ${struck} sessions struck by a fault. \`npm run faults -- --seed ${seed}\`
+repeats it on your machine, and \`--soak 1000\` goes on for longer.
+
+## What is guaranteed
+
+| Tool | After any fault of the table |
+|---|---|
+| \`read\` | has a result, or the model is told the error; it may run more than once |
+| \`write\` | the same; it may run more than once, as it says of itself, with one idempotency key |
+| \`mutate\` with \`verify\` | at most one dispatch for each recorded *absent*: it is dispatched again only when \`verify\` has said that it did not happen and will not |
+| \`mutate\` without \`verify\` | never dispatched again by itself once its outcome is open: every open call is put before a person |
+| \`mutate\`, scope \`global\` | as with and without \`verify\`, for all sessions together: equal calls share one effect and its record |
+
+And for every session, whatever its tools:
+
+- **No stuck session.** It goes on by itself, or waits visibly with a reason and the next command to type.
+- **A recorded reply is never paid for again.** A reply that was on its way when its worker died was not recorded; it
+  is asked for again, and the lost request is charged at its worst case, because the provider may bill it.
+- **The budget is exact.** Spent is the price of the recorded replies, plus the reserve of each request that was lost.
+- **No message is lost or taken twice** once \`send\` has returned; one that is sent again under its id is taken once.
+- **The history is the state.** The fold of the history, with no worker, is the state that the worker has.
+- **A claim is true.** What a session says of a key (landed as this receipt, certainly not done, not known) and what
+  the ledger has are one effect in some order that agrees with the clock (linearizability, checked for each key).
+
+## Under which assumptions
+
+- Temporal keeps what it has acknowledged. The lab's server is killed without warning over its file; a power cut may
+  take the last moments of a file that is not synced at each step, as with any database.
+- \`verify\` tells the truth: *absent* means that it did not happen **and will not**. Its tool's \`settle\` is at least as
+  long as a request can still be accepted after its time-out, or after its worker's death.
+- The declared kind is right: a tool that is declared \`read\` or \`write\` can be repeated.
+- A tool throws \`NotAttemptedError\` only when nothing has happened.
+
+## What is not guaranteed
+
+- **The gap between the last fence and the socket.** A worker that is stopped there (a frozen process or machine, a
+  long pause) and wakes after it was given up still writes its request: no client can take that back. The fence runs
+  before the tool and wherever the tool calls \`fence()\`, so the gap is the few instructions after it. What closes it is
+  the service: one that honours the idempotency key makes the second request the first one's receipt; or a deadline
+  in the request that it enforces. In this run the gap was struck on purpose, ${gapStruck} times with a service that ignores
+  keys: ${gap} of them became a second effect. With a service that honours keys it was none.
+- **Exactly one execution.** A tool may run more than once; what is guaranteed is about effects.
+- **A \`write\` on a service that ignores its key** is repeated after a lost worker. Declare it \`mutate\`.
+- **A \`mutate\` without \`verify\`** cannot be decided by anybody but a person who looks.
+- **Where the successor starts on another host**, a lost call is noticed by its heartbeat (the agent's \`heartbeat\`, 10 s
+  by default), not at once.
+
+## How it is measured
+
+Real processes: workers, a Temporal server over a file, a payments service with its own durable ledger, a model
+endpoint that writes down each request before it answers. In each run one session for each kind of tool (two for
+\`global\`, asking for one effect) is brought to the same step of a turn, the fault is injected, and **a run whose fault
+cannot be shown to have landed fails**. Sessions of a run share their workers. Judged is what the sessions claim, from
+their histories, against the ledger's file and the model's record. *To a person* counts sessions that asked for one;
+the lab's person looks into the ledger and says what is there. *Goes on after* is the median time from the fault to the
+session at rest again, with the start of the next worker in it, on a machine where the lab itself was running.
+
+The steps:
+
+| Step | |
+|---|---|
+${Object.entries(STEPS)
+  .map(([step, text]) => `| \`${step}\` | ${text} |`)
+  .join('\n')}
+
+The faults:
+
+| Fault | |
+|---|---|
+${POINTS.map(({ name, about, steps }) => `| \`${name}\` | ${about} At: ${steps.join(', ')}. |`).join('\n')}
+
+${section('A service that honours idempotency keys', 'honoured', rows)}
+
+${section('A service that ignores them', 'ignored', rows)}
+
+*In the gap* counts second effects by a request that was between the last fence and the socket, and *repeats* those of
+a \`write\`, which says of itself that it may be repeated; neither breaks a guarantee, and both are zero with a service
+that honours keys.
+`;
+}
+
+function section(title: string, keys: Keys, rows: readonly TableRow[]): string {
+  const own = rows.filter((row) => row.keys === keys);
+  const lines = own.map((row) =>
+    [
+      '',
+      row.point,
+      KIND_TEXT[row.kind],
+      row.runs,
+      row.landed,
+      row.duplicates,
+      row.losses,
+      ...(keys === 'ignored' ? [row.gap, row.repeats] : []),
+      row.toPerson,
+      row.medianGoOnMs === null ? '' : `${(row.medianGoOnMs / 1_000).toFixed(1)} s`,
+      '',
+    ]
+      .join(' | ')
+      .trim(),
+  );
+  const extra = keys === 'ignored' ? ' In the gap | Repeats |' : '';
+  const head = `| Fault | Tool | Runs | Landed | Duplicates | Losses |${extra} To a person | Goes on after |`;
+  const rule = `|${'---|'.repeat(keys === 'ignored' ? 10 : 8)}`;
+  return [`## ${title}`, '', head, rule, ...lines].join('\n');
+}

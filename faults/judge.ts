@@ -1,0 +1,213 @@
+/** The judge: what a run claims against what there is. Pure, so that it can be tried on runs that never were. */
+import type { ToolCall } from 'perdure';
+import { type Claim, unexplained } from './linearize.ts';
+import type { Observed, ObservedSession } from './observe.ts';
+import { effectTag, REPLY_NANO_USD, type ToolKind } from './story.ts';
+
+/** What can be wrong with a run. */
+export type Breach =
+  /** The fault did not land: nothing was shown. */
+  | 'not-landed'
+  /** More than one effect where one was asked for. */
+  | 'duplicate'
+  /** Claimed as done and not in the ledger, or in the ledger and claimed as not done. */
+  | 'loss'
+  /** The claims and the ledger of a key are not one effect in any order. */
+  | 'not-linearizable'
+  /** A reply that was on record was paid for again. */
+  | 'paid-twice'
+  /** Spent is not what the replies cost and the worst case of those that were lost. */
+  | 'budget'
+  | 'message-lost'
+  | 'message-twice'
+  /** Neither at rest nor visibly waiting, or without a call that it was to make. */
+  | 'stuck'
+  /** The outcome of a call that nobody can verify was decided without a person. */
+  | 'without-person'
+  /** The history does not fold to the live state. */
+  | 'fold'
+  /** The run could not be told to its end. */
+  | 'error';
+
+export interface Finding {
+  readonly breach: Breach;
+  readonly kind: ToolKind | null;
+  readonly text: string;
+  /** Why the docs allow it; `null` where a guarantee is broken. */
+  readonly allowed: 'gap' | 'repeatable' | null;
+}
+
+/** Judges a run. `overtakes`: the point lets a worker run on that was given up, so that the gap can be hit. */
+export function judge(observed: Observed, { overtakes }: { overtakes: boolean }): Finding[] {
+  const findings: Finding[] = [];
+  const gap = overtakes && observed.story.step === 'gap' && observed.story.keys === 'ignored';
+  if (observed.error !== null) {
+    findings.push({ breach: 'error', kind: null, text: observed.error, allowed: null });
+  }
+  const effects = new Set<string>();
+  for (const session of observed.sessions) {
+    const { kind } = session.task;
+    const add = (breach: Breach, text: string, allowed: Finding['allowed'] = null): void => {
+      findings.push({ breach, kind, text: `${session.task.session}: ${text}`, allowed });
+    };
+    if (session.landed === null) add('not-landed', 'the fault did not land');
+    judgeRest(session, add);
+    judgeMessages(session, add);
+    judgeMoney(observed, session, add);
+    for (let turn = 1; turn <= session.task.turns; turn++) {
+      const tag = effectTag(session.task, turn);
+      const call = session.state?.calls.find(({ args }) => (args as { tag?: unknown } | null)?.tag === tag);
+      if (call === undefined) {
+        add('stuck', `it never made its call of turn ${turn}`);
+        continue;
+      }
+      if (kind === 'blind') judgePerson(call, add);
+      judgeLoss(observed, call, tag, add);
+      if (effects.has(tag)) continue;
+      effects.add(tag);
+      judgeEffect(observed, { call, tag, kind, gap }, add);
+    }
+  }
+  return findings;
+}
+
+type Add = (breach: Breach, text: string, allowed?: Finding['allowed']) => void;
+
+function judgeRest({ restedAt, lastPhase, foldIsLive }: ObservedSession, add: Add): void {
+  if (restedAt === null) add('stuck', `it did not come to rest; last seen ${lastPhase ?? 'never'}`);
+  if (foldIsLive === false) add('fold', 'its history does not fold to its live state');
+}
+
+function judgeMessages({ acknowledged, state }: ObservedSession, add: Add): void {
+  const ids = (state?.transcript ?? []).filter(({ role }) => role === 'user').map(({ id }) => id);
+  for (const id of new Set([...acknowledged, ...ids])) {
+    const times = ids.filter((each) => each === id).length;
+    if (times === 0) add('message-lost', `message ${id} was acknowledged and is not in the transcript`);
+    if (times > 1) add('message-twice', `message ${id} is ${times} times in the transcript`);
+  }
+}
+
+function judgeMoney({ model }: Observed, { task, state, flights }: ObservedSession, add: Add): void {
+  if (state === null) return;
+  const replies = state.transcript.filter(({ role }) => role === 'assistant');
+  const billed = model.filter(
+    ({ session, outcome }) => session === task.session && (outcome === 'reply' || outcome === 'fault:cut'),
+  );
+  for (const { position, at } of billed) {
+    const recorded = replies[position]?.created_at;
+    if (recorded !== undefined && Date.parse(at) > Date.parse(recorded)) {
+      add('paid-twice', `reply ${position} was on record at ${recorded} and paid for again at ${at}`);
+    }
+  }
+  let lost = 0;
+  for (const { reserved, replied, charged } of flights) {
+    if (!replied && charged === reserved && reserved > 0) lost += 1;
+    else if (charged !== (replied ? REPLY_NANO_USD : 0)) {
+      add(
+        'budget',
+        `a model call was charged ${charged}, of ${reserved} reserved, ${replied ? 'with' : 'without'} a reply`,
+      );
+    }
+  }
+  const paidUnrecorded = billed.length - replies.length;
+  if (paidUnrecorded > lost) {
+    add(
+      'budget',
+      `${billed.length} requests were billed, ${replies.length} replies recorded and ${lost} charged as lost`,
+    );
+  }
+  const sum = flights.reduce((total, { charged }) => total + charged, 0);
+  if (sum !== state.budget.spent.nanoUsd)
+    add('budget', `spent is ${state.budget.spent.nanoUsd}, its calls were charged ${sum}`);
+  if (state.budget.reserved.nanoUsd !== 0)
+    add('budget', `${state.budget.reserved.nanoUsd} are still reserved at rest`);
+}
+
+function judgePerson(call: ToolCall, add: Add): void {
+  const open = call.dispatches.some(({ outcome }) => outcome === 'unknown');
+  if (open && call.resolution === null)
+    add('without-person', `${call.id} was open and is ${call.status.kind}`);
+}
+
+function judgeLoss({ rows }: Observed, call: ToolCall, tag: string, add: Add): void {
+  const { status, result } = call;
+  const own = rows.filter((row) => row.tag === tag);
+  if (status.kind === 'completed') {
+    if (call.effect === 'read') return;
+    const receipt = receiptOf(result?.content);
+    if (receipt === null || !own.some(({ id }) => id === receipt)) {
+      add(
+        'loss',
+        `${call.id} is completed with ${receipt ?? 'no receipt'}, the ledger has ${own.length} rows of it`,
+      );
+    }
+  } else if (status.kind === 'skipped' || (status.kind === 'failed' && status.certain)) {
+    if (own.length > 0)
+      add('loss', `${call.id} is said not to have happened, and ${own[0]?.id} is in the ledger`);
+  } else if (status.kind !== 'failed') add('stuck', `${call.id} is still ${status.kind}`);
+}
+
+function judgeEffect(
+  { story, rows, sessions, effects }: Observed,
+  { call, tag, kind, gap }: { call: ToolCall; tag: string; kind: ToolKind; gap: boolean },
+  add: Add,
+): void {
+  const own = rows.filter((row) => row.tag === tag);
+  // A tool that says `write` says that it may be repeated: with a service that ignores keys it is.
+  const allowed = kind === 'write' && story.keys === 'ignored' ? 'repeatable' : gap ? 'gap' : null;
+  if (own.length > 1)
+    add(
+      'duplicate',
+      `${tag} is ${own.length} times in the ledger: ${own.map(({ id }) => id).join(', ')}`,
+      allowed,
+    );
+  if (kind === 'read' || kind === 'write') return;
+  const claims = sessions.flatMap(({ task, state }) =>
+    (state?.calls ?? [])
+      .filter(({ idempotencyKey }) => idempotencyKey === call.idempotencyKey)
+      .flatMap((each) => claimsOf(task.session, each)),
+  );
+  const effect = effects[call.idempotencyKey];
+  if (effect !== undefined) claims.push(...claimsOf('effect', effect));
+  const keyed = own
+    .filter(({ key }) => key === call.idempotencyKey)
+    .map(({ id, at }) => ({ id, at: Date.parse(at) }));
+  if (keyed.length < own.length) add('duplicate', `${tag} landed under another key than its call's`);
+  const why = unexplained(claims, keyed);
+  if (why !== null) add('not-linearizable', why, allowed);
+}
+
+/** What a session claims of a call: each dispatch, and the call as a whole. */
+function claimsOf(who: string, call: ToolCall): Claim[] {
+  // Of a global call the dispatches are only waiting; the effect's own session has the real ones.
+  const waits = call.scope === 'global' && who !== 'effect';
+  const receipt = receiptOf(call.result?.content);
+  const end = call.completedAt === null ? null : Date.parse(call.completedAt);
+  const claims = waits
+    ? []
+    : call.dispatches.map((dispatch, i): Claim => {
+        const next = call.dispatches[i + 1];
+        const absent = dispatch.outcome === 'absent';
+        const respondedAt = next === undefined ? end : Date.parse(next.at);
+        return {
+          who: `${who} ${call.id} dispatch ${dispatch.no}`,
+          // *Absent* is a word of the end: it did not happen by then, and will not.
+          invokedAt: absent && respondedAt !== null ? respondedAt : Date.parse(dispatch.at),
+          respondedAt: absent ? respondedAt : dispatch.outcome === null ? null : respondedAt,
+          claim: { kind: absent ? 'absent' : 'open' },
+        };
+      });
+  if (call.status.kind === 'completed' && receipt !== null && call.issuedAt !== null) {
+    const claim = { kind: 'landed', receipt } as const;
+    claims.push({ who: `${who} ${call.id}`, invokedAt: Date.parse(call.issuedAt), respondedAt: end, claim });
+  }
+  return claims;
+}
+
+/** The receipt's id in a result, also in one that is marked as somebody else's. */
+function receiptOf(content: unknown): string | null {
+  return (
+    /"id":"(re_\d+)"/.exec(typeof content === 'string' ? content : JSON.stringify(content ?? null))?.[1] ??
+    null
+  );
+}

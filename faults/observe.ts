@@ -1,0 +1,150 @@
+/** What a run left behind, read from where it cannot be made up: the ledger's file, the model's record, the histories. */
+import type { SessionState, ToolCall } from 'perdure';
+import { readRecordFile } from 'perdure/testing';
+import { canonicalJson, type JsonObject } from '../src/contract/json.ts';
+import { foldHistory, readEvents } from '../src/history/index.ts';
+import type { PersonRecord } from './people.ts';
+import { type Actor, retried, type Stage } from './stage.ts';
+import type { Story, Task } from './story.ts';
+
+/** A model call of a session from its issue to its end. */
+export interface ModelFlight {
+  /** Billionths of a dollar. */
+  readonly reserved: number;
+  readonly replied: boolean;
+  readonly charged: number;
+}
+
+export interface ObservedSession {
+  readonly task: Task;
+  readonly landed: Actor['landed'];
+  readonly restedAt: number | null;
+  readonly lastPhase: string | null;
+  readonly state: SessionState | null;
+  /** Whether the fold of the history is the live state; `null` where nobody answered. */
+  readonly foldIsLive: boolean | null;
+  readonly flights: readonly ModelFlight[];
+  readonly acknowledged: readonly string[];
+  readonly people: readonly PersonRecord[];
+}
+
+/** A run as it is judged. Plain JSON, so that a run can be stored and judged again. */
+export interface Observed {
+  readonly story: Story;
+  readonly sessions: readonly ObservedSession[];
+  /** The calls of the sessions that global effects have, by key. */
+  readonly effects: Readonly<Record<string, ToolCall>>;
+  readonly rows: readonly {
+    readonly id: string;
+    readonly key: string | null;
+    readonly at: string;
+    readonly tag: string;
+  }[];
+  readonly model: readonly {
+    readonly session: string;
+    readonly at: string;
+    readonly position: number;
+    readonly outcome: string;
+  }[];
+  /** What went wrong in the telling itself. */
+  readonly error: string | null;
+}
+
+/** Reads everything of a stage. */
+export async function observe(stage: Stage, error: string | null): Promise<Observed> {
+  const sessions: ObservedSession[] = [];
+  const effects: Record<string, ToolCall> = {};
+  for (const actor of stage.actors) {
+    const observed = await retried(() => observeSession(stage, actor));
+    sessions.push(observed);
+    for (const call of observed.state?.calls ?? []) {
+      if (call.scope !== 'global' || effects[call.idempotencyKey] !== undefined) continue;
+      const effect = await foldOf(stage, `effect:${call.idempotencyKey}`).catch(() => null);
+      const own = effect?.state?.calls[0];
+      if (own !== undefined) effects[call.idempotencyKey] = own;
+    }
+  }
+  const tags = new Set(stage.actors.map(({ task }) => task.tag));
+  return {
+    story: stage.story,
+    sessions,
+    effects,
+    rows: stage.lane
+      .ledger()
+      .filter(({ args }) => tags.has(args.reason.split('#')[0] ?? ''))
+      .map(({ id, key, at, args }) => ({ id, key, at, tag: args.reason })),
+    model: readRecordFile(stage.recordFile).map(({ at, digest, assistantCount, outcome }) => ({
+      session: stage.requestsOf.get(digest) ?? '',
+      at,
+      position: assistantCount,
+      outcome,
+    })),
+    error,
+  };
+}
+
+async function observeSession(stage: Stage, actor: Actor): Promise<ObservedSession> {
+  const { state, flights } = await foldOf(stage, actor.session.id);
+  return {
+    task: actor.task,
+    landed: actor.landed,
+    restedAt: actor.restedAt,
+    lastPhase: actor.view?.phase ?? null,
+    state,
+    foldIsLive: await foldIsLive(stage, actor),
+    flights,
+    acknowledged: actor.acknowledged,
+    people: actor.people,
+  };
+}
+
+/** Only a session at rest is asked: of one that goes on, the two are of different moments. */
+async function foldIsLive(stage: Stage, { session, restedAt }: Actor): Promise<boolean | null> {
+  if (restedAt === null) return null;
+  for (let look = 0; look < 20; look++) {
+    const before = text(await session.snapshot());
+    const { state } = await foldOf(stage, session.id);
+    const after = text(await session.snapshot());
+    if (before === after) return state !== null && text(state) === after;
+  }
+  return null;
+}
+
+function text(state: SessionState): string {
+  return canonicalJson(state as unknown as JsonObject);
+}
+
+/** The state as the history folds, and what became of each model call on the way. */
+async function foldOf(
+  stage: Stage,
+  workflowId: string,
+): Promise<{ state: SessionState | null; flights: ModelFlight[] }> {
+  const { client } = stage.harness;
+  const flights: ModelFlight[] = [];
+  let before: { spent: number; turns: number; open: Map<number, number> } = {
+    spent: 0,
+    turns: 0,
+    open: new Map(),
+  };
+  const { state } = await foldHistory(
+    readEvents(client, { workflowId }),
+    client.options.loadedDataConverter,
+    {
+      onTask: ({ state: at }) => {
+        const { spent } = at.budget;
+        const open = new Map(
+          at.inFlight
+            .filter(({ kind }) => kind === 'model')
+            .map(({ seq, reserved }) => [seq, reserved?.nanoUsd ?? 0]),
+        );
+        for (const [seq, reserved] of before.open) {
+          if (open.has(seq)) continue;
+          const replied = spent.turns > before.turns;
+          flights.push({ reserved, replied, charged: spent.nanoUsd - before.spent });
+        }
+        before = { spent: spent.nanoUsd, turns: spent.turns, open };
+      },
+    },
+  );
+  return { state, flights };
+}

@@ -1,0 +1,53 @@
+/** The people of the lab: they do what only people can, and look into the ledger before they say anything. */
+import { isPerdureError, type PendingCall, type SessionView } from 'perdure';
+import type { Actor, Stage } from './stage.ts';
+
+/** Something that needed a person. */
+export interface PersonRecord {
+  readonly what: 'unknown' | 'stuck' | 'waiting' | 'approval';
+  readonly callId: string | null;
+  readonly reason: string;
+}
+
+/** Helps a session that waits for somebody; of one that does not, nothing. */
+export async function help(stage: Stage, actor: Actor, view: SessionView): Promise<void> {
+  try {
+    if (view.phase === 'unknown_effect') for (const call of view.pending) await settle(stage, actor, call);
+    else if (view.phase === 'approval') {
+      for (const { callId } of view.pending) {
+        actor.people.push({ what: 'approval', callId, reason: '' });
+        await actor.session.decide(callId, { decision: 'approve' }, { by: 'lab' });
+      }
+    } else if (view.phase === 'waiting') {
+      actor.people.push({ what: 'waiting', callId: null, reason: view.wait?.message ?? '' });
+      await actor.session.resume({ by: 'lab' });
+    }
+  } catch (error) {
+    // It has gone on meanwhile, or a worker is away: the next look says which.
+    const codes = ['CALL_NOT_PENDING', 'UNKNOWN_CALL', 'NO_WORKER', 'SERVER_UNAVAILABLE'] as const;
+    if (!codes.some((code) => isPerdureError(error, code))) throw error;
+  }
+}
+
+/** Says of a call what the ledger says of its key. */
+async function settle(stage: Stage, actor: Actor, call: PendingCall): Promise<void> {
+  const { callId, idempotencyKey, status } = call;
+  if (status.kind === 'approval') return;
+  actor.people.push({ what: status.kind, callId, reason: status.reason });
+  const row = stage.lane.ledger().find(({ key }) => key === idempotencyKey);
+  const resolution =
+    row === undefined
+      ? ({ outcome: 'absent' } as const)
+      : ({ outcome: 'landed', output: { id: row.id, at: row.at, ...row.args } } as const);
+  if (status.kind === 'unknown') return void (await actor.session.resolve(callId, resolution, { by: 'lab' }));
+  // A global effect has a session of its own, and asks there; a tool that was missing may be back.
+  const effect = stage.harness.sessions.get(`effect:${idempotencyKey}`);
+  try {
+    for (const pending of await effect.approvals()) {
+      if (pending.status.kind === 'unknown') await effect.resolve(pending.callId, resolution, { by: 'lab' });
+    }
+  } catch (error) {
+    if (!isPerdureError(error, 'SESSION_NOT_FOUND')) throw error;
+  }
+  await actor.session.resume({ by: 'lab' });
+}

@@ -1,0 +1,81 @@
+/** Which stories a run of the lab tells: all points at all their steps, or as many as a soak asks for. */
+import type { FaultPoint } from './points/point.ts';
+import { type Keys, KINDS, randomOf, type Step, type Story, type ToolKind } from './story.ts';
+
+/** What the command line fixes; the seed chooses the rest. */
+export interface Fixed {
+  readonly seed: number;
+  /** `point` or `point@step`. */
+  readonly only?: readonly string[];
+  readonly keys?: Keys;
+  readonly kinds?: readonly ToolKind[];
+  readonly turns?: number;
+  readonly strike?: number;
+  readonly quiet?: boolean;
+}
+
+/** The kinds that can be struck at a step: what recovery verifies are mutations that have a verify. */
+function kindsAt(point: FaultPoint, step: Step): readonly ToolKind[] {
+  if (point.kinds !== undefined) return point.kinds(step);
+  return step === 'verifying' || step === 'verified' ? ['mutate', 'global'] : KINDS;
+}
+
+/** Each point at each of its quick steps, with both services. */
+export function quickPlan(points: readonly FaultPoint[], fixed: Fixed): Story[] {
+  const random = randomOf(fixed.seed);
+  const services: readonly Keys[] = fixed.keys === undefined ? ['honoured', 'ignored'] : [fixed.keys];
+  return points.flatMap((point) =>
+    point.steps
+      .concat(named(point, fixed.only))
+      .filter((step, i, all) => all.indexOf(step) === i && wanted(point, step, fixed.only))
+      .flatMap((step) => services.map((keys) => storyOf(point, step, keys, fixed, random))),
+  );
+}
+
+/** Stories until they have struck so many sessions, each point and step by chance. */
+export function soakPlan(points: readonly FaultPoint[], fixed: Fixed, faults: number): Story[] {
+  const random = randomOf(fixed.seed);
+  const all = points.flatMap((point) =>
+    [...point.steps, ...(point.soakSteps ?? [])]
+      .filter((step) => wanted(point, step, fixed.only))
+      .map((step) => ({ point, step })),
+  );
+  const stories: Story[] = [];
+  for (let struck = 0; struck < faults && all.length > 0; ) {
+    const chosen = all[Math.floor(random() * all.length)];
+    if (chosen === undefined) break;
+    const keys = fixed.keys ?? (stories.length % 2 === 0 ? 'honoured' : 'ignored');
+    const story = storyOf(chosen.point, chosen.step, keys, fixed, random);
+    stories.push(story);
+    struck += story.kinds.length;
+  }
+  return stories;
+}
+
+function storyOf(point: FaultPoint, step: Step, keys: Keys, fixed: Fixed, random: () => number): Story {
+  const possible = kindsAt(point, step);
+  const kinds = fixed.kinds === undefined ? possible : possible.filter((kind) => fixed.kinds?.includes(kind));
+  // Around a global call there is a second activity of the same tool, which would be counted as a turn.
+  const first = point.oneTurn === true || step === 'dispatched' || step === 'returned';
+  const drawn = { turns: 1 + Math.floor(random() * 2), strike: random(), messages: random(), seed: random() };
+  const turns = point.oneTurn === true ? 1 : (fixed.turns ?? drawn.turns);
+  return {
+    point: point.name,
+    step,
+    keys,
+    kinds,
+    turns,
+    strike: first ? 1 : Math.min(turns, fixed.strike ?? 1 + Math.floor(drawn.strike * turns)),
+    messages: fixed.quiet !== true && drawn.messages < 0.7,
+    seed: fixed.only === undefined ? Math.floor(drawn.seed * 2 ** 31) : fixed.seed,
+  };
+}
+
+function wanted(point: FaultPoint, step: Step, only: readonly string[] | undefined): boolean {
+  return only === undefined || only.includes(point.name) || only.includes(`${point.name}@${step}`);
+}
+
+/** A step that only a soak goes through is told when it is asked for by name. */
+function named(point: FaultPoint, only: readonly string[] = []): Step[] {
+  return (point.soakSteps ?? []).filter((step) => only.includes(`${point.name}@${step}`));
+}

@@ -1,0 +1,44 @@
+/** What a fault point is: one small file that says what it does to a run, and shows that it did. */
+import type { WorkerProcess } from 'perdure/testing';
+import type { Stage } from '../stage.ts';
+import type { Step, ToolKind } from '../story.ts';
+
+/** A fault, and the steps of a turn at which it strikes. */
+export interface FaultPoint {
+  readonly name: string;
+  /** For the docs: what happens, in one sentence. */
+  readonly about: string;
+  /** The steps of a quick run come first. */
+  readonly steps: readonly Step[];
+  /** Steps that only a soak goes through. */
+  readonly soakSteps?: readonly Step[];
+  /** The kinds that it can strike at a step; default all, in recovery those that can be verified. */
+  readonly kinds?: (step: Step) => readonly ToolKind[];
+  /** A worker that was given up may run on: with a service that ignores keys, the gap shows. */
+  readonly overtakes?: boolean;
+  /** Sessions make one call, whatever the story says. */
+  readonly oneTurn?: boolean;
+  /**
+   * Starts workers and sessions, lets the fault happen, and says so by `stage.strike` with evidence of something
+   * that could only be seen if it did. Returns when sessions can go on by themselves,
+   * with what is still to be done once they are at rest: a frozen worker wakes.
+   */
+  readonly inject: (stage: Stage) => Promise<(() => Promise<void>) | undefined>;
+}
+
+/** Whether there is a process of an id that is not stopped for good. */
+export function gone(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** Kills a worker, and shows that it is gone. */
+export async function kill(worker: WorkerProcess): Promise<string> {
+  await worker.crash();
+  if (!gone(worker.pid)) throw new Error(`worker ${worker.pid} is still there`);
+  return `worker ${worker.pid} is gone`;
+}

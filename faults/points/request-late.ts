@@ -1,0 +1,23 @@
+import { type FaultPoint, kill } from './point.ts';
+
+/** The request is with the service when its worker dies, and lands after that. */
+export const requestLate: FaultPoint = {
+  name: 'request-late',
+  about:
+    'The worker is killed with its request at the service, which accepts it after that, within the settle time.',
+  steps: ['gap'],
+  kinds: () => ['write', 'mutate', 'blind', 'global'],
+  oneTurn: true,
+  inject: async (stage) => {
+    const effects = stage.effects();
+    await stage.lane.control.arm({ on: 'refunds', when: 'before-write', do: 'hang', times: effects });
+    const worker = await stage.startWorker();
+    await stage.begin();
+    await stage.lane.control.held(effects);
+    const dead = await kill(worker);
+    const before = stage.rows().length;
+    const released = await stage.lane.control.release();
+    stage.strike(`${dead}, ${before} effects had landed, then ${released} requests went on`);
+    await stage.startWorker();
+  },
+};

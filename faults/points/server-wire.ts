@@ -1,0 +1,28 @@
+import type { FaultPoint } from './point.ts';
+
+/** The worker loses Temporal past its heartbeat, another one takes over, and the connection comes back. */
+export const serverWire: FaultPoint = {
+  name: 'server-wire',
+  about:
+    'The connection between worker and Temporal is cut, another worker takes over, and the connection comes back.',
+  steps: ['dispatched', 'in-call', 'landed', 'returned'],
+  soakSteps: ['model-asked', 'model-answered', 'gap'],
+  overtakes: true,
+  oneTurn: true,
+  inject: async (stage) => {
+    const wire = await stage.wire(stage.lane.server.address);
+    const worker = await stage.startWorker({ holdAt: [stage.story.step], connection: wire.connection });
+    await stage.begin();
+    await stage.held(worker);
+    wire.cut();
+    stage.release(worker);
+    await wire.refusals();
+    stage.strike(`${wire.broken} connections broken, ${wire.refused} refused`);
+    await stage.startWorker();
+    return async () => {
+      wire.mend();
+      // Its calls end before it does.
+      await worker.stop();
+    };
+  },
+};

@@ -1,0 +1,17 @@
+import type { FaultPoint } from './point.ts';
+
+/** The tool throws when its effect has happened. */
+export const toolThrows: FaultPoint = {
+  name: 'tool-throws',
+  about: 'The tool throws after its effect.',
+  steps: ['landed'],
+  inject: async (stage) => {
+    await stage.startWorker();
+    await stage.begin({ mode: 'throw' });
+    await stage.until(async (_, { session }) => {
+      const [call] = (await (await stage.ownerOf(session))?.calls())?.items ?? [];
+      return `${call?.dispatches[0]?.reason} ${JSON.stringify(call?.result?.content)}`.includes('planned:');
+    });
+    stage.strike('the log of every session has the planned error');
+  },
+};

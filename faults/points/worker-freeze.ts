@@ -1,0 +1,37 @@
+import { execFileSync } from 'node:child_process';
+import type { FaultPoint } from './point.ts';
+
+/** SIGSTOP past the heartbeat; another worker takes over; SIGCONT when that has finished. */
+export const workerFreeze: FaultPoint = {
+  name: 'worker-freeze',
+  about:
+    'The worker is stopped (SIGSTOP) past its heartbeat, another one takes over, and the first one wakes.',
+  steps: ['model-asked', 'dispatched', 'in-call', 'gap', 'returned'],
+  soakSteps: ['model-answered', 'landed'],
+  overtakes: true,
+  oneTurn: true,
+  inject: async (stage) => {
+    const worker = await stage.startWorker({ holdAt: [stage.story.step] });
+    await stage.begin();
+    await stage.held(worker);
+    worker.freeze();
+    // It is released, and will go on at this line as soon as it wakes.
+    stage.release(worker);
+    await stage.startWorker();
+    stage.strike(
+      `worker ${worker.pid} is ${stateOf(worker.pid)}, every session was held: ${stage.story.step}`,
+    );
+    return async () => {
+      const asleep = stateOf(worker.pid);
+      if (!asleep.startsWith('T')) throw new Error(`worker ${worker.pid} was not stopped but ${asleep}`);
+      worker.wake();
+      // Its calls end before it does.
+      await worker.stop();
+    };
+  },
+};
+
+/** The state of a process as `ps` has it: `T` is stopped. */
+function stateOf(pid: number): string {
+  return execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).trim();
+}

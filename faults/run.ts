@@ -1,0 +1,86 @@
+/** One run: a story told on a stage, observed and judged. */
+import { type Finding, judge } from './judge.ts';
+import type { Lane } from './lane.ts';
+import { type Observed, observe } from './observe.ts';
+import type { FaultPoint } from './points/point.ts';
+import { Stage } from './stage.ts';
+import type { Story, ToolKind } from './story.ts';
+
+/** What a run came to, for one session or, of a global effect, two. */
+export interface Outcome {
+  readonly kind: ToolKind;
+  readonly landed: number;
+  readonly duplicates: number;
+  readonly losses: number;
+  readonly gap: number;
+  readonly repeats: number;
+  readonly toPerson: number;
+  /** Milliseconds from the fault to rest, one for each session. */
+  readonly goOnMs: readonly number[];
+}
+
+export interface RunResult {
+  readonly story: Story;
+  readonly ms: number;
+  readonly evidence: string | null;
+  readonly outcomes: readonly Outcome[];
+  /** What broke a guarantee, or kept the fault from landing. */
+  readonly breaches: readonly Finding[];
+  readonly allowed: readonly Finding[];
+  readonly observed: Observed;
+}
+
+let runs = 0;
+
+/** Tells a story on a lane. Never throws for what the story does: that is an `error` among the findings. */
+export async function tell(point: FaultPoint, story: Story, lane: Lane): Promise<RunResult> {
+  const started = performance.now();
+  runs += 1;
+  const stage = await Stage.open(`run-${process.pid}-${runs}`, story, lane);
+  try {
+    let error: string | null = null;
+    try {
+      const after = await point.inject(stage);
+      await stage.rest();
+      await after?.();
+      await stage.sent();
+      // What came late has its turn, too.
+      await stage.rest();
+    } catch (thrown) {
+      error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
+    }
+    const observed = await observe(stage, error);
+    const findings = judge(observed, { overtakes: point.overtakes === true });
+    return {
+      story,
+      ms: performance.now() - started,
+      evidence: stage.actors.find(({ landed }) => landed !== null)?.landed?.evidence ?? null,
+      outcomes: story.kinds.map((kind) => outcome(kind, observed, findings)),
+      breaches: findings.filter(({ allowed }) => allowed === null),
+      allowed: findings.filter(({ allowed }) => allowed !== null),
+      observed,
+    };
+  } finally {
+    await stage.close();
+  }
+}
+
+function outcome(kind: ToolKind, observed: Observed, findings: readonly Finding[]): Outcome {
+  const own = observed.sessions.filter(({ task }) => task.kind === kind);
+  const count = (breach: Finding['breach'], allowed: Finding['allowed']): number =>
+    findings.filter((each) => each.kind === kind && each.breach === breach && each.allowed === allowed)
+      .length;
+  return {
+    kind,
+    landed: own.filter(({ landed }) => landed !== null).length,
+    duplicates: count('duplicate', null),
+    losses: count('loss', null),
+    gap: count('duplicate', 'gap'),
+    repeats: count('duplicate', 'repeatable'),
+    toPerson: own.filter(({ people }) => people.some(({ what }) => what === 'unknown' || what === 'stuck'))
+      .length,
+    goOnMs: own.flatMap(({ landed, restedAt }) =>
+      landed === null || restedAt === null ? [] : [Math.max(0, restedAt - landed.at)],
+    ),
+  };
+}

@@ -1,0 +1,39 @@
+/** Cuts a failing story down to a smaller one that still fails. */
+import type { Story } from './story.ts';
+
+/** Smaller stories, the boldest cut first. */
+export function smaller(story: Story): Story[] {
+  const { kinds, turns, strike, messages } = story;
+  const cuts: Story[] = kinds.length > 1 ? kinds.map((kind) => ({ ...story, kinds: [kind] })) : [];
+  if (kinds.length > 2)
+    cuts.push(...kinds.map((kind) => ({ ...story, kinds: kinds.filter((each) => each !== kind) })));
+  if (turns > 1) cuts.push({ ...story, turns: 1, strike: 1 });
+  if (strike > 1) cuts.push({ ...story, strike: strike - 1 });
+  if (messages) cuts.push({ ...story, messages: false });
+  return cuts;
+}
+
+/**
+ * The smallest story found by cutting one thing at a time as long as it fails. `budget` is how many stories may
+ * be told for it: each takes seconds.
+ */
+export async function shrink(
+  story: Story,
+  fails: (story: Story) => Promise<boolean>,
+  budget = 12,
+): Promise<Story> {
+  let smallest = story;
+  let left = budget;
+  for (let cut = true; cut && left > 0; ) {
+    cut = false;
+    for (const candidate of smaller(smallest)) {
+      if (left === 0) break;
+      left -= 1;
+      if (!(await fails(candidate))) continue;
+      smallest = candidate;
+      cut = true;
+      break;
+    }
+  }
+  return smallest;
+}

@@ -1,0 +1,353 @@
+/** The stage of one run: sessions, workers that are held at a step, wires, and the people who help. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isPerdureError, type Session, type SessionView } from 'perdure';
+import {
+  createHarness,
+  type Harness,
+  type HarnessProcessOptions,
+  openWire,
+  type Script,
+  type Wire,
+  type WorkerProcess,
+} from 'perdure/testing';
+import { readEvents } from '../src/history/index.ts';
+import type { Lane } from './lane.ts';
+import { help, type PersonRecord } from './people.ts';
+import {
+  effectTag,
+  randomOf,
+  type Step,
+  type Story,
+  type Task,
+  TOOL,
+  type ToolKind,
+  taskOf,
+  taskText,
+  USAGE,
+} from './story.ts';
+
+const AGENTS = new URL('./agents.ts', import.meta.url);
+/** How long sessions may take to come to rest after a fault before they count as stuck, in milliseconds. */
+const PATIENCE_MS = 90_000;
+
+/** A session of a run, and what the lab knows of it from outside. */
+export interface Actor {
+  readonly task: Task;
+  readonly session: Session;
+  /** When the fault struck it and how that is known; `null` while it has not. */
+  landed: { readonly evidence: string; readonly at: number } | null;
+  /** When it was at rest after that. */
+  restedAt: number | null;
+  /** The last view that a worker gave. */
+  view: SessionView | null;
+  /** Messages that it has acknowledged, by id. */
+  readonly acknowledged: string[];
+  readonly people: PersonRecord[];
+}
+
+/** Steps at which each session has a call of its own; at the others sessions that share an effect share the call. */
+const OWN: readonly Step[] = ['model-asked', 'model-answered', 'dispatched', 'between-turns', 'approval'];
+
+export class Stage {
+  readonly story: Story;
+  readonly lane: Lane;
+  readonly harness: Harness;
+  readonly actors: Actor[] = [];
+  readonly random: () => number;
+  readonly #name: string;
+  readonly #workers: WorkerProcess[] = [];
+  readonly #wires: Wire[] = [];
+  readonly #sending: Promise<void>[] = [];
+  /** Whose request had which digest. */
+  readonly requestsOf: Map<string, string> = new Map();
+
+  private constructor(name: string, story: Story, lane: Lane, harness: Harness, heard: Map<string, string>) {
+    this.#name = name;
+    this.story = story;
+    this.lane = lane;
+    this.harness = harness;
+    this.requestsOf = heard;
+    this.random = randomOf(story.seed);
+  }
+
+  static async open(name: string, story: Story, lane: Lane): Promise<Stage> {
+    const heard = new Map<string, string>();
+    const harness = await createHarness({
+      module: AGENTS,
+      server: lane.server,
+      script: scriptOf(heard),
+      recordFile: lane.file(`${name}.jsonl`),
+      env: { PAYMENTS_URL: `http://${lane.payments}` },
+      patienceMs: PATIENCE_MS,
+    });
+    return new Stage(name, story, lane, harness, heard);
+  }
+
+  get recordFile(): string {
+    return this.lane.file(`${this.#name}.jsonl`);
+  }
+
+  /** Starts a worker process that is held wherever the sessions come to one of some steps. */
+  async startWorker(
+    options: HarnessProcessOptions & { readonly holdAt?: readonly Step[] } = {},
+  ): Promise<WorkerProcess> {
+    const { holdAt = [], breakAt = [], ...rest } = options;
+    const points = holdAt.flatMap((step) => this.story.kinds.map((kind) => breakpointOf(step, kind)));
+    const all = [...new Set([...breakAt, ...points.filter((point) => point !== null)])];
+    const worker = await this.harness.startWorkerProcess({ ...rest, breakAt: all });
+    this.#workers.push(worker);
+    return worker;
+  }
+
+  /** Starts the sessions; each has its task from its first message. */
+  async begin(
+    options: { agent?: 'careful' | 'hasty'; mode?: Task['mode']; cutReply?: number } = {},
+  ): Promise<void> {
+    const { agent = 'careful', mode = 'plain', cutReply } = options;
+    for (const kind of this.story.kinds) {
+      for (const n of kind === 'global' ? [1, 2] : [1]) {
+        const id = `${this.#name}-${kind}-${n}`;
+        const task: Task = {
+          session: id,
+          kind,
+          // Two sessions ask for the one effect.
+          tag: `${this.#name}-${kind}`,
+          turns: this.story.turns,
+          mode,
+          ...(cutReply === undefined ? {} : { cutReply }),
+        };
+        const message = { id: 'first', text: taskText(task) };
+        const session = await this.harness.startSession(agent, { id, message });
+        this.actors.push({
+          task,
+          session,
+          landed: null,
+          restedAt: null,
+          view: null,
+          acknowledged: ['first'],
+          people: [],
+        });
+      }
+    }
+  }
+
+  /** Resolves when a worker is held at a step by every session that comes to it, on the turn that is struck. */
+  async held(
+    worker: WorkerProcess,
+    step: Step = this.story.step,
+    turns: number = this.story.strike,
+  ): Promise<void> {
+    for (let turn = 1; ; turn++) {
+      await this.#visits(worker, step);
+      if (turn === turns) return;
+      this.release(worker, step);
+    }
+  }
+
+  async #visits(worker: WorkerProcess, step: Step): Promise<void> {
+    if (step === 'model-asked' || step === 'model-answered') {
+      const point = breakpointOf(step, 'read') ?? '';
+      for (const _ of this.actors) await worker.reached(point);
+      return;
+    }
+    for (const kind of this.story.kinds) {
+      const point = breakpointOf(step, kind);
+      if (point === null) continue;
+      const own = OWN.includes(step) && kind === 'global' ? 2 : 1;
+      for (let n = 0; n < own; n++) await worker.reached(point);
+    }
+  }
+
+  /** Lets what is held at a step go on. */
+  release(worker: WorkerProcess, step: Step = this.story.step): void {
+    for (const kind of this.story.kinds) {
+      const point = breakpointOf(step, kind);
+      if (point !== null) worker.release(point);
+    }
+  }
+
+  /** The moment of the fault: people write meanwhile, and the clock of going on starts. */
+  strike(evidence: string, struck: (actor: Actor) => boolean = () => true): void {
+    const at = Date.now();
+    for (const actor of this.actors) if (struck(actor)) actor.landed = { evidence, at };
+    if (this.story.messages) this.say('during');
+  }
+
+  /** People write to every session, again and again under one id, until it is acknowledged. */
+  say(id: string, text = `A word ${id}.`): void {
+    for (const { session, acknowledged } of this.actors) {
+      this.#sending.push(retried(() => session.send({ id, text })).then(() => void acknowledged.push(id)));
+    }
+  }
+
+  /** Waits until each session is at rest, with people who do what only people can; what takes too long is left. */
+  async rest(patienceMs: number = PATIENCE_MS): Promise<void> {
+    const deadline = Date.now() + patienceMs;
+    await Promise.all(
+      this.actors.map(async (actor) => {
+        while (Date.now() < deadline) {
+          actor.view = (await look(actor.session)) ?? actor.view;
+          if (actor.view?.phase === 'idle' && actor.view.queued === 0 && actor.acknowledged.length > 0) {
+            actor.restedAt = Date.now();
+            return;
+          }
+          if (actor.view !== null) await help(this, actor, actor.view);
+          await sleep(40);
+        }
+      }),
+    );
+  }
+
+  /** Waits for a condition on every session that a fault may strike. */
+  async until(
+    condition: (view: SessionView, actor: Actor) => boolean | Promise<boolean>,
+    { helped = false }: { helped?: boolean } = {},
+  ): Promise<void> {
+    const deadline = Date.now() + PATIENCE_MS;
+    for (const actor of this.actors) {
+      for (;;) {
+        const view = await look(actor.session);
+        if (view !== undefined && (await condition(view, actor))) break;
+        if (helped && view !== undefined) await help(this, actor, view);
+        if (Date.now() > deadline) throw new Error(`${actor.task.session}: ${JSON.stringify(view)}`);
+        await sleep(30);
+      }
+    }
+  }
+
+  /** Resolves when all that people have sent is acknowledged. */
+  async sent(): Promise<void> {
+    await Promise.all(this.#sending);
+  }
+
+  /** How many effects of one turn go to the service. */
+  effects(): number {
+    return this.story.kinds.filter((kind) => kind !== 'read').length;
+  }
+
+  /** The rows that the ledger has of this run. */
+  rows(): readonly string[] {
+    const tags = this.actors.map(({ task }) => `${task.tag}#`);
+    const own = this.lane.ledger().filter(({ args }) => tags.some((tag) => args.reason.startsWith(tag)));
+    return own.map(({ id }) => id);
+  }
+
+  /** The session that makes a session's call: its own, or that of a global effect. `undefined` before there is one. */
+  async ownerOf(session: Session): Promise<Session | undefined> {
+    const [call] = (await session.calls()).items;
+    if (call?.scope !== 'global') return session;
+    const effect = this.harness.sessions.get(`effect:${call.idempotencyKey}`);
+    return (await look(effect)) === undefined ? undefined : effect;
+  }
+
+  /** How many signals a session's history has. */
+  async signals(workflowId: string): Promise<number> {
+    let count = 0;
+    for await (const event of readEvents(this.harness.client, { workflowId })) {
+      if (event.workflowExecutionSignaledEventAttributes) count += 1;
+    }
+    return count;
+  }
+
+  /** Opens a wire to a server; it is closed with the stage. */
+  async wire(target: string): Promise<Wire> {
+    const wire = await openWire(target);
+    this.#wires.push(wire);
+    return wire;
+  }
+
+  /** Ends the sessions and all that was started. */
+  async close(): Promise<void> {
+    await this.lane.control.disarm();
+    await this.lane.control.release();
+    for (const worker of this.#workers) await worker.crash();
+    for (const wire of this.#wires) await wire.close();
+    for (const { session } of this.actors) {
+      await this.harness.client.workflow
+        .getHandle(session.id)
+        .terminate('the run is over')
+        .catch(() => {});
+    }
+    await this.harness.stop();
+  }
+}
+
+/** Where a worker is held for a step, or `null` where no worker is. */
+function breakpointOf(step: Step, kind: ToolKind): string | null {
+  const tool = TOOL[kind];
+  switch (step) {
+    case 'model-asked':
+      return 'before model';
+    case 'model-answered':
+      return 'after model';
+    case 'dispatched':
+      return `before ${tool}`;
+    case 'in-call':
+      return `request ${tool}`;
+    case 'gap':
+      return `gap ${tool}`;
+    case 'landed':
+      return `landed ${tool}`;
+    case 'returned':
+      return `after ${tool}`;
+    case 'verifying':
+      return `before verify ${tool}`;
+    case 'verified':
+      return `after verify ${tool}`;
+    case 'between-turns':
+    case 'approval':
+      return null;
+    default:
+      return step satisfies never;
+  }
+}
+
+/** The model: as many calls as the task says and one more for each message that asks for it, then an answer. */
+function scriptOf(heard: Map<string, string>): Script {
+  return (request) => {
+    const task = taskOf(request);
+    heard.set(request.digest, task.session);
+    const { toolResults, messages, repeat } = request;
+    const more = messages.filter(({ role, text }) => role === 'user' && text.startsWith('more')).length;
+    const turn = toolResults.length + 1;
+    const call = { name: TOOL[task.kind], args: { tag: effectTag(task, turn), mode: task.mode } };
+    const reply =
+      turn <= task.turns + more
+        ? { toolCalls: [call], usage: USAGE }
+        : { text: `Done after ${turn - 1}.`, usage: USAGE };
+    return task.cutReply === turn && repeat === 0
+      ? {
+          fault: 'cut',
+          reply: { ...reply, text: 'Well, let me see what I can do about it.' },
+          afterChunks: 2,
+        }
+      : reply;
+  };
+}
+
+/** The session's view; `undefined` while nobody answers. */
+export async function look(session: Session): Promise<SessionView | undefined> {
+  try {
+    return await session.state();
+  } catch (error) {
+    if (passing(error) || isPerdureError(error, 'SESSION_NOT_FOUND')) return undefined;
+    throw error;
+  }
+}
+
+/** Repeats what fails because a worker or the server is away. */
+export async function retried<T>(act: () => Promise<T>): Promise<T> {
+  const deadline = Date.now() + PATIENCE_MS;
+  for (;;) {
+    try {
+      return await act();
+    } catch (error) {
+      if (!passing(error) || Date.now() > deadline) throw error;
+      await sleep(100);
+    }
+  }
+}
+
+function passing(error: unknown): boolean {
+  return isPerdureError(error, 'NO_WORKER') || isPerdureError(error, 'SERVER_UNAVAILABLE');
+}

@@ -1,0 +1,112 @@
+/** What a run of the lab is made of, as plain data: a seed gives it, a command line names it, shrinking cuts it down. */
+import type { ScriptedRequest } from 'perdure/testing';
+
+/** The kinds of tools that the guarantees differ for. */
+export const KINDS = ['read', 'write', 'mutate', 'blind', 'global'] as const;
+export type ToolKind = (typeof KINDS)[number];
+
+/** The kinds in words. */
+export const KIND_TEXT: Readonly<Record<ToolKind, string>> = {
+  read: 'read',
+  write: 'write',
+  mutate: 'mutate with verify',
+  blind: 'mutate without verify',
+  global: 'mutate, global',
+};
+
+export const TOOL: Readonly<Record<ToolKind, string>> = {
+  read: 'look',
+  write: 'note',
+  mutate: 'pay',
+  blind: 'payBlind',
+  global: 'payGlobally',
+};
+
+/** The steps of a turn at which a fault can strike. */
+export const STEPS = {
+  'model-asked': 'the worker has the model call and has not sent it',
+  'model-answered': 'the model has answered, nothing is recorded',
+  dispatched: 'the worker has the tool call and has not run it',
+  'in-call': 'in the tool, before its own fence',
+  gap: 'between the last fence and the socket',
+  landed: 'the effect has happened, the tool has not returned',
+  returned: 'the tool has returned, nothing is recorded',
+  'between-turns': 'the session is idle',
+  approval: 'the session waits for a person',
+  verifying: 'in recovery, before verify has looked',
+  verified: 'in recovery, verify has looked, nothing is recorded',
+} as const;
+export type Step = keyof typeof STEPS;
+
+/** Whether the service takes a key twice as one effect, or as two. */
+export type Keys = 'honoured' | 'ignored';
+
+/** One run. */
+export interface Story {
+  readonly point: string;
+  readonly step: Step;
+  readonly keys: Keys;
+  /** One session each; of `global` two sessions that ask for one effect. */
+  readonly kinds: readonly ToolKind[];
+  /** Tool calls of a session. */
+  readonly turns: number;
+  /** The turn that is struck, from 1. */
+  readonly strike: number;
+  /** Whether people write to the sessions while the fault is on. */
+  readonly messages: boolean;
+  /** What else the point chooses by. */
+  readonly seed: number;
+}
+
+/** The command that tells a story again. */
+export function commandOf(story: Story): string {
+  const { point, step, keys, kinds, turns, strike, messages, seed } = story;
+  const words = [`--only ${point}@${step}`, `--keys ${keys}`, `--kinds ${kinds.join(',')}`];
+  words.push(`--turns ${turns}`, `--strike ${strike}`);
+  if (!messages) words.push('--quiet');
+  return `npm run faults -- ${words.join(' ')} --seed ${seed}`;
+}
+
+/** The price of the scripted model, and what it reports for each reply. */
+export const PRICE = { inputPerMillion: 1, outputPerMillion: 2 } as const;
+export const USAGE = { inputTokens: 100, outputTokens: 10 } as const;
+/** Billionths of a dollar for a reply. */
+export const REPLY_NANO_USD: number =
+  (USAGE.inputTokens * PRICE.inputPerMillion + USAGE.outputTokens * PRICE.outputPerMillion) * 1_000;
+
+/** What the first message of a session tells the scripted model. */
+export interface Task {
+  readonly session: string;
+  readonly kind: ToolKind;
+  /** The tag of its effects; sessions that share one ask for one effect. */
+  readonly tag: string;
+  readonly turns: number;
+  readonly mode: 'plain' | 'ask' | 'throw';
+  /** The model's connection breaks in the middle of its first answer to this turn's prompt. */
+  readonly cutReply?: number;
+}
+
+export function taskText(task: Task): string {
+  return JSON.stringify(task);
+}
+
+/** The task of the session that a request is of. */
+export function taskOf({ messages }: Pick<ScriptedRequest, 'messages'>): Task {
+  return JSON.parse(messages.find(({ role }) => role === 'user')?.text ?? '{}') as Task;
+}
+
+/** The tag of the effect of a turn, from 1. */
+export function effectTag(task: Pick<Task, 'tag'>, turn: number): string {
+  return `${task.tag}#${turn}`;
+}
+
+/** A small generator of numbers in [0, 1) from a seed (mulberry32). */
+export function randomOf(seed: number): () => number {
+  let a = seed >>> 0;
+  return () => {
+    a = (a + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(a ^ (a >>> 15), a | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

@@ -1,0 +1,117 @@
+/** What the runs came to: fault × tool kind, for people, for programs and for the docs. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import type { FaultPoint } from './points/point.ts';
+import type { RunResult } from './run.ts';
+import { type Keys, KIND_TEXT, KINDS, type ToolKind } from './story.ts';
+
+/** One line: a fault, a kind of tool, a service. */
+export interface TableRow {
+  readonly point: string;
+  readonly kind: ToolKind;
+  readonly keys: Keys;
+  /** Stories in which a session with such a tool was there. */
+  readonly runs: number;
+  /** Sessions that the fault struck. */
+  readonly landed: number;
+  readonly duplicates: number;
+  readonly losses: number;
+  /** Duplicates by a request between the last fence and the socket; repeats of a tool that says it may be repeated. */
+  readonly gap: number;
+  readonly repeats: number;
+  readonly toPerson: number;
+  /** Milliseconds. */
+  readonly medianGoOnMs: number | null;
+}
+
+/** Sums the runs up in the order of the points. */
+export function summarize(points: readonly FaultPoint[], results: readonly RunResult[]): TableRow[] {
+  return points.flatMap(({ name }) =>
+    KINDS.flatMap((kind) =>
+      (['honoured', 'ignored'] as const).flatMap((keys) => {
+        const outcomes = results
+          .filter(({ story }) => story.point === name && story.keys === keys)
+          .flatMap((result) => result.outcomes.filter((outcome) => outcome.kind === kind));
+        if (outcomes.length === 0) return [];
+        const sum = (read: (outcome: (typeof outcomes)[number]) => number): number =>
+          outcomes.reduce((total, outcome) => total + read(outcome), 0);
+        return {
+          point: name,
+          kind,
+          keys,
+          runs: outcomes.length,
+          landed: sum(({ landed }) => landed),
+          duplicates: sum(({ duplicates }) => duplicates),
+          losses: sum(({ losses }) => losses),
+          gap: sum(({ gap }) => gap),
+          repeats: sum(({ repeats }) => repeats),
+          toPerson: sum(({ toPerson }) => toPerson),
+          medianGoOnMs: median(outcomes.flatMap(({ goOnMs }) => goOnMs)),
+        };
+      }),
+    ),
+  );
+}
+
+const HEAD = [
+  'fault',
+  'tool',
+  'keys',
+  'runs',
+  'landed',
+  'duplicates',
+  'losses',
+  'in the gap',
+  'repeats',
+  'to a person',
+  'goes on after',
+];
+
+/** The cells of the table, with its head. */
+function cells(rows: readonly TableRow[]): string[][] {
+  return [
+    HEAD,
+    ...rows.map((row) => [
+      row.point,
+      KIND_TEXT[row.kind],
+      row.keys,
+      ...[row.runs, row.landed, row.duplicates, row.losses, row.gap, row.repeats, row.toPerson].map(String),
+      row.medianGoOnMs === null ? '' : `${(row.medianGoOnMs / 1_000).toFixed(1)} s`,
+    ]),
+  ];
+}
+
+/** The table for a terminal. */
+export function table(rows: readonly TableRow[]): string {
+  const all = cells(rows);
+  const widths = HEAD.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  return all
+    .map((row) =>
+      row
+        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+/** Writes the result file and returns its path below the working directory. What failed is in it as it was observed. */
+export async function writeResults(run: {
+  seed: number;
+  seconds: number;
+  results: readonly RunResult[];
+  rows: readonly TableRow[];
+}): Promise<string> {
+  const folder = '.perdure/faults';
+  const path = `${folder}/${new Date().toISOString().replaceAll(':', '-')}.json`;
+  await mkdir(folder, { recursive: true });
+  const results = run.results.map(({ observed, ...result }) =>
+    result.breaches.length > 0 ? { ...result, observed } : result,
+  );
+  await writeFile(path, `${JSON.stringify({ ...run, results }, null, 1)}\n`);
+  return path;
+}
+
+function median(numbers: readonly number[]): number | null {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? null;
+}

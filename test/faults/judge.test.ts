@@ -1,0 +1,183 @@
+/** The judge, on a run as it should be and on what each lie of it is called. */
+import { expect, test } from 'vitest';
+import { judge } from '../../faults/judge.ts';
+import type { Observed, ObservedSession } from '../../faults/observe.ts';
+import { REPLY_NANO_USD, type Story, type Task } from '../../faults/story.ts';
+import type { SessionState, ToolCall } from '../../src/index.ts';
+
+const at = (ms: number): string => new Date(1_700_000_000_000 + ms).toISOString();
+const KEY = 'key-1';
+const RESERVED = 9_000_000;
+
+const task: Task = { session: 's', kind: 'mutate', tag: 's', turns: 1, mode: 'plain' };
+const story: Story = {
+  point: 'worker-kill',
+  step: 'landed',
+  keys: 'ignored',
+  kinds: ['mutate'],
+  turns: 1,
+  strike: 1,
+  messages: true,
+  seed: 1,
+};
+
+const goodCall: ToolCall = {
+  id: 'call_1_0',
+  turn: 1,
+  name: 'pay',
+  args: { tag: 's#1', mode: 'plain' },
+  argsDigest: 'd',
+  effect: 'mutate',
+  scope: 'session',
+  idempotencyKey: KEY,
+  status: { kind: 'completed' },
+  issuedAt: at(100),
+  completedAt: at(900),
+  dispatches: [{ no: 1, at: at(100), outcome: 'landed' }],
+  decision: null,
+  resolution: null,
+  result: { content: { id: 're_1' }, isError: false },
+  replayOf: null,
+};
+
+/** A run that is all right: one lost model request, one refund, one message meanwhile. */
+function run(
+  changes: {
+    call?: Partial<ToolCall>;
+    session?: Partial<ObservedSession>;
+    observed?: Partial<Observed>;
+    spent?: number;
+    messages?: string[];
+  } = {},
+): Observed {
+  const { messages = ['first', 'during'], spent = 2 * REPLY_NANO_USD + RESERVED } = changes;
+  const state = {
+    calls: [{ ...goodCall, ...changes.call }],
+    transcript: [
+      ...messages.map((id) => ({ id, role: 'user', created_at: at(0), blocks: [] })),
+      { id: 'a1', role: 'assistant', created_at: at(90), blocks: [] },
+      { id: 'a2', role: 'assistant', created_at: at(1_000), blocks: [] },
+    ],
+    budget: { spent: { nanoUsd: spent }, reserved: { nanoUsd: 0 } },
+  } as unknown as SessionState;
+  const session: ObservedSession = {
+    task,
+    landed: { evidence: 'seen', at: 1 },
+    restedAt: 2,
+    lastPhase: 'idle',
+    state,
+    foldIsLive: true,
+    flights: [
+      { reserved: RESERVED, replied: true, charged: REPLY_NANO_USD },
+      { reserved: RESERVED, replied: false, charged: RESERVED },
+      { reserved: RESERVED, replied: true, charged: REPLY_NANO_USD },
+    ],
+    acknowledged: ['first', 'during'],
+    people: [],
+    ...changes.session,
+  };
+  const line = (ms: number, position: number): Observed['model'][number] => ({
+    session: 's',
+    at: at(ms),
+    position,
+    outcome: 'reply',
+  });
+  return {
+    story,
+    sessions: [session],
+    effects: {},
+    rows: [{ id: 're_1', key: KEY, at: at(500), tag: 's#1' }],
+    model: [line(50, 0), line(950, 1), line(960, 1)],
+    error: null,
+    ...changes.observed,
+  };
+}
+
+const breaches = (observed: Observed, overtakes = false): string[] =>
+  judge(observed, { overtakes }).map(({ breach, allowed }) =>
+    allowed === null ? breach : `${breach}, ${allowed}`,
+  );
+
+test('a good run has no findings', () => {
+  expect(judge(run(), { overtakes: false })).toEqual([]);
+});
+
+const twoRows: Partial<Observed> = {
+  rows: [
+    { id: 're_1', key: KEY, at: at(500), tag: 's#1' },
+    { id: 're_2', key: KEY, at: at(600), tag: 's#1' },
+  ],
+};
+
+test.each<[string, Observed, string[]]>([
+  ['the fault did not land', run({ session: { landed: null } }), ['not-landed']],
+  ['the telling broke off', run({ observed: { error: 'it fell over' } }), ['error']],
+  ['a second effect', run({ observed: twoRows }), ['duplicate', 'not-linearizable']],
+  [
+    'the effect under another key',
+    run({ observed: { rows: [{ id: 're_1', key: 'other', at: at(500), tag: 's#1' }] } }),
+    ['duplicate', 'not-linearizable'],
+  ],
+  ['claimed, and not in the ledger', run({ observed: { rows: [] } }), ['loss', 'not-linearizable']],
+  [
+    'in the ledger, and claimed as certainly not done',
+    run({
+      call: {
+        status: { kind: 'failed', certain: true },
+        result: { content: 'not executed', isError: true },
+        dispatches: [{ no: 1, at: at(100), outcome: 'absent' }],
+      },
+    }),
+    ['loss', 'not-linearizable'],
+  ],
+  ['still open at the end', run({ call: { status: { kind: 'running' }, result: null } }), ['stuck']],
+  ['never at rest', run({ session: { restedAt: null, foldIsLive: null } }), ['stuck']],
+  ['another state than its history', run({ session: { foldIsLive: false } }), ['fold']],
+  ['a message is missing', run({ messages: ['first'] }), ['message-lost']],
+  ['a message is there twice', run({ messages: ['first', 'during', 'during'] }), ['message-twice']],
+  ['spent is not the sum', run({ spent: 5 }), ['budget']],
+  [
+    'a lost request was not charged',
+    run({
+      spent: 2 * REPLY_NANO_USD,
+      session: {
+        flights: [
+          { reserved: RESERVED, replied: true, charged: REPLY_NANO_USD },
+          { reserved: RESERVED, replied: true, charged: REPLY_NANO_USD },
+        ],
+      },
+    }),
+    ['budget'],
+  ],
+  [
+    'a recorded reply was paid for again',
+    run({
+      observed: {
+        model: [
+          { session: 's', at: at(50), position: 0, outcome: 'reply' },
+          { session: 's', at: at(400), position: 0, outcome: 'reply' },
+          { session: 's', at: at(950), position: 1, outcome: 'reply' },
+        ],
+      },
+    }),
+    ['paid-twice'],
+  ],
+  [
+    'decided without a person',
+    run({
+      session: { task: { ...task, kind: 'blind' } },
+      call: { dispatches: [{ no: 1, at: at(100), outcome: 'unknown' }] },
+    }),
+    ['without-person'],
+  ],
+])('%s', (_, observed, expected) => {
+  expect(breaches(observed)).toEqual(expected);
+});
+
+test('a second effect in the gap is allowed only where a worker overtakes and the service ignores keys', () => {
+  const gap = run({ observed: { ...twoRows, story: { ...story, step: 'gap' } } });
+  expect(breaches(gap, true)).toEqual(['duplicate, gap', 'not-linearizable, gap']);
+  expect(breaches(gap, false)).toEqual(['duplicate', 'not-linearizable']);
+  const honoured = run({ observed: { ...twoRows, story: { ...story, step: 'gap', keys: 'honoured' } } });
+  expect(breaches(honoured, true)).toEqual(['duplicate', 'not-linearizable']);
+});
