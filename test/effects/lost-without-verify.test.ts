@@ -33,7 +33,7 @@ test('it landed, says a person: their word is the result, and nothing is run aga
     status: { kind: 'completed' },
     result: { content: { id: row?.id }, isError: false },
     resolution: { outcome: 'landed', by: 'ada' },
-    dispatches: [{ no: 1, outcome: 'unknown' }],
+    dispatches: [{ no: 1, outcome: 'landed' }],
   });
   expect(await world.control.refunds()).toHaveLength(1);
   // The second to answer is told that the call is settled.
@@ -53,7 +53,10 @@ test('it did not happen, says a person: it is dispatched again with the same key
   expect(log[0]).toMatchObject({
     status: { kind: 'completed' },
     resolution: { outcome: 'absent', by: 'ada' },
-    dispatches: [{ outcome: 'unknown' }, { no: 2, outcome: 'returned' }],
+    dispatches: [
+      { no: 1, outcome: 'absent' },
+      { no: 2, outcome: 'returned' },
+    ],
   });
   expect(await world.control.refunds()).toMatchObject([{ key: asked?.idempotencyKey }]);
 });

@@ -117,7 +117,7 @@ test('verify throws at every attempt: a person is asked, and says that it landed
   await world.until(session, 'idle');
 
   const { calls: log } = await world.check(session);
-  expect(log[0]).toMatchObject({ status: { kind: 'completed' }, dispatches: [{ outcome: 'unknown' }] });
+  expect(log[0]).toMatchObject({ status: { kind: 'completed' }, resolution: { outcome: 'landed' } });
   await world.startService();
   expect(await world.control.refunds()).toHaveLength(1);
 });
