@@ -1,37 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
-import { canonicalJson, digestJson, type JsonObject } from '../contract/json.ts';
-import { type Change, diff } from '../saver/diff.ts';
+import { digestJson, type JsonObject } from '../contract/json.ts';
+import type { Change } from '../saver/diff.ts';
 import { type Database, openDatabase } from '../saver/sqlite-file.ts';
 import { ARCHIVE_FILE, WHOLE_EVERY } from './archive-file.ts';
 import { applyChanges } from './deltas.ts';
 import { placeOf } from './place.ts';
-
-/** What an archive knows of a run. */
-export interface ArchivedRun {
-  seq: number;
-  /** Milliseconds since 1970. */
-  startedAt: number;
-  cursor: number;
-  events: number;
-  complete: boolean;
-}
-
-/** A piece of a run to be stored after its cursor. */
-export interface ArchivePiece {
-  sessionId: string;
-  runId: string;
-  startedAt: number;
-  /** The thread's epoch and the run's cursor when the piece was begun. */
-  epoch: number;
-  after: number;
-  checkpoints: readonly Checkpoint[];
-  /** The checkpoint of the cursor; `null` before the first. */
-  previous: Checkpoint | null;
-  events: number;
-  complete: boolean;
-}
+import { type ArchivedRun, epochOf, findRun, type Row } from './rows.ts';
+import { type ArchivePiece, writePiece } from './write-piece.ts';
 
 /** How far an archive has come, as its file says it. */
 export interface ArchiveFileStatus {
@@ -42,17 +19,6 @@ export interface ArchiveFileStatus {
   checkpoints: number;
   /** ISO 8601: what was in the histories at this time is in the archive. */
   upTo: string | null;
-}
-
-interface Row {
-  run_seq: number;
-  event_id: number;
-  created_at: string;
-  parent_id: string | null;
-  metadata: string;
-  whole: number;
-  state: string;
-  digest: string;
 }
 
 /** A place in the order of a thread: the start of its run, and its event. */
@@ -142,37 +108,8 @@ export class SqliteArchive {
    * @returns the run, or `null` when somebody else has moved the cursor or deleted the thread: nothing was stored.
    */
   async append(piece: ArchivePiece): Promise<ArchivedRun | null> {
-    const { sessionId, runId, startedAt, epoch, after, checkpoints, events, complete } = piece;
     const db = await this.#open();
-    const write = (): ArchivedRun | null => {
-      if (epochOf(db, sessionId) !== epoch) return null;
-      if ((findRun(db, sessionId, runId)?.cursor ?? 0) !== after) return null;
-      db.prepare(
-        'INSERT INTO runs (thread_id, run_id, started_at, cursor, events, complete) VALUES (?, ?, ?, 0, 0, 0) ON CONFLICT DO NOTHING',
-      ).run(sessionId, runId, startedAt);
-      const run = findRun(db, sessionId, runId) as ArchivedRun;
-      const insert = db.prepare(
-        'INSERT INTO checkpoints (run_seq, event_id, created_at, parent_id, metadata, whole, state, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
-      );
-      let previous = sameAsStored(db, run, piece.previous) ? piece.previous : null;
-      let cursor = after;
-      for (const checkpoint of checkpoints) {
-        cursor = placeOf(checkpoint.id)?.eventId ?? 0;
-        const { whole, state } = written(checkpoint, previous);
-        const { created_at, parent_id, metadata } = checkpoint;
-        const digest = digestJson(checkpoint as unknown as JsonObject);
-        insert.run(run.seq, cursor, created_at, parent_id, canonicalJson(metadata), whole, state, digest);
-        previous = checkpoint;
-      }
-      db.prepare('UPDATE runs SET cursor = ?, events = ?, complete = ? WHERE seq = ?').run(
-        cursor,
-        events,
-        complete ? 1 : 0,
-        run.seq,
-      );
-      return { ...run, cursor, events, complete };
-    };
-    return db.transaction(write).immediate();
+    return db.transaction(() => writePiece(db, piece)).immediate();
   }
 
   /** Where a checkpoint of this id has its place, if its run is known; it need not be stored. */
@@ -315,54 +252,9 @@ export class SqliteArchive {
   }
 }
 
-/**
- * Whether the cursor's record is what the history folds to now: only then does what follows say what changed. It may
- * not be after a change of this package, which the audit then shows.
- */
-function sameAsStored(db: Database, run: ArchivedRun, checkpoint: Checkpoint | null): boolean {
-  if (checkpoint === null) return false;
-  const row = db
-    .prepare('SELECT digest FROM checkpoints WHERE run_seq = ? AND event_id = ?')
-    .get(run.seq, run.cursor) as Pick<Row, 'digest'> | undefined;
-  return row?.digest === digestJson(checkpoint as unknown as JsonObject);
-}
-
-/** How a checkpoint's state is written: as changes, unless it is time for a whole one or they are longer. */
-function written(checkpoint: Checkpoint, previous: Checkpoint | null): { whole: 0 | 1; state: string } {
-  const whole = canonicalJson(checkpoint.state);
-  const { step } = checkpoint.metadata;
-  if (previous === null || (typeof step === 'number' && step % WHOLE_EVERY === 1))
-    return { whole: 1, state: whole };
-  const changes = JSON.stringify(diff(previous, checkpoint).map(withoutBefore));
-  return changes.length < whole.length ? { whole: 0, state: changes } : { whole: 1, state: whole };
-}
-
-/** What was there before is in the record before. */
-function withoutBefore(change: Change): object {
-  if (change.op === 'add') return change;
-  const { before: _before, ...rest } = change;
-  return rest;
-}
-
 function stateOf(row: Row, previous: JsonObject | null): JsonObject {
   if (row.whole === 1) return JSON.parse(row.state) as JsonObject;
   if (previous === null) throw new Error('the state that it changes is missing');
   applyChanges(previous, JSON.parse(row.state) as Change[]);
   return previous;
-}
-
-function findRun(db: Database, sessionId: string, runId: string): ArchivedRun | null {
-  const row = db
-    .prepare('SELECT seq, started_at, cursor, events, complete FROM runs WHERE thread_id = ? AND run_id = ?')
-    .get(sessionId, runId) as
-    | (Omit<ArchivedRun, 'startedAt' | 'complete'> & Record<'started_at' | 'complete', number>)
-    | undefined;
-  if (row === undefined) return null;
-  const { seq, started_at: startedAt, cursor, events, complete } = row;
-  return { seq, startedAt, cursor, events, complete: complete === 1 };
-}
-
-function epochOf(db: Database, sessionId: string): number {
-  const row = db.prepare('SELECT epoch FROM threads WHERE thread_id = ?').get(sessionId);
-  return row === undefined ? 0 : (row as { epoch: number }).epoch;
 }

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { sessionError } from '../client/errors.ts';
 import { ARCHIVE_QUERY, type ArchiveStatus, archiveWorkflowId } from '../contract/archive.ts';
-import { PerdureError } from '../contract/errors.ts';
+import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { WORKFLOW } from '../contract/names.ts';
 
 /** The name of an exporter where none is given. */
@@ -36,6 +36,13 @@ export async function archiveStatus(client: Client, name: string = DEFAULT_ARCHI
       client.workflow.getHandle(workflowId).query<ArchiveStatus>(ARCHIVE_QUERY),
     );
   } catch (error) {
-    throw sessionError(workflowId, error);
+    const known = sessionError(workflowId, error);
+    if (!isPerdureError(known)) throw known;
+    const { code } = known;
+    if (code !== 'NO_WORKER' && code !== 'SESSION_NOT_FOUND') throw known;
+    const why = code === 'NO_WORKER' ? 'does not answer' : 'was never started';
+    throw new PerdureError(code, `The exporter ${name} ${why}. Start it: perdure archive <file>`, {
+      cause: known,
+    });
   }
 }

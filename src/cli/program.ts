@@ -5,6 +5,7 @@ import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import type { Cli, GlobalOptions } from './cli.ts';
 import { EXIT, reportFailure } from './failures.ts';
 import { approve } from './verbs/approve.ts';
+import { archive } from './verbs/archive.ts';
 import { budget } from './verbs/budget.ts';
 import { cancel } from './verbs/cancel.ts';
 import { checkpoints } from './verbs/checkpoints.ts';
@@ -26,7 +27,7 @@ import { tail } from './verbs/tail.ts';
 import { worker } from './verbs/worker.ts';
 
 const GROUPS = [
-  { heading: 'Run agents:', verbs: [dev, worker, serve, setup, doctor] },
+  { heading: 'Run agents:', verbs: [dev, worker, serve, archive, setup, doctor] },
   { heading: 'Talk to sessions:', verbs: [start, send, ls, show, tail] },
   { heading: 'Decide:', verbs: [approve, edit, reject, respond, resolve] },
   { heading: 'Steer:', verbs: [pause, resume, cancel, budget] },

@@ -1,8 +1,9 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import Database from 'libsql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Change, Checkpoint, SessionView } from '../../src/index.ts';
+import { type Change, type Checkpoint, type SessionView, SqliteArchive } from '../../src/index.ts';
 import { untilPhase } from '../support/stage.ts';
 import { errorOf, jsonLines } from './support/perdure.ts';
 import { type CliStage, openStage } from './support/stage.ts';
@@ -164,5 +165,46 @@ describe('checkpoints', () => {
     const refused = await stage.perdure('checkpoints', 'rewind', id, latest?.id ?? '', '--yes', '--json');
     expect(refused).toMatchObject({ code: 4, stdout: '' });
     expect(errorOf(refused)).toMatchObject({ code: 'SESSION_BUSY', details: { open: ['call_1_0'] } });
+  });
+
+  test('are archived by a process of their own, and the archive is held against the history', async () => {
+    const id = stage.id('archived');
+    await stage.json('start', 'echo', 'hello', '--id', id);
+    await untilPhase(stage.session(id), 'idle');
+    const all = await list(id, '--limit', '100');
+    const file = join(directory, 'archive.sqlite');
+    const archive = stage.start(['archive', file, '--name', stage.taskQueue, '--json']);
+    const ready = await archive.line((line) => line);
+    expect(JSON.parse(ready)).toMatchObject({ type: 'ready', file, pid: archive.child.pid });
+    const stored = new SqliteArchive(file);
+    await expect
+      .poll(async () => (await stored.list(id, null, 100)).map((checkpoint) => checkpoint.id), {
+        timeout: 60_000,
+      })
+      .toEqual(all.map((checkpoint) => checkpoint.id));
+    await stored.close();
+    expect(await stage.json('checkpoints', 'audit', id, file)).toEqual({
+      sessionId: id,
+      runs: 1,
+      equal: all.length,
+      pending: 0,
+      difference: null,
+    });
+    const status = await stage.json('archive', file, '--name', stage.taskQueue, '--status');
+    expect(status).toMatchObject({ file, exporter: { name: stage.taskQueue, failure: null } });
+    archive.child.kill('SIGTERM');
+    expect(await archive.ended).toMatchObject({ code: 0, stderr: '' });
+
+    const other = new Database(file);
+    other.exec("UPDATE checkpoints SET created_at = ''");
+    other.close();
+    const audited = await stage.perdure('checkpoints', 'audit', id, file);
+    expect(audited).toMatchObject({ code: 1, stderr: '' });
+    expect(audited.stdout).toContain(
+      `the first difference: ${file}: checkpoint ${all.at(-1)?.id} is not as it was stored`,
+    );
+    const missing = await stage.perdure('checkpoints', 'audit', id, `${file}.not`, '--json');
+    expect(missing.code).toBe(2);
+    expect(errorOf(missing).message).toContain('there is no archive');
   });
 });

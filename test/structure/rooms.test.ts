@@ -31,6 +31,7 @@ const PLANTED: readonly { file: string; text: string; rule: string }[] = [
   { file: 'activities/p.ts', text: "import '../saver/p.ts';", rule: 'activities-rooms' },
   { file: 'client/p.ts', text: "import '../session/p.ts';", rule: 'client-rooms' },
   { file: 'saver/p.ts', text: "import '../activities/p.ts';", rule: 'saver-rooms' },
+  { file: 'archive/p.ts', text: "import '../worker/p.ts';", rule: 'archive-rooms' },
   { file: 'worker/p.ts', text: "import '../workflows/p.ts';", rule: 'worker-rooms' },
   { file: 'server/p.ts', text: "import '../client/p.ts';", rule: 'server-rooms' },
   { file: 'http/p.ts', text: "import '../worker/p.ts';", rule: 'http-rooms' },

@@ -11,6 +11,7 @@ import {
 } from '../read-checkpoint.ts';
 import { command } from '../shell.ts';
 import { clean, inline } from '../terminal.ts';
+import { audit } from './checkpoints-audit.ts';
 import { exportCheckpoints } from './checkpoints-export.ts';
 import { fork } from './checkpoints-fork.ts';
 import { rewind } from './checkpoints-rewind.ts';
@@ -33,6 +34,7 @@ export function checkpoints(program: Command, cli: Cli): void {
   fork(group, cli);
   rewind(group, cli);
   exportCheckpoints(group, cli);
+  audit(group, cli);
 }
 
 function ls(group: Command, cli: Cli): void {

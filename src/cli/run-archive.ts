@@ -1,0 +1,54 @@
+/** The process of an archive's exporter. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
+import { archiveStatus } from '../archive/index.ts';
+import { createArchiveWorker } from '../worker/index.ts';
+import { problems } from './archives.ts';
+import type { Cli } from './cli.ts';
+import { clean } from './terminal.ts';
+
+/** How often the exporter is asked what stands in its way, in milliseconds. */
+const LOOK_MS = 2_000;
+
+/** Runs the exporter into a file. Resolves when it was told to end and has ended. */
+export async function runArchive(cli: Cli, path: string, name: string | undefined): Promise<void> {
+  const stop = cli.untilInterrupted();
+  const { server, client } = await cli.connect();
+  const { connectionOptions, namespace } = server;
+  if (stop.aborted) return;
+  // Signals are ours: the runtime's own handlers would end the worker a second time.
+  Runtime.install({ logger: new DefaultLogger('WARN'), shutdownSignals: [] });
+  const connection = await NativeConnection.connect(connectionOptions);
+  try {
+    const named = name === undefined ? {} : { name };
+    const worker = await createArchiveWorker({ connection, namespace, path, ...named });
+    const running = worker.run();
+    const end = (): void => (worker.getState() === 'RUNNING' ? worker.shutdown() : undefined);
+    stop.addEventListener('abort', end, { once: true });
+    if (stop.aborted) end();
+    const { address } = connectionOptions;
+    const ready = { type: 'ready', file: path, namespace, address, pid: process.pid };
+    cli.terminal.item(ready, () =>
+      clean(`archiving into ${path} (namespace ${namespace} at ${address}, pid ${process.pid})`),
+    );
+    let told = '';
+    while (!stop.aborted) {
+      await delay(LOOK_MS, undefined, { signal: stop }).catch(() => undefined);
+      const status = stop.aborted ? null : await archiveStatus(client, name).catch(() => null);
+      if (status === null) continue;
+      const lines = problems(status);
+      // The time since when and the attempts change all the time.
+      const about = JSON.stringify([status.failure?.message ?? null, status.unreadable]);
+      if (about === told) continue;
+      if (lines.length > 0 || told !== '') {
+        cli.terminal.item({ type: 'status', ...status }, () =>
+          lines.length === 0 ? 'all is archived again' : lines.map(clean).join('\n'),
+        );
+      }
+      told = lines.length === 0 ? '' : about;
+    }
+    await running;
+  } finally {
+    await connection.close().catch(() => undefined);
+  }
+}

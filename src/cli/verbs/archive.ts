@@ -1,0 +1,67 @@
+import type { Command } from 'commander';
+import type { ArchiveFileStatus } from '../../archive/index.ts';
+import type { ArchiveStatus } from '../../contract/archive.ts';
+import { isPerdureError } from '../../contract/errors.ts';
+import { existing, problems } from '../archives.ts';
+import type { Cli } from '../cli.ts';
+import { clean } from '../terminal.ts';
+
+interface Options {
+  name?: string;
+  status?: true;
+}
+
+/** `perdure archive`: checkpoints are stored in a file as they are made. */
+export function archive(program: Command, cli: Cli): void {
+  program
+    .command('archive')
+    .summary('store the checkpoints of all sessions in a file as they are made')
+    .description(
+      'store the checkpoints of all sessions of the namespace in an SQLite file as they are made, until Ctrl-C or ' +
+        'SIGTERM, so that they outlive its retention; it goes on where it stopped',
+    )
+    .argument('<file>', 'on a disk of this machine; made when it is not there')
+    .option('--name <name>', 'tells several archives of a namespace apart (default: default)')
+    .option('--status', 'show how far it has come, and end')
+    .action(async (file: string, { name, status }: Options) => {
+      if (status) {
+        await showStatus(cli, file, name);
+        return;
+      }
+      const { runArchive } = await import('../run-archive.ts');
+      await runArchive(cli, file, name);
+    });
+}
+
+async function showStatus(cli: Cli, path: string, name: string | undefined): Promise<void> {
+  const { archiveStatus, SqliteArchive } = await import('../../archive/index.ts');
+  const file = new SqliteArchive(existing(path));
+  let stored: ArchiveFileStatus;
+  try {
+    stored = await file.status();
+  } finally {
+    await file.close();
+  }
+  let exporter: ArchiveStatus | null = null;
+  let silent = '';
+  try {
+    const { client } = await cli.connect();
+    exporter = await archiveStatus(client, name);
+  } catch (error) {
+    if (!isPerdureError(error)) throw error;
+    silent = error.message;
+  }
+  const lagMs = stored.upTo === null ? null : Date.now() - Date.parse(stored.upTo);
+  const { terminal } = cli;
+  terminal.result({ file: path, ...stored, lagMs, exporter }, () =>
+    [
+      `${path}: ${stored.checkpoints} checkpoints of ${stored.sessions} sessions of namespace ${stored.namespace ?? '-'}`,
+      stored.upTo === null
+        ? 'no pass over all sessions has ended yet'
+        : `complete up to ${stored.upTo}, ${((lagMs ?? 0) / 1_000).toFixed(1)} s ago`,
+      ...(exporter === null ? [silent] : problems(exporter)),
+    ]
+      .map(clean)
+      .join('\n'),
+  );
+}

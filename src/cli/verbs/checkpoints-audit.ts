@@ -1,0 +1,46 @@
+import type { Command } from 'commander';
+import { existing } from '../archives.ts';
+import type { Cli } from '../cli.ts';
+import { EXIT } from '../failures.ts';
+import { clean, inline } from '../terminal.ts';
+
+/** The most characters of a value. */
+const BRIEF = 300;
+
+/** `perdure checkpoints audit`: an archive held against the history. */
+export function audit(group: Command, cli: Cli): void {
+  group
+    .command('audit')
+    .summary('hold an archive against the history')
+    .description(
+      "fold a session's history again and hold each checkpoint against the archive's, up to the first difference, " +
+        'which makes the exit code 1',
+    )
+    .argument('<session>')
+    .argument('<archive>', 'the file of perdure archive')
+    .action(async (sessionId: string, file: string) => {
+      const { terminal } = cli;
+      cli.sessionId = sessionId;
+      const { auditSession, SqliteArchive } = await import('../../archive/index.ts');
+      const archive = new SqliteArchive(existing(file));
+      try {
+        const { client } = await cli.connect();
+        const found = await terminal.wait(`auditing ${sessionId}`, () =>
+          auditSession(client, archive, sessionId),
+        );
+        const { equal, pending, runs, difference } = found;
+        if (difference !== null) process.exitCode = EXIT.failure;
+        terminal.result(found, () => {
+          const lines = [`${equal} checkpoints of ${runs} runs are equal; ${pending} are not archived yet`];
+          if (difference !== null) {
+            const { message, archived, history } = difference;
+            lines.push(`the first difference: ${message}`);
+            lines.push(`  archive ${inline(archived, BRIEF)}`, `  history ${inline(history, BRIEF)}`);
+          }
+          return lines.map(clean).join('\n');
+        });
+      } finally {
+        await archive.close();
+      }
+    });
+}
