@@ -59,7 +59,7 @@ async function run(command: Runnable): Promise<Outcome | null> {
     case 'describe':
       return {
         kind: 'describe',
-        result: await settle(remote(command.seq, { startToCloseTimeout: '30s' }).describe(command.input)),
+        result: await settle(remote(command.seq, { startToCloseTimeout: '10s' }).describe(command.input)),
       };
     case 'model': {
       const activities = remote(command.seq, {

@@ -44,6 +44,7 @@ test('a worker of another server leaves the journal to the successor', async () 
 
   await world.until(session, 'idle');
   await world.check(session);
+  expect(await world.control.refunds()).toMatchObject([{ args: PEN }]);
 });
 
 test('a successor repeats a dead worker`s model call under a reserve of its own', async () => {
