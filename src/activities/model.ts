@@ -10,6 +10,7 @@ import { PLAN_TOOL } from '../contract/plan.ts';
 import { foldHistory, readEvents } from '../history/index.ts';
 import type { RequestFailure } from './model-errors.ts';
 import { type RequestedCall, type RequestResult, requestModel } from './request-model.ts';
+import { shutDown } from './shut-down.ts';
 import { type FindAgent, missing } from './tool.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
 
@@ -44,7 +45,9 @@ export async function runModel(
   }
   const live = new LiveSender(context);
   try {
-    return await askInOrder(context, agent, input, messages, live);
+    const result = await askInOrder(context, agent, input, messages, live);
+    const cutShort = result.kind === 'failed' && result.failure === 'interrupted' && shutDown(context);
+    return cutShort ? { ...result, released: true } : result;
   } finally {
     live.stop();
   }

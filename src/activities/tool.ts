@@ -18,6 +18,7 @@ import { LIMIT } from '../contract/limits.ts';
 import { doneBefore } from './earlier-runs.ts';
 import { Fence } from './fence.ts';
 import { recordable } from './recordable.ts';
+import { shutDown } from './shut-down.ts';
 
 /** How long `verify` rests after its first try that failed, in milliseconds; twice that after the second. */
 const VERIFY_PAUSE_MS = 1_000;
@@ -164,6 +165,7 @@ async function runMutation(
       return {
         kind: 'unknown',
         reason: timedOut() ? `timed out after ${input.timeoutMs} ms` : 'cancelled in flight',
+        ...released(context),
       };
     } catch (error) {
       if (isPerdureError(error, 'NOT_ATTEMPTED')) {
@@ -173,9 +175,14 @@ async function runMutation(
           retryable: (error as NotAttemptedError).retryable,
         };
       }
-      return { kind: 'unknown', reason: errorText(input.tool, error) };
+      return { kind: 'unknown', reason: errorText(input.tool, error), ...released(context) };
     }
   });
+}
+
+/** What a deploy cuts short is not the tool's fault. */
+function released(context: Context): { released?: true } {
+  return shutDown(context) ? { released: true } : {};
 }
 
 async function runRepeatable(
@@ -192,10 +199,12 @@ async function runRepeatable(
       if (ended !== 'aborted')
         return { kind: 'output', output: recordable(ended.output, input.resultLimit ?? LIMIT.toolResult) };
       run.catch(() => {});
+      if (shutDown(context) && !timedOut()) return { kind: 'released' };
       // A cancelled call has no result; Temporal says so, and the session knows whether to run it again.
       if (!timedOut()) await context.cancelled;
       return { kind: 'error', message: `${input.tool} timed out after ${input.timeoutMs} ms` };
     } catch (error) {
+      if (shutDown(context)) return { kind: 'released' };
       if (context.cancellationSignal.aborted) throw error;
       const transient = isPerdureError(error, 'NOT_ATTEMPTED') && (error as NotAttemptedError).retryable;
       const last = context.info.attempt >= (context.info.retryPolicy?.maximumAttempts ?? 1);

@@ -64,7 +64,10 @@ export interface ToolOptions<INPUT, OUTPUT> {
   timeout?: Duration;
   /** How long after its time-out or its worker's death an attempt may still land. Default: 5 seconds. */
   settle?: Duration;
-  /** Dispatches of a mutation (each after a recorded *absent*), or attempts when a worker is lost. Default: 3. */
+  /**
+   * Dispatches of a mutation (each after a recorded *absent*), or attempts when a worker is lost. Default: 3. What
+   * a worker's orderly shutdown cuts short does not count.
+   */
   maxAttempts?: number;
   /** Runs in the workflow's own worker under a cap of a second, at a third of the cost. Reads only. */
   fast?: boolean;

@@ -106,6 +106,8 @@ export type ModelResult =
       maybeBilled: number;
       /** Index of the model that failed at a cost. */
       model?: number;
+      /** Its worker was shut down: the call is repeated, and does not count as a failure. */
+      released?: true;
     };
 
 /**
@@ -151,7 +153,9 @@ export type ToolResult =
   | { kind: 'error'; message: string; local?: LocalRecord }
   /** A `mutate` that did not simply return. */
   | { kind: 'absent'; reason: string; retryable: boolean }
-  | { kind: 'unknown'; reason: string }
+  | { kind: 'unknown'; reason: string; released?: true }
+  /** A `read` or `write` whose worker was shut down in the middle of it: run it again. */
+  | { kind: 'released' }
   /** The worker has no such tool or agent. */
   | { kind: 'unavailable'; message: string }
   /** A local call that exceeded its cap: run it remotely. */

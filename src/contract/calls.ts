@@ -23,6 +23,8 @@ export interface Dispatch {
   /** `null` while it runs. */
   outcome: 'returned' | EffectOutcome['outcome'] | null;
   reason?: string;
+  /** Its worker was shut down in the middle of it, as by a deploy: it does not count towards the tool's attempts. */
+  released?: true;
 }
 
 /** A decision of a person on a call that waits for approval. */

@@ -94,6 +94,7 @@ const dispatch: z.ZodMiniType<Dispatch> = exactly<Dispatch>()(
     at: time,
     outcome: z.nullable(z.enum(['returned', 'landed', 'absent', 'unknown'])),
     reason: z.exactOptional(z.string()),
+    released: z.exactOptional(z.literal(true)),
   }),
 );
 

@@ -54,7 +54,7 @@ export function applyTool(
       return;
     case 'absent':
       record('absent', result.reason);
-      if (result.retryable && call.dispatches.length < (toolOf(state, call)?.maxAttempts ?? 1)) {
+      if (result.retryable && mayDispatchAgain(state, call)) {
         call.status = { kind: 'backoff' };
       } else {
         fail(call, `${call.name} was not executed: ${result.reason}`, true, at);
@@ -62,7 +62,13 @@ export function applyTool(
       return;
     case 'unknown':
       record('unknown', result.reason);
+      if (result.released === true) dispatch.released = true;
       call.status = { kind: 'settling', reason: result.reason };
+      return;
+    case 'released':
+      record('absent', 'its worker was shut down');
+      dispatch.released = true;
+      call.status = { kind: 'ready' };
       return;
     case 'unavailable':
       record('absent', result.message);
@@ -75,6 +81,12 @@ export function applyTool(
     default:
       result satisfies never;
   }
+}
+
+/** Deploys do not count: a call that is longer than their grace would not live through a day of them. */
+function mayDispatchAgain(state: SessionState, call: ToolCall): boolean {
+  const counted = call.dispatches.filter(({ released }) => released !== true).length;
+  return counted < (toolOf(state, call)?.maxAttempts ?? 1);
 }
 
 function fail(call: ToolCall, content: JsonValue, certain: boolean, at: string): void {
@@ -93,7 +105,7 @@ export function applyVerify(state: SessionState, call: ToolCall, found: EffectOu
       endCall(call, { kind: 'completed' }, { content: found.output, isError: false }, iso(moment));
       return;
     case 'absent':
-      if (call.dispatches.length < (toolOf(state, call)?.maxAttempts ?? 1)) call.status = { kind: 'ready' };
+      if (mayDispatchAgain(state, call)) call.status = { kind: 'ready' };
       else
         fail(call, `${call.name} was not executed: ${dispatch?.reason ?? found.reason}`, true, iso(moment));
       return;

@@ -53,7 +53,10 @@ export function applyModel(
     case 'failed': {
       chargeLost(state, result.maybeBilled, reserved);
       const { failure, message, model } = result;
-      if (
+      if (result.released === true) {
+        // A deploy cut it short: neither the model nor the provider has failed, so the same is asked again.
+        if (flight.cancelled !== true) note(state, moment, 'released', 'its worker was shut down');
+      } else if (
         model !== undefined &&
         model + 1 < (state.manifest?.models.length ?? 0) &&
         flight.cancelled !== true
