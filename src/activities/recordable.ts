@@ -1,4 +1,11 @@
-import { canonicalJson, type JsonValue, jsonSize, toJson } from '../contract/json.ts';
+import {
+  canonicalJson,
+  isDeeperThan,
+  type JsonValue,
+  jsonSize,
+  MAX_DEPTH,
+  toJson,
+} from '../contract/json.ts';
 
 /**
  * A tool's output as it may enter the history: plain JSON under a limit in bytes.
@@ -25,7 +32,9 @@ function asJson(output: unknown): JsonValue {
     return toJson(output);
   } catch {
     try {
-      return toJson(JSON.parse(JSON.stringify(output) ?? 'null'));
+      const text = JSON.stringify(output) ?? 'null';
+      const json: unknown = JSON.parse(text);
+      return isDeeperThan(json, MAX_DEPTH) ? text : toJson(json);
     } catch {
       return typeof output === 'bigint' ? output.toString() : `[a ${typeof output} that JSON cannot hold]`;
     }

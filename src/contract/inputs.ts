@@ -186,6 +186,9 @@ export interface SessionResult {
   turns: number;
 }
 
+/** Stands for the payload of a signal that cannot be decoded. */
+export const UNREADABLE = 'perdure:unreadable';
+
 /** Checks an input that arrived from outside; returns it, or the first problem in words with its field. */
 export function parseInput<T>(
   schema: z.ZodMiniType<T>,

@@ -55,6 +55,21 @@ export function jsonSize(value: unknown): number {
   return utf8Length(JSON.stringify(value) ?? '');
 }
 
+/** Levels of arrays and objects in any value: what is deeper overflows the stack of some reader. */
+export const MAX_DEPTH = 200;
+
+/** Whether a value has more levels of arrays and objects than a number, found without recursion. */
+export function isDeeperThan(value: unknown, levels: number): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; depth <= levels; depth++) {
+    level = level.flatMap((item): unknown[] =>
+      typeof item === 'object' && item !== null ? Object.values(item) : [],
+    );
+    if (level.length === 0) return false;
+  }
+  return true;
+}
+
 function describe(value: unknown): string {
   if (typeof value === 'number') return String(value);
   if (typeof value === 'object' && value !== null) return value.constructor?.name ?? 'object';
@@ -66,7 +81,7 @@ function describe(value: unknown): string {
  *
  * @throws PerdureError `NOT_JSON` with the path of the first value that JSON would change or lose: `undefined`,
  * functions, symbols, `BigInt`, `NaN`, `Infinity`, `Date`, `Map`, instances of classes, arrays with named
- * properties, cycles.
+ * properties, cycles, more than {@link MAX_DEPTH} levels.
  */
 export function toJson(value: unknown, path = '$'): JsonValue {
   return copy(value, path, new Set());
@@ -81,6 +96,7 @@ function copy(value: unknown, path: string, open: Set<object>): JsonValue {
   }
   if (typeof value !== 'object') throw notJson(path, describe(value));
   if (open.has(value)) throw notJson(path, 'a cycle');
+  if (open.size === MAX_DEPTH) throw notJson(path, `nested deeper than ${MAX_DEPTH} levels`);
   open.add(value);
   let result: JsonValue;
   if (Array.isArray(value)) {

@@ -12,7 +12,7 @@ import proto from '@temporalio/proto';
 import type { SessionActivities, ToolResult } from '../contract/activities.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
-import { HANDLER_ORDER, WORKFLOW } from '../contract/names.ts';
+import { HANDLER_ORDER, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
 import { advance } from '../session/advance.ts';
 import { type Command, type Input, type Moment, momentOf, type Outcome } from '../session/events.ts';
@@ -196,11 +196,11 @@ export class Folder {
         const signal = event.workflowExecutionSignaledEventAttributes;
         const name = signal?.signalName ?? '';
         // A signal that no handler takes is buffered by the workflow and changes nothing.
-        if (!HANDLER_ORDER.includes(name)) return;
+        if (!SIGNALS.includes(name)) return;
         this.#pending.push({
           order: id,
           name,
-          input: readSignal(name, await this.#payloads.first(signal?.input)),
+          input: readSignal(name, await this.#payloads.firstOrUnreadable(signal?.input)),
         });
         return;
       }
@@ -372,6 +372,8 @@ export class Folder {
     }
   }
 }
+
+const SIGNALS: readonly string[] = Object.values(SIGNAL);
 
 const RUN_ENDS = new Map<number, RunEnd>([
   [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, 'completed'],

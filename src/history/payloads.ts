@@ -7,6 +7,7 @@ import {
 import type { temporal } from '@temporalio/proto';
 import type { ActivityFailureInfo } from '../contract/activities.ts';
 import { activityFailureInfo } from '../contract/failure.ts';
+import { UNREADABLE } from '../contract/inputs.ts';
 
 type Payloads = temporal.api.common.v1.IPayloads | null | undefined;
 type Failure = temporal.api.failure.v1.IFailure | null | undefined;
@@ -24,6 +25,18 @@ export class PayloadReader {
     const list = payloads?.payloads;
     if (list === null || list === undefined || list.length === 0) return undefined;
     return decodeFromPayloadsAtIndex<unknown>(this.#converter, 0, list);
+  }
+
+  /** The first value, or what the workflow puts in its place when any of them cannot be decoded. */
+  async firstOrUnreadable(payloads: Payloads): Promise<unknown> {
+    try {
+      for (const i of payloads?.payloads?.keys() ?? []) {
+        await decodeFromPayloadsAtIndex<unknown>(this.#converter, i, payloads?.payloads);
+      }
+      return await this.first(payloads);
+    } catch {
+      return UNREADABLE;
+    }
   }
 
   /** A failure in the words of the live session. */

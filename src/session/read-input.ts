@@ -10,8 +10,9 @@ import {
   resolveSchema,
   resumeSchema,
   sendSchema,
+  UNREADABLE,
 } from '../contract/inputs.ts';
-import { jsonSize } from '../contract/json.ts';
+import { isDeeperThan, jsonSize, MAX_DEPTH } from '../contract/json.ts';
 import { LIMIT, tooLarge } from '../contract/limits.ts';
 import { SIGNAL, UPDATE } from '../contract/names.ts';
 import type { PersonInput } from './events.ts';
@@ -20,6 +21,10 @@ type Read = { ok: true; input: Exclude<PersonInput, { type: 'malformed' }> } | {
 
 /** Reads the payload of an update or signal of a name, or says which field is wrong. */
 export function readInput(name: string, payload: unknown): Read {
+  if (payload === UNREADABLE) return { ok: false, message: 'its payload cannot be decoded' };
+  if (isDeeperThan(payload, MAX_DEPTH)) {
+    return { ok: false, message: `it is nested deeper than ${MAX_DEPTH} levels` };
+  }
   const size = jsonSize(payload);
   if (size > LIMIT.input) return { ok: false, message: tooLarge(name, size, LIMIT.input).message };
   const value = payload ?? {};

@@ -17,6 +17,7 @@ import { type Refusal, refusalOf } from '../session/people.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
 import { findCall, phaseOf } from '../session/state.ts';
 import { budgetView, pageOf, pendingCalls, sessionView } from '../session/views.ts';
+import { acceptUnreadableSignals } from './unreadable-signals.ts';
 
 type Apply = (input: PersonInput) => Promise<Refusal | null>;
 
@@ -41,6 +42,7 @@ export function registerHandlers(
   apply: Apply,
   push: (entry: { input: PersonInput }) => Promise<void>,
 ): void {
+  acceptUnreadableSignals();
   for (const name of [SIGNAL.send, SIGNAL.pause, SIGNAL.resume, SIGNAL.cancel]) {
     setHandler(
       defineSignal<[unknown]>(name),
