@@ -39,8 +39,11 @@ export class ArchivedSaver implements CheckpointSaver {
 
   async get(threadId: string, options: GetOptions = {}): Promise<Checkpoint | null> {
     const id = checkGet(threadId, options);
-    if (id === null) return (await this.list(threadId, { limit: 1 }))[0] ?? null;
-    return (await this.#primary.get(threadId, options)) ?? this.#archive.get(threadId, id);
+    const present = await this.#primary.get(threadId, options);
+    if (present !== null) return present;
+    // What the primary has no more is older than what it has: the latest of all, if it has nothing.
+    if (id === null) return (await this.#archive.list(threadId, null, 1))[0] ?? null;
+    return this.#archive.get(threadId, id);
   }
 
   async list(threadId: string, options: ListOptions = {}): Promise<Checkpoint[]> {

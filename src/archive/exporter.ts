@@ -22,7 +22,7 @@ import { SqliteArchive } from './sqlite-archive.ts';
 const LOOK_MS = 2_000;
 const SHARE = 0.5;
 /** A round in which nothing is new ends after this time, so that the exporter's history stays short. */
-const QUIET_MS = 20_000;
+const QUIET_MS = 10_000;
 /** Checkpoints of one transaction. */
 const PIECE = 50;
 /** Visibility lags: what has closed so long before the last look is looked at again. */
@@ -82,10 +82,14 @@ class Round {
       let upTo: string | null = null;
       while (!this.#ending) {
         const at = Date.now();
+        const before = this.#memory.lookedAt;
         await this.#look(at);
         if (this.#ending) break;
-        upTo = new Date(at).toISOString();
-        await this.#archive.setUpTo(upTo);
+        // Visibility lags: what one look has not been shown yet, the next has.
+        if (before > 0) {
+          upTo = new Date(before).toISOString();
+          await this.#archive.setUpTo(upTo);
+        }
         if (this.#stored > 0 || Date.now() > quietAt) break;
         await this.#rest(Math.max(LOOK_MS, (Date.now() - at) / SHARE));
       }
@@ -143,7 +147,7 @@ class Round {
     if (before?.events === events && Date.now() - before.at < UNREADABLE_MS) return;
     const problem = await this.#export(sessionId, runId, startTime.getTime(), events);
     if (problem === null) unreadable.delete(runId);
-    else unreadable.set(runId, { sessionId, runId, message: problem, events, at: Date.now() });
+    else unreadable.set(runId, { sessionId, runId, message: problem.slice(0, 500), events, at: Date.now() });
   }
 
   /** Stores a run from its cursor on. @returns why its history cannot be read, or `null` */

@@ -1,17 +1,25 @@
 /** Checkpoints for the verbs that show them. None of this needs a worker where the thread is a session. */
-import type { Checkpoint } from '../contract/checkpoint.ts';
+import type { Checkpoint, CheckpointSaver } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { SessionState } from '../contract/state.ts';
-import type { TemporalSaver } from '../saver/temporal-saver.ts';
+import { existing } from './archives.ts';
 import type { Cli } from './cli.ts';
 import { command } from './shell.ts';
 
-/** The saver of the server that the verb talks to. */
-export async function openSaver(cli: Cli, sessionId: string): Promise<TemporalSaver> {
+/** The saver of the server that the verb talks to, with the archive of a file behind it where one is named. */
+export async function openSaver(
+  cli: Cli,
+  sessionId: string,
+  archive?: string,
+): Promise<Pick<CheckpointSaver, 'get' | 'list'>> {
   cli.sessionId = sessionId;
+  const file = archive === undefined ? undefined : existing(archive);
   const { client } = await cli.connect();
   const { TemporalSaver } = await import('../saver/temporal-saver.ts');
-  return new TemporalSaver(client, { taskQueue: cli.taskQueue });
+  const saver = new TemporalSaver(client, { taskQueue: cli.taskQueue });
+  if (file === undefined) return saver;
+  const { ArchivedSaver, SqliteArchive } = await import('../archive/index.ts');
+  return new ArchivedSaver(saver, new SqliteArchive(file));
 }
 
 /**
@@ -23,8 +31,9 @@ export async function readCheckpoint(
   cli: Cli,
   sessionId: string,
   checkpointId?: string,
+  archive?: string,
 ): Promise<Checkpoint> {
-  const saver = await openSaver(cli, sessionId);
+  const saver = await openSaver(cli, sessionId, archive);
   const found = await saver.get(sessionId, checkpointId === undefined ? {} : { checkpointId });
   if (found !== null) return found;
   throw checkpointId === undefined

@@ -41,6 +41,9 @@ export async function createArchiveWorker(options: ArchiveWorkerOptions): Promis
     return await Worker.create({
       identity: `${process.pid}@${hostname()}`,
       stickyQueueScheduleToStartTimeout: '1s',
+      // The exporter gives a sign of life every two seconds, and is believed dead after ten.
+      maxHeartbeatThrottleInterval: '2s',
+      defaultHeartbeatThrottleInterval: '2s',
       ...rest,
       connection,
       namespace,

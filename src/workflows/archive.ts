@@ -23,7 +23,7 @@ const BACKOFF_MS = { first: 1_000, most: 60_000 } as const;
 
 const { archiveRound } = proxyActivities<ArchiveActivities>({
   startToCloseTimeout: '10 minutes',
-  heartbeatTimeout: '30 seconds',
+  heartbeatTimeout: '10 seconds',
   // A failure is shown before it is tried again, so the workflow does it.
   retry: { maximumAttempts: 1 },
 });

@@ -91,6 +91,20 @@ describe('the exporter', () => {
   });
 });
 
+test('a history that cannot be read is named, and holds up no other', async () => {
+  const stage = await server.open();
+  const foreign = `foreign-${stage.name}`;
+  const start = { workflowId: foreign, taskQueue: 'archived', args: [{ agent: 5 }] };
+  await (await stage.client.workflow.start('agentSession', start)).result().catch(() => undefined);
+  const session = await stage.talk('one');
+  await stage.startExporter();
+  await stage.untilArchived(session.id);
+  await expect
+    .poll(async () => (await archiveStatus(stage.client, stage.name)).unreadable, { timeout: 60_000 })
+    .toMatchObject([{ sessionId: foreign, message: expect.stringContaining('does not fold') }]);
+  await retire(stage, foreign, (await stage.client.workflow.getHandle(foreign).describe()).runId);
+});
+
 describe('a saver with an archive', () => {
   test('answers as before when retention has removed a run, and when it has removed all', async () => {
     const stage = await server.open();

@@ -5,7 +5,7 @@ import Database from 'libsql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Change, type Checkpoint, type SessionView, SqliteArchive } from '../../src/index.ts';
 import { untilPhase } from '../support/stage.ts';
-import { errorOf, jsonLines } from './support/perdure.ts';
+import { errorOf, jsonLines, type Running } from './support/perdure.ts';
 import { type CliStage, openStage } from './support/stage.ts';
 
 let stage: CliStage;
@@ -167,16 +167,30 @@ describe('checkpoints', () => {
     expect(errorOf(refused)).toMatchObject({ code: 'SESSION_BUSY', details: { open: ['call_1_0'] } });
   });
 
-  test('are archived by a process of their own, and the archive is held against the history', async () => {
+  test('are archived by a process of their own, also when it was killed, and the archive is held against the history', async () => {
     const id = stage.id('archived');
     await stage.json('start', 'echo', 'hello', '--id', id);
     await untilPhase(stage.session(id), 'idle');
-    const all = await list(id, '--limit', '100');
+    const some = await list(id, '--limit', '100');
     const file = join(directory, 'archive.sqlite');
-    const archive = stage.start(['archive', file, '--name', stage.taskQueue, '--json']);
-    const ready = await archive.line((line) => line);
-    expect(JSON.parse(ready)).toMatchObject({ type: 'ready', file, pid: archive.child.pid });
+    const startArchive = (): Running => stage.start(['archive', file, '--name', stage.taskQueue, '--json']);
+    const killed = startArchive();
+    const ready = await killed.line((line) => line);
+    expect(JSON.parse(ready)).toMatchObject({ type: 'ready', file, pid: killed.child.pid });
     const stored = new SqliteArchive(file);
+    await expect
+      .poll(async () => (await stored.list(id, null, 100)).map((checkpoint) => checkpoint.id), {
+        timeout: 60_000,
+      })
+      .toEqual(some.map((checkpoint) => checkpoint.id));
+
+    killed.child.kill('SIGKILL');
+    await killed.ended;
+    await stage.session(id).send('still there?');
+    await untilPhase(stage.session(id), 'idle');
+    const all = await list(id, '--limit', '100', '--archive', file);
+    expect(all.slice(all.length - some.length)).toEqual(some);
+    const archive = startArchive();
     await expect
       .poll(async () => (await stored.list(id, null, 100)).map((checkpoint) => checkpoint.id), {
         timeout: 60_000,

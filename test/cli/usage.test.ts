@@ -2,8 +2,8 @@ import { expect, inject, test } from 'vitest';
 import { errorOf, run, start } from './support/perdure.ts';
 
 const VERBS = (
-  'dev worker setup doctor start send ls show tail ' +
-  'approve edit reject respond resolve pause resume cancel budget'
+  'dev worker serve archive setup doctor start send ls show tail ' +
+  'approve edit reject respond resolve pause resume cancel budget checkpoints'
 ).split(' ');
 
 test('the help names every verb and every exit code', async () => {
@@ -38,6 +38,7 @@ test.each([
     ['edit', 'a', '--args', '@nowhere.json'],
     'nowhere.json, which cannot be read',
   ],
+  ['a list with half a limit', ['checkpoints', 'ls', 'a', '--limit', '1.5'], 'Write a whole number from 0.'],
   ['a module that is not there', ['worker', 'nowhere.ts'], 'nowhere.ts is not a file'],
 ])('%s is a usage error', async (_name, args, message) => {
   const { code, stdout, stderr } = await run(args);

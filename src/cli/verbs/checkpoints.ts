@@ -18,6 +18,10 @@ import { rewind } from './checkpoints-rewind.ts';
 
 /** The most characters of a value in a list of changes. */
 const BRIEF = 200;
+const ARCHIVE = [
+  '--archive <file>',
+  'look also in this file of perdure archive, for what the server no longer has',
+] as const;
 
 /** `perdure checkpoints`: the past of a session, and how to go on from it. */
 export function checkpoints(program: Command, cli: Cli): void {
@@ -44,34 +48,40 @@ function ls(group: Command, cli: Cli): void {
     .argument('<session>')
     .option('--limit <count>', 'at most this many', count, 20)
     .option('--before <checkpoint>', 'only those before this one')
-    .action(async (sessionId: string, { limit, before }: { limit: number; before?: string }) => {
-      const { terminal } = cli;
-      const saver = await openSaver(cli, sessionId);
-      const found = await terminal.wait(`reading ${sessionId}`, () =>
-        saver.list(sessionId, { limit, ...(before === undefined ? {} : { before }) }),
-      );
-      if (found.length === 0 && limit > 0) {
-        if (before === undefined) throw await noCheckpoints(cli, sessionId);
-        if ((await saver.get(sessionId, { checkpointId: before })) === null)
-          throw noCheckpoint(sessionId, before);
-      }
-      if (terminal.json) {
-        for (const checkpoint of found) terminal.item(summaryOf(checkpoint), () => null);
-        return;
-      }
-      const { table } = await import('../render.ts');
-      const rows = found.map((checkpoint) => {
-        const { id, created_at, turn, phase, messages } = summaryOf(checkpoint);
-        return [id, created_at, ...[turn, phase, messages].map((fact) => String(fact ?? '-'))].map(clean);
-      });
-      const [head = '', ...lines] = table([['ID', 'TIME', 'TURN', 'PHASE', 'MESSAGES'], ...rows]);
-      const last = found.at(-1);
-      const more = found.length < limit || last === undefined || last.parent_id === null;
-      const next = more
-        ? []
-        : [clean(`  next: ${command('checkpoints', 'ls', sessionId, '--before', last.id)}`)];
-      terminal.write([terminal.style('bold', head), ...lines, ...next, ''].join('\n'));
-    });
+    .option(...ARCHIVE)
+    .action(
+      async (
+        sessionId: string,
+        { limit, before, archive }: { limit: number; before?: string; archive?: string },
+      ) => {
+        const { terminal } = cli;
+        const saver = await openSaver(cli, sessionId, archive);
+        const found = await terminal.wait(`reading ${sessionId}`, () =>
+          saver.list(sessionId, { limit, ...(before === undefined ? {} : { before }) }),
+        );
+        if (found.length === 0 && limit > 0) {
+          if (before === undefined) throw await noCheckpoints(cli, sessionId);
+          if ((await saver.get(sessionId, { checkpointId: before })) === null)
+            throw noCheckpoint(sessionId, before);
+        }
+        if (terminal.json) {
+          for (const checkpoint of found) terminal.item(summaryOf(checkpoint), () => null);
+          return;
+        }
+        const { table } = await import('../render.ts');
+        const rows = found.map((checkpoint) => {
+          const { id, created_at, turn, phase, messages } = summaryOf(checkpoint);
+          return [id, created_at, ...[turn, phase, messages].map((fact) => String(fact ?? '-'))].map(clean);
+        });
+        const [head = '', ...lines] = table([['ID', 'TIME', 'TURN', 'PHASE', 'MESSAGES'], ...rows]);
+        const last = found.at(-1);
+        const more = found.length < limit || last === undefined || last.parent_id === null;
+        const next = more
+          ? []
+          : [clean(`  next: ${command('checkpoints', 'ls', sessionId, '--before', last.id)}`)];
+        terminal.write([terminal.style('bold', head), ...lines, ...next, ''].join('\n'));
+      },
+    );
 }
 
 /** A checkpoint in a list: the record without its state. */
@@ -103,12 +113,17 @@ function show(group: Command, cli: Cli): void {
     .argument('[checkpoint]', 'default: the latest')
     .option('--messages <count>', 'at most this many of the last messages', count, 6)
     .option('--calls <count>', 'at most this many of the last tool calls', count, 20)
+    .option(...ARCHIVE)
     .addHelpText('after', '\nWith --json it is the whole record, as the saver gives it.')
     .action(
-      async (sessionId: string, id: string | undefined, limits: { messages: number; calls: number }) => {
+      async (
+        sessionId: string,
+        id: string | undefined,
+        limits: { messages: number; calls: number; archive?: string },
+      ) => {
         const { terminal } = cli;
         const checkpoint = await terminal.wait(`reading ${sessionId}`, () =>
-          readCheckpoint(cli, sessionId, id),
+          readCheckpoint(cli, sessionId, id, limits.archive),
         );
         const [render, { sessionView }] = await Promise.all([
           import('../render.ts'),
@@ -151,11 +166,15 @@ function diff(group: Command, cli: Cli): void {
     .argument('<session>')
     .argument('<from>', 'a checkpoint')
     .argument('<to>', 'another one')
-    .action(async (sessionId: string, from: string, to: string) => {
+    .option(...ARCHIVE)
+    .action(async (sessionId: string, from: string, to: string, { archive }: { archive?: string }) => {
       const { terminal } = cli;
       const { diff: changesBetween } = await import('../../saver/diff.ts');
       const changes = await terminal.wait(`reading ${sessionId}`, async () =>
-        changesBetween(await readCheckpoint(cli, sessionId, from), await readCheckpoint(cli, sessionId, to)),
+        changesBetween(
+          await readCheckpoint(cli, sessionId, from, archive),
+          await readCheckpoint(cli, sessionId, to, archive),
+        ),
       );
       terminal.result({ sessionId, from, to, changes }, () =>
         changes.length === 0
