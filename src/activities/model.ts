@@ -8,6 +8,7 @@ import { liveWindow } from '../contract/live-text.ts';
 import type { Message } from '../contract/messages.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import { foldHistory, readEvents } from '../history/index.ts';
+import { Fence } from './fence.ts';
 import type { RequestFailure } from './model-errors.ts';
 import { type RequestedCall, type RequestResult, requestModel } from './request-model.ts';
 import { shutDown } from './shut-down.ts';
@@ -65,8 +66,15 @@ async function askInOrder(
   live: LiveSender,
 ): Promise<ModelResult> {
   const failures: { model: number; failure: RequestFailure }[] = [];
+  const fence = new Fence(context);
   for (const [index, model] of agent.models.entries()) {
     if (index < (input.fromModel ?? 0)) continue;
+    try {
+      // A worker that was frozen and wakes would pay for a reply that its successor has on record.
+      await fence.passOnceOld();
+    } catch (error) {
+      return failed('interrupted', error instanceof Error ? error.message : String(error), 0);
+    }
     const result = await requestModel({
       agent,
       model,
