@@ -27,6 +27,8 @@ const inputSchema = z.object({
 }) as z.ZodType<Args>;
 
 const service = createPaymentsClient(process.env['PAYMENTS_URL'] ?? '');
+/** A request that is as good as written when its worker is stopped: it does not look at the signal any more. */
+const reckless = process.env['LAB_RECKLESS'] === '1';
 const deploy = process.env['LAB_DEPLOY'] ?? '1';
 
 /** What certainly did not happen is said so; only a connection that was refused is worth another try. */
@@ -73,7 +75,7 @@ function paying(
         service.refund(
           { chargeId: 'ch_1001', cents: 100, reason: input.tag },
           context.idempotencyKey,
-          context.abortSignal,
+          reckless ? undefined : context.abortSignal,
         ),
       ),
     ...options,

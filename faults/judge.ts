@@ -124,7 +124,8 @@ function judgeMoney({ model }: Observed, { task, state, flights }: ObservedSessi
 }
 
 function judgePerson(call: ToolCall, add: Add): void {
-  const open = call.dispatches.some(({ outcome }) => outcome === 'unknown');
+  // It has no verify: only a person can have said that it landed.
+  const open = call.dispatches.some(({ outcome }) => outcome === 'unknown' || outcome === 'landed');
   if (open && call.resolution === null)
     add('without-person', `${call.id} was open and is ${call.status.kind}`);
 }

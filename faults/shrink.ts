@@ -2,7 +2,7 @@
 import type { Story } from './story.ts';
 
 /** Smaller stories, the boldest cut first. */
-export function smaller(story: Story): Story[] {
+function smaller(story: Story): Story[] {
   const { kinds, turns, strike, messages } = story;
   const cuts: Story[] = kinds.length > 1 ? kinds.map((kind) => ({ ...story, kinds: [kind] })) : [];
   if (kinds.length > 2)

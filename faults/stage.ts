@@ -58,6 +58,7 @@ export class Stage {
   readonly #workers: WorkerProcess[] = [];
   readonly #wires: Wire[] = [];
   readonly #sending: Promise<void>[] = [];
+  readonly #releases: NodeJS.Timeout[] = [];
   /** Whose request had which digest. */
   readonly requestsOf: Map<string, string> = new Map();
 
@@ -166,6 +167,12 @@ export class Stage {
     }
   }
 
+  /** Lets what is held at a step go on, and never holds the worker there again. */
+  letGo(worker: WorkerProcess, step: Step = this.story.step): void {
+    this.release(worker, step);
+    this.#releases.push(setInterval(() => this.release(worker, step), 20));
+  }
+
   /** The moment of the fault: people write meanwhile, and the clock of going on starts. */
   strike(evidence: string, struck: (actor: Actor) => boolean = () => true): void {
     const at = Date.now();
@@ -260,6 +267,7 @@ export class Stage {
   async close(): Promise<void> {
     await this.lane.control.disarm();
     await this.lane.control.release();
+    for (const timer of this.#releases) clearInterval(timer);
     for (const worker of this.#workers) await worker.crash();
     for (const wire of this.#wires) await wire.close();
     for (const { session } of this.actors) {
@@ -326,7 +334,7 @@ function scriptOf(heard: Map<string, string>): Script {
 }
 
 /** The session's view; `undefined` while nobody answers. */
-export async function look(session: Session): Promise<SessionView | undefined> {
+async function look(session: Session): Promise<SessionView | undefined> {
   try {
     return await session.state();
   } catch (error) {

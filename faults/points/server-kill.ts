@@ -18,7 +18,7 @@ export const serverKill: FaultPoint = {
     const { pid } = server;
     await server.kill();
     if (!gone(pid)) throw new Error(`server ${pid} is still there`);
-    stage.release(worker);
+    stage.letGo(worker);
     await server.restart();
     stage.strike(`server ${pid} is gone, ${server.pid} serves its file`);
     if (step === 'between-turns') stage.say('more', 'more, please');

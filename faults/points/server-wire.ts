@@ -11,11 +11,15 @@ export const serverWire: FaultPoint = {
   oneTurn: true,
   inject: async (stage) => {
     const wire = await stage.wire(stage.lane.server.address);
-    const worker = await stage.startWorker({ holdAt: [stage.story.step], connection: wire.connection });
+    const worker = await stage.startWorker({
+      holdAt: [stage.story.step],
+      connection: wire.connection,
+      env: stage.story.step === 'gap' ? { LAB_RECKLESS: '1' } : {},
+    });
     await stage.begin();
     await stage.held(worker);
     wire.cut();
-    stage.release(worker);
+    stage.letGo(worker);
     await wire.refusals();
     stage.strike(`${wire.broken} connections broken, ${wire.refused} refused`);
     await stage.startWorker();

@@ -28,7 +28,7 @@ export const signals: FaultPoint = {
       await session.resume({ by: 'lab' });
       await session.resume({ by: 'lab' });
     }
-    stage.release(worker);
+    stage.letGo(worker);
     const counts = await Promise.all(stage.actors.map(({ session }) => stage.signals(session.id)));
     if (counts.some((count) => count < 5)) throw new Error(`signals in the histories: ${counts.join(', ')}`);
     stage.strike(`${counts.join(', ')} signals are in the histories`);

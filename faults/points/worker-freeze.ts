@@ -11,12 +11,15 @@ export const workerFreeze: FaultPoint = {
   overtakes: true,
   oneTurn: true,
   inject: async (stage) => {
-    const worker = await stage.startWorker({ holdAt: [stage.story.step] });
+    const worker = await stage.startWorker({
+      holdAt: [stage.story.step],
+      env: stage.story.step === 'gap' ? { LAB_RECKLESS: '1' } : {},
+    });
     await stage.begin();
     await stage.held(worker);
     worker.freeze();
     // It is released, and will go on at this line as soon as it wakes.
-    stage.release(worker);
+    stage.letGo(worker);
     await stage.startWorker();
     stage.strike(
       `worker ${worker.pid} is ${stateOf(worker.pid)}, every session was held: ${stage.story.step}`,
