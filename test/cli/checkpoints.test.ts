@@ -141,7 +141,7 @@ describe('checkpoints', () => {
       'refund ch_2:200',
     );
     expect(done).toMatchObject({ code: 0, stderr: '' });
-    expect(done.stdout).toContain(`1 effects after it stay as they are\n  next: perdure tail '${id}'`);
+    expect(done.stdout).toContain(`effects after it, which stay: 1\n  next: perdure tail '${id}'`);
     await untilPhase(stage.session(id), 'idle');
     const { items } = await stage.session(id).calls();
     expect(items.map(({ replayOf }) => replayOf !== null)).toEqual([false, true]);

@@ -1,4 +1,4 @@
-import { createInterface } from 'node:readline/promises';
+import { createInterface } from 'node:readline';
 import type { Command } from 'commander';
 import { PerdureError } from '../../contract/errors.ts';
 import type { Cli } from '../cli.ts';
@@ -66,7 +66,7 @@ export function rewind(group: Command, cli: Cli): void {
       const next = command('tail', sessionId);
       terminal.result({ sessionId, checkpointId, by, effects, next }, () =>
         clean(
-          `rewound ${sessionId} to ${checkpointId}; ${effects.length} effects after it stay as they are\n  next: ${next}`,
+          `rewound ${sessionId} to ${checkpointId}; effects after it, which stay: ${effects.length}\n  next: ${next}`,
         ),
       );
     });
@@ -95,7 +95,7 @@ async function confirmed(cli: Cli, sessionId: string, effects: readonly EffectSi
   if (!process.stdin.isTTY || cli.terminal.json) {
     throw new PerdureError(
       'INVALID_ARGUMENT',
-      `A rewind asks for a word, and nobody is here to give it: ${effects.length} effects have happened after the checkpoint and stay. Add --yes`,
+      `A rewind asks for a word, and nobody is here to give it. Effects after the checkpoint, which stay: ${effects.length}. Add --yes`,
       { details: { effects } },
     );
   }
@@ -109,9 +109,12 @@ async function confirmed(cli: Cli, sessionId: string, effects: readonly EffectSi
       : `These have happened after the checkpoint, and stay as they are:\n${lines.join('\n')}\n`,
   );
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    return (await terminal.question(`Type the session's id to take it back: `)).trim() === sessionId;
-  } finally {
-    terminal.close();
-  }
+  const word = await new Promise<string>((resolve) => {
+    // Ctrl-D is no word, and Ctrl-C ends everything.
+    terminal.once('close', () => resolve(''));
+    terminal.once('SIGINT', () => void cli.exit(EXIT.interrupted));
+    terminal.question("Type the session's id to take it back: ", resolve);
+  });
+  terminal.close();
+  return word.trim() === sessionId;
 }
