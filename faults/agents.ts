@@ -129,5 +129,5 @@ export const careful: DefinedAgent = defineAgent({
 export const hasty: DefinedAgent = defineAgent({
   ...common,
   name: 'hasty',
-  tools: tools({ timeout: '400ms', settle: '4000ms' }),
+  tools: tools({ timeout: '400ms', settle: '6000ms' }),
 });
