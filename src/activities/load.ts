@@ -5,9 +5,8 @@ import type { LoadInput, LoadResult } from '../contract/activities.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import { canonicalJson, type JsonObject } from '../contract/json.ts';
 import type { Loaded } from '../contract/loaded.ts';
-import type { CarriedEffect } from '../contract/origin.ts';
 import type { SessionState } from '../contract/state.ts';
-import { foldHistory, readEvents } from '../history/index.ts';
+import { foldHistory, readEvents, whatHappened } from '../history/index.ts';
 
 /** Characters of one part: at most three bytes each, under Temporal's limit for a payload. */
 const PART = 500_000;
@@ -51,49 +50,18 @@ async function read(context: Context, input: LoadInput): Promise<string | undefi
   const { client } = context;
   const execution = { workflowId: input.sessionId, runId: input.runId };
   let past: string | undefined;
-  let openThen: string[] = [];
-  let doneThen = new Set<string>();
   const { state: last } = await foldHistory(
     readEvents(client, execution),
     client.options.loadedDataConverter,
     {
       runId: input.runId,
       onTask: ({ eventId, state }) => {
-        if (eventId !== input.eventId) return;
-        past = canonicalJson(state as unknown as JsonObject);
-        doneThen = new Set(
-          state.calls.filter(({ status }) => status.kind === 'completed').map(({ id }) => id),
-        );
-        openThen = state.batch.filter((id) => !doneThen.has(id));
+        if (eventId === input.eventId) past = canonicalJson(state as unknown as JsonObject);
       },
     },
   );
   if (past === undefined || last === null) return undefined;
-  const loaded = {
-    state: JSON.parse(past) as SessionState,
-    after: input.kind === 'rewind' ? whatHappened(last, doneThen, openThen) : null,
-  };
+  const state = JSON.parse(past) as SessionState;
+  const loaded: Loaded = { state, after: input.kind === 'rewind' ? whatHappened(state, last) : null };
   return canonicalJson(loaded as unknown as JsonObject);
-}
-
-function whatHappened(
-  last: SessionState,
-  doneThen: ReadonlySet<string>,
-  openThen: readonly string[],
-): Loaded['after'] {
-  const effects: CarriedEffect[] = last.calls
-    .filter((call) => call.effect === 'mutate' && call.status.kind === 'completed' && call.replayOf === null)
-    .filter(({ id, dispatches }) => !doneThen.has(id) && dispatches.length > 0)
-    .map(({ id, name, idempotencyKey, result }) => ({
-      callId: id,
-      tool: name,
-      idempotencyKey,
-      output: result?.content ?? null,
-    }));
-  const ended: NonNullable<Loaded['after']>['ended'] = {};
-  for (const id of openThen) {
-    const status = last.calls.find((call) => call.id === id)?.status;
-    ended[id] = status?.kind === 'skipped' || (status?.kind === 'failed' && status.certain) ? 'absent' : null;
-  }
-  return { effects: [...last.carried, ...effects], ended, spent: last.budget.spent };
 }

@@ -35,7 +35,7 @@ export function effectsSince(then: SessionState, now: SessionState): EffectSince
   );
   const carriedThen = new Set(then.carried.map(({ idempotencyKey }) => idempotencyKey));
   const carried = now.carried
-    .filter(({ idempotencyKey }) => !carriedThen.has(idempotencyKey))
+    .filter(({ idempotencyKey, doubt }) => !carriedThen.has(idempotencyKey) && doubt === undefined)
     .map(({ callId, tool, output }) => ({ callId, tool, args: null, output, completedAt: null }));
   const completed = now.calls
     .filter(

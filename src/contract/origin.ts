@@ -40,4 +40,6 @@ export interface CarriedEffect {
   tool: string;
   idempotencyKey: string;
   output: JsonValue;
+  /** Why nobody knows whether it happened: an equal call settles and is verified before it is dispatched. */
+  doubt?: string;
 }

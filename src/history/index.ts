@@ -1,3 +1,4 @@
 export { type Fold, type FoldedTask, Folder, foldHistory, type RunEnd } from './fold.ts';
 export { PayloadReader } from './payloads.ts';
 export { type HistoryEvent, readEvents } from './read-events.ts';
+export { whatHappened } from './what-happened.ts';

@@ -99,6 +99,13 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
       endCall(call, { kind: 'completed' }, { content, isError: false }, at);
       return null;
     }
+    case 'doubt_call': {
+      const call = theCall(state, step.callId);
+      // From here on the call's own record stands for the doubt.
+      state.carried = state.carried.filter(({ idempotencyKey: key }) => key !== call.idempotencyKey);
+      call.status = { kind: 'settling', reason: step.reason };
+      return null;
+    }
     case 'defer_call':
       theCall(state, step.callId).status = { kind: 'deferred', to: step.to };
       return null;

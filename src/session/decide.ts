@@ -196,8 +196,10 @@ function isAnswered({ status, effect }: ToolCall): boolean {
 
 function decideCall(state: SessionState, call: ToolCall): Step {
   const carried = state.carried.find(({ idempotencyKey }) => idempotencyKey === call.idempotencyKey);
-  if (carried !== undefined && call.dispatches.length === 0) {
-    return { type: 'replay_carried', callId: call.id, effect: carried };
+  if (carried !== undefined) {
+    return carried.doubt === undefined
+      ? { type: 'replay_carried', callId: call.id, effect: carried }
+      : { type: 'doubt_call', callId: call.id, reason: carried.doubt };
   }
   // Asked before each dispatch, for another may have been dispatched since the last one's absent.
   if (call.scope !== 'call') {

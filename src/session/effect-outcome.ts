@@ -105,7 +105,7 @@ export function applyVerify(state: SessionState, call: ToolCall, found: EffectOu
       endCall(call, { kind: 'completed' }, { content: found.output, isError: false }, iso(moment));
       return;
     case 'absent':
-      if (mayDispatchAgain(state, call)) call.status = { kind: 'ready' };
+      if (mayDispatchAgain(state, call)) readyAgain(state, call);
       else
         fail(call, `${call.name} was not executed: ${dispatch?.reason ?? found.reason}`, true, iso(moment));
       return;
@@ -152,6 +152,15 @@ export function releaseCall(state: SessionState, call: ToolCall): void {
   } else if (call.status.kind === 'backoff' || call.status.kind === 'deferred') {
     call.status = { kind: 'ready' };
   }
+}
+
+/**
+ * Makes a call ready that certainly did not happen. One that only a past branch has dispatched may need an approval
+ * that it has not had, and one of a fork a key of its own: the worker says.
+ */
+export function readyAgain(state: SessionState, call: ToolCall): void {
+  const unasked = call.dispatches.length === 0 && call.decision === null;
+  call.status = { kind: unasked || state.origin?.kind === 'fork' ? 'preparing' : 'ready' };
 }
 
 export function awaitApproval(tool: ToolManifest | undefined, at: string): CallStatus {

@@ -5,7 +5,7 @@ import type { Origin } from '../contract/origin.ts';
 import type { SessionState } from '../contract/state.ts';
 import { applyEdit, editProblem } from './edit.ts';
 import type { Moment } from './events.ts';
-import { batchCalls, endCall, iso, note } from './state.ts';
+import { batchCalls, endCall, freshMessageId, hasMessage, isOpen, iso, note } from './state.ts';
 
 /** Reads what was loaded. @returns `null` when it is not a state that this version knows. */
 export function readLoaded(text: string): Loaded | null {
@@ -32,7 +32,12 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   state.position = past.position;
   state.promptBytes = past.promptBytes;
   state.measured = past.measured;
-  state.inbox = [...past.inbox, ...state.inbox];
+  const own = state.inbox;
+  state.inbox = past.inbox;
+  // Ids are given by place, so that a message of the past may have the same.
+  for (const message of own) {
+    state.inbox.push(hasMessage(state, message.id) ? { ...message, id: freshMessageId(state) } : message);
+  }
   state.calls = past.calls;
   state.batch = past.batch;
   state.plan = past.plan;
@@ -43,13 +48,17 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   if (origin.kind === 'rewind') {
     state.namespace = past.namespace;
     state.createdAt = past.createdAt;
-    state.pauses = past.pauses.map((pause) => ({ ...pause, resumedAt: pause.resumedAt ?? iso(moment) }));
+    const pauses = past.pauses.map((pause) => ({ ...pause, resumedAt: pause.resumedAt ?? iso(moment) }));
+    state.pauses = [...pauses, ...state.pauses];
     // Money that was spent after the checkpoint is spent.
     if (after !== null) state.budget.spent = after.spent;
-    const known = new Set(past.carried.map(({ idempotencyKey }) => idempotencyKey));
-    state.carried = [...past.carried, ...(after?.effects ?? []).filter((e) => !known.has(e.idempotencyKey))];
+    state.carried = after?.effects ?? past.carried;
   }
-  for (const call of batchCalls(state)) if (!isFinal(call)) reopen(call, origin, loaded, moment);
+  const calls = batchCalls(state);
+  for (const call of calls) if (!isFinal(call)) reopen(call, origin, loaded, moment);
+  // What a call of the batch is in doubt about itself, it needs not be told.
+  const asked = new Set(calls.filter(isOpen).map(({ idempotencyKey }) => idempotencyKey));
+  state.carried = state.carried.filter((e) => e.doubt === undefined || !asked.has(e.idempotencyKey));
   note(
     state,
     moment,
@@ -65,31 +74,34 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
 /** A call that was open at the checkpoint. Whoever had it then has it no more. */
 function reopen(call: ToolCall, origin: Origin, { after }: Loaded, moment: Moment): void {
   const { kind } = call.status;
-  const dispatched =
-    call.dispatches.at(-1)?.outcome === null ||
-    kind === 'settling' ||
-    kind === 'verifying' ||
-    kind === 'unknown';
-  if (dispatched && call.effect === 'mutate') {
-    const effect = after?.effects.find(({ callId }) => callId === call.id);
-    if (effect !== undefined) {
-      endCall(call, { kind: 'completed' }, { content: effect.output, isError: false }, iso(moment));
-    } else if (after?.ended[call.id] === 'absent') {
+  // Of edited arguments that were being checked the key is not known yet.
+  const edited = call.status.kind === 'preparing' && call.status.before !== undefined;
+  if (call.effect === 'mutate' && !edited) {
+    const since = after?.effects.find(
+      ({ callId, idempotencyKey }) => callId === call.id && idempotencyKey === call.idempotencyKey,
+    );
+    if (since !== undefined && since.doubt === undefined) {
+      endCall(call, { kind: 'completed' }, { content: since.output, isError: false }, iso(moment));
+      return;
+    }
+    const lost = isOpen(call) || call.dispatches.at(-1)?.outcome === null;
+    if (since !== undefined || (lost && after?.ended[call.id] !== 'absent')) {
+      close(call, 'unknown');
+      const reason = `open at the checkpoint that this session's ${origin.kind} starts from`;
+      // What a fork was taken from may still be at it; what was rewound is not, once it has settled.
+      call.status = { kind: origin.kind === 'rewind' ? 'settling' : 'unknown', reason };
+      return;
+    }
+    if (lost) {
       close(call, 'absent');
       call.status = { kind: 'ready' };
-    } else {
-      close(call, 'unknown');
-      call.status = {
-        kind: 'unknown',
-        reason: `open at the checkpoint that this session's ${origin.kind} starts from`,
-      };
+      return;
     }
-    return;
   }
   close(call, 'absent');
   // A fork's keys are its own, so they are derived anew; what a person has decided stays decided.
   if (origin.kind === 'fork') call.status = { kind: 'preparing' };
-  else if (kind !== 'approval') call.status = { kind: 'ready' };
+  else if (kind !== 'approval' && kind !== 'preparing') call.status = { kind: 'ready' };
 }
 
 function close(call: ToolCall, outcome: 'absent' | 'unknown'): void {

@@ -5,6 +5,7 @@ import type { ErrorCode } from '../contract/errors.ts';
 import { argsDigest } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
 import { applyEdit, editProblem } from './edit.ts';
+import { readyAgain } from './effect-outcome.ts';
 import type { Moment, PersonInput } from './events.ts';
 import {
   definedLimits,
@@ -184,7 +185,7 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       if (resolution.outcome === 'landed') {
         endCall(call, { kind: 'completed' }, { content: resolution.output, isError: false }, at);
       } else if (resolution.outcome === 'absent') {
-        call.status = { kind: 'ready' };
+        readyAgain(state, call);
       } else {
         const content = `${call.name} failed: ${resolution.reason ?? 'a person says that it failed'}`;
         endCall(call, { kind: 'failed', certain: false }, { content, isError: true }, at);

@@ -109,7 +109,9 @@ function derivedKey(
 
 /** Whether a call is answered by what happened before a rewind: then there is nothing to approve. */
 function isCarried(state: SessionState, call: ToolCall): boolean {
-  return state.carried.some((effect) => effect.idempotencyKey === call.idempotencyKey);
+  return state.carried.some(
+    ({ idempotencyKey: key, doubt }) => key === call.idempotencyKey && doubt === undefined,
+  );
 }
 
 function watchLoop(

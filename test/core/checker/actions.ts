@@ -3,7 +3,7 @@ import type { PreparedCall } from '../../../src/contract/activities.ts';
 import type { InFlight, SessionState } from '../../../src/contract/state.ts';
 import type { Outcome } from '../../../src/session/events.ts';
 import { personActions } from './people.ts';
-import { keyOf, manifestOf, type Scenario } from './scenario.ts';
+import { keyOf, manifestOf, plannedCall, type Scenario } from './scenario.ts';
 import { toolActions, verifyActions } from './tool-actions.ts';
 import { type Action, answer, forget, land, spend, type World } from './world.ts';
 
@@ -13,6 +13,7 @@ export function actionsOf(scenario: Scenario, state: SessionState, world: World)
     ...state.inFlight.flatMap((flight) => flightActions(scenario, state, world, flight)),
     ...lateLandings(world),
     ...personActions(scenario, state, world),
+    ...timeActions(state, world),
   ];
   return scenario.together === true ? [...single, ...pairs(single)] : single;
 }
@@ -43,7 +44,7 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
         answer(flight, `the settle timer of ${flight.callId} fires`, { kind: 'timer' }, (now) => {
           // The assumption: what was lost has ended, and cannot land after its settle time.
           if (!now.landsForEver) {
-            forget(now, (attempt) => attempt.lost && attempt.callId === flight.callId);
+            forget(now, ({ lost, key }) => lost && key === keyIn(state, flight));
           }
         }),
       ];
@@ -63,14 +64,20 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
         ),
       ];
     }
-    case 'load':
-      return [];
+    case 'load': {
+      const value = { kind: 'part', parts: 1, text: world.loaded } as const;
+      return [answer(flight, 'the checkpoint is loaded', { kind: 'load', result: { ok: true, value } })];
+    }
     case 'backoff':
     case 'ttl':
       return [answer(flight, `the ${flight.kind} timer of ${flight.callId} fires`, { kind: 'timer' })];
     default:
       return flight.kind satisfies never;
   }
+}
+
+function keyIn(state: SessionState, flight: InFlight): string {
+  return state.calls.find(({ id }) => id === flight.callId)?.idempotencyKey ?? '';
 }
 
 function nameOf(state: SessionState, flight: InFlight): string {
@@ -150,9 +157,17 @@ function prepareActions(scenario: Scenario, state: SessionState, flight: InFligh
   const decided =
     (approval: 'granted' | 'open') =>
     (now: World): void => {
-      if (now.approvals[id] === 'checking') now.approvals[id] = approval;
+      const before = now.approvals[id];
+      // A call that needed nobody's approval does, once its arguments could not be checked.
+      if (before === 'checking' || (before === undefined && approval === 'open'))
+        now.approvals[id] = approval;
     };
-  const value: PreparedCall = { name, args, idempotencyKey: keyOf(scenario, name, args, id) };
+  const value: PreparedCall = {
+    name,
+    args,
+    idempotencyKey: keyOf(scenario, name, args, id),
+    ...(plannedCall(scenario, id)?.needsApproval === true ? { needsApproval: true } : {}),
+  };
   const actions = [
     answer(
       flight,
@@ -192,6 +207,20 @@ function lateLandings(world: World): Action[] {
       happens: (now) => land(now, attempt),
       deliveries: [],
     }));
+}
+
+/** A session may be taken back to what it was, by a person who seals it first or after somebody has ended its run. */
+function timeActions(state: SessionState, world: World): Action[] {
+  const action = (time: NonNullable<Action['time']>, story: string): Action[] =>
+    (world.left[time] ?? 0) > 0
+      ? [{ story, by: 'person', time, happens: (now) => spend(now, time), deliveries: [] }]
+      : [];
+  if (state.loading !== null || state.status.kind !== 'active') return [];
+  if (world.checkpoint === null) return action('checkpoint', 'this is a checkpoint');
+  return [
+    ...action('rewind', 'a person rewinds the session to the checkpoint'),
+    ...action('terminate', 'the run is terminated, and a person rewinds the session to the checkpoint'),
+  ];
 }
 
 /** Any two that reach the session in one activation: people's first, then outcomes by their command. */

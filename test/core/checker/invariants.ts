@@ -47,10 +47,9 @@ export function checkCommand(
     `${callId} was dispatched under the key of other arguments`,
   );
   if (plannedCall(scenario, callId)?.needsApproval === true) {
-    promise(
-      world.approvals[callId] === 'granted',
-      `${callId} was dispatched without the approval that it needs`,
-    );
+    // What was approved and is being checked again may turn out to have been lost, not new.
+    const approved = world.approvals[callId] === 'granted' || world.approvals[callId] === 'checking';
+    promise(approved, `${callId} was dispatched without the approval that it needs`);
   }
   if (effect !== 'mutate') return;
   const recorded = world.keys[key] ?? 'free';
@@ -67,16 +66,19 @@ export function checkCommand(
   const call = state.calls.find(({ id }) => id === callId);
   promise(call?.dispatches.length === dispatchNo, `dispatch ${dispatchNo} of ${callId} is not on record`);
   world.keys[key] = 'in flight';
-  world.attempts.push({ seq: command.seq, callId, key, landed: false, lost: false });
+  world.attempts.push({ runId: state.runId, seq: command.seq, callId, key, landed: false, lost: false });
 }
 
 /** Holds a state against the world. `moves` tells whether anything can still happen by itself. */
 export function checkState(state: SessionState, world: World, moves: boolean): void {
   checkEffects(state, world);
   checkTranscript(state);
-  checkMessages(state, world);
   checkBudget(state);
-  checkPauses(state, world);
+  // Until it is loaded, the past is elsewhere.
+  if (state.loading === null) {
+    checkMessages(state, world);
+    checkPauses(state, world);
+  }
   checkRest(state, world, moves);
 }
 
@@ -86,7 +88,7 @@ function checkEffects(state: SessionState, world: World): void {
   }
   for (const call of state.calls) {
     const open = world.attempts.some(({ callId, landed }) => callId === call.id && !landed);
-    const landed = (world.landedByCall[call.id] ?? 0) > 0;
+    const landed = (world.landedByCall[`${call.id} ${call.idempotencyKey}`] ?? 0) > 0;
     // Without the settle assumption nobody can be certain of that.
     const nothing = world.landsForEver || (!landed && !open);
     if (call.status.kind === 'completed' && call.effect === 'mutate') {

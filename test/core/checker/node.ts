@@ -1,6 +1,7 @@
 /** A state of the session and of the world: branched, moved on by one action, and named for the visited set. */
 import { hash } from 'node:crypto';
 import type { SessionState } from '../../../src/contract/state.ts';
+import { whatHappened } from '../../../src/history/what-happened.ts';
 import { evolve, take } from '../../../src/session/advance.ts';
 import { decide } from '../../../src/session/decide.ts';
 import type { Command, Input, Moment, Step } from '../../../src/session/events.ts';
@@ -59,10 +60,47 @@ export function follow(
   const node = branch(from);
   action.happens?.(node.world);
   for (const left of Object.values(node.world.left)) if (left < 0) return null;
+  if (action.time === 'checkpoint') remember(node);
+  else if (action.time !== undefined) return travel(scenario, protocol, node, action.time);
   if (action.deliveries.length === 0) return { node, commands: [] };
   for (const { input, recorded } of action.deliveries) {
     recorded(node.world, protocol.evolve(node.state, input, MOMENT) === null);
   }
+  return { node, commands: rest(scenario, protocol, node) };
+}
+
+function remember({ state, world }: Node): void {
+  const { approvals, sent, pauses } = world;
+  const text = JSON.stringify(state);
+  const name = hash('sha1', JSON.stringify(essence(state)), 'base64');
+  world.checkpoint = { state: text, name, approvals: copy(approvals), sent: [...sent], pauses };
+}
+
+/** Ends the run, and starts its successor from the checkpoint: what `Sessions.rewind` does. */
+function travel(
+  scenario: Scenario,
+  protocol: Protocol,
+  { state: last, world }: Node,
+  how: 'rewind' | 'terminate',
+): { node: Node; commands: Command[] } | null {
+  const { checkpoint } = world;
+  if (checkpoint === null) return null;
+  if (how === 'rewind' && protocol.evolve(last, { type: 'seal', value: {} }, MOMENT) !== null) return null;
+  const past = JSON.parse(checkpoint.state) as SessionState;
+  world.loaded = JSON.stringify({ state: past, after: whatHappened(past, last) });
+  for (const attempt of world.attempts) {
+    attempt.lost = true;
+    world.keys[attempt.key] = 'in doubt';
+  }
+  world.attempts = world.attempts.filter(({ landed }) => !landed);
+  // Of the branch that is left only its effects remain: a call of the new one may have the id of one of its calls.
+  const known = ([name]: [string, number]): boolean => past.calls.some(({ id }) => name.startsWith(`${id} `));
+  world.landedByCall = Object.fromEntries(Object.entries(world.landedByCall).filter(known));
+  const { approvals, sent, pauses } = checkpoint;
+  Object.assign(world, { approvals, sent, pauses, paused: false, cancelled: false, checkpoint: null });
+  const origin = { kind: 'rewind', sessionId: 's', runId: 'r', eventId: 1, by: 'p', reason: '' } as const;
+  const input = { agent: 'clerk', mode: scenario.mode ?? 'task', origin };
+  const node = { state: initialState({ sessionId: 's', runId: 'r2' }, input, MOMENT), world };
   return { node, commands: rest(scenario, protocol, node) };
 }
 
@@ -112,10 +150,13 @@ function copy<T>(value: T): T {
  * numbers, and words that nobody decides by.
  */
 export function nameOf(node: Node): string {
-  return hash('sha1', JSON.stringify(essence(node)), 'base64');
+  const { state, world } = node;
+  const attempts = world.attempts.map(({ callId, key, landed, lost }) => [callId, key, landed, lost]);
+  const known = { ...world, attempts, checkpoint: world.checkpoint?.name };
+  return hash('sha1', JSON.stringify([essence(state), known]), 'base64');
 }
 
-function essence({ state, world }: Node): unknown[] {
+function essence(state: SessionState): unknown[] {
   const { budget } = state;
   const capped = budget.limits.usd !== undefined || budget.limits.tokens !== undefined;
   return [
@@ -136,6 +177,7 @@ function essence({ state, world }: Node): unknown[] {
       call.idempotencyKey,
       call.args,
       call.dispatches.length,
+      call.dispatches.filter(({ released }) => released === true).length,
       call.decision === null,
       call.replayOf,
       call.result?.isError,
@@ -155,10 +197,9 @@ function essence({ state, world }: Node): unknown[] {
     state.loop.count,
     state.modelFailures,
     state.fromModel,
-    {
-      ...world,
-      attempts: world.attempts.map(({ callId, key, landed, lost }) => [callId, key, landed, lost]),
-    },
+    state.loading === null,
+    state.sealed === null,
+    state.carried,
   ];
 }
 

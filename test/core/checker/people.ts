@@ -3,6 +3,7 @@ import { isFinal, type Resolution, type ToolCall } from '../../../src/contract/c
 import type { JsonObject } from '../../../src/contract/json.ts';
 import type { SessionState } from '../../../src/contract/state.ts';
 import type { PersonInput } from '../../../src/session/events.ts';
+import { Violation } from './invariants.ts';
 import type { Chance, Scenario } from './scenario.ts';
 import { type Action, spend, type World } from './world.ts';
 
@@ -93,7 +94,7 @@ function callActions(scenario: Scenario, world: World, call: ToolCall, ask: Ask)
   if (status.kind === 'approval') {
     const decided = (to: World['approvals'][string]) => (now: World, accepted: boolean) => {
       if (!accepted) return;
-      if (now.approvals[id] !== 'open') throw new Error(`the decision on ${id} was taken twice`);
+      if (now.approvals[id] !== 'open') throw new Violation(`the decision on ${id} was taken twice`);
       now.approvals[id] = to;
     };
     // Approving arguments that were edited and not found good has them checked again.

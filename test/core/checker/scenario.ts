@@ -13,8 +13,12 @@ export type Chance =
   | 'raise'
   | 'modelFault'
   | 'unavailable'
+  | 'released'
   | 'edit'
-  | 'readFault';
+  | 'readFault'
+  | 'checkpoint'
+  | 'rewind'
+  | 'terminate';
 
 /** A call that the scripted model asks for. */
 export interface PlannedCall {

@@ -21,7 +21,7 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'one mutation that cannot be verified, with pauses',
     tools: { pay: { verify: false } },
     replies: [[pay('a')]],
-    may: { pause: 1, pauseNow: 1, cancel: 1, unavailable: 1 },
+    may: { pause: 1, pauseNow: 1, cancel: 1, unavailable: 1, released: 1 },
   },
   {
     name: 'two mutations in order',
@@ -107,6 +107,34 @@ export const SCENARIOS: readonly Scenario[] = [
     tools: { look: { effect: 'read' } },
     replies: [[look]],
     may: { modelFault: 4, queue: 1, interrupt: 1, pauseNow: 1, readFault: 1 },
+  },
+  {
+    name: 'a mutation before or after a checkpoint that the session is taken back to',
+    tools: { pay: { maxAttempts: 2 } },
+    replies: [[pay('a')], [pay('a')]],
+    dispatches: 2,
+    may: { checkpoint: 1, rewind: 1 },
+  },
+  {
+    name: 'a mutation that cannot be verified, an interrupt, and a session that is taken back',
+    tools: { pay: { verify: false, maxAttempts: 2 } },
+    replies: [[pay('a')]],
+    dispatches: 2,
+    may: { checkpoint: 1, rewind: 1, interrupt: 1 },
+  },
+  {
+    name: 'a run that is terminated, and its session taken back',
+    tools: { pay: { maxAttempts: 2 } },
+    replies: [[pay('a')], [pay('a')]],
+    dispatches: 2,
+    may: { checkpoint: 1, terminate: 1 },
+  },
+  {
+    name: 'a pause and an approval at a checkpoint',
+    tools: { pay: { approval: { expiresMs: 60_000, onExpiry: 'reject' }, maxAttempts: 1 } },
+    dispatches: 1,
+    replies: [[pay('a', approval)]],
+    may: { checkpoint: 1, rewind: 1, pause: 1 },
   },
   {
     name: 'two inputs in one activation',

@@ -39,10 +39,11 @@ function mutationActions(world: World, flight: InFlight, attempt: Attempt): Acti
   const record = (told: World['keys'][string]) => (now: World) => {
     now.keys[key] = told;
   };
-  const gone = (now: World): void => forget(now, ({ seq }) => seq === attempt.seq);
+  const ours = ({ seq, runId }: Attempt): boolean => seq === attempt.seq && runId === attempt.runId;
+  const gone = (now: World): void => forget(now, ours);
   const lost = (now: World): void => {
     if (landed) gone(now);
-    else for (const candidate of now.attempts) if (candidate.seq === attempt.seq) candidate.lost = true;
+    else for (const candidate of now.attempts) if (ours(candidate)) candidate.lost = true;
   };
   const truth = landed ? 'after its effect' : 'before its effect';
   const actions = [
@@ -71,6 +72,31 @@ function mutationActions(world: World, flight: InFlight, attempt: Attempt): Acti
       gone(now);
     };
     actions.push(answer(flight, `${id} finds no tool on the worker`, unavailable, removed, record('free')));
+  }
+  if ((world.left.released ?? 0) > 0) {
+    const release =
+      (then: (now: World) => void) =>
+      (now: World): void => {
+        spend(now, 'released');
+        then(now);
+      };
+    const unknown = returned({ kind: 'unknown', reason: 'shut down', released: true });
+    actions.push(
+      answer(
+        flight,
+        `${id} is handed back by a worker that shuts down`,
+        returned({ kind: 'released' }),
+        release(gone),
+        record('free'),
+      ),
+      answer(
+        flight,
+        `${id} is cut short by a worker that shuts down`,
+        unknown,
+        release(lost),
+        record('in doubt'),
+      ),
+    );
   }
   if (flight.cancelled === true) {
     actions.push(

@@ -5,6 +5,8 @@ import type { Chance, Scenario } from './scenario.ts';
 
 /** One dispatch of a mutation that can still land or whose landing is not settled. */
 export interface Attempt {
+  /** Its command is named by both: a session that was taken back counts from one again. */
+  runId: string;
   seq: number;
   callId: string;
   key: string;
@@ -24,7 +26,7 @@ export interface World {
   attempts: Attempt[];
   /** Effects that landed, by idempotency key and by call. */
   landed: { [key: string]: number };
-  landedByCall: { [callId: string]: number };
+  landedByCall: { [callIdAndKey: string]: number };
   keys: { [key: string]: KeyRecord };
   approvals: { [callId: string]: Approval };
   /** Texts of messages that were accepted. */
@@ -35,6 +37,19 @@ export interface World {
   /** The settle assumption does not hold. */
   landsForEver: boolean;
   left: { [chance in Chance]?: number };
+  /** A state that the session may be taken back to, with what was true then. */
+  checkpoint: Checkpoint | null;
+  /** What the `load` of a session that was taken back reads. */
+  loaded: string;
+}
+
+/** See {@link World.checkpoint}. */
+export interface Checkpoint {
+  state: string;
+  name: string;
+  approvals: World['approvals'];
+  sent: string[];
+  pauses: number;
 }
 
 /** A world in which nothing has happened. */
@@ -51,6 +66,8 @@ export function freshWorld(scenario: Scenario): World {
     cancelled: false,
     landsForEver: scenario.landsForEver === true,
     left: { ...scenario.may },
+    checkpoint: null,
+    loaded: '',
   };
 }
 
@@ -69,6 +86,8 @@ export interface Action {
   /** What happens in the world at that moment, before the session hears of it. */
   happens?: (world: World) => void;
   deliveries: Delivery[];
+  /** The state becomes a checkpoint, or the session is taken back to it: sealed first, or after its run was ended. */
+  time?: 'checkpoint' | 'rewind' | 'terminate';
 }
 
 /** An outcome that reaches the session. */
@@ -94,12 +113,13 @@ export function liveAttempt(world: World, seq: number): Attempt | undefined {
 }
 
 /** Lets an attempt have its effect. */
-export function land(world: World, { callId, key, seq }: Attempt): void {
-  const attempt = world.attempts.find((candidate) => candidate.seq === seq);
+export function land(world: World, { callId, key, seq, runId }: Attempt): void {
+  const attempt = world.attempts.find((candidate) => candidate.seq === seq && candidate.runId === runId);
   if (attempt === undefined) return;
   attempt.landed = true;
   world.landed[key] = (world.landed[key] ?? 0) + 1;
-  world.landedByCall[callId] = (world.landedByCall[callId] ?? 0) + 1;
+  const name = `${callId} ${key}`;
+  world.landedByCall[name] = (world.landedByCall[name] ?? 0) + 1;
   // Of a lost one that has landed there is nothing more to come.
   if (attempt.lost) forget(world, (candidate) => candidate === attempt);
 }
