@@ -82,8 +82,14 @@ function paying(
   });
 }
 
-const verify = (_: Args, { idempotencyKey, abortSignal }: ToolContext): Promise<Verification<unknown>> =>
-  service.find(idempotencyKey, abortSignal);
+/** A planted mistake, to see that the lab sees it: a verify that always says that nothing happened. */
+const lies = process.env['LAB_LYING_VERIFY'] === '1';
+
+const verify = async (
+  _: Args,
+  { idempotencyKey, abortSignal }: ToolContext,
+): Promise<Verification<unknown>> =>
+  lies ? { outcome: 'absent' } : service.find(idempotencyKey, abortSignal);
 
 interface Limits {
   timeout: `${number}ms`;

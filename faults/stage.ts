@@ -6,25 +6,15 @@ import {
   type Harness,
   type HarnessProcessOptions,
   openWire,
-  type Script,
   type Wire,
   type WorkerProcess,
 } from 'perdure/testing';
 import { readEvents } from '../src/history/index.ts';
 import type { Lane } from './lane.ts';
 import { help, type PersonRecord } from './people.ts';
-import {
-  effectTag,
-  randomOf,
-  type Step,
-  type Story,
-  type Task,
-  TOOL,
-  type ToolKind,
-  taskOf,
-  taskText,
-  USAGE,
-} from './story.ts';
+import { scriptOf } from './script.ts';
+import { breakpointOf } from './steps.ts';
+import { randomOf, type Step, type Story, type Task, taskText } from './story.ts';
 
 const AGENTS = new URL('./agents.ts', import.meta.url);
 /** How long sessions may take to come to rest after a fault before they count as stuck, in milliseconds. */
@@ -278,59 +268,6 @@ export class Stage {
     }
     await this.harness.stop();
   }
-}
-
-/** Where a worker is held for a step, or `null` where no worker is. */
-function breakpointOf(step: Step, kind: ToolKind): string | null {
-  const tool = TOOL[kind];
-  switch (step) {
-    case 'model-asked':
-      return 'before model';
-    case 'model-answered':
-      return 'after model';
-    case 'dispatched':
-      return `before ${tool}`;
-    case 'in-call':
-      return `request ${tool}`;
-    case 'gap':
-      return `gap ${tool}`;
-    case 'landed':
-      return `landed ${tool}`;
-    case 'returned':
-      return `after ${tool}`;
-    case 'verifying':
-      return `before verify ${tool}`;
-    case 'verified':
-      return `after verify ${tool}`;
-    case 'between-turns':
-    case 'approval':
-      return null;
-    default:
-      return step satisfies never;
-  }
-}
-
-/** The model: as many calls as the task says and one more for each message that asks for it, then an answer. */
-function scriptOf(heard: Map<string, string>): Script {
-  return (request) => {
-    const task = taskOf(request);
-    heard.set(request.digest, task.session);
-    const { toolResults, messages, repeat } = request;
-    const more = messages.filter(({ role, text }) => role === 'user' && text.startsWith('more')).length;
-    const turn = toolResults.length + 1;
-    const call = { name: TOOL[task.kind], args: { tag: effectTag(task, turn), mode: task.mode } };
-    const reply =
-      turn <= task.turns + more
-        ? { toolCalls: [call], usage: USAGE }
-        : { text: `Done after ${turn - 1}.`, usage: USAGE };
-    return task.cutReply === turn && repeat === 0
-      ? {
-          fault: 'cut',
-          reply: { ...reply, text: 'Well, let me see what I can do about it.' },
-          afterChunks: 2,
-        }
-      : reply;
-  };
 }
 
 /** The session's view; `undefined` while nobody answers. */

@@ -1,0 +1,26 @@
+/** What the model of the lab says. */
+import type { Script } from 'perdure/testing';
+import { effectTag, TOOL, taskOf, USAGE } from './story.ts';
+
+/** The model: as many calls as the task says and one more for each message that asks for it, then an answer. */
+export function scriptOf(heard: Map<string, string>): Script {
+  return (request) => {
+    const task = taskOf(request);
+    heard.set(request.digest, task.session);
+    const { toolResults, messages, repeat } = request;
+    const more = messages.filter(({ role, text }) => role === 'user' && text.startsWith('more')).length;
+    const turn = toolResults.length + 1;
+    const call = { name: TOOL[task.kind], args: { tag: effectTag(task, turn), mode: task.mode } };
+    const reply =
+      turn <= task.turns + more
+        ? { toolCalls: [call], usage: USAGE }
+        : { text: `Done after ${turn - 1}.`, usage: USAGE };
+    return task.cutReply === turn && repeat === 0
+      ? {
+          fault: 'cut',
+          reply: { ...reply, text: 'Well, let me see what I can do about it.' },
+          afterChunks: 2,
+        }
+      : reply;
+  };
+}

@@ -1,0 +1,32 @@
+/** The steps of a turn as breakpoints of a worker. */
+import { type Step, TOOL, type ToolKind } from './story.ts';
+
+/** Where a worker is held for a step, or `null` where no worker is. */
+export function breakpointOf(step: Step, kind: ToolKind): string | null {
+  const tool = TOOL[kind];
+  switch (step) {
+    case 'model-asked':
+      return 'before model';
+    case 'model-answered':
+      return 'after model';
+    case 'dispatched':
+      return `before ${tool}`;
+    case 'in-call':
+      return `request ${tool}`;
+    case 'gap':
+      return `gap ${tool}`;
+    case 'landed':
+      return `landed ${tool}`;
+    case 'returned':
+      return `after ${tool}`;
+    case 'verifying':
+      return `before verify ${tool}`;
+    case 'verified':
+      return `after verify ${tool}`;
+    case 'between-turns':
+    case 'approval':
+      return null;
+    default:
+      return step satisfies never;
+  }
+}
