@@ -3,7 +3,7 @@ import type { Checkpoint } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { digestJson, type JsonObject } from '../contract/json.ts';
 import type { Change } from '../saver/diff.ts';
-import { type Database, openDatabase } from '../saver/sqlite-file.ts';
+import { type Database, inTransaction, openDatabase } from '../saver/sqlite-file.ts';
 import { ARCHIVE_FILE, WHOLE_EVERY } from './archive-file.ts';
 import { applyChanges } from './deltas.ts';
 import { placeOf } from './place.ts';
@@ -84,7 +84,7 @@ export class SqliteArchive {
       this.#setFact(db, 'namespace', namespace);
       return archiveId;
     };
-    return db.transaction(claim).immediate();
+    return inTransaction(db, claim);
   }
 
   /** Notes up to when the archive has everything. */
@@ -109,7 +109,7 @@ export class SqliteArchive {
    */
   async append(piece: ArchivePiece): Promise<ArchivedRun | null> {
     const db = await this.#open();
-    return db.transaction(() => writePiece(db, piece)).immediate();
+    return inTransaction(db, () => writePiece(db, piece));
   }
 
   /** Where a checkpoint of this id has its place, if its run is known; it need not be stored. */
@@ -170,7 +170,7 @@ export class SqliteArchive {
   /** Removes a thread's checkpoints. An export that has begun does not bring them back. */
   async delete(sessionId: string): Promise<void> {
     const db = await this.#open();
-    db.transaction(() => {
+    inTransaction(db, () => {
       db.prepare('DELETE FROM checkpoints WHERE run_seq IN (SELECT seq FROM runs WHERE thread_id = ?)').run(
         sessionId,
       );
@@ -178,7 +178,7 @@ export class SqliteArchive {
       db.prepare(
         'INSERT INTO threads VALUES (?, 1) ON CONFLICT (thread_id) DO UPDATE SET epoch = epoch + 1',
       ).run(sessionId);
-    }).immediate();
+    });
   }
 
   /** Closes the file. The next call opens it again. */

@@ -56,8 +56,6 @@ export interface Database {
     get(...params: (string | number | null)[]): unknown;
     all(...params: (string | number | null)[]): unknown[];
   };
-  /** A function that runs within one write transaction. */
-  transaction<T>(work: () => T): { immediate(): T };
   close(): unknown;
 }
 
@@ -80,7 +78,7 @@ export async function openDatabase(path: string, format: FileFormat = CHECKPOINT
   try {
     db.pragma('journal_mode = WAL');
     db.pragma('synchronous = FULL');
-    db.transaction(() => prepareTables(path, db, format)).immediate();
+    inTransaction(db, () => prepareTables(path, db, format));
     return db;
   } catch (cause) {
     db.close();
@@ -96,6 +94,27 @@ export async function openDatabase(path: string, format: FileFormat = CHECKPOINT
       cause,
     });
   }
+}
+
+/**
+ * Does work within one write transaction: all of it is stored, or nothing. The driver's own would hide what went
+ * wrong: a full disk ends the transaction, and there is nothing left to roll back.
+ */
+export function inTransaction<T>(db: Database, work: () => T): T {
+  db.exec('BEGIN IMMEDIATE');
+  let result: T;
+  try {
+    result = work();
+    db.exec('COMMIT');
+  } catch (error) {
+    try {
+      db.exec('ROLLBACK');
+    } catch {
+      // It is rolled back already.
+    }
+    throw error;
+  }
+  return result;
 }
 
 function prepareTables(path: string, db: Database, format: FileFormat): void {

@@ -19,7 +19,7 @@ import {
 import { PerdureError } from '../contract/errors.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
 import { byKey } from './memory-saver.ts';
-import { type Database, openDatabase } from './sqlite-file.ts';
+import { type Database, inTransaction, openDatabase } from './sqlite-file.ts';
 
 interface CheckpointRow {
   id: string;
@@ -65,7 +65,7 @@ export class SqliteSaver implements CheckpointSaver {
       parent_id: put.parentId,
       metadata: put.metadata,
     };
-    const write = db.transaction((): Checkpoint => {
+    return inTransaction(db, (): Checkpoint => {
       if (epochOf(db, threadId) !== epoch) throw deletedMeanwhile(threadId);
       const known = put.id === null ? null : this.#find(db, threadId, put.id);
       if (known !== null) {
@@ -86,7 +86,6 @@ export class SqliteSaver implements CheckpointSaver {
       );
       return checkpoint;
     });
-    return write.immediate();
   }
 
   async get(threadId: string, options: GetOptions = {}): Promise<Checkpoint | null> {
@@ -114,7 +113,7 @@ export class SqliteSaver implements CheckpointSaver {
   async delete(threadId: string): Promise<void> {
     checkId('threadId', threadId);
     const db = await this.#open();
-    db.transaction(() => {
+    inTransaction(db, () => {
       const { changes } = db.prepare('DELETE FROM checkpoints WHERE thread_id = ?').run(threadId);
       const steps = db.prepare('DELETE FROM steps WHERE thread_id = ?').run(threadId);
       // A thread that never was needs no mark, so that deleting at random does not fill the file.
@@ -122,7 +121,7 @@ export class SqliteSaver implements CheckpointSaver {
       db.prepare(
         'INSERT INTO threads VALUES (?, 1) ON CONFLICT (thread_id) DO UPDATE SET epoch = epoch + 1',
       ).run(threadId);
-    }).immediate();
+    });
   }
 
   async putStep(threadId: string, key: string, value: JsonValue): Promise<StoredStep> {
@@ -130,7 +129,7 @@ export class SqliteSaver implements CheckpointSaver {
     const db = await this.#open();
     const epoch = epochOf(db, threadId);
     const step: StoredStep = { thread_id: threadId, key, value: copy, updated_at: this.#timestamp() };
-    db.transaction(() => {
+    inTransaction(db, () => {
       if (epochOf(db, threadId) !== epoch) throw deletedMeanwhile(threadId);
       db.prepare('INSERT OR REPLACE INTO steps (thread_id, key, value, updated_at) VALUES (?, ?, ?, ?)').run(
         threadId,
@@ -138,7 +137,7 @@ export class SqliteSaver implements CheckpointSaver {
         JSON.stringify(copy),
         step.updated_at,
       );
-    }).immediate();
+    });
     return step;
   }
 
