@@ -15,8 +15,11 @@ export {
   type Verification,
 } from './agent/index.ts';
 export {
+  type ArchivedRun,
   ArchivedSaver,
   type ArchiveFileStatus,
+  type ArchivePiece,
+  type ArchivePosition,
   type Audit,
   type AuditDifference,
   archiveStatus,

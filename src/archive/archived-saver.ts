@@ -10,7 +10,7 @@ import {
 } from '../contract/checkpoint.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
 import { placeOf } from './place.ts';
-import type { Position, SqliteArchive } from './sqlite-archive.ts';
+import type { ArchivePosition, SqliteArchive } from './sqlite-archive.ts';
 
 /** A saver whose threads may be gone one day: `TemporalSaver`, whose histories retention removes. */
 export interface PrimarySaver extends Omit<CheckpointSaver, 'delete'> {
@@ -51,7 +51,7 @@ export class ArchivedSaver implements CheckpointSaver {
     if (limit <= 0) return [];
     const present = await this.#primary.list(threadId, options);
     if (present.length >= limit) return present;
-    let position: Position | null = null;
+    let position: ArchivePosition | null = null;
     if (before !== null) {
       if (present.length === 0 && (await this.get(threadId, { checkpointId: before })) === null) return [];
       position = await this.#archive.positionOf(threadId, before);

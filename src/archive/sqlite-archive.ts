@@ -22,7 +22,7 @@ export interface ArchiveFileStatus {
 }
 
 /** A place in the order of a thread: the start of its run, and its event. */
-export interface Position {
+export interface ArchivePosition {
   startedAt: number;
   eventId: number;
 }
@@ -113,7 +113,7 @@ export class SqliteArchive {
   }
 
   /** Where a checkpoint of this id has its place, if its run is known; it need not be stored. */
-  async positionOf(sessionId: string, id: string): Promise<Position | null> {
+  async positionOf(sessionId: string, id: string): Promise<ArchivePosition | null> {
     const place = placeOf(id);
     if (place === null) return null;
     const run = await this.run(sessionId, place.runId);
@@ -136,7 +136,7 @@ export class SqliteArchive {
   }
 
   /** Checkpoints of a thread before a place in it (default: all), newest first. */
-  async list(sessionId: string, before: Position | null, limit: number): Promise<Checkpoint[]> {
+  async list(sessionId: string, before: ArchivePosition | null, limit: number): Promise<Checkpoint[]> {
     const db = await this.#open();
     const { startedAt, eventId } = before ?? { startedAt: Number.MAX_SAFE_INTEGER, eventId: 0 };
     const rows = db

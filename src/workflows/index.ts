@@ -1,5 +1,6 @@
 /** The sandbox's door: what a worker registers, and what a workflow of your own may import. */
 
+export type * from '../contract/archive.ts';
 export type * from '../contract/edit.ts';
 export type * from '../contract/inputs.ts';
 export type { JsonObject, JsonValue } from '../contract/json.ts';
