@@ -13,7 +13,9 @@ const BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
 
 /** The next step of a session by itself, or `null` when only the world or a person can move it. */
 export function decide(state: SessionState, moment: Moment): Step | null {
-  if (state.status.kind !== 'active' || state.sealed !== null) return null;
+  if (state.status.kind !== 'active') return null;
+  // What is sealed issues nothing, but can be ended.
+  if (state.sealed !== null && state.cancelling === null) return null;
   const calls = batchCalls(state);
   const tending = tendCalls(state, calls, moment) ?? dropStaleTimer(state);
   if (tending !== null) return tending;

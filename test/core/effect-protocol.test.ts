@@ -75,6 +75,9 @@ afterAll(() => {
 /** What must have happened in some walk: a world in which less happens proves less. */
 const EVERYTHING = [
   'the worker says what the agent is',
+  'the worker has no such agent',
+  'the worker does not say what the agent is',
+  'the worker has another definition',
   'the model asks for 2 calls',
   'the model answers',
   'the model call is lost',
@@ -116,6 +119,7 @@ const EVERYTHING = [
   'a person pauses now',
   'a person resumes',
   'a person cancels',
+  'a person seals the session',
   'a person raises the caps',
   'a person lets it finish',
   'a person approves a call',

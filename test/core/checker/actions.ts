@@ -1,5 +1,5 @@
 /** What can happen in a state: what the world may answer, and what people may ask. */
-import type { PreparedCall } from '../../../src/contract/activities.ts';
+import type { DescribeResult, PreparedCall } from '../../../src/contract/activities.ts';
 import type { InFlight, SessionState } from '../../../src/contract/state.ts';
 import type { Outcome } from '../../../src/session/events.ts';
 import { personActions } from './people.ts';
@@ -21,15 +21,7 @@ export function actionsOf(scenario: Scenario, state: SessionState, world: World)
 function flightActions(scenario: Scenario, state: SessionState, world: World, flight: InFlight): Action[] {
   switch (flight.kind) {
     case 'describe':
-      return [
-        answer(flight, 'the worker says what the agent is', {
-          kind: 'describe',
-          result: {
-            ok: true,
-            value: { kind: 'manifest', manifest: manifestOf(scenario), searchAttributes: [] },
-          },
-        }),
-      ];
+      return describeActions(scenario, world, flight);
     case 'model':
       return modelActions(scenario, state, world, flight);
     case 'tool':
@@ -84,6 +76,28 @@ function nameOf(state: SessionState, flight: InFlight): string {
   return state.calls.find(({ id }) => id === flight.callId)?.name ?? '';
 }
 
+function describeActions(scenario: Scenario, world: World, flight: InFlight): Action[] {
+  const manifest = manifestOf(scenario);
+  const described = (value: DescribeResult): Outcome => ({ kind: 'describe', result: { ok: true, value } });
+  const actions = [
+    answer(
+      flight,
+      'the worker says what the agent is',
+      described({ kind: 'manifest', manifest, searchAttributes: [] }),
+    ),
+  ];
+  if ((world.left.modelFault ?? 0) === 0) return actions;
+  const fault = (now: World): void => spend(now, 'modelFault');
+  const missing = described({ kind: 'unavailable', message: 'no such agent' });
+  const failure = { kind: 'timeout', message: 'lost' } as const;
+  const lost: Outcome = { kind: 'describe', result: { ok: false, failure } };
+  return [
+    ...actions,
+    answer(flight, 'the worker has no such agent', missing, fault),
+    answer(flight, 'the worker does not say what the agent is', lost, fault),
+  ];
+}
+
 function modelActions(scenario: Scenario, state: SessionState, world: World, flight: InFlight): Action[] {
   const turn = state.turn + 1;
   const planned = flight.summarize === true ? [] : (scenario.replies[turn - 1] ?? []);
@@ -129,6 +143,15 @@ function modelActions(scenario: Scenario, state: SessionState, world: World, fli
     const failure = { kind: 'timeout', message: 'lost' } as const;
     actions.push(
       answer(flight, 'the model call is lost', { kind: 'model', result: { ok: false, failure } }, fault),
+    );
+    const changed = { kind: 'manifest', manifest: { ...manifestOf(scenario), digest: 'another' } } as const;
+    actions.push(
+      answer(
+        flight,
+        'the worker has another definition',
+        { kind: 'model', result: { ok: true, value: changed } },
+        fault,
+      ),
     );
     for (const kind of ['interrupted', 'provider_unavailable'] as const) {
       const value = {

@@ -4,7 +4,7 @@ import type { Command, PersonInput } from '../../../src/session/events.ts';
 import { phaseOf } from '../../../src/session/state.ts';
 import { actionsOf } from './actions.ts';
 import { checkState, isGoal, Violation } from './invariants.ts';
-import { branch, CORE, follow, type Node, nameOf, type Protocol, startNode } from './node.ts';
+import { CORE, follow, type Node, nameOf, type Protocol, startNode } from './node.ts';
 import { MOMENT, type Scenario } from './scenario.ts';
 
 /** What a walk has found. */
@@ -39,7 +39,7 @@ class Explorer {
   readonly #phases: Record<string, number> = {};
   /** The way to what is being looked at. */
   #current: number[] = [];
-  #queue: { number: number; node: Node }[] = [];
+  #queue: { number: number; name: string; node: Node }[] = [];
 
   constructor(scenario: Scenario, protocol: Protocol) {
     this.#scenario = scenario;
@@ -52,7 +52,7 @@ class Explorer {
       while (this.#queue.length > 0) {
         const layer = this.#queue;
         this.#queue = [];
-        for (const { number, node } of layer) this.#expand(number, node);
+        for (const { number, name, node } of layer) this.#expand(number, name, node);
       }
     } catch (error) {
       if (!(error instanceof Violation)) throw error;
@@ -64,7 +64,7 @@ class Explorer {
     return this.#found(null, []);
   }
 
-  #expand(number: number, node: Node): void {
+  #expand(number: number, name: string, node: Node): void {
     this.#current = this.#pathTo(number);
     const actions = actionsOf(this.#scenario, node.state, node.world);
     checkState(
@@ -72,7 +72,7 @@ class Explorer {
       node.world,
       actions.some(({ by, deliveries }) => by === 'world' && deliveries.length > 0),
     );
-    this.#refuse(node);
+    this.#refuse(node, name);
     for (const [way, action] of actions.entries()) {
       this.#current = [...this.#current.slice(0, this.#depths[number]), way];
       const next = follow(this.#scenario, this.#protocol, node, action);
@@ -94,21 +94,20 @@ class Explorer {
       const phase = phaseOf(node.state);
       this.#phases[phase] = (this.#phases[phase] ?? 0) + 1;
       if (isGoal(node.state)) this.#goals.push(number);
-      this.#queue.push({ number, node });
+      this.#queue.push({ number, name, node });
     }
     if (from >= 0) this.#edges.push(from, number);
   }
 
   /** What must be refused is refused, and changes nothing: a decision is taken once. */
-  #refuse({ state, world }: Node): void {
-    for (const input of refusable(state)) {
-      const node = branch({ state, world });
-      const before = nameOf(node);
+  #refuse(node: Node, name: string): void {
+    for (const input of refusable(node.state)) {
       const refusal = this.#protocol.evolve(node.state, input, MOMENT);
       const what = JSON.stringify(input.type === 'malformed' ? input.type : input.value);
       if (refusal === null) throw new Violation(`${input.type} ${what} was accepted, but is out of its time`);
-      if (nameOf(node) !== before)
+      if (nameOf(node) !== name) {
         throw new Violation(`${input.type} ${what} was refused, but has changed the state`);
+      }
     }
   }
 

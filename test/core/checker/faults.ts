@@ -1,8 +1,6 @@
 /** Protocols with one thing wrong: what the checker must notice. */
-import { isFinal } from '../../../src/contract/calls.ts';
-import type { SessionState } from '../../../src/contract/state.ts';
-import type { Input } from '../../../src/session/events.ts';
-import { CORE, type Protocol } from './node.ts';
+import { callIn, deciding, evolving, forgetting, instead, taking } from './faulty.ts';
+import type { Protocol } from './node.ts';
 import type { PlannedCall, Scenario } from './scenario.ts';
 
 /** A fault, a walk in which it shows, and the promise that it breaks. */
@@ -29,50 +27,12 @@ const reading: Scenario = {
 };
 const capped: Scenario = { ...reading, budget: { usd: 0.004 }, may: { modelFault: 2 } };
 
-type Evolve = Protocol['evolve'];
-type Decide = Protocol['decide'];
-type Take = Protocol['take'];
-
-const evolving = (
-  wrap: (state: SessionState, input: Input, evolve: () => ReturnType<Evolve>) => ReturnType<Evolve>,
-): Protocol => ({
-  ...CORE,
-  evolve: (state, input, moment) => wrap(state, input, () => CORE.evolve(state, input, moment)),
-});
-const deciding = (
-  wrap: (state: SessionState, decide: Decide, moment: Parameters<Decide>[1]) => ReturnType<Decide>,
-): Protocol => ({
-  ...CORE,
-  decide: (state, moment) => wrap(state, CORE.decide, moment),
-});
-const taking = (
-  wrap: (state: SessionState, step: Parameters<Take>[1], take: () => ReturnType<Take>) => ReturnType<Take>,
-): Protocol => ({
-  ...CORE,
-  take: (state, step, moment) => wrap(state, step, () => CORE.take(state, step, moment)),
-});
-
-/** The status of the first call, however it is told. */
-function callIn(state: SessionState, kind: SessionState['calls'][number]['status']['kind']) {
-  return state.calls.find(({ status }) => status.kind === kind);
-}
-
-/** After an input, puts a call that came to one status into another. */
-const instead = (
-  from: 'settling' | 'unknown' | 'approval',
-  status: SessionState['calls'][number]['status'],
-): Protocol =>
-  evolving((state, _input, evolve) => {
-    const refusal = evolve();
-    const call = callIn(state, from);
-    if (call === undefined) return refusal;
-    call.status = status;
-    if (isFinal(call)) {
-      call.result = { content: 'made up', isError: status.kind !== 'completed' };
-      call.completedAt = state.createdAt;
-    }
-    return refusal;
-  });
+const rewound: Scenario = {
+  ...one,
+  name: 'one mutation and a rewind',
+  tools: { pay: { maxAttempts: 1 } },
+  dispatches: 1,
+};
 
 export const FAULTS: readonly Fault[] = [
   {
@@ -316,6 +276,30 @@ export const FAULTS: readonly Fault[] = [
       return refusal;
     }),
     breaks: /can never come to its end/,
+  },
+  {
+    name: 'a rewind forgets what has happened',
+    scenario: { ...rewound, may: { checkpoint: 1, rewind: 1 } },
+    protocol: forgetting(({ doubt }) => doubt === undefined),
+    breaks: /dispatched although its effect is on record/,
+  },
+  {
+    name: 'a rewind forgets what is in doubt',
+    scenario: { ...rewound, may: { checkpoint: 1, terminate: 1 } },
+    protocol: forgetting(({ doubt }) => doubt !== undefined),
+    breaks: /dispatched without a recorded absent/,
+  },
+  {
+    name: 'a sealed session goes on',
+    scenario: { ...one, may: { seal: 1 } },
+    protocol: deciding((state, decide, moment) => {
+      const { sealed } = state;
+      state.sealed = null;
+      const step = decide(state, moment);
+      state.sealed = sealed;
+      return step;
+    }),
+    breaks: /was issued by a session that is sealed/,
   },
   {
     name: 'an interrupted session starts and stops the same timer for ever',

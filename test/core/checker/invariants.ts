@@ -29,6 +29,10 @@ export function checkCommand(
     return;
   }
   if (command.kind === 'cancel') return;
+  promise(
+    state.sealed === null || state.cancelling !== null,
+    `a ${command.kind} was issued by a session that is sealed`,
+  );
   promise(command.seq === before + 1, `command ${command.seq} follows command ${before}`);
   if (command.kind === 'model' || command.kind === 'tool' || command.kind === 'fast_tool') {
     promise(state.paused === null, `a ${command.kind} call was issued while the session is paused`);

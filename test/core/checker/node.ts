@@ -129,7 +129,7 @@ function rest(scenario: Scenario, protocol: Protocol, { state, world }: Node): C
 }
 
 /** An independent copy. The manifest and messages are shared: nothing may change them once they are written. */
-export function branch({ state, world }: Node): Node {
+function branch({ state, world }: Node): Node {
   const { manifest, transcript, ...rest } = state;
   return {
     state: { ...copy(rest), manifest, transcript: [...transcript] },

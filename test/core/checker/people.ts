@@ -53,7 +53,8 @@ export function personActions(scenario: Scenario, state: SessionState, world: Wo
     );
   }
   const stuck = state.calls.some(({ status }) => status.kind === 'stuck');
-  if (state.paused !== null || state.wait !== null || stuck) {
+  if (has('seal')) ask('seals the session', { type: 'seal', value: {} }, undefined, 'seal');
+  if (state.paused !== null || state.wait !== null || state.sealed !== null || stuck) {
     ask('resumes', { type: 'resume', value: {} }, (now) => {
       now.paused = false;
     });

@@ -10,6 +10,7 @@ export type Chance =
   | 'pause'
   | 'pauseNow'
   | 'cancel'
+  | 'seal'
   | 'raise'
   | 'modelFault'
   | 'unavailable'

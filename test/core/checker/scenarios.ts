@@ -106,7 +106,7 @@ export const SCENARIOS: readonly Scenario[] = [
     mode: 'chat',
     tools: { look: { effect: 'read' } },
     replies: [[look]],
-    may: { modelFault: 4, queue: 1, interrupt: 1, pauseNow: 1, readFault: 1 },
+    may: { modelFault: 3, queue: 1, interrupt: 1, pauseNow: 1, readFault: 1 },
   },
   {
     name: 'a mutation before or after a checkpoint that the session is taken back to',
@@ -135,6 +135,28 @@ export const SCENARIOS: readonly Scenario[] = [
     dispatches: 1,
     replies: [[pay('a', approval)]],
     may: { checkpoint: 1, rewind: 1, pause: 1 },
+  },
+  {
+    name: 'a model that asks for the same again and again',
+    tools: { look: { effect: 'read' } },
+    manifest: { loopLimit: 2 },
+    replies: [[look], [look], [look]],
+    may: { queue: 1, interrupt: 1, pause: 1, cancel: 1 },
+  },
+  {
+    name: 'a seal',
+    tools: { look: { effect: 'read' }, pay: { maxAttempts: 2 } },
+    dispatches: 2,
+    replies: [[look, pay('a')]],
+    may: { seal: 1, cancel: 1, queue: 1 },
+  },
+  {
+    name: 'equal calls that are meant',
+    tools: { pay: { scope: 'call', maxAttempts: 2 } },
+    manifest: parallel,
+    dispatches: 2,
+    replies: [[pay('a'), pay('a')]],
+    may: {},
   },
   {
     name: 'two inputs in one activation',
