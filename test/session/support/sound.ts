@@ -27,7 +27,7 @@ export async function replay(history: History, workflowId: string): Promise<void
 }
 
 /** A session's whole history, its fold, and a copy of the state at each of its checkpoints. */
-export async function foldOf(stage: Stage, session: Session): Promise<FoldedSession> {
+async function foldOf(stage: Stage, session: Session): Promise<FoldedSession> {
   const checkpoints: SessionState[] = [];
   const events: HistoryEvent[] = [];
   for await (const event of readEvents(stage.client, { workflowId: session.id })) events.push(event);
@@ -95,7 +95,7 @@ function expectWithinBudget({ budget: { limits, spent, reserved } }: SessionStat
 }
 
 /** Two values have one canonical JSON; shows where they differ, for states are long. */
-export function expectSame(folded: unknown, live: unknown): void {
+function expectSame(folded: unknown, live: unknown): void {
   if (canonical(folded) === canonical(live)) return;
   expect({ folded: differences(folded, live) }).toEqual({ folded: [] });
 }
