@@ -6,7 +6,7 @@
  *   npm run faults -- --soak 1000               until so many sessions have been struck, by chance
  *   npm run faults -- --only worker-kill@gap    a point, or one step of it; several with commas
  *   npm run faults -- --seed 7                  the schedule of another run
- *   npm run faults -- --write-table             writes docs/guarantees.md
+ *   npm run faults -- --write-table             all points with both services, and writes docs/guarantees.md
  *
  * A story by itself: `--keys honoured|ignored --kinds mutate,blind --turns 2 --strike 1 --quiet`, as printed beside
  * a run that failed. Exits with 1 when a guarantee was broken or a fault did not land.
@@ -56,7 +56,9 @@ const fixed: Fixed = {
   quiet: values.quiet,
 };
 const stories =
-  values.soak === undefined ? quickPlan(POINTS, fixed) : soakPlan(POINTS, fixed, Number(values.soak));
+  values.soak === undefined
+    ? quickPlan(POINTS, fixed, values['write-table'])
+    : soakPlan(POINTS, fixed, Number(values.soak));
 if (stories.length === 0) {
   const names = POINTS.flatMap(({ name, steps, soakSteps = [] }) =>
     [...steps, ...soakSteps].map((step) => `${name}@${step}`),

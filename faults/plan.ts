@@ -20,15 +20,28 @@ function kindsAt(point: FaultPoint, step: Step): readonly ToolKind[] {
   return step === 'verifying' || step === 'verified' ? ['mutate', 'global'] : KINDS;
 }
 
-/** Each point at each of its quick steps, with both services. */
-export function quickPlan(points: readonly FaultPoint[], fixed: Fixed): Story[] {
+const SERVICES: readonly Keys[] = ['honoured', 'ignored'];
+/** Steps at which nothing is with the service: whether it honours keys makes no difference to the fault. */
+const ELSEWHERE: readonly Step[] = ['model-asked', 'model-answered', 'between-turns', 'approval'];
+
+/**
+ * Each point at each of its quick steps, with both services; where the service has no part in it, with one of
+ * them in turn, unless `full`.
+ */
+export function quickPlan(points: readonly FaultPoint[], fixed: Fixed, full: boolean): Story[] {
   const random = randomOf(fixed.seed);
-  const services: readonly Keys[] = fixed.keys === undefined ? ['honoured', 'ignored'] : [fixed.keys];
+  let next = 0;
+  const servicesAt = (step: Step): readonly Keys[] => {
+    if (fixed.keys !== undefined) return [fixed.keys];
+    if (full || !ELSEWHERE.includes(step)) return SERVICES;
+    next += 1;
+    return SERVICES.slice(next % 2, (next % 2) + 1);
+  };
   return points.flatMap((point) =>
     point.steps
       .concat(named(point, fixed.only))
       .filter((step, i, all) => all.indexOf(step) === i && wanted(point, step, fixed.only))
-      .flatMap((step) => services.map((keys) => storyOf(point, step, keys, fixed, random))),
+      .flatMap((step) => servicesAt(step).map((keys) => storyOf(point, step, keys, fixed, random))),
   );
 }
 
