@@ -236,8 +236,10 @@ class Collector {
   }
 }
 
+/** Tokens that a provider says it counted, or `null` for what nobody can have counted. */
 function total(count: Count): number | null {
-  return (typeof count === 'object' ? count.total : count) ?? null;
+  const said = typeof count === 'object' ? count.total : count;
+  return said !== undefined && Number.isSafeInteger(said) && said >= 0 ? said : null;
 }
 
 /** A call's arguments, which models write as JSON text; nothing at all stands for no arguments. */

@@ -32,8 +32,11 @@ export const LIMIT = {
    * must also stay well below the workflow task's time-out, which is low so that recovery is fast.
    */
   historyEvents: 15_000,
-  /** Bytes of one run's history at which the session stops in a waiting state (Temporal's own limit is 50 MB). */
-  historyBytes: 30_000_000,
+  /**
+   * Bytes of one run's history at which the session stops in a waiting state. Temporal's own limit is 50 MB, but
+   * a replay costs 50 ms of processor a megabyte and must stay well below a workflow task's 2 seconds.
+   */
+  historyBytes: 12_000_000,
   /** Characters of a session id. */
   sessionId: 200,
 } as const;

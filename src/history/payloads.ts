@@ -27,12 +27,9 @@ export class PayloadReader {
     return decodeFromPayloadsAtIndex<unknown>(this.#converter, 0, list);
   }
 
-  /** The first value, or what the workflow puts in its place when any of them cannot be decoded. */
+  /** The first value, or what the workflow puts in its place when it cannot be decoded. */
   async firstOrUnreadable(payloads: Payloads): Promise<unknown> {
     try {
-      for (const i of payloads?.payloads?.keys() ?? []) {
-        await decodeFromPayloadsAtIndex<unknown>(this.#converter, i, payloads?.payloads);
-      }
       return await this.first(payloads);
     } catch {
       return UNREADABLE;

@@ -35,6 +35,10 @@ export function applyReply(
       `${manifest.models[fallback.model]?.id ?? fallback.model}: ${fallback.message}`,
     );
   }
+  if (reply.finishReason === 'length') {
+    const message = `turn ${state.turn} was cut at the limit of its tokens: raise maxOutputTokens of ${state.agent}`;
+    note(state, moment, 'truncated', message);
+  }
   const calls = reply.calls.map((prepared, i) =>
     newCall(state, manifest, prepared, `call_${state.turn}_${i}`, at),
   );

@@ -34,6 +34,12 @@ export interface PerdurePluginOptions {
 const MEMORY_BYTES = 256_000_000;
 
 /**
+ * An option that the SDK has and does not expose: it ends a workflow's code after five seconds by the wall clock,
+ * which on a busy machine has ended the whole process. Sessions have no endless loop, but megabytes to read again.
+ */
+const UNEXPOSED = { isolateExecutionTimeout: '1 minute' } as const;
+
+/**
  * Adds agent sessions to a Temporal worker of your own: their activities, sinks and settings, and their
  * workflows unless the worker has some, which then re-export `perdure/workflows`.
  *
@@ -72,6 +78,7 @@ export class PerdurePlugin implements WorkerPlugin {
       maxHeartbeatThrottleInterval: 250,
       defaultHeartbeatThrottleInterval: 250,
       shutdownGraceTime: '10s',
+      ...UNEXPOSED,
       ...(bundle === undefined || options.workerDeploymentOptions !== undefined
         ? {}
         : { buildId: await buildIdOf(bundle) }),

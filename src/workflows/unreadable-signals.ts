@@ -10,15 +10,26 @@ import { UNREADABLE } from '../contract/inputs.ts';
  */
 export function acceptUnreadableSignals(): void {
   const activator = getActivator();
+  const strict = activator.payloadConverter;
+  const decode = strict.fromPayload.bind(strict) as (...args: unknown[]) => unknown;
+  const tolerant = Object.create(strict, {
+    fromPayload: {
+      value: (...args: unknown[]): unknown => {
+        try {
+          return decode(...args);
+        } catch {
+          return UNREADABLE;
+        }
+      },
+    },
+  }) as typeof strict;
   const signalWorkflow = activator.signalWorkflow.bind(activator);
   activator.signalWorkflow = (activation) => {
-    const converter = activator.payloadConverter;
+    activator.payloadConverter = tolerant;
     try {
-      for (const payload of activation.input ?? []) converter.fromPayload(payload);
-    } catch {
-      signalWorkflow({ ...activation, input: [converter.toPayload(UNREADABLE)] });
-      return;
+      signalWorkflow(activation);
+    } finally {
+      activator.payloadConverter = strict;
     }
-    signalWorkflow(activation);
   };
 }

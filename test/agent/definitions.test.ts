@@ -200,6 +200,16 @@ test('a model that the worker does not have is refused, with how to give it one'
   }
 });
 
+test('a definition that no session could hold is refused with its size', async () => {
+  const agent = defineAgent({ ...good, instructions: 'x'.repeat(1_100_000) });
+  expect(await rejection(resolveAgent(agent, registry))).toMatchObject({
+    code: 'TOO_LARGE',
+    message: expect.stringMatching(
+      /^the definition of agent support is 11\d+ bytes of JSON, the limit is 1000000/,
+    ),
+  });
+});
+
 test('the digest of a definition changes with what the model or the session sees, and with nothing else', async () => {
   const pay = defineTool({ inputSchema, execute });
   const digest = async (options: Partial<AgentOptions>): Promise<string> =>

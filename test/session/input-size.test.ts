@@ -2,7 +2,7 @@ import { WorkflowUpdateFailedError } from '@temporalio/client';
 import { expect, test } from 'vitest';
 import { defineAgent, type Session } from '../../src/index.ts';
 import { rejection } from '../support/rejection.ts';
-import { openStage, type Stage, untilPhase } from '../support/stage.ts';
+import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
 
 /** A session that has answered once and rests. */
@@ -101,3 +101,18 @@ test.each([2_500_000, 3_900_000])(
     await expectAlive(stage, session);
   },
 );
+
+test('eight messages of 900 KB that waited for a worker are all taken', async () => {
+  const stage = await openStage(({ messages }) => ({ text: `heard ${messages.length}` }));
+  // A busy machine may take longer than the two seconds in which a worker's death is noticed.
+  const options = { id: stage.id(), message: 'first', workflowTaskTimeout: '30s' } as const;
+  const session = await stage.sessions.start('echo', options);
+  const handle = stage.client.workflow.getHandle(session.id);
+  for (let i = 0; i < 8; i++) await handle.signal('send', { text: text(900_000), id: `m${i}` });
+  await stage.startWorker([
+    defineAgent({ name: 'echo', model: stage.provider('m'), instructions: 'Say what you heard.' }),
+  ]);
+  const view = await until(session, ({ phase, messages }) => phase === 'idle' && messages >= 10);
+  expect(view.queued).toBe(0);
+  await expectSound(stage, session);
+});

@@ -135,3 +135,39 @@ test('a refusal is not asked again: it waits as rejected, is charged, and goes o
   await session.resume();
   expect((await answered(stage, session)).requests).toBe(2);
 });
+
+test.each<[string, Fault]>([
+  [
+    'a page for people',
+    { fault: 'status', status: 200, body: '<html>Sign in</html>', headers: { 'content-type': 'text/html' } },
+  ],
+  ['an empty body', { fault: 'status', status: 200, body: '' }],
+  ['JSON of something else', { fault: 'status', status: 200, body: { hello: 'world' } }],
+])('%s in place of a stream is not a reply: asked again, and charged', async (_, fault) => {
+  const { stage, session } = await ask(passes(1, fault));
+  const { view, requests } = await answered(stage, session);
+  expect(requests).toBe(2);
+  expect(view.notices).toMatchObject([{ kind: 'invalid_response' }]);
+  expect(view.budget.spent.inputTokens).toBeGreaterThan(await reservedForFirstCall(stage, session));
+});
+
+test.each([
+  { inputTokens: -1_000, outputTokens: 5 },
+  { inputTokens: 5, outputTokens: -1_000 },
+  { inputTokens: 1.5, outputTokens: 0.25 },
+])('usage that no provider can mean ($inputTokens, $outputTokens) is charged as reserved', async (usage) => {
+  const { stage, session } = await ask(() => ({ text: 'fine', usage }));
+  const { view } = await answered(stage, session);
+  const { inputTokens, outputTokens } = view.budget.spent;
+  expect(inputTokens + outputTokens).toBe(await reservedForFirstCall(stage, session));
+  await expectSound(stage, session);
+});
+
+test('a reply that was cut at the limit of its tokens is kept, and says so', async () => {
+  const { stage, session } = await ask(() => ({ text: 'fine', finishReason: 'length' }));
+  const { view } = await answered(stage, session);
+  expect(view.notices).toMatchObject([
+    { kind: 'truncated', message: expect.stringContaining('maxOutputTokens') },
+  ]);
+  await expectSound(stage, session);
+});
