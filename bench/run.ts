@@ -1,6 +1,6 @@
 /** The measurements; `main.ts` compiles and starts it. */
+
 import { parseArgs } from 'node:util';
-import { DefaultLogger, Runtime } from '@temporalio/worker';
 import { bytes } from './measures/bytes.ts';
 import { fold } from './measures/fold.ts';
 import { memory } from './measures/memory.ts';
@@ -10,6 +10,7 @@ import { start } from './measures/start.ts';
 import { turns } from './measures/turns.ts';
 import { Context, type Measure } from './support/context.ts';
 import { readMachine } from './support/machine.ts';
+import { quietRuntime } from './support/quiet.ts';
 import { type Line, table, writeResults } from './support/report.ts';
 
 const MEASURES: Readonly<Record<string, Measure>> = {
@@ -34,7 +35,7 @@ if (unknown.length > 0) {
   process.exit(2);
 }
 
-Runtime.install({ logger: new DefaultLogger('ERROR') });
+quietRuntime();
 const context = new Context({ quick: values.quick });
 const lines: Line[] = [];
 try {

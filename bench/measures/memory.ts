@@ -1,5 +1,6 @@
 /** What a worker's memory is with many sessions that wait for a person. */
 import { randomUUID } from 'node:crypto';
+import type { WorkflowExecutionDescription } from '@temporalio/client';
 import type { Context, Measure } from '../support/context.ts';
 import { jobText } from '../support/job.ts';
 import { startMeasured } from '../support/processes.ts';
@@ -9,6 +10,14 @@ import { until } from '../support/until.ts';
 const MB = 2 ** 20;
 /** Sessions that are started at a time. */
 const AT_ONCE = 25;
+
+/** Events of a history once its model has answered and the workflow has taken it up. */
+const EVENTS = { ours: 14, floor: 10 } as const;
+
+function isAtRest({ historyLength, raw }: WorkflowExecutionDescription, events: number): boolean {
+  const pending = (raw.pendingActivities?.length ?? 0) > 0 || Boolean(raw.pendingWorkflowTask);
+  return historyLength >= events && !pending;
+}
 
 interface Waiting {
   /** Bytes before the first and with the last. */
@@ -34,16 +43,13 @@ async function waiting(context: Context, side: 'ours' | 'floor', count: number):
       const id = randomUUID();
       const text = jobText({ id, turns: 1, tool: 'mutate' });
       if (side === 'ours') {
-        const session = await sessions.start('bench', { id, message: text, taskQueue });
-        await until(async () => (await session.state()).phase === 'approval', { everyMs: 50 });
+        await sessions.start('bench', { id, message: text, taskQueue });
       } else {
-        const handle = await client.workflow.start('floor', {
-          workflowId: id,
-          taskQueue,
-          args: [{ text, hold: true }],
-        });
-        await until(async () => (await handle.query<{ turn: number }>('state')).turn === 1, { everyMs: 50 });
+        await client.workflow.start('floor', { workflowId: id, taskQueue, args: [{ text, hold: true }] });
       }
+      await until(async () => isAtRest(await client.workflow.getHandle(id).describe(), EVENTS[side]), {
+        everyMs: 100,
+      });
     };
     // The first sessions load what is loaded once.
     for (let i = 0; i < AT_ONCE; i++) await startOne();

@@ -1,15 +1,17 @@
 /** A worker that says how much memory it has when it is asked; `ours` or the `floor`. */
+
 import { fileURLToPath } from 'node:url';
-import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { bundleWorkflowCode, DefaultLogger, NativeConnection, Worker } from '@temporalio/worker';
 import * as z from 'zod';
 import { createWorker, defineAgent, defineTool } from '../../src/index.ts';
 import { floorActivities } from '../floor/activities.ts';
 import { instantModel } from '../support/instant-model.ts';
 import { readJob } from '../support/job.ts';
 import { say } from '../support/processes.ts';
+import { quietRuntime } from '../support/quiet.ts';
 
 const [side = '', address = '', taskQueue = '', journal = ''] = process.argv.slice(2);
-Runtime.install({ logger: new DefaultLogger('ERROR') });
+quietRuntime();
 const mutate = defineTool({
   inputSchema: z.object({ ref: z.string() }),
   needsApproval: true,

@@ -1,13 +1,14 @@
 /** A worker whose mutating tool never returns the first time: the moment in which it is killed or frozen. */
-import { DefaultLogger, Runtime } from '@temporalio/worker';
+
 import * as z from 'zod';
 import { createWorker, defineAgent, defineTool } from '../../src/index.ts';
 import { instantModel } from '../support/instant-model.ts';
 import { toolText } from '../support/job.ts';
 import { say } from '../support/processes.ts';
+import { quietRuntime } from '../support/quiet.ts';
 
 const [address = '', taskQueue = '', heartbeat = '', journal = ''] = process.argv.slice(2);
-Runtime.install({ logger: new DefaultLogger('ERROR') });
+quietRuntime();
 const mutate = defineTool({
   inputSchema: z.object({ ref: z.string() }),
   effect: 'mutate',

@@ -2,13 +2,23 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, DefaultLogger, type Logger } from '@temporalio/worker';
 import packageJson from '@temporalio/worker/package.json' with { type: 'json' };
 
 const ROOMS = ['contract', 'session', 'workflows'] as const;
 const SOURCE = fileURLToPath(new URL('..', import.meta.url));
+
+/**
+ * Modules of which one copy serves all sessions of a worker: loading them for each session would be most of what
+ * its start and its waiting cost. They have no state. Temporal freezes what they export, which zod's schemas would
+ * not survive, so that the modules of the contract that hold some are not among them.
+ */
+const SHARED = [
+  fileURLToPath(import.meta.resolve('zod/mini')),
+  join(SOURCE, 'contract', `json${extname(import.meta.filename)}`),
+];
 
 /** The directory of the workflows, for a worker that bundles them with workflows of its own. */
 export const workflowsPath: string = join(SOURCE, 'workflows');
@@ -48,12 +58,27 @@ export async function buildIdOf({ codePath }: { codePath: string }): Promise<str
  * @public
  */
 export async function buildWorkflowBundle(logger?: Logger): Promise<string> {
-  const { code } = await bundleWorkflowCode({ workflowsPath, logger: logger ?? new DefaultLogger('WARN') });
+  const { code } = await bundleWorkflowCode({
+    workflowsPath,
+    preloadModules: SHARED,
+    // The package has no side effects, and webpack would leave out what is only loaded.
+    webpackConfigHook: (config) => ({
+      ...config,
+      module: {
+        ...config.module,
+        rules: [...(config.module?.rules ?? []), { include: SHARED, sideEffects: true }],
+      },
+    }),
+    logger: logger ?? new DefaultLogger('WARN'),
+  });
   return code;
 }
 
 async function sourcesDigest(): Promise<string> {
-  const hash = createHash('sha256').update(packageJson.version);
+  // How it is bundled is in this file.
+  const hash = createHash('sha256')
+    .update(packageJson.version)
+    .update(await readFile(import.meta.filename));
   for (const room of ROOMS) {
     for (const name of (await readdir(join(SOURCE, room))).sort()) {
       hash.update(name).update(await readFile(join(SOURCE, room, name)));

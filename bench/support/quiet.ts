@@ -1,0 +1,7 @@
+import { DefaultLogger, makeTelemetryFilterString, Runtime } from '@temporalio/worker';
+
+/** Keeps the SDK's news out of a measurement's output: only errors are shown. */
+export function quietRuntime(): void {
+  const filter = makeTelemetryFilterString({ core: 'ERROR', other: 'ERROR' });
+  Runtime.install({ logger: new DefaultLogger('ERROR'), telemetryOptions: { logging: { filter } } });
+}
