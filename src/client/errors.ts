@@ -26,6 +26,13 @@ export function sessionError(sessionId: string, error: unknown): unknown {
           cause: error,
         });
   }
+  if (isUnprocessed(error)) {
+    return new PerdureError(
+      'NO_WORKER',
+      `No worker has looked at what was asked of session ${sessionId}, and it was not done. Ask again, or start one: perdure worker <module>`,
+      { cause: error },
+    );
+  }
   const typed = withCode(error instanceof WorkflowUpdateFailedError ? error.cause : error);
   if (typed !== undefined) return new PerdureError(typed.type, typed.message, { cause: error });
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) {
@@ -50,6 +57,15 @@ export function sessionError(sessionId: string, error: unknown): unknown {
     return new PerdureError('NO_WORKER', message, { cause: error });
   }
   return error;
+}
+
+/**
+ * Whether an update was in a workflow task that ended without a word on it, as when its worker is lost or wakes
+ * late. The server has dropped it: nothing was done, and it may be sent again.
+ */
+export function isUnprocessed(error: unknown): boolean {
+  if (!(error instanceof WorkflowUpdateFailedError)) return false;
+  return (error.cause as { type?: unknown } | undefined)?.type === 'UnprocessedUpdate';
 }
 
 /** The gRPC status of an error, or of what Temporal's client has wrapped in it. */

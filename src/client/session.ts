@@ -18,14 +18,14 @@ import type {
   TooLarge,
   TranscriptPage,
 } from '../contract/views.ts';
-import { sessionError } from './errors.ts';
+import { isUnprocessed, sessionError } from './errors.ts';
 import { type StreamPart, streamSession } from './stream.ts';
 
 /** How long an update or a query may wait for a worker, in milliseconds. */
 const ANSWER_MS = 15_000;
 /** How long the server may take to say that it is there, in milliseconds. */
 const SERVER_MS = 2_000;
-/** How long a query that came at a bad moment rests, in milliseconds. */
+/** How long a query or an update that came at a bad moment rests, in milliseconds. */
 const ASK_AGAIN_MS = 100;
 
 /**
@@ -215,10 +215,19 @@ export class Session {
 
   async #update<T>(name: string, input: object, field: string): Promise<T> {
     const value = checked(input, field);
+    const deadline = Date.now() + ANSWER_MS;
+    const ask = (): Promise<T> => this.#handle.executeUpdate<T, [unknown]>(name, { args: [value] });
     return this.#mapped(() =>
-      this.#client.withDeadline(Date.now() + ANSWER_MS, () =>
-        this.#handle.executeUpdate<T, [unknown]>(name, { args: [value] }),
-      ),
+      this.#client.withDeadline(deadline, async () => {
+        for (;;) {
+          try {
+            return await ask();
+          } catch (error) {
+            if (!isUnprocessed(error) || Date.now() > deadline) throw error;
+            await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
+          }
+        }
+      }),
     );
   }
 
