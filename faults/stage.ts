@@ -173,7 +173,10 @@ export class Stage {
   /** People write to every session, again and again under one id, until it is acknowledged. */
   say(id: string, text = `A word ${id}.`): void {
     for (const { session, acknowledged } of this.actors) {
-      this.#sending.push(retried(() => session.send({ id, text })).then(() => void acknowledged.push(id)));
+      const sent = retried(() => session.send({ id, text })).then(() => void acknowledged.push(id));
+      // A refusal is told to whoever asks for `sent()`; until then nobody waits for it.
+      sent.catch(() => {});
+      this.#sending.push(sent);
     }
   }
 
