@@ -80,12 +80,18 @@ export function budgetView(state: SessionState): BudgetView {
 
 /** A page of a list, cut at what a query may answer: a page has at least one entry, and fewer than asked when they are large. */
 export function pageOf<T>(items: readonly T[], input: PageInput = {}): Page<T> {
-  const end = Math.max(0, Math.min(items.length, Math.trunc(input.before ?? items.length)));
-  const limit = Math.max(0, Math.trunc(input.limit ?? 50));
+  const end = Math.max(0, Math.min(items.length, whole(input.before, items.length)));
+  const limit = Math.max(0, whole(input.limit, 50));
   let first = end;
   for (let bytes = 0; first > 0 && end - first < limit; first--) {
     bytes += jsonSize(items[first - 1]);
     if (bytes > LIMIT.queryResult && first < end) break;
   }
   return { items: items.slice(first, end), first, total: items.length };
+}
+
+/** A query from any language may send what is no number. */
+function whole(value: number | undefined, otherwise: number): number {
+  const n = Math.trunc(value ?? otherwise);
+  return Number.isNaN(n) ? otherwise : n;
 }

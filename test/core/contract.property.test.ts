@@ -170,6 +170,10 @@ describe('a page', () => {
     );
   });
 
+  test('has defaults for what is no number', () => {
+    expect(pageOf([1, 2, 3], { before: Number.NaN, limit: Number.NaN })).toEqual(pageOf([1, 2, 3]));
+  });
+
   test('leads through the whole list, in pages that a query can answer', () => {
     const sized = fc
       .array(fc.nat(900_000), { maxLength: 8 })
