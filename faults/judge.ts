@@ -73,9 +73,10 @@ export function judge(observed: Observed, { overtakes }: { overtakes: boolean })
 
 type Add = (breach: Breach, text: string, allowed?: Finding['allowed']) => void;
 
-function judgeRest({ restedAt, lastPhase, foldIsLive }: ObservedSession, add: Add): void {
+function judgeRest({ restedAt, lastPhase, foldDiffers }: ObservedSession, add: Add): void {
   if (restedAt === null) add('stuck', `it did not come to rest; last seen ${lastPhase ?? 'never'}`);
-  if (foldIsLive === false) add('fold', 'its history does not fold to its live state');
+  if (foldDiffers.length > 0)
+    add('fold', `its history does not fold to its live state: ${foldDiffers.join('; ')}`);
 }
 
 function judgeMessages({ acknowledged, state }: ObservedSession, add: Add): void {

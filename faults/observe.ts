@@ -21,8 +21,8 @@ export interface ObservedSession {
   readonly restedAt: number | null;
   readonly lastPhase: string | null;
   readonly state: SessionState | null;
-  /** Whether the fold of the history is the live state; `null` where nobody answered. */
-  readonly foldIsLive: boolean | null;
+  /** Where the fold of the history is not the live state. */
+  readonly foldDiffers: readonly string[];
   readonly flights: readonly ModelFlight[];
   readonly acknowledged: readonly string[];
   readonly people: readonly PersonRecord[];
@@ -91,7 +91,7 @@ async function observeSession(stage: Stage, actor: Actor): Promise<ObservedSessi
     restedAt: actor.restedAt,
     lastPhase: actor.view?.phase ?? null,
     state,
-    foldIsLive: await foldIsLive(stage, actor),
+    foldDiffers: await foldDiffers(stage, actor),
     flights,
     acknowledged: actor.acknowledged,
     people: actor.people,
@@ -99,15 +99,26 @@ async function observeSession(stage: Stage, actor: Actor): Promise<ObservedSessi
 }
 
 /** Only a session at rest is asked: of one that goes on, the two are of different moments. */
-async function foldIsLive(stage: Stage, { session, restedAt }: Actor): Promise<boolean | null> {
-  if (restedAt === null) return null;
+async function foldDiffers(stage: Stage, { session, restedAt }: Actor): Promise<string[]> {
+  if (restedAt === null) return [];
   for (let look = 0; look < 20; look++) {
-    const before = text(await session.snapshot());
+    const before = await session.snapshot();
     const { state } = await foldOf(stage, session.id);
-    const after = text(await session.snapshot());
-    if (before === after) return state !== null && text(state) === after;
+    const after = await session.snapshot();
+    if (text(before) === text(after)) return differences(state, after);
   }
-  return null;
+  return [];
+}
+
+function differences(folded: unknown, live: unknown, path = '$'): string[] {
+  const inside = (value: unknown): value is Record<string, unknown> =>
+    typeof value === 'object' && value !== null;
+  if (!inside(folded) || !inside(live)) {
+    const [a, b] = [JSON.stringify(folded), JSON.stringify(live)];
+    return a === b ? [] : [`${path}: folded ${a}, live ${b}`];
+  }
+  const keys = new Set([...Object.keys(folded), ...Object.keys(live)]);
+  return [...keys].flatMap((key) => differences(folded[key], live[key], `${path}.${key}`));
 }
 
 function text(state: SessionState): string {

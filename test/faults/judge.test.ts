@@ -66,7 +66,7 @@ function run(
     restedAt: 2,
     lastPhase: 'idle',
     state,
-    foldIsLive: true,
+    foldDiffers: [],
     flights: [
       { reserved: RESERVED, replied: true, charged: REPLY_NANO_USD },
       { reserved: RESERVED, replied: false, charged: RESERVED },
@@ -131,8 +131,12 @@ test.each<[string, Observed, string[]]>([
     ['loss', 'not-linearizable'],
   ],
   ['still open at the end', run({ call: { status: { kind: 'running' }, result: null } }), ['stuck']],
-  ['never at rest', run({ session: { restedAt: null, foldIsLive: null } }), ['stuck']],
-  ['another state than its history', run({ session: { foldIsLive: false } }), ['fold']],
+  ['never at rest', run({ session: { restedAt: null } }), ['stuck']],
+  [
+    'another state than its history',
+    run({ session: { foldDiffers: ['$.turn: folded 1, live 2'] } }),
+    ['fold'],
+  ],
   ['a message is missing', run({ messages: ['first'] }), ['message-lost']],
   ['a message is there twice', run({ messages: ['first', 'during', 'during'] }), ['message-twice']],
   ['spent is not the sum', run({ spent: 5 }), ['budget']],
