@@ -1,11 +1,12 @@
 /** Reading requests: each thing that can be wrong is told by name, and nothing is read beyond its limit. */
 import { PerdureError } from '../contract/errors.ts';
 import { parseInput } from '../contract/inputs.ts';
+import { MAX_DEPTH } from '../contract/json.ts';
 import { invalid } from './errors.ts';
 import type { ApiRequest, Operation, QueryParameter } from './operation.ts';
 
-/** Arrays and objects in each other: a value that is nested deeper cannot be copied or measured by recursion. */
-const DEPTH = 1_000;
+/** Arrays and objects in each other: those of a value, and the body around it. */
+const DEPTH = MAX_DEPTH + 1;
 
 /** The segments of a path that are parameters, decoded. */
 export function readParams(template: string, pathname: string): Map<string, string> {
