@@ -11,7 +11,14 @@ import { stop } from './wait.ts';
 /** Model calls that are repeated without a person after a lost or unreadable reply. */
 const MODEL_REPEATS = 2;
 
+/** Takes a definition, unless the session's cap on dollars could not be kept under it. */
 export function setManifest(state: SessionState, manifest: Manifest, moment: Moment): void {
+  const free = manifest.models.find(({ price }) => price === null);
+  if (free !== undefined && state.budget.limits.usd !== undefined) {
+    const message = `usd: model ${free.id} has no price, so dollars cannot be capped: give it one in the definition of ${manifest.agent}`;
+    stop(state, moment, 'budget', message);
+    return;
+  }
   const before = state.manifest;
   state.manifest = manifest;
   // Another prompt is another number of tokens.

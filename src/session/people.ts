@@ -76,6 +76,13 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
       if (input.value.limits === undefined && input.value.finish !== true) {
         return refuse('INVALID_ARGUMENT', 'limits: give new caps, or finish: true');
       }
+      if (input.value.limits?.usd !== undefined) {
+        const free = state.manifest?.models.find(({ price }) => price === null);
+        if (free !== undefined) {
+          const message = `limits.usd: model ${free.id} has no price, so dollars cannot be capped: cap tokens, or give it a price`;
+          return refuse('INVALID_ARGUMENT', message);
+        }
+      }
       return null;
     case 'edit': {
       const problem = editProblem(state, input.value);

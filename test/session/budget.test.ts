@@ -1,7 +1,15 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { type BudgetLimits, defineAgent, defineTool, type Session } from '../../src/index.ts';
+import {
+  type AgentOptions,
+  type BudgetLimits,
+  type DefinedAgent,
+  defineAgent,
+  defineTool,
+  type Session,
+} from '../../src/index.ts';
 import type { ReplyUsage, Script } from '../../src/testing/index.ts';
+import { rejection } from '../support/rejection.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
 
@@ -207,4 +215,33 @@ test('the reserve covers what the endpoint counts, in every script and tongue', 
     reserved = budget.reserved.tokens;
   }
   expect(spent).toBeGreaterThan(0);
+});
+
+test('a cap on dollars for a model without a price is not kept in silence: the session waits for the price', async () => {
+  const stage = await openStage(() => ({ text: 'ok', usage: { inputTokens: 10, outputTokens: 1 } }));
+  const agentOf = (model: AgentOptions['model']): DefinedAgent =>
+    defineAgent({ name: 'free', model, instructions: 'Work.', maxOutputTokens: 50 });
+  const first = await stage.startWorker([agentOf(stage.provider('m'))]);
+  const start = { id: stage.id(), message: 'go', budget: { usd: 1 } };
+  const session = await stage.sessions.start('free', start);
+  const { wait } = await untilPhase(session, 'waiting');
+  expect(wait).toMatchObject({
+    reason: 'budget',
+    message:
+      'usd: model scripted.chat:m has no price, so dollars cannot be capped: give it one in the definition of free',
+    next: `perdure resume ${session.id}`,
+  });
+  expect(stage.model.requests).toHaveLength(0);
+  const uncapped = await stage.sessions.start('free', { id: stage.id(), message: 'go' });
+  await untilPhase(uncapped, 'idle');
+  expect(await rejection(uncapped.setBudget({ limits: { usd: 1 } }))).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringMatching(/^limits.usd: model scripted.chat:m has no price/),
+  });
+
+  await first.stop();
+  await stage.startWorker([agentOf({ model: stage.provider('m'), price: PRICE })]);
+  await session.resume();
+  expect((await untilPhase(session, 'idle')).budget.spent.usd).toBeCloseTo((10 * 3 + 15) / 1e6, 12);
+  for (const each of [session, uncapped]) await expectSound(stage, each);
 });
