@@ -20,6 +20,8 @@ const config: ViteUserConfig = defineConfig({
     maxWorkers: 2,
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    // Processes are killed and frozen on machines that others share: a story that failed once is told again, and said so.
+    retry: process.env['CI'] === 'true' ? 2 : 0,
     reporters: ['default'],
   },
 });
