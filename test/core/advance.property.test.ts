@@ -12,6 +12,7 @@ import { initialState } from '../../src/session/initial.ts';
 import { phaseOf } from '../../src/session/state.ts';
 import { budgetView, pageOf, pendingCalls, sessionView } from '../../src/session/views.ts';
 import { checkReserve, checkTranscript } from './checker/invariants.ts';
+import { CORE } from './checker/node.ts';
 import { inputsOf, start, story } from './generators.ts';
 import './seed.ts';
 
@@ -34,7 +35,7 @@ function proceed(run: Run, inputs: readonly Input[], later: number): ReturnType<
   return advance(run.state, inputs, run.moment);
 }
 
-const RUNS = { numRuns: Number(process.env['PERDURE_RUNS'] ?? 400) };
+const RUNS = { numRuns: Number(process.env['PERDURE_RUNS'] ?? 200) };
 /** Commands and phases that a generator worth its name gets to. */
 const SEEN = [
   'model',
@@ -68,6 +69,11 @@ test('whatever comes, the core does not throw, and its state stays sound', () =>
         const { commands } = proceed(run, inputsOf(state, happened), happened.later);
         for (const it of [...commands.map(({ kind }) => kind), phaseOf(state)])
           seen.set(it, (seen.get(it) ?? 0) + 1);
+        // The history has no trace of such a command, so that the fold would lose count.
+        const issued = new Set(
+          commands.map((it) => (it.kind === 'cancel' || it.kind === 'close' ? 0 : it.seq)),
+        );
+        expect(commands.filter((it) => it.kind === 'cancel' && issued.has(it.seq))).toEqual([]);
         checkTranscript(state);
         checkReserve(state);
         for (const amount of [
@@ -93,7 +99,7 @@ test('whatever comes, the core does not throw, and its state stays sound', () =>
       for (const message of state.transcript) digest = chainDigest(digest, toJson(message));
       expect(state.position).toEqual({ count: state.transcript.length, digest });
     }),
-    RUNS,
+    { numRuns: RUNS.numRuns * 2 },
   );
   // A generator that never gets a session going would prove nothing.
   for (const it of SEEN) expect(seen.get(it), it).toBeGreaterThan(0);
@@ -123,6 +129,30 @@ test('the same inputs give the same state and commands, and JSON carries a state
         expect(inputs).toEqual(untouched);
         expect(proceed(carried, untouched, happened.later)).toEqual(live);
         expect(carried.state).toEqual(one.state);
+      }
+    }),
+    RUNS,
+  );
+});
+
+test('an activation is its inputs, and then the steps that the session decides: what the checker walks', () => {
+  fc.assert(
+    fc.property(start, story, (input, happenings) => {
+      const whole = begin(input);
+      const steps = begin(input);
+      for (const happened of [null, ...happenings]) {
+        const inputs = happened === null ? [] : inputsOf(whole.state, happened);
+        const live = proceed(whole, inputs, happened?.later ?? 0);
+        steps.moment = whole.moment;
+        const refusals = inputs.map((it) => CORE.evolve(steps.state, structuredClone(it), steps.moment));
+        const commands = [];
+        for (let step = CORE.decide(steps.state, steps.moment); step !== null; ) {
+          const command = CORE.take(steps.state, step, steps.moment);
+          if (command !== null) commands.push(command);
+          step = CORE.decide(steps.state, steps.moment);
+        }
+        expect({ commands, refusals }).toEqual(live);
+        expect(steps.state).toEqual(whole.state);
       }
     }),
     RUNS,
