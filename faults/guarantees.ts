@@ -9,15 +9,22 @@ const PATH = 'docs/guarantees.md';
 
 /** Writes the page and returns its path below the working directory. */
 export async function writeGuarantees(run: {
+  /** What the lab was called with. */
+  command: readonly string[];
   seed: number;
   results: readonly RunResult[];
   rows: readonly TableRow[];
 }): Promise<string> {
-  await writeFile(PATH, page(run.seed, run.results, run.rows));
+  await writeFile(PATH, page(commandOf(run), run.results, run.rows));
   return PATH;
 }
 
-function page(seed: number, results: readonly RunResult[], rows: readonly TableRow[]): string {
+function commandOf({ command, seed }: { command: readonly string[]; seed: number }): string {
+  const words = command.filter((word) => word !== '--write-table');
+  return `npm run faults -- ${[...words, ...(words.includes('--seed') ? [] : ['--seed', String(seed)])].join(' ')}`;
+}
+
+function page(command: string, results: readonly RunResult[], rows: readonly TableRow[]): string {
   const struck = rows.reduce((sum, { landed }) => sum + landed, 0);
   const gap = rows.reduce((sum, row) => sum + row.gap, 0);
   const gapStruck = results
@@ -31,8 +38,12 @@ function page(seed: number, results: readonly RunResult[], rows: readonly TableR
 # Guarantees
 
 What a session promises of its effects, under which assumptions, and what nobody can promise. The table at the end
-is from a run of the fault lab: ${results.length} runs, ${struck} sessions struck by a fault. \`npm run faults -- --seed ${seed}\`
-repeats it on your machine, and \`--soak 1000\` goes on for longer.
+is from a run of the fault lab: ${results.length} runs, ${struck} sessions struck by a fault. \`npm run faults\` tries
+all of it on your machine, and \`npm run faults -- --soak 1000\` goes on for longer. This run was:
+
+\`\`\`sh
+${command}
+\`\`\`
 
 ## What is guaranteed
 

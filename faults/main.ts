@@ -77,7 +77,8 @@ const seconds = (performance.now() - started) / 1_000;
 const rows = summarize(POINTS, results);
 console.log(`\n${table(rows)}\n`);
 console.log(`Written to ${await writeResults({ seed, seconds, results, rows })}`);
-if (values['write-table']) console.log(`Written to ${await writeGuarantees({ seed, results, rows })}`);
+if (values['write-table'])
+  console.log(`Written to ${await writeGuarantees({ command: process.argv.slice(2), seed, results, rows })}`);
 const failed = results.filter(({ breaches }) => breaches.length > 0);
 const struck = rows.reduce((sum, { landed }) => sum + landed, 0);
 console.log(
@@ -102,7 +103,11 @@ async function runLane(keys: Keys, all: readonly Story[]): Promise<RunResult[]> 
       console.error(line(result));
       if (result.breaches.length > 0) {
         const smallest = await shrink(story, async (each) => (await play(each)).breaches.length > 0);
-        console.error(`  again: ${commandOf(smallest)}`);
+        console.error(
+          smallest === null
+            ? `  it did not fail a second time; to try again: ${commandOf(story)}`
+            : `  again: ${commandOf(smallest)}`,
+        );
       }
     }
   } finally {

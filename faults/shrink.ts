@@ -15,15 +15,17 @@ function smaller(story: Story): Story[] {
 
 /**
  * The smallest story found by cutting one thing at a time as long as it fails. `budget` is how many stories may
- * be told for it: each takes seconds.
+ * be told for it: each takes seconds. `null` when it does not fail again as it is.
  */
 export async function shrink(
   story: Story,
   fails: (story: Story) => Promise<boolean>,
   budget = 12,
-): Promise<Story> {
+): Promise<Story | null> {
+  // What does not fail as it is would only be cut at random.
+  if (!(await fails(story))) return null;
   let smallest = story;
-  let left = budget;
+  let left = budget - 1;
   for (let cut = true; cut && left > 0; ) {
     cut = false;
     for (const candidate of smaller(smallest)) {
