@@ -6,12 +6,14 @@
  * of local activities. Failed and timed-out tasks contribute nothing, and what came after the last completed
  * task has not been seen by the workflow yet.
  */
+import { createHash } from 'node:crypto';
 import type { LoadedDataConverter } from '@temporalio/common';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import proto from '@temporalio/proto';
 import type { SessionActivities, ToolResult } from '../contract/activities.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
+import { useSha256 } from '../contract/json.ts';
 import { HANDLER_ORDER, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
 import { advance } from '../session/advance.ts';
@@ -22,6 +24,7 @@ import { PayloadReader } from './payloads.ts';
 import type { HistoryEvent } from './read-events.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
+useSha256((text) => createHash('sha256').update(text).digest('hex'));
 
 /** A completed workflow task: a checkpoint. */
 export interface FoldedTask {
@@ -132,7 +135,7 @@ export class Folder {
 
   /** Takes the next event. @throws as {@link foldHistory}; then the fold is of no use any more */
   async event(event: HistoryEvent): Promise<void> {
-    const id = Number(event.eventId ?? 0);
+    const id = toNumber(event.eventId);
     switch (event.eventType) {
       case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED: {
         const started = event.workflowExecutionStartedEventAttributes;
@@ -150,7 +153,7 @@ export class Folder {
           // A server's clock may step back, a workflow's never does.
           now: Math.max(tsToMs(event.eventTime), this.#clock),
           historyEvents: id,
-          historyBytes: Number(event.workflowTaskStartedEventAttributes?.historySizeBytes ?? 0),
+          historyBytes: toNumber(event.workflowTaskStartedEventAttributes?.historySizeBytes),
         };
         return;
       }
@@ -260,8 +263,8 @@ export class Folder {
     }
   }
 
-  #activityEnded(eventId: number, scheduledEventId: unknown, result: unknown): void {
-    const scheduled = this.#scheduled.get(Number(scheduledEventId));
+  #activityEnded(eventId: number, scheduledEventId: Int64, result: unknown): void {
+    const scheduled = this.#scheduled.get(toNumber(scheduledEventId));
     if (scheduled === undefined) throw corrupt(`event ${eventId} ends an activity that was not scheduled`);
     // Whatever is wrong with a result is found when the core reads it: it is written by our own activities.
     const kind = scheduled.type === 'globalTool' ? 'tool' : (scheduled.type as keyof SessionActivities);
@@ -298,8 +301,10 @@ export class Folder {
       : admitted?.payload;
     const read = readInput(name, payload);
     if (!read.ok)
-      throw corrupt(`event ${Number(event.eventId)} accepts an update that cannot be read: ${read.message}`);
-    const order = admitted?.order ?? Number(accepted?.acceptedRequestSequencingEventId ?? 0) + 0.5;
+      throw corrupt(
+        `event ${toNumber(event.eventId)} accepts an update that cannot be read: ${read.message}`,
+      );
+    const order = admitted?.order ?? toNumber(accepted?.acceptedRequestSequencingEventId) + 0.5;
     this.#open?.updates.push({ order, name, input: read.input });
   }
 
@@ -399,6 +404,13 @@ function ordered(pending: Pending[], firstTask: boolean): Input[] {
       return byHandler || a.order - b.order;
     })
     .map(({ input }) => input);
+}
+
+/** A number of the wire's; `Number()` would go through its text. */
+type Int64 = { toNumber(): number } | null | undefined;
+
+function toNumber(value: Int64): number {
+  return value?.toNumber() ?? 0;
 }
 
 function corrupt(message: string): PerdureError {

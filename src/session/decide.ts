@@ -196,6 +196,18 @@ function isAnswered({ status, effect }: ToolCall): boolean {
   return status.kind === 'completed' || (status.kind === 'failed' && !status.certain && effect === 'mutate');
 }
 
+/** The newest equal call whose record or outcome stands for this one's too. */
+function twinOf({ calls }: SessionState, call: ToolCall): ToolCall | undefined {
+  // A plain loop that asks first what hardly ever holds: a long session has many calls.
+  for (let i = calls.length - 1; i >= 0; i--) {
+    const other = calls[i];
+    if (other?.idempotencyKey !== call.idempotencyKey || other.id === call.id || other.replayOf !== null)
+      continue;
+    if (isAnswered(other) || isOpen(other) || other.status.kind === 'backoff') return other;
+  }
+  return undefined;
+}
+
 function decideCall(state: SessionState, call: ToolCall): Step {
   const carried = state.carried.find(({ idempotencyKey }) => idempotencyKey === call.idempotencyKey);
   if (carried !== undefined) {
@@ -205,13 +217,7 @@ function decideCall(state: SessionState, call: ToolCall): Step {
   }
   // Asked before each dispatch, for another may have been dispatched since the last one's absent.
   if (call.scope !== 'call') {
-    const twin = state.calls.findLast(
-      (other) =>
-        other.id !== call.id &&
-        other.replayOf === null &&
-        other.idempotencyKey === call.idempotencyKey &&
-        (isAnswered(other) || isOpen(other) || other.status.kind === 'backoff'),
-    );
+    const twin = twinOf(state, call);
     if (twin !== undefined) {
       return isAnswered(twin)
         ? { type: 'replay_call', callId: call.id, from: twin.id }

@@ -8,9 +8,16 @@ import type { Message } from '../contract/messages.ts';
 import type { InFlight, Phase, SessionState } from '../contract/state.ts';
 import type { Moment } from './events.ts';
 
+/** The last moment that was written as text: a whole task's steps have the same. */
+const written = { now: Number.NaN, text: '' };
+
 /** The moment as ISO 8601 in UTC. */
-export function iso(moment: Moment): string {
-  return new Date(moment.now).toISOString();
+export function iso({ now }: Moment): string {
+  if (now !== written.now) {
+    written.text = new Date(now).toISOString();
+    written.now = now;
+  }
+  return written.text;
 }
 
 /** A call that nothing has happened to yet. */
