@@ -167,10 +167,3 @@ export const SCENARIOS: readonly Scenario[] = [
     together: true,
   },
 ];
-
-export const PLAIN: Scenario = {
-  name: 'one mutation',
-  tools: { pay: {} },
-  replies: [[pay('a')]],
-  may: { queue: 1, pause: 1, cancel: 1 },
-};
