@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineAgent, defineTool } from '../../src/index.ts';
+import { take } from '../../src/session/advance.ts';
+import { initialState } from '../../src/session/initial.ts';
 import { openStage, until } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
 
@@ -46,4 +48,17 @@ test('a worker that has never seen the session sends the model the very transcri
     expect(prompt.startsWith(before)).toBe(true);
   }
   await expectSound(stage, session);
+});
+
+test('a transcript is known by what was said and not by when, which a replay may see otherwise', () => {
+  const said = (now: number, text: string): string => {
+    const moment = { now, historyEvents: 1, historyBytes: 1 };
+    const input = { agent: 'a', message: { text } };
+    const state = initialState({ sessionId: 's', runId: 'r' }, input, moment);
+    take(state, { type: 'take_messages' }, moment);
+    expect(state.transcript[0]?.created_at).toBe(new Date(now).toISOString());
+    return state.position.digest;
+  };
+  expect(said(1_000, 'hi')).toBe(said(2_000, 'hi'));
+  expect(said(1_000, 'hi')).not.toBe(said(1_000, 'ho'));
 });

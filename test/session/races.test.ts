@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import * as z from 'zod';
 import { type DefinedAgent, defineAgent, defineTool, isPerdureError, type Session } from '../../src/index.ts';
 import type { Script } from '../../src/testing/index.ts';
@@ -151,7 +151,10 @@ async function settle(session: Session): Promise<void> {
 }
 
 const SEED = Number(process.env['PERDURE_SEED'] ?? 20_251);
-const RUNS = Number(process.env['PERDURE_RUNS'] ?? 10);
+/** Sessions on a busy machine are slow; a failure shows at once. */
+vi.setConfig({ testTimeout: 300_000 });
+
+const RUNS = Number(process.env['PERDURE_RUNS'] ?? 8);
 
 test(`whatever a client does and when, the fold is the live state and the history replays (seed ${SEED})`, async () => {
   const stage = await openStage(script);
