@@ -20,6 +20,7 @@ import { advance } from '../session/advance.ts';
 import { type Command, type Input, type Moment, momentOf, type Outcome } from '../session/events.ts';
 import { initialState } from '../session/initial.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
+import { issuedAt } from '../session/state.ts';
 import { PayloadReader } from './payloads.ts';
 import type { HistoryEvent } from './read-events.ts';
 
@@ -334,7 +335,7 @@ export class Folder {
             }
           : { kind: 'tool', local: true, result: { ok: true, value: result } };
       const input: Input[] = [{ type: 'outcome', seq: own, outcome }];
-      this.#moment = momentOf(input, task.moment, this.#moment);
+      this.#moment = momentOf(input, task.moment, this.#moment, (of) => issuedAt(state, of));
       this.#issue(advance(state, input, this.#moment).commands);
     }
     this.#check(task);

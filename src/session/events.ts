@@ -113,18 +113,25 @@ export interface Moment {
 /**
  * The moment of an activation. One that brings only results of local activities has no task of its own, and
  * Temporal may hand it over in this task or in the next: its time is what the result has recorded.
+ *
+ * @param issuedAt - when a command was issued, in milliseconds since 1970: no result of it is earlier, whatever
+ * a worker's clock says, and one that timed out and has recorded no time is no later.
  */
-export function momentOf(inputs: readonly Input[], task: Moment, last: Moment): Moment {
+export function momentOf(
+  inputs: readonly Input[],
+  task: Moment,
+  last: Moment,
+  issuedAt: (seq: number) => number,
+): Moment {
   const times = inputs.map((input) =>
     input.type === 'outcome' && input.outcome.kind === 'tool' && input.outcome.local === true
-      ? localTime(input.outcome.result, last.now)
+      ? Math.max(issuedAt(input.seq), completedAt(input.outcome.result))
       : null,
   );
   if (times.length === 0 || times.includes(null)) return task;
-  return { ...last, now: Math.max(last.now, ...times.map((time) => time ?? 0)) };
+  return { ...last, now: Math.max(...times.map((time) => time ?? 0)) };
 }
 
-/** One that timed out has recorded no time: for the session none has passed. */
-function localTime(result: ActivityOutcome<ToolResult>, last: number): number {
-  return result.ok && 'local' in result.value ? (result.value.local?.completedAt ?? last) : last;
+function completedAt(result: ActivityOutcome<ToolResult>): number {
+  return result.ok && 'local' in result.value ? (result.value.local?.completedAt ?? 0) : 0;
 }

@@ -22,7 +22,7 @@ import { advance } from '../session/advance.ts';
 import { type Command, type Input, type Moment, momentOf } from '../session/events.ts';
 import { initialState } from '../session/initial.ts';
 import type { Refusal } from '../session/people.ts';
-import { phaseOf } from '../session/state.ts';
+import { issuedAt, phaseOf } from '../session/state.ts';
 import { budgetView, pendingCalls } from '../session/views.ts';
 import { CommandRunner } from './commands.ts';
 import { registerHandlers } from './handlers.ts';
@@ -81,18 +81,19 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
     while (result === null) {
       await condition(() => awake || inbox.length > 0);
       awake = false;
-      const entries = inbox.splice(0).sort(byHistoryOrder);
-      const inputs = entries.map(({ input }) => input);
       const now = clock();
       if (aheadOfTask(task, now)) throw new Error(ASK_AGAIN);
       task = now;
-      moment = momentOf(inputs, now, moment);
-      const { commands, refusals } = advance(state, inputs, moment);
-      for (const command of commands) {
-        if (command.kind === 'close') result = command.result;
-        else perform(command, state, runner, remembered);
+      for (const entries of inStages(inbox.splice(0))) {
+        const inputs = entries.map(({ input }) => input);
+        moment = momentOf(inputs, now, moment, (seq) => issuedAt(state, seq));
+        const { commands, refusals } = advance(state, inputs, moment);
+        for (const command of commands) {
+          if (command.kind === 'close') result = command.result;
+          else perform(command, state, runner, remembered);
+        }
+        for (const [i, { applied }] of entries.entries()) applied?.(refusals[i] ?? null);
       }
-      for (const [i, { applied }] of entries.entries()) applied?.(refusals[i] ?? null);
       showStatus(state, shown);
     }
     await condition(allHandlersFinished);
@@ -101,6 +102,20 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
     throw new CancelledFailure('The session was cancelled by a Temporal client');
   }
   return result as unknown as SessionResult;
+}
+
+/**
+ * What came at once, as the fold finds it in the history: first all that has an event of its own, then the
+ * results of local activities, one by one. The SDK hands those over with the others or after them as it goes.
+ */
+function inStages(entries: Entry[]): Entry[][] {
+  const events = entries.filter(({ input }) => !isLocal(input)).sort(byHistoryOrder);
+  const local = entries.filter(({ input }) => isLocal(input));
+  return [...(events.length > 0 || local.length === 0 ? [events] : []), ...local.map((entry) => [entry])];
+}
+
+function isLocal(input: Input): boolean {
+  return input.type === 'outcome' && input.outcome.kind === 'tool' && input.outcome.local === true;
 }
 
 /** Signals and updates keep the order in which they came and go before outcomes, which go by their command. */

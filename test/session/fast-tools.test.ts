@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { defineAgent, defineTool, type Session } from '../../src/index.ts';
+import { defineAgent, defineTool, LIMIT, type Session } from '../../src/index.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
 
@@ -93,4 +93,39 @@ test('a fast read that throws is told to the model once, and not run again', asy
   expect((await session.state()).lastText).toBe('look failed: Error: no, the 1. time');
   expect(runs).toBe(1);
   await expectSound(stage, session);
+});
+
+test('fast and remote reads beside each other in many sessions: whenever a result is handed over, its time is its own', async () => {
+  const stage = await openStage(({ assistantCount }) =>
+    assistantCount === 0
+      ? {
+          toolCalls: Array.from({ length: 24 }, (_, i) => ({
+            name: i % 4 === 3 ? 'fetch' : 'look',
+            args: { i },
+          })),
+        }
+      : { text: 'done' },
+  );
+  const inputSchema = z.object({ i: z.number() });
+  // A third is too large for a local call, and is fetched remotely after all.
+  const execute = async ({ i }: { i: number }): Promise<string> => {
+    await new Promise((resolve) => setTimeout(resolve, (i * 13) % 40));
+    return i % 3 === 0 ? 'x'.repeat(LIMIT.localResult + 1) : 'small';
+  };
+  const tools = {
+    look: defineTool({ inputSchema, effect: 'read', fast: true, execute }),
+    fetch: defineTool({ inputSchema, effect: 'read', execute }),
+  };
+  await stage.startWorker([
+    defineAgent({ name: 'mixed', model: stage.provider('m'), instructions: 'Read.', tools }),
+  ]);
+  await Promise.all(
+    Array.from({ length: 4 }, async () => {
+      for (let i = 0; i < 5; i++) {
+        const session = await stage.sessions.start('mixed', { id: stage.id(), message: 'read' });
+        expect((await untilPhase(session, 'idle', 'waiting')).lastText).toBe('done');
+        await expectSound(stage, session);
+      }
+    }),
+  );
 });
