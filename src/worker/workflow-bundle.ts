@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { extname, join } from 'node:path';
+import { dirname, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, DefaultLogger, type Logger } from '@temporalio/worker';
 import packageJson from '@temporalio/worker/package.json' with { type: 'json' };
@@ -16,7 +17,8 @@ const SOURCE = fileURLToPath(new URL('..', import.meta.url));
  * not survive, so that the modules of the contract that hold some are not among them.
  */
 const SHARED = [
-  fileURLToPath(import.meta.resolve('zod/mini')),
+  // What `import` would take; `import.meta.resolve` is not there in a module that a loader makes CommonJS.
+  join(dirname(createRequire(import.meta.url).resolve('zod/package.json')), 'mini', 'index.js'),
   join(SOURCE, 'contract', `json${extname(import.meta.filename)}`),
 ];
 

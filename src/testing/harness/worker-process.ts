@@ -2,7 +2,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { createRequire } from 'node:module';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { PerdureError } from '../../contract/errors.ts';
 import type { Release, WorkerNews } from './breakpoints.ts';
 import type { WorkerConfig } from './worker-main.ts';
@@ -34,7 +35,7 @@ export async function startWorkerProcess(
 ): Promise<WorkerProcess> {
   const child = fork(mainFile(), [JSON.stringify(config)], {
     // The user's module may be TypeScript.
-    execArgv: ['--import', import.meta.resolve('tsx')],
+    execArgv: ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href],
     env: { ...process.env, ...env },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
