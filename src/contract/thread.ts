@@ -3,19 +3,20 @@
  *
  * A thread is one workflow, which holds its newest entries and an index of all others. Older entries lie in
  * sealed segments: workflows that hold them as their input, do nothing and never close, because retention only
- * eats what is closed. A large state lies in parts in workflows of its own, whose first task is put off for ever:
+ * eats what is closed. A large state or step lies in parts in workflows of its own, whose first task is put off for ever:
  * no worker ever sees it, and the thread holds a reference.
  */
 import * as z from 'zod/mini';
 import { CHECKPOINT_ID_LIMIT, type Checkpoint, type StoredStep } from './checkpoint.ts';
-import { canonicalJson, type JsonObject, sha256Hex } from './json.ts';
+import type { ErrorCode } from './errors.ts';
+import { canonicalJson, type JsonObject, type JsonValue, sha256Hex } from './json.ts';
 
 /** What a thread holds: checkpoints, and steps of which the last of a key counts. */
 export type ThreadEntry =
   | ({ kind: 'checkpoint'; content?: ContentRef | undefined } & Omit<Checkpoint, 'thread_id'>)
-  | ({ kind: 'step' } & Omit<StoredStep, 'thread_id'>);
+  | ({ kind: 'step'; content?: ContentRef | undefined } & Omit<StoredStep, 'thread_id'>);
 
-/** A state that is stored apart, in parts; the entry's own is then `{}`. */
+/** A state or a step's value that is stored apart, in parts; the entry's own is then `{}` or `null`. */
 export interface ContentRef {
   /** {@link contentId} names the parts after it. */
   key: string;
@@ -90,14 +91,42 @@ export const threadPutSchema: z.ZodMiniType<ThreadPut> = z.object({
 export type ThreadPutResult = { created_at: string } | { segment: string };
 
 /** A step, as it is sent. */
-export type ThreadPutStep = { epoch: number } & Pick<StoredStep, 'key' | 'value'>;
+export interface ThreadPutStep {
+  epoch: number;
+  key: string;
+  value: JsonValue;
+  content?: ContentRef | undefined;
+}
+
+/** Stored; and what the value before it was stored apart as, which nobody refers to any more. */
+export interface ThreadPutStepResult {
+  updated_at: string;
+  replaced?: ContentRef;
+}
 
 /** Checks a {@link ThreadPutStep}. */
 export const threadPutStepSchema: z.ZodMiniType<ThreadPutStep> = z.object({
   epoch,
   key: id,
   value: z.json(),
+  content: z.optional(content),
 });
+
+/** Writes that are sent together, to be applied in their order, each for itself. */
+export interface ThreadWrites {
+  writes: ({ put: ThreadPut } | { step: ThreadPutStep })[];
+}
+
+/** Checks {@link ThreadWrites}. */
+export const threadWritesSchema: z.ZodMiniType<ThreadWrites> = z.object({
+  writes: z.array(z.union([z.object({ put: threadPutSchema }), z.object({ step: threadPutStepSchema })])),
+});
+
+/** What became of one of several writes. */
+export type ThreadWriteResult =
+  | ThreadPutResult
+  | ThreadPutStepResult
+  | { refused: { code: ErrorCode; message: string } };
 
 /** Checks what was cleared away. */
 export const garbageSchema: z.ZodMiniType<Garbage> = z.object({
@@ -135,7 +164,13 @@ export interface DeleteResult extends Garbage {
 }
 
 /** The names of the thread's updates and queries; the workflows' types are in `WORKFLOW`. */
-export const THREAD_UPDATE = { put: 'put', putStep: 'putStep', delete: 'delete', swept: 'swept' } as const;
+export const THREAD_UPDATE = {
+  put: 'put',
+  putStep: 'putStep',
+  writes: 'writes',
+  delete: 'delete',
+  swept: 'swept',
+} as const;
 export const THREAD_QUERY = { find: 'find', page: 'page', steps: 'steps' } as const;
 /** The failure of a write for which there is no room until the run has sealed what it holds: it may be sent again. */
 export const THREAD_BUSY = 'THREAD_BUSY';
@@ -144,14 +179,17 @@ export const THREAD_MEMO = 'perdureEpoch';
 
 /** Limits of threads, in bytes of JSON unless the name says otherwise. What is larger is refused, never cut. */
 export const THREAD_LIMIT = {
-  /** One checkpoint's state. */
+  /** One checkpoint's state, or one step's value. */
   state: 20_000_000,
-  /** A state from which on it is stored apart: the sandbox of workflows is slow to read and write large values. */
+  /** What is larger is stored apart: the sandbox of workflows is slow to read and write large values. */
   inline: 32_000,
-  /** Characters of one part of a state that is stored apart. */
+  /** Characters of one part of what is stored apart. */
   part: 500_000,
-  /** One checkpoint without a state that is stored apart, or one step. */
+  /** One checkpoint or step without what is stored apart. */
   entry: 1_000_000,
+  /** Bytes and number of writes from which on they are no longer sent together. */
+  togetherBytes: 100_000,
+  together: 50,
   /** Bytes and entries from which a run seals what it holds. */
   sealBytes: 400_000,
   sealEntries: 250,

@@ -17,10 +17,11 @@ import { PerdureError } from '../contract/errors.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { DEFAULT_TASK_QUEUE, WORKFLOW } from '../contract/names.ts';
+import { Batches, type Waiting } from './batches.ts';
 import { SessionCheckpoints } from './session-checkpoints.ts';
 import { editFor } from './session-edit.ts';
 import { ThreadStore } from './thread-store.ts';
-import { Turns } from './turns.ts';
+import type { ThreadWrite, Written } from './thread-writes.ts';
 import { type Execution, findExecution, reading } from './wire.ts';
 
 /** How long a call waits for a worker, in milliseconds. */
@@ -45,8 +46,8 @@ export class TemporalSaver implements CheckpointSaver {
   readonly #client: Client;
   readonly #sessions: SessionCheckpoints;
   readonly #threads: ThreadStore;
-  /** Writes of one thread go in the order of their calls, one at a time: more at once only wait longer. */
-  readonly #turns = new Turns();
+  /** Writes of one thread go in the order of their calls: more updates at once would only wait longer. */
+  readonly #writes: Batches<Write, Written> = new Batches((threadId, batch) => this.#write(threadId, batch));
 
   /**
    * @param client - Temporal's client; its namespace and codecs apply.
@@ -71,10 +72,7 @@ export class TemporalSaver implements CheckpointSaver {
    */
   async put(threadId: string, state: JsonObject, options: PutOptions = {}): Promise<Checkpoint> {
     const put = checkPut(threadId, state, options);
-    return this.#turns.run(threadId, async () => {
-      const session = await this.#session(threadId);
-      return session === null ? this.#threads.put(put) : this.#edit(session, put.state, options);
-    });
+    return (await this.#writes.add(threadId, { put, options })) as Checkpoint;
   }
 
   async get(threadId: string, options: GetOptions = {}): Promise<Checkpoint | null> {
@@ -102,7 +100,7 @@ export class TemporalSaver implements CheckpointSaver {
    */
   async delete(threadId: string, options: { end?: boolean } = {}): Promise<void> {
     checkId('threadId', threadId);
-    return this.#turns.run(threadId, async () => {
+    return this.#writes.alone(threadId, async () => {
       const session = await this.#session(threadId);
       if (session !== null) return this.#sessions.delete(session, options.end === true);
       return reading(threadId, () => this.#threads.delete(threadId));
@@ -112,10 +110,7 @@ export class TemporalSaver implements CheckpointSaver {
   /** @throws PerdureError `CONFLICT` for a session */
   async putStep(threadId: string, key: string, value: JsonValue): Promise<StoredStep> {
     const copy = checkStep(threadId, key, value);
-    return this.#turns.run(threadId, async () => {
-      await this.#refuseSession(threadId);
-      return this.#threads.putStep(threadId, key, copy);
-    });
+    return (await this.#writes.add(threadId, { step: { key, value: copy } })) as StoredStep;
   }
 
   async getStep(threadId: string, key: string): Promise<StoredStep | null> {
@@ -130,7 +125,7 @@ export class TemporalSaver implements CheckpointSaver {
   }
 
   async #session(threadId: string): Promise<Execution | null> {
-    if (threadId.length > LIMIT.sessionId) return null;
+    if (threadId.length > LIMIT.sessionId || this.#threads.knows(threadId)) return null;
     const found = await reading(threadId, () => findExecution(this.#client, threadId));
     return found?.type === WORKFLOW.session ? found : null;
   }
@@ -154,11 +149,24 @@ export class TemporalSaver implements CheckpointSaver {
     }
   }
 
-  async #refuseSession(threadId: string): Promise<void> {
-    if ((await this.#session(threadId)) === null) return;
-    throw new PerdureError(
-      'CONFLICT',
-      `Thread ${threadId} is a session: its checkpoints are its history, and nothing else is put there. Use another thread id; to change the session, see Session.edit.`,
-    );
+  async #write(threadId: string, batch: readonly Waiting<Write, Written>[]): Promise<void> {
+    const session = await this.#session(threadId);
+    if (session === null) return this.#threads.write(threadId, batch);
+    for (const { item, resolve, reject } of batch) {
+      if ('put' in item) await this.#edit(session, item.put.state, item.options).then(resolve, reject);
+      else reject(notAThread(threadId));
+    }
   }
+}
+
+/** A write, as it was asked for. */
+type Write =
+  | (Extract<ThreadWrite, { put: unknown }> & { options: PutOptions })
+  | Extract<ThreadWrite, { step: unknown }>;
+
+function notAThread(threadId: string): PerdureError {
+  return new PerdureError(
+    'CONFLICT',
+    `Thread ${threadId} is a session: its checkpoints are its history, and nothing else is put there. Use another thread id; to change the session, see Session.edit.`,
+  );
 }

@@ -1,14 +1,26 @@
-/** Large states, stored apart from their thread: in parts, each the input of a workflow that never runs. */
+/** Large states and values of steps, stored apart from their thread: in parts, each the input of a workflow that never runs. */
 import { createHash } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import { PerdureError } from '../contract/errors.ts';
-import { canonicalJson, type JsonObject } from '../contract/json.ts';
+import { canonicalJson, type JsonObject, type JsonValue } from '../contract/json.ts';
 import { WORKFLOW } from '../contract/names.ts';
-import { type ContentRef, contentId, THREAD_LIMIT, type ThreadPut } from '../contract/thread.ts';
+import { type ContentRef, contentId, THREAD_LIMIT } from '../contract/thread.ts';
 import { deleteRun, findExecution, readInput } from './wire.ts';
 
 /** Parts, or contents, that are on their way at one time. */
 const AT_ONCE = 4;
+
+/** What is to be stored. */
+export interface Content {
+  /** How often the thread was deleted before. */
+  epoch: number;
+  /** What it belongs to: the same text of the same is stored once. */
+  of: JsonObject;
+  /** Canonical JSON. */
+  text: string;
+  /** In words. */
+  what: string;
+}
 
 /** Stores, loads and deletes contents. */
 export class ContentStore {
@@ -21,14 +33,13 @@ export class ContentStore {
   }
 
   /**
-   * Stores the state of a put, whose canonical JSON is `text`. A put that is repeated finds what is there: the key is that of the whole put, and
-   * of the time between two deletions of the thread, so that clearing one away never takes another's.
+   * Stores a content. The key says what it belongs to, and the time between two deletions of the thread, so that
+   * clearing one away never takes another's.
    */
-  async store(threadId: string, put: ThreadPut, text: string): Promise<ContentRef> {
+  async store(threadId: string, { epoch, of, text, what }: Content): Promise<ContentRef> {
     const digest = sha256(text);
-    const { id, parent_id, metadata } = put;
-    const identity = sha256(canonicalJson({ id, parent_id, metadata, digest }));
-    const key = `${prefixOf(threadId, put.epoch)}${identity.slice(0, 40)}`;
+    const identity = sha256(canonicalJson({ ...of, digest }));
+    const key = `${prefixOf(threadId, epoch)}${identity.slice(0, 40)}`;
     const parts: string[] = [];
     for (let at = 0; at < text.length; at += THREAD_LIMIT.part)
       parts.push(text.slice(at, at + THREAD_LIMIT.part));
@@ -41,14 +52,14 @@ export class ContentStore {
         startDelay: '10000 days',
         workflowIdConflictPolicy: 'USE_EXISTING',
         workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-        staticSummary: `part ${part} of checkpoint ${id} of ${threadId}`.slice(0, 200),
+        staticSummary: `part ${part} of ${what} of ${threadId}`.slice(0, 200),
       });
     });
     return { key, parts: parts.length, digest };
   }
 
-  /** The state of a content. @throws PerdureError `CHECKPOINT_CORRUPTION` when it is gone or not what was stored */
-  async load({ key, parts, digest }: ContentRef): Promise<JsonObject> {
+  /** What was stored. @throws PerdureError `CHECKPOINT_CORRUPTION` when it is gone or not what was stored */
+  async load({ key, parts, digest }: ContentRef): Promise<JsonValue> {
     const pieces: unknown[] = [];
     await inChunks([...Array(parts).keys()], async (part) => {
       pieces[part] = await readInput(this.#client, contentId(key, part));
@@ -57,11 +68,11 @@ export class ContentStore {
     if (sha256(text) !== digest) {
       throw new PerdureError(
         'CHECKPOINT_CORRUPTION',
-        `The content ${contentId(key, 0)} of a checkpoint is gone or not what was stored`,
+        `The content ${contentId(key, 0)} of a checkpoint or step is gone or not what was stored`,
         { details: { key, parts } },
       );
     }
-    return JSON.parse(text) as JsonObject;
+    return JSON.parse(text) as JsonValue;
   }
 
   async delete(contents: readonly ContentRef[]): Promise<void> {

@@ -1,5 +1,6 @@
 /** What a thread's run holds, and how it answers: pure, so that the shell around it only waits and sends. */
 import { deletedMeanwhile, idTaken, unknownParent } from '../contract/checkpoint.ts';
+import { isPerdureError } from '../contract/errors.ts';
 import { jsonSize } from '../contract/json.ts';
 import { tooLarge } from '../contract/limits.ts';
 import {
@@ -22,6 +23,9 @@ import {
   type ThreadPut,
   type ThreadPutResult,
   type ThreadPutStep,
+  type ThreadPutStepResult,
+  type ThreadWriteResult,
+  type ThreadWrites,
 } from '../contract/thread.ts';
 
 /** One run of a thread. */
@@ -98,12 +102,32 @@ export class ThreadState {
     this.#validate(step.epoch, jsonSize(step));
   }
 
-  putStep({ key, value }: ThreadPutStep, now: string): { updated_at: string } {
+  putStep({ key, value, content }: ThreadPutStep, now: string): ThreadPutStepResult {
     const old = this.#entries.findIndex((entry) => entry.kind === 'step' && entry.key === key);
     const [replaced] = old < 0 ? [] : this.#entries.splice(old, 1);
     if (replaced !== undefined) this.#bytes -= jsonSize(replaced);
-    this.#add({ kind: 'step', key, value, updated_at: now });
-    return { updated_at: now };
+    const entry = { kind: 'step' as const, key, value, updated_at: now };
+    this.#add(content === undefined ? entry : { ...entry, content });
+    return replaced?.content === undefined
+      ? { updated_at: now }
+      : { updated_at: now, replaced: replaced.content };
+  }
+
+  /** Applies writes that were sent together: one that is refused says so, and does not fail the others. */
+  writeAll({ writes }: ThreadWrites, now: string): ThreadWriteResult[] {
+    return writes.map((write) => {
+      try {
+        if ('put' in write) {
+          this.validatePut(write.put);
+          return this.put(write.put, now);
+        }
+        this.validateStep(write.step);
+        return this.putStep(write.step, now);
+      } catch (error) {
+        if (!isPerdureError(error)) throw error;
+        return { refused: { code: error.code, message: error.message } };
+      }
+    });
   }
 
   /** Whether a write of a size fits beside what is held; otherwise it waits until that is sealed. */

@@ -36,8 +36,12 @@ import {
   type ThreadPut,
   type ThreadPutResult,
   type ThreadPutStep,
+  type ThreadPutStepResult,
+  type ThreadWriteResult,
+  type ThreadWrites,
   threadPutSchema,
   threadPutStepSchema,
+  threadWritesSchema,
 } from '../contract/thread.ts';
 import { ThreadState } from './thread-state.ts';
 
@@ -115,12 +119,19 @@ function registerHandlers(thread: ThreadState, runId: string): void {
     (put) => thread.put(put, now()),
     'Stores a checkpoint: {epoch, id, state, parent_id, metadata}',
   );
-  write<ThreadPutStep, { updated_at: string }>(
+  write<ThreadPutStep, ThreadPutStepResult>(
     THREAD_UPDATE.putStep,
     threadPutStepSchema,
     (step) => thread.validateStep(step),
     (step) => thread.putStep(step, now()),
     'Stores a step: {epoch, key, value}',
+  );
+  write<ThreadWrites, ThreadWriteResult[]>(
+    THREAD_UPDATE.writes,
+    threadWritesSchema,
+    () => undefined,
+    (writes) => thread.writeAll(writes, now()),
+    'Stores several, each for itself: {writes: [{put: {…}}, {step: {…}}]}',
   );
   write<Garbage, DeleteResult>(
     THREAD_UPDATE.delete,

@@ -1,0 +1,303 @@
+/** Writing to threads that are no session: as few updates as the writes that wait fit into. */
+import { randomUUID } from 'node:crypto';
+import { type Client, WithStartWorkflowOperation } from '@temporalio/client';
+import { sessionError } from '../client/errors.ts';
+import { type CheckedPut, type Checkpoint, idTaken, type StoredStep } from '../contract/checkpoint.ts';
+import { isPerdureError, PerdureError } from '../contract/errors.ts';
+import { canonicalJson, type JsonValue, jsonSize, utf8Length } from '../contract/json.ts';
+import { assertSize, tooLarge } from '../contract/limits.ts';
+import { WORKFLOW } from '../contract/names.ts';
+import {
+  type ContentRef,
+  samePut,
+  THREAD_BUSY,
+  THREAD_LIMIT,
+  THREAD_MEMO,
+  THREAD_UPDATE,
+  type ThreadEntry,
+  type ThreadInput,
+  type ThreadPut,
+  type ThreadPutStep,
+  type ThreadWriteResult,
+  type ThreadWrites,
+  threadWorkflowId,
+} from '../contract/thread.ts';
+import type { Waiting } from './batches.ts';
+import { type Content, type ContentStore, inChunks } from './thread-content.ts';
+import { findExecution, reading } from './wire.ts';
+
+/** Pause before a write is sent again for which there was no room yet. */
+const BUSY_PAUSE_MS = 20;
+/** Threads of which is remembered what this client knows. */
+const THREADS_AT_HAND = 10_000;
+/** A thread that is deleted stays for a day: so long its id cannot become a session's. This is well below. */
+const KNOWN_MS = 3_600_000;
+/** Room in an entry for what is written beside its content. */
+const ENVELOPE = 200;
+
+/** A write that was asked for. */
+export type ThreadWrite = { put: CheckedPut } | { step: Pick<StoredStep, 'key'> & { value: JsonValue } };
+/** What a write returns to its caller. */
+export type Written = Checkpoint | StoredStep;
+type Asked = Waiting<ThreadWrite, Written>;
+
+/** A write as it goes over the wire, and how its answer is read. */
+interface Prepared {
+  asked: Asked;
+  write: ThreadWrites['writes'][number];
+  size: number;
+  /** Its record id or its key. */
+  id: string;
+  read: (result: ThreadWriteResult) => Promise<Written>;
+  content: ContentRef | undefined;
+}
+
+/** What this client knows of a thread: how often it was deleted, and when it was certainly there. */
+interface Known {
+  epoch: number;
+  seenAt: number;
+}
+
+/** Sends the writes of threads. Its caller lets the batches of one thread go one after the other. */
+export class ThreadWriter {
+  readonly #client: Client;
+  readonly #options: { taskQueue: string; timeoutMs: number };
+  readonly #contents: ContentStore;
+  readonly #stored: (threadId: string, segment: string, id: string) => Promise<ThreadEntry | null>;
+  readonly #known = new Map<string, Known>();
+
+  /** @param stored - reads a checkpoint of a segment */
+  constructor(
+    client: Client,
+    options: { taskQueue: string; timeoutMs: number },
+    contents: ContentStore,
+    stored: (threadId: string, segment: string, id: string) => Promise<ThreadEntry | null>,
+  ) {
+    this.#client = client;
+    this.#options = options;
+    this.#contents = contents;
+    this.#stored = stored;
+  }
+
+  /** Whether this client has lately written to the thread: then it is one, and no session. */
+  knows(threadId: string): boolean {
+    const seenAt = this.#known.get(threadId)?.seenAt;
+    return seenAt !== undefined && performance.now() - seenAt < KNOWN_MS;
+  }
+
+  forget(threadId: string): void {
+    this.#known.delete(threadId);
+  }
+
+  /** Sends writes in their order, and settles each of them. */
+  async write(threadId: string, batch: readonly Asked[]): Promise<void> {
+    const epoch = await this.#epoch(threadId);
+    const prepared: Prepared[] = [];
+    await inChunks([...batch.entries()], async ([place, asked]) => {
+      try {
+        const { item } = asked;
+        prepared[place] =
+          'put' in item
+            ? await this.#preparePut(asked, item.put, epoch)
+            : await this.#prepareStep(asked, threadId, item.step, epoch);
+      } catch (error) {
+        asked.reject(error);
+      }
+    });
+    // A place stays empty where a write was refused before it was sent.
+    const ready = prepared.filter(() => true);
+    for (const group of groups(ready)) await this.#send(threadId, epoch, group);
+  }
+
+  async #preparePut(asked: Asked, checked: CheckedPut, epoch: number): Promise<Prepared> {
+    const { threadId, state, parentId, metadata } = checked;
+    const id = checked.id ?? randomUUID();
+    const text = canonicalJson(state);
+    const apart = isApart('state', text);
+    const put: ThreadPut = { epoch, id, state: apart ? {} : state, parent_id: parentId, metadata };
+    const size = assertEntry('metadata', put);
+    // A put that is repeated finds what is there.
+    const of = { id, parent_id: parentId, metadata };
+    if (apart) put.content = await this.#apart(threadId, { epoch, of, text, what: `checkpoint ${id}` }, id);
+    const checkpoint = { id, thread_id: threadId, created_at: '', state, parent_id: parentId, metadata };
+    const read = async (result: ThreadWriteResult): Promise<Checkpoint> => {
+      if ('created_at' in result) return { ...checkpoint, created_at: result.created_at };
+      const known = 'segment' in result ? await this.#stored(threadId, result.segment, id) : null;
+      if (known?.kind !== 'checkpoint' || !samePut(known, put)) throw idTaken(threadId, id);
+      return { ...checkpoint, created_at: known.created_at };
+    };
+    return { asked, write: { put }, size, id, read, content: put.content };
+  }
+
+  async #prepareStep(
+    asked: Asked,
+    threadId: string,
+    { key, value }: Extract<ThreadWrite, { step: unknown }>['step'],
+    epoch: number,
+  ): Promise<Prepared> {
+    const text = canonicalJson(value);
+    const apart = isApart('value', text);
+    const step: ThreadPutStep = { epoch, key, value: apart ? null : value };
+    const size = assertEntry('key', step);
+    // Its own each time: what a later write of this key replaces may be cleared away.
+    const of = { key, write: randomUUID() };
+    if (apart) step.content = await this.#apart(threadId, { epoch, of, text, what: `step ${key}` }, key);
+    const read = async (result: ThreadWriteResult): Promise<StoredStep> => {
+      if (!('updated_at' in result)) throw new Error('an answer of another kind');
+      // What cannot be cleared away now goes with the thread.
+      if (result.replaced !== undefined)
+        await this.#contents.delete([result.replaced]).catch(() => undefined);
+      return { thread_id: threadId, key, value, updated_at: result.updated_at };
+    };
+    return { asked, write: { step }, size, id: key, read, content: step.content };
+  }
+
+  async #apart(threadId: string, content: Content, id: string): Promise<ContentRef> {
+    try {
+      return await this.#answered(threadId, () => this.#contents.store(threadId, content));
+    } catch (error) {
+      throw withId(error, id);
+    }
+  }
+
+  async #send(threadId: string, epoch: number, group: readonly Prepared[]): Promise<void> {
+    let results: ThreadWriteResult[];
+    try {
+      results = await this.#update(threadId, epoch, group);
+    } catch (error) {
+      for (const one of group) await this.#fail(threadId, one, error);
+      return;
+    }
+    remember(this.#known, threadId, { epoch, seenAt: performance.now() });
+    await inChunks([...group.entries()], async ([place, one]) => {
+      try {
+        const result = results[place];
+        if (result === undefined) throw new Error('fewer answers than writes');
+        if ('refused' in result) throw new PerdureError(result.refused.code, result.refused.message);
+        one.asked.resolve(await one.read(result));
+      } catch (error) {
+        await this.#fail(threadId, one, error);
+      }
+    });
+  }
+
+  async #fail(threadId: string, { asked, content, id }: Prepared, error: unknown): Promise<void> {
+    // What this client knew of the thread is of no use any more.
+    if (isPerdureError(error, 'CONFLICT')) this.forget(threadId);
+    // Refused: what was stored for it is nobody's, for an equal put would not have been refused.
+    const refused = isPerdureError(error, 'CONFLICT') || isPerdureError(error, 'INVALID_ARGUMENT');
+    if (refused && content !== undefined) await this.#contents.delete([content]).catch(() => undefined);
+    asked.reject(withId(error, id));
+  }
+
+  /** One write goes by itself, to be refused before it is recorded. */
+  async #update(threadId: string, epoch: number, group: readonly Prepared[]): Promise<ThreadWriteResult[]> {
+    const [only] = group;
+    if (only === undefined || group.length > 1) {
+      const writes = group.map(({ write }) => write);
+      return this.#repeated(threadId, epoch, THREAD_UPDATE.writes, { writes } satisfies ThreadWrites);
+    }
+    const { write } = only;
+    return [
+      'put' in write
+        ? await this.#repeated<ThreadWriteResult>(threadId, epoch, THREAD_UPDATE.put, write.put)
+        : await this.#repeated<ThreadWriteResult>(threadId, epoch, THREAD_UPDATE.putStep, write.step),
+    ];
+  }
+
+  /** Sends an update; again while the thread is sealing what it holds. */
+  async #repeated<T>(threadId: string, epoch: number, name: string, input: unknown): Promise<T> {
+    const empty: ThreadInput = {
+      threadId,
+      epoch,
+      segments: [],
+      entries: [],
+      garbage: { runs: [], contents: [] },
+    };
+    const deadline = performance.now() + this.#options.timeoutMs;
+    for (;;) {
+      try {
+        return await this.#answered(threadId, () =>
+          this.#client.workflow.executeUpdateWithStart<() => Promise<void>, T, [unknown]>(name, {
+            args: [input],
+            startWorkflowOperation: new WithStartWorkflowOperation(WORKFLOW.thread, {
+              workflowId: threadWorkflowId(threadId),
+              taskQueue: this.#options.taskQueue,
+              args: [empty],
+              workflowIdConflictPolicy: 'USE_EXISTING',
+              workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+              staticSummary: `checkpoints of ${threadId}`.slice(0, 200),
+            }),
+          }),
+        );
+      } catch (error) {
+        if (!isBusy(error) || performance.now() > deadline) throw error;
+        await new Promise((resolve) => setTimeout(resolve, BUSY_PAUSE_MS));
+      }
+    }
+  }
+
+  /** How often the thread was deleted, as far as this client knows: what it writes belongs to that time. */
+  async #epoch(threadId: string): Promise<number> {
+    const known = this.#known.get(threadId);
+    if (known !== undefined) return known.epoch;
+    const thread = await reading(threadId, () => findExecution(this.#client, threadWorkflowId(threadId)));
+    const epoch = Number((await thread?.memo(THREAD_MEMO)) ?? 0);
+    remember(this.#known, threadId, { epoch, seenAt: Number.NEGATIVE_INFINITY });
+    return epoch;
+  }
+
+  async #answered<T>(threadId: string, call: () => Promise<T>): Promise<T> {
+    try {
+      return await this.#client.withDeadline(Date.now() + this.#options.timeoutMs, call);
+    } catch (error) {
+      throw sessionError(threadId, error);
+    }
+  }
+}
+
+/** Writes that fit into one update each. */
+function groups(writes: readonly Prepared[]): Prepared[][] {
+  const found: Prepared[][] = [];
+  let bytes = Number.POSITIVE_INFINITY;
+  for (const write of writes) {
+    const last = found.at(-1);
+    bytes += write.size;
+    if (last === undefined || bytes > THREAD_LIMIT.togetherBytes || last.length >= THREAD_LIMIT.together) {
+      found.push([write]);
+      bytes = write.size;
+    } else last.push(write);
+  }
+  return found;
+}
+
+/** Whether a value is stored apart. @throws PerdureError `TOO_LARGE` when it is not stored at all */
+function isApart(field: string, text: string): boolean {
+  const size = utf8Length(text);
+  if (size > THREAD_LIMIT.state) throw tooLarge(field, size, THREAD_LIMIT.state);
+  return size > THREAD_LIMIT.inline;
+}
+
+function assertEntry(field: string, entry: ThreadPut | ThreadPutStep): number {
+  assertSize(field, entry, THREAD_LIMIT.entry - ENVELOPE);
+  return jsonSize(entry) + ENVELOPE;
+}
+
+/** Keeps what is known of a thread as the newest of many. */
+function remember(map: Map<string, Known>, threadId: string, known: Known): void {
+  map.delete(threadId);
+  map.set(threadId, known);
+  const [oldest] = map.keys();
+  if (map.size > THREADS_AT_HAND && oldest !== undefined) map.delete(oldest);
+}
+
+function isBusy(error: unknown): boolean {
+  const { cause } = (error ?? {}) as { cause?: { type?: unknown } };
+  return cause?.type === THREAD_BUSY;
+}
+
+/** A write whose answer was lost may be repeated under its id: say it. */
+function withId(error: unknown, id: string): unknown {
+  if (!isPerdureError(error, 'NO_WORKER') && !isPerdureError(error, 'SERVER_UNAVAILABLE')) return error;
+  return new PerdureError(error.code, error.message, { details: { ...error.details, id }, cause: error });
+}
