@@ -2,6 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { POINTS } from './points/index.ts';
 import type { RunResult } from './run.ts';
+import { lastSoak, type SoakSummary } from './soaks.ts';
 import { type Keys, KIND_TEXT, STEPS } from './story.ts';
 import type { TableRow } from './table.ts';
 
@@ -9,22 +10,51 @@ const PATH = 'docs/guarantees.md';
 
 /** Writes the page and returns its path below the working directory. */
 export async function writeGuarantees(run: {
-  /** What the lab was called with. */
-  command: readonly string[];
-  seed: number;
+  /** The command that runs it again. */
+  command: string;
   results: readonly RunResult[];
   rows: readonly TableRow[];
 }): Promise<string> {
-  await writeFile(PATH, page(commandOf(run), run.results, run.rows));
+  await writeFile(PATH, page(run.command, run.results, run.rows, await lastSoak()));
   return PATH;
 }
 
-function commandOf({ command, seed }: { command: readonly string[]; seed: number }): string {
-  const words = command.filter((word) => word !== '--write-table');
+/** The command that plans the same run again. */
+export function commandLine(words: readonly string[], seed: number): string {
   return `npm run faults -- ${[...words, ...(words.includes('--seed') ? [] : ['--seed', String(seed)])].join(' ')}`;
 }
 
-function page(command: string, results: readonly RunResult[], rows: readonly TableRow[]): string {
+/** What broke a guarantee in a run, or kept its fault from landing: said on the page, not left out. */
+function failures(results: readonly RunResult[]): string {
+  const failed = results.filter(({ breaches }) => breaches.length > 0);
+  if (failed.length === 0) return `All ${results.length} runs passed.`;
+  const lines = failed.map(({ story, breaches }) => {
+    const names = [...new Set(breaches.map(({ breach }) => breach))].join(', ');
+    const [first] = breaches;
+    const [text = ''] = first?.text.split('\n') ?? [];
+    return `- \`${story.point}@${story.step}\`, keys ${story.keys}: ${names}. ${text}`;
+  });
+  return [
+    `${results.length - failed.length} of the ${results.length} runs passed. The others:`,
+    '',
+    ...lines,
+  ].join('\n');
+}
+
+function soaked(soak: SoakSummary | null): string {
+  if (soak === null) return '';
+  const { struck, runs, seconds, failed, date, command } = soak;
+  return `
+
+The last soak that was kept (${date.slice(0, 10)}, \`${command}\`): ${struck} sessions struck in ${runs} runs, in ${Math.round(seconds / 60)} minutes; ${failed.length === 0 ? 'every run passed' : `${failed.length} runs failed`}.`;
+}
+
+function page(
+  command: string,
+  results: readonly RunResult[],
+  rows: readonly TableRow[],
+  soak: SoakSummary | null,
+): string {
   const struck = rows.reduce((sum, { landed }) => sum + landed, 0);
   const gap = rows.reduce((sum, row) => sum + row.gap, 0);
   const gapStruck = results
@@ -45,6 +75,8 @@ all of it on your machine, and \`npm run faults -- --soak 1000\` goes on for lon
 ${command}
 \`\`\`
 
+${failures(results)}${soaked(soak)}
+
 ## What is guaranteed
 
 | Tool | After any fault of the table |
@@ -59,7 +91,8 @@ And for every session, whatever its tools:
 
 - **No stuck session.** It goes on by itself, or waits visibly with a reason and the next command to type.
 - **A recorded reply is never paid for again.** A reply that was on its way when its worker died was not recorded; it
-  is asked for again, and the lost request is charged at its worst case, because the provider may bill it.
+  is asked for again, and the lost request is charged at its worst case, because the provider may bill it. A worker that
+  is stopped between its last question to Temporal and the request, and wakes later, is in the gap described below.
 - **The budget is exact.** Spent is the price of the recorded replies, plus the reserve of each request that was lost.
 - **No message is lost or taken twice** once \`send\` has returned; one that is sent again under its id is taken once.
 - **The history is the state.** The fold of the history, with no worker, is the state that the worker has.

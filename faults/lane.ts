@@ -1,4 +1,4 @@
-/** A lane of the lab: a Temporal server over a file and a payments service, each a process of its own, for one run at a time. */
+/** A lane of the lab: a Temporal server and a payments service, each a process of its own, for one run at a time. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -8,14 +8,28 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { createPaymentsControl, type PaymentsControl } from '../examples/payments/control.ts';
 import type { Row } from '../examples/payments/protocol.ts';
-import { SESSION_SEARCH_ATTRIBUTES, type ServerHandle, startServer } from '../src/server/index.ts';
-import type { Keys } from './story.ts';
+import { SESSION_SEARCH_ATTRIBUTES, startServer } from '../src/server/index.ts';
+import { openStack } from './stack/index.ts';
+import type { Postgres } from './stack/postgres.ts';
+import type { Keys, StackName } from './story.ts';
 
 const SERVICE = fileURLToPath(new URL('../examples/payments/server.ts', import.meta.url));
 
+/** A Temporal server that can be killed and started again over its store. */
+interface LabServer {
+  readonly address: string;
+  readonly namespace: string;
+  readonly pid: number;
+  /** Under a server that has one as a process of its own. */
+  readonly database?: Postgres;
+  kill(): Promise<void>;
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
 export interface Lane {
   readonly keys: Keys;
-  readonly server: ServerHandle;
+  readonly server: LabServer;
   /** `host:port` of the payments service. */
   readonly payments: string;
   readonly control: PaymentsControl;
@@ -27,14 +41,18 @@ export interface Lane {
 }
 
 /** Opens a lane whose service honours or ignores idempotency keys. */
-export async function openLane(keys: Keys): Promise<Lane> {
+export async function openLane(keys: Keys, stack: StackName): Promise<Lane> {
   const folder = mkdtempSync(join(tmpdir(), 'perdure-faults-'));
   const ledgerFile = join(folder, 'ledger.jsonl');
-  const server = await startServer({
-    dir: join(folder, 'temporal'),
-    searchAttributes: SESSION_SEARCH_ATTRIBUTES,
-    onProgress: (line) => console.error(line),
-  });
+  const onProgress = (line: string): void => console.error(line);
+  const server: LabServer =
+    stack === 'postgres'
+      ? await openStack(onProgress)
+      : await startServer({
+          dir: join(folder, 'temporal'),
+          searchAttributes: SESSION_SEARCH_ATTRIBUTES,
+          onProgress,
+        });
   const service = await startService([
     '--ledger',
     ledgerFile,

@@ -4,28 +4,33 @@
  *
  *   npm run faults                              all points, in under five minutes
  *   npm run faults -- --soak 1000               until so many sessions have been struck, by chance
+ *   npm run faults -- --stack postgres --workers 4   over PostgreSQL, with so many worker processes
  *   npm run faults -- --only worker-kill@gap    a point, or one step of it; several with commas
  *   npm run faults -- --seed 7                  the schedule of another run
  *   npm run faults -- --write-table             all points with both services, and writes docs/guarantees.md
  *
  * A story by itself: `--keys honoured|ignored --kinds mutate,blind --turns 2 --strike 1 --quiet`, as printed beside
- * a run that failed. Exits with 1 when a guarantee was broken or a fault did not land.
+ * a run that failed. Exits with 1 when a guarantee was broken or a fault did not land. Ctrl-C ends it after the
+ * stories that are being told, with the table of those that were. The summary of a soak stays in faults/results.
  */
 import { parseArgs } from 'node:util';
-import { writeGuarantees } from './guarantees.ts';
-import { openLane } from './lane.ts';
-import { type Fixed, quickPlan, soakPlan } from './plan.ts';
+import { commandLine, writeGuarantees } from './guarantees.ts';
+import { type Fixed, quickPlan, soakPlan, tellable } from './plan.ts';
 import { POINTS } from './points/index.ts';
-import { type RunResult, tell } from './run.ts';
-import { shrink } from './shrink.ts';
-import { commandOf, type Keys, KINDS, type Story, type ToolKind } from './story.ts';
-import { summarize, table, writeResults } from './table.ts';
+import type { RunResult } from './run.ts';
+import { keepSoak } from './soaks.ts';
+import { MissingBinaryError } from './stack/binaries.ts';
+import { KINDS, STACKS, type Story, type ToolKind } from './story.ts';
+import { resultPath, summarize, table, writeResults } from './table.ts';
+import { tellAll } from './telling.ts';
 
 /** Second effects that the docs allow, and why. */
 const ALLOWED: Readonly<Record<'gap' | 'repeatable', string>> = {
   gap: 'between the last fence and the socket, with a service that ignores keys',
   repeatable: 'of a write, which says that it may be repeated, with a service that ignores keys',
 };
+/** How many stories are told between two writings of the result file. */
+const WRITE_EVERY = 10;
 
 const { values } = parseArgs({
   options: {
@@ -36,6 +41,8 @@ const { values } = parseArgs({
     kinds: { type: 'string' },
     turns: { type: 'string' },
     strike: { type: 'string' },
+    stack: { type: 'string' },
+    workers: { type: 'string' },
     quiet: { type: 'boolean', default: false },
     'write-table': { type: 'boolean', default: false },
   },
@@ -53,67 +60,80 @@ const fixed: Fixed = {
     : { kinds: values.kinds.split(',').map((kind): ToolKind => oneOf('kinds', kind, KINDS)) }),
   ...(values.turns === undefined ? {} : { turns: Number(values.turns) }),
   ...(values.strike === undefined ? {} : { strike: Number(values.strike) }),
+  ...(values.stack === undefined ? {} : { stack: oneOf('stack', values.stack, STACKS) }),
+  ...(values.workers === undefined ? {} : { workers: Number(values.workers) }),
   quiet: values.quiet,
 };
-const stories =
-  values.soak === undefined
-    ? quickPlan(POINTS, fixed, values['write-table'])
-    : soakPlan(POINTS, fixed, Number(values.soak));
+const stories = plan(fixed);
+// The page has every fault: those that need another server are told there, when the others have been.
+if (values['write-table'] && fixed.stack === undefined) {
+  const told = new Set(tellable(POINTS, {}));
+  const rest = POINTS.filter((point) => !told.has(point));
+  stories.push(...quickPlan(rest, { ...fixed, stack: 'postgres' }, true));
+}
 if (stories.length === 0) {
-  const names = POINTS.flatMap(({ name, steps, soakSteps = [] }) =>
+  const names = tellable(POINTS, fixed).flatMap(({ name, steps, soakSteps = [] }) =>
     [...steps, ...soakSteps].map((step) => `${name}@${step}`),
   );
-  console.error(`--only ${values.only}: there is no such point; there are ${names.join(' ')}`);
+  console.error(`--only ${values.only}: there is no such point on this stack; there are ${names.join(' ')}`);
   process.exit(2);
 }
+const leftOut = POINTS.filter(({ name }) => !stories.some(({ point }) => point === name));
+if (values.only === undefined && values.soak === undefined && leftOut.length > 0)
+  console.error(`Left out: ${leftOut.map(({ name, needs }) => `${name} (--stack ${needs})`).join(', ')}`);
 console.error(`${stories.length} stories, seed ${seed}`);
+
 const started = performance.now();
-// The two services side by side: each has a server and a queue of stories of its own.
-const results = (
-  await Promise.all((['honoured', 'ignored'] as const).map((keys) => runLane(keys, stories)))
-).flat();
-const seconds = (performance.now() - started) / 1_000;
+const path = resultPath();
+const results: RunResult[] = [];
+const stop = new AbortController();
+process.once('SIGINT', () => {
+  console.error('Ending after the stories that are being told; once more to end now');
+  stop.abort();
+});
+try {
+  await tellAll(stories, stop.signal, async (result) => {
+    results.push(result);
+    console.error(`[${results.length}/${stories.length}, ${seconds().toFixed(0)} s] ${line(result)}`);
+    if (results.length % WRITE_EVERY === 0) await write();
+  });
+} catch (error) {
+  if (!(error instanceof MissingBinaryError)) throw error;
+  console.error(error.message);
+  process.exitCode = 2;
+}
 
 const rows = summarize(POINTS, results);
 console.log(`\n${table(rows)}\n`);
-console.log(`Written to ${await writeResults({ seed, seconds, results, rows })}`);
-if (values['write-table'])
-  console.log(`Written to ${await writeGuarantees({ command: process.argv.slice(2), seed, results, rows })}`);
+await write();
+console.log(`Written to ${path}`);
+const command = commandLine(process.argv.slice(2), seed);
+if (values.soak !== undefined) {
+  const kept = await keepSoak({ command, seconds: seconds(), planned: stories.length, results, rows });
+  console.log(`Written to ${kept}`);
+}
+if (values['write-table'] && results.length === stories.length)
+  console.log(`Written to ${await writeGuarantees({ command, results, rows })}`);
 const failed = results.filter(({ breaches }) => breaches.length > 0);
 const struck = rows.reduce((sum, { landed }) => sum + landed, 0);
 console.log(
-  `${results.length} runs, ${struck} sessions struck, ${failed.length} runs failed, in ${seconds.toFixed(0)} s; seed ${seed}`,
+  `${results.length} runs, ${struck} sessions struck, ${failed.length} runs failed, in ${seconds().toFixed(0)} s; seed ${seed}`,
 );
 if (failed.length > 0) process.exitCode = 1;
 
-async function runLane(keys: Keys, all: readonly Story[]): Promise<RunResult[]> {
-  const own = all.filter((story) => story.keys === keys);
-  if (own.length === 0) return [];
-  const lane = await openLane(keys);
-  const told: RunResult[] = [];
-  try {
-    const play = async (story: Story): Promise<RunResult> => {
-      const point = POINTS.find(({ name }) => name === story.point);
-      if (point === undefined) throw new Error(`no point ${story.point}`);
-      return tell(point, story, lane);
-    };
-    for (const story of own) {
-      const result = await play(story);
-      told.push(result);
-      console.error(line(result));
-      if (result.breaches.length > 0) {
-        const smallest = await shrink(story, async (each) => (await play(each)).breaches.length > 0);
-        console.error(
-          smallest === null
-            ? `  it did not fail a second time; to try again: ${commandOf(story)}`
-            : `  again: ${commandOf(smallest)}`,
-        );
-      }
-    }
-  } finally {
-    await lane.close();
-  }
-  return told;
+function plan(by: Fixed): Story[] {
+  const points = tellable(POINTS, by);
+  return values.soak === undefined
+    ? quickPlan(points, by, values['write-table'])
+    : soakPlan(points, by, Number(values.soak));
+}
+
+function write(): Promise<void> {
+  return writeResults(path, { seed, seconds: seconds(), results, rows: summarize(POINTS, results) });
+}
+
+function seconds(): number {
+  return (performance.now() - started) / 1_000;
 }
 
 function line({ story, breaches, allowed, ms, evidence }: RunResult): string {

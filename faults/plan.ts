@@ -1,6 +1,6 @@
 /** Which stories a run of the lab tells: all points at all their steps, or as many as a soak asks for. */
 import type { FaultPoint } from './points/point.ts';
-import { type Keys, KINDS, randomOf, type Step, type Story, type ToolKind } from './story.ts';
+import { type Keys, KINDS, randomOf, type StackName, type Step, type Story, type ToolKind } from './story.ts';
 
 /** What the command line fixes; the seed chooses the rest. */
 export interface Fixed {
@@ -12,6 +12,10 @@ export interface Fixed {
   readonly turns?: number;
   readonly strike?: number;
   readonly quiet?: boolean;
+  /** Default: a dev server. */
+  readonly stack?: StackName;
+  /** Default: one. */
+  readonly workers?: number;
 }
 
 /** The kinds that can be struck at a step: what recovery verifies are mutations that have a verify. */
@@ -80,8 +84,18 @@ function storyOf(point: FaultPoint, step: Step, keys: Keys, fixed: Fixed, random
     turns,
     strike: first ? 1 : Math.min(turns, fixed.strike ?? 1 + Math.floor(drawn.strike * turns)),
     messages: fixed.quiet !== true && drawn.messages < 0.7,
+    stack: fixed.stack ?? 'dev',
+    workers: fixed.workers ?? 1,
     seed: fixed.only === undefined ? Math.floor(drawn.seed * 2 ** 31) : fixed.seed,
   };
+}
+
+/** The points that can be told on a stack. */
+export function tellable(
+  points: readonly FaultPoint[],
+  { stack = 'dev' }: Pick<Fixed, 'stack'>,
+): FaultPoint[] {
+  return points.filter(({ needs }) => needs === undefined || needs === stack);
 }
 
 function wanted(point: FaultPoint, step: Step, only: readonly string[] | undefined): boolean {

@@ -30,9 +30,15 @@ export interface RunResult {
   readonly observed: Observed;
 }
 
+/** How long a fault may take to be brought about, in milliseconds: a session may never come to its step. */
+const INJECT_MS = 180_000;
+
 let runs = 0;
 
-/** Tells a story on a lane. Never throws for what the story does: that is an `error` among the findings. */
+/**
+ * Tells a story on a lane. What goes wrong in the telling is an `error` among the findings. Throws when there is
+ * no stage for it: then the lane is of no more use.
+ */
 export async function tell(point: FaultPoint, story: Story, lane: Lane): Promise<RunResult> {
   const started = performance.now();
   runs += 1;
@@ -40,7 +46,7 @@ export async function tell(point: FaultPoint, story: Story, lane: Lane): Promise
   try {
     let error: string | null = null;
     try {
-      const after = await point.inject(stage);
+      const after = await inTime(point.inject(stage), 'the fault was not brought about');
       await stage.rest();
       await after?.();
       await stage.sent();
@@ -62,6 +68,18 @@ export async function tell(point: FaultPoint, story: Story, lane: Lane): Promise
     };
   } finally {
     await stage.close();
+  }
+}
+
+async function inTime<T>(work: Promise<T>, otherwise: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${otherwise} in ${INJECT_MS / 1_000} s`)), INJECT_MS);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

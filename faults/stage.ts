@@ -7,9 +7,9 @@ import {
   type HarnessProcessOptions,
   openWire,
   type Wire,
-  type WorkerProcess,
 } from 'perdure/testing';
 import { readEvents } from '../src/history/index.ts';
+import { Crew } from './crew.ts';
 import type { Lane } from './lane.ts';
 import { help, type PersonRecord } from './people.ts';
 import { scriptOf } from './script.ts';
@@ -45,7 +45,7 @@ export class Stage {
   readonly actors: Actor[] = [];
   readonly random: () => number;
   readonly #name: string;
-  readonly #workers: WorkerProcess[] = [];
+  readonly #crews: { readonly crew: Crew; readonly counts: boolean }[] = [];
   readonly #wires: Wire[] = [];
   readonly #sending: Promise<void>[] = [];
   readonly #releases: NodeJS.Timeout[] = [];
@@ -78,16 +78,26 @@ export class Stage {
     return this.lane.file(`${this.#name}.jsonl`);
   }
 
-  /** Starts a worker process that is held wherever the sessions come to one of some steps. */
+  /**
+   * Starts worker processes that are held wherever the sessions come to one of some steps: as many as the story
+   * has, less those that are there. One is always started.
+   */
   async startWorker(
     options: HarnessProcessOptions & { readonly holdAt?: readonly Step[] } = {},
-  ): Promise<WorkerProcess> {
+  ): Promise<Crew> {
     const { holdAt = [], breakAt = [], ...rest } = options;
     const points = holdAt.flatMap((step) => this.story.kinds.map((kind) => breakpointOf(step, kind)));
     const all = [...new Set([...breakAt, ...points.filter((point) => point !== null)])];
-    const worker = await this.harness.startWorkerProcess({ ...rest, breakAt: all });
-    this.#workers.push(worker);
-    return worker;
+    const there = this.#crews.reduce((sum, { crew, counts }) => sum + (counts ? crew.pids.length : 0), 0);
+    const members = await Promise.all(
+      Array.from({ length: Math.max(1, this.story.workers - there) }, () =>
+        this.harness.startWorkerProcess({ ...rest, breakAt: all }),
+      ),
+    );
+    const crew = new Crew(members, all);
+    // Those behind a wire are cut off sooner or later.
+    this.#crews.push({ crew, counts: options.connection === undefined });
+    return crew;
   }
 
   /** Starts the sessions; each has its task from its first message. */
@@ -123,11 +133,7 @@ export class Stage {
   }
 
   /** Resolves when a worker is held at a step by every session that comes to it, on the turn that is struck. */
-  async held(
-    worker: WorkerProcess,
-    step: Step = this.story.step,
-    turns: number = this.story.strike,
-  ): Promise<void> {
+  async held(worker: Crew, step: Step = this.story.step, turns: number = this.story.strike): Promise<void> {
     for (let turn = 1; ; turn++) {
       await this.#visits(worker, step);
       if (turn === turns) return;
@@ -135,7 +141,7 @@ export class Stage {
     }
   }
 
-  async #visits(worker: WorkerProcess, step: Step): Promise<void> {
+  async #visits(worker: Crew, step: Step): Promise<void> {
     if (step === 'model-asked' || step === 'model-answered') {
       const point = breakpointOf(step, 'read') ?? '';
       for (const _ of this.actors) await worker.reached(point);
@@ -150,7 +156,7 @@ export class Stage {
   }
 
   /** Lets what is held at a step go on. */
-  release(worker: WorkerProcess, step: Step = this.story.step): void {
+  release(worker: Crew, step: Step = this.story.step): void {
     for (const kind of this.story.kinds) {
       const point = breakpointOf(step, kind);
       if (point !== null) worker.release(point);
@@ -158,7 +164,7 @@ export class Stage {
   }
 
   /** Lets what is held at a step go on, and never holds the worker there again. */
-  letGo(worker: WorkerProcess, step: Step = this.story.step): void {
+  letGo(worker: Crew, step: Step = this.story.step): void {
     this.release(worker, step);
     this.#releases.push(setInterval(() => this.release(worker, step), 20));
   }
@@ -261,7 +267,7 @@ export class Stage {
     await this.lane.control.disarm();
     await this.lane.control.release();
     for (const timer of this.#releases) clearInterval(timer);
-    for (const worker of this.#workers) await worker.crash();
+    for (const { crew } of this.#crews) await crew.crash();
     for (const wire of this.#wires) await wire.close();
     for (const { session } of this.actors) {
       await this.harness.client.workflow

@@ -41,6 +41,10 @@ export type Step = keyof typeof STEPS;
 /** Whether the service takes a key twice as one effect, or as two. */
 export type Keys = 'honoured' | 'ignored';
 
+/** What sessions run on: a dev server over a file, or the stack of docker-compose.yml without its containers. */
+export const STACKS = ['dev', 'postgres'] as const;
+export type StackName = (typeof STACKS)[number];
+
 /** One run. */
 export interface Story {
   readonly point: string;
@@ -54,16 +58,21 @@ export interface Story {
   readonly strike: number;
   /** Whether people write to the sessions while the fault is on. */
   readonly messages: boolean;
+  readonly stack: StackName;
+  /** Worker processes that share the sessions. */
+  readonly workers: number;
   /** What else the point chooses by. */
   readonly seed: number;
 }
 
 /** The command that tells a story again. */
 export function commandOf(story: Story): string {
-  const { point, step, keys, kinds, turns, strike, messages, seed } = story;
+  const { point, step, keys, kinds, turns, strike, messages, stack, workers, seed } = story;
   const words = [`--only ${point}@${step}`, `--keys ${keys}`, `--kinds ${kinds.join(',')}`];
   words.push(`--turns ${turns}`, `--strike ${strike}`);
   if (!messages) words.push('--quiet');
+  if (stack !== 'dev') words.push(`--stack ${stack}`);
+  if (workers !== 1) words.push(`--workers ${workers}`);
   return `npm run faults -- ${words.join(' ')} --seed ${seed}`;
 }
 

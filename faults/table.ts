@@ -1,5 +1,6 @@
 /** What the runs came to: fault × tool kind, for people, for programs and for the docs. */
 import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { FaultPoint } from './points/point.ts';
 import type { RunResult } from './run.ts';
 import { type Keys, KIND_TEXT, KINDS, type ToolKind } from './story.ts';
@@ -94,21 +95,21 @@ export function table(rows: readonly TableRow[]): string {
     .join('\n');
 }
 
-/** Writes the result file and returns its path below the working directory. What failed is in it as it was observed. */
-export async function writeResults(run: {
-  seed: number;
-  seconds: number;
-  results: readonly RunResult[];
-  rows: readonly TableRow[];
-}): Promise<string> {
-  const folder = '.perdure/faults';
-  const path = `${folder}/${new Date().toISOString().replaceAll(':', '-')}.json`;
-  await mkdir(folder, { recursive: true });
+/** Where the results of a run that starts now go, below the working directory. */
+export function resultPath(): string {
+  return `.perdure/faults/${new Date().toISOString().replaceAll(':', '-')}.json`;
+}
+
+/** Writes the result file, over what it had of this run. What failed is in it as it was observed. */
+export async function writeResults(
+  path: string,
+  run: { seed: number; seconds: number; results: readonly RunResult[]; rows: readonly TableRow[] },
+): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
   const results = run.results.map(({ observed, ...result }) =>
     result.breaches.length > 0 ? { ...result, observed } : result,
   );
   await writeFile(path, `${JSON.stringify({ ...run, results }, null, 1)}\n`);
-  return path;
 }
 
 function median(numbers: readonly number[]): number | null {

@@ -18,7 +18,7 @@ export const deploy: FaultPoint = {
       digests.set(task.session, manifestDigest);
       return manifestDigest !== null;
     });
-    const dead = await kill(worker);
+    const dead = await kill(worker, 'all');
     if (step === 'between-turns') stage.say('more', 'more, please');
     await stage.startWorker({ env: { LAB_DEPLOY: '2' } });
     // Every session takes the new definition with its next model call, those that need a person after their word.

@@ -1,3 +1,4 @@
+import { databaseKill } from './database-kill.ts';
 import { deploy } from './deploy.ts';
 import { modelCut } from './model-cut.ts';
 import { modelWire } from './model-wire.ts';
@@ -20,6 +21,7 @@ export const POINTS: readonly FaultPoint[] = [
   workerFreeze,
   twoWorkers,
   serverKill,
+  databaseKill,
   serverWire,
   replyLost,
   requestLost,

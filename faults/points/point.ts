@@ -1,7 +1,7 @@
 /** What a fault point is: one small file that says what it does to a run, and shows that it did. */
-import type { WorkerProcess } from 'perdure/testing';
+import type { Crew } from '../crew.ts';
 import type { Stage } from '../stage.ts';
-import type { Step, ToolKind } from '../story.ts';
+import type { StackName, Step, ToolKind } from '../story.ts';
 
 /** A fault, and the steps of a turn at which it strikes. */
 export interface FaultPoint {
@@ -16,6 +16,8 @@ export interface FaultPoint {
   readonly kinds?: (step: Step) => readonly ToolKind[];
   /** A worker that was given up may run on: with a service that ignores keys, the gap shows. */
   readonly overtakes?: boolean;
+  /** The server that it needs; default any. */
+  readonly needs?: StackName;
   /** Sessions make one call, whatever the story says. */
   readonly oneTurn?: boolean;
   /**
@@ -36,9 +38,9 @@ export function gone(pid: number): boolean {
   }
 }
 
-/** Kills a worker, and shows that it is gone. */
-export async function kill(worker: WorkerProcess): Promise<string> {
-  await worker.crash();
-  if (!gone(worker.pid)) throw new Error(`worker ${worker.pid} is still there`);
-  return `worker ${worker.pid} is gone`;
+/** Kills the workers that have the calls, or every one, and shows that they are gone. */
+export async function kill(worker: Crew, who: 'holders' | 'all' = 'holders'): Promise<string> {
+  const pids = await (who === 'all' ? worker.crash() : worker.crashHolders());
+  for (const pid of pids) if (!gone(pid)) throw new Error(`worker ${pid} is still there`);
+  return `${pids.length === 1 ? 'worker' : 'workers'} ${pids.join(', ')} ${pids.length === 1 ? 'is' : 'are'} gone`;
 }

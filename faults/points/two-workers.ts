@@ -11,6 +11,6 @@ export const twoWorkers: FaultPoint = {
     await stage.begin();
     await stage.held(first);
     const second = await stage.startWorker();
-    stage.strike(`${await kill(first)}, worker ${second.pid} was there, every session was held`);
+    stage.strike(`${await kill(first)}, worker ${second.pids.join(', ')} was there, every session was held`);
   },
 };

@@ -17,19 +17,16 @@ export const workerFreeze: FaultPoint = {
     });
     await stage.begin();
     await stage.held(worker);
-    worker.freeze();
+    const frozen = worker.freeze();
+    const states = (): string => frozen.map((pid) => `worker ${pid} is ${stateOf(pid)}`).join(', ');
     // It is released, and will go on at this line as soon as it wakes.
     stage.letGo(worker);
     await stage.startWorker();
-    stage.strike(
-      `worker ${worker.pid} is ${stateOf(worker.pid)}, every session was held: ${stage.story.step}`,
-    );
+    stage.strike(`${states()}, every session was held: ${stage.story.step}`);
     return async () => {
-      const asleep = stateOf(worker.pid);
-      if (!asleep.startsWith('T')) throw new Error(`worker ${worker.pid} was not stopped but ${asleep}`);
-      worker.wake();
+      if (!frozen.every((pid) => stateOf(pid).startsWith('T'))) throw new Error(`not stopped: ${states()}`);
       // Its calls end before it does.
-      await worker.stop();
+      await worker.wakeAndStop();
     };
   },
 };

@@ -18,6 +18,8 @@ const story: Story = {
   turns: 1,
   strike: 1,
   messages: true,
+  stack: 'dev',
+  workers: 1,
   seed: 1,
 };
 

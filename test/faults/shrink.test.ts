@@ -11,6 +11,8 @@ const story: Story = {
   turns: 2,
   strike: 2,
   messages: true,
+  stack: 'dev',
+  workers: 1,
   seed: 7,
 };
 

@@ -1,0 +1,34 @@
+import { type FaultPoint, gone } from './point.ts';
+
+/** The database under the Temporal server is killed and recovers; the server and the worker live. */
+export const databaseKill: FaultPoint = {
+  name: 'database-kill',
+  about:
+    'The PostgreSQL under the Temporal server is killed (SIGKILL) and recovers from its log, under a server and a worker that go on.',
+  needs: 'postgres',
+  steps: ['model-answered', 'landed', 'returned', 'between-turns'],
+  soakSteps: ['model-asked', 'dispatched', 'in-call', 'gap', 'approval'],
+  inject: async (stage) => {
+    const { step } = stage.story;
+    const { server } = stage.lane;
+    const { database } = server;
+    if (database === undefined) throw new Error('this server has no database of its own');
+    const resting = step === 'between-turns' || step === 'approval';
+    const worker = await stage.startWorker({ holdAt: resting ? [] : [step] });
+    await stage.begin(step === 'approval' ? { mode: 'ask' } : {});
+    if (resting) await stage.until(({ phase }) => phase === (step === 'approval' ? 'approval' : 'idle'));
+    else await stage.held(worker);
+    const { pid } = database;
+    const [since] = await database.query('postgres', 'select pg_postmaster_start_time()');
+    await database.kill();
+    if (!gone(pid)) throw new Error(`database ${pid} is still there`);
+    // Workers report, and the server cannot write it down.
+    stage.letGo(worker);
+    await database.restart();
+    const [now] = await database.query('postgres', 'select pg_postmaster_start_time()');
+    if (now?.[0] === since?.[0]) throw new Error('the database is the one that was there before');
+    if (gone(server.pid)) throw new Error('the server went with its database');
+    stage.strike(`database ${pid} is gone, ${database.pid} serves its files, server ${server.pid} lives`);
+    if (step === 'between-turns') stage.say('more', 'more, please');
+  },
+};
