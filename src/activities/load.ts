@@ -1,12 +1,20 @@
 /** The `load` activity: a checkpoint out of a history, in parts that the history of the new session can hold. */
 import { Context } from '@temporalio/activity';
+import type { Client } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
 import type { LoadInput, LoadResult } from '../contract/activities.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import { canonicalJson, type JsonObject } from '../contract/json.ts';
-import type { Loaded } from '../contract/loaded.ts';
+import type { ArchivedOrigin, Loaded } from '../contract/loaded.ts';
 import type { SessionState } from '../contract/state.ts';
-import { foldHistory, readEvents, whatHappened } from '../history/index.ts';
+import {
+  type FoldedTask,
+  foldHistory,
+  foldSession,
+  loadParts,
+  readEvents,
+  whatHappened,
+} from '../history/index.ts';
 
 /** Characters of one part: at most three bytes each, under Temporal's limit for a payload. */
 const PART = 500_000;
@@ -22,7 +30,8 @@ export async function runLoad(input: LoadInput): Promise<LoadResult> {
   const context = Context.current();
   const signs = setInterval(() => context.heartbeat(), 2_000);
   try {
-    const key = `${input.kind}:${input.runId}:${input.eventId}`;
+    const { kind, runId, eventId, leaves, archived } = input;
+    const key = [kind, runId, eventId, leaves ?? '', archived?.key ?? ''].join(':');
     const text = texts.get(key) ?? (await read(context, input));
     if (text === undefined) {
       return {
@@ -46,22 +55,48 @@ export async function runLoad(input: LoadInput): Promise<LoadResult> {
   }
 }
 
-async function read(context: Context, input: LoadInput): Promise<string | undefined> {
-  const { client } = context;
-  const execution = { workflowId: input.sessionId, runId: input.runId };
+async function read({ client }: Context, input: LoadInput): Promise<string | undefined> {
+  const { kind, sessionId, runId, eventId, archived } = input;
+  let branch: SessionState | null = null;
+  let last: SessionState | null = null;
   let past: string | undefined;
-  const { state: last } = await foldHistory(
-    readEvents(client, execution),
-    client.options.loadedDataConverter,
-    {
-      runId: input.runId,
-      onTask: ({ eventId, state }) => {
-        if (eventId === input.eventId) past = canonicalJson(state as unknown as JsonObject);
-      },
-    },
-  );
-  if (past === undefined || last === null) return undefined;
+  if (archived === undefined) {
+    branch = await lastState(client, { sessionId, runId }, (task) => {
+      if (task.eventId === eventId) past = canonicalJson(task.state as unknown as JsonObject);
+    });
+  } else {
+    const origin = JSON.parse(await loadParts(client, archived)) as ArchivedOrigin;
+    past = canonicalJson(origin.past as unknown as JsonObject);
+    last = origin.last;
+  }
+  if (past === undefined) return undefined;
   const state = JSON.parse(past) as SessionState;
-  const loaded: Loaded = { state, after: input.kind === 'rewind' ? whatHappened(state, last) : null };
-  return canonicalJson(loaded as unknown as JsonObject);
+  let after: Loaded['after'] = null;
+  if (kind === 'rewind') {
+    last ??= input.leaves === undefined || input.leaves === runId ? branch : await left(client, input);
+    // Without it nobody knows what happened since, and it would be done again.
+    if (last === null) return undefined;
+    after = whatHappened(state, last, branch);
+  }
+  return canonicalJson({ state, after } satisfies Loaded as unknown as JsonObject);
+}
+
+/** The last state of what a rewind leaves: of a run that had not begun yet, what that was to go on from. */
+async function left(client: Client, origin: Omit<LoadInput, 'part'>): Promise<SessionState> {
+  const { sessionId, leaves = origin.runId } = origin;
+  const last = await foldSession(client, sessionId, leaves);
+  if (last.loading === null || last.origin?.kind !== 'rewind') return last;
+  const { archived } = last.origin;
+  const read =
+    archived === undefined ? null : (JSON.parse(await loadParts(client, archived)) as ArchivedOrigin);
+  return read?.last ?? left(client, last.origin);
+}
+
+async function lastState(
+  client: Client,
+  { sessionId, runId }: { sessionId: string; runId: string },
+  onTask: (task: FoldedTask) => void = () => undefined,
+): Promise<SessionState | null> {
+  const events = readEvents(client, { workflowId: sessionId, runId });
+  return (await foldHistory(events, client.options.loadedDataConverter, { runId, onTask })).state;
 }

@@ -3,9 +3,10 @@ import type { Checkpoint } from '../contract/checkpoint.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../contract/json.ts';
 import { WORKFLOW } from '../contract/names.ts';
+import { orNull } from '../history/index.ts';
 import { diff } from '../saver/diff.ts';
 import { SessionCheckpoints } from '../saver/session-checkpoints.ts';
-import { findExecution, findRuns, orNull, reading } from '../saver/wire.ts';
+import { findExecution, findRuns, reading } from '../saver/wire.ts';
 import { placeOf } from './place.ts';
 import type { SqliteArchive } from './sqlite-archive.ts';
 

@@ -12,9 +12,9 @@ import {
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import { WORKFLOW } from '../contract/names.ts';
-import type { RunEnd } from '../history/index.ts';
+import { orNull, type RunEnd } from '../history/index.ts';
 import { SessionCheckpoints } from '../saver/session-checkpoints.ts';
-import { orNull, reading } from '../saver/wire.ts';
+import { reading } from '../saver/wire.ts';
 import { placeOf } from './place.ts';
 import { SqliteArchive } from './sqlite-archive.ts';
 

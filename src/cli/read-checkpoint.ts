@@ -6,6 +6,12 @@ import { existing } from './archives.ts';
 import type { Cli } from './cli.ts';
 import { command } from './shell.ts';
 
+/** The option that {@link openSaver} serves. */
+export const ARCHIVE = [
+  '--archive <file>',
+  'look also in this file of perdure archive, for what the server no longer has',
+] as const;
+
 /** The saver of the server that the verb talks to, with the archive of a file behind it where one is named. */
 export async function openSaver(
   cli: Cli,

@@ -1,5 +1,7 @@
 /** What a person should know before a session goes on from its past. */
 
+import { WorkflowNotFoundError } from '@temporalio/client';
+import { sessionError } from '../client/errors.ts';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { JsonValue } from '../contract/json.ts';
@@ -30,19 +32,20 @@ export function origin(checkpoint: Checkpoint): SessionState {
 
 /** The mutations that have completed since a checkpoint: they are not undone. */
 export function effectsSince(then: SessionState, now: SessionState): EffectSince[] {
-  const doneThen = new Set(
-    then.calls.filter(({ status }) => status.kind === 'completed').map(({ id }) => id),
-  );
+  // Runs that went on from one checkpoint give their own calls the same ids.
+  const sameCall = (call: SessionState['calls'][number]): string => `${call.id} ${call.idempotencyKey}`;
+  const doneThen = new Set(then.calls.filter(({ status }) => status.kind === 'completed').map(sameCall));
   const carriedThen = new Set(then.carried.map(({ idempotencyKey }) => idempotencyKey));
   const carried = now.carried
     .filter(({ idempotencyKey, doubt }) => !carriedThen.has(idempotencyKey) && doubt === undefined)
+    .filter(({ callId, idempotencyKey }) => !doneThen.has(`${callId} ${idempotencyKey}`))
     .map(({ callId, tool, output }) => ({ callId, tool, args: null, output, completedAt: null }));
   const completed = now.calls
     .filter(
       ({ effect, status, replayOf }) =>
         effect === 'mutate' && status.kind === 'completed' && replayOf === null,
     )
-    .filter(({ id, dispatches }) => dispatches.length > 0 && !doneThen.has(id))
+    .filter((call) => call.dispatches.length > 0 && !doneThen.has(sameCall(call)))
     .map(({ id, name, args, result, completedAt }) => ({
       callId: id,
       tool: name,
@@ -63,5 +66,11 @@ export function openMutations(state: SessionState): string[] {
 export async function taskQueueOf(cli: Cli, sessionId: string): Promise<string> {
   if (cli.typedTaskQueue !== undefined) return cli.typedTaskQueue;
   const { client } = await cli.connect();
-  return (await client.workflow.getHandle(sessionId).describe()).taskQueue;
+  try {
+    return (await client.workflow.getHandle(sessionId).describe()).taskQueue;
+  } catch (error) {
+    // Of a session that only an archive still has, nobody knows it.
+    if (error instanceof WorkflowNotFoundError) return cli.taskQueue;
+    throw sessionError(sessionId, error);
+  }
 }

@@ -4,21 +4,27 @@ import {
   type Client,
   WorkflowExecutionAlreadyStartedError,
   type WorkflowExecutionInfo,
+  WorkflowNotFoundError,
   type WorkflowStartOptions,
 } from '@temporalio/client';
 import { type Duration, defineSearchAttributeKey } from '@temporalio/common';
+import type { CheckpointSaver } from '../contract/checkpoint.ts';
 import type { EditInput } from '../contract/edit.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { parseInput, type SendInput, type SessionInput, sessionInputSchema } from '../contract/inputs.ts';
-import { toJson } from '../contract/json.ts';
+import { canonicalJson, toJson } from '../contract/json.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
 import { DEFAULT_TASK_QUEUE, SEARCH_ATTRIBUTE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import type { SessionMode } from '../contract/state.ts';
 import { parseCheckpointId } from './checkpoint-id.ts';
+import { storeParts } from './content.ts';
 import { sessionError } from './errors.ts';
 import { checkSessionId, Session } from './session.ts';
+
+/** How long a checkpoint out of an archive waits for the session that starts from it. */
+const ORIGIN_STAYS = { startDelay: '60 days', workflowRunTimeout: '1 minute' } as const;
 
 /** How a session starts. */
 export interface StartOptions {
@@ -54,6 +60,11 @@ export interface ForkOptions extends Omit<StartOptions, 'onExisting' | 'mode'> {
   /** Who, and why; both are recorded. */
   by: string;
   reason: string;
+  /**
+   * Where to read the checkpoint when the server has its history no more: an `ArchivedSaver`, for one. It is then
+   * handed to the session in parts, which workers read with the codec of their own.
+   */
+  saver?: Pick<CheckpointSaver, 'get'>;
 }
 
 /** A session in a list. */
@@ -97,12 +108,14 @@ export class Sessions {
    * open at the checkpoint waits for a person, and what waited for approval waits again.
    *
    * @param from - the session, and the checkpoint's id as the saver lists it.
-   * @throws PerdureError as {@link Sessions.start}; a checkpoint that is not there shows as a waiting session.
+   * @throws PerdureError as {@link Sessions.start}; a checkpoint that is not there shows as a waiting session, or
+   * with a `saver` is `CHECKPOINT_NOT_FOUND`.
    */
   async fork(from: { sessionId: string; checkpointId: string }, options: ForkOptions): Promise<Session> {
     const id = options.id ?? `session-${randomUUID()}`;
     checkSessionId(id);
-    const input = sessionInput(options.agent, options, origin('fork', from, options));
+    const archived = await this.#archived(from, options, false);
+    const input = sessionInput(options.agent, options, { ...origin('fork', from, options), ...archived });
     return this.#start(id, input, options, {
       workflowIdConflictPolicy: 'FAIL',
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
@@ -119,18 +132,69 @@ export class Sessions {
   async rewind(from: { sessionId: string; checkpointId: string }, options: ForkOptions): Promise<Session> {
     const { sessionId } = from;
     checkSessionId(sessionId);
-    const input = sessionInput(options.agent, options, origin('rewind', from, options));
+    // What is wrong with the input shows before the session is touched.
+    sessionInput(options.agent, options, origin('rewind', from, options));
     const session = new Session(this.#client, sessionId);
     try {
       await session.seal({ by: options.by, reason: options.reason });
     } catch (error) {
-      // A closed session issues nothing any more.
-      if (!isPerdureError(error, 'SESSION_CLOSED')) throw error;
+      // A closed session issues nothing any more, and neither does one that only an archive still has.
+      const gone = options.saver !== undefined && isPerdureError(error, 'SESSION_NOT_FOUND');
+      if (!gone && !isPerdureError(error, 'SESSION_CLOSED')) throw error;
     }
+    const leaves = await this.#runOf(sessionId);
+    const archived = await this.#archived(from, options, leaves === null);
+    const input = sessionInput(options.agent, options, {
+      ...origin('rewind', from, options),
+      ...(leaves === null ? {} : { leaves }),
+      ...archived,
+    });
     return this.#start(sessionId, input, options, {
       workflowIdConflictPolicy: 'TERMINATE_EXISTING',
       workflowIdReusePolicy: 'ALLOW_DUPLICATE',
     });
+  }
+
+  /** A run that the server still has, or `null`. */
+  async #runOf(sessionId: string, runId?: string): Promise<string | null> {
+    try {
+      return (await this.#client.workflow.getHandle(sessionId, runId).describe()).runId;
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return null;
+      throw sessionError(sessionId, error);
+    }
+  }
+
+  /** A checkpoint that the server has no more, out of the caller's saver and to where workers can read it. */
+  async #archived(
+    { sessionId, checkpointId }: { sessionId: string; checkpointId: string },
+    { saver, taskQueue = this.#taskQueue }: ForkOptions,
+    gone: boolean,
+  ): Promise<Pick<OriginInput, 'archived'>> {
+    const { runId } = parseCheckpointId(checkpointId);
+    if (saver === undefined || (await this.#runOf(sessionId, runId)) !== null) return {};
+    const [past, last] = await Promise.all([
+      saver.get(sessionId, { checkpointId }),
+      gone ? saver.get(sessionId) : null,
+    ]);
+    if (past === null) {
+      const message = `session ${sessionId} has no checkpoint ${checkpointId} on the server or in the archive`;
+      throw new PerdureError('CHECKPOINT_NOT_FOUND', message);
+    }
+    const text = canonicalJson({ past: past.state, last: last?.state ?? null });
+    try {
+      const archived = await storeParts(this.#client, {
+        key: `origin/${randomUUID()}`,
+        text,
+        what: `${checkpointId} of ${sessionId}`,
+        taskQueue,
+        // No worker is given it, and it is closed by itself when the session has long read it.
+        ...ORIGIN_STAYS,
+      });
+      return { archived };
+    } catch (error) {
+      throw sessionError(sessionId, error);
+    }
   }
 
   async #start(

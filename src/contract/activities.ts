@@ -9,6 +9,7 @@ import type { EffectOutcome } from './calls.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import type { Effect, Manifest } from './manifest.ts';
 import type { Block } from './messages.ts';
+import type { ContentRef } from './thread.ts';
 
 /** Input of `load`: a part of the checkpoint that a session starts from. */
 export interface LoadInput {
@@ -16,6 +17,8 @@ export interface LoadInput {
   runId: string;
   eventId: number;
   kind: 'fork' | 'rewind';
+  leaves?: string | undefined;
+  archived?: ContentRef | undefined;
   /** 0, 1, …: what is large comes in parts. */
   part: number;
 }

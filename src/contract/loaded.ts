@@ -1,6 +1,14 @@
 import type { CarriedEffect } from './origin.ts';
 import type { SessionState, Spent } from './state.ts';
 
+/** What a client has read of an origin whose history the server has no more. */
+export interface ArchivedOrigin {
+  /** The state at the checkpoint. */
+  past: SessionState;
+  /** Of a rewind of a session that is gone from the server as a whole: the last state that is known. */
+  last: SessionState | null;
+}
+
 /** What a session is given of its origin. */
 export interface Loaded {
   /** The state at the checkpoint. */

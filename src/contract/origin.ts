@@ -3,6 +3,7 @@ import * as z from 'zod/mini';
 import type { Actor } from './calls.ts';
 import { type EditInput, editSchema } from './edit.ts';
 import type { JsonValue } from './json.ts';
+import { type ContentRef, contentSchema } from './thread.ts';
 
 /**
  * A checkpoint that a session starts from.
@@ -17,6 +18,10 @@ export interface Origin {
   eventId: number;
   by: Actor;
   reason: string;
+  /** Of a rewind: the run that the session leaves, which may be a later one than the checkpoint's. */
+  leaves?: string | undefined;
+  /** Where an {@link ArchivedOrigin} is, when the server has the checkpoint's history no more. */
+  archived?: ContentRef | undefined;
 }
 
 /** {@link Origin} as it travels in the session's input, with what is to be changed at the start. */
@@ -31,6 +36,8 @@ export const originSchema: z.ZodMiniType<OriginInput> = z.object({
   eventId: z.int().check(z.positive()),
   by: z.string(),
   reason: z.string(),
+  leaves: z.optional(z.string().check(z.minLength(1))),
+  archived: z.optional(contentSchema),
   edits: z.optional(editSchema),
 });
 

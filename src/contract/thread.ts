@@ -75,7 +75,12 @@ const epoch = z.int().check(z.nonnegative());
 const id = z.string().check(z.minLength(1), z.maxLength(CHECKPOINT_ID_LIMIT));
 const object = z.record(z.string(), z.json()) as z.ZodMiniType<JsonObject>;
 
-const content = z.object({ key: id, parts: z.int().check(z.positive(), z.maximum(100)), digest: id });
+/** Checks a {@link ContentRef}. */
+export const contentSchema: z.ZodMiniType<ContentRef> = z.object({
+  key: id,
+  parts: z.int().check(z.positive(), z.maximum(100)),
+  digest: id,
+});
 
 /** Checks a {@link ThreadPut}, which any Temporal client may send. */
 export const threadPutSchema: z.ZodMiniType<ThreadPut> = z.object({
@@ -84,7 +89,7 @@ export const threadPutSchema: z.ZodMiniType<ThreadPut> = z.object({
   state: object,
   parent_id: z.nullable(id),
   metadata: object,
-  content: z.optional(content),
+  content: z.optional(contentSchema),
 });
 
 /** Stored, now or before; or an entry of this id is in a segment, and the caller must compare. */
@@ -109,7 +114,7 @@ export const threadPutStepSchema: z.ZodMiniType<ThreadPutStep> = z.object({
   epoch,
   key: id,
   value: z.json(),
-  content: z.optional(content),
+  content: z.optional(contentSchema),
 });
 
 /** Writes that are sent together, to be applied in their order, each for itself. */
@@ -131,7 +136,7 @@ export type ThreadWriteResult =
 /** Checks what was cleared away. */
 export const garbageSchema: z.ZodMiniType<Garbage> = z.object({
   runs: z.array(z.string()),
-  contents: z.array(content),
+  contents: z.array(contentSchema),
 });
 
 /** Where an entry is: here, or in the segment of this run. */

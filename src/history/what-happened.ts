@@ -4,18 +4,45 @@ import type { CarriedEffect } from '../contract/origin.ts';
 import type { SessionState } from '../contract/state.ts';
 import { isOpen } from '../session/state.ts';
 
-/** What a rewind must know of the branch that it leaves: from the state at the checkpoint and at the run's end. */
-export function whatHappened(past: SessionState, last: SessionState): NonNullable<Loaded['after']> {
-  const endedThen = new Set(past.calls.filter(isFinal).map(({ id }) => id));
-  const effects = last.calls
-    .filter(({ id, effect, replayOf }) => effect === 'mutate' && replayOf === null && !endedThen.has(id))
-    .flatMap(carriedEffect);
-  const ended: NonNullable<Loaded['after']>['ended'] = {};
-  for (const id of past.batch.filter((open) => !endedThen.has(open))) {
-    const status = last.calls.find((call) => call.id === id)?.status;
-    ended[id] = status?.kind === 'skipped' || (status?.kind === 'failed' && status.certain) ? 'absent' : null;
+/**
+ * What a rewind must know of what it leaves: from the state at the checkpoint, the last state of the session, and
+ * that of the checkpoint's own run, which an earlier rewind may have left behind.
+ */
+export function whatHappened(
+  past: SessionState,
+  last: SessionState,
+  branch: SessionState | null = last,
+): NonNullable<Loaded['after']> {
+  const endedThen = new Set(past.calls.filter(isFinal).map(sameCall));
+  const runs = branch === null || branch === last ? [last] : [branch, last];
+  const effects = new Map<string, CarriedEffect>();
+  const take = (effect: CarriedEffect): void => {
+    const key = `${effect.callId} ${effect.idempotencyKey}`;
+    // What is known of one branch is not in doubt because another was left earlier.
+    if (effects.get(key)?.doubt !== undefined || !effects.has(key)) effects.set(key, effect);
+  };
+  for (const run of runs) {
+    run.carried.forEach(take);
+    run.calls
+      .filter((call) => call.effect === 'mutate' && call.replayOf === null && !endedThen.has(sameCall(call)))
+      .flatMap(carriedEffect)
+      .forEach(take);
   }
-  return { effects: [...last.carried, ...effects], ended, spent: last.budget.spent };
+  const ended: NonNullable<Loaded['after']>['ended'] = {};
+  for (const open of past.calls.filter((call) => past.batch.includes(call.id) && !isFinal(call))) {
+    const later = runs.flatMap(({ calls }) => calls.filter((call) => sameCall(call) === sameCall(open)));
+    ended[open.id] = later.some(({ status }) => isAbsent(status)) ? 'absent' : null;
+  }
+  return { effects: [...effects.values()], ended, spent: last.budget.spent };
+}
+
+/** Runs that went on from one checkpoint give their own calls the same ids. */
+function sameCall({ id, idempotencyKey }: ToolCall): string {
+  return `${id} ${idempotencyKey}`;
+}
+
+function isAbsent(status: ToolCall['status']): boolean {
+  return status.kind === 'skipped' || (status.kind === 'failed' && status.certain);
 }
 
 function carriedEffect(call: ToolCall): CarriedEffect[] {

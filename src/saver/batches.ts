@@ -4,8 +4,8 @@ import { Turns } from './turns.ts';
 /** A write, and where its own answer or error goes. */
 export interface Waiting<Item, Result> {
   readonly item: Item;
-  resolve(result: Result): void;
-  reject(error: unknown): void;
+  readonly resolve: (result: Result) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 /** Collects writes; `work` settles each of a batch, and one that it leaves when it throws fails with that. */

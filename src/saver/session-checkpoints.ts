@@ -11,13 +11,14 @@ import {
   type FoldedTask,
   foldHistory,
   type HistoryEvent,
+  orNull,
   type RunEnd,
   readEvents,
 } from '../history/index.ts';
 import { phaseOf } from '../session/state.ts';
 import { KeptFold } from './kept-fold.ts';
 import { Turns } from './turns.ts';
-import { deleteRun, type Execution, findExecution, findRuns, orNull, reading, untilGone } from './wire.ts';
+import { deleteRun, type Execution, findExecution, findRuns, reading, untilGone } from './wire.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
 /** Sessions whose fold is kept: each holds a whole state. */

@@ -1,14 +1,11 @@
 /** Large states and values of steps, stored apart from their thread: in parts, each the input of a workflow that never runs. */
 import { createHash } from 'node:crypto';
 import type { Client } from '@temporalio/client';
-import { PerdureError } from '../contract/errors.ts';
+import { inChunks, storeParts } from '../client/content.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../contract/json.ts';
-import { WORKFLOW } from '../contract/names.ts';
-import { type ContentRef, contentId, THREAD_LIMIT } from '../contract/thread.ts';
-import { deleteRun, findExecution, readInput } from './wire.ts';
-
-/** Parts, or contents, that are on their way at one time. */
-const AT_ONCE = 4;
+import { type ContentRef, contentId } from '../contract/thread.ts';
+import { loadParts } from '../history/index.ts';
+import { deleteRun, findExecution } from './wire.ts';
 
 /** What is to be stored. */
 export interface Content {
@@ -40,39 +37,19 @@ export class ContentStore {
     const digest = sha256(text);
     const identity = sha256(canonicalJson({ ...of, digest }));
     const key = `${prefixOf(threadId, epoch)}${identity.slice(0, 40)}`;
-    const parts: string[] = [];
-    for (let at = 0; at < text.length; at += THREAD_LIMIT.part)
-      parts.push(text.slice(at, at + THREAD_LIMIT.part));
-    await inChunks([...parts.entries()], async ([part, piece]) => {
-      await this.#client.workflow.start(WORKFLOW.segment, {
-        workflowId: contentId(key, part),
-        taskQueue: this.#taskQueue,
-        args: [piece],
-        // Open, and without a task: no worker is given it, and retention does not remove it.
-        startDelay: '10000 days',
-        workflowIdConflictPolicy: 'USE_EXISTING',
-        workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-        staticSummary: `part ${part} of ${what} of ${threadId}`.slice(0, 200),
-      });
+    return storeParts(this.#client, {
+      key,
+      text,
+      what: `${what} of ${threadId}`,
+      taskQueue: this.#taskQueue,
+      // Open, and without a task: no worker is given it, and retention does not remove it.
+      startDelay: '10000 days',
     });
-    return { key, parts: parts.length, digest };
   }
 
   /** What was stored. @throws PerdureError `CHECKPOINT_CORRUPTION` when it is gone or not what was stored */
-  async load({ key, parts, digest }: ContentRef): Promise<JsonValue> {
-    const pieces: unknown[] = [];
-    await inChunks([...Array(parts).keys()], async (part) => {
-      pieces[part] = await readInput(this.#client, contentId(key, part));
-    });
-    const text = pieces.join('');
-    if (sha256(text) !== digest) {
-      throw new PerdureError(
-        'CHECKPOINT_CORRUPTION',
-        `The content ${contentId(key, 0)} of a checkpoint or step is gone or not what was stored`,
-        { details: { key, parts } },
-      );
-    }
-    return JSON.parse(text) as JsonValue;
+  async load(content: ContentRef): Promise<JsonValue> {
+    return JSON.parse(await loadParts(this.#client, content)) as JsonValue;
   }
 
   async delete(contents: readonly ContentRef[]): Promise<void> {
@@ -94,12 +71,6 @@ export class ContentStore {
     const found = await findExecution(this.#client, workflowId);
     if (found !== null) await deleteRun(this.#client, workflowId, found.runId);
   }
-}
-
-/** Does something for all items, a few at a time. */
-export async function inChunks<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
-  for (let at = 0; at < items.length; at += AT_ONCE)
-    await Promise.all(items.slice(at, at + AT_ONCE).map(act));
 }
 
 function prefixOf(threadId: string, epoch: number): string {

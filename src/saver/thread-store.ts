@@ -1,5 +1,6 @@
 /** Threads that are no session: a workflow each, written with updates and read with queries. */
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { inChunks } from '../client/content.ts';
 import { sessionError } from '../client/errors.ts';
 import type { Checkpoint, StoredStep } from '../contract/checkpoint.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
@@ -20,11 +21,12 @@ import {
   type ThreadEntry,
   threadWorkflowId,
 } from '../contract/thread.ts';
+import { readInput } from '../history/index.ts';
 import type { Waiting } from './batches.ts';
 import { byKey } from './memory-saver.ts';
-import { ContentStore, inChunks } from './thread-content.ts';
+import { ContentStore } from './thread-content.ts';
 import { type ThreadWrite, ThreadWriter, type Written } from './thread-writes.ts';
-import { deleteRun, findExecution, readInput, reading } from './wire.ts';
+import { deleteRun, findExecution, reading } from './wire.ts';
 
 /** Segments at hand: who pages through a thread reads each of them many times. */
 const SEGMENTS_AT_HAND = 4;

@@ -1,6 +1,7 @@
 /** Writing to threads that are no session: as few updates as the writes that wait fit into. */
 import { randomUUID } from 'node:crypto';
 import { type Client, WithStartWorkflowOperation } from '@temporalio/client';
+import { inChunks } from '../client/content.ts';
 import { sessionError } from '../client/errors.ts';
 import { type CheckedPut, type Checkpoint, idTaken, type StoredStep } from '../contract/checkpoint.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
@@ -23,7 +24,7 @@ import {
   threadWorkflowId,
 } from '../contract/thread.ts';
 import type { Waiting } from './batches.ts';
-import { type Content, type ContentStore, inChunks } from './thread-content.ts';
+import type { Content, ContentStore } from './thread-content.ts';
 import { findExecution, reading } from './wire.ts';
 
 /** Pause before a write is sent again for which there was no room yet. */

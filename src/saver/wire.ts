@@ -3,10 +3,9 @@ import type { Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { sessionError } from '../client/errors.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
-import { PayloadReader } from '../history/index.ts';
+import { orNull, PayloadReader } from '../history/index.ts';
 
 const { WorkflowExecutionStatus } = proto.temporal.api.enums.v1;
-const NOT_FOUND = 5;
 /** How long a deletion may take until it shows, in milliseconds. */
 const DELETION_MS = 120_000;
 const POLL_MS = 20;
@@ -46,19 +45,6 @@ export async function findExecution(
   };
 }
 
-/** What a workflow was started with, read from its history; `null` when the server does not have it. */
-export async function readInput(client: Client, workflowId: string): Promise<unknown> {
-  const page = await orNull(
-    client.workflowService.getWorkflowExecutionHistory({
-      namespace: client.options.namespace,
-      execution: { workflowId },
-      maximumPageSize: 1,
-    }),
-  );
-  const started = page?.history?.events?.[0]?.workflowExecutionStartedEventAttributes;
-  return started ? decoder(client).first(started.input) : null;
-}
-
 function decoder(client: Client): PayloadReader {
   return new PayloadReader(client.options.loadedDataConverter);
 }
@@ -94,16 +80,6 @@ export async function untilGone(client: Client, workflowId: string, runId: strin
       );
     }
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-  }
-}
-
-/** What a call to the server gives, or `null` when it says that there is no such thing. */
-export async function orNull<T>(call: Promise<T>): Promise<T | null> {
-  try {
-    return await call;
-  } catch (error) {
-    if ((error as { code?: unknown } | null)?.code === NOT_FOUND) return null;
-    throw error;
   }
 }
 

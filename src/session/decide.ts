@@ -32,8 +32,8 @@ export function decide(state: SessionState, moment: Moment): Step | null {
   if (state.inFlight.some(({ kind }) => kind === 'load' || kind === 'describe' || kind === 'model'))
     return null;
   if (state.loading !== null && state.origin !== null) {
-    const { kind, sessionId, runId, eventId } = state.origin;
-    const input = { kind, sessionId, runId, eventId, part: state.loading.parts.length };
+    const { by: _by, reason: _reason, ...from } = state.origin;
+    const input = { ...from, part: state.loading.parts.length };
     return { type: 'issue', command: { kind: 'load', seq: state.seq + 1, input } };
   }
   if (state.manifest === null) {

@@ -105,6 +105,58 @@ test('a history that cannot be read is named, and holds up no other', async () =
   await retire(stage, foreign, (await stage.client.workflow.getHandle(foreign).describe()).runId);
 });
 
+describe('a checkpoint that only the archive has', () => {
+  test('is forked and rewound to: from a run that is gone, and from a session that is gone as a whole', async () => {
+    const stage = await server.open();
+    const session = await stage.talk('one', 'two');
+    const all = await stage.present(session.id);
+    const atOne = all.findLast(({ state, metadata }) => state['turn'] === 2 && metadata['phase'] === 'idle');
+    const from = { sessionId: session.id, checkpointId: atOne?.id ?? '' };
+    const who = { agent: 'writer', by: 'ada', reason: 'once more' };
+    await stage.sessions.rewind(from, { ...who, message: 'three' });
+    const second = await untilPhase(session, 'idle');
+    const stop = await stage.startExporter();
+    await stage.untilArchived(session.id);
+    const saver = new ArchivedSaver(stage.saver, stage.archive);
+    const replays = async (of: typeof session): Promise<string[]> =>
+      (await of.calls()).items.map(
+        ({ args, replayOf }) => `${(args as { text: string }).text}${replayOf === null ? '' : ' again'}`,
+      );
+
+    await retire(stage, session.id, runOf(from.checkpointId));
+    await stage.sessions.rewind(from, { ...who, saver, message: 'two' });
+    await until(session, ({ runId, phase }) => runId !== second.runId && phase === 'idle');
+    // Both what the run that is gone and what the run after it have done is answered from the record.
+    await session.send('three');
+    const third = await until(session, ({ turn, phase }) => turn === 6 && phase === 'idle');
+    expect(await replays(session)).toEqual(['one', 'two again', 'three again']);
+    const latest = (await stage.saver.get(session.id))?.id;
+    await expect
+      .poll(async () => (await stage.archive.list(session.id, null, 1))[0]?.id, { timeout: 60_000 })
+      .toBe(latest);
+    await stop();
+
+    await retire(stage, session.id, second.runId);
+    await retire(stage, session.id, third.runId);
+    expect(await stage.saver.get(session.id)).toBeNull();
+    const fork = await stage.sessions.fork(from, { ...who, saver, message: 'two' });
+    await untilPhase(fork, 'idle');
+    expect(await replays(fork)).toEqual(['one', 'two']);
+    expect((await fork.transcript()).items[0]).toEqual(
+      (atOne?.state['transcript'] as object[] | undefined)?.[0],
+    );
+
+    await stage.sessions.rewind(from, { ...who, saver, message: 'three' });
+    await untilPhase(session, 'idle');
+    expect(await replays(session)).toEqual(['one', 'three again']);
+    expect((await stage.saver.get(session.id))?.state['origin']).toMatchObject({ kind: 'rewind', by: 'ada' });
+
+    await expect(
+      stage.sessions.fork({ ...from, checkpointId: `${from.checkpointId}9999` }, { ...who, saver }),
+    ).rejects.toMatchObject({ code: 'CHECKPOINT_NOT_FOUND' });
+  });
+});
+
 describe('a saver with an archive', () => {
   test('answers as before when retention has removed a run, and when it has removed all', async () => {
     const stage = await server.open();

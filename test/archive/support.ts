@@ -47,9 +47,12 @@ export interface ArchiveServer {
   close(): Promise<void>;
 }
 
-/** Starts them. */
-export async function startArchiveServer(): Promise<ArchiveServer> {
-  const server = await startServer({ inMemory: true });
+/** Starts them; on a server that is given, they leave it running. */
+export async function startArchiveServer(given?: {
+  address: string;
+  namespace: string;
+}): Promise<ArchiveServer> {
+  const server = given ?? (await startServer({ inMemory: true }));
   const model = await startScriptedModel({
     script: ({ lastUserText, stepInTurn }) =>
       stepInTurn === 0
@@ -73,6 +76,7 @@ export async function startArchiveServer(): Promise<ArchiveServer> {
       }),
     },
   });
+  const stops: (() => Promise<void>)[] = [];
   const worker = await createWorker({
     agents: [writer],
     connection: native,
@@ -113,6 +117,7 @@ export async function startArchiveServer(): Promise<ArchiveServer> {
       startExporter: async () => {
         const exporter = await createArchiveWorker({ connection: native, namespace, path, name });
         const stop = stopper(exporter);
+        stops.push(stop);
         onTestFinished(stop);
         return stop;
       },
@@ -132,10 +137,11 @@ export async function startArchiveServer(): Promise<ArchiveServer> {
     close: async () => {
       worker.shutdown();
       await running;
+      for (const stop of stops) await stop();
       await connection.close();
       await native.close();
       await model.stop();
-      await server.stop();
+      if ('stop' in server) await server.stop();
     },
   };
 }

@@ -102,6 +102,53 @@ test('a rewound session goes on from the checkpoint, and what happened after it 
   await expectFoldEqualsLive(stage.client, session);
 });
 
+test('a session that is rewound again and again answers from the record what any of its runs has done', async () => {
+  const stage = await openMailStage();
+  const sent: Sent[] = [];
+  const worker = await stage.startWorker([mailer(stage, sent)]);
+  const session = await stage.sessions.start('mailer', { id: stage.id(), message: 'ann' });
+  await untilPhase(session, 'idle');
+  const afterAnn = (await checkpoints(stage, session)).findLast(({ text }) => text === 'wrote ann');
+  await say(session, 'ben');
+  const afterBen = (await checkpoints(stage, session)).findLast(({ text }) => text === 'wrote ben');
+  const to = async (checkpoint: string | undefined, message: string): Promise<void> => {
+    await stage.sessions.rewind(
+      { sessionId: session.id, checkpointId: checkpoint ?? '' },
+      { agent: 'mailer', by: 'ada', reason: 'again', message },
+    );
+    await untilPhase(session, 'idle');
+  };
+  const record = async (): Promise<string[]> =>
+    (await session.calls()).items.map(
+      ({ args, replayOf }) => `${(args as { to: string }).to}${replayOf === null ? '' : ' again'}`,
+    );
+
+  // The second run does something of its own, which the third leaves behind as well as what the first has done.
+  await to(afterAnn?.id, 'cat');
+  expect(sent.map((mail) => mail.to)).toEqual(['ann', 'ben', 'cat']);
+  await to(afterAnn?.id, 'cat');
+  await say(session, 'ben');
+  expect(await record()).toEqual(['ann', 'cat again', 'ben again']);
+  // Onto the branch that the first rewind left: what the later runs have done is answered there, too.
+  await to(afterBen?.id, 'cat');
+  await say(session, 'dan');
+  expect(await record()).toEqual(['ann', 'ben', 'cat again', 'dan']);
+  await expectFoldEqualsLive(stage.client, session);
+
+  // A run that was left before any worker had taken it stands for what it would have gone on from.
+  await stage.client.workflow.getHandle(session.id).terminate('a person at work');
+  await worker.stop();
+  const from = { sessionId: session.id, checkpointId: afterAnn?.id ?? '' };
+  const options = { agent: 'mailer', by: 'ada', reason: 'again', message: 'dan' };
+  await stage.sessions.rewind(from, options);
+  await stage.client.workflow.getHandle(session.id).terminate('a person at work');
+  await stage.sessions.rewind(from, options);
+  await stage.startWorker([mailer(stage, sent)]);
+  await untilPhase(session, 'idle');
+  expect(await record()).toEqual(['ann', 'dan again']);
+  expect(sent.map((mail) => mail.to)).toEqual(['ann', 'ben', 'cat', 'dan']);
+});
+
 test('a fork has keys of its own, and asks again for what waited for approval', async () => {
   const stage = await openMailStage();
   const sent: Sent[] = [];

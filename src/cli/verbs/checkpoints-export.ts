@@ -31,7 +31,8 @@ export function exportCheckpoints(group: Command, cli: Cli): void {
 async function exportTo(cli: Cli, sessionId: string, file: string | undefined): Promise<number> {
   cli.sessionId = sessionId;
   const { client } = await cli.connect();
-  const [{ SessionCheckpoints }, { findExecution, orNull, reading }] = await Promise.all([
+  const [{ orNull }, { SessionCheckpoints }, { findExecution, reading }] = await Promise.all([
+    import('../../history/index.ts'),
     import('../../saver/session-checkpoints.ts'),
     import('../../saver/wire.ts'),
   ]);

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import { textOf } from '../input.ts';
-import { readCheckpoint } from '../read-checkpoint.ts';
+import { ARCHIVE, openSaver, readCheckpoint } from '../read-checkpoint.ts';
 import { command } from '../shell.ts';
 import { clean } from '../terminal.ts';
 import { origin, taskQueueOf } from '../time-travel.ts';
@@ -11,6 +11,7 @@ interface Options {
   message?: string;
   by?: string;
   reason?: string;
+  archive?: string;
 }
 
 /** `perdure checkpoints fork`: another session goes on from a checkpoint. */
@@ -28,13 +29,15 @@ export function fork(group: Command, cli: Cli): void {
     .option('--message <text>', 'what it goes on with; - reads standard input')
     .option('--by <name>', 'who starts it (default: $USER)')
     .option('--reason <text>', 'why')
+    .option(...ARCHIVE)
     .action(async (sessionId: string, checkpointId: string, options: Options) => {
       const { terminal } = cli;
       const message = options.message === undefined ? undefined : await textOf(options.message);
       const by = cli.actor(options.by);
       const { sessions } = await cli.connect();
       const started = await terminal.wait(`forking ${sessionId}`, async () => {
-        const { agent } = origin(await readCheckpoint(cli, sessionId, checkpointId));
+        const { archive } = options;
+        const { agent } = origin(await readCheckpoint(cli, sessionId, checkpointId, archive));
         return sessions.fork(
           { sessionId, checkpointId },
           {
@@ -42,6 +45,7 @@ export function fork(group: Command, cli: Cli): void {
             by,
             reason: options.reason ?? 'no reason given',
             taskQueue: await taskQueueOf(cli, sessionId),
+            ...(archive === undefined ? {} : { saver: await openSaver(cli, sessionId, archive) }),
             ...(options.id === undefined ? {} : { id: options.id }),
             ...(message === undefined ? {} : { message }),
           },

@@ -4,7 +4,7 @@ import { PerdureError } from '../../contract/errors.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT } from '../failures.ts';
 import { textOf } from '../input.ts';
-import { readCheckpoint } from '../read-checkpoint.ts';
+import { ARCHIVE, openSaver, readCheckpoint } from '../read-checkpoint.ts';
 import { command } from '../shell.ts';
 import { clean, inline } from '../terminal.ts';
 import { type EffectSince, effectsSince, openMutations, origin, taskQueueOf } from '../time-travel.ts';
@@ -17,6 +17,7 @@ interface Options {
   by?: string;
   reason?: string;
   yes?: true;
+  archive?: string;
 }
 
 /** `perdure checkpoints rewind`: the session itself goes back to a checkpoint. */
@@ -34,6 +35,7 @@ export function rewind(group: Command, cli: Cli): void {
     .option('--by <name>', 'who takes it back (default: $USER)')
     .option('--reason <text>', 'why')
     .option('--yes', 'do not ask')
+    .option(...ARCHIVE)
     .addHelpText(
       'after',
       '\nIt is refused while a mutation is open. A running session needs its worker for this.',
@@ -42,8 +44,9 @@ export function rewind(group: Command, cli: Cli): void {
       const { terminal } = cli;
       const message = options.message === undefined ? undefined : await textOf(options.message);
       const by = cli.actor(options.by);
+      const { archive } = options;
       const { agent, effects } = await terminal.wait(`reading ${sessionId}`, () =>
-        outlook(cli, sessionId, checkpointId),
+        outlook(cli, sessionId, checkpointId, archive),
       );
       if (!options.yes && !(await confirmed(cli, sessionId, effects))) {
         terminal.progress('not rewound');
@@ -58,6 +61,7 @@ export function rewind(group: Command, cli: Cli): void {
             agent,
             by,
             reason: options.reason ?? 'no reason given',
+            ...(archive === undefined ? {} : { saver: await openSaver(cli, sessionId, archive) }),
             taskQueue: await taskQueueOf(cli, sessionId),
             ...(message === undefined ? {} : { message }),
           },
@@ -77,9 +81,10 @@ async function outlook(
   cli: Cli,
   sessionId: string,
   checkpointId: string,
+  archive: string | undefined,
 ): Promise<{ agent: string; effects: EffectSince[] }> {
-  const then = origin(await readCheckpoint(cli, sessionId, checkpointId));
-  const now = origin(await readCheckpoint(cli, sessionId));
+  const then = origin(await readCheckpoint(cli, sessionId, checkpointId, archive));
+  const now = origin(await readCheckpoint(cli, sessionId, undefined, archive));
   const open = openMutations(now);
   if (open.length > 0) {
     throw new PerdureError(

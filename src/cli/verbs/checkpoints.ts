@@ -3,6 +3,7 @@ import type { Checkpoint } from '../../contract/checkpoint.ts';
 import type { Cli } from '../cli.ts';
 import { count } from '../input.ts';
 import {
+  ARCHIVE,
   noCheckpoint,
   noCheckpoints,
   openSaver,
@@ -18,10 +19,6 @@ import { rewind } from './checkpoints-rewind.ts';
 
 /** The most characters of a value in a list of changes. */
 const BRIEF = 200;
-const ARCHIVE = [
-  '--archive <file>',
-  'look also in this file of perdure archive, for what the server no longer has',
-] as const;
 
 /** `perdure checkpoints`: the past of a session, and how to go on from it. */
 export function checkpoints(program: Command, cli: Cli): void {

@@ -1,0 +1,45 @@
+/** Storing what one message cannot carry: in parts, each the input of a workflow that never runs. */
+import { createHash } from 'node:crypto';
+import type { Client, WorkflowStartOptions } from '@temporalio/client';
+import { WORKFLOW } from '../contract/names.ts';
+import { type ContentRef, contentId, THREAD_LIMIT } from '../contract/thread.ts';
+
+/** Parts that are on their way at one time. */
+const AT_ONCE = 4;
+
+/** Stores a text under a key. Where parts of this key are, they are taken for these. */
+export async function storeParts(
+  client: Client,
+  {
+    key,
+    text,
+    what,
+    ...options
+  }: Pick<WorkflowStartOptions, 'taskQueue' | 'startDelay' | 'workflowRunTimeout'> & {
+    key: string;
+    text: string;
+    /** In words. */
+    what: string;
+  },
+): Promise<ContentRef> {
+  const pieces: string[] = [];
+  for (let at = 0; at < text.length; at += THREAD_LIMIT.part)
+    pieces.push(text.slice(at, at + THREAD_LIMIT.part));
+  await inChunks([...pieces.entries()], async ([part, piece]) => {
+    await client.workflow.start(WORKFLOW.segment, {
+      ...options,
+      workflowId: contentId(key, part),
+      args: [piece],
+      workflowIdConflictPolicy: 'USE_EXISTING',
+      workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+      staticSummary: `part ${part} of ${what}`.slice(0, 200),
+    });
+  });
+  return { key, parts: pieces.length, digest: createHash('sha256').update(text).digest('hex') };
+}
+
+/** Does something for all items, a few at a time. */
+export async function inChunks<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
+  for (let at = 0; at < items.length; at += AT_ONCE)
+    await Promise.all(items.slice(at, at + AT_ONCE).map(act));
+}

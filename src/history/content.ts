@@ -1,0 +1,49 @@
+/** What lies in the inputs of workflows that hold something and do nothing. */
+import { createHash } from 'node:crypto';
+import type { Client } from '@temporalio/client';
+import { PerdureError } from '../contract/errors.ts';
+import { type ContentRef, contentId } from '../contract/thread.ts';
+import { PayloadReader } from './payloads.ts';
+
+const NOT_FOUND = 5;
+/** Parts that are on their way at one time. */
+const AT_ONCE = 4;
+
+/** What a workflow was started with, read from its history; `null` when the server does not have it. */
+export async function readInput(client: Client, workflowId: string): Promise<unknown> {
+  const page = await orNull(
+    client.workflowService.getWorkflowExecutionHistory({
+      namespace: client.options.namespace,
+      execution: { workflowId },
+      maximumPageSize: 1,
+    }),
+  );
+  const started = page?.history?.events?.[0]?.workflowExecutionStartedEventAttributes;
+  return started ? new PayloadReader(client.options.loadedDataConverter).first(started.input) : null;
+}
+
+/** A text that was stored in parts. @throws PerdureError `CHECKPOINT_CORRUPTION` when it is gone or not what was stored */
+export async function loadParts(client: Client, { key, parts, digest }: ContentRef): Promise<string> {
+  const pieces: unknown[] = [];
+  for (let from = 0; from < parts; from += AT_ONCE) {
+    const some = [...Array(Math.min(AT_ONCE, parts - from)).keys()].map((i) => from + i);
+    pieces.push(...(await Promise.all(some.map((part) => readInput(client, contentId(key, part))))));
+  }
+  const text = pieces.join('');
+  if (createHash('sha256').update(text).digest('hex') === digest) return text;
+  throw new PerdureError(
+    'CHECKPOINT_CORRUPTION',
+    `The content ${contentId(key, 0)} of a checkpoint or step is gone or not what was stored`,
+    { details: { key, parts } },
+  );
+}
+
+/** What a call to the server gives, or `null` when it says that there is no such thing. */
+export async function orNull<T>(call: Promise<T>): Promise<T | null> {
+  try {
+    return await call;
+  } catch (error) {
+    if ((error as { code?: unknown } | null)?.code === NOT_FOUND) return null;
+    throw error;
+  }
+}
