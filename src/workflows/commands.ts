@@ -26,6 +26,8 @@ type Runnable = Exclude<Command, { kind: 'cancel' } | { kind: 'close' }>;
 /** The commands in flight of one run: starts them, stops them, and hands over each outcome once. */
 export class CommandRunner {
   readonly #scopes = new Map<number, CancellationScope>();
+  /** Scopes whose command has ended: the SDK records a stack for each promise, and a scope has three. */
+  readonly #idle: CancellationScope[] = [];
   readonly #deliver: (seq: number, outcome: Outcome) => void;
 
   constructor(deliver: (seq: number, outcome: Outcome) => void) {
@@ -34,14 +36,16 @@ export class CommandRunner {
 
   /** Starts a command. Its outcome arrives in a later activation, never in this one. */
   start(command: Runnable): void {
-    const scope = new CancellationScope({ cancellable: true });
-    this.#scopes.set(command.seq, scope);
-    void scope
-      .run(() => run(command))
-      .then((outcome) => {
-        this.#scopes.delete(command.seq);
-        if (outcome !== null) this.#deliver(command.seq, outcome);
+    const { seq } = command;
+    const scope = this.#idle.pop() ?? new CancellationScope({ cancellable: true });
+    this.#scopes.set(seq, scope);
+    void scope.run(async () => {
+      run(command, (outcome) => {
+        this.#scopes.delete(seq);
+        if (!scope.consideredCancelled) this.#idle.push(scope);
+        if (outcome !== null) this.#deliver(seq, outcome);
       });
+    });
   }
 
   /** Asks a command to stop; an activity still delivers its outcome, a timer does not. */
@@ -50,19 +54,21 @@ export class CommandRunner {
   }
 }
 
-async function run(command: Runnable): Promise<Outcome | null> {
+/** Calls `ended` once, with `null` for a timer that was stopped: the core has dropped it already. */
+function run(command: Runnable, ended: (outcome: Outcome | null) => void): void {
   switch (command.kind) {
     case 'load': {
-      const activities = remote(command.seq, { startToCloseTimeout: '2m', heartbeatTimeout: '10s' });
-      return { kind: 'load', result: await settle(activities.load(command.input)) };
+      const { load } = remote(command.seq, { startToCloseTimeout: '2m', heartbeatTimeout: '10s' });
+      settle(load(command.input), (result) => ended({ kind: 'load', result }));
+      return;
     }
-    case 'describe':
-      return {
-        kind: 'describe',
-        result: await settle(remote(command.seq, { startToCloseTimeout: '10s' }).describe(command.input)),
-      };
+    case 'describe': {
+      const { describe } = remote(command.seq, { startToCloseTimeout: '10s' });
+      settle(describe(command.input), (result) => ended({ kind: 'describe', result }));
+      return;
+    }
     case 'model': {
-      const activities = remote(command.seq, {
+      const { model } = remote(command.seq, {
         startToCloseTimeout: '15m',
         heartbeatTimeout: command.heartbeatMs,
         retry: {
@@ -73,58 +79,62 @@ async function run(command: Runnable): Promise<Outcome | null> {
         },
         summary: command.summary,
       });
-      return { kind: 'model', result: await settle(activities.model(command.input)) };
+      settle(model(command.input), (result) => ended({ kind: 'model', result }));
+      return;
     }
     case 'tool': {
-      const activities = remote(command.seq, {
+      const { tool } = remote(command.seq, {
         startToCloseTimeout: command.timeoutMs + TIMEOUT_MARGIN_MS,
         heartbeatTimeout: command.heartbeatMs,
         retry: { initialInterval: '1s', maximumAttempts: command.maxAttempts },
         summary: command.summary,
       });
-      return { kind: 'tool', result: await settle(activities.tool(command.input)) };
+      settle(tool(command.input), (result) => ended({ kind: 'tool', result }));
+      return;
     }
     case 'global_tool': {
       // It only waits, and attaches again wherever it was lost; the effect it waits for guards itself.
-      const activities = remote(command.seq, {
+      const { globalTool } = remote(command.seq, {
         startToCloseTimeout: '365d',
         heartbeatTimeout: command.heartbeatMs,
         retry: { initialInterval: '1s', maximumInterval: '60s' },
         summary: command.summary,
       });
-      return { kind: 'tool', result: await settle(activities.globalTool(command.input)) };
+      settle(globalTool(command.input), (result) => ended({ kind: 'tool', result }));
+      return;
     }
     case 'fast_tool': {
-      const activities = proxyLocalActivities<SessionActivities>({
+      const { fastTool } = proxyLocalActivities<SessionActivities>({
         startToCloseTimeout: LOCAL_TIMEOUT,
         retry: { maximumAttempts: 1 },
         summary: command.summary,
       });
-      return { kind: 'tool', local: true, result: await settle(activities.fastTool(command.input)) };
+      settle(fastTool(command.input), (result) => ended({ kind: 'tool', local: true, result }));
+      return;
     }
     case 'verify': {
-      const activities = remote(command.seq, {
+      const { verify } = remote(command.seq, {
         startToCloseTimeout: VERIFY_TRIES * (command.timeoutMs + TIMEOUT_MARGIN_MS),
         heartbeatTimeout: command.heartbeatMs,
         retry: { initialInterval: '1s', maximumInterval: '10s', maximumAttempts: VERIFY_WORKERS },
         summary: command.summary,
       });
-      return { kind: 'verify', result: await settle(activities.verify(command.input)) };
+      settle(verify(command.input), (result) => ended({ kind: 'verify', result }));
+      return;
     }
     case 'prepare': {
-      const activities = remote(command.seq, { startToCloseTimeout: '30s', summary: command.summary });
-      return { kind: 'prepare', result: await settle(activities.prepare(command.input)) };
+      const { prepare } = remote(command.seq, { startToCloseTimeout: '30s', summary: command.summary });
+      settle(prepare(command.input), (result) => ended({ kind: 'prepare', result }));
+      return;
     }
     case 'timer':
-      try {
-        await sleep(command.ms, { summary: command.summary });
-        return { kind: 'timer' };
-      } catch {
-        // Cancelled: the core has dropped it already.
-        return null;
-      }
+      sleep(command.ms, { summary: command.summary }).then(
+        () => ended({ kind: 'timer' }),
+        () => ended(null),
+      );
+      return;
     default:
-      return command satisfies never;
+      command satisfies never;
   }
 }
 
@@ -142,10 +152,9 @@ function remote(
   });
 }
 
-async function settle<T>(result: Promise<T>): Promise<ActivityOutcome<T>> {
-  try {
-    return { ok: true, value: await result };
-  } catch (error) {
-    return { ok: false, failure: activityFailureInfo(error) };
-  }
+function settle<T>(result: Promise<T>, ended: (outcome: ActivityOutcome<T>) => void): void {
+  result.then(
+    (value) => ended({ ok: true, value }),
+    (error: unknown) => ended({ ok: false, failure: activityFailureInfo(error) }),
+  );
 }
