@@ -1,4 +1,5 @@
 /** The agents of the lab: the module that its worker processes load. One tool of each kind, over the payments service. */
+import { fileURLToPath } from 'node:url';
 import {
   type DefinedAgent,
   type DefinedTool,
@@ -12,7 +13,8 @@ import {
 import { breakpoint } from 'perdure/testing';
 import * as z from 'zod';
 import { createPaymentsClient, PaymentsError } from '../examples/payments/client.ts';
-import { PRICE, TOOL, type ToolKind } from './story.ts';
+import { stepClock } from './clock.ts';
+import { PRICE, type Step, TOOL, type ToolKind } from './story.ts';
 
 /** What a call of the lab says: whose it is, and how its tool is to behave. */
 interface Args {
@@ -30,6 +32,13 @@ const service = createPaymentsClient(process.env['PAYMENTS_URL'] ?? '');
 /** A request that is as good as written when its worker is stopped: it does not look at the signal any more. */
 const reckless = process.env['LAB_RECKLESS'] === '1';
 const deploy = process.env['LAB_DEPLOY'] ?? '1';
+const clock = { step: process.env['LAB_CLOCK_STEP'], file: process.env['LAB_CLOCK_FILE'] ?? '' };
+
+/** What a worker of the next version runs; read by the harness. */
+export const workerOptions: { workflowsPath?: string } =
+  process.env['LAB_WORKFLOWS'] === 'next'
+    ? { workflowsPath: fileURLToPath(new URL('./next-workflows.ts', import.meta.url)) }
+    : {};
 
 /** What certainly did not happen is said so; only a connection that was refused is worth another try. */
 async function attempt<T>(request: Promise<T>): Promise<T> {
@@ -51,11 +60,15 @@ async function steps<T>(
   request: () => Promise<T>,
 ): Promise<T> {
   const tool = TOOL[kind];
-  await breakpoint(`request ${tool}`, tag);
+  const reach = async (step: Step, point: string): Promise<void> => {
+    if (clock.step === step) stepClock(tag, clock.file);
+    await breakpoint(`${point} ${tool}`, tag);
+  };
+  await reach('in-call', 'request');
   await fence();
-  await breakpoint(`gap ${tool}`, tag);
+  await reach('gap', 'gap');
   const result = await attempt(request());
-  await breakpoint(`landed ${tool}`, tag);
+  await reach('landed', 'landed');
   if (mode === 'throw' && no === 1) throw new Error('planned: the tool threw after its effect');
   return result;
 }

@@ -10,12 +10,12 @@
  *   npm run faults -- --write-table             all points with both services, and writes docs/guarantees.md
  *
  * A story by itself: `--keys honoured|ignored --kinds mutate,blind --turns 2 --strike 1 --quiet`, as printed beside
- * a run that failed. Exits with 1 when a guarantee was broken or a fault did not land. Ctrl-C ends it after the
- * stories that are being told, with the table of those that were. The summary of a soak stays in faults/results.
+ * a run that failed. Exits with 1 when a guarantee was broken or a fault did not land. Ctrl-C ends it with the
+ * table of the stories that were told. The summary of a soak stays in faults/results.
  */
 import { parseArgs } from 'node:util';
 import { commandLine, writeGuarantees } from './guarantees.ts';
-import { type Fixed, quickPlan, soakPlan, tellable } from './plan.ts';
+import { type Fixed, quickPlan, soakPlan, tellable, whyNot } from './plan.ts';
 import { POINTS } from './points/index.ts';
 import type { RunResult } from './run.ts';
 import { keepSoak } from './soaks.ts';
@@ -67,8 +67,7 @@ const fixed: Fixed = {
 const stories = plan(fixed);
 // The page has every fault: those that need another server are told there, when the others have been.
 if (values['write-table'] && fixed.stack === undefined) {
-  const told = new Set(tellable(POINTS, {}));
-  const rest = POINTS.filter((point) => !told.has(point));
+  const rest = POINTS.filter(({ needs }) => needs === 'postgres');
   stories.push(...quickPlan(rest, { ...fixed, stack: 'postgres' }, true));
 }
 if (stories.length === 0) {
@@ -80,7 +79,9 @@ if (stories.length === 0) {
 }
 const leftOut = POINTS.filter(({ name }) => !stories.some(({ point }) => point === name));
 if (values.only === undefined && values.soak === undefined && leftOut.length > 0)
-  console.error(`Left out: ${leftOut.map(({ name, needs }) => `${name} (--stack ${needs})`).join(', ')}`);
+  console.error(
+    `Left out: ${leftOut.map((point) => `${point.name} (${whyNot(point, fixed.stack ?? 'dev')})`).join(', ')}`,
+  );
 console.error(`${stories.length} stories, seed ${seed}`);
 
 const started = performance.now();
@@ -88,7 +89,7 @@ const path = resultPath();
 const results: RunResult[] = [];
 const stop = new AbortController();
 process.once('SIGINT', () => {
-  console.error('Ending after the stories that are being told; once more to end now');
+  console.error('Ending; once more to end without a table');
   stop.abort();
 });
 try {
@@ -120,6 +121,8 @@ console.log(
   `${results.length} runs, ${struck} sessions struck, ${failed.length} runs failed, in ${seconds().toFixed(0)} s; seed ${seed}`,
 );
 if (failed.length > 0) process.exitCode = 1;
+// A story that was left at its middle still waits for something.
+if (stop.signal.aborted) process.exit();
 
 function plan(by: Fixed): Story[] {
   const points = tellable(POINTS, by);

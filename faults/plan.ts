@@ -95,7 +95,12 @@ export function tellable(
   points: readonly FaultPoint[],
   { stack = 'dev' }: Pick<Fixed, 'stack'>,
 ): FaultPoint[] {
-  return points.filter(({ needs }) => needs === undefined || needs === stack);
+  return points.filter((point) => whyNot(point, stack) === null);
+}
+
+/** Why a point cannot be told, or `null`. */
+export function whyNot({ needs, missing }: FaultPoint, stack: StackName): string | null {
+  return needs !== undefined && needs !== stack ? `it needs --stack ${needs}` : (missing?.() ?? null);
 }
 
 function wanted(point: FaultPoint, step: Step, only: readonly string[] | undefined): boolean {

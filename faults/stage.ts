@@ -20,6 +20,10 @@ const AGENTS = new URL('./agents.ts', import.meta.url);
 /** How long sessions may take to come to rest after a fault before they count as stuck, in milliseconds. */
 const PATIENCE_MS = 90_000;
 
+/** A server without room accepts nothing; how often and how long it is asked, in milliseconds. */
+const REFUSAL_TRIES = 20;
+const REFUSAL_MS = 5_000;
+
 /** A session of a run, and what the lab knows of it from outside. */
 export interface Actor {
   readonly task: Task;
@@ -49,6 +53,7 @@ export class Stage {
   readonly #wires: Wire[] = [];
   readonly #sending: Promise<void>[] = [];
   readonly #releases: NodeJS.Timeout[] = [];
+  readonly #closing: (() => Promise<void>)[] = [];
   /** Whose request had which digest. */
   readonly requestsOf: Map<string, string> = new Map();
 
@@ -255,6 +260,26 @@ export class Stage {
     return count;
   }
 
+  /** Asks the server for new workflows until it refuses one; returns why. What it has accepted is ended. */
+  async refusedStart(): Promise<string> {
+    const { client, taskQueue } = this.harness;
+    for (let n = 1; n <= REFUSAL_TRIES; n++) {
+      const workflowId = `${this.#name}-refused-${n}`;
+      try {
+        const start = { workflowId, taskQueue: `nobody-${taskQueue}`, workflowRunTimeout: '1m' } as const;
+        await client.withDeadline(Date.now() + REFUSAL_MS, () => client.workflow.start('nothing', start));
+      } catch (error) {
+        return error instanceof Error ? `${error.message} (${String(error.cause)})` : String(error);
+      }
+    }
+    throw new Error(`the server has started ${REFUSAL_TRIES} workflows`);
+  }
+
+  /** Is done when the stage closes. */
+  onClose(end: () => Promise<void>): void {
+    this.#closing.push(end);
+  }
+
   /** Opens a wire to a server; it is closed with the stage. */
   async wire(target: string): Promise<Wire> {
     const wire = await openWire(target);
@@ -268,6 +293,7 @@ export class Stage {
     await this.lane.control.release();
     for (const timer of this.#releases) clearInterval(timer);
     for (const { crew } of this.#crews) await crew.crash();
+    for (const end of this.#closing) await end();
     for (const wire of this.#wires) await wire.close();
     for (const { session } of this.actors) {
       await this.harness.client.workflow

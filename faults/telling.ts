@@ -50,10 +50,13 @@ async function tellLane(
       return tell(point, story, lane);
     }
   };
+  const stopped = new Promise<null>((resolve) => stop.addEventListener('abort', () => resolve(null)));
   try {
     for (const story of stories) {
       if (stop.aborted) return;
-      const result = await play(story);
+      // A terminal's Ctrl-C goes to the workers, too: what is being told then says nothing.
+      const result = await Promise.race([play(story), stopped]);
+      if (result === null) return;
       await told(result);
       if (result.breaches.length === 0 || stop.aborted) continue;
       const smallest = await shrink(story, async (each) => (await play(each)).breaches.length > 0);

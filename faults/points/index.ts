@@ -1,5 +1,8 @@
+import { archiveFull } from './archive-full.ts';
+import { clockStep } from './clock-step.ts';
 import { databaseKill } from './database-kill.ts';
 import { deploy } from './deploy.ts';
+import { deployCode } from './deploy-code.ts';
 import { modelCut } from './model-cut.ts';
 import { modelWire } from './model-wire.ts';
 import type { FaultPoint } from './point.ts';
@@ -10,6 +13,7 @@ import { serverKill } from './server-kill.ts';
 import { serverWire } from './server-wire.ts';
 import { signals } from './signals.ts';
 import { slowTool } from './slow-tool.ts';
+import { storeFull } from './store-full.ts';
 import { toolThrows } from './tool-throws.ts';
 import { twoWorkers } from './two-workers.ts';
 import { workerFreeze } from './worker-freeze.ts';
@@ -22,6 +26,8 @@ export const POINTS: readonly FaultPoint[] = [
   twoWorkers,
   serverKill,
   databaseKill,
+  storeFull,
+  archiveFull,
   serverWire,
   replyLost,
   requestLost,
@@ -31,5 +37,7 @@ export const POINTS: readonly FaultPoint[] = [
   modelCut,
   modelWire,
   deploy,
+  deployCode,
+  clockStep,
   signals,
 ];

@@ -5,8 +5,8 @@ export const serverWire: FaultPoint = {
   name: 'server-wire',
   about:
     'The connection between worker and Temporal is cut, another worker takes over, and the connection comes back.',
-  steps: ['dispatched', 'in-call', 'landed', 'returned'],
-  soakSteps: ['model-asked', 'model-answered', 'gap'],
+  steps: ['dispatched', 'landed'],
+  soakSteps: ['model-asked', 'model-answered', 'in-call', 'gap', 'returned'],
   overtakes: true,
   oneTurn: true,
   inject: async (stage) => {

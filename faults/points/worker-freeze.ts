@@ -6,8 +6,8 @@ export const workerFreeze: FaultPoint = {
   name: 'worker-freeze',
   about:
     'The worker is stopped (SIGSTOP) past its heartbeat, another one takes over, and the first one wakes.',
-  steps: ['model-asked', 'dispatched', 'in-call', 'gap', 'returned'],
-  soakSteps: ['model-answered', 'landed'],
+  steps: ['model-asked', 'gap', 'returned'],
+  soakSteps: ['model-answered', 'dispatched', 'in-call', 'landed'],
   overtakes: true,
   oneTurn: true,
   inject: async (stage) => {

@@ -1,0 +1,35 @@
+/** The wall clock of a worker process, stepped: what its `Date` says, not the machine's clock, which is everybody's. */
+import { appendFileSync } from 'node:fs';
+
+const TrueDate = Date;
+const HOUR_MS = 3_600_000;
+
+let shiftMs = 0;
+
+class SteppedDate extends TrueDate {
+  constructor(...given: [] | [number | string | Date]) {
+    super(given[0] ?? TrueDate.now() + shiftMs);
+  }
+
+  static override now(): number {
+    return TrueDate.now() + shiftMs;
+  }
+}
+
+/** A step that was made. */
+export interface ClockStep {
+  /** Whose call was in the tool. */
+  readonly tag: string;
+  /** Milliseconds since the epoch, just before and just after. */
+  readonly before: number;
+  readonly after: number;
+}
+
+/** Steps the clock of this process: an hour forward, the next time two hours back, and so on. It is written to a file. */
+export function stepClock(tag: string, file: string): void {
+  const before = Date.now();
+  globalThis.Date = SteppedDate as DateConstructor;
+  shiftMs = shiftMs > 0 ? -HOUR_MS : HOUR_MS;
+  const step: ClockStep = { tag, before, after: Date.now() };
+  appendFileSync(file, `${JSON.stringify(step)}\n`);
+}

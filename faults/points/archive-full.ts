@@ -1,0 +1,58 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { archiveStatus, auditSession, isPerdureError, SqliteArchive } from 'perdure';
+import { startArchiver } from '../archiver.ts';
+import { roomIsFixed, takeRoom } from '../stack/room.ts';
+import type { FaultPoint } from './point.ts';
+
+/** How long an archive may take to come after, in milliseconds: it tries again less and less often. */
+const PATIENCE_MS = 120_000;
+
+/** The archive can store nothing more, the sessions go on, and then it can again. */
+export const archiveFull: FaultPoint = {
+  name: 'archive-full',
+  about:
+    'Every write to the file of the archive fails (a limit on the size of files, EFBIG, for a full disk) while sessions go on; later there is room again, and the archive is held against the histories.',
+  missing: roomIsFixed,
+  steps: ['between-turns'],
+  inject: async (stage) => {
+    const { client } = stage.harness;
+    const archiver = await startArchiver(stage.lane, stage.lane.file(`archive-${stage.story.seed}.db`));
+    stage.onClose(async () => {
+      await archiver.stop();
+      await client.workflow.getHandle(`perdure-archive/${archiver.name}`).terminate('the run is over');
+    });
+    await stage.startWorker();
+    const giveRoom = await takeRoom(archiver.pid, 0);
+    await stage.begin();
+    await stage.until(({ phase }) => phase === 'idle', { helped: true });
+    let failure = '';
+    await stage.until(async () => {
+      const status = await archiveStatus(client, archiver.name).catch((error: unknown) => {
+        if (isPerdureError(error, 'NO_WORKER')) return null;
+        throw error;
+      });
+      failure = status?.failure?.message ?? '';
+      return failure !== '';
+    });
+    stage.strike(`the archive stores nothing: ${failure}`);
+    stage.say('more', 'more, please');
+    return async () => {
+      await giveRoom();
+      const archive = new SqliteArchive(archiver.path);
+      const deadline = Date.now() + PATIENCE_MS;
+      try {
+        for (const { session } of stage.actors) {
+          for (;;) {
+            const audit = await auditSession(client, archive, session.id);
+            if (audit.difference !== null) throw new Error(JSON.stringify(audit.difference));
+            if (audit.pending === 0 && audit.equal > 0) break;
+            if (Date.now() > deadline) throw new Error(`still not archived: ${JSON.stringify(audit)}`);
+            await sleep(200);
+          }
+        }
+      } finally {
+        await archive.close();
+      }
+    };
+  },
+};

@@ -1,0 +1,46 @@
+import { readEvents } from '../../src/history/index.ts';
+import type { Stage } from '../stage.ts';
+import { type FaultPoint, kill } from './point.ts';
+
+/** The worker is replaced by one whose workflow code is another; sessions in flight replay on it. */
+export const deployCode: FaultPoint = {
+  name: 'deploy-code',
+  about:
+    'The worker is killed, and one starts whose workflow code is changed behind a patch; sessions in flight replay their histories on it.',
+  steps: ['landed', 'approval'],
+  soakSteps: ['model-asked', 'model-answered', 'dispatched', 'in-call', 'returned', 'between-turns'],
+  inject: async (stage) => {
+    const { step } = stage.story;
+    const resting = step === 'between-turns' || step === 'approval';
+    const worker = await stage.startWorker({ holdAt: resting ? [] : [step] });
+    await stage.begin(step === 'approval' ? { mode: 'ask' } : {});
+    if (resting) await stage.until(({ phase }) => phase === (step === 'approval' ? 'approval' : 'idle'));
+    else await stage.held(worker);
+    const dead = await kill(worker, 'all');
+    if (step === 'between-turns') stage.say('more', 'more, please');
+    await stage.startWorker({ env: { LAB_WORKFLOWS: 'next' } });
+    await stage.until(async (_, { session }) => (await buildsOf(stage, session.id)).size === 2, {
+      helped: true,
+    });
+    const fresh = await stage.harness.startSession('careful', { id: `${stage.actors[0]?.session.id}-fresh` });
+    const memo = async (id: string): Promise<unknown> =>
+      (await stage.harness.client.workflow.getHandle(id).describe()).memo?.['labVersion'];
+    await stage.harness.until(fresh, 'idle');
+    if ((await memo(fresh.id)) !== 'next') throw new Error('the changed code did not run');
+    for (const { session } of stage.actors)
+      if ((await memo(session.id)) !== undefined) throw new Error(`${session.id} left its path`);
+    await fresh.cancel();
+    stage.strike(`${dead}; every session has tasks of two builds, a new one ran what is new`);
+  },
+};
+
+/** The builds of the workers that have done a session's workflow tasks. */
+async function buildsOf(stage: Stage, workflowId: string): Promise<Set<string>> {
+  const builds = new Set<string>();
+  for await (const event of readEvents(stage.harness.client, { workflowId })) {
+    const task = event.workflowTaskCompletedEventAttributes;
+    const build = task?.workerVersion?.buildId ?? task?.binaryChecksum;
+    if (build) builds.add(build);
+  }
+  return builds;
+}
