@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { bytes } from './measures/bytes.ts';
 import { fold } from './measures/fold.ts';
 import { memory } from './measures/memory.ts';
+import { peers } from './measures/peers.ts';
 import { recovery } from './measures/recovery.ts';
 import { server } from './measures/server.ts';
 import { start } from './measures/start.ts';
@@ -21,10 +22,15 @@ const MEASURES: Readonly<Record<string, Measure>> = {
   recovery,
   start,
   memory,
+  peers,
 };
 
 const { values } = parseArgs({
-  options: { only: { type: 'string' }, quick: { type: 'boolean', default: false } },
+  options: {
+    only: { type: 'string' },
+    peers: { type: 'string' },
+    quick: { type: 'boolean', default: false },
+  },
 });
 const names = values.only?.split(',') ?? Object.keys(MEASURES);
 const unknown = names.filter((name) => MEASURES[name] === undefined);
@@ -36,10 +42,10 @@ if (unknown.length > 0) {
 }
 
 quietRuntime();
-const context = new Context({ quick: values.quick });
+const context = new Context({ quick: values.quick, peers: values.peers?.split(',') });
 const lines: Line[] = [];
 try {
-  const machine = await readMachine((await context.scene()).client);
+  const machine = await readMachine((await context.server()).address);
   for (const name of names) {
     console.error(`${name} …`);
     const started = performance.now();
@@ -47,6 +53,7 @@ try {
     console.error(`${name}: ${((performance.now() - started) / 1_000).toFixed(0)} s`);
   }
   console.log(`\n${table(lines)}\n`);
+  if (Object.keys(context.versions).length > 0) machine.compared = context.versions;
   const what = values.only === undefined ? 'all' : names.join('-');
   console.log(`Written to ${await writeResults(what, values.quick, machine, lines)}`);
 } finally {

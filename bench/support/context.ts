@@ -12,19 +12,25 @@ export type Measure = (context: Context) => Promise<Line[]>;
 /** Each part is made when it is first asked for, and ended with the run. */
 export class Context {
   readonly quick: boolean;
+  /** Ids of those to compare; `undefined` means all. */
+  readonly peers: readonly string[] | undefined;
+  /** Of what a measure has brought beside this package: they go into the result file. */
+  versions: Record<string, string> = {};
   readonly #closing: (() => Promise<unknown>)[] = [];
   #server: Promise<ServerHandle> | undefined;
+  #serverDir: Promise<string> | undefined;
   #scene: Promise<Scene> | undefined;
   #long: Promise<Run> | undefined;
 
-  constructor(options: { quick: boolean }) {
+  constructor(options: { quick: boolean; peers?: readonly string[] | undefined }) {
     this.quick = options.quick;
+    this.peers = options.peers;
   }
 
   /** The embedded server, tuned, over a file. */
   server(): Promise<ServerHandle> {
     this.#server ??= (async () => {
-      const dir = await this.temporaryDir();
+      const dir = await this.serverDir();
       const server = await startServer({
         dir,
         searchAttributes: SESSION_SEARCH_ATTRIBUTES,
@@ -34,6 +40,12 @@ export class Context {
       return server;
     })();
     return this.#server;
+  }
+
+  /** Where its database is. */
+  serverDir(): Promise<string> {
+    this.#serverDir ??= this.temporaryDir();
+    return this.#serverDir;
   }
 
   /** Workers of both sides on that server, in this process. */

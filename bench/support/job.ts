@@ -13,14 +13,34 @@ export interface Job {
 /** Bytes of a model's reply and of a tool's result, and of a call's arguments. */
 const SIZE = { text: 1_000, args: 100 } as const;
 
+const SYLLABLES = 'ba ce di fo gu ha je ki lo mu na pe qui ro su ta ve wi xo yu tion ment ing est'.split(' ');
+
+/**
+ * Words that are never the same twice and that compress as language does, to two fifths: some stores compress, and
+ * one phrase repeated would be nothing to them. Always the same for a seed.
+ */
+function prose(start: string, seed: number): string {
+  let state = (seed * 2_654_435_761 + start.length) >>> 0 || 1;
+  let text = start;
+  while (text.length < SIZE.text) {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    state >>>= 0;
+    text += SYLLABLES[state % SYLLABLES.length];
+    if (state % 7 < 3) text += ' ';
+  }
+  return text.slice(0, SIZE.text);
+}
+
 /** The text of a model's reply: 1 KB, other in each turn. */
 export function replyText(turn: number): string {
-  return `Reply ${turn}. `.padEnd(SIZE.text, 'lorem ipsum dolor sit amet ');
+  return prose(`Reply ${turn}. `, turn);
 }
 
 /** The result of a tool: 1 KB, other for each call. */
 export function toolText(ref: string): string {
-  return `Result of ${ref}. `.padEnd(SIZE.text, 'consectetur adipiscing elit ');
+  return prose(`Result of ${ref}. `, Number.parseInt(ref.replace(/\D+/, ''), 10));
 }
 
 /** The arguments of a turn's call: 100 bytes of JSON, other in each turn. */

@@ -1,7 +1,7 @@
 /** Where a measurement was taken: what a reader needs to compare it with another. */
 import { execFileSync } from 'node:child_process';
 import { arch, cpus, loadavg, platform, release, totalmem } from 'node:os';
-import type { Client } from '@temporalio/client';
+import { Connection } from '@temporalio/client';
 import sdk from '@temporalio/client/package.json' with { type: 'json' };
 import ai from 'ai/package.json' with { type: 'json' };
 import perdure from '../../package.json' with { type: 'json' };
@@ -20,11 +20,15 @@ export interface Machine {
   os: string;
   /** Load of the machine before the run: what else ran there. */
   loadBefore: number;
+  /** Versions of what it was compared with. */
+  compared?: Record<string, string>;
 }
 
 /** Reads it, with the server's version from the server itself. */
-export async function readMachine(client: Client): Promise<Machine> {
-  const info = await client.workflowService.getClusterInfo({});
+export async function readMachine(address: string): Promise<Machine> {
+  const connection = await Connection.connect({ address });
+  const info = await connection.workflowService.getClusterInfo({});
+  await connection.close();
   return {
     perdure: perdure.version,
     commit: commit(),

@@ -6,6 +6,8 @@ import type { Machine } from './machine.ts';
 export interface Line {
   measure: string;
   what: string;
+  /** Whose, in a comparison of several. */
+  peer?: string;
   value: number;
   unit: string;
   /** Absent when the figure is for information. */
@@ -28,13 +30,13 @@ function verdict({ value, target }: Line): 'met' | 'MISSED' | '' {
 export function table(lines: readonly Line[]): string {
   const rows = lines.map((line) => [
     line.measure,
-    line.what,
+    line.peer === undefined ? line.what : `${line.peer}: ${line.what}`,
     `${shown(line.value)} ${line.unit}`.trimEnd(),
     targetText(line.target),
     verdict(line),
     Object.entries(line.of ?? {})
       .map(([name, value]) => `${name} ${shown(value)}`)
-      .join(', '),
+      .join(', ') || (line.unit === '' ? (line.note ?? '') : ''),
   ]);
   const all = [['measure', 'what', 'value', 'target', 'verdict', 'of'], ...rows];
   const widths = (all[0] ?? []).map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));

@@ -1,0 +1,91 @@
+/** Who is compared. A peer is one entry here and one folder with a `peer.mjs` and its own pinned packages. */
+
+/** What a peer's state is kept in. */
+export type Store = 'temporal' | 'postgres' | 'sqlite' | 'restate';
+
+/** One row of the comparison. */
+export interface PeerSpec {
+  id: string;
+  title: string;
+  /** A folder here with packages of its own, or a file of this package. */
+  at: { folder: string } | { file: string };
+  /** The package whose version is shown, of those in the folder. */
+  package?: string;
+  store: Store;
+  variant?: string;
+  /** The major version of Node that it needs, where ours is too old. */
+  node?: number;
+  /** What it does with the conversation in each call: its growth comes from that. */
+  note: string;
+}
+
+/** In the order in which they are shown. The floor is the second. */
+export const PEERS: readonly PeerSpec[] = [
+  {
+    id: 'perdure',
+    title: 'Perdure, `mutate` with `verify`',
+    at: { file: 'perdure' },
+    store: 'temporal',
+    variant: 'mutate',
+    note: 'each message once; two remote activities a turn',
+  },
+  {
+    id: 'floor',
+    title: 'bare Temporal workflow',
+    at: { file: 'floor' },
+    store: 'temporal',
+    note: 'the floor: each message twice, as result and as next input; two remote activities a turn',
+  },
+  {
+    id: 'perdure-fast',
+    title: 'Perdure, tool declared `fast`',
+    at: { file: 'perdure' },
+    store: 'temporal',
+    variant: 'fast',
+    note: 'each message once; the tool, a read, runs within the workflow task',
+  },
+  {
+    id: 'ai-sdk',
+    title: '@temporalio/ai-sdk',
+    at: { folder: 'ai-sdk' },
+    package: '@temporalio/ai-sdk',
+    store: 'temporal',
+    node: 22,
+    note: 'the whole prompt in every model call; two remote activities a turn',
+  },
+  {
+    id: 'langgraph-sqlite',
+    title: 'LangGraph.js, SQLite saver',
+    at: { folder: 'langgraph' },
+    package: '@langchain/langgraph',
+    store: 'sqlite',
+    variant: 'sqlite',
+    note: 'the whole conversation in every checkpoint, two a turn; `durability: "sync"`',
+  },
+  {
+    id: 'langgraph-postgres',
+    title: 'LangGraph.js, PostgreSQL saver',
+    at: { folder: 'langgraph' },
+    package: '@langchain/langgraph',
+    store: 'postgres',
+    variant: 'postgres',
+    note: 'the whole conversation in every checkpoint, two a turn; `durability: "sync"`',
+  },
+  {
+    id: 'dbos',
+    title: 'DBOS',
+    at: { folder: 'dbos' },
+    package: '@dbos-inc/dbos-sdk',
+    store: 'postgres',
+    note: 'a row a step, each message once',
+  },
+  {
+    id: 'restate',
+    title: 'Restate',
+    at: { folder: 'restate' },
+    package: '@restatedev/restate-sdk',
+    store: 'restate',
+    node: 22,
+    note: 'a journal entry a step, each message once',
+  },
+];

@@ -1,0 +1,52 @@
+/** The floor: a bare workflow with two remote activities a turn, on the same server as ours. */
+import { fileURLToPath } from 'node:url';
+import { Context } from '@temporalio/activity';
+import { Client, Connection } from '@temporalio/client';
+import { bundleWorkflowCode, DefaultLogger, NativeConnection, Worker } from '@temporalio/worker';
+import type { FloorActivities } from '../floor/activities.ts';
+import { jobText } from '../support/job.ts';
+import { quietRuntime } from '../support/quiet.ts';
+import { serve, turnsOf, type Work } from './serve.ts';
+
+function activities(work: Work): FloorActivities {
+  return {
+    model: async ({ turn }) => {
+      const { text, ref } = work.model(Context.current().info.workflowExecution?.workflowId ?? '', turn);
+      const calls = ref === undefined ? [] : [{ id: `provider_${turn}`, name: 'read', args: { ref } }];
+      return { text, calls, usage: { inputTokens: 500 * turn, outputTokens: 280 } };
+    },
+    tool: ({ args }) => work.tool(args.ref),
+  };
+}
+
+await serve(async (work, { temporal = '', taskQueue = '' }) => {
+  quietRuntime();
+  const client = new Client({ connection: await Connection.connect({ address: temporal }) });
+  const worker = await Worker.create({
+    connection: await NativeConnection.connect({ address: temporal }),
+    taskQueue,
+    // What `createWorker` sets, so that only the workflow and its activities differ.
+    stickyQueueScheduleToStartTimeout: '1s',
+    maxHeartbeatThrottleInterval: 250,
+    defaultHeartbeatThrottleInterval: 250,
+    workflowBundle: await bundleWorkflowCode({
+      workflowsPath: fileURLToPath(new URL('../floor/workflow.js', import.meta.url)),
+      logger: new DefaultLogger('ERROR'),
+    }),
+    activities: activities(work),
+  });
+  worker.run().catch((error: unknown) => {
+    console.error(error);
+    process.exit(1);
+  });
+  return {
+    run: (id) =>
+      client.workflow.execute('floor', {
+        workflowId: id,
+        taskQueue,
+        args: [{ text: jobText({ id, turns: turnsOf(id), tool: 'read' }) }],
+        workflowTaskTimeout: '2s',
+      }),
+    resume: (id) => client.workflow.getHandle(id).result(),
+  };
+});

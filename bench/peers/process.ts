@@ -1,0 +1,118 @@
+/** A peer's process as the bench holds it: told by messages, with its files and servers beside it. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Context } from '../support/context.ts';
+import type { PeerSpec } from './catalogue.ts';
+import { findNode, type Installed, install } from './install.ts';
+import type { Asked, Said, Settings } from './serve.ts';
+import type { Backing, Stack } from './stack.ts';
+
+/** A peer that is installed and whose servers run. */
+export interface Prepared {
+  spec: PeerSpec;
+  backing: Backing;
+  versions: Record<string, string>;
+  /** Its processes share it, one after the other. */
+  dir: string;
+  /** The program: what to fork. */
+  file: string;
+  node: string;
+}
+
+/** Installs what a peer needs and starts what it needs. @throws Error that says why it cannot run here. */
+export async function prepare(spec: PeerSpec, stack: Stack, context: Context): Promise<Prepared> {
+  let installed: Installed | undefined;
+  if ('folder' in spec.at) installed = await install(spec.at.folder);
+  const dir = await context.temporaryDir();
+  const file =
+    'file' in spec.at
+      ? fileURLToPath(new URL(`${spec.at.file}.js`, import.meta.url))
+      : join(installed?.folder ?? '', 'peer.mjs');
+  return {
+    spec,
+    backing: await stack.backing(spec, installed, dir),
+    versions: installed?.versions ?? {},
+    dir,
+    file,
+    node: spec.node === undefined ? process.execPath : await findNode(spec.node, installed?.folder ?? ''),
+  };
+}
+
+/** What a run took. */
+export type Ran = Extract<Said, { event: 'ran' }>;
+
+/** One process of a peer. */
+export class PeerProcess {
+  readonly #child: ChildProcess;
+  readonly #exited: Promise<unknown>;
+  readonly #said: (Said & { at: number })[] = [];
+  readonly #log: string;
+  #run = 0;
+
+  constructor({ spec, backing, dir, file, node }: Prepared, extra: Partial<Settings> = {}) {
+    this.#log = join(dir, `${spec.id}.log`);
+    const log = openSync(this.#log, 'a');
+    const settings: Settings = {
+      dir,
+      ...(spec.variant === undefined ? {} : { variant: spec.variant }),
+      ...backing.settings,
+      ...extra,
+    };
+    this.#child = fork(file, [JSON.stringify(settings)], {
+      execPath: node,
+      execArgv: [],
+      env: { ...process.env, NODE_ENV: 'production', LANGSMITH_TRACING: 'false' },
+      stdio: ['ignore', log, log, 'ipc'],
+    });
+    this.#exited = once(this.#child, 'exit');
+    this.#child.on('message', (message) => {
+      this.#said.push({ ...(message as Said), at: performance.now() });
+      this.#child.emit('said');
+    });
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  /** The first message that fits, also one that has come already, and when it came. */
+  async said<EVENT extends Said['event']>(
+    event: EVENT,
+    where: (message: Extract<Said, { event: EVENT }>) => boolean = () => true,
+  ): Promise<Extract<Said, { event: EVENT }> & { at: number }> {
+    for (;;) {
+      for (const message of this.#said) {
+        if (message.event === 'failed' && message.run === this.#run)
+          throw new Error(message.reason.slice(0, 300));
+        const found = message as Extract<Said, { event: EVENT }> & { at: number };
+        if (message.event === event && where(found)) return found;
+      }
+      await Promise.race([
+        once(this.#child, 'said'),
+        this.#exited.then(() => {
+          const { exitCode, signalCode } = this.#child;
+          const last = readFileSync(this.#log, 'utf8').trim().slice(-300);
+          throw new Error(
+            `its process ended with ${signalCode ?? exitCode} before it said ${event}: ${last}`,
+          );
+        }),
+      ]);
+    }
+  }
+
+  /** Starts the sessions at once and waits for all. @throws Error with the reason of the first that failed. */
+  async run(sessions: readonly string[], { resume = false }: { resume?: boolean } = {}): Promise<Ran> {
+    const run = ++this.#run;
+    this.#child.send({ run, sessions, resume } satisfies Asked);
+    return this.said('ran', (message) => message.run === run);
+  }
+
+  /** SIGKILL. */
+  async kill(): Promise<void> {
+    if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill('SIGKILL');
+    await this.#exited;
+  }
+}

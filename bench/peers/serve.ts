@@ -1,0 +1,123 @@
+/**
+ * The inside of a measured process: it is worker and client of one runtime in one, as an application is, and is told
+ * by messages what to run. Nothing here but Node, so that a peer may run on another version of it.
+ */
+import { appendFileSync, readFileSync } from 'node:fs';
+import { callArgs, replyText, toolText } from '../support/job.ts';
+
+/** What a measured process is told at its start. Which addresses are set depends on what its peer needs. */
+export interface Settings {
+  /** A directory of its own that lasts as long as the measurement. */
+  dir: string;
+  temporal?: string;
+  taskQueue?: string;
+  postgres?: string;
+  restateIngress?: string;
+  restateAdmin?: string;
+  /** A port that the process may listen on. */
+  port?: number;
+  /** Which of a peer's ways to go, e.g. a kind of tool. */
+  variant?: string;
+  /** A file to which every call is appended before it answers. */
+  ledger?: string;
+  /** The turn whose tool call never answers. */
+  hangAt?: number;
+}
+
+/** What a measured process says. */
+export type Said =
+  | { event: 'ready' }
+  | { event: 'ran'; run: number; wallMs: number; gapMs: number }
+  | { event: 'failed'; run: number; reason: string }
+  /** The next two only where calls are written down. */
+  | { event: 'model'; turn: number }
+  | { event: 'tool'; turn: number };
+
+/** What it is asked: to run sessions at once, or to go on with one that a killed process has left. */
+export type Asked = { run: number; sessions: readonly string[]; resume: boolean };
+
+/** A runtime, as the bench drives it. */
+export interface Peer {
+  /** Runs a session to its last answer. */
+  run(session: string): Promise<unknown>;
+  /** Waits for the end of one that another process began, and makes the runtime go on if it does not by itself. */
+  resume(session: string): Promise<unknown>;
+}
+
+/** The work: the model and the tool that every peer calls, at once and in this process. */
+export interface Work {
+  /** The reply of a turn (1, 2, …) and what to call the tool with; after the last turn there is nothing to call. */
+  model(session: string, turn: number): { text: string; ref?: string };
+  /** The tool's result. */
+  tool(ref: string): Promise<string>;
+  /** Whether the tool was called with that: what a provider of its effect would know. */
+  happened(ref: string): boolean;
+}
+
+/** How many turns a session has: the end of its id. */
+export function turnsOf(session: string): number {
+  return Number(session.split('-').at(-1));
+}
+
+function say(message: Said): void {
+  process.send?.(message);
+}
+
+/** Serves a peer until the process is ended. */
+export async function serve(start: (work: Work, settings: Settings) => Promise<Peer>): Promise<void> {
+  const settings = JSON.parse(process.argv[2] ?? '{}') as Settings;
+  const { ledger, hangAt } = settings;
+  const asked = new Map<string, number[]>();
+  const note = (event: 'model' | 'tool', turn: number): void => {
+    if (ledger === undefined) return;
+    appendFileSync(ledger, `${event} ${turn}\n`);
+    say({ event, turn });
+  };
+  const peer = await start(
+    {
+      model: (session, turn) => {
+        const times = asked.get(session);
+        // A repeated request opens no turn of its own.
+        if (times !== undefined) times[turn] ??= performance.now();
+        note('model', turn);
+        const text = replyText(turn);
+        return turn > turnsOf(session) ? { text } : { text, ref: callArgs(turn).ref };
+      },
+      tool: (ref) => {
+        const turn = Number(ref.split('-')[1]);
+        note('tool', turn);
+        return turn === hangAt ? new Promise(() => {}) : Promise.resolve(toolText(ref));
+      },
+      happened: (ref) =>
+        ledger !== undefined && readFileSync(ledger, 'utf8').includes(`tool ${ref.split('-')[1]}\n`),
+    },
+    settings,
+  );
+
+  /** The mean time from one model request to the next, start and end of the session left out. */
+  const gap = (session: string): number => {
+    const times = (asked.get(session) ?? []).slice(1);
+    return ((times.at(-1) ?? 0) - (times[0] ?? 0)) / Math.max(1, times.length - 1);
+  };
+  process.on('message', (message) => {
+    const { run, sessions, resume } = message as Asked;
+    const started = performance.now();
+    for (const session of sessions) asked.set(session, []);
+    Promise.all(sessions.map((session) => (resume ? peer.resume(session) : peer.run(session)))).then(
+      () => {
+        const gapMs = sessions.reduce((sum, session) => sum + gap(session), 0) / sessions.length;
+        for (const session of sessions) asked.delete(session);
+        say({ event: 'ran', run, wallMs: performance.now() - started, gapMs });
+      },
+      (error: unknown) => say({ event: 'failed', run, reason: reasonOf(error) }),
+    );
+  });
+  process.on('disconnect', () => process.exit(0));
+  say({ event: 'ready' });
+}
+
+function reasonOf(error: unknown): string {
+  const words: string[] = [];
+  for (let each: unknown = error; each instanceof Error; each = each.cause) words.push(each.message);
+  return words.join(': ') || String(error);
+}

@@ -1,0 +1,124 @@
+/** The servers that peers keep their state in: started when the first that needs one comes, all on this machine. */
+import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import type { Context } from '../support/context.ts';
+import type { PeerSpec } from './catalogue.ts';
+import type { Installed } from './install.ts';
+import { type Postgres, startPostgres } from './postgres.ts';
+import { type RestateServer, startRestate } from './restate-server.ts';
+import type { Settings } from './serve.ts';
+
+/** Where a peer's state is. */
+export interface Backing {
+  settings: Partial<Settings>;
+  /** The server's process; its children count too. */
+  pids: number[];
+  /** Bytes that the store holds. */
+  stored(): Promise<number>;
+  /** Bytes of a session as its server counts them, where it does. */
+  counted(session: string): Promise<number | undefined>;
+}
+
+/** Starts each server once. */
+export class Stack {
+  readonly #context: Context;
+  readonly versions: Record<string, string> = {};
+  #postgres: Promise<Postgres> | undefined;
+  #restate: Promise<RestateServer> | undefined;
+  #client: Promise<Client> | undefined;
+
+  constructor(context: Context) {
+    this.#context = context;
+  }
+
+  /** @throws Error that says what is missing. */
+  async backing(spec: PeerSpec, installed: Installed | undefined, dir: string): Promise<Backing> {
+    switch (spec.store) {
+      case 'temporal':
+        return this.#temporal(spec);
+      case 'postgres':
+        return this.#database(spec.id.replaceAll('-', '_'));
+      case 'sqlite':
+        return {
+          settings: {},
+          pids: [],
+          stored: () => sqliteBytes(join(dir, 'langgraph.db')),
+          counted: async () => undefined,
+        };
+      case 'restate':
+        return this.#journal(installed?.folder ?? '');
+      default:
+        return spec.store satisfies never;
+    }
+  }
+
+  async #temporal({ id }: PeerSpec): Promise<Backing> {
+    const server = await this.#context.server();
+    const dir = await this.#context.serverDir();
+    this.#client ??= (async () => {
+      const connection = await Connection.connect({ address: server.address });
+      this.#context.onClose(() => connection.close());
+      return new Client({ connection });
+    })();
+    const client = await this.#client;
+    return {
+      settings: { temporal: server.address, taskQueue: `peer-${id}` },
+      pids: [server.pid],
+      stored: () => sqliteBytes(join(dir, 'temporal.db')),
+      counted: async (workflowId) => {
+        const { raw } = await client.workflow.getHandle(workflowId).describe();
+        return Number(raw.workflowExecutionInfo?.historySizeBytes ?? Number.NaN);
+      },
+    };
+  }
+
+  async #database(name: string): Promise<Backing> {
+    this.#postgres ??= (async () => {
+      const postgres = await startPostgres(await this.#context.temporaryDir());
+      this.#context.onClose(() => postgres.stop());
+      this.versions['postgresql'] = postgres.version;
+      return postgres;
+    })();
+    const postgres = await this.#postgres;
+    await postgres.ask('postgres', `create database ${name}`);
+    return {
+      settings: { postgres: postgres.url(name) },
+      pids: [postgres.pid],
+      stored: async () => {
+        await postgres.ask(name, 'checkpoint');
+        const tables = `select sum(pg_total_relation_size(relid)) from pg_stat_user_tables`;
+        return Number(await postgres.ask(name, tables));
+      },
+      counted: async () => undefined,
+    };
+  }
+
+  async #journal(packages: string): Promise<Backing> {
+    this.#restate ??= (async () => {
+      const server = await startRestate(await this.#context.temporaryDir(), packages);
+      this.#context.onClose(() => server.stop());
+      return server;
+    })();
+    const server = await this.#restate;
+    return {
+      settings: { restateIngress: server.ingress, restateAdmin: server.admin, port: server.servicePort },
+      pids: [server.pid],
+      // Its files hold log and state twice and are compacted some time later: what it has journalled is exact.
+      stored: () => server.ask('select sum(raw_length) as bytes from sys_journal'),
+      counted: async () => undefined,
+    };
+  }
+}
+
+/** Bytes of the pages in use, those in the write-ahead log among them. */
+async function sqliteBytes(path: string): Promise<number> {
+  const { default: Database } = await import('libsql');
+  const database = new Database(path, { timeout: 10_000 });
+  try {
+    const read = (name: string): number =>
+      Number(Object.values(database.prepare(`pragma ${name}`).get() as Record<string, number>)[0]);
+    return (read('page_count') - read('freelist_count')) * read('page_size');
+  } finally {
+    database.close();
+  }
+}
