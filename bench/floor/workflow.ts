@@ -2,6 +2,8 @@
 import { condition, defineQuery, defineSignal, proxyActivities, setHandler } from '@temporalio/workflow';
 import type { FloorActivities, FloorMessage } from './activities.ts';
 
+export { store } from './store.ts';
+
 const { model } = proxyActivities<FloorActivities>({
   startToCloseTimeout: '15m',
   heartbeatTimeout: '10s',

@@ -10,7 +10,7 @@ import { type BenchTool, type Job, jobText } from './job.ts';
 import { until } from './until.ts';
 
 /** Names of equal length: they stand in the events, and bytes are compared. */
-const QUEUE = { ours: 'bench-a', floor: 'bench-b' } as const;
+export const QUEUE = { ours: 'bench-a', floor: 'bench-b' } as const;
 
 /** A finished run. */
 export interface Run {

@@ -94,6 +94,24 @@ export function toJson(value: unknown, path = '$'): JsonValue {
   return copy(value, path, new Set());
 }
 
+/** A copy of what is known to be plain JSON. Texts are shared, which makes it several times cheaper than a clone. */
+export function copyJson<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(copyJson) as T;
+  const out: Record<string, unknown> = {};
+  for (const [key, item] of Object.entries(value)) {
+    if (key !== '__proto__') out[key] = copyJson<unknown>(item);
+    else
+      Object.defineProperty(out, key, {
+        value: copyJson<unknown>(item),
+        enumerable: true,
+        writable: true,
+        configurable: true,
+      });
+  }
+  return out as T;
+}
+
 function copy(value: unknown, path: string, open: Set<object>): JsonValue {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number') {

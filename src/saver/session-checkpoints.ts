@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
-import type { JsonObject } from '../contract/json.ts';
+import { copyJson, type JsonObject } from '../contract/json.ts';
 import { WORKFLOW } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
 import {
@@ -88,6 +88,8 @@ export class SessionCheckpoints {
       let at: Place | null = end;
       for await (const runId of this.#runs(session, end?.runId)) {
         const wanted = limit - found.length;
+        // On its way while the end of the run is looked at.
+        const events = begun(readEvents(this.#client, { workflowId: session.workflowId, runId }));
         // One more than asked for: it is the parent of the oldest.
         const read = await orNull(this.#tasksBefore(session, runId, at?.eventId ?? null, wanted + 1));
         if (read === null || (at !== null && !read.endIsTask)) {
@@ -95,7 +97,7 @@ export class SessionCheckpoints {
           continue;
         }
         at = null;
-        found.push(...(await this.#fold(session, runId, read.tasks, wanted)));
+        found.push(...(await this.#fold(session, runId, read.tasks, wanted, events)));
         if (found.length >= limit) break;
       }
       return found;
@@ -184,13 +186,14 @@ export class SessionCheckpoints {
     runId: string,
     tasks: readonly number[],
     count: number,
+    events?: AsyncIterable<HistoryEvent>,
   ): Promise<Checkpoint[]> {
     const [newest] = tasks;
     if (newest === undefined) return [];
     const wanted = new Set(tasks.slice(0, count));
     const found: Checkpoint[] = [];
     const range = { wanted: (eventId: number) => wanted.has(eventId), last: newest };
-    await this.#visit(session, runId, range, (checkpoint) => void found.unshift(checkpoint));
+    await this.#visit(session, runId, range, (checkpoint) => void found.unshift(checkpoint), events);
     return found;
   }
 
@@ -199,6 +202,7 @@ export class SessionCheckpoints {
     runId: string,
     { wanted, last }: { wanted: (eventId: number) => boolean; last: number },
     visit: (checkpoint: Checkpoint) => void | Promise<void>,
+    events: AsyncIterable<HistoryEvent> = readEvents(this.#client, { workflowId: session.workflowId, runId }),
   ): Promise<Fold> {
     let step = 0;
     let previous: number | null = null;
@@ -213,7 +217,6 @@ export class SessionCheckpoints {
       reached = task.eventId >= last;
     };
     const { loadedDataConverter } = this.#client.options;
-    const events = readEvents(this.#client, { workflowId: session.workflowId, runId });
     return foldHistory(
       until(events, () => reached),
       loadedDataConverter,
@@ -257,7 +260,7 @@ function checkpointOf(
     id: idOf({ runId, eventId }),
     thread_id: sessionId,
     created_at: at,
-    state: structuredClone(state) as unknown as JsonObject,
+    state: copyJson(state) as unknown as JsonObject,
     parent_id: parent === null ? null : idOf(parent),
     metadata: { source: 'session', turn: state.turn, phase: phaseOf(state), step, at },
   };
@@ -271,6 +274,18 @@ function idOf({ runId, eventId }: Place): string {
 function placeOf(id: string): Place | null {
   const match = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):([1-9]\d{0,9})$/.exec(id);
   return match === null ? null : { runId: match[1] ?? '', eventId: Number(match[2]) };
+}
+
+/** Events of which the first are asked for now, whether or not somebody reads them. */
+function begun(events: AsyncGenerator<HistoryEvent>): AsyncIterable<HistoryEvent> {
+  const first = events.next();
+  first.catch(() => undefined);
+  return (async function* () {
+    const beginning = await first;
+    if (beginning.done === true) return;
+    yield beginning.value;
+    yield* events;
+  })();
 }
 
 /** Events until a condition holds, looked at after each. */

@@ -4,7 +4,7 @@ import { inChunks } from '../client/content.ts';
 import { sessionError } from '../client/errors.ts';
 import type { Checkpoint, StoredStep } from '../contract/checkpoint.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
-import type { JsonObject } from '../contract/json.ts';
+import { copyJson, type JsonObject } from '../contract/json.ts';
 import {
   type DeleteResult,
   entryId,
@@ -148,16 +148,14 @@ export class ThreadStore {
   async #checkpoint(threadId: string, entry: Held<'checkpoint'>): Promise<Checkpoint> {
     const { id, created_at, parent_id, metadata, content } = entry;
     const apart = content === undefined ? null : await reading(threadId, () => this.#contents.load(content));
-    const state = (apart as JsonObject | null) ?? structuredClone(entry.state);
-    return { id, thread_id: threadId, created_at, state, parent_id, metadata: structuredClone(metadata) };
+    const state = (apart as JsonObject | null) ?? copyJson(entry.state);
+    return { id, thread_id: threadId, created_at, state, parent_id, metadata: copyJson(metadata) };
   }
 
   /** A step as it was stored, with its value when that is stored apart. */
   async #step(threadId: string, { key, value, updated_at, content }: Held<'step'>): Promise<StoredStep> {
     const whole =
-      content === undefined
-        ? structuredClone(value)
-        : await reading(threadId, () => this.#contents.load(content));
+      content === undefined ? copyJson(value) : await reading(threadId, () => this.#contents.load(content));
     return { thread_id: threadId, key, value: whole, updated_at };
   }
 
