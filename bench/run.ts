@@ -6,6 +6,7 @@ import { fold } from './measures/fold.ts';
 import { memory } from './measures/memory.ts';
 import { peers } from './measures/peers.ts';
 import { recovery } from './measures/recovery.ts';
+import { saver } from './measures/saver.ts';
 import { server } from './measures/server.ts';
 import { start } from './measures/start.ts';
 import { turns } from './measures/turns.ts';
@@ -20,6 +21,7 @@ const MEASURES: Readonly<Record<string, Measure>> = {
   fold,
   server,
   recovery,
+  saver,
   start,
   memory,
   peers,
