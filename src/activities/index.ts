@@ -1,5 +1,7 @@
+import { Context } from '@temporalio/activity';
+import { LRUCache } from 'lru-cache';
 import { type AgentRuntime, prepareCall } from '../agent/index.ts';
-import type { SessionActivities } from '../contract/activities.ts';
+import type { SessionActivities, ToolResult } from '../contract/activities.ts';
 import { runGlobalTool } from './global-tool.ts';
 import { runLoad } from './load.ts';
 import { runModel } from './model.ts';
@@ -7,6 +9,9 @@ import { missing, runFastTool, runTool, runVerify } from './tool.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
 
 export { TranscriptMemory } from './transcript-memory.ts';
+
+/** How long, in milliseconds, and how many local calls are kept for a workflow task that begins again. */
+const LOCAL_CALLS = { ttl: 60_000, max: 1_000 } as const;
 
 /** What the activities of a worker need. */
 export interface ActivityOptions {
@@ -19,6 +24,7 @@ export interface ActivityOptions {
 /** The activities of sessions, for a worker. */
 export function createActivities({ agents, memory, searchAttributes }: ActivityOptions): SessionActivities {
   const find = (name: string): AgentRuntime | undefined => agents.get(name);
+  const localCalls = new LRUCache<string, Promise<ToolResult>>(LOCAL_CALLS);
   return {
     load: runLoad,
     describe: async ({ agent }) => {
@@ -29,7 +35,14 @@ export function createActivities({ agents, memory, searchAttributes }: ActivityO
     },
     model: (input) => runModel(find, memory, input),
     tool: (input) => runTool(find, input),
-    fastTool: (input) => runFastTool(find, input),
+    fastTool: (input) => {
+      // A task that fails around a local call begins again: one that holds up its worker must not do so each time.
+      const { workflowExecution } = Context.current().info;
+      const key = `${workflowExecution?.runId} ${input.seq} ${input.argsDigest}`;
+      const run = localCalls.get(key) ?? runFastTool(find, input);
+      localCalls.set(key, run);
+      return run;
+    },
     globalTool: (input) => runGlobalTool(find, searchAttributes, input),
     verify: (input) => runVerify(find, input),
     prepare: async (input) => {

@@ -70,6 +70,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
   void watchCancellation(push);
 
   const remembered: Remembered = { of: state.transcript, position: NOTHING };
+  let local: LocalCall | null = null;
   const shown = { status: '' };
   let result: SessionResult | null = null;
   let awake = false;
@@ -82,7 +83,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
       await condition(() => awake || inbox.length > 0);
       awake = false;
       const now = clock();
-      if (aheadOfTask(task, now)) throw new Error(ASK_AGAIN);
+      if (aheadOfTask(task, now) || outlivedTask(local, now)) throw new Error(ASK_AGAIN);
       task = now;
       for (const entries of inStages(inbox.splice(0))) {
         const inputs = entries.map(({ input }) => input);
@@ -91,9 +92,13 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
         for (const command of commands) {
           if (command.kind === 'close') result = command.result;
           else perform(command, state, runner, remembered);
+          if (command.kind === 'fast_tool') {
+            local = { seq: command.seq, task: now, replaying: workflowInfo().unsafe.isReplaying };
+          }
         }
         for (const [i, { applied }] of entries.entries()) applied?.(refusals[i] ?? null);
       }
+      if (!state.inFlight.some(({ seq }) => seq === local?.seq)) local = null;
       showStatus(state, shown);
     }
     await condition(allHandlersFinished);
@@ -152,6 +157,25 @@ function aheadOfTask(last: Moment, now: Moment): boolean {
     now.now === last.now &&
     now.historyEvents > last.historyEvents
   );
+}
+
+/** The local activity in flight: one at a time. */
+interface LocalCall {
+  seq: number;
+  /** The workflow task that it was started in, and whether that was in a replay. */
+  task: Moment;
+  replaying: boolean;
+}
+
+/**
+ * Whether another workflow task is here than the one that a local activity was started in. When that one has
+ * timed out, the SDK goes on in the next with what was done in the lost one, so that what has come since is
+ * applied after it, and a replay, which finds all of it in the next, applies it before. The task is failed, and
+ * the session goes on from its history. When the first was completed for the local activity to go on, that costs
+ * one task; in a replay it is known to be so.
+ */
+function outlivedTask(local: LocalCall | null, now: Moment): boolean {
+  return local !== null && !local.replaying && now.historyEvents > local.task.historyEvents;
 }
 
 /** The start of the workflow task: equal for all activations of the task, and in a replay. */

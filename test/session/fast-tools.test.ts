@@ -84,6 +84,41 @@ test('a fast read that blocks its whole process for longer than its workflow tas
   await expectSound(stage, session);
 });
 
+test('a signal that comes while a fast read holds up its workflow task past its end is where a replay finds it', async () => {
+  const stage = await openStage(({ assistantCount, toolResults }) =>
+    assistantCount === 0
+      ? { toolCalls: ['slow', 'block', 'c'].map((id) => ({ name: 'look', args: { id } })) }
+      : { text: toolResults.map(({ text }) => text).join('|') },
+  );
+  const id = stage.id();
+  let blocked = 0;
+  const look = defineTool({
+    inputSchema: z.object({ id: z.string() }),
+    effect: 'read',
+    fast: true,
+    execute: async (input) => {
+      // Each stays under the cap of a local call, and both together hold the task for longer than its 2 s.
+      if (input.id === 'slow') await new Promise((resolve) => setTimeout(resolve, 900));
+      if (input.id === 'block' && blocked++ === 0) {
+        await stage.client.workflow.getHandle(id).signal('pause', { by: 'ana' });
+        const end = performance.now() + 1_500;
+        while (performance.now() < end);
+      }
+      return input.id;
+    },
+  });
+  await stage.startWorker([
+    defineAgent({ name: 'reader', model: stage.provider('m'), instructions: 'Read.', tools: { look } }),
+  ]);
+  const session = await stage.sessions.start('reader', { id, message: 'read' });
+  await untilPhase(session, 'paused');
+  await expectSound(stage, session);
+  await session.resume();
+  await untilPhase(session, 'idle');
+  expect((await session.state()).lastText).toBe('slow|block|c');
+  await expectSound(stage, session);
+});
+
 test('a fast read that throws is told to the model once, and not run again', async () => {
   let runs = 0;
   const { stage, session } = await read(() => {
