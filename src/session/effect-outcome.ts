@@ -34,6 +34,10 @@ export function applyTool(
       // Safe to repeat: after a pause it runs again, otherwise the turn is over.
       record('absent', reason);
       call.status = { kind: 'ready' };
+    } else if (flight.kind === 'fast_tool') {
+      // It held up its worker past the local activity's time-out: it runs again, remotely.
+      record('absent', reason);
+      call.status = { kind: 'ready' };
     } else {
       record('unknown', reason);
       fail(call, `${call.name} gave no result: ${reason}`, false, iso(moment));
