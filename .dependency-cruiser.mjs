@@ -45,7 +45,7 @@ export const ROOMS = {
   },
   archive: {
     rooms: ['contract', 'session', 'history', 'client', 'saver'],
-    packages: ['@temporalio/activity', '@temporalio/client', '@temporalio/common', 'node:'],
+    packages: ['@temporalio/activity', '@temporalio/client', '@temporalio/common', 'pg', 'node:'],
   },
   worker: {
     rooms: ['contract', 'activities', 'agent', 'archive'],

@@ -15,15 +15,20 @@ export {
   type Verification,
 } from './agent/index.ts';
 export {
+  type ArchiveDatabase,
   type ArchivedRun,
   ArchivedSaver,
   type ArchiveFileStatus,
   type ArchivePiece,
   type ArchivePosition,
+  type ArchiveStatements,
   type Audit,
   type AuditDifference,
   archiveStatus,
   auditSession,
+  CheckpointArchive,
+  openArchive,
+  PostgresArchive,
   type PrimarySaver,
   SqliteArchive,
 } from './archive/index.ts';

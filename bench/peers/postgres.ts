@@ -22,7 +22,7 @@ export interface Postgres {
 }
 
 /** The directory of its programs, or nothing. */
-function findPrograms(): string | undefined {
+export function findPrograms(): string | undefined {
   const packaged = DISTRIBUTIONS.flatMap((base) => {
     if (!existsSync(base)) return [];
     const versions = readdirSync(base).filter((name) => /^\d+$/.test(name));

@@ -9,8 +9,8 @@ import {
   type StoredStep,
 } from '../contract/checkpoint.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
+import type { ArchivePosition, CheckpointArchive } from './checkpoint-archive.ts';
 import { placeOf } from './place.ts';
-import type { ArchivePosition, SqliteArchive } from './sqlite-archive.ts';
 
 /** A saver whose threads may be gone one day: `TemporalSaver`, whose histories retention removes. */
 export interface PrimarySaver extends Omit<CheckpointSaver, 'delete'> {
@@ -26,9 +26,9 @@ export interface PrimarySaver extends Omit<CheckpointSaver, 'delete'> {
  */
 export class ArchivedSaver implements CheckpointSaver {
   readonly #primary: PrimarySaver;
-  readonly #archive: SqliteArchive;
+  readonly #archive: CheckpointArchive;
 
-  constructor(primary: PrimarySaver, archive: SqliteArchive) {
+  constructor(primary: PrimarySaver, archive: CheckpointArchive) {
     this.#primary = primary;
     this.#archive = archive;
   }

@@ -7,8 +7,8 @@ import { orNull } from '../history/index.ts';
 import { diff } from '../saver/diff.ts';
 import { SessionCheckpoints } from '../saver/session-checkpoints.ts';
 import { findExecution, findRuns, reading } from '../saver/wire.ts';
+import type { CheckpointArchive } from './checkpoint-archive.ts';
 import { placeOf } from './place.ts';
-import type { SqliteArchive } from './sqlite-archive.ts';
 
 /** The first place at which an archive is not what the history says. */
 export interface AuditDifference {
@@ -42,7 +42,7 @@ export interface Audit {
  */
 export async function auditSession(
   client: Client,
-  archive: SqliteArchive,
+  archive: CheckpointArchive,
   sessionId: string,
 ): Promise<Audit> {
   const audit: Audit = { sessionId, runs: 0, equal: 0, pending: 0, difference: null };
@@ -60,7 +60,12 @@ export async function auditSession(
   );
 }
 
-async function auditRun(client: Client, archive: SqliteArchive, runId: string, audit: Audit): Promise<void> {
+async function auditRun(
+  client: Client,
+  archive: CheckpointArchive,
+  runId: string,
+  audit: Audit,
+): Promise<void> {
   const { sessionId } = audit;
   const archived = archive.walk(sessionId, runId)[Symbol.asyncIterator]();
   const cursor = (await archive.run(sessionId, runId))?.cursor ?? 0;

@@ -15,8 +15,9 @@ import { WORKFLOW } from '../contract/names.ts';
 import { orNull, type RunEnd } from '../history/index.ts';
 import { SessionCheckpoints } from '../saver/session-checkpoints.ts';
 import { reading } from '../saver/wire.ts';
+import type { CheckpointArchive } from './checkpoint-archive.ts';
+import { openArchive } from './open.ts';
 import { placeOf } from './place.ts';
-import { SqliteArchive } from './sqlite-archive.ts';
 
 /** How often the sessions are looked through, in milliseconds, and how much of the time that may take. */
 const LOOK_MS = 2_000;
@@ -39,13 +40,13 @@ interface Memory {
   unreadable: Map<string, UnreadableRun & { events: number; at: number }>;
 }
 
-/** The activities of the exporter's worker. @param options.path - the archive's file */
+/** The activities of the exporter's worker. @param options.path - the archive's file, or the URL of its PostgreSQL database */
 export function createArchiveActivities({ path }: { path: string }): ArchiveActivities {
   const memory: Memory = { thoroughAt: 0, lookedAt: 0, unreadable: new Map() };
   return {
     archiveRound: async (input) => {
       // Opened anew each time: a file that was replaced, or is of a newer version by now, is found out.
-      const archive = new SqliteArchive(path);
+      const archive = openArchive(path);
       try {
         return await new Round(archive, memory).run(input);
       } catch (error) {
@@ -59,14 +60,14 @@ export function createArchiveActivities({ path }: { path: string }): ArchiveActi
 }
 
 class Round {
-  readonly #archive: SqliteArchive;
+  readonly #archive: CheckpointArchive;
   readonly #memory: Memory;
   readonly #context: Context = Context.current();
   readonly #client: Client = this.#context.client;
   readonly #sessions: SessionCheckpoints = new SessionCheckpoints(this.#client);
   #stored = 0;
 
-  constructor(archive: SqliteArchive, memory: Memory) {
+  constructor(archive: CheckpointArchive, memory: Memory) {
     this.#archive = archive;
     this.#memory = memory;
   }

@@ -1,7 +1,11 @@
 export { ArchivedSaver, type PrimarySaver } from './archived-saver.ts';
 export { type Audit, type AuditDifference, auditSession } from './audit.ts';
+export { type ArchiveFileStatus, type ArchivePosition, CheckpointArchive } from './checkpoint-archive.ts';
+export type { ArchiveDatabase, ArchiveStatements } from './database.ts';
 export { createArchiveActivities } from './exporter.ts';
+export { openArchive } from './open.ts';
+export { isPostgresUrl, PostgresArchive } from './postgres-archive.ts';
 export type { ArchivedRun } from './rows.ts';
-export { type ArchiveFileStatus, type ArchivePosition, SqliteArchive } from './sqlite-archive.ts';
+export { SqliteArchive } from './sqlite-archive.ts';
 export { archiveStatus, DEFAULT_ARCHIVE, startArchive } from './start.ts';
 export type { ArchivePiece } from './write-piece.ts';

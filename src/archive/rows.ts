@@ -1,5 +1,5 @@
 /** Rows of an archive. */
-import type { Database } from '../saver/sqlite-file.ts';
+import type { ArchiveStatements } from './database.ts';
 
 /** What an archive knows of a run. */
 export interface ArchivedRun {
@@ -24,19 +24,26 @@ export interface Row {
 }
 
 /** What is known of a run, or `null`. */
-export function findRun(db: Database, sessionId: string, runId: string): ArchivedRun | null {
-  const row = db
-    .prepare('SELECT seq, started_at, cursor, events, complete FROM runs WHERE thread_id = ? AND run_id = ?')
-    .get(sessionId, runId) as
-    | (Omit<ArchivedRun, 'startedAt' | 'complete'> & Record<'started_at' | 'complete', number>)
-    | undefined;
+export async function findRun(
+  db: ArchiveStatements,
+  sessionId: string,
+  runId: string,
+): Promise<ArchivedRun | null> {
+  const [row] = await db.all<
+    Record<'seq' | 'cursor' | 'events' | 'complete', number> & { started_at: number | string }
+  >(
+    'SELECT seq, started_at, cursor, events, complete FROM runs WHERE thread_id = ? AND run_id = ?',
+    sessionId,
+    runId,
+  );
   if (row === undefined) return null;
   const { seq, started_at: startedAt, cursor, events, complete } = row;
-  return { seq, startedAt, cursor, events, complete: complete === 1 };
+  // Some drivers give large numbers as texts.
+  return { seq, startedAt: Number(startedAt), cursor, events, complete: complete === 1 };
 }
 
 /** How often a thread was deleted. */
-export function epochOf(db: Database, sessionId: string): number {
-  const row = db.prepare('SELECT epoch FROM threads WHERE thread_id = ?').get(sessionId);
-  return row === undefined ? 0 : (row as { epoch: number }).epoch;
+export async function epochOf(db: ArchiveStatements, sessionId: string): Promise<number> {
+  const [row] = await db.all<{ epoch: number }>('SELECT epoch FROM threads WHERE thread_id = ?', sessionId);
+  return row?.epoch ?? 0;
 }

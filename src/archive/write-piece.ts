@@ -2,8 +2,7 @@
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { canonicalJson, digestJson, type JsonObject } from '../contract/json.ts';
 import { type Change, diff } from '../saver/diff.ts';
-import type { Database } from '../saver/sqlite-file.ts';
-import { WHOLE_EVERY } from './archive-file.ts';
+import { type ArchiveStatements, WHOLE_EVERY } from './database.ts';
 import { placeOf } from './place.ts';
 import { type ArchivedRun, epochOf, findRun, type Row } from './rows.ts';
 
@@ -27,28 +26,39 @@ export interface ArchivePiece {
  *
  * @returns the run, or `null` when somebody else has moved the cursor or deleted the thread: nothing was stored.
  */
-export function writePiece(db: Database, piece: ArchivePiece): ArchivedRun | null {
+export async function writePiece(db: ArchiveStatements, piece: ArchivePiece): Promise<ArchivedRun | null> {
   const { sessionId, runId, startedAt, epoch, after, checkpoints, events, complete } = piece;
-  if (epochOf(db, sessionId) !== epoch) return null;
-  if ((findRun(db, sessionId, runId)?.cursor ?? 0) !== after) return null;
-  db.prepare(
+  if ((await epochOf(db, sessionId)) !== epoch) return null;
+  if (((await findRun(db, sessionId, runId))?.cursor ?? 0) !== after) return null;
+  await db.all(
     'INSERT INTO runs (thread_id, run_id, started_at, cursor, events, complete) VALUES (?, ?, ?, 0, 0, 0) ON CONFLICT DO NOTHING',
-  ).run(sessionId, runId, startedAt);
-  const run = findRun(db, sessionId, runId) as ArchivedRun;
-  const insert = db.prepare(
-    'INSERT INTO checkpoints (run_seq, event_id, created_at, parent_id, metadata, whole, state, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+    sessionId,
+    runId,
+    startedAt,
   );
-  let previous = sameAsStored(db, run, piece.previous) ? piece.previous : null;
+  const run = (await findRun(db, sessionId, runId)) as ArchivedRun;
+  let previous = (await sameAsStored(db, run, piece.previous)) ? piece.previous : null;
   let cursor = after;
   for (const checkpoint of checkpoints) {
     cursor = placeOf(checkpoint.id)?.eventId ?? 0;
     const { whole, state } = written(checkpoint, previous);
     const { created_at, parent_id, metadata } = checkpoint;
     const digest = digestJson(checkpoint as unknown as JsonObject);
-    insert.run(run.seq, cursor, created_at, parent_id, canonicalJson(metadata), whole, state, digest);
+    await db.all(
+      'INSERT INTO checkpoints (run_seq, event_id, created_at, parent_id, metadata, whole, state, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+      run.seq,
+      cursor,
+      created_at,
+      parent_id,
+      canonicalJson(metadata),
+      whole,
+      state,
+      digest,
+    );
     previous = checkpoint;
   }
-  db.prepare('UPDATE runs SET cursor = ?, events = ?, complete = ? WHERE seq = ?').run(
+  await db.all(
+    'UPDATE runs SET cursor = ?, events = ?, complete = ? WHERE seq = ?',
     cursor,
     events,
     complete ? 1 : 0,
@@ -61,11 +71,17 @@ export function writePiece(db: Database, piece: ArchivePiece): ArchivedRun | nul
  * Whether the cursor's record is what the history folds to now: only then does what follows say what changed. It may
  * not be after a change of this package, which the audit then shows.
  */
-function sameAsStored(db: Database, run: ArchivedRun, checkpoint: Checkpoint | null): boolean {
+async function sameAsStored(
+  db: ArchiveStatements,
+  run: ArchivedRun,
+  checkpoint: Checkpoint | null,
+): Promise<boolean> {
   if (checkpoint === null) return false;
-  const row = db
-    .prepare('SELECT digest FROM checkpoints WHERE run_seq = ? AND event_id = ?')
-    .get(run.seq, run.cursor) as Pick<Row, 'digest'> | undefined;
+  const [row] = await db.all<Pick<Row, 'digest'>>(
+    'SELECT digest FROM checkpoints WHERE run_seq = ? AND event_id = ?',
+    run.seq,
+    run.cursor,
+  );
   return row?.digest === digestJson(checkpoint as unknown as JsonObject);
 }
 

@@ -1,12 +1,17 @@
 /** What the verbs of archives share. */
 import { existsSync } from 'node:fs';
+import type { CheckpointArchive } from '../archive/index.ts';
 import type { ArchiveStatus } from '../contract/archive.ts';
 import { PerdureError } from '../contract/errors.ts';
 
-/** An archive that exists. @throws PerdureError `INVALID_ARGUMENT`: a reading must not make the file */
-export function existing(file: string): string {
-  if (existsSync(file)) return file;
-  throw new PerdureError('INVALID_ARGUMENT', `file: there is no archive ${file}`);
+/** What a verb takes for an archive. */
+export const ARCHIVE_HELP = 'a file, or the URL of a PostgreSQL database';
+
+/** The archive of a place that exists. @throws PerdureError `INVALID_ARGUMENT`: a reading must not make the file */
+export async function openExisting(place: string): Promise<CheckpointArchive> {
+  const { isPostgresUrl, openArchive } = await import('../archive/index.ts');
+  if (isPostgresUrl(place) || existsSync(place)) return openArchive(place);
+  throw new PerdureError('INVALID_ARGUMENT', `file: there is no archive ${place}`);
 }
 
 /** What stands in an exporter's way, a line each. */

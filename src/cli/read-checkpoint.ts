@@ -2,14 +2,14 @@
 import type { Checkpoint, CheckpointSaver } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { SessionState } from '../contract/state.ts';
-import { existing } from './archives.ts';
+import { openExisting } from './archives.ts';
 import type { Cli } from './cli.ts';
 import { command } from './shell.ts';
 
 /** The option that {@link openSaver} serves. */
 export const ARCHIVE = [
-  '--archive <file>',
-  'look also in this file of perdure archive, for what the server no longer has',
+  '--archive <place>',
+  'look also in this archive, for what the server no longer has: a file, or the URL of a PostgreSQL database',
 ] as const;
 
 /** The saver of the server that the verb talks to, with the archive of a file behind it where one is named. */
@@ -19,13 +19,13 @@ export async function openSaver(
   archive?: string,
 ): Promise<Pick<CheckpointSaver, 'get' | 'list'>> {
   cli.sessionId = sessionId;
-  const file = archive === undefined ? undefined : existing(archive);
+  const behind = archive === undefined ? undefined : await openExisting(archive);
   const { client } = await cli.connect();
   const { TemporalSaver } = await import('../saver/temporal-saver.ts');
   const saver = new TemporalSaver(client, { taskQueue: cli.taskQueue });
-  if (file === undefined) return saver;
-  const { ArchivedSaver, SqliteArchive } = await import('../archive/index.ts');
-  return new ArchivedSaver(saver, new SqliteArchive(file));
+  if (behind === undefined) return saver;
+  const { ArchivedSaver } = await import('../archive/index.ts');
+  return new ArchivedSaver(saver, behind);
 }
 
 /**

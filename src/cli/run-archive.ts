@@ -1,7 +1,7 @@
 /** The process of an archive's exporter. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
-import { archiveStatus } from '../archive/index.ts';
+import { archiveStatus, openArchive } from '../archive/index.ts';
 import { createArchiveWorker } from '../worker/index.ts';
 import { problems } from './archives.ts';
 import type { Cli } from './cli.ts';
@@ -27,9 +27,11 @@ export async function runArchive(cli: Cli, path: string, name: string | undefine
     stop.addEventListener('abort', end, { once: true });
     if (stop.aborted) end();
     const { address } = connectionOptions;
-    const ready = { type: 'ready', file: path, namespace, address, pid: process.pid };
+    // Without what is secret in a URL.
+    const { place } = openArchive(path);
+    const ready = { type: 'ready', file: place, namespace, address, pid: process.pid };
     cli.terminal.item(ready, () =>
-      clean(`archiving into ${path} (namespace ${namespace} at ${address}, pid ${process.pid})`),
+      clean(`archiving into ${place} (namespace ${namespace} at ${address}, pid ${process.pid})`),
     );
     let told = '';
     while (!stop.aborted) {

@@ -18,6 +18,7 @@ import type { BudgetLimits } from '../contract/manifest.ts';
 import { DEFAULT_TASK_QUEUE, SEARCH_ATTRIBUTE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import type { SessionMode } from '../contract/state.ts';
+import { threadWorkflowId } from '../contract/thread.ts';
 import { parseCheckpointId } from './checkpoint-id.ts';
 import { storeParts } from './content.ts';
 import { sessionError } from './errors.ts';
@@ -91,12 +92,14 @@ export class Sessions {
   /**
    * Starts a session. It is durable when this returns, also with no worker running.
    *
-   * @throws PerdureError `SESSION_EXISTS`, `INVALID_ARGUMENT` naming the field, `TOO_LARGE`, `SERVER_UNAVAILABLE`
+   * @throws PerdureError `SESSION_EXISTS`, `CONFLICT` when the id is that of a thread of checkpoints,
+   * `INVALID_ARGUMENT` naming the field, `TOO_LARGE`, `SERVER_UNAVAILABLE`
    */
   async start(agent: string, options: StartOptions = {}): Promise<Session> {
     const id = options.id === undefined ? `session-${randomUUID()}` : options.id;
     checkSessionId(id);
     const input = sessionInput(agent, options);
+    if (options.id !== undefined) await this.#refuseThread(id);
     return this.#start(id, input, options, {
       workflowIdConflictPolicy: options.onExisting === 'use' ? 'USE_EXISTING' : 'FAIL',
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
@@ -114,6 +117,7 @@ export class Sessions {
   async fork(from: { sessionId: string; checkpointId: string }, options: ForkOptions): Promise<Session> {
     const id = options.id ?? `session-${randomUUID()}`;
     checkSessionId(id);
+    if (options.id !== undefined) await this.#refuseThread(id);
     const archived = await this.#archived(from, options, false);
     const input = sessionInput(options.agent, options, { ...origin('fork', from, options), ...archived });
     return this.#start(id, input, options, {
@@ -153,6 +157,22 @@ export class Sessions {
       workflowIdConflictPolicy: 'TERMINATE_EXISTING',
       workflowIdReusePolicy: 'ALLOW_DUPLICATE',
     });
+  }
+
+  /** A session would hide the checkpoints of a thread of its id. */
+  async #refuseThread(id: string): Promise<void> {
+    try {
+      const thread = await this.#client.workflow.getHandle(threadWorkflowId(id)).describe();
+      if (thread.status.name !== 'RUNNING') return;
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return;
+      throw sessionError(id, error);
+    }
+    throw new PerdureError(
+      'CONFLICT',
+      `id: ${id} is a thread of checkpoints, or was one that was deleted within a day: choose another id`,
+      { details: { field: 'id' } },
+    );
   }
 
   /** A run that the server still has, or `null`. */

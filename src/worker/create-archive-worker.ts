@@ -9,7 +9,7 @@ import { workflowBundle } from './workflow-bundle.ts';
 
 /** What the worker of an archive needs. What Temporal's `WorkerOptions` takes may be given beside it. */
 export interface ArchiveWorkerOptions extends Omit<WorkerOptions, 'taskQueue'> {
-  /** The archive's file, on a disk of this machine; made when it is not there. */
+  /** The archive: a file on a disk of this machine, or the URL of a PostgreSQL database; made when it is not there. */
   path: string;
   /** Tells archives of one namespace apart. Default: `default`. */
   name?: string;
@@ -19,7 +19,7 @@ export interface ArchiveWorkerOptions extends Omit<WorkerOptions, 'taskQueue'> {
 
 /**
  * Creates the worker of an archive, and starts its exporter unless it runs: a workflow that stores the checkpoints
- * of all sessions of the namespace in a file as they are made. Start it with `worker.run()`. The exporter goes on
+ * of all sessions of the namespace in an archive as they are made. Start it with `worker.run()`. The exporter goes on
  * where it stopped, whenever it was stopped; what fails is tried again until it succeeds, and `archiveStatus` says why.
  *
  * @throws PerdureError `SERVER_UNAVAILABLE` when no `connection` is given and the address does not answer;

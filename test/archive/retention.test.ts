@@ -10,6 +10,7 @@ import { segmentId, threadWorkflowId } from '../../src/contract/thread.ts';
 import { ArchivedSaver } from '../../src/index.ts';
 import { findExecution, findRuns } from '../../src/saver/wire.ts';
 import { type ServerHandle, startServer } from '../../src/server/index.ts';
+import { startSqlite } from './homes.ts';
 import { startArchiveServer } from './support.ts';
 
 const HOUR = 3_600;
@@ -54,9 +55,11 @@ function passTheTime(path: string): number {
 test('when the shortest retention that a server takes is over, a live thread and an archived session are whole', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'perdure-retention-'));
   onTestFinished(() => rm(dir, { recursive: true }));
+  const home = await startSqlite();
+  onTestFinished(() => home.stop());
   const server = await startServer({ dir });
   await register(server);
-  const before = await startArchiveServer({ address: server.address, namespace: NAMESPACE });
+  const before = await startArchiveServer(home, { address: server.address, namespace: NAMESPACE });
   const stage = await before.open();
   const thread = 'live';
   const stored = await Promise.all(
@@ -83,7 +86,7 @@ test('when the shortest retention that a server takes is over, a live thread and
   expect(passTheTime(join(dir, 'temporal.db'))).toBe(closed.length + 1);
   const again = await startServer({ dir });
   onTestFinished(() => again.stop());
-  const after = await startArchiveServer({ address: again.address, namespace: NAMESPACE });
+  const after = await startArchiveServer(home, { address: again.address, namespace: NAMESPACE });
   onTestFinished(() => after.close());
   const { client, saver } = await after.open();
   for (const run of closed)

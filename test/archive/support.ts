@@ -1,36 +1,34 @@
 /** A stage for archives: a server of its own, for an exporter looks through all sessions of a namespace. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { Client, Connection } from '@temporalio/client';
 import { NativeConnection, type Worker } from '@temporalio/worker';
 import { expect, onTestFinished } from 'vitest';
 import * as z from 'zod';
-import type { Checkpoint } from '../../src/index.ts';
+import type { Checkpoint, CheckpointArchive } from '../../src/index.ts';
 import {
   createArchiveWorker,
   createWorker,
   defineAgent,
   defineTool,
+  openArchive,
   type Session,
   Sessions,
-  SqliteArchive,
   TemporalSaver,
 } from '../../src/index.ts';
 import { startServer } from '../../src/server/index.ts';
 import { startScriptedModel } from '../../src/testing/index.ts';
 import { untilPhase } from '../support/stage.ts';
+import type { Home, Place } from './homes.ts';
 
 /** What the tests of archives work with. */
 export interface ArchiveStage {
   readonly client: Client;
   readonly sessions: Sessions;
   readonly saver: TemporalSaver;
-  /** A new file of this test, and an exporter's name for it. */
-  readonly path: string;
+  /** A new archive of this test, and an exporter's name for it. */
+  readonly home: Place;
   readonly name: string;
-  readonly archive: SqliteArchive;
+  readonly archive: CheckpointArchive;
   /** Starts a session and waits for the end of its first turn. */
   talk(...messages: string[]): Promise<Session>;
   /** Starts the worker of the exporter; returns what stops it. */
@@ -48,10 +46,10 @@ export interface ArchiveServer {
 }
 
 /** Starts them; on a server that is given, they leave it running. */
-export async function startArchiveServer(given?: {
-  address: string;
-  namespace: string;
-}): Promise<ArchiveServer> {
+export async function startArchiveServer(
+  home: Home,
+  given?: { address: string; namespace: string },
+): Promise<ArchiveServer> {
   const server = given ?? (await startServer({ inMemory: true }));
   const model = await startScriptedModel({
     script: ({ lastUserText, stepInTurn }) =>
@@ -90,18 +88,17 @@ export async function startArchiveServer(given?: {
   let stages = 0;
 
   const open = async (): Promise<ArchiveStage> => {
-    const directory = await mkdtemp(join(tmpdir(), 'perdure-archive-'));
-    onTestFinished(() => rm(directory, { recursive: true }));
-    const path = join(directory, 'archive.sqlite');
+    const place = await home.newPlace();
+    onTestFinished(() => place.close());
     const name = `archive-${stages++}`;
-    const archive = new SqliteArchive(path);
+    const archive = openArchive(place.place);
     onTestFinished(() => archive.close());
     const present = (id: string): Promise<Checkpoint[]> => saver.list(id, { limit: 1_000 });
     return {
       client,
       sessions,
       saver,
-      path,
+      home: place,
       name,
       archive,
       present,
@@ -115,7 +112,12 @@ export async function startArchiveServer(given?: {
         return session;
       },
       startExporter: async () => {
-        const exporter = await createArchiveWorker({ connection: native, namespace, path, name });
+        const exporter = await createArchiveWorker({
+          connection: native,
+          namespace,
+          path: place.place,
+          name,
+        });
         const stop = stopper(exporter);
         stops.push(stop);
         onTestFinished(stop);

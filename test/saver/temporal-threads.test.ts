@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { segmentId, threadWorkflowId } from '../../src/contract/thread.ts';
-import { type Checkpoint, type PerdureError, TemporalSaver } from '../../src/index.ts';
+import { type Checkpoint, type PerdureError, Sessions, TemporalSaver } from '../../src/index.ts';
 import { findExecution, findRuns, untilGone } from '../../src/saver/wire.ts';
 import { rejection } from '../support/rejection.ts';
 import { useThreads } from './support/threads.ts';
@@ -265,6 +265,20 @@ describe('the id of a thread', () => {
     expect(await saver.list(thread)).toEqual([stored]);
     await saver.delete(thread);
     expect((await findExecution(threads.client, thread))?.running).toBe(true);
+  });
+
+  test("is no session's any more: one that is started under it would hide it", async () => {
+    const thread = threads.id();
+    const sessions = new Sessions(threads.client, { taskQueue: threads.taskQueue });
+    const stored = await saver.put(thread, { n: 1 });
+    expect(await rejection(sessions.start('nobody', { id: thread }))).toMatchObject({ code: 'CONFLICT' });
+    expect(
+      await rejection(sessions.start('nobody', { id: thread, onExisting: 'use', message: 'x' })),
+    ).toMatchObject({
+      code: 'CONFLICT',
+    });
+    expect(await threads.newSaver().get(thread)).toEqual(stored);
+    expect(await findExecution(threads.client, thread)).toBeNull();
   });
 
   test('may be that of the workflow of another thread', async () => {

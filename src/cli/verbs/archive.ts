@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { ArchiveFileStatus } from '../../archive/index.ts';
 import type { ArchiveStatus } from '../../contract/archive.ts';
 import { isPerdureError } from '../../contract/errors.ts';
-import { existing, problems } from '../archives.ts';
+import { ARCHIVE_HELP, openExisting, problems } from '../archives.ts';
 import type { Cli } from '../cli.ts';
 import { clean } from '../terminal.ts';
 
@@ -15,12 +15,12 @@ interface Options {
 export function archive(program: Command, cli: Cli): void {
   program
     .command('archive')
-    .summary('store the checkpoints of all sessions in a file as they are made')
+    .summary('store the checkpoints of all sessions in an archive as they are made')
     .description(
-      'store the checkpoints of all sessions of the namespace in an SQLite file as they are made, until Ctrl-C or ' +
+      'store the checkpoints of all sessions of the namespace in an SQLite file or PostgreSQL as they are made, until Ctrl-C or ' +
         'SIGTERM, so that they outlive its retention; it goes on where it stopped',
     )
-    .argument('<file>', 'on a disk of this machine; made when it is not there')
+    .argument('<archive>', `${ARCHIVE_HELP}; made when it is not there`)
     .option('--name <name>', 'tells several archives of a namespace apart (default: default)')
     .option('--status', 'show how far it has come, and end')
     .action(async (file: string, { name, status }: Options) => {
@@ -34,8 +34,8 @@ export function archive(program: Command, cli: Cli): void {
 }
 
 async function showStatus(cli: Cli, path: string, name: string | undefined): Promise<void> {
-  const { archiveStatus, SqliteArchive } = await import('../../archive/index.ts');
-  const file = new SqliteArchive(existing(path));
+  const { archiveStatus } = await import('../../archive/index.ts');
+  const file = await openExisting(path);
   let stored: ArchiveFileStatus;
   try {
     stored = await file.status();
@@ -53,9 +53,9 @@ async function showStatus(cli: Cli, path: string, name: string | undefined): Pro
   }
   const lagMs = stored.upTo === null ? null : Date.now() - Date.parse(stored.upTo);
   const { terminal } = cli;
-  terminal.result({ file: path, ...stored, lagMs, exporter }, () =>
+  terminal.result({ file: file.place, ...stored, lagMs, exporter }, () =>
     [
-      `${path}: ${stored.checkpoints} checkpoints of ${stored.sessions} sessions of namespace ${stored.namespace ?? '-'}`,
+      `${file.place}: ${stored.checkpoints} checkpoints of ${stored.sessions} sessions of namespace ${stored.namespace ?? '-'}`,
       stored.upTo === null
         ? 'no pass over all sessions has ended yet'
         : `complete up to ${stored.upTo}, ${((lagMs ?? 0) / 1_000).toFixed(1)} s ago`,

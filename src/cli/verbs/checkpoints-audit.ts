@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { existing } from '../archives.ts';
+import { ARCHIVE_HELP, openExisting } from '../archives.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT } from '../failures.ts';
 import { clean, inline } from '../terminal.ts';
@@ -17,12 +17,12 @@ export function audit(group: Command, cli: Cli): void {
         'which makes the exit code 1',
     )
     .argument('<session>')
-    .argument('<archive>', 'the file of perdure archive')
+    .argument('<archive>', ARCHIVE_HELP)
     .action(async (sessionId: string, file: string) => {
       const { terminal } = cli;
       cli.sessionId = sessionId;
-      const { auditSession, SqliteArchive } = await import('../../archive/index.ts');
-      const archive = new SqliteArchive(existing(file));
+      const { auditSession } = await import('../../archive/index.ts');
+      const archive = await openExisting(file);
       try {
         const { client } = await cli.connect();
         const found = await terminal.wait(`auditing ${sessionId}`, () =>

@@ -1,0 +1,268 @@
+import { randomUUID } from 'node:crypto';
+import type { Checkpoint } from '../contract/checkpoint.ts';
+import { PerdureError } from '../contract/errors.ts';
+import { copyJson, digestJson, type JsonObject } from '../contract/json.ts';
+import type { Change } from '../saver/diff.ts';
+import { type ArchiveDatabase, type ArchiveStatements, WHOLE_EVERY } from './database.ts';
+import { applyChanges } from './deltas.ts';
+import { placeOf } from './place.ts';
+import { type ArchivedRun, epochOf, findRun, type Row } from './rows.ts';
+import { type ArchivePiece, writePiece } from './write-piece.ts';
+
+/** How far an archive has come, as its file says it. */
+export interface ArchiveFileStatus {
+  archiveId: string;
+  /** The namespace that it belongs to; `null` while nothing was exported. */
+  namespace: string | null;
+  sessions: number;
+  checkpoints: number;
+  /** ISO 8601: what was in the histories at this time is in the archive. */
+  upTo: string | null;
+}
+
+/** A place in the order of a thread: the start of its run, and its event. */
+export interface ArchivePosition {
+  startedAt: number;
+  eventId: number;
+}
+
+/**
+ * An archive of sessions' checkpoints: what its homes have in common. Readers and the exporter may use it at the same
+ * time. It is opened at the first call, and again after a failure to. A record that is not as it was stored is
+ * `CHECKPOINT_CORRUPTION`.
+ */
+export abstract class CheckpointArchive {
+  /** Where it is, for people: nothing secret. */
+  abstract readonly place: string;
+  #opening: Promise<ArchiveDatabase> | null = null;
+
+  /** Opens the database, and makes the tables in a new one. */
+  protected abstract connect(): Promise<ArchiveDatabase>;
+
+  /** How far it has come. */
+  async status(): Promise<ArchiveFileStatus> {
+    const db = await this.#open();
+    const count = async (sql: string): Promise<number> => Number((await db.all(sql))[0]?.['n'] ?? 0);
+    return {
+      archiveId: (await this.#fact(db, 'archive')) ?? '',
+      namespace: await this.#fact(db, 'namespace'),
+      sessions: await count('SELECT count(DISTINCT thread_id) AS n FROM runs'),
+      checkpoints: await count('SELECT count(*) AS n FROM checkpoints'),
+      upTo: await this.#fact(db, 'up_to'),
+    };
+  }
+
+  /**
+   * Takes the archive for a namespace, by its id.
+   *
+   * @returns the archive's id
+   * @throws PerdureError `CONFLICT` when it belongs to another namespace, or is not the archive that was expected
+   */
+  async claim(namespaceId: string, namespace: string, expected: string | null): Promise<string> {
+    const db = await this.#open();
+    return db.transaction(async (writing) => {
+      const archiveId = (await this.#fact(writing, 'archive')) ?? '';
+      if (expected !== null && expected !== archiveId) {
+        throw new PerdureError(
+          'CONFLICT',
+          `${this.place} is not the archive that this exporter has written to (${expected}): bring that one back, or export into this one under another name`,
+        );
+      }
+      const owner = await this.#fact(writing, 'namespace_id');
+      if (owner !== null && owner !== namespaceId) {
+        throw new PerdureError(
+          'CONFLICT',
+          `${this.place} is the archive of another namespace, ${await this.#fact(writing, 'namespace')}: choose another one`,
+        );
+      }
+      await setFact(writing, 'namespace_id', namespaceId);
+      await setFact(writing, 'namespace', namespace);
+      return archiveId;
+    });
+  }
+
+  /** Notes up to when the archive has everything. */
+  async setUpTo(at: string): Promise<void> {
+    const db = await this.#open();
+    await db.transaction((writing) => setFact(writing, 'up_to', at));
+  }
+
+  /** How often a thread was deleted. */
+  async epoch(sessionId: string): Promise<number> {
+    return epochOf(await this.#open(), sessionId);
+  }
+
+  /** What is known of a run, or `null`. */
+  async run(sessionId: string, runId: string): Promise<ArchivedRun | null> {
+    return findRun(await this.#open(), sessionId, runId);
+  }
+
+  /**
+   * Stores a piece and moves the cursor, in one transaction.
+   *
+   * @returns the run, or `null` when somebody else has moved the cursor or deleted the thread: nothing was stored.
+   */
+  async append(piece: ArchivePiece): Promise<ArchivedRun | null> {
+    const db = await this.#open();
+    return db.transaction((writing) => writePiece(writing, piece));
+  }
+
+  /** Where a checkpoint of this id has its place, if its run is known; it need not be stored. */
+  async positionOf(sessionId: string, id: string): Promise<ArchivePosition | null> {
+    const place = placeOf(id);
+    if (place === null) return null;
+    const run = await this.run(sessionId, place.runId);
+    return run === null ? null : { startedAt: run.startedAt, eventId: place.eventId };
+  }
+
+  /** A checkpoint, or `null`. */
+  async get(sessionId: string, id: string): Promise<Checkpoint | null> {
+    const db = await this.#open();
+    const place = placeOf(id);
+    const run = place === null ? null : await findRun(db, sessionId, place.runId);
+    if (run === null || place === null) return null;
+    const { eventId } = place;
+    const range = { first: eventId, last: eventId };
+    for await (const checkpoint of this.#read(db, sessionId, place.runId, run.seq, range)) return checkpoint;
+    return null;
+  }
+
+  /** Checkpoints of a thread before a place in it (default: all), newest first. */
+  async list(sessionId: string, before: ArchivePosition | null, limit: number): Promise<Checkpoint[]> {
+    const db = await this.#open();
+    const { startedAt, eventId } = before ?? { startedAt: Number.MAX_SAFE_INTEGER, eventId: 0 };
+    const rows = await db.all<Pick<Row, 'run_seq' | 'event_id'> & { run_id: string }>(
+      `SELECT c.run_seq, c.event_id, r.run_id FROM checkpoints c JOIN runs r ON r.seq = c.run_seq
+         WHERE r.thread_id = ? AND (r.started_at < ? OR (r.started_at = ? AND c.event_id < ?))
+         ORDER BY r.started_at DESC, r.seq DESC, c.event_id DESC LIMIT ?`,
+      sessionId,
+      startedAt,
+      startedAt,
+      eventId,
+      limit,
+    );
+    const found: Checkpoint[] = [];
+    for (let at = 0; at < rows.length; ) {
+      const { run_seq, run_id, event_id: last } = rows[at] as (typeof rows)[number];
+      const own = rows.slice(at).filter((row) => row.run_seq === run_seq);
+      const first = own.at(-1)?.event_id ?? last;
+      const part: Checkpoint[] = [];
+      for await (const checkpoint of this.#read(db, sessionId, run_id, run_seq, { first, last }))
+        part.push(checkpoint);
+      found.push(...part.reverse());
+      at += own.length;
+    }
+    return found;
+  }
+
+  /** The checkpoints of a run, oldest first, each read when it is asked for. */
+  async *walk(sessionId: string, runId: string): AsyncGenerator<Checkpoint> {
+    const db = await this.#open();
+    const run = await findRun(db, sessionId, runId);
+    if (run === null) return;
+    yield* this.#read(db, sessionId, runId, run.seq, { first: 1, last: run.cursor });
+  }
+
+  /** Removes a thread's checkpoints. An export that has begun does not bring them back. */
+  async delete(sessionId: string): Promise<void> {
+    const db = await this.#open();
+    await db.transaction(async (writing) => {
+      await writing.all(
+        'DELETE FROM checkpoints WHERE run_seq IN (SELECT seq FROM runs WHERE thread_id = ?)',
+        sessionId,
+      );
+      await writing.all('DELETE FROM runs WHERE thread_id = ?', sessionId);
+      await writing.all(
+        'INSERT INTO threads VALUES (?, 1) ON CONFLICT (thread_id) DO UPDATE SET epoch = threads.epoch + 1',
+        sessionId,
+      );
+    });
+  }
+
+  /** Closes it. The next call opens it again. */
+  async close(): Promise<void> {
+    const opening = this.#opening;
+    this.#opening = null;
+    await (await opening?.catch(() => null))?.close();
+  }
+
+  async *#read(
+    db: ArchiveStatements,
+    sessionId: string,
+    runId: string,
+    runSeq: number,
+    { first, last }: { first: number; last: number },
+  ): AsyncGenerator<Checkpoint> {
+    const [base] = await db.all<{ e: number | null }>(
+      'SELECT max(event_id) AS e FROM checkpoints WHERE run_seq = ? AND event_id <= ? AND whole = 1',
+      runSeq,
+      first,
+    );
+    let state: JsonObject | null = null;
+    for (let at = base?.e ?? 0; at <= last; ) {
+      const rows = await db.all<Row>(
+        'SELECT * FROM checkpoints WHERE run_seq = ? AND event_id >= ? AND event_id <= ? ORDER BY event_id LIMIT ?',
+        runSeq,
+        at,
+        last,
+        WHOLE_EVERY,
+      );
+      for (const row of rows) {
+        const id = `${runId}:${row.event_id}`;
+        try {
+          state = stateOf(row, state);
+          if (row.event_id < first) continue;
+          const { created_at, parent_id } = row;
+          const metadata = JSON.parse(row.metadata) as JsonObject;
+          const record = { id, thread_id: sessionId, created_at, state, parent_id, metadata };
+          if (digestJson(record) !== row.digest) throw new Error('its digest is another');
+          yield copyJson(record);
+        } catch (cause) {
+          const why = cause instanceof Error ? cause.message : String(cause);
+          throw new PerdureError(
+            'CHECKPOINT_CORRUPTION',
+            `${this.place}: checkpoint ${id} is not as it was stored: ${why}`,
+            { details: { checkpointId: id }, cause },
+          );
+        }
+      }
+      at = (rows.at(-1)?.event_id ?? last) + 1;
+    }
+  }
+
+  async #open(): Promise<ArchiveDatabase> {
+    this.#opening ??= this.connect().then(async (db) => {
+      await db.transaction((writing) =>
+        writing.all("INSERT INTO facts VALUES ('archive', ?) ON CONFLICT DO NOTHING", randomUUID()),
+      );
+      return db;
+    });
+    try {
+      return await this.#opening;
+    } catch (error) {
+      // What stood in the way may be gone at the next call.
+      this.#opening = null;
+      throw error;
+    }
+  }
+
+  async #fact(db: ArchiveStatements, key: string): Promise<string | null> {
+    const [row] = await db.all<{ value: string }>('SELECT value FROM facts WHERE key = ?', key);
+    return row?.value ?? null;
+  }
+}
+
+async function setFact(db: ArchiveStatements, key: string, value: string): Promise<void> {
+  await db.all(
+    'INSERT INTO facts VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
+    key,
+    value,
+  );
+}
+
+function stateOf(row: Row, previous: JsonObject | null): JsonObject {
+  if (row.whole === 1) return JSON.parse(row.state) as JsonObject;
+  if (previous === null) throw new Error('the state that it changes is missing');
+  applyChanges(previous, JSON.parse(row.state) as Change[]);
+  return previous;
+}
