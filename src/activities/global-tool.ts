@@ -1,5 +1,6 @@
 /** A call of scope `global`: one execution over all sessions, by the uniqueness of Temporal's workflow ids. */
 import { Context } from '@temporalio/activity';
+import type { WorkflowHandle } from '@temporalio/client';
 import type { ToolInput, ToolResult } from '../contract/activities.ts';
 import type { ToolCall } from '../contract/calls.ts';
 import type { SessionInput } from '../contract/inputs.ts';
@@ -12,12 +13,15 @@ import { type FindAgent, missing } from './tool.ts';
 
 /** How often the effect is looked at, in milliseconds: soon at first, then less and less. */
 const LOOK = { firstMs: 20, maxMs: 2_000 } as const;
+/** What is given to a call and its verification beside their own times, in milliseconds, when the session is cancelled. */
+const SETTLING_MS = 10_000;
 
 /**
  * The `globalTool` activity: starts the effect's own session unless there is one, and waits for its outcome.
  *
  * It has no effect of its own, so Temporal may repeat it: it attaches to the session that is there. The effect
- * runs under the same protocol as any mutation; when that needs a person, the result says where.
+ * runs under the same protocol as any mutation; when that needs a person, the result says where. A session that
+ * is cancelled waits for as long as a call of its own would take to settle; then its result is that nobody knows.
  */
 export async function runGlobalTool(
   find: FindAgent,
@@ -52,8 +56,21 @@ export async function runGlobalTool(
     staticSummary: `${input.tool} · ${requestedBy}`.slice(0, 200),
   });
   const handle = client.workflow.getHandle(workflowId);
+  const session = client.workflow.getHandle(
+    info.workflowExecution?.workflowId ?? '',
+    info.workflowExecution?.runId,
+  );
+  let patienceEnds = Infinity;
   for (let wait: number = LOOK.firstMs; ; wait = Math.min(wait * 2, LOOK.maxMs)) {
     context.heartbeat();
+    if (wait === LOOK.maxMs && patienceEnds === Infinity && (await isCancelling(session)))
+      patienceEnds = performance.now() + tool.timeoutMs + tool.settleMs + SETTLING_MS;
+    if (performance.now() > patienceEnds) {
+      return {
+        kind: 'error',
+        message: `The session was cancelled. Its effect may still happen: ${workflowId}`,
+      };
+    }
     const [call] = (await handle.query<CallsPage>(QUERY.calls)).items;
     if (call?.status.kind === 'completed') {
       const { effect: kept } = await handle.query<SessionView>(QUERY.state);
@@ -62,6 +79,15 @@ export async function runGlobalTool(
     const result = call === undefined ? undefined : outcomeOf(call, workflowId);
     if (result !== undefined) return result;
     await context.sleep(wait);
+  }
+}
+
+/** Whether the session that waits is being cancelled; one that does not answer now is asked again. */
+async function isCancelling(session: WorkflowHandle): Promise<boolean> {
+  try {
+    return (await session.query<SessionView>(QUERY.state)).phase === 'cancelling';
+  } catch {
+    return false;
   }
 }
 

@@ -79,7 +79,19 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
     }
     case 'skip_call': {
       const call = theCall(state, step.callId);
-      endCall(call, { kind: 'skipped' }, { content: step.reason, isError: true }, at);
+      if (call.scope !== 'global' || call.dispatches.length === 0) {
+        endCall(call, { kind: 'skipped' }, { content: step.reason, isError: true }, at);
+        return null;
+      }
+      // Its effect has a session of its own, and may happen all the same: only the waiting for it has ended.
+      const content = `${step.reason} Its effect may still happen: effect:${call.idempotencyKey}`;
+      const ended = state.cancelling !== null;
+      endCall(
+        call,
+        ended ? { kind: 'failed', certain: false } : { kind: 'skipped' },
+        { content, isError: true },
+        at,
+      );
       return null;
     }
     case 'replay_call': {

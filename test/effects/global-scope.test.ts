@@ -1,7 +1,8 @@
+import { EventEmitter, once } from 'node:events';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { defineAgent, defineTool } from '../../src/index.ts';
-import { openStage, untilPhase } from '../support/stage.ts';
+import { defineAgent, defineTool, type Session } from '../../src/index.ts';
+import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 
 test('equal calls of many sessions at once are one effect, whose record answers all of them', async () => {
   const stage = await openStage(({ assistantCount }) =>
@@ -43,3 +44,62 @@ test('equal calls of many sessions at once are one effect, whose record answers 
   await effect.cancel();
   expect(await effect.result()).toMatchObject({ status: 'cancelled' });
 });
+
+test('a session that is cancelled while its global effect waits for a person ends, and says that nobody knows', async () => {
+  const { stage, session, effect } = await openAnnouncement();
+  // The call is lost, nobody can verify it: a person is asked, in the session of the effect.
+  await untilPhase(effect, 'unknown_effect');
+  await untilPhase(session, 'unknown_effect');
+  await session.cancel();
+
+  expect(await session.result()).toMatchObject({ status: 'cancelled' });
+  const [call] = (await stage.sessions.get(session.id).calls()).items;
+  expect(call).toMatchObject({ status: { kind: 'failed', certain: false }, result: { isError: true } });
+  expect(call?.result?.content).toContain(effect.id);
+});
+
+test('a cancelled session does not wait for ever for a global effect whose session was terminated', async () => {
+  const { stage, session, effect } = await openAnnouncement();
+  await untilPhase(effect, 'acting');
+  await stage.client.workflow.getHandle(effect.id).terminate('by hand');
+  await session.cancel();
+
+  expect(await session.result()).toMatchObject({ status: 'cancelled' });
+  const [call] = (await stage.sessions.get(session.id).calls()).items;
+  expect(call).toMatchObject({
+    status: { kind: 'failed', certain: false },
+    result: { content: expect.stringContaining('may still happen') },
+  });
+});
+
+/** A session with a global call that is under way and never returns; it gives up after a second. */
+async function openAnnouncement(): Promise<{ stage: Stage; session: Session; effect: Session }> {
+  const stage = await openStage(({ assistantCount }) =>
+    assistantCount === 0
+      ? { toolCalls: [{ name: 'announce', args: { text: stage.taskQueue } }] }
+      : { text: 'Done.' },
+  );
+  const underWay = new EventEmitter();
+  const key = once(underWay, 'key');
+  const herald = defineAgent({
+    name: 'herald',
+    model: stage.provider('scripted'),
+    instructions: 'Announce.',
+    tools: {
+      announce: defineTool({
+        inputSchema: z.object({ text: z.string() }),
+        idempotency: { scope: 'global', ttl: '1h' },
+        timeout: '1s',
+        settle: '100ms',
+        execute: async (_, { idempotencyKey, abortSignal }) => {
+          underWay.emit('key', idempotencyKey);
+          await once(abortSignal, 'abort');
+        },
+      }),
+    },
+  });
+  await stage.startWorker([herald]);
+  const session = await stage.sessions.start('herald', { id: stage.id(), message: 'Go.' });
+  const effect = stage.sessions.get(`effect:${String((await key)[0])}`);
+  return { stage, session, effect };
+}

@@ -2,6 +2,7 @@
 import type { DescribeResult, PreparedCall } from '../../../src/contract/activities.ts';
 import type { InFlight, SessionState } from '../../../src/contract/state.ts';
 import type { Outcome } from '../../../src/session/events.ts';
+import { globalEffects } from './global-actions.ts';
 import { personActions } from './people.ts';
 import { keyOf, manifestOf, plannedCall, type Scenario } from './scenario.ts';
 import { toolActions, verifyActions } from './tool-actions.ts';
@@ -12,10 +13,13 @@ export function actionsOf(scenario: Scenario, state: SessionState, world: World)
   const single = [
     ...state.inFlight.flatMap((flight) => flightActions(scenario, state, world, flight)),
     ...lateLandings(world),
+    ...globalEffects(world),
     ...personActions(scenario, state, world),
     ...timeActions(state, world),
   ];
-  return scenario.together === true ? [...single, ...pairs(single)] : single;
+  const { together = 1 } = scenario;
+  const most = together > 1 ? groups(single, together) : [];
+  return [...single, ...most];
 }
 
 function flightActions(scenario: Scenario, state: SessionState, world: World, flight: InFlight): Action[] {
@@ -246,30 +250,37 @@ function timeActions(state: SessionState, world: World): Action[] {
   ];
 }
 
-/** Any two that reach the session in one activation: people's first, then outcomes by their command. */
-function pairs(actions: readonly Action[]): Action[] {
+/** Any that reach the session in one activation: people's first, then outcomes by their command. */
+function groups(actions: readonly Action[], most: number): Action[] {
   const seqOf = (action: Action): number => {
     const input = action.deliveries[0]?.input;
     return input?.type === 'outcome' ? input.seq : -1;
   };
   const speaking = actions.filter(({ deliveries }) => deliveries.length > 0);
-  return speaking.flatMap((first) =>
-    speaking
-      .filter((second) => {
-        if (second === first) return false;
-        const [a, b] = [seqOf(first), seqOf(second)];
+  const grown = (group: readonly Action[]): Action[][] => {
+    const last = group.at(-1);
+    return speaking
+      .filter((next) => {
+        if (last === undefined) return true;
+        if (group.includes(next)) return false;
+        const [a, b] = [seqOf(last), seqOf(next)];
         return a < b || (a === -1 && b === -1);
       })
-      .map(
-        (second): Action => ({
-          story: `${first.story}, and in the same activation ${second.story}`,
-          by: first.by === 'world' || second.by === 'world' ? 'world' : 'person',
-          happens: (world) => {
-            first.happens?.(world);
-            second.happens?.(world);
-          },
-          deliveries: [...first.deliveries, ...second.deliveries],
-        }),
-      ),
-  );
+      .flatMap((next) => {
+        const larger = [...group, next];
+        return larger.length < most ? [larger, ...grown(larger)] : [larger];
+      });
+  };
+  return grown([])
+    .filter(({ length }) => length > 1)
+    .map(
+      (group): Action => ({
+        story: group.map(({ story }) => story).join(', and in the same activation '),
+        by: group.some(({ by }) => by === 'world') ? 'world' : 'person',
+        happens: (world) => {
+          for (const { happens } of group) happens?.(world);
+        },
+        deliveries: group.flatMap(({ deliveries }) => deliveries),
+      }),
+    );
 }

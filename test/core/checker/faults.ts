@@ -27,6 +27,18 @@ const reading: Scenario = {
 };
 const capped: Scenario = { ...reading, budget: { usd: 0.004 }, may: { modelFault: 2 } };
 
+const shared: Scenario = {
+  ...one,
+  name: 'one global mutation',
+  tools: { pay: { scope: 'global' } },
+  may: { unavailable: 1, cancel: 1 },
+};
+const local: Scenario = {
+  ...reading,
+  name: 'one local read',
+  tools: { look: { effect: 'read', fast: true } },
+};
+
 const rewound: Scenario = {
   ...one,
   name: 'one mutation and a rewind',
@@ -288,6 +300,44 @@ export const FAULTS: readonly Fault[] = [
     scenario: { ...rewound, may: { checkpoint: 1, terminate: 1 } },
     protocol: forgetting(({ doubt }) => doubt !== undefined),
     breaks: /dispatched without a recorded absent/,
+  },
+  {
+    name: 'a cancelled session says that a global effect did not happen',
+    scenario: shared,
+    protocol: taking((state, step, take) => {
+      const command = take();
+      const call = step.type === 'skip_call' && state.calls.find(({ id }) => id === step.callId);
+      if (call)
+        Object.assign(call, { status: { kind: 'skipped' }, result: { content: 'no', isError: true } });
+      return command;
+    }),
+    breaks: /is skipped, but its effect (has landed|may land)/,
+  },
+  {
+    name: 'a lost wait for a global effect counts as certainly failed',
+    scenario: shared,
+    protocol: instead('stuck', { kind: 'failed', certain: true }),
+    breaks: /is certain to have failed, but its effect (has landed|may land)/,
+  },
+  {
+    name: 'a local read that was too slow is not run again',
+    scenario: local,
+    protocol: deciding((state, decide, moment) => {
+      const step = decide(state, moment);
+      return step?.type === 'issue' && step.command.kind === 'tool' ? null : step;
+    }),
+    breaks: /nothing is in flight and nobody is asked, in phase acting/,
+  },
+  {
+    name: 'the second of two inputs in one activation is lost',
+    scenario: { ...one, may: { queue: 1, pause: 1 }, together: 3 },
+    protocol: evolving((state, input, evolve) => {
+      const { inbox } = state;
+      const refusal = evolve();
+      if (input.type === 'send' && state.paused !== null) state.inbox = inbox.slice(0, -1);
+      return refusal;
+    }),
+    breaks: /the messages sent are .*, those in the session are/,
   },
   {
     name: 'a sealed session goes on',

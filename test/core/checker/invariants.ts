@@ -12,6 +12,9 @@ export class Violation extends Error {
   override readonly name = 'Violation';
 }
 
+/** Commands that run a tool. */
+const WORK: readonly Command['kind'][] = ['tool', 'fast_tool', 'global_tool'];
+
 function promise(holds: boolean, broken: string): asserts holds {
   if (!holds) throw new Violation(broken);
 }
@@ -34,7 +37,7 @@ export function checkCommand(
     `a ${command.kind} was issued by a session that is sealed`,
   );
   promise(command.seq === before + 1, `command ${command.seq} follows command ${before}`);
-  if (command.kind === 'model' || command.kind === 'tool' || command.kind === 'fast_tool') {
+  if (command.kind === 'model' || WORK.includes(command.kind)) {
     promise(state.paused === null, `a ${command.kind} call was issued while the session is paused`);
     promise(state.cancelling === null, `a ${command.kind} call was issued after the session was cancelled`);
   }
@@ -44,7 +47,7 @@ export function checkCommand(
       'two model calls are in flight at once',
     );
   }
-  if (command.kind !== 'tool' && command.kind !== 'fast_tool') return;
+  if (command.kind !== 'tool' && command.kind !== 'fast_tool' && command.kind !== 'global_tool') return;
   const { callId, tool, args, idempotencyKey: key, effect, dispatchNo } = command.input;
   promise(
     key === keyOf(scenario, tool, args, callId),
@@ -54,6 +57,11 @@ export function checkCommand(
     // What was approved and is being checked again may turn out to have been lost, not new.
     const approved = world.approvals[callId] === 'granted' || world.approvals[callId] === 'checking';
     promise(approved, `${callId} was dispatched without the approval that it needs`);
+  }
+  if (command.kind === 'global_tool') {
+    // It attaches to the effect that is there.
+    world.effects[key] ??= 'running';
+    return;
   }
   if (effect !== 'mutate') return;
   const recorded = world.keys[key] ?? 'free';
@@ -91,8 +99,10 @@ function checkEffects(state: SessionState, world: World): void {
     promise(times <= 1, `the effect of ${key} has landed ${times} times`);
   }
   for (const call of state.calls) {
-    const open = world.attempts.some(({ callId, landed }) => callId === call.id && !landed);
-    const landed = (world.landedByCall[`${call.id} ${call.idempotencyKey}`] ?? 0) > 0;
+    const effect = call.dispatches.length > 0 ? world.effects[call.idempotencyKey] : undefined;
+    const open =
+      effect === 'running' || world.attempts.some(({ callId, landed }) => callId === call.id && !landed);
+    const landed = effect === 'landed' || (world.landedByCall[`${call.id} ${call.idempotencyKey}`] ?? 0) > 0;
     // Without the settle assumption nobody can be certain of that.
     const nothing = world.landsForEver || (!landed && !open);
     if (call.status.kind === 'completed' && call.effect === 'mutate') {
@@ -109,7 +119,12 @@ function checkEffects(state: SessionState, world: World): void {
       );
     }
     if (call.status.kind === 'skipped') {
-      promise(nothing, `${call.id} is skipped, but its effect ${landed ? 'has landed' : 'may land'}`);
+      // An interrupt ends the waiting for a global effect, and says so.
+      const said = String(call.result?.content).includes('may still happen: effect:');
+      promise(
+        nothing || (effect !== undefined && said),
+        `${call.id} is skipped, but its effect ${landed ? 'has landed' : 'may land'}`,
+      );
     }
     if (isFinal(call)) {
       promise(call.result !== null && call.completedAt !== null, `${call.id} has ended without a result`);

@@ -45,8 +45,8 @@ export interface Scenario {
   usage?: 'counted' | 'uncounted';
   /** The settle assumption does not hold: a lost attempt can land for ever. */
   landsForEver?: true;
-  /** Two inputs may also arrive in one activation. */
-  together?: true;
+  /** How many inputs may arrive in one activation. Default: one. */
+  together?: 2 | 3;
 }
 
 /** A clock that stands: no interleaving depends on how late it is, only on which timer fires when. */

@@ -2,6 +2,8 @@
 import type { ToolResult } from '../../../src/contract/activities.ts';
 import type { InFlight, SessionState } from '../../../src/contract/state.ts';
 import type { Outcome } from '../../../src/session/events.ts';
+import { globalActions } from './global-actions.ts';
+import { MOMENT } from './scenario.ts';
 import { type Action, type Attempt, answer, forget, land, liveAttempt, spend, type World } from './world.ts';
 
 const failed = (kind: 'timeout' | 'cancelled'): Outcome => ({
@@ -9,18 +11,24 @@ const failed = (kind: 'timeout' | 'cancelled'): Outcome => ({
   result: { ok: false, failure: { kind, message: kind } },
 });
 const returned = (value: ToolResult): Outcome => ({ kind: 'tool', result: { ok: true, value } });
+const local = { seq: 0, issuedAt: MOMENT.now, completedAt: MOMENT.now };
+const tooSlow = { kind: 'exceeded', at: MOMENT.now, local } as const;
+const exceeded = returned(tooSlow);
 
 /** What a call in flight may come to. */
 export function toolActions(state: SessionState, world: World, flight: InFlight): Action[] {
   const call = state.calls.find(({ id }) => id === flight.callId);
   if (call === undefined) return [];
   const attempt = liveAttempt(world, flight.seq);
+  if (call.scope === 'global') return globalActions(world, flight, call);
   if (call.effect !== 'mutate') return readActions(world, flight, call.id);
   return attempt === undefined ? [] : mutationActions(world, flight, attempt);
 }
 
 function readActions(world: World, flight: InFlight, id: string): Action[] {
   const actions = [answer(flight, `${id} returns`, returned({ kind: 'output', output: 'seen' }))];
+  if (flight.kind === 'fast_tool')
+    actions.push(answer(flight, `${id} is too slow for a local call`, exceeded));
   if ((world.left.readFault ?? 0) > 0) {
     const fault = (now: World): void => spend(now, 'readFault');
     actions.push(

@@ -28,6 +28,8 @@ export interface World {
   landed: { [key: string]: number };
   landedByCall: { [callIdAndKey: string]: number };
   keys: { [key: string]: KeyRecord };
+  /** Global effects that were asked for: each has a session of its own, which nobody here can end. */
+  effects: { [key: string]: 'running' | 'landed' | 'absent' };
   approvals: { [callId: string]: Approval };
   /** Texts of messages that were accepted. */
   sent: string[];
@@ -59,6 +61,7 @@ export function freshWorld(scenario: Scenario): World {
     landed: {},
     landedByCall: {},
     keys: {},
+    effects: {},
     approvals: {},
     sent: ['m0'],
     pauses: 0,
