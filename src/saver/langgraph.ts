@@ -23,6 +23,7 @@ import {
   WRITES_IDX_MAP,
 } from '@langchain/langgraph-checkpoint';
 import type { CheckpointSaver } from '../contract/checkpoint.ts';
+import { Batches, type Waiting } from './batches.ts';
 import {
   type Configurable,
   configOf,
@@ -37,13 +38,18 @@ import {
   rowOf,
   type StoredWrite,
 } from './langgraph-rows.ts';
-import { Turns } from './turns.ts';
 
 /** How records are looked at while one of a kind is sought: few at first, then more. */
 const PAGE = { first: 4, most: 256 } as const;
 
 /** Checkpoints of which it is remembered where their values are. */
 const HELD_AT_HAND = 1_000;
+
+/** Writes that are to be stored beside those that a checkpoint has. */
+interface NewWrites {
+  key: string;
+  fresh: readonly StoredWrite[];
+}
 
 /**
  * A LangGraph.js checkpointer over a {@link CheckpointSaver}: with `TemporalSaver` its threads are as durable as
@@ -57,9 +63,9 @@ const HELD_AT_HAND = 1_000;
 export class LangGraphSaver extends BaseCheckpointSaver {
   readonly #saver: CheckpointSaver;
   readonly #prefix: string;
-  /** The writes of one thread are read, merged and stored one after the other. */
-  readonly #turns = new Turns();
-  readonly #indexed = new Set<string>();
+  /** The writes of one thread are read, merged and stored in their order: those together that wait together. */
+  readonly #merging: Batches<NewWrites, void> = new Batches((thread, batch) => this.#merge(thread, batch));
+  readonly #indexed = new Map<string, Promise<void>>();
   readonly #held = new Map<string, Record<string, string>>();
 
   /**
@@ -117,12 +123,24 @@ export class LangGraphSaver extends BaseCheckpointSaver {
     );
     const thread = this.#thread(threadId);
     await this.#index(threadId);
-    await this.#turns.run(thread, async () => {
-      const key = recordId(namespace, checkpointId);
-      const stored = await this.#writes(thread, key);
-      const merged = merge(stored, fresh);
-      if (merged !== stored) await this.#saver.putStep(thread, key, merged);
-    });
+    await this.#merging.add(thread, { key: recordId(namespace, checkpointId), fresh });
+  }
+
+  async #merge(thread: string, batch: readonly Waiting<NewWrites, void>[]): Promise<void> {
+    const byKey = new Map<string, Waiting<NewWrites, void>[]>();
+    for (const one of batch) byKey.set(one.item.key, [...(byKey.get(one.item.key) ?? []), one]);
+    await Promise.all(
+      [...byKey].map(async ([key, waiting]) => {
+        try {
+          const stored = await this.#writes(thread, key);
+          const merged = waiting.reduce((writes, { item }) => merge(writes, item.fresh), stored);
+          if (merged !== stored) await this.#saver.putStep(thread, key, merged);
+          for (const { resolve } of waiting) resolve();
+        } catch (error) {
+          for (const { reject } of waiting) reject(error);
+        }
+      }),
+    );
   }
 
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
@@ -177,11 +195,19 @@ export class LangGraphSaver extends BaseCheckpointSaver {
   }
 
   /** Lets lists over all threads find this one. */
-  async #index(threadId: string): Promise<void> {
-    if (this.#indexed.has(threadId)) return;
+  #index(threadId: string): Promise<void> {
+    const known = this.#indexed.get(threadId);
+    if (known !== undefined) return known;
+    const indexing = this.#addToIndex(threadId);
+    this.#indexed.set(threadId, indexing);
+    // What has failed is tried again by who comes next.
+    indexing.catch(() => this.#indexed.delete(threadId));
+    return indexing;
+  }
+
+  async #addToIndex(threadId: string): Promise<void> {
     const known = await this.#saver.getStep(this.#prefix, threadId);
     if (known?.value !== true) await this.#saver.putStep(this.#prefix, threadId, true);
-    this.#indexed.add(threadId);
   }
 
   async #threads(): Promise<string[]> {
