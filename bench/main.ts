@@ -4,6 +4,9 @@
  *   npm run bench                        all of them
  *   npm run bench -- --only turns,bytes  some
  *   npm run bench -- --quick             fewer rounds, to see that it works
+ *   npm run bench -- --only peers --peers perdure,dbos
+ *                                        of the comparison with other runtimes, some
+ *   npm run bench -- --write-docs        measures nothing, writes the docs from the runs that are kept
  *
  * It compiles the sources and runs them in a plain Node process: a loader would be measured too.
  */

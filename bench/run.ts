@@ -3,6 +3,7 @@
 import { parseArgs } from 'node:util';
 import { bytes } from './measures/bytes.ts';
 import { fold } from './measures/fold.ts';
+import { langgraph } from './measures/langgraph.ts';
 import { memory } from './measures/memory.ts';
 import { peers } from './measures/peers.ts';
 import { recovery } from './measures/recovery.ts';
@@ -11,6 +12,7 @@ import { server } from './measures/server.ts';
 import { start } from './measures/start.ts';
 import { turns } from './measures/turns.ts';
 import { Context, type Measure } from './support/context.ts';
+import { writeDocs } from './support/docs.ts';
 import { readMachine } from './support/machine.ts';
 import { quietRuntime } from './support/quiet.ts';
 import { type Line, table, writeResults } from './support/report.ts';
@@ -22,6 +24,7 @@ const MEASURES: Readonly<Record<string, Measure>> = {
   server,
   recovery,
   saver,
+  langgraph,
   start,
   memory,
   peers,
@@ -32,8 +35,13 @@ const { values } = parseArgs({
     only: { type: 'string' },
     peers: { type: 'string' },
     quick: { type: 'boolean', default: false },
+    'write-docs': { type: 'boolean', default: false },
   },
 });
+if (values['write-docs']) {
+  console.log(`Written: ${(await writeDocs()).join(', ')}`);
+  process.exit(0);
+}
 const names = values.only?.split(',') ?? Object.keys(MEASURES);
 const unknown = names.filter((name) => MEASURES[name] === undefined);
 if (unknown.length > 0) {
@@ -46,6 +54,10 @@ if (unknown.length > 0) {
 quietRuntime();
 const context = new Context({ quick: values.quick, peers: values.peers?.split(',') });
 const lines: Line[] = [];
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  // Servers are processes of their own, and would stay.
+  process.once(signal, () => void context.close().finally(() => process.exit(130)));
+}
 try {
   const machine = await readMachine((await context.server()).address);
   for (const name of names) {

@@ -13,8 +13,8 @@ const PLAN = {
   full: {
     loads: {
       alone: { sessions: 1, turns: 40, rounds: 5 },
-      at20: { sessions: 20, turns: 15, rounds: 3 },
-      at200: { sessions: 200, turns: 4, rounds: 3 },
+      at20: { sessions: 20, turns: 10, rounds: 3 },
+      at200: { sessions: 200, turns: 3, rounds: 2 },
     },
     lengths: [10, 50, 200, 500],
     recoveries: 3,
@@ -101,21 +101,14 @@ async function takeSpeeds(entries: readonly Entry[], quick: boolean): Promise<vo
   }
 }
 
-const speedLines = (entry: Entry, floor: Entry | undefined, quick: boolean): Line[] => {
+function speedLines(entry: Entry, quick: boolean): Line[] {
   const { loads } = PLAN[quick ? 'quick' : 'full'];
-  const ours = entry.spec.at === floor?.spec.at ? undefined : floor;
   return (Object.keys(loads) as LoadName[]).flatMap((name): Line[] => {
     const samples = entry.speeds[name];
     if (samples.length === 0) return [];
     const { sessions, turns, rounds } = loads[name];
-    const of = (key: keyof Speed): number => median(samples.map((sample) => sample[key]));
-    const against = (key: keyof Speed): number =>
-      ours === undefined || ours.speeds[name].length !== samples.length
-        ? Number.NaN
-        : medianRatio(
-            samples.map((sample) => sample[key]),
-            ours.speeds[name].map((sample) => sample[key]),
-          );
+    const all = (key: keyof Speed): number[] => samples.map((sample) => sample[key]);
+    const of = (key: keyof Speed): number => median(all(key));
     const used = canTell
       ? {
           cpuMs: of('workerCpuMs') + of('serverCpuMs'),
@@ -126,11 +119,6 @@ const speedLines = (entry: Entry, floor: Entry | undefined, quick: boolean): Lin
           serverMb: of('serverMb'),
         }
       : {};
-    const ratios = Object.entries({
-      turnAgainstFloor: against('turnMs'),
-      workerCpuAgainstFloor: against('workerCpuMs'),
-    }).filter(([, value]) => Number.isFinite(value));
-    const all = (key: keyof Speed): number[] => samples.map((sample) => sample[key]);
     return [
       {
         measure: 'peers',
@@ -138,13 +126,13 @@ const speedLines = (entry: Entry, floor: Entry | undefined, quick: boolean): Lin
         peer: entry.spec.id,
         value: name === 'alone' ? of('turnMs') : of('turnsPerSecond'),
         unit: name === 'alone' ? 'ms a turn' : 'turns/s',
-        of: { turnMs: of('turnMs'), ...used, ...Object.fromEntries(ratios) },
+        of: { turnMs: of('turnMs'), ...used },
         samples: { turnMs: all('turnMs'), turnsPerSecond: all('turnsPerSecond') },
         note: `${rounds} rounds of ${sessions} x ${turns} turns, interleaved`,
       },
     ];
   });
-};
+}
 
 function byteLines(entry: Entry): Line[] {
   return [...entry.bytes].map(([turns, { stored, counted }]) => ({
@@ -179,6 +167,55 @@ function recoveryLines({ spec, recoveries }: Entry): Line[] {
   ];
 }
 
+/** What is promised of ours against the floor and against those that store whole prompts. */
+function targetLines(entries: readonly Entry[]): Line[] {
+  const byId = new Map(entries.map((entry) => [entry.spec.id, entry]));
+  const [ours, fast, floor] = ['perdure', 'perdure-fast', 'floor'].map((id) => byId.get(id));
+  const lines: Line[] = [];
+  const add = (what: string, value: number, target: NonNullable<Line['target']>): void => {
+    if (Number.isFinite(value)) lines.push({ measure: 'peers', what, value, unit: 'x', target });
+  };
+  const against = (
+    entry: Entry | undefined,
+    base: Entry | undefined,
+    name: LoadName,
+    key: keyof Speed,
+  ): number => {
+    const [all = [], of = []] = [entry, base].map((each) => each?.speeds[name].map((speed) => speed[key]));
+    return all.length === 0 || all.length !== of.length ? Number.NaN : medianRatio(all, of);
+  };
+  for (const [entry, most, tool] of [
+    [ours, 1.1, 'remote tool'],
+    [fast, 0.75, 'fast tool'],
+  ] as const) {
+    add(`turn with a ${tool} against the floor, 1 session`, against(entry, floor, 'alone', 'turnMs'), {
+      atMost: most,
+    });
+    add(
+      `turn with a ${tool} against the floor, 20 sessions`,
+      1 / against(entry, floor, 'at20', 'turnsPerSecond'),
+      { atMost: most },
+    );
+    add(`CPU of the worker, ${tool}, against the bare one`, against(entry, floor, 'at20', 'workerCpuMs'), {
+      atMost: 1.5,
+    });
+  }
+  const size = (entry: Entry | undefined, key: keyof Bytes): number =>
+    entry?.bytes.get(200)?.[key] ?? Number.NaN;
+  add('history bytes a turn against the floor, 200 turns', size(ours, 'counted') / size(floor, 'counted'), {
+    atMost: 0.9,
+  });
+  for (const entry of entries) {
+    if (entry.spec.wholePrompts !== true) continue;
+    add(
+      `stored bytes a turn of ${entry.spec.id} against ours, 200 turns`,
+      size(entry, 'stored') / size(ours, 'stored'),
+      { atLeast: 100 },
+    );
+  }
+  return lines;
+}
+
 /** Peers that cannot run here say why and are left out. */
 export const peers: Measure = async (context) => {
   const { lengths, recoveries } = PLAN[context.quick ? 'quick' : 'full'];
@@ -205,16 +242,16 @@ export const peers: Measure = async (context) => {
   for (const versions of [stack.versions, ...entries.map((entry) => entry.versions)]) {
     Object.assign(context.versions, versions);
   }
-  const floor = entries.find(({ spec }) => spec.id === 'floor');
   return [
     ...leftOut,
     ...entries.flatMap((entry) => [
-      ...speedLines(entry, floor, context.quick),
+      ...speedLines(entry, context.quick),
       ...byteLines(entry),
       ...recoveryLines(entry),
       ...entry.failures.map(
         (note): Line => ({ measure: 'peers', what: 'failed', peer: entry.spec.id, value: 0, unit: '', note }),
       ),
     ]),
+    ...targetLines(entries),
   ];
 };

@@ -15,6 +15,8 @@ export interface PeerSpec {
   variant?: string;
   /** The major version of Node that it needs, where ours is too old. */
   node?: number;
+  /** Whether a call or a checkpoint holds the whole conversation up to it. */
+  wholePrompts?: true;
   /** What it does with the conversation in each call: its growth comes from that. */
   note: string;
 }
@@ -51,6 +53,7 @@ export const PEERS: readonly PeerSpec[] = [
     package: '@temporalio/ai-sdk',
     store: 'temporal',
     node: 22,
+    wholePrompts: true,
     note: 'the whole prompt in every model call; two remote activities a turn',
   },
   {
@@ -60,6 +63,7 @@ export const PEERS: readonly PeerSpec[] = [
     package: '@langchain/langgraph',
     store: 'sqlite',
     variant: 'sqlite',
+    wholePrompts: true,
     note: 'the whole conversation in every checkpoint, two a turn; `durability: "sync"`',
   },
   {
@@ -69,6 +73,7 @@ export const PEERS: readonly PeerSpec[] = [
     package: '@langchain/langgraph',
     store: 'postgres',
     variant: 'postgres',
+    wholePrompts: true,
     note: 'the whole conversation in every checkpoint, two a turn; `durability: "sync"`',
   },
   {

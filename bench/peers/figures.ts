@@ -46,7 +46,7 @@ export async function speed({ backing }: Prepared, process: PeerProcess, load: L
   };
 }
 
-/** What one session leaves behind, a turn. */
+/** What a session leaves behind, a turn. */
 export interface Bytes {
   /** Growth of the store. */
   stored: number;
@@ -54,13 +54,16 @@ export interface Bytes {
   counted?: number;
 }
 
-/** Runs one session of so many turns. @throws Error with the reason where the runtime cannot hold one so long. */
+/** Turns that growth is measured over at least: stores grow by pages, and keep some for later. */
+const GROWTH_TURNS = 150;
+
+/** Runs sessions of so many turns. @throws Error with the reason where the runtime cannot hold one so long. */
 export async function bytes({ backing }: Prepared, process: PeerProcess, turns: number): Promise<Bytes> {
-  const [session = ''] = newSessions({ sessions: 1, turns });
+  const sessions = newSessions({ sessions: Math.ceil(GROWTH_TURNS / turns), turns });
   const before = await backing.stored();
-  await process.run([session]);
-  const stored = ((await backing.stored()) - before) / turns;
-  const counted = await backing.counted(session);
+  await process.run(sessions);
+  const stored = ((await backing.stored()) - before) / sessions.length / turns;
+  const counted = await backing.counted(sessions[0] ?? '');
   return counted === undefined ? { stored } : { stored, counted: counted / turns };
 }
 

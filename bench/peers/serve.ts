@@ -117,7 +117,7 @@ export async function serve(start: (work: Work, settings: Settings) => Promise<P
 }
 
 function reasonOf(error: unknown): string {
-  const words: string[] = [];
-  for (let each: unknown = error; each instanceof Error; each = each.cause) words.push(each.message);
-  return words.join(': ') || String(error);
+  const words = new Set<string>();
+  for (let each: unknown = error; each instanceof Error; each = each.cause) words.add(each.message);
+  return [...words].join(': ') || String(error);
 }

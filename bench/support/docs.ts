@@ -1,0 +1,177 @@
+/** Writes what the docs show of the runs that are kept: the comparison's tables and its chart. */
+import { readFile, writeFile } from 'node:fs/promises';
+import { PEERS, type PeerSpec } from '../peers/catalogue.ts';
+import { type Bar, drawChart } from './chart.ts';
+import type { Line } from './report.ts';
+import { lineOf, newestResults, type Results } from './results.ts';
+
+const PAGE = 'docs/performance.md';
+const CHART = 'docs/performance.svg';
+const LENGTHS = [10, 50, 200, 500];
+
+/** Writes both, from the newest run of `peers`. @throws Error when the page has lost its marks. */
+export async function writeDocs(): Promise<string[]> {
+  const results = await newestResults('peers');
+  await writeFile(CHART, chart(results));
+  const page = await readFile(PAGE, 'utf8');
+  const marked = /(<!-- peers:begin[^>]*-->\n)[\s\S]*(<!-- peers:end -->)/;
+  if (!marked.test(page)) throw new Error(`${PAGE} has no <!-- peers:begin --> and <!-- peers:end -->`);
+  await writeFile(
+    PAGE,
+    page.replace(marked, (_, begin: string, end: string) => begin + tables(results) + end),
+  );
+  return [CHART, PAGE];
+}
+
+/** Those of which there is a figure. */
+function present(results: Results): PeerSpec[] {
+  return PEERS.filter(({ id }) => results.results.some(({ peer, what }) => peer === id && what === 'alone'));
+}
+
+function number(value: number | undefined): string {
+  if (value === undefined || !Number.isFinite(value)) return '–';
+  if (value >= 100) return Math.round(value).toLocaleString('en');
+  return value.toFixed(value >= 10 ? 0 : 1);
+}
+
+const kilobytes = (line: Line | undefined): string =>
+  line === undefined
+    ? '–'
+    : number(line.value / 1_024) +
+      (line.of?.['counted'] === undefined ? '' : ` (${number(line.of['counted'] / 1_024)})`);
+
+/** The first column is of words; so are those with a `:` before their head. */
+function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |\n`;
+  const isText = (head: string, i: number): boolean => i === 0 || head.startsWith(':');
+  return (
+    line(heads.map((head) => head.replace(/^:/, ''))) +
+    line(heads.map((head, i) => (isText(head, i) ? '---' : '--:'))) +
+    rows.map(line).join('')
+  );
+}
+
+function tables(results: Results): string {
+  const { machine, at } = results;
+  const peers = present(results);
+  const name = ({ title, package: from }: PeerSpec): string => {
+    const version = from === undefined ? undefined : machine.compared?.[from];
+    return version === undefined ? title : `${title} ${version}`;
+  };
+  const speed = peers.map((spec) => {
+    const [alone, at20, at200] = ['alone', 'at20', 'at200'].map((what) => lineOf(results, spec.id, what));
+    return [
+      name(spec),
+      number(alone?.value),
+      number(at20?.value),
+      number(at200?.value),
+      number(at20?.of?.['cpuMs']),
+      number(at20?.of?.['workerCpuMs']),
+      number(at200?.of?.['mb']),
+    ];
+  });
+  const stored = peers.map((spec) => [
+    name(spec),
+    ...LENGTHS.map((turns) => kilobytes(lineOf(results, spec.id, `bytes${turns}`))),
+    spec.note,
+  ]);
+  const killed = peers.map((spec) => {
+    const line = lineOf(results, spec.id, 'killed');
+    return [
+      name(spec),
+      number((line?.value ?? Number.NaN) / 1_000),
+      number((line?.of?.['beyondReadyMs'] ?? Number.NaN) / 1_000),
+      String(line?.of?.['toolsRepeated'] ?? '–'),
+      String(line?.of?.['modelsRepeated'] ?? '–'),
+    ];
+  });
+  const told = results.results
+    .filter(({ what }) => what === 'failed' || what === 'left out')
+    .map(({ peer, what, note }) => {
+      const title = PEERS.find(({ id }) => id === peer)?.title ?? peer ?? '';
+      return `- ${title}${what === 'left out' ? ' is left out' : ''}: ${note ?? ''}\n`;
+    });
+  const targets = results.results
+    .filter(({ measure, peer, target }) => measure === 'peers' && peer === undefined && target !== undefined)
+    .map(({ what, value, target }) => {
+      if (target === undefined) return [];
+      const [sign, bound] = 'atMost' in target ? ['≤', target.atMost] : ['≥', target.atLeast];
+      const met = 'atMost' in target ? value <= bound : value >= bound;
+      return [what, value.toFixed(value < 10 ? 2 : 0), `${sign} ${bound}`, met ? 'met' : '**missed**'];
+    });
+  return [
+    `Taken ${at.slice(0, 10)} on ${machine.cores} cores (${machine.cpu}, ${machine.memoryGb} GB, ${machine.os}), `,
+    `load before ${machine.loadBefore}; Perdure ${machine.perdure} (${machine.commit}), `,
+    `Temporal server ${machine.temporalServer}, SDK ${machine.temporalSdk}, Node ${machine.node}`,
+    Object.entries(machine.compared ?? {})
+      .filter(
+        ([key]) => ['postgresql', '@restatedev/restate-server'].includes(key) || key.startsWith('node-'),
+      )
+      .map(([key, version]) => `, ${key} ${version}`)
+      .join(''),
+    '.\n\n',
+    table(
+      [
+        '',
+        'ms a turn, 1 session',
+        'turns/s, 20 sessions',
+        'turns/s, 200 sessions',
+        'CPU ms a turn, whole stack',
+        'of it the worker',
+        'MB resident, whole stack, at 200',
+      ],
+      speed,
+    ),
+    '\nKB stored a turn, in one session of so many turns:\n\n',
+    table(['', ...LENGTHS.map((turns) => `${turns} turns`), ':why'], stored),
+    '\nAfter SIGKILL of the worker in the middle of a tool call, its successor started at once on the same machine:\n\n',
+    table(
+      ['', 's until it goes on', 'of it after its start', 'tool calls repeated', 'model calls repeated'],
+      killed,
+    ),
+    told.length === 0 ? '' : `\nWhat did not end as asked:\n\n${told.join('')}`,
+    targets.length === 0
+      ? ''
+      : `\nAgainst what is asked of Perdure:\n\n${table(['', 'times', 'asked', ':'], targets)}`,
+  ].join('');
+}
+
+function chart(results: Results): string {
+  const peers = present(results);
+  const length =
+    LENGTHS.findLast((turns) => peers.some(({ id }) => lineOf(results, id, `bytes${turns}`))) ?? 0;
+  const bars = (what: string, label: (line: Line) => string, share = 1): Bar[] =>
+    peers.map(({ id }) => {
+      const line = lineOf(results, id, what);
+      return line === undefined
+        ? { value: undefined, label: 'did not get there' }
+        : { value: line.value * share, label: label(line) };
+    });
+  return drawChart({
+    title: 'Perdure and what a user would pick instead: storage, recovery, time of a turn',
+    rows: peers.map(({ id, title }) => ({ label: title, ours: id.startsWith('perdure') })),
+    panels: [
+      {
+        title: 'Stored a turn',
+        subtitle: `in a session of ${length} turns; logarithmic`,
+        log: true,
+        bars: bars(`bytes${length}`, ({ value }) => `${number(value / 1_024)} KB`, 1 / 1_024),
+      },
+      {
+        title: 'Back after SIGKILL in a tool call',
+        subtitle: 'and whether the tool ran again',
+        bars: bars(
+          'killed',
+          ({ value, of }) =>
+            `${number(value / 1_000)} s, ran ${of?.['toolsRepeated'] === 0 ? 'once' : 'again'}`,
+        ),
+      },
+      {
+        title: 'Time of a turn',
+        subtitle: 'one session, model and tool that answer at once',
+        bars: bars('alone', ({ value }) => `${number(value)} ms`),
+      },
+    ],
+    foot: `One model call and one tool call a turn, 1 KB each, all durable. ${results.machine.cores} cores, ${results.at.slice(0, 10)}. npm run bench -- --only peers`,
+  });
+}
