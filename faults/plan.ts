@@ -25,8 +25,17 @@ function kindsAt(point: FaultPoint, step: Step): readonly ToolKind[] {
 }
 
 const SERVICES: readonly Keys[] = ['honoured', 'ignored'];
-/** Steps at which nothing is with the service: whether it honours keys makes no difference to the fault. */
-const ELSEWHERE: readonly Step[] = ['model-asked', 'model-answered', 'between-turns', 'approval'];
+/** Steps at which nothing is with the service, or all it can do: whether it honours keys makes no difference to the fault. */
+const ELSEWHERE: readonly Step[] = [
+  'model-asked',
+  'model-answered',
+  'dispatched',
+  'in-call',
+  'between-turns',
+  'approval',
+  'verifying',
+  'verified',
+];
 
 /**
  * Each point at each of its quick steps, with both services; where the service has no part in it, with one of
@@ -35,9 +44,9 @@ const ELSEWHERE: readonly Step[] = ['model-asked', 'model-answered', 'between-tu
 export function quickPlan(points: readonly FaultPoint[], fixed: Fixed, full: boolean): Story[] {
   const random = randomOf(fixed.seed);
   let next = 0;
-  const servicesAt = (step: Step): readonly Keys[] => {
+  const servicesAt = (point: FaultPoint, step: Step): readonly Keys[] => {
     if (fixed.keys !== undefined) return [fixed.keys];
-    if (full || !ELSEWHERE.includes(step)) return SERVICES;
+    if (full || (point.anyService !== true && !ELSEWHERE.includes(step))) return SERVICES;
     next += 1;
     return SERVICES.slice(next % 2, (next % 2) + 1);
   };
@@ -45,7 +54,7 @@ export function quickPlan(points: readonly FaultPoint[], fixed: Fixed, full: boo
     point.steps
       .concat(named(point, fixed.only))
       .filter((step, i, all) => all.indexOf(step) === i && wanted(point, step, fixed.only))
-      .flatMap((step) => servicesAt(step).map((keys) => storyOf(point, step, keys, fixed, random))),
+      .flatMap((step) => servicesAt(point, step).map((keys) => storyOf(point, step, keys, fixed, random))),
   );
 }
 

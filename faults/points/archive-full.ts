@@ -13,6 +13,7 @@ export const archiveFull: FaultPoint = {
   about:
     'Every write to the file of the archive fails (a limit on the size of files, EFBIG, for a full disk) while sessions go on; later there is room again, and the archive is held against the histories.',
   missing: roomIsFixed,
+  anyService: true,
   steps: ['between-turns'],
   inject: async (stage) => {
     const { client } = stage.harness;

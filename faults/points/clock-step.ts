@@ -9,6 +9,7 @@ export const clockStep: FaultPoint = {
   name: 'clock-step',
   about:
     'In each call the wall clock of the worker process (its `Date`, not the clock of the machine) jumps: an hour forward, then two hours back, and so on.',
+  anyService: true,
   steps: ['gap', 'landed'],
   soakSteps: ['in-call'],
   inject: async (stage) => {

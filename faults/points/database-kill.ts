@@ -6,6 +6,7 @@ export const databaseKill: FaultPoint = {
   about:
     'The PostgreSQL under the Temporal server is killed (SIGKILL) and recovers from its log, under a server and a worker that go on.',
   needs: 'postgres',
+  anyService: true,
   steps: ['model-answered', 'landed', 'returned', 'between-turns'],
   soakSteps: ['model-asked', 'dispatched', 'in-call', 'gap', 'approval'],
   inject: async (stage) => {

@@ -7,6 +7,7 @@ export const deployCode: FaultPoint = {
   name: 'deploy-code',
   about:
     'The worker is killed, and one starts whose workflow code is changed behind a patch; sessions in flight replay their histories on it.',
+  anyService: true,
   steps: ['landed', 'approval'],
   soakSteps: ['model-asked', 'model-answered', 'dispatched', 'in-call', 'returned', 'between-turns'],
   inject: async (stage) => {

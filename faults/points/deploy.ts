@@ -4,6 +4,7 @@ import { type FaultPoint, kill } from './point.ts';
 export const deploy: FaultPoint = {
   name: 'deploy',
   about: 'The worker is killed, and one with changed instructions and tools starts.',
+  anyService: true,
   steps: ['model-asked', 'landed', 'between-turns'],
   soakSteps: ['model-answered', 'dispatched', 'in-call', 'returned', 'approval'],
   inject: async (stage) => {

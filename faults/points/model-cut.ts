@@ -4,6 +4,7 @@ import type { FaultPoint } from './point.ts';
 export const modelCut: FaultPoint = {
   name: 'model-cut',
   about: 'The connection between worker and model breaks in the middle of a reply.',
+  anyService: true,
   steps: ['model-answered'],
   inject: async (stage) => {
     await stage.startWorker();

@@ -4,6 +4,7 @@ import type { FaultPoint } from './point.ts';
 export const modelWire: FaultPoint = {
   name: 'model-wire',
   about: 'The connection between worker and model is cut with the request on its way, and comes back.',
+  anyService: true,
   steps: ['model-asked'],
   oneTurn: true,
   inject: async (stage) => {

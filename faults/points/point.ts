@@ -18,6 +18,8 @@ export interface FaultPoint {
   readonly overtakes?: boolean;
   /** The server that it needs; default any. */
   readonly needs?: StackName;
+  /** It is not about requests to the service: a quick run tells it with one of the two in turn. */
+  readonly anyService?: boolean;
   /** Why it cannot be told on this machine, or `null`. */
   readonly missing?: () => string | null;
   /** Sessions make one call, whatever the story says. */

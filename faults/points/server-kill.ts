@@ -5,6 +5,7 @@ export const serverKill: FaultPoint = {
   name: 'server-kill',
   about:
     'The Temporal server is killed (SIGKILL) and starts again over its file, under a worker that goes on.',
+  anyService: true,
   steps: ['model-answered', 'landed', 'returned', 'between-turns'],
   soakSteps: ['model-asked', 'dispatched', 'in-call', 'gap', 'approval'],
   inject: async (stage) => {

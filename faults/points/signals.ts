@@ -5,6 +5,7 @@ import type { FaultPoint } from './point.ts';
 export const signals: FaultPoint = {
   name: 'signals',
   about: 'Messages, decisions, pauses and resumes arrive twice and in any order.',
+  anyService: true,
   steps: ['in-call', 'approval'],
   inject: async (stage) => {
     const { step } = stage.story;

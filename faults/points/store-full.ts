@@ -9,6 +9,7 @@ export const storeFull: FaultPoint = {
     'Every write of the Temporal server to its file fails (a limit on the size of files, EFBIG, for a full disk); later there is room again.',
   needs: 'dev',
   missing: roomIsFixed,
+  anyService: true,
   steps: ['returned'],
   soakSteps: ['model-asked', 'model-answered', 'landed', 'dispatched', 'in-call', 'gap', 'between-turns'],
   inject: async (stage) => {

@@ -43,9 +43,10 @@ export class MissingBinaryError extends Error {
 /**
  * Finds the programs of a stack; builds Temporal's own with Go when they are nowhere, which takes minutes once.
  *
+ * @param onProgress - told of a build; `null` never builds
  * @throws MissingBinaryError with what to install.
  */
-export async function findBinaries(onProgress: (line: string) => void): Promise<Binaries> {
+export async function findBinaries(onProgress: ((line: string) => void) | null): Promise<Binaries> {
   const postgres = findPostgres();
   const { version } = readCompose();
   const server = onPath('temporal-server');
@@ -77,10 +78,14 @@ function findPostgres(): Pick<Binaries, 'initdb' | 'postgres' | 'psql'> {
   );
 }
 
-async function build(version: string, cache: string, onProgress: (line: string) => void): Promise<void> {
+async function build(
+  version: string,
+  cache: string,
+  onProgress: ((line: string) => void) | null,
+): Promise<void> {
   const packages = ['server', 'tools/sql'].map((each) => `go.temporal.io/server/cmd/${each}@v${version}`);
   const go = onPath('go');
-  if (go === null) {
+  if (go === null || onProgress === null) {
     throw new MissingBinaryError(
       `temporal-server and temporal-sql-tool ${version} are not on PATH: put them there, or install Go, and they are built: go install ${packages.join(' ')}`,
     );

@@ -3,14 +3,18 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { findBinaries, MissingBinaryError, readCompose } from '../../faults/stack/binaries.ts';
 
 const MAIN = fileURLToPath(new URL('../../faults/main.ts', import.meta.url));
 const STORY =
   '--only worker-kill@landed --keys ignored --kinds mutate --turns 1 --strike 1 --quiet --seed 7'.split(' ');
 
-async function lab(env: Record<string, string> = {}): Promise<{ code: number | null; text: string }> {
-  const child = spawn(process.execPath, ['--import', 'tsx', MAIN, ...STORY], {
+async function lab(
+  env: Record<string, string> = {},
+  story: readonly string[] = STORY,
+): Promise<{ code: number | null; text: string }> {
+  const child = spawn(process.execPath, ['--import', 'tsx', MAIN, ...story], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -42,4 +46,29 @@ test('a verify that lies is a second effect: the lab fails, and prints the comma
   expect(text).toContain('not-linearizable:');
   expect(text).toContain(`again: npm run faults -- ${STORY.join(' ')}`);
   expect(code).toBe(1);
+});
+
+const missing = await findBinaries(null).then(
+  () => null,
+  (error: unknown) => {
+    if (error instanceof MissingBinaryError) return error.message;
+    throw error;
+  },
+);
+
+describe.skipIf(missing !== null)(`over PostgreSQL${missing === null ? '' : `, skipped: ${missing}`}`, () => {
+  test('a database that is killed costs no effect, with two workers', async () => {
+    const story =
+      '--stack postgres --workers 2 --only database-kill@landed --keys ignored --kinds mutate,blind --turns 1 --strike 1 --quiet --seed 7';
+    const { code, text } = await lab({}, story.split(' '));
+    expect(text).toContain('database-kill@landed, keys ignored: ok in');
+    expect(code).toBe(0);
+  });
+});
+
+test('the stack has the server of docker-compose.yml', () => {
+  expect(readCompose()).toMatchObject({
+    version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
+    environment: { DB: 'postgres12', DEFAULT_NAMESPACE: 'default' },
+  });
 });
