@@ -119,12 +119,16 @@ And for every session, whatever its tools:
 - **Exactly one execution.** A tool may run more than once; what is guaranteed is about effects.
 - **A \`write\` on a service that ignores its key** is repeated after a lost worker. Declare it \`mutate\`.
 - **A \`mutate\` without \`verify\`** cannot be decided by anybody but a person who looks.
+- **A session that is cancelled while it waits for a \`global\` effect** does not end the effect, which has a session of its
+  own. It waits for as long as a call of its own would take to settle; if nothing is known then, it says so, and names
+  the effect's session.
 - **Where the successor starts on another host**, a lost call is noticed by its heartbeat (the agent's \`heartbeat\`, 10 s
   by default), not at once.
 
 ## How it is measured
 
-Real processes: workers, a Temporal server over a file, a payments service with its own durable ledger, a model
+Real processes: workers, a Temporal server over a file (for \`database-kill\` one over PostgreSQL, with the versions and
+settings of docker-compose.yml; \`npm run faults -- --stack postgres --workers 4\` tells all of it there), a payments service with its own durable ledger, a model
 endpoint that writes down each request before it answers. In each run one session for each kind of tool (two for
 \`global\`, asking for one effect) is brought to the same step of a turn, the fault is injected, and **a run whose fault
 cannot be shown to have landed fails**. Sessions of a run share their workers. Judged is what the sessions claim, from
