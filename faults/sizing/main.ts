@@ -11,6 +11,9 @@ import { openStack, type Stack } from '../stack/index.ts';
 
 const AT_ONCE = 20;
 const MILLION = 1_000_000;
+/** Rows to weigh visibility with. */
+const COPIES = 20_000;
+const VISIBILITY = 'temporal_visibility.executions_visibility';
 const PATIENCE_MS = 600_000;
 const DATABASES = ['temporal', 'temporal_visibility'] as const;
 
@@ -44,7 +47,7 @@ try {
   const short = await weigh(stack);
   await wait(harness, 'long', count, turns);
   const long = await weigh(stack);
-  report(empty, short, long);
+  report(empty, short, long, await visibilityRow(stack));
 } finally {
   await harness.stop();
   await stack.stop();
@@ -90,13 +93,40 @@ async function weigh({ database }: Stack): Promise<{ full: Map<string, Weight>; 
 
 type Weights = Awaited<ReturnType<typeof weigh>>;
 
-function report(empty: Weights, short: Weights, long: Weights): void {
+/**
+ * Bytes of a session's row in visibility, in a table large enough for its indexes: a few hundred rows leave most of
+ * their first pages empty. The rows are copies of the sessions' own, under other run ids and times.
+ */
+async function visibilityRow({ database }: Stack): Promise<number> {
+  const query = (sql: string): Promise<string[][]> => database.query('temporal_visibility', sql);
+  const columns = await query(
+    `select quote_ident(column_name) from information_schema.columns
+     where table_name = 'executions_visibility' and is_generated = 'NEVER'`,
+  );
+  const names = columns.flat();
+  const copied = names.map((name) => {
+    if (name === 'run_id' || name === 'workflow_id') return 'gen_random_uuid()::text';
+    return name === 'start_time' ? "start_time + random() * interval '30 days'" : name;
+  });
+  await query(
+    `insert into executions_visibility (${names.join()}) select ${copied.join()}
+     from executions_visibility, generate_series(1, ${COPIES} / greatest(1, (select count(*) from executions_visibility)))`,
+  );
+  await query('VACUUM FULL');
+  const [size] = await query(
+    "select pg_total_relation_size('executions_visibility') / count(*) from executions_visibility",
+  );
+  return Number(size?.[0]);
+}
+
+function report(empty: Weights, short: Weights, long: Weights, visibility: number): void {
   const per = (from: Weights, to: Weights, table: string, of: keyof Weight): number =>
     ((to.full.get(table)?.[of] ?? 0) - (from.full.get(table)?.[of] ?? 0)) / count;
   console.log(`\n| Table | Rows of a session | Bytes of a session | Rows of ${turns} turns more | Bytes |`);
   console.log('|---|---|---|---|---|');
   const total = { shortRows: 0, shortBytes: 0, longRows: 0, longBytes: 0 };
   for (const table of [...long.full.keys()].sort()) {
+    if (table === VISIBILITY) continue;
     const cells = [
       per(empty, short, table, 'rows'),
       per(empty, short, table, 'bytes'),
@@ -114,6 +144,9 @@ function report(empty: Weights, short: Weights, long: Weights): void {
       `| \`${table}\` | ${shortRows.toFixed(1)} | ${shortBytes.toFixed(0)} | ${(longRows - shortRows).toFixed(1)} | ${(longBytes - shortBytes).toFixed(0)} |`,
     );
   }
+  total.shortRows += 1;
+  total.shortBytes += visibility;
+  console.log(`| \`${VISIBILITY}\` | 1.0 | ${visibility} | 0.0 | 0 |`);
   console.log(
     `| all | ${total.shortRows.toFixed(1)} | ${total.shortBytes.toFixed(0)} | ${total.longRows.toFixed(1)} | ${total.longBytes.toFixed(0)} |`,
   );
