@@ -13,16 +13,21 @@ export interface Compose {
   /** The version of the Temporal server. */
   readonly version: string;
   readonly environment: Readonly<Record<string, string>>;
+  /** Arguments of the database. */
+  readonly postgres: readonly string[];
 }
 
 /** Reads the Temporal service of docker-compose.yml. */
 export function readCompose(): Compose {
   const path = new URL('../../docker-compose.yml', import.meta.url);
   const { services } = parse(readFileSync(path, 'utf8')) as {
-    services: { temporal: { image: string; environment: Record<string, string> } };
+    services: {
+      temporal: { image: string; environment: Record<string, string> };
+      postgres: { command: string[] };
+    };
   };
   const { image, environment } = services.temporal;
-  return { version: image.split(':')[1] ?? '', environment };
+  return { version: image.split(':')[1] ?? '', environment, postgres: services.postgres.command.slice(1) };
 }
 
 /** Paths of programs. */

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { chownSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Binaries } from './binaries.ts';
+import { type Binaries, readCompose } from './binaries.ts';
 import { type Identity, Service } from './process.ts';
 
 const run = promisify(execFile);
@@ -32,7 +32,7 @@ export async function startPostgres(binaries: Binaries, folder: string, port: nu
   await run(binaries.initdb, init, { ...identity, cwd: '/' });
   const settings = ['listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories='];
   const service = new Service(
-    [binaries.postgres, '-D', data, ...settings.flatMap((each) => ['-c', each])],
+    [binaries.postgres, '-D', data, ...readCompose().postgres, ...settings.flatMap((each) => ['-c', each])],
     join(folder, 'postgres.log'),
     identity,
   );
