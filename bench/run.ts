@@ -4,7 +4,6 @@ import { parseArgs } from 'node:util';
 import { bytes } from './measures/bytes.ts';
 import { fold } from './measures/fold.ts';
 import { langgraph } from './measures/langgraph.ts';
-import { langgraph } from './measures/langgraph.ts';
 import { memory } from './measures/memory.ts';
 import { peers } from './measures/peers.ts';
 import { recovery } from './measures/recovery.ts';
@@ -25,7 +24,6 @@ const MEASURES: Readonly<Record<string, Measure>> = {
   server,
   recovery,
   saver,
-  langgraph,
   langgraph,
   start,
   memory,
