@@ -11,7 +11,7 @@
  *
  * A story by itself: `--keys honoured|ignored --kinds mutate,blind --turns 2 --strike 1 --quiet`, as printed beside
  * a run that failed. Exits with 1 when a guarantee was broken or a fault did not land. Ctrl-C ends it with the
- * table of the stories that were told. The summary of a soak stays in faults/results.
+ * table of the stories that were told. The summary of a soak that is worth it stays in faults/results.
  */
 import { parseArgs } from 'node:util';
 import { commandLine, writeGuarantees } from './guarantees.ts';
@@ -29,6 +29,8 @@ const ALLOWED: Readonly<Record<'gap' | 'repeatable', string>> = {
   gap: 'between the last fence and the socket, with a service that ignores keys',
   repeatable: 'of a write, which says that it may be repeated, with a service that ignores keys',
 };
+/** A soak of fewer sessions says too little to be kept. */
+const KEPT_FROM = 100;
 /** How many stories are told between two writings of the result file. */
 const WRITE_EVERY = 10;
 
@@ -109,14 +111,14 @@ console.log(`\n${table(rows)}\n`);
 await write();
 console.log(`Written to ${path}`);
 const command = commandLine(process.argv.slice(2), seed);
-if (values.soak !== undefined) {
+const struck = rows.reduce((sum, { landed }) => sum + landed, 0);
+if (values.soak !== undefined && struck >= KEPT_FROM) {
   const kept = await keepSoak({ command, seconds: seconds(), planned: stories.length, results, rows });
   console.log(`Written to ${kept}`);
 }
 if (values['write-table'] && results.length === stories.length)
   console.log(`Written to ${await writeGuarantees({ command, results, rows })}`);
 const failed = results.filter(({ breaches }) => breaches.length > 0);
-const struck = rows.reduce((sum, { landed }) => sum + landed, 0);
 console.log(
   `${results.length} runs, ${struck} sessions struck, ${failed.length} runs failed, in ${seconds().toFixed(0)} s; seed ${seed}`,
 );
