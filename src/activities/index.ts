@@ -37,8 +37,8 @@ export function createActivities({ agents, memory, searchAttributes }: ActivityO
     tool: (input) => runTool(find, input),
     fastTool: (input) => {
       // A task that fails around a local call begins again: one that holds up its worker must not do so each time.
-      const { workflowExecution } = Context.current().info;
-      const key = `${workflowExecution?.runId} ${input.seq} ${input.argsDigest}`;
+      const { activityId, workflowExecution } = Context.current().info;
+      const key = `${workflowExecution?.runId} ${activityId} ${input.argsDigest}`;
       const run = localCalls.get(key) ?? runFastTool(find, input);
       localCalls.set(key, run);
       return run;

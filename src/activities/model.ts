@@ -3,9 +3,9 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { type AgentRuntime, prepareCall } from '../agent/index.ts';
 import type { ModelFailureKind, ModelInput, ModelResult, PreparedCall } from '../contract/activities.ts';
-import { idempotencyKey } from '../contract/keys.ts';
+import { idempotencyKey, shortDigest } from '../contract/keys.ts';
 import { liveWindow } from '../contract/live-text.ts';
-import type { Message } from '../contract/messages.ts';
+import type { Message, Position } from '../contract/messages.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import { foldHistory, readEvents } from '../history/index.ts';
 import { Fence } from './fence.ts';
@@ -33,7 +33,7 @@ export async function runModel(
   const context = Context.current();
   const agent = find(input.agent);
   if (agent === undefined) return { kind: 'unavailable', message: missing(find, input.agent) };
-  if (agent.manifest.digest !== input.manifestDigest) return { kind: 'manifest', manifest: agent.manifest };
+  if (agent.manifest.digest !== input.manifest) return { kind: 'manifest', manifest: agent.manifest };
   if (context.info.attempt > 1 && !(await lastAttemptUnbilled(context))) {
     return failed('interrupted', 'the worker that had sent the request was lost', 1);
   }
@@ -89,7 +89,7 @@ async function askInOrder(
       const calls = await prepare(agent, input, input.namespace ?? sessionId, result.calls);
       return {
         kind: 'reply',
-        model: index,
+        ...(index > 0 ? { model: index } : {}),
         blocks: result.blocks,
         calls,
         ...(USUAL_ENDS.has(result.finishReason) ? {} : { finishReason: result.finishReason }),
@@ -186,25 +186,21 @@ async function transcript(
 ): Promise<readonly Message[]> {
   const { workflowExecution } = context.info;
   if (workflowExecution === undefined) throw new Error('the model activity runs only in a session');
-  const position = { count: input.count, digest: input.digest };
-  const known = memory.recall(workflowExecution.runId, position);
+  const { runId } = workflowExecution;
+  const known = memory.recall(runId, input.digest);
   if (known !== undefined) return known;
   const { client } = context;
-  let messages: Message[] | undefined;
+  let found: { messages: Message[]; position: Position } | undefined;
   await foldHistory(readEvents(client, workflowExecution), client.options.loadedDataConverter, {
-    runId: workflowExecution.runId,
-    onTask: ({ state }) => {
-      const { count, digest } = state.position;
-      if (count === position.count && digest === position.digest) messages = state.transcript.slice(0, count);
+    runId,
+    onTask: ({ state: { position, transcript: all } }) => {
+      if (shortDigest(position.digest) !== shortDigest(input.digest)) return;
+      found = { messages: all.slice(0, position.count), position: { ...position } };
     },
   });
-  if (messages === undefined) {
-    throw new Error(
-      `the history has no transcript of ${position.count} messages with digest ${position.digest}`,
-    );
-  }
-  memory.replace(workflowExecution.runId, messages, position);
-  return messages;
+  if (found === undefined) throw new Error(`the history has no transcript with the digest ${input.digest}`);
+  memory.replace(runId, found.messages, found.position);
+  return found.messages;
 }
 
 /** Whether the attempt before this one failed with an error of ours that says that nothing was billed. */

@@ -48,12 +48,11 @@ export async function runTool(find: FindAgent, input: ToolInput): Promise<ToolRe
 
 /** The `fastTool` local activity: under a cap, and with its time in its result. */
 export async function runFastTool(find: FindAgent, input: ToolInput): Promise<ToolResult> {
-  const local = () => ({ seq: input.seq ?? 0, completedAt: Date.now() });
   const tool = find(input.agent)?.definition.tools[input.tool];
   // A local activity's failure is worth less than a remote one's: hand everything unusual over.
-  if (tool === undefined) return { kind: 'exceeded', local: local() };
+  if (tool === undefined) return { kind: 'exceeded', at: Date.now() };
   const parsed = await checkedArgs(tool, input);
-  if (!parsed.ok) return { kind: 'error', message: parsed.problem, local: local() };
+  if (!parsed.ok) return { kind: 'error', message: parsed.problem, at: Date.now() };
   const cap = new AbortController();
   const timer = setTimeout(() => cap.abort(), LOCAL_CAP_MS);
   try {
@@ -62,13 +61,13 @@ export async function runFastTool(find: FindAgent, input: ToolInput): Promise<To
     const ended = await Promise.race([run.then((output) => ({ output })), aborted(cap.signal)]);
     if (ended === 'aborted') {
       run.catch(() => {});
-      return { kind: 'exceeded', local: local() };
+      return { kind: 'exceeded', at: Date.now() };
     }
     const output = recordable(ended.output, input.resultLimit ?? LIMIT.toolResult);
-    if (jsonSize(output) > LIMIT.localResult) return { kind: 'exceeded', local: local() };
-    return { kind: 'output', output, local: local() };
+    if (jsonSize(output) > LIMIT.localResult) return { kind: 'exceeded', at: Date.now() };
+    return { kind: 'output', output, at: Date.now() };
   } catch (error) {
-    return { kind: 'error', message: errorText(input.tool, error), local: local() };
+    return { kind: 'error', message: errorText(input.tool, error), at: Date.now() };
   } finally {
     clearTimeout(timer);
   }

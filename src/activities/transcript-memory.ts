@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { jsonSize } from '../contract/json.ts';
+import { shortDigest } from '../contract/keys.ts';
 import type { Message, Position } from '../contract/messages.ts';
 
 interface Entry {
@@ -47,13 +48,11 @@ export class TranscriptMemory {
     this.#set(runId, { messages: [...messages], positions: [position], bytes: jsonSize(messages) });
   }
 
-  /** The messages up to a position, or `undefined` when this worker does not have exactly those. */
-  recall(runId: string, position: Position): readonly Message[] | undefined {
+  /** The messages up to the position of which that is the start of the digest, when this worker has exactly those. */
+  recall(runId: string, digestStart: string): readonly Message[] | undefined {
     const entry = this.#runs.get(runId);
-    const known = entry?.positions.some(
-      ({ count, digest }) => count === position.count && digest === position.digest,
-    );
-    return known === true ? entry?.messages.slice(0, position.count) : undefined;
+    const position = entry?.positions.find(({ digest }) => shortDigest(digest) === shortDigest(digestStart));
+    return position === undefined ? undefined : entry?.messages.slice(0, position.count);
   }
 
   #set(runId: string, entry: Entry): void {

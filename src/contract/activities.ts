@@ -39,10 +39,9 @@ export type DescribeResult =
 /** Input of `model`: a position in the transcript, not a transcript. */
 export interface ModelInput {
   agent: string;
-  /** The definition that the session has; another on the worker is returned before anything is spent. */
-  manifestDigest: string;
-  /** Number of messages in the prompt, and the chained digest over them. */
-  count: number;
+  /** Digest of the definition that the session has; another on the worker is returned before anything is spent. */
+  manifest: string;
+  /** The start of the chained digest over the prompt's messages. */
   digest: string;
   turn: number;
   /** The session's effect namespace, where it is not the session's id. */
@@ -89,8 +88,8 @@ export type ModelFailureKind =
 export type ModelResult =
   | {
       kind: 'reply';
-      /** Index in the manifest's list of the model that answered. */
-      model: number;
+      /** Index in the manifest's list of the model that answered. Absent of the first. */
+      model?: number;
       blocks: Exclude<Block, { kind: 'tool_call' } | { kind: 'tool_result' }>[];
       calls: PreparedCall[];
       /** Absent when the model simply answered or called tools. */
@@ -132,16 +131,15 @@ export interface ToolInput {
   timeoutMs: number;
   /** Bytes of JSON that its result may have, where it is less than usual; what is larger is shortened with a notice. */
   resultLimit?: number;
-  /** Of a local activity, whose record does not hold its input: echoed in its result. */
-  seq?: number;
   /** The session's directory for files, when it has one. */
   scratchpadRoot?: string;
 }
 
-/** The place of a local activity's result, and its time in milliseconds since 1970. */
-export interface LocalRecord {
-  seq: number;
-  completedAt: number;
+/** When a local call ended, in milliseconds since 1970; `undefined` of any other. */
+export function localEnd(result: ToolResult): number | undefined {
+  // Until version 0.1 it stood in a record of its own.
+  const { at, local } = result as { at?: number; local?: { completedAt: number } };
+  return at ?? local?.completedAt;
 }
 
 /** What a tool call came to. */
@@ -149,11 +147,11 @@ export type ToolResult =
   | {
       kind: 'output';
       output: JsonValue;
-      /** Present of a local activity. */
-      local?: LocalRecord;
+      /** When a local activity ended, in milliseconds since 1970. */
+      at?: number;
     }
   /** The tool threw; of a `read` or `write`. */
-  | { kind: 'error'; message: string; local?: LocalRecord }
+  | { kind: 'error'; message: string; at?: number }
   /** A `mutate` that did not simply return. */
   | { kind: 'absent'; reason: string; retryable: boolean }
   | { kind: 'unknown'; reason: string; released?: true }
@@ -162,7 +160,7 @@ export type ToolResult =
   /** The worker has no such tool or agent. */
   | { kind: 'unavailable'; message: string }
   /** A local call that exceeded its cap: run it remotely. */
-  | { kind: 'exceeded'; local: LocalRecord };
+  | { kind: 'exceeded'; at?: number };
 
 /** How often `verify` is tried on one worker, before what it throws is *unknown*. */
 export const VERIFY_TRIES = 3;

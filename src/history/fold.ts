@@ -62,7 +62,7 @@ interface OpenTask {
   moment: Moment;
   updates: Pending[];
   /** Results of local activities, in the order of their markers. */
-  local: { seq: number; result: ToolResult | null; failure: string }[];
+  local: { sdkSeq: number; result: ToolResult | null; failure: string }[];
   /** What the task asked of the server, to hold against what the core asks. */
   activities: number[];
   timers: string[];
@@ -111,6 +111,7 @@ export class Folder {
   #clock = 0;
   #open: OpenTask | null = null;
   #pending: Pending[] = [];
+  #localInFlight = false;
   /** Scheduled event to the command it is, and what kind. */
   readonly #scheduled = new Map<number, { seq: number; type: string }>();
   /** Timers by their id in the history. */
@@ -119,7 +120,7 @@ export class Folder {
   readonly #asked = new Set<number>();
   readonly #askedTimers: number[] = [];
   #moment: Moment = { now: 0, historyEvents: 0, historyBytes: 0 };
-  /** Commands of activities by the SDK's own count, which is all that a failed local activity records. */
+  /** Commands of activities by the SDK's own count, which is all that a local activity records of itself. */
   readonly #bySdkSeq: number[] = [];
   readonly #admitted = new Map<string, { order: number; name: string; payload: unknown }>();
 
@@ -282,15 +283,8 @@ export class Folder {
     if (marker?.markerName !== 'core_local_activity') return;
     const result = (await this.#payloads.first(marker.details?.['result'])) as ToolResult | undefined;
     const data = (await this.#payloads.first(marker.details?.['data'])) as { seq?: number } | undefined;
-    const recorded = result !== undefined && 'local' in result ? result.local?.seq : undefined;
-    const seq = recorded ?? this.#bySdkSeq[(data?.seq ?? 0) - 1];
-    if (seq === undefined && this.#open !== null) {
-      // The command is derived only when the task is closed: remember the SDK's count instead.
-      this.#open.local.push({ seq: -(data?.seq ?? 0), result: result ?? null, failure: '' });
-      return;
-    }
     const failure = marker.failure ? (await this.#payloads.failure(marker.failure)).message : '';
-    this.#open?.local.push({ seq: seq ?? 0, result: result ?? null, failure });
+    this.#open?.local.push({ sdkSeq: data?.seq ?? 0, result: result ?? null, failure });
   }
 
   async #updateAccepted(event: HistoryEvent): Promise<void> {
@@ -317,15 +311,15 @@ export class Folder {
     this.#started = null;
     this.#state ??= this.#initial(task.moment);
     const state = this.#state;
-    const inputs = ordered([...this.#pending, ...task.updates], this.#lastTask === 0);
-    this.#pending = [];
-    // A task that brings nothing, as one that only keeps a local activity going, does not wake the session.
-    if (inputs.length > 0 || this.#lastTask === 0) {
-      this.#moment = task.moment;
-      this.#issue(advance(state, inputs, task.moment).commands);
+    const pending = [...this.#pending, ...task.updates];
+    const first = this.#lastTask === 0;
+    // While a local activity is in flight, what comes waits for its result. A task that brings nothing, as one that
+    // only keeps a local activity going, does not wake the session.
+    this.#pending = this.#localInFlight ? pending : [];
+    if (!this.#localInFlight && (pending.length > 0 || first)) {
+      this.#apply(ordered(pending, first), task.moment);
     }
-    for (const { seq, result, failure } of task.local) {
-      const own = seq < 0 ? (this.#bySdkSeq[-seq - 1] ?? 0) : seq;
+    for (const { sdkSeq, result, failure } of task.local) {
       const outcome: Outcome =
         result === null
           ? {
@@ -334,9 +328,13 @@ export class Folder {
               result: { ok: false, failure: { kind: 'failed', message: failure } },
             }
           : { kind: 'tool', local: true, result: { ok: true, value: result } };
-      const input: Input[] = [{ type: 'outcome', seq: own, outcome }];
-      this.#moment = momentOf(input, task.moment, this.#moment, (of) => issuedAt(state, of));
-      this.#issue(advance(state, input, this.#moment).commands);
+      const before = ordered(this.#pending, false);
+      this.#pending = [];
+      this.#localInFlight = false;
+      this.#apply(
+        [...before, { type: 'outcome', seq: this.#bySdkSeq[sdkSeq - 1] ?? 0, outcome }],
+        task.moment,
+      );
     }
     this.#check(task);
     this.#lastTask = task.eventId;
@@ -349,9 +347,16 @@ export class Folder {
     return initialState({ sessionId: this.#sessionId, runId: this.#runId }, parsed.value, moment);
   }
 
+  #apply(inputs: readonly Input[], task: Moment): void {
+    const state = this.#state as SessionState;
+    this.#moment = momentOf(inputs, task, this.#moment, (seq) => issuedAt(state, seq));
+    this.#issue(advance(state, inputs, this.#moment).commands);
+  }
+
   #issue(commands: readonly Command[]): void {
     for (const command of commands) {
       if (command.kind === 'cancel' || command.kind === 'close') continue;
+      if (command.kind === 'fast_tool') this.#localInFlight = true;
       if (command.kind === 'timer') this.#askedTimers.push(command.seq);
       else {
         this.#asked.add(command.seq);

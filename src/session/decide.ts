@@ -263,13 +263,16 @@ function toolCommand(state: SessionState, call: ToolCall): Extract<Step, { type:
       ...(call.effect === 'mutate' ? { issuedRunId: state.runId } : {}),
       timeoutMs,
       ...(resultLimit < LIMIT.toolResult ? { resultLimit } : {}),
-      ...(local ? { seq } : {}),
       ...scratchpad(state),
     },
     heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
     timeoutMs,
     maxAttempts: call.effect === 'mutate' ? 1 : (tool?.maxAttempts ?? 1),
-    summary: dispatchNo === 1 ? `${call.name} ${call.id}` : `${call.name} ${call.id}, dispatch ${dispatchNo}`,
+    summary: local
+      ? call.name
+      : dispatchNo === 1
+        ? `${call.name} ${call.id}`
+        : `${call.name} ${call.id}, dispatch ${dispatchNo}`,
   };
 }
 
@@ -316,8 +319,8 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
       seq: state.seq + 1,
       input: {
         agent: state.agent,
-        manifestDigest: state.manifest?.digest ?? '',
-        ...state.position,
+        manifest: state.manifest?.digest ?? '',
+        digest: shortDigest(state.position.digest),
         turn: state.turn + 1,
         ...(state.namespace === state.sessionId ? {} : { namespace: state.namespace }),
         ...(state.finishing ? { summarize: true as const } : {}),

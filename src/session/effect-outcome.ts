@@ -1,5 +1,10 @@
 /** The effect protocol's outcomes: what a dispatch, a verification and a check of edited arguments came to. */
-import type { ActivityOutcome, PreparedCall, ToolResult } from '../contract/activities.ts';
+import {
+  type ActivityOutcome,
+  localEnd,
+  type PreparedCall,
+  type ToolResult,
+} from '../contract/activities.ts';
 import type { CallStatus, EffectOutcome, ToolCall } from '../contract/calls.ts';
 import type { JsonValue } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
@@ -45,8 +50,8 @@ export function applyTool(
     return;
   }
   const result = outcome.value;
-  const local = 'local' in result ? result.local : undefined;
-  const at = local === undefined ? iso(moment) : new Date(local.completedAt).toISOString();
+  const ended = localEnd(result);
+  const at = ended === undefined ? iso(moment) : new Date(ended).toISOString();
   switch (result.kind) {
     case 'output':
       record('returned');

@@ -1,18 +1,19 @@
 /** Everything that can change a session: what people send, what the world answers, and what the session decides. */
-import type {
-  ActivityOutcome,
-  DescribeInput,
-  DescribeResult,
-  LoadInput,
-  LoadResult,
-  ModelInput,
-  ModelResult,
-  PreparedCall,
-  PrepareInput,
-  ToolInput,
-  ToolResult,
-  VerifyInput,
-  VerifyResult,
+import {
+  type ActivityOutcome,
+  type DescribeInput,
+  type DescribeResult,
+  type LoadInput,
+  type LoadResult,
+  localEnd,
+  type ModelInput,
+  type ModelResult,
+  type PreparedCall,
+  type PrepareInput,
+  type ToolInput,
+  type ToolResult,
+  type VerifyInput,
+  type VerifyResult,
 } from '../contract/activities.ts';
 import type { EditInput } from '../contract/edit.ts';
 import type {
@@ -110,9 +111,16 @@ export interface Moment {
   historyBytes: number;
 }
 
+/** Whether an input is the result of a local activity. */
+export function isLocalOutcome(input: Input): boolean {
+  return input.type === 'outcome' && input.outcome.kind === 'tool' && input.outcome.local === true;
+}
+
 /**
- * The moment of an activation. One that brings only results of local activities has no task of its own, and
- * Temporal may hand it over in this task or in the next: its time is what the result has recorded.
+ * The moment of inputs that are applied together. The time of a workflow task is not to be had once it holds the
+ * result of a local activity: the SDK hands that over in this task or in the next, and in a replay beside what came
+ * before it, at a time of its own. So what comes while a local activity is in flight waits for its result, and
+ * happens at the time that the result has recorded.
  *
  * @param issuedAt - when a command was issued, in milliseconds since 1970: no result of it is earlier, whatever
  * a worker's clock says, and one that timed out and has recorded no time is no later.
@@ -123,15 +131,14 @@ export function momentOf(
   last: Moment,
   issuedAt: (seq: number) => number,
 ): Moment {
-  const times = inputs.map((input) =>
+  const times = inputs.flatMap((input) =>
     input.type === 'outcome' && input.outcome.kind === 'tool' && input.outcome.local === true
-      ? Math.max(issuedAt(input.seq), completedAt(input.outcome.result))
-      : null,
+      ? [issuedAt(input.seq), completedAt(input.outcome.result)]
+      : [],
   );
-  if (times.length === 0 || times.includes(null)) return task;
-  return { ...last, now: Math.max(...times.map((time) => time ?? 0)) };
+  return times.length === 0 ? task : { ...last, now: Math.max(...times) };
 }
 
 function completedAt(result: ActivityOutcome<ToolResult>): number {
-  return result.ok && 'local' in result.value ? (result.value.local?.completedAt ?? 0) : 0;
+  return result.ok ? (localEnd(result.value) ?? 0) : 0;
 }

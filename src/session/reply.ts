@@ -26,7 +26,12 @@ export function applyReply(
   state.fromModel = 0;
   state.turn += 1;
   state.budget.spent.turns += 1;
-  chargeReply(state, manifest.models[reply.model], reply.usage, flight.reserved ?? { nanoUsd: 0, tokens: 0 });
+  chargeReply(
+    state,
+    manifest.models[reply.model ?? 0],
+    reply.usage,
+    flight.reserved ?? { nanoUsd: 0, tokens: 0 },
+  );
   for (const fallback of reply.fallbacks ?? []) {
     note(
       state,

@@ -51,7 +51,7 @@ export async function buildIdOf({ codePath }: { codePath: string }): Promise<str
   const digest = createHash('sha256')
     .update(await readFile(codePath))
     .digest('hex');
-  return `perdure-${digest.slice(0, 8)}`;
+  return digest.slice(0, 8);
 }
 
 /**

@@ -19,7 +19,7 @@ import type { Message, Position } from '../contract/messages.ts';
 import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
 import type { Phase, SessionState } from '../contract/state.ts';
 import { advance } from '../session/advance.ts';
-import { type Command, type Input, type Moment, momentOf } from '../session/events.ts';
+import { type Command, type Input, isLocalOutcome, type Moment, momentOf } from '../session/events.ts';
 import { initialState } from '../session/initial.ts';
 import type { Refusal } from '../session/people.ts';
 import { issuedAt, phaseOf } from '../session/state.ts';
@@ -71,6 +71,8 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
 
   const remembered: Remembered = { of: state.transcript, position: NOTHING };
   let local: LocalCall | null = null;
+  /** Inputs that have come in earlier activations. */
+  let held = 0;
   const shown = { status: '' };
   let result: SessionResult | null = null;
   let awake = false;
@@ -80,25 +82,30 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
   // Temporal's cancellation is an input like any other; it must not tear down what is in flight.
   await CancellationScope.nonCancellable(async () => {
     while (result === null) {
-      await condition(() => awake || inbox.length > 0);
+      await condition(() => {
+        // While a local activity is in flight, what comes waits for its result: see `momentOf`.
+        if (awake || (local === null ? inbox.length > 0 : inbox.some(isLocal))) return true;
+        held = inbox.length;
+        return false;
+      });
       awake = false;
       const now = clock();
-      if (aheadOfTask(task, now) || outlivedTask(local, now)) throw new Error(ASK_AGAIN);
+      const asReplayed = inReplay() || local === null || (inbox.length - held === 1 && isOfTask(local, now));
+      if (aheadOfTask(task, now) || !asReplayed) throw new Error(ASK_AGAIN);
+      held = 0;
       task = now;
-      for (const entries of inStages(inbox.splice(0))) {
-        const inputs = entries.map(({ input }) => input);
-        moment = momentOf(inputs, now, moment, (seq) => issuedAt(state, seq));
-        const { commands, refusals } = advance(state, inputs, moment);
-        for (const command of commands) {
-          if (command.kind === 'close') result = command.result;
-          else perform(command, state, runner, remembered);
-          if (command.kind === 'fast_tool') {
-            local = { seq: command.seq, task: now, replaying: workflowInfo().unsafe.isReplaying };
-          }
-        }
-        for (const [i, { applied }] of entries.entries()) applied?.(refusals[i] ?? null);
+      const entries = inbox.splice(0).sort(byHistoryOrder);
+      const inputs = entries.map(({ input }) => input);
+      moment = momentOf(inputs, now, moment, (seq) => issuedAt(state, seq));
+      const { commands, refusals } = advance(state, inputs, moment);
+      for (const command of commands) {
+        if (command.kind === 'close') result = command.result;
+        else perform(command, state, runner, remembered);
       }
-      if (!state.inFlight.some(({ seq }) => seq === local?.seq)) local = null;
+      for (const [i, { applied }] of entries.entries()) applied?.(refusals[i] ?? null);
+      const started = commands.find(({ kind }) => kind === 'fast_tool');
+      if (started !== undefined) local = { task: now, replayed: inReplay() };
+      else if (entries.some(isLocal)) local = null;
       showStatus(state, shown);
     }
     await condition(allHandlersFinished);
@@ -109,26 +116,20 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
   return result as unknown as SessionResult;
 }
 
+function isLocal({ input }: Entry): boolean {
+  return isLocalOutcome(input);
+}
+
 /**
- * What came at once, as the fold finds it in the history: first all that has an event of its own, then the
- * results of local activities, one by one. The SDK hands those over with the others or after them as it goes.
+ * The order in which the fold finds inputs in the history: signals and updates as they came, then outcomes by
+ * their command, then the result of a local activity.
  */
-function inStages(entries: Entry[]): Entry[][] {
-  const events = entries.filter(({ input }) => !isLocal(input)).sort(byHistoryOrder);
-  const local = entries.filter(({ input }) => isLocal(input));
-  return [...(events.length > 0 || local.length === 0 ? [events] : []), ...local.map((entry) => [entry])];
-}
-
-function isLocal(input: Input): boolean {
-  return input.type === 'outcome' && input.outcome.kind === 'tool' && input.outcome.local === true;
-}
-
-/** Signals and updates keep the order in which they came and go before outcomes, which go by their command. */
 function byHistoryOrder(a: Entry, b: Entry): number {
   return outcomeOrder(a.input) - outcomeOrder(b.input);
 }
 
 function outcomeOrder(input: Input): number {
+  if (isLocalOutcome(input)) return Number.POSITIVE_INFINITY;
   if (input.type === 'outcome') return input.seq;
   // Temporal's own cancellation arrives with the outcomes, and the fold places it first among them.
   return input.type === 'cancel' && input.value.by === 'temporal' ? 0 : -1;
@@ -159,23 +160,25 @@ function aheadOfTask(last: Moment, now: Moment): boolean {
   );
 }
 
-/** The local activity in flight: one at a time. */
+/**
+ * The local activity in flight, one at a time. The SDK goes on in the next workflow task with what was done in one
+ * that has timed out, and hands a result over in the next, beside what that brings, whose record is in this one
+ * already: a replay finds another order. Then the task is failed, and the session goes on from its history, where
+ * the worker has the result at hand.
+ */
 interface LocalCall {
-  seq: number;
-  /** The workflow task that it was started in, and whether that was in a replay. */
+  /** The task that it was started in. */
   task: Moment;
-  replaying: boolean;
+  /** In a replay: it runs again in a task that is not known, but after all that had been recorded. */
+  replayed: boolean;
 }
 
-/**
- * Whether another workflow task is here than the one that a local activity was started in. When that one has
- * timed out, the SDK goes on in the next with what was done in the lost one, so that what has come since is
- * applied after it, and a replay, which finds all of it in the next, applies it before. The task is failed, and
- * the session goes on from its history. When the first was completed for the local activity to go on, that costs
- * one task; in a replay it is known to be so.
- */
-function outlivedTask(local: LocalCall | null, now: Moment): boolean {
-  return local !== null && !local.replaying && now.historyEvents > local.task.historyEvents;
+function isOfTask({ task, replayed }: LocalCall, now: Moment): boolean {
+  return replayed || now.historyEvents === task.historyEvents;
+}
+
+function inReplay(): boolean {
+  return workflowInfo().unsafe.isReplaying;
 }
 
 /** The start of the workflow task: equal for all activations of the task, and in a replay. */
@@ -197,7 +200,7 @@ function perform(
   if (command.kind === 'model') {
     // A transcript that was edited or planted is another one: what the worker has of it is of no use.
     const from = remembered.of === state.transcript ? remembered.position : NOTHING;
-    const messages = state.transcript.slice(from.count, command.input.count);
+    const messages = state.transcript.slice(from.count, state.position.count);
     worker.remember({ from, to: state.position, messages });
     remembered.of = state.transcript;
     remembered.position = state.position;

@@ -151,17 +151,15 @@ const modelResult: fc.Arbitrary<ModelResult> = fc.oneof(
   },
 );
 
-const local = fc
-  .integer({ min: 1.6e12, max: 1.8e12 })
-  .map((at) => ({ seq: 1, startedAt: at, completedAt: at + 5 }));
+const at = fc.integer({ min: 1.6e12, max: 1.8e12 });
 const toolResult: fc.Arbitrary<ToolResult> = fc.oneof<fc.Arbitrary<ToolResult>[]>(
   json.map((output) => ({ kind: 'output' as const, output })),
-  fc.record({ kind: fc.constant('output' as const), output: json, local }),
+  fc.record({ kind: fc.constant('output' as const), output: json, at }),
   words.map((message) => ({ kind: 'error' as const, message })),
   fc.record({ kind: fc.constant('absent' as const), reason: words, retryable: fc.boolean() }),
   words.map((reason) => ({ kind: 'unknown' as const, reason })),
   words.map((message) => ({ kind: 'unavailable' as const, message })),
-  local.map((it) => ({ kind: 'exceeded' as const, local: it })),
+  at.map((ended) => ({ kind: 'exceeded' as const, at: ended })),
 );
 const verified: fc.Arbitrary<EffectOutcome> = fc.oneof(
   json.map((output) => ({ outcome: 'landed' as const, output })),
