@@ -10,13 +10,16 @@ export const DEFAULT_START_MS = 60_000;
  * The stock dev server makes each activity wait 42 ms (20 task reads a second) and each timer a second. With
  * these, a turn of an agent takes a tenth of the time. `deploy/dynamic-config.yaml` has the same for a server
  * with a real database. A run that has just closed can be deleted after a second instead of half a minute,
- * and a worker that is frozen loses its polls, which swallow tasks, in five seconds instead of seventy.
+ * and a worker that is frozen loses its polls, which swallow tasks, in five seconds instead of seventy. A task
+ * that waits in another partition than the poll for it may wait for two seconds: there is one partition.
  */
 export const DEV_SERVER_DYNAMIC_CONFIG: Readonly<Record<string, string | number | boolean>> = {
   'history.transferProcessorMaxPollRPS': 100_000,
   'history.timerProcessorMaxPollRPS': 100_000,
   'history.timerProcessorMaxTimeShift': '10ms',
   'history.transferProcessorUpdateAckInterval': '1s',
+  'matching.numTaskqueueReadPartitions': 1,
+  'matching.numTaskqueueWritePartitions': 1,
   'frontend.keepAliveTime': '2s',
   'frontend.keepAliveTimeout': '3s',
   'frontend.enableServerVersionCheck': false,

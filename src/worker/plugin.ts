@@ -33,6 +33,9 @@ export interface PerdurePluginOptions {
 
 const MEMORY_BYTES = 256_000_000;
 
+/** Of a task queue, as Temporal is delivered. */
+const USUAL_PARTITIONS = 4;
+
 /**
  * An option that the SDK has and does not expose: it ends a workflow's code after five seconds by the wall clock,
  * which on a busy machine has ended the whole process. Sessions have no endless loop, but megabytes to read again.
@@ -60,9 +63,10 @@ export class PerdurePlugin implements WorkerPlugin {
     const { connection, namespace = 'default', taskQueue } = options;
     const memory = new TranscriptMemory(memoryBytes);
     const bundled = options.workflowBundle !== undefined || options.workflowsPath !== undefined;
-    const [runtimes, searchAttributes, bundle] = await Promise.all([
+    const [runtimes, searchAttributes, partitions, bundle] = await Promise.all([
       resolveAgents(agents, models ?? modelsFromEnvironment()),
       connection === undefined ? [] : knownSearchAttributes(connection, namespace),
+      connection === undefined ? USUAL_PARTITIONS : partitionsOf(connection, namespace, taskQueue),
       bundled ? undefined : workflowBundle(),
       this.#recover(connection, { namespace, taskQueue }),
     ]);
@@ -71,9 +75,10 @@ export class PerdurePlugin implements WorkerPlugin {
       identity: `${process.pid}@${hostname()}`,
       // After a worker's death its cached workflows go to another within this time.
       stickyQueueScheduleToStartTimeout: '1s',
-      // A frozen worker's open polls swallow a task each, found out by a time-out each: have few open at rest.
-      workflowTaskPollerBehavior: { type: 'autoscaling', minimum: 2, initial: 2, maximum: 10 },
-      activityTaskPollerBehavior: { type: 'autoscaling', minimum: 1, initial: 1, maximum: 10 },
+      // A frozen worker's open polls swallow a task each, found out by a time-out each: have few open at rest. But
+      // a task may wait for two seconds in a partition that nobody polls. The sticky queue has one.
+      workflowTaskPollerBehavior: pollers(partitions + 1),
+      activityTaskPollerBehavior: pollers(partitions),
       // Live text and the news of a cancellation travel with heartbeats.
       maxHeartbeatThrottleInterval: 250,
       defaultHeartbeatThrottleInterval: 250,
@@ -154,6 +159,28 @@ function memorySinks(memory: TranscriptMemory): InjectedSinks<{
 }
 
 /** Our search attributes that the server knows: to set one that it does not would stop a session for ever. */
+/** A poll for each partition at rest, and more under load. */
+function pollers(atRest: number): { type: 'autoscaling'; minimum: number; initial: number; maximum: number } {
+  return { type: 'autoscaling', minimum: atRest, initial: atRest, maximum: Math.max(10, 2 * atRest) };
+}
+
+/** Partitions of a task queue for each kind of task; the usual number from a server that does not tell. */
+async function partitionsOf(
+  connection: NativeConnection,
+  namespace: string,
+  taskQueue: string,
+): Promise<number> {
+  try {
+    const { activityTaskQueuePartitions: found } = await connection.workflowService.listTaskQueuePartitions({
+      namespace,
+      taskQueue: { name: taskQueue },
+    });
+    return found?.length || USUAL_PARTITIONS;
+  } catch {
+    return USUAL_PARTITIONS;
+  }
+}
+
 async function knownSearchAttributes(connection: NativeConnection, namespace: string): Promise<string[]> {
   const ours: string[] = Object.values(SEARCH_ATTRIBUTE);
   let known: temporal.api.operatorservice.v1.IListSearchAttributesResponse;
