@@ -62,6 +62,7 @@ export { DEFAULT_TASK_QUEUE, QUERY, SEARCH_ATTRIBUTE, SIGNAL, UPDATE, WORKFLOW }
 export type * from './contract/origin.ts';
 export type { PlanInput } from './contract/plan.ts';
 export type * from './contract/state.ts';
+export type { ContentRef } from './contract/thread.ts';
 export type * from './contract/views.ts';
 export {
   type AgentCheckpoint,

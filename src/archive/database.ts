@@ -1,18 +1,19 @@
 /** What an archive needs of a database: the same statements run on all of them. */
 
-/** A row as it is read. */
-type Cells = Record<string, string | number | null>;
-type Value = string | number | null;
-
-/** ArchiveStatements, with `?` for each value. */
+/** Statements, with `?` for each value. */
 export interface ArchiveStatements {
-  all<T = Cells>(sql: string, ...values: Value[]): Promise<T[]>;
+  /** Rows of a SELECT; of anything else none. */
+  all<T = Record<string, string | number | null>>(
+    sql: string,
+    ...values: (string | number | null)[]
+  ): Promise<T[]>;
 }
 
 /** A database that is open. */
 export interface ArchiveDatabase extends ArchiveStatements {
   /** Runs work as the only writer: all of it is stored, or nothing. */
   transaction<T>(work: (statements: ArchiveStatements) => Promise<T>): Promise<T>;
+  /** Ends what is open. */
   close(): Promise<void>;
 }
 
