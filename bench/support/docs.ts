@@ -3,24 +3,83 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { PEERS, type PeerSpec } from '../peers/catalogue.ts';
 import { type Bar, drawChart } from './chart.ts';
 import type { Line } from './report.ts';
-import { lineOf, newestResults, type Results } from './results.ts';
+import { keptResults, lineOf, newestResults, type Results } from './results.ts';
 
 const PAGE = 'docs/performance.md';
 const CHART = 'docs/performance.svg';
 const LENGTHS = [10, 50, 200, 500];
+/** Those that are held against a floor, in the order of the page. */
+const OWN_MEASURES = [
+  'turns',
+  'bytes',
+  'recovery',
+  'server',
+  'start',
+  'memory',
+  'fold',
+  'saver',
+  'langgraph',
+];
 
 /** Writes both, from the newest run of `peers`. @throws Error when the page has lost its marks. */
 export async function writeDocs(): Promise<string[]> {
   const results = await newestResults('peers');
   await writeFile(CHART, chart(results));
-  const page = await readFile(PAGE, 'utf8');
-  const marked = /(<!-- peers:begin[^>]*-->\n)[\s\S]*(<!-- peers:end -->)/;
-  if (!marked.test(page)) throw new Error(`${PAGE} has no <!-- peers:begin --> and <!-- peers:end -->`);
-  await writeFile(
-    PAGE,
-    page.replace(marked, (_, begin: string, end: string) => begin + tables(results) + end),
-  );
+  let page = await readFile(PAGE, 'utf8');
+  for (const [mark, text] of [
+    ['floor', await floorTable()],
+    ['peers', tables(results)],
+  ] as const) {
+    const marked = new RegExp(`(<!-- ${mark}:begin[^>]*-->\\n)[\\s\\S]*(<!-- ${mark}:end -->)`);
+    if (!marked.test(page)) throw new Error(`${PAGE} has no <!-- ${mark}:begin --> and <!-- ${mark}:end -->`);
+    page = page.replace(marked, (_, begin: string, end: string) => begin + text + end);
+  }
+  await writeFile(PAGE, page);
   return [CHART, PAGE];
+}
+
+/** Each of our own measures, from the newest kept run of it. */
+async function floorTable(): Promise<string> {
+  const rows: string[][] = [];
+  const taken = new Set<string>();
+  for (const measure of OWN_MEASURES) {
+    const [results] = await keptResults(measure);
+    if (results === undefined) continue;
+    taken.add(takenOn(results));
+    for (const line of results.results) {
+      if (line.measure === measure) rows.push([line.what, figure(line), ...judged(line), medians(line)]);
+    }
+  }
+  const head = [...taken].map((text) => `${text}.\n\n`).join('');
+  return `${head}${table(['', 'figure', 'asked', ':', ':medians'], rows)}`;
+}
+
+/** The columns of a target: what is asked, and whether it is met. */
+function judged({ value, target }: Line): [string, string] {
+  if (target === undefined) return ['', ''];
+  const [sign, bound] = 'atMost' in target ? ['≤', target.atMost] : ['≥', target.atLeast];
+  const met = 'atMost' in target ? value <= bound : value >= bound;
+  return [`${sign} ${bound}`, met ? 'met' : '**missed**'];
+}
+
+function figure({ value, unit }: Line): string {
+  const digits = Number.isInteger(value) ? 0 : value < 10 ? 2 : 0;
+  return `${value.toFixed(digits)} ${unit}`.trimEnd();
+}
+
+function medians({ of = {} }: Line): string {
+  return Object.entries(of)
+    .map(([name, value]) => `${name} ${number(value)}`)
+    .join(', ');
+}
+
+/** When and on what a run was taken. */
+function takenOn({ at, machine }: Results): string {
+  return [
+    `Taken ${at.slice(0, 10)} on ${machine.cores} cores (${machine.cpu}, ${machine.memoryGb} GB, ${machine.os}), `,
+    `load before ${machine.loadBefore}; Perdure ${machine.perdure} (${machine.commit}), `,
+    `Temporal server ${machine.temporalServer}, SDK ${machine.temporalSdk}, Node ${machine.node}`,
+  ].join('');
 }
 
 /** Those of which there is a figure. */
@@ -52,7 +111,7 @@ function table(heads: readonly string[], rows: readonly (readonly string[])[]): 
 }
 
 function tables(results: Results): string {
-  const { machine, at } = results;
+  const { machine } = results;
   const peers = present(results);
   const name = ({ title, package: from }: PeerSpec): string => {
     const version = from === undefined ? undefined : machine.compared?.[from];
@@ -93,16 +152,9 @@ function tables(results: Results): string {
     });
   const targets = results.results
     .filter(({ measure, peer, target }) => measure === 'peers' && peer === undefined && target !== undefined)
-    .map(({ what, value, target }) => {
-      if (target === undefined) return [];
-      const [sign, bound] = 'atMost' in target ? ['≤', target.atMost] : ['≥', target.atLeast];
-      const met = 'atMost' in target ? value <= bound : value >= bound;
-      return [what, value.toFixed(value < 10 ? 2 : 0), `${sign} ${bound}`, met ? 'met' : '**missed**'];
-    });
+    .map((line) => [line.what, line.value.toFixed(line.value < 10 ? 2 : 0), ...judged(line)]);
   return [
-    `Taken ${at.slice(0, 10)} on ${machine.cores} cores (${machine.cpu}, ${machine.memoryGb} GB, ${machine.os}), `,
-    `load before ${machine.loadBefore}; Perdure ${machine.perdure} (${machine.commit}), `,
-    `Temporal server ${machine.temporalServer}, SDK ${machine.temporalSdk}, Node ${machine.node}`,
+    takenOn(results),
     Object.entries(machine.compared ?? {})
       .filter(
         ([key]) => ['postgresql', '@restatedev/restate-server'].includes(key) || key.startsWith('node-'),
