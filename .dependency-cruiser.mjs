@@ -15,7 +15,10 @@ export const ROOMS = {
     rooms: ['contract', 'session'],
     packages: ['@temporalio/client', '@temporalio/common', '@temporalio/proto', 'node:'],
   },
-  agent: { rooms: ['contract'], packages: ['@temporalio/common', 'ai', '@ai-sdk/provider', 'zod', 'node:'] },
+  agent: {
+    rooms: ['contract'],
+    packages: ['@temporalio/common', 'ai', '@ai-sdk/provider', '@ai-sdk/provider-utils', 'zod', 'node:'],
+  },
   activities: {
     rooms: ['contract', 'agent', 'history'],
     packages: [

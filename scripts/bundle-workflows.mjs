@@ -19,5 +19,10 @@ const anywhere = (text) => text.replaceAll(`/${folder}/`, '/dist/').replaceAll(r
 const MAP = 'sourceMappingURL=data:application/json;charset=utf-8;base64,';
 const [code = '', map] = (await buildWorkflowBundle()).split(MAP);
 if (map === undefined) throw new Error('the bundle has no source map where one is expected');
-const moved = Buffer.from(anywhere(Buffer.from(map, 'base64').toString())).toString('base64');
+// Without the sources' text, which is most of it: each worker reads the map when it starts.
+const parsed = /** @type {Record<string, unknown>} */ (
+  JSON.parse(anywhere(Buffer.from(map, 'base64').toString()))
+);
+const { sourcesContent: _, ...places } = parsed;
+const moved = Buffer.from(JSON.stringify(places)).toString('base64');
 await writeFile(resolve(folder, 'workflow-bundle.js'), anywhere(code) + MAP + moved);

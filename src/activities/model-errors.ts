@@ -1,5 +1,5 @@
 /** What a failed request to a model means: whether it may have been billed, and whether asking again can help. */
-import { APICallError } from 'ai';
+import { APICallError } from '@ai-sdk/provider';
 
 /** One failed request. */
 export interface RequestFailure {

@@ -1,6 +1,8 @@
 /** An agent on a worker: its definition resolved against the worker's models, and its manifest. */
+
+import { asSchema } from '@ai-sdk/provider-utils';
 import { msToNumber } from '@temporalio/common/lib/time.js';
-import { asSchema, type LanguageModel } from 'ai';
+import type { LanguageModel } from 'ai';
 import type { PreparedCall } from '../contract/activities.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { digestJson, type JsonObject, type JsonValue, toJson } from '../contract/json.ts';
