@@ -72,6 +72,7 @@ export class InFlightJournal {
   readonly #held = new Map<string, Held>();
   #file: number;
   #bytes = 0;
+  #compactAt = COMPACT_BYTES;
 
   private constructor(directory: string, name: string, socket: Server) {
     this.#directory = directory;
@@ -128,7 +129,7 @@ export class InFlightJournal {
   #write(held: Held): void {
     const line = `${JSON.stringify(held)}\n`;
     this.#bytes += line.length;
-    if (this.#bytes < COMPACT_BYTES) {
+    if (this.#bytes < this.#compactAt) {
       // Not synced to the disk: it outlives the process, which is all that is needed of it.
       appendFileSync(this.#file, line);
       return;
@@ -144,6 +145,8 @@ export class InFlightJournal {
     closeSync(this.#file);
     this.#file = openSync(this.#path, 'a', 0o600);
     this.#bytes = text.length;
+    // A busy worker holds more than that in what has just ended: it would write all of it with each call.
+    this.#compactAt = Math.max(COMPACT_BYTES, 2 * text.length);
   }
 }
 
