@@ -7,10 +7,21 @@ import { type OriginInput, originSchema } from './origin.ts';
 const actor = z.optional(z.string().check(z.maxLength(200)));
 const json: z.ZodMiniType<JsonValue> = z.json();
 
+/** Ids of the session's own messages: one of a client's that looked so would be taken for one that is there. */
+const OWN_MESSAGE = /^(?!msg_\d+$)/;
+
 /** A message to the agent. `id` dedupes: a message with an id that the session has seen is taken once. */
 export const sendSchema: z.ZodMiniType<SendInput> = z.object({
   text: z.string().check(z.minLength(1, 'text is empty')),
-  id: z.optional(z.string().check(z.minLength(1), z.maxLength(200))),
+  id: z.optional(
+    z
+      .string()
+      .check(
+        z.minLength(1),
+        z.maxLength(200),
+        z.regex(OWN_MESSAGE, "ids of the form msg_<number> are the session's own: choose another"),
+      ),
+  ),
   mode: z.optional(z.enum(['queue', 'interrupt'])),
   by: actor,
 });

@@ -6,7 +6,7 @@
  * of local activities. Failed and timed-out tasks contribute nothing, and what came after the last completed
  * task has not been seen by the workflow yet.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { LoadedDataConverter } from '@temporalio/common';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import proto from '@temporalio/proto';
@@ -25,7 +25,7 @@ import { PayloadReader } from './payloads.ts';
 import type { HistoryEvent } from './read-events.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
-useSha256((text) => createHash('sha256').update(text).digest('hex'));
+useSha256((text) => hash('sha256', text));
 
 /** A completed workflow task: a checkpoint. */
 export interface FoldedTask {
@@ -88,7 +88,12 @@ export async function foldHistory(
   options: FoldOptions = {},
 ): Promise<Fold> {
   const folder = new Folder(converter, options);
-  for await (const event of events) await folder.event(event);
+  // A third of the events say nothing, and waiting for each would be a fifth of the fold.
+  if (Symbol.iterator in events) {
+    for (const event of events) if (saysSomething(event)) await folder.event(event);
+  } else {
+    for await (const event of events) if (saysSomething(event)) await folder.event(event);
+  }
   await folder.closeTask();
   return folder.result();
 }
@@ -138,6 +143,7 @@ export class Folder {
   /** Takes the next event. @throws as {@link foldHistory}; then the fold is of no use any more */
   async event(event: HistoryEvent): Promise<void> {
     const id = toNumber(event.eventId);
+    if (this.#open !== null && CLOSING.has(event.eventType ?? 0)) await this.closeTask();
     switch (event.eventType) {
       case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED: {
         const started = event.workflowExecutionStartedEventAttributes;
@@ -150,7 +156,6 @@ export class Folder {
         return;
       }
       case EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED: {
-        await this.closeTask();
         this.#started = {
           // A server's clock may step back, a workflow's never does.
           now: Math.max(tsToMs(event.eventTime), this.#clock),
@@ -197,7 +202,6 @@ export class Folder {
         return;
       }
       case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED: {
-        await this.closeTask();
         const signal = event.workflowExecutionSignaledEventAttributes;
         const name = signal?.signalName ?? '';
         // A signal that no handler takes is buffered by the workflow and changes nothing.
@@ -210,7 +214,6 @@ export class Folder {
         return;
       }
       case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
-        await this.closeTask();
         this.#pending.push({
           order: id,
           name: '',
@@ -218,28 +221,24 @@ export class Folder {
         });
         return;
       case EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED: {
-        await this.closeTask();
         const attributes = event.activityTaskCompletedEventAttributes;
         const value = await this.#payloads.first(attributes?.result);
         this.#activityEnded(id, attributes?.scheduledEventId, { ok: true, value });
         return;
       }
       case EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: {
-        await this.closeTask();
         const attributes = event.activityTaskFailedEventAttributes;
         const failure = await this.#payloads.failure(attributes?.failure);
         this.#activityEnded(id, attributes?.scheduledEventId, { ok: false, failure });
         return;
       }
       case EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: {
-        await this.closeTask();
         const attributes = event.activityTaskTimedOutEventAttributes;
         const failure = await this.#payloads.failure(attributes?.failure);
         this.#activityEnded(id, attributes?.scheduledEventId, { ok: false, failure });
         return;
       }
       case EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED: {
-        await this.closeTask();
         const attributes = event.activityTaskCanceledEventAttributes;
         this.#activityEnded(id, attributes?.scheduledEventId, {
           ok: false,
@@ -248,7 +247,6 @@ export class Folder {
         return;
       }
       case EventType.EVENT_TYPE_TIMER_FIRED: {
-        await this.closeTask();
         const seq = this.#timers.get(event.timerFiredEventAttributes?.timerId ?? '');
         if (seq === undefined) throw corrupt(`event ${id} fires a timer that the session did not start`);
         this.#pending.push({
@@ -382,6 +380,25 @@ export class Folder {
       }
     }
   }
+}
+
+/** Events that come after all that the task before them wrote. */
+const CLOSING: ReadonlySet<number> = new Set([
+  EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED,
+  EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
+  EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED,
+  EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED,
+  EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED,
+  EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT,
+  EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED,
+  EventType.EVENT_TYPE_TIMER_FIRED,
+]);
+
+function saysSomething({ eventType }: HistoryEvent): boolean {
+  return (
+    eventType !== EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED &&
+    eventType !== EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED
+  );
 }
 
 const SIGNALS: readonly string[] = Object.values(SIGNAL);

@@ -116,11 +116,11 @@ export function freshMessageId(state: SessionState): string {
 export function appendMessage(state: SessionState, message: Message): void {
   // When it was said is left out: the SDK may carry a task that timed out on in the next one, with the time of the
   // first, and a digest that a replay does not come to again would leave the transcript unreadable.
-  const { created_at: _, ...said } = message;
+  const { id, role, blocks } = message;
   state.transcript.push(message);
   state.position = {
     count: state.position.count + 1,
-    digest: chainDigest(state.position.digest, said as unknown as JsonObject),
+    digest: chainDigest(state.position.digest, { id, role, blocks } as unknown as JsonObject),
   };
   state.promptBytes += utf8Length(JSON.stringify(message.blocks));
 }

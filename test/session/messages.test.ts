@@ -115,8 +115,12 @@ test('one id is one message: in the queue, in the transcript, and by signal', as
   await session.send({ text: 'pay', id: 'order-1' });
   await session.send({ text: 'other words, same id', id: 'order-1' });
   await stage.client.workflow.getHandle(session.id).signal('send', { text: 'pay', id: 'order-1' });
-  // An id that looks like one of ours does not swallow a message of ours, nor is it swallowed.
-  await session.send({ text: 'tricky', id: 'msg_6' });
+  // An id that looks like one of ours would swallow a message of ours, or be swallowed.
+  await expect(session.send({ text: 'tricky', id: 'msg_6' })).rejects.toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringContaining('id: ids of the form msg_<number>'),
+  });
+  await session.send({ text: 'tricky', id: 'msg_6a' });
   await until(session, ({ turn, phase }) => turn === 3 && phase === 'idle');
   await session.send('plain');
   await until(session, ({ turn, phase }) => turn === 4 && phase === 'idle');
