@@ -69,7 +69,11 @@ export interface ToolOptions<INPUT, OUTPUT> {
    * a worker's orderly shutdown cuts short does not count.
    */
   maxAttempts?: number;
-  /** Runs in the workflow's own worker under a cap of a second, at a third of the cost. Reads only. */
+  /**
+   * Runs in the workflow's own worker under a cap of a second, at half the cost; one that takes longer runs again as
+   * any other. What is sent to the session while it runs waits for it. After a crash, or a task that had to begin
+   * again, it runs again. Reads only.
+   */
   fast?: boolean;
   /**
    * Runs the call. Its result must be JSON; a large one is shortened with a notice.
