@@ -2,29 +2,40 @@
  * The fold: a Temporal history to the state that the live workflow had at each completed workflow task.
  *
  * It runs the very core that the workflow runs. What it must know beside it is in which order Temporal hands
- * a task's events to the workflow: signals and updates by sequence, then results and timers, then the results
- * of local activities. Failed and timed-out tasks contribute nothing, and what came after the last completed
- * task has not been seen by the workflow yet.
+ * a task's events to the workflow, the results of local activities last. Failed and timed-out tasks contribute
+ * nothing, and what came after the last completed task has not been seen by the workflow yet.
  */
 import { hash } from 'node:crypto';
 import type { LoadedDataConverter } from '@temporalio/common';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import proto from '@temporalio/proto';
-import type { SessionActivities, ToolResult } from '../contract/activities.ts';
-import { PerdureError } from '../contract/errors.ts';
 import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
 import { useSha256 } from '../contract/json.ts';
-import { HANDLER_ORDER, SIGNAL, WORKFLOW } from '../contract/names.ts';
+import { SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
 import { advance } from '../session/advance.ts';
 import { type Command, type Input, type Moment, momentOf, type Outcome } from '../session/events.ts';
 import { initialState } from '../session/initial.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
 import { issuedAt } from '../session/state.ts';
+import {
+  activityEnd,
+  CLOSING,
+  corrupt,
+  inOrder,
+  localEnd,
+  outcomeOf,
+  type Pending,
+  RUN_ENDS,
+  type RunEnd,
+  saysSomething,
+  toNumber,
+} from './event-inputs.ts';
 import { PayloadReader } from './payloads.ts';
 import type { HistoryEvent } from './read-events.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
+const SIGNALS: readonly string[] = Object.values(SIGNAL);
 useSha256((text) => hash('sha256', text));
 
 /** A completed workflow task: a checkpoint. */
@@ -37,9 +48,6 @@ export interface FoldedTask {
   state: SessionState;
 }
 
-/** How a run ended, as Temporal has it. */
-export type RunEnd = 'completed' | 'failed' | 'canceled' | 'terminated' | 'timed_out' | 'continued_as_new';
-
 /** Where a fold ended. */
 export interface Fold {
   runId: string;
@@ -50,19 +58,12 @@ export interface Fold {
   end: RunEnd | null;
 }
 
-interface Pending {
-  /** Place in the history; an update's is just after the event it was sequenced after. */
-  order: number;
-  name: string;
-  input: Input;
-}
-
 interface OpenTask {
   eventId: number;
   moment: Moment;
   updates: Pending[];
   /** Results of local activities, in the order of their markers. */
-  local: { sdkSeq: number; result: ToolResult | null; failure: string }[];
+  local: { sdkSeq: number; outcome: Outcome }[];
   /** What the task asked of the server, to hold against what the core asks. */
   activities: number[];
   timers: string[];
@@ -88,7 +89,7 @@ export async function foldHistory(
   options: FoldOptions = {},
 ): Promise<Fold> {
   const folder = new Folder(converter, options);
-  // A third of the events say nothing, and waiting for each would be a fifth of the fold.
+  // Waiting for events that say nothing would be a fifth of the fold.
   if (Symbol.iterator in events) {
     for (const event of events) if (saysSomething(event)) await folder.event(event);
   } else {
@@ -186,9 +187,11 @@ export class Folder {
       case EventType.EVENT_TYPE_TIMER_STARTED:
         this.#open?.timers.push(event.timerStartedEventAttributes?.timerId ?? '');
         return;
-      case EventType.EVENT_TYPE_MARKER_RECORDED:
-        await this.#marker(event);
+      case EventType.EVENT_TYPE_MARKER_RECORDED: {
+        const local = await localEnd(event, this.#payloads);
+        if (local !== null) this.#open?.local.push(local);
         return;
+      }
       case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
         await this.#updateAccepted(event);
         return;
@@ -220,32 +223,12 @@ export class Folder {
           input: { type: 'cancel', value: { by: 'temporal', reason: 'cancelled by a Temporal client' } },
         });
         return;
-      case EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED: {
-        const attributes = event.activityTaskCompletedEventAttributes;
-        const value = await this.#payloads.first(attributes?.result);
-        this.#activityEnded(id, attributes?.scheduledEventId, { ok: true, value });
+      case EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
+      case EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED:
+      case EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
+      case EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED:
+        await this.#activityEnded(id, event);
         return;
-      }
-      case EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: {
-        const attributes = event.activityTaskFailedEventAttributes;
-        const failure = await this.#payloads.failure(attributes?.failure);
-        this.#activityEnded(id, attributes?.scheduledEventId, { ok: false, failure });
-        return;
-      }
-      case EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: {
-        const attributes = event.activityTaskTimedOutEventAttributes;
-        const failure = await this.#payloads.failure(attributes?.failure);
-        this.#activityEnded(id, attributes?.scheduledEventId, { ok: false, failure });
-        return;
-      }
-      case EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED: {
-        const attributes = event.activityTaskCanceledEventAttributes;
-        this.#activityEnded(id, attributes?.scheduledEventId, {
-          ok: false,
-          failure: { kind: 'cancelled', message: 'cancelled' },
-        });
-        return;
-      }
       case EventType.EVENT_TYPE_TIMER_FIRED: {
         const seq = this.#timers.get(event.timerFiredEventAttributes?.timerId ?? '');
         if (seq === undefined) throw corrupt(`event ${id} fires a timer that the session did not start`);
@@ -263,26 +246,14 @@ export class Folder {
     }
   }
 
-  #activityEnded(eventId: number, scheduledEventId: Int64, result: unknown): void {
-    const scheduled = this.#scheduled.get(toNumber(scheduledEventId));
-    if (scheduled === undefined) throw corrupt(`event ${eventId} ends an activity that was not scheduled`);
-    // Whatever is wrong with a result is found when the core reads it: it is written by our own activities.
-    const kind = scheduled.type === 'globalTool' ? 'tool' : (scheduled.type as keyof SessionActivities);
-    const outcome = { kind, result } as Outcome;
-    this.#pending.push({
-      order: eventId,
-      name: '',
-      input: { type: 'outcome', seq: scheduled.seq, outcome },
-    });
-  }
-
-  async #marker(event: HistoryEvent): Promise<void> {
-    const marker = event.markerRecordedEventAttributes;
-    if (marker?.markerName !== 'core_local_activity') return;
-    const result = (await this.#payloads.first(marker.details?.['result'])) as ToolResult | undefined;
-    const data = (await this.#payloads.first(marker.details?.['data'])) as { seq?: number } | undefined;
-    const failure = marker.failure ? (await this.#payloads.failure(marker.failure)).message : '';
-    this.#open?.local.push({ sdkSeq: data?.seq ?? 0, result: result ?? null, failure });
+  async #activityEnded(eventId: number, event: HistoryEvent): Promise<void> {
+    const end = await activityEnd(event, this.#payloads);
+    const scheduled = this.#scheduled.get(end?.scheduledEventId ?? 0);
+    if (end === null || scheduled === undefined) {
+      throw corrupt(`event ${eventId} ends an activity that was not scheduled`);
+    }
+    const outcome = outcomeOf(scheduled.type, end.result);
+    this.#pending.push({ order: eventId, name: '', input: { type: 'outcome', seq: scheduled.seq, outcome } });
   }
 
   async #updateAccepted(event: HistoryEvent): Promise<void> {
@@ -315,18 +286,10 @@ export class Folder {
     // only keeps a local activity going, does not wake the session.
     this.#pending = this.#localInFlight ? pending : [];
     if (!this.#localInFlight && (pending.length > 0 || first)) {
-      this.#apply(ordered(pending, first), task.moment);
+      this.#apply(inOrder(pending, first), task.moment);
     }
-    for (const { sdkSeq, result, failure } of task.local) {
-      const outcome: Outcome =
-        result === null
-          ? {
-              kind: 'tool',
-              local: true,
-              result: { ok: false, failure: { kind: 'failed', message: failure } },
-            }
-          : { kind: 'tool', local: true, result: { ok: true, value: result } };
-      const before = ordered(this.#pending, false);
+    for (const { sdkSeq, outcome } of task.local) {
+      const before = inOrder(this.#pending, false);
       this.#pending = [];
       this.#localInFlight = false;
       this.#apply(
@@ -380,62 +343,4 @@ export class Folder {
       }
     }
   }
-}
-
-/** Events that come after all that the task before them wrote. */
-const CLOSING: ReadonlySet<number> = new Set([
-  EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED,
-  EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
-  EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED,
-  EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED,
-  EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED,
-  EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT,
-  EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED,
-  EventType.EVENT_TYPE_TIMER_FIRED,
-]);
-
-function saysSomething({ eventType }: HistoryEvent): boolean {
-  return (
-    eventType !== EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED &&
-    eventType !== EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED
-  );
-}
-
-const SIGNALS: readonly string[] = Object.values(SIGNAL);
-
-const RUN_ENDS = new Map<number, RunEnd>([
-  [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, 'completed'],
-  [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED, 'failed'],
-  [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED, 'canceled'],
-  [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED, 'terminated'],
-  [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT, 'timed_out'],
-  [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW, 'continued_as_new'],
-]);
-
-/** The inputs of one activation in the order in which the live workflow applies them. */
-function ordered(pending: Pending[], firstTask: boolean): Input[] {
-  const rank = ({ input }: Pending): number => {
-    if (input.type === 'outcome') return input.seq;
-    return input.type === 'cancel' && input.value.by === 'temporal' ? 0 : -1;
-  };
-  return pending
-    .sort((a, b) => {
-      const byRank = rank(a) - rank(b);
-      if (byRank !== 0) return byRank;
-      // What came before the workflow's first task waited in buffers that are emptied handler by handler.
-      const byHandler = firstTask ? HANDLER_ORDER.indexOf(a.name) - HANDLER_ORDER.indexOf(b.name) : 0;
-      return byHandler || a.order - b.order;
-    })
-    .map(({ input }) => input);
-}
-
-/** A number of the wire's; `Number()` would go through its text. */
-type Int64 = { toNumber(): number } | null | undefined;
-
-function toNumber(value: Int64): number {
-  return value?.toNumber() ?? 0;
-}
-
-function corrupt(message: string): PerdureError {
-  return new PerdureError('CHECKPOINT_CORRUPTION', `The history does not fold: ${message}`);
 }

@@ -1,5 +1,6 @@
 export { loadParts, orNull, readInput } from './content.ts';
-export { type Fold, type FoldedTask, Folder, foldHistory, type RunEnd } from './fold.ts';
+export type { RunEnd } from './event-inputs.ts';
+export { type Fold, type FoldedTask, Folder, foldHistory } from './fold.ts';
 export { foldSession } from './fold-session.ts';
 export { PayloadReader } from './payloads.ts';
 export { type HistoryEvent, readEvents } from './read-events.ts';

@@ -1,0 +1,133 @@
+/**
+ * What one event of a history says to the session, and in which order Temporal hands what a task brings to the
+ * workflow: signals and updates by sequence, then results and timers.
+ */
+import proto from '@temporalio/proto';
+import type { SessionActivities, ToolResult } from '../contract/activities.ts';
+import { PerdureError } from '../contract/errors.ts';
+import { HANDLER_ORDER } from '../contract/names.ts';
+import type { Input, Outcome } from '../session/events.ts';
+import type { PayloadReader } from './payloads.ts';
+import type { HistoryEvent } from './read-events.ts';
+
+const { EventType } = proto.temporal.api.enums.v1;
+
+/** How a run ended, as Temporal has it. */
+export type RunEnd = 'completed' | 'failed' | 'canceled' | 'terminated' | 'timed_out' | 'continued_as_new';
+
+/** An input that a task will bring. */
+export interface Pending {
+  /** Place in the history; an update's is just after the event it was sequenced after. */
+  order: number;
+  /** The signal's or update's. */
+  name: string;
+  input: Input;
+}
+
+/** How an activity ended, by the event that had scheduled it. */
+export interface ActivityEnd {
+  scheduledEventId: number;
+  result: { ok: true; value: unknown } | { ok: false; failure: unknown };
+}
+
+/** Reads an activity's end. @returns `null` for every other event */
+export async function activityEnd(event: HistoryEvent, payloads: PayloadReader): Promise<ActivityEnd | null> {
+  const completed = event.activityTaskCompletedEventAttributes;
+  if (completed) {
+    const value = await payloads.first(completed.result);
+    return { scheduledEventId: toNumber(completed.scheduledEventId), result: { ok: true, value } };
+  }
+  const failed = event.activityTaskFailedEventAttributes ?? event.activityTaskTimedOutEventAttributes;
+  if (failed) {
+    const failure = await payloads.failure(failed.failure);
+    return { scheduledEventId: toNumber(failed.scheduledEventId), result: { ok: false, failure } };
+  }
+  const cancelled = event.activityTaskCanceledEventAttributes;
+  if (!cancelled) return null;
+  const failure = { kind: 'cancelled', message: 'cancelled' };
+  return { scheduledEventId: toNumber(cancelled.scheduledEventId), result: { ok: false, failure } };
+}
+
+/** The outcome of an activity of this type. Whatever is wrong with a result is found when the core reads it. */
+export function outcomeOf(activityType: string, result: ActivityEnd['result']): Outcome {
+  const kind = activityType === 'globalTool' ? 'tool' : (activityType as keyof SessionActivities);
+  return { kind, result } as Outcome;
+}
+
+/** Reads what a local activity left in its marker. @returns `null` for every other marker */
+export async function localEnd(
+  event: HistoryEvent,
+  payloads: PayloadReader,
+): Promise<{ sdkSeq: number; outcome: Outcome } | null> {
+  const marker = event.markerRecordedEventAttributes;
+  if (marker?.markerName !== 'core_local_activity') return null;
+  const data = (await payloads.first(marker.details?.['data'])) as { seq?: number } | undefined;
+  const value = (await payloads.first(marker.details?.['result'])) as ToolResult | undefined;
+  const failure = marker.failure ? (await payloads.failure(marker.failure)).message : '';
+  return {
+    sdkSeq: data?.seq ?? 0,
+    outcome: {
+      kind: 'tool',
+      local: true,
+      result: value ? { ok: true, value } : { ok: false, failure: { kind: 'failed', message: failure } },
+    },
+  };
+}
+
+/** Events that come after all that the task before them wrote. */
+export const CLOSING: ReadonlySet<number> = new Set([
+  EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED,
+  EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
+  EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED,
+  EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED,
+  EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED,
+  EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT,
+  EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED,
+  EventType.EVENT_TYPE_TIMER_FIRED,
+]);
+
+/** Whether an event is anything to the fold: a third of them are not. */
+export function saysSomething({ eventType }: HistoryEvent): boolean {
+  return (
+    eventType !== EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED &&
+    eventType !== EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED
+  );
+}
+
+/** Events that end a run. */
+export const RUN_ENDS: ReadonlyMap<number, RunEnd> = new Map<number, RunEnd>([
+  [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, 'completed'],
+  [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED, 'failed'],
+  [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED, 'canceled'],
+  [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED, 'terminated'],
+  [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT, 'timed_out'],
+  [EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW, 'continued_as_new'],
+]);
+
+/** The inputs of one activation in the order in which the live workflow applies them. */
+export function inOrder(pending: Pending[], firstTask: boolean): Input[] {
+  const rank = ({ input }: Pending): number => {
+    if (input.type === 'outcome') return input.seq;
+    return input.type === 'cancel' && input.value.by === 'temporal' ? 0 : -1;
+  };
+  return pending
+    .sort((a, b) => {
+      const byRank = rank(a) - rank(b);
+      if (byRank !== 0) return byRank;
+      // What came before the workflow's first task waited in buffers that are emptied handler by handler.
+      const byHandler = firstTask ? HANDLER_ORDER.indexOf(a.name) - HANDLER_ORDER.indexOf(b.name) : 0;
+      return byHandler || a.order - b.order;
+    })
+    .map(({ input }) => input);
+}
+
+type Int64 = { toNumber(): number } | null | undefined;
+
+/** A number of the wire's; `Number()` would go through its text. */
+export function toNumber(value: Int64): number {
+  return value?.toNumber() ?? 0;
+}
+
+export function corrupt(message: string): PerdureError {
+  return new PerdureError('CHECKPOINT_CORRUPTION', `The history does not fold: ${message}`);
+}
