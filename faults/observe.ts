@@ -2,7 +2,7 @@
 import type { SessionState, ToolCall } from 'perdure';
 import { readRecordFile } from 'perdure/testing';
 import { canonicalJson, type JsonObject } from '../src/contract/json.ts';
-import { foldHistory, readEvents } from '../src/history/index.ts';
+import { foldHistory, readPages } from '../src/history/index.ts';
 import type { PersonRecord } from './people.ts';
 import { type Actor, retried, type Stage } from './stage.ts';
 import type { Story, Task } from './story.ts';
@@ -137,25 +137,21 @@ async function foldOf(
     turns: 0,
     open: new Map(),
   };
-  const { state } = await foldHistory(
-    readEvents(client, { workflowId }),
-    client.options.loadedDataConverter,
-    {
-      onTask: ({ state: at }) => {
-        const { spent } = at.budget;
-        const open = new Map(
-          at.inFlight
-            .filter(({ kind }) => kind === 'model')
-            .map(({ seq, reserved }) => [seq, reserved?.nanoUsd ?? 0]),
-        );
-        for (const [seq, reserved] of before.open) {
-          if (open.has(seq)) continue;
-          const replied = spent.turns > before.turns;
-          flights.push({ reserved, replied, charged: spent.nanoUsd - before.spent });
-        }
-        before = { spent: spent.nanoUsd, turns: spent.turns, open };
-      },
+  const { state } = await foldHistory(readPages(client, { workflowId }), client.options.loadedDataConverter, {
+    onTask: ({ state: at }) => {
+      const { spent } = at.budget;
+      const open = new Map(
+        at.inFlight
+          .filter(({ kind }) => kind === 'model')
+          .map(({ seq, reserved }) => [seq, reserved?.nanoUsd ?? 0]),
+      );
+      for (const [seq, reserved] of before.open) {
+        if (open.has(seq)) continue;
+        const replied = spent.turns > before.turns;
+        flights.push({ reserved, replied, charged: spent.nanoUsd - before.spent });
+      }
+      before = { spent: spent.nanoUsd, turns: spent.turns, open };
     },
-  );
+  });
   return { state, flights };
 }

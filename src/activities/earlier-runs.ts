@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache';
 import type { ToolInput, ToolResult } from '../contract/activities.ts';
 import type { ToolCall } from '../contract/calls.ts';
 import { isPerdureError } from '../contract/errors.ts';
-import { foldHistory, readEvents } from '../history/index.ts';
+import { foldHistory, readPages } from '../history/index.ts';
 
 const RESET = proto.temporal.api.enums.v1.WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW;
 const GRPC_NOT_FOUND = 5;
@@ -75,12 +75,13 @@ async function dispatched({ client }: Context, workflowId: string, runId: string
   const seen = new Set([runId]);
   // A set hands over what is added to it on the way.
   for (const run of seen) {
-    const events = readEvents(client, { workflowId, runId: run });
+    const pages = readPages(client, { workflowId, runId: run });
     const noting = (async function* () {
-      for await (const event of events) {
-        const failed = event.workflowTaskFailedEventAttributes;
-        if (failed?.cause === RESET && failed.baseRunId) seen.add(failed.baseRunId);
-        yield event;
+      for await (const page of pages) {
+        for (const { workflowTaskFailedEventAttributes: failed } of page) {
+          if (failed?.cause === RESET && failed.baseRunId) seen.add(failed.baseRunId);
+        }
+        yield page;
       }
     })();
     const { state } = await foldHistory(noting, client.options.loadedDataConverter, { runId: run });

@@ -12,7 +12,7 @@ import {
   foldHistory,
   foldSession,
   loadParts,
-  readEvents,
+  readPages,
   whatHappened,
 } from '../history/index.ts';
 
@@ -97,6 +97,6 @@ async function lastState(
   { sessionId, runId }: { sessionId: string; runId: string },
   onTask: (task: FoldedTask) => void = () => undefined,
 ): Promise<SessionState | null> {
-  const events = readEvents(client, { workflowId: sessionId, runId });
-  return (await foldHistory(events, client.options.loadedDataConverter, { runId, onTask })).state;
+  const pages = readPages(client, { workflowId: sessionId, runId });
+  return (await foldHistory(pages, client.options.loadedDataConverter, { runId, onTask })).state;
 }

@@ -7,7 +7,7 @@ import { idempotencyKey, shortDigest } from '../contract/keys.ts';
 import { liveWindow } from '../contract/live-text.ts';
 import type { Message, Position } from '../contract/messages.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
-import { foldHistory, readEvents } from '../history/index.ts';
+import { foldHistory, readPages } from '../history/index.ts';
 import { Fence } from './fence.ts';
 import type { RequestFailure } from './model-errors.ts';
 import { type RequestedCall, type RequestResult, requestModel } from './request-model.ts';
@@ -191,7 +191,7 @@ async function transcript(
   if (known !== undefined) return known;
   const { client } = context;
   let found: { messages: Message[]; position: Position } | undefined;
-  await foldHistory(readEvents(client, workflowExecution), client.options.loadedDataConverter, {
+  await foldHistory(readPages(client, workflowExecution), client.options.loadedDataConverter, {
     runId,
     onTask: ({ state: { position, transcript: all } }) => {
       if (shortDigest(position.digest) !== shortDigest(input.digest)) return;

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import { PerdureError } from '../contract/errors.ts';
 import { type ContentRef, contentId } from '../contract/thread.ts';
-import { PayloadReader } from './payloads.ts';
+import { firstValue } from './payloads.ts';
 
 const NOT_FOUND = 5;
 /** Parts that are on their way at one time. */
@@ -19,7 +19,7 @@ export async function readInput(client: Client, workflowId: string): Promise<unk
     }),
   );
   const started = page?.history?.events?.[0]?.workflowExecutionStartedEventAttributes;
-  return started ? new PayloadReader(client.options.loadedDataConverter).first(started.input) : null;
+  return started ? firstValue(client.options.loadedDataConverter, started.input) : null;
 }
 
 /** A text that was stored in parts. @throws PerdureError `CHECKPOINT_CORRUPTION` when it is gone or not what was stored */

@@ -31,15 +31,15 @@ export interface ActivityEnd {
 }
 
 /** Reads an activity's end. @returns `null` for every other event */
-export async function activityEnd(event: HistoryEvent, payloads: PayloadReader): Promise<ActivityEnd | null> {
+export function activityEnd(event: HistoryEvent, payloads: PayloadReader): ActivityEnd | null {
   const completed = event.activityTaskCompletedEventAttributes;
   if (completed) {
-    const value = await payloads.first(completed.result);
+    const value = payloads.first(completed.result);
     return { scheduledEventId: toNumber(completed.scheduledEventId), result: { ok: true, value } };
   }
   const failed = event.activityTaskFailedEventAttributes ?? event.activityTaskTimedOutEventAttributes;
   if (failed) {
-    const failure = await payloads.failure(failed.failure);
+    const failure = payloads.failure(failed.failure);
     return { scheduledEventId: toNumber(failed.scheduledEventId), result: { ok: false, failure } };
   }
   const cancelled = event.activityTaskCanceledEventAttributes;
@@ -55,15 +55,15 @@ export function outcomeOf(activityType: string, result: ActivityEnd['result']): 
 }
 
 /** Reads what a local activity left in its marker. @returns `null` for every other marker */
-export async function localEnd(
+export function localEnd(
   event: HistoryEvent,
   payloads: PayloadReader,
-): Promise<{ sdkSeq: number; outcome: Outcome } | null> {
+): { sdkSeq: number; outcome: Outcome } | null {
   const marker = event.markerRecordedEventAttributes;
   if (marker?.markerName !== 'core_local_activity') return null;
-  const data = (await payloads.first(marker.details?.['data'])) as { seq?: number } | undefined;
-  const value = (await payloads.first(marker.details?.['result'])) as ToolResult | undefined;
-  const failure = marker.failure ? (await payloads.failure(marker.failure)).message : '';
+  const data = payloads.first(marker.details?.['data']) as { seq?: number } | undefined;
+  const value = payloads.first(marker.details?.['result']) as ToolResult | undefined;
+  const failure = marker.failure ? payloads.failure(marker.failure).message : '';
   return {
     sdkSeq: data?.seq ?? 0,
     outcome: {

@@ -5,8 +5,8 @@ import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
 import type { SessionState } from '../contract/state.ts';
 import { initialState } from '../session/initial.ts';
 import { foldHistory } from './fold.ts';
-import { PayloadReader } from './payloads.ts';
-import { readEvents } from './read-events.ts';
+import { firstValue } from './payloads.ts';
+import { readEvents, readPages } from './read-events.ts';
 
 /**
  * The state of a session's run as its history says it, with no worker: as of the last workflow task that was
@@ -16,15 +16,15 @@ import { readEvents } from './read-events.ts';
  */
 export async function foldSession(client: Client, workflowId: string, runId: string): Promise<SessionState> {
   const { loadedDataConverter } = client.options;
-  const events = readEvents(client, { workflowId, runId });
-  const { state } = await foldHistory(events, loadedDataConverter, { runId });
+  const pages = readPages(client, { workflowId, runId });
+  const { state } = await foldHistory(pages, loadedDataConverter, { runId });
   return state ?? (await untouched(client, workflowId, runId));
 }
 
 async function untouched(client: Client, workflowId: string, runId: string): Promise<SessionState> {
   for await (const event of readEvents(client, { workflowId, runId })) {
-    const payloads = new PayloadReader(client.options.loadedDataConverter);
-    const input = await payloads.first(event.workflowExecutionStartedEventAttributes?.input);
+    const { input: payloads } = event.workflowExecutionStartedEventAttributes ?? {};
+    const input = await firstValue(client.options.loadedDataConverter, payloads);
     const parsed = parseInput(sessionInputSchema, input);
     if (!parsed.ok) break;
     const moment = { now: tsToMs(event.eventTime), historyEvents: 0, historyBytes: 0 };

@@ -75,25 +75,25 @@ export interface FoldOptions {
   runId?: string;
   /** Called after each completed workflow task. */
   onTask?: (task: FoldedTask) => void | Promise<void>;
+  /** Event of the task that is the last to be folded. Default: that of the history's last. */
+  last?: number;
 }
 
 /**
- * Folds the events of one run.
+ * Folds the events of one run, given in pages.
  *
  * @throws PerdureError `CHECKPOINT_CORRUPTION` when the history is not a session's, is of an unknown version,
  * or holds commands that the core would not have issued.
  */
 export async function foldHistory(
-  events: AsyncIterable<HistoryEvent> | Iterable<HistoryEvent>,
+  pages: AsyncIterable<readonly HistoryEvent[]> | Iterable<readonly HistoryEvent[]>,
   converter: LoadedDataConverter,
   options: FoldOptions = {},
 ): Promise<Fold> {
   const folder = new Folder(converter, options);
-  // Waiting for events that say nothing would be a fifth of the fold.
-  if (Symbol.iterator in events) {
-    for (const event of events) if (saysSomething(event)) await folder.event(event);
-  } else {
-    for await (const event of events) if (saysSomething(event)) await folder.event(event);
+  for await (const page of pages) {
+    await folder.take(page);
+    if (folder.done) return folder.result();
   }
   await folder.closeTask();
   return folder.result();
@@ -106,6 +106,7 @@ export async function foldHistory(
 export class Folder {
   readonly #payloads: PayloadReader;
   readonly #onTask: FoldOptions['onTask'];
+  readonly #last: number;
   #runId: string;
   #sessionId = '';
   #input: unknown;
@@ -133,6 +134,7 @@ export class Folder {
   constructor(converter: LoadedDataConverter, options: FoldOptions = {}) {
     this.#payloads = new PayloadReader(converter);
     this.#onTask = options.onTask;
+    this.#last = options.last ?? Number.POSITIVE_INFINITY;
     this.#runId = options.runId ?? '';
   }
 
@@ -141,10 +143,27 @@ export class Folder {
     return { runId: this.#runId, state: this.#state, eventId: this.#lastTask, end: this.#end };
   }
 
-  /** Takes the next event. @throws as {@link foldHistory}; then the fold is of no use any more */
-  async event(event: HistoryEvent): Promise<void> {
+  /** Whether the last task that was asked for is folded. */
+  get done(): boolean {
+    return this.#lastTask >= this.#last;
+  }
+
+  /** Takes the next events. @throws as {@link foldHistory}; then the fold is of no use any more */
+  async take(events: readonly HistoryEvent[]): Promise<void> {
+    await this.#payloads.load(events);
+    for (const event of events) {
+      if (this.#open !== null && CLOSING.has(event.eventType ?? 0)) {
+        const told = this.closeTask();
+        // A wait of its own for each of thousands of tasks would be a good part of the fold.
+        if (told !== undefined) await told;
+        if (this.done) return;
+      }
+      if (saysSomething(event)) this.#event(event);
+    }
+  }
+
+  #event(event: HistoryEvent): void {
     const id = toNumber(event.eventId);
-    if (this.#open !== null && CLOSING.has(event.eventType ?? 0)) await this.closeTask();
     switch (event.eventType) {
       case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED: {
         const started = event.workflowExecutionStartedEventAttributes;
@@ -152,7 +171,7 @@ export class Folder {
         if (type !== WORKFLOW.session) throw corrupt(`event ${id} starts a ${type}, not a session`);
         this.#runId ||= started?.originalExecutionRunId ?? '';
         this.#sessionId = started?.workflowId ?? '';
-        this.#input = await this.#payloads.first(started?.input);
+        this.#input = this.#payloads.first(started?.input);
         this.#clock = tsToMs(event.eventTime);
         return;
       }
@@ -188,19 +207,19 @@ export class Folder {
         this.#open?.timers.push(event.timerStartedEventAttributes?.timerId ?? '');
         return;
       case EventType.EVENT_TYPE_MARKER_RECORDED: {
-        const local = await localEnd(event, this.#payloads);
+        const local = localEnd(event, this.#payloads);
         if (local !== null) this.#open?.local.push(local);
         return;
       }
       case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
-        await this.#updateAccepted(event);
+        this.#updateAccepted(event);
         return;
       case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ADMITTED: {
         const request = event.workflowExecutionUpdateAdmittedEventAttributes?.request;
         this.#admitted.set(request?.meta?.updateId ?? '', {
           order: id,
           name: request?.input?.name ?? '',
-          payload: await this.#payloads.first(request?.input?.args),
+          payload: this.#payloads.first(request?.input?.args),
         });
         return;
       }
@@ -212,7 +231,7 @@ export class Folder {
         this.#pending.push({
           order: id,
           name,
-          input: readSignal(name, await this.#payloads.firstOrUnreadable(signal?.input)),
+          input: readSignal(name, this.#payloads.firstOrUnreadable(signal?.input)),
         });
         return;
       }
@@ -227,7 +246,7 @@ export class Folder {
       case EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED:
       case EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
       case EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED:
-        await this.#activityEnded(id, event);
+        this.#activityEnded(id, event);
         return;
       case EventType.EVENT_TYPE_TIMER_FIRED: {
         const seq = this.#timers.get(event.timerFiredEventAttributes?.timerId ?? '');
@@ -246,8 +265,8 @@ export class Folder {
     }
   }
 
-  async #activityEnded(eventId: number, event: HistoryEvent): Promise<void> {
-    const end = await activityEnd(event, this.#payloads);
+  #activityEnded(eventId: number, event: HistoryEvent): void {
+    const end = activityEnd(event, this.#payloads);
     const scheduled = this.#scheduled.get(end?.scheduledEventId ?? 0);
     if (end === null || scheduled === undefined) {
       throw corrupt(`event ${eventId} ends an activity that was not scheduled`);
@@ -256,12 +275,12 @@ export class Folder {
     this.#pending.push({ order: eventId, name: '', input: { type: 'outcome', seq: scheduled.seq, outcome } });
   }
 
-  async #updateAccepted(event: HistoryEvent): Promise<void> {
+  #updateAccepted(event: HistoryEvent): void {
     const accepted = event.workflowExecutionUpdateAcceptedEventAttributes;
     const admitted = this.#admitted.get(accepted?.protocolInstanceId ?? '');
     const name = accepted?.acceptedRequest?.input?.name ?? admitted?.name ?? '';
     const payload = accepted?.acceptedRequest
-      ? await this.#payloads.first(accepted.acceptedRequest.input?.args)
+      ? this.#payloads.first(accepted.acceptedRequest.input?.args)
       : admitted?.payload;
     const read = readInput(name, payload);
     if (!read.ok)
@@ -272,8 +291,8 @@ export class Folder {
     this.#open?.updates.push({ order, name, input: read.input });
   }
 
-  /** Folds the task that has completed, once all events that it wrote are known. */
-  async closeTask(): Promise<void> {
+  /** Folds the task that has completed, once all events that it wrote are known. @returns what `onTask` does */
+  closeTask(): void | Promise<void> {
     const task = this.#open;
     if (task === null) return;
     this.#open = null;
@@ -299,7 +318,7 @@ export class Folder {
     }
     this.#check(task);
     this.#lastTask = task.eventId;
-    await this.#onTask?.({ eventId: task.eventId, at: new Date(task.moment.now).toISOString(), state });
+    return this.#onTask?.({ eventId: task.eventId, at: new Date(task.moment.now).toISOString(), state });
   }
 
   #initial(moment: Moment): SessionState {

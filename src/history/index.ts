@@ -2,6 +2,6 @@ export { loadParts, orNull, readInput } from './content.ts';
 export type { RunEnd } from './event-inputs.ts';
 export { type Fold, type FoldedTask, Folder, foldHistory } from './fold.ts';
 export { foldSession } from './fold-session.ts';
-export { PayloadReader } from './payloads.ts';
-export { type HistoryEvent, readEvents } from './read-events.ts';
+export { firstValue } from './payloads.ts';
+export { type HistoryEvent, readEvents, readPages } from './read-events.ts';
 export { whatHappened } from './what-happened.ts';

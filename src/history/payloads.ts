@@ -1,43 +1,117 @@
 /** Payloads of a history, decoded with the client's own converter and codecs. */
-import type { LoadedDataConverter } from '@temporalio/common';
+import { fromPayloadsAtIndex, type LoadedDataConverter } from '@temporalio/common';
 import {
+  decode,
+  decodeFailure,
   decodeFromPayloadsAtIndex,
-  decodeOptionalFailureToOptionalError,
 } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import type { temporal } from '@temporalio/proto';
 import type { ActivityFailureInfo } from '../contract/activities.ts';
 import { activityFailureInfo } from '../contract/failure.ts';
 import { UNREADABLE } from '../contract/inputs.ts';
+import type { HistoryEvent } from './read-events.ts';
 
 type Payloads = temporal.api.common.v1.IPayloads | null | undefined;
 type Failure = temporal.api.failure.v1.IFailure | null | undefined;
 
-/** Reads values out of a history's payloads. */
+/** The first value of some payloads, or `undefined`. @throws what the codecs and the converter throw */
+export async function firstValue(converter: LoadedDataConverter, payloads: Payloads): Promise<unknown> {
+  const list = payloads?.payloads;
+  if (list === null || list === undefined || list.length === 0) return undefined;
+  return decodeFromPayloadsAtIndex<unknown>(converter, 0, list);
+}
+
+/**
+ * Reads values out of a page of events. What codecs have to decode, which takes time, is decoded for a page
+ * beforehand; to read a value is no wait then, and a history is thousands of them.
+ */
 export class PayloadReader {
   readonly #converter: LoadedDataConverter;
+  /** What the codecs have made of payloads and failures, or what they threw. */
+  readonly #decoded = new Map<object, { value: unknown } | { error: unknown }>();
 
   constructor(converter: LoadedDataConverter) {
     this.#converter = converter;
   }
 
-  /** The first value, or `undefined`. */
-  async first(payloads: Payloads): Promise<unknown> {
-    const list = payloads?.payloads;
-    if (list === null || list === undefined || list.length === 0) return undefined;
-    return decodeFromPayloadsAtIndex<unknown>(this.#converter, 0, list);
+  /** Has the codecs decode all that these events hold. What they cannot decode is thrown where it is read. */
+  async load(events: readonly HistoryEvent[]): Promise<void> {
+    const { payloadCodecs } = this.#converter;
+    if (payloadCodecs.length === 0) return;
+    this.#decoded.clear();
+    for (const event of events) {
+      for (const payloads of payloadsOf(event)) {
+        await this.#keep(payloads, async () => ({
+          payloads: await decode(payloadCodecs, payloads?.payloads ?? []),
+        }));
+      }
+      const failure = failureOf(event);
+      await this.#keep(failure, async () => decodeFailure(payloadCodecs, failure ?? {}));
+    }
+  }
+
+  async #keep(source: object | null | undefined, decoded: () => Promise<unknown>): Promise<void> {
+    if (!source) return;
+    try {
+      this.#decoded.set(source, { value: await decoded() });
+    } catch (error) {
+      this.#decoded.set(source, { error });
+    }
+  }
+
+  #plain<T extends object>(source: T): T {
+    const found = this.#decoded.get(source);
+    if (found === undefined) return source;
+    if ('error' in found) throw found.error;
+    return found.value as T;
+  }
+
+  /** The first value, or `undefined`. @throws what the codecs and the converter throw */
+  first(payloads: Payloads): unknown {
+    if (!payloads?.payloads?.length) return undefined;
+    return fromPayloadsAtIndex<unknown>(
+      this.#converter.payloadConverter,
+      0,
+      this.#plain(payloads).payloads ?? [],
+    );
   }
 
   /** The first value, or what the workflow puts in its place when it cannot be decoded. */
-  async firstOrUnreadable(payloads: Payloads): Promise<unknown> {
+  firstOrUnreadable(payloads: Payloads): unknown {
     try {
-      return await this.first(payloads);
+      return this.first(payloads);
     } catch {
       return UNREADABLE;
     }
   }
 
   /** A failure in the words of the live session. */
-  async failure(failure: Failure): Promise<ActivityFailureInfo> {
-    return activityFailureInfo(await decodeOptionalFailureToOptionalError(this.#converter, failure));
+  failure(failure: Failure): ActivityFailureInfo {
+    const { failureConverter, payloadConverter } = this.#converter;
+    return activityFailureInfo(
+      failure ? failureConverter.failureToError(this.#plain(failure), payloadConverter) : undefined,
+    );
   }
+}
+
+/** Every payload of an event that the fold reads. */
+function payloadsOf(event: HistoryEvent): Payloads[] {
+  const details = event.markerRecordedEventAttributes?.details;
+  return [
+    event.workflowExecutionStartedEventAttributes?.input,
+    event.workflowExecutionSignaledEventAttributes?.input,
+    event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest?.input?.args,
+    event.workflowExecutionUpdateAdmittedEventAttributes?.request?.input?.args,
+    event.activityTaskCompletedEventAttributes?.result,
+    details?.['data'],
+    details?.['result'],
+  ];
+}
+
+function failureOf(event: HistoryEvent): Failure {
+  return (
+    event.activityTaskFailedEventAttributes?.failure ??
+    event.activityTaskTimedOutEventAttributes?.failure ??
+    event.markerRecordedEventAttributes?.failure
+  );
 }

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import type { temporal } from '@temporalio/proto';
 
@@ -20,7 +21,7 @@ const PAGE_SIZES = [1_000, 60, 8, 1] as const;
 const PAGE_MS = 4_000;
 const GRPC = { deadlineExceeded: 4, resourceExhausted: 8 } as const;
 
-/** Events that are read backwards are few: the end of a history is looked at, not all of it. */
+/** Events that are read backwards are few: the end of a history is looked at, not all of it, and none is read ahead. */
 const BACKWARDS_STEP = 1;
 
 /**
@@ -31,13 +32,13 @@ const BACKWARDS_STEP = 1;
  * @param options - `backwards`: from the newest event to the oldest.
  * @throws Temporal's `ServiceError` when the run is not there.
  */
-export async function* readEvents(
+export async function* readPages(
   client: Client,
   execution: { workflowId: string; runId?: string },
-  options: { backwards?: boolean } = {},
-): AsyncGenerator<HistoryEvent> {
+  { backwards = false }: { backwards?: boolean } = {},
+): AsyncGenerator<readonly HistoryEvent[]> {
   const service = client.workflowService;
-  let step = options.backwards === true ? BACKWARDS_STEP : 0;
+  let step = backwards ? BACKWARDS_STEP : 0;
   const readPage = async (token: PageToken): Promise<HistoryPage> => {
     for (;;) {
       const size = PAGE_SIZES[step] ?? 1;
@@ -48,7 +49,7 @@ export async function* readEvents(
         ...(token ? { nextPageToken: token } : {}),
       };
       const ask = (): Promise<HistoryPage> =>
-        options.backwards === true
+        backwards
           ? service.getWorkflowExecutionHistoryReverse(request)
           : service.getWorkflowExecutionHistory(request);
       try {
@@ -62,11 +63,19 @@ export async function* readEvents(
   };
   let next: Promise<HistoryPage> | null = readPage(undefined);
   while (next !== null) {
-    const page: HistoryPage = await next;
-    const token = page.nextPageToken;
-    next = token && token.length > 0 ? readPage(token) : null;
+    const { history, nextPageToken: token }: HistoryPage = await next;
+    const more: boolean = token !== null && token !== undefined && token.length > 0;
+    next = more && !backwards ? readPage(token) : null;
     // Whoever stops reading does not hear how the page that was on its way has fared.
     next?.catch(() => undefined);
-    yield* page.history?.events ?? [];
+    // Whoever reads without a wait would keep the question for the next page from being sent.
+    if (next !== null) await turn();
+    yield history?.events ?? [];
+    if (more) next ??= readPage(token);
   }
+}
+
+/** The events of {@link readPages} one by one, for a look at a few. */
+export async function* readEvents(...args: Parameters<typeof readPages>): AsyncGenerator<HistoryEvent> {
+  for await (const page of readPages(...args)) yield* page;
 }

@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import { type FoldedTask, Folder, type HistoryEvent, readEvents } from '../history/index.ts';
+import { type FoldedTask, Folder, type HistoryEvent, readEvents, readPages } from '../history/index.ts';
 
 /** New events from which on it is cheaper to read them forwards, from the start. */
 const FEW = 500;
@@ -27,9 +27,9 @@ export class KeptFold {
     const recent = this.#lastEvent === 0 ? null : await this.#recent();
     if (recent === null) {
       this.#folder = this.#start();
-      for await (const event of readEvents(this.#client, this.#execution)) await this.#take(event);
+      for await (const page of readPages(this.#client, this.#execution)) await this.#take(page);
     } else {
-      for (const event of recent.reverse()) await this.#take(event);
+      await this.#take(recent.reverse());
     }
     await this.#folder.closeTask();
   }
@@ -44,9 +44,9 @@ export class KeptFold {
     return null;
   }
 
-  async #take(event: HistoryEvent): Promise<void> {
-    await this.#folder.event(event);
-    this.#lastEvent = Number(event.eventId);
+  async #take(events: readonly HistoryEvent[]): Promise<void> {
+    await this.#folder.take(events);
+    this.#lastEvent = Number(events.at(-1)?.eventId ?? this.#lastEvent);
   }
 
   #start(): Folder {

@@ -14,6 +14,7 @@ import {
   orNull,
   type RunEnd,
   readEvents,
+  readPages,
 } from '../history/index.ts';
 import { phaseOf } from '../session/state.ts';
 import { KeptFold } from './kept-fold.ts';
@@ -89,7 +90,7 @@ export class SessionCheckpoints {
       for await (const runId of this.#runs(session, end?.runId)) {
         const wanted = limit - found.length;
         // On its way while the end of the run is looked at.
-        const events = begun(readEvents(this.#client, { workflowId: session.workflowId, runId }));
+        const pages = begun(readPages(this.#client, { workflowId: session.workflowId, runId }));
         // One more than asked for: it is the parent of the oldest.
         const read = await orNull(this.#tasksBefore(session, runId, at?.eventId ?? null, wanted + 1));
         if (read === null || (at !== null && !read.endIsTask)) {
@@ -97,7 +98,7 @@ export class SessionCheckpoints {
           continue;
         }
         at = null;
-        found.push(...(await this.#fold(session, runId, read.tasks, wanted, events)));
+        found.push(...(await this.#fold(session, runId, read.tasks, wanted, pages)));
         if (found.length >= limit) break;
       }
       return found;
@@ -186,14 +187,14 @@ export class SessionCheckpoints {
     runId: string,
     tasks: readonly number[],
     count: number,
-    events?: AsyncIterable<HistoryEvent>,
+    pages?: AsyncIterable<readonly HistoryEvent[]>,
   ): Promise<Checkpoint[]> {
     const [newest] = tasks;
     if (newest === undefined) return [];
     const wanted = new Set(tasks.slice(0, count));
     const found: Checkpoint[] = [];
     const range = { wanted: (eventId: number) => wanted.has(eventId), last: newest };
-    await this.#visit(session, runId, range, (checkpoint) => void found.unshift(checkpoint), events);
+    await this.#visit(session, runId, range, (checkpoint) => void found.unshift(checkpoint), pages);
     return found;
   }
 
@@ -202,26 +203,23 @@ export class SessionCheckpoints {
     runId: string,
     { wanted, last }: { wanted: (eventId: number) => boolean; last: number },
     visit: (checkpoint: Checkpoint) => void | Promise<void>,
-    events: AsyncIterable<HistoryEvent> = readEvents(this.#client, { workflowId: session.workflowId, runId }),
+    pages = readPages(this.#client, { workflowId: session.workflowId, runId }) as AsyncIterable<
+      readonly HistoryEvent[]
+    >,
   ): Promise<Fold> {
     let step = 0;
     let previous: number | null = null;
-    let reached = false;
-    const onTask = async (task: FoldedTask): Promise<void> => {
-      step += 1;
-      if (wanted(task.eventId)) {
-        const parent = await this.#parent(session, runId, previous, task.state);
-        await visit(checkpointOf(session.workflowId, runId, task, step, parent));
-      }
-      previous = task.eventId;
-      reached = task.eventId >= last;
+    const show = async (task: FoldedTask, parent: number | null): Promise<void> => {
+      const place = await this.#parent(session, runId, parent, task.state);
+      await visit(checkpointOf(session.workflowId, runId, task, step, place));
     };
-    const { loadedDataConverter } = this.#client.options;
-    return foldHistory(
-      until(events, () => reached),
-      loadedDataConverter,
-      { runId, onTask },
-    );
+    const onTask = (task: FoldedTask): void | Promise<void> => {
+      step += 1;
+      const parent = previous;
+      previous = task.eventId;
+      if (wanted(task.eventId)) return show(task, parent);
+    };
+    return foldHistory(pages, this.#client.options.loadedDataConverter, { runId, onTask, last });
   }
 
   /**
@@ -276,25 +274,14 @@ function placeOf(id: string): Place | null {
   return match === null ? null : { runId: match[1] ?? '', eventId: Number(match[2]) };
 }
 
-/** Events of which the first are asked for now, whether or not somebody reads them. */
-function begun(events: AsyncGenerator<HistoryEvent>): AsyncIterable<HistoryEvent> {
-  const first = events.next();
+/** Pages of which the first is asked for now, whether or not somebody reads them. */
+function begun<T>(pages: AsyncGenerator<T>): AsyncIterable<T> {
+  const first = pages.next();
   first.catch(() => undefined);
   return (async function* () {
     const beginning = await first;
     if (beginning.done === true) return;
     yield beginning.value;
-    yield* events;
+    yield* pages;
   })();
-}
-
-/** Events until a condition holds, looked at after each. */
-async function* until(
-  events: AsyncIterable<HistoryEvent>,
-  done: () => boolean,
-): AsyncGenerator<HistoryEvent> {
-  for await (const event of events) {
-    yield event;
-    if (done()) return;
-  }
 }

@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { sessionError } from '../client/errors.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
-import { orNull, PayloadReader } from '../history/index.ts';
+import { firstValue, orNull } from '../history/index.ts';
 
 const { WorkflowExecutionStatus } = proto.temporal.api.enums.v1;
 /** How long a deletion may take until it shows, in milliseconds. */
@@ -40,13 +40,9 @@ export async function findExecution(
     running: info.status === WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_RUNNING,
     memo: async (name) => {
       const payload = info.memo?.fields?.[name];
-      return payload ? decoder(client).first({ payloads: [payload] }) : undefined;
+      return payload ? firstValue(client.options.loadedDataConverter, { payloads: [payload] }) : undefined;
     },
   };
-}
-
-function decoder(client: Client): PayloadReader {
-  return new PayloadReader(client.options.loadedDataConverter);
 }
 
 /** The run ids of a workflow, newest first, as Temporal's visibility knows them: the newest may be missing for a moment. */

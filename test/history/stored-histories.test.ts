@@ -38,7 +38,7 @@ interface Stored {
 
 async function folded(events: readonly HistoryEvent[]): Promise<Omit<Stored, 'history'>> {
   const checkpoints: Stored['checkpoints'] = [];
-  const { state } = await foldHistory(events, CONVERTER, {
+  const { state } = await foldHistory([events], CONVERTER, {
     onTask: ({ eventId, state: { position } }) =>
       void checkpoints.push([eventId, position.count, position.digest]),
   });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import type { JsonObject } from '../../src/contract/json.ts';
 import { canonicalJson } from '../../src/contract/json.ts';
-import { foldHistory, readEvents } from '../../src/history/index.ts';
+import { foldHistory, readPages } from '../../src/history/index.ts';
 import { defineAgent, defineTool } from '../../src/index.ts';
 import { scriptedTurns } from '../../src/testing/index.ts';
 import { openStage, untilPhase } from '../support/stage.ts';
@@ -61,7 +61,7 @@ test('a refund over the limit waits for a person, happens once, and an equal one
 
   const live = await session.snapshot();
   const fold = await foldHistory(
-    readEvents(stage.client, { workflowId: session.id }),
+    readPages(stage.client, { workflowId: session.id }),
     stage.client.options.loadedDataConverter,
   );
   expect(canonicalJson(fold.state as unknown as JsonObject)).toBe(

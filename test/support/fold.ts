@@ -2,13 +2,13 @@
 import type { Client } from '@temporalio/client';
 import { expect } from 'vitest';
 import { canonicalJson, type JsonObject } from '../../src/contract/json.ts';
-import { foldHistory, readEvents } from '../../src/history/index.ts';
+import { foldHistory, readPages } from '../../src/history/index.ts';
 import type { Session, SessionState } from '../../src/index.ts';
 
 /** Folds the history of a session's present run. */
 export async function foldOf(client: Client, session: Session, runId?: string): Promise<SessionState> {
   const fold = await foldHistory(
-    readEvents(client, { workflowId: session.id, ...(runId === undefined ? {} : { runId }) }),
+    readPages(client, { workflowId: session.id, ...(runId === undefined ? {} : { runId }) }),
     client.options.loadedDataConverter,
     runId === undefined ? {} : { runId },
   );

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { foldHistory, readEvents } from '../../src/history/index.ts';
+import { foldHistory, readPages } from '../../src/history/index.ts';
 import { type DefinedAgent, defineAgent, defineTool, type Session } from '../../src/index.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
@@ -45,7 +45,7 @@ async function checkpoints(
   const found: { id: string; text: string; phase: string }[] = [];
   const { runId } = await session.state();
   await foldHistory(
-    readEvents(stage.client, { workflowId: session.id, runId }),
+    readPages(stage.client, { workflowId: session.id, runId }),
     stage.client.options.loadedDataConverter,
     {
       runId,

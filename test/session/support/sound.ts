@@ -31,7 +31,7 @@ async function foldOf(stage: Stage, session: Session): Promise<FoldedSession> {
   const checkpoints: SessionState[] = [];
   const events: HistoryEvent[] = [];
   for await (const event of readEvents(stage.client, { workflowId: session.id })) events.push(event);
-  const fold = await foldHistory(events, stage.client.options.loadedDataConverter, {
+  const fold = await foldHistory([events], stage.client.options.loadedDataConverter, {
     onTask: ({ state }) => void checkpoints.push(structuredClone(state)),
   });
   return { ...fold, checkpoints, history: { events } };
