@@ -1,9 +1,9 @@
 /** A call of scope `global`: one execution over all sessions, by the uniqueness of Temporal's workflow ids. */
 import { Context } from '@temporalio/activity';
-import type { WorkflowHandle } from '@temporalio/client';
+import { WorkflowExecutionAlreadyStartedError, type WorkflowHandle } from '@temporalio/client';
 import type { ToolInput, ToolResult } from '../contract/activities.ts';
 import type { ToolCall } from '../contract/calls.ts';
-import type { SessionInput } from '../contract/inputs.ts';
+import type { EffectInput, SessionInput, SessionResult } from '../contract/inputs.ts';
 import { canonicalJson, type JsonValue } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
 import type { Manifest } from '../contract/manifest.ts';
@@ -20,7 +20,8 @@ const SETTLING_MS = 10_000;
  * The `globalTool` activity: starts the effect's own session unless there is one, and waits for its outcome.
  *
  * It has no effect of its own, so Temporal may repeat it: it attaches to the session that is there. The effect
- * runs under the same protocol as any mutation; when that needs a person, the result says where. A session that
+ * runs under the same protocol as any mutation; when that needs a person, the result says where. An effect whose
+ * session was ended from outside is looked for by the one that follows, before it is dispatched again. A session that
  * is cancelled waits for as long as a call of its own would take to settle; then its result is that nobody knows.
  */
 export async function runGlobalTool(
@@ -37,7 +38,7 @@ export async function runGlobalTool(
   const { client, info } = context;
   const workflowId = `effect:${input.idempotencyKey}`;
   const requestedBy = `${info.workflowExecution?.workflowId ?? ''}/${input.callId}`;
-  const effect: NonNullable<SessionInput['effect']> = {
+  const effect: EffectInput = {
     tool: input.tool,
     args: input.args,
     argsDigest: argsDigest(input.tool, input.args),
@@ -46,21 +47,14 @@ export async function runGlobalTool(
     manifest: cutDown(manifest, input.tool),
     searchAttributes: [...searchAttributes],
   };
-  await client.workflow.start(WORKFLOW.session, {
-    workflowId,
-    taskQueue: info.taskQueue,
-    args: [{ agent: input.agent, effect } satisfies SessionInput],
-    workflowIdConflictPolicy: 'USE_EXISTING',
-    workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-    workflowTaskTimeout: '2s',
-    staticSummary: `${input.tool} · ${requestedBy}`.slice(0, 200),
-  });
+  await begin(context, input.agent, effect, tool.timeoutMs);
   const handle = client.workflow.getHandle(workflowId);
   const session = client.workflow.getHandle(
     info.workflowExecution?.workflowId ?? '',
     info.workflowExecution?.runId,
   );
   let patienceEnds = Infinity;
+  let ended = false;
   for (let wait: number = LOOK.firstMs; ; wait = Math.min(wait * 2, LOOK.maxMs)) {
     context.heartbeat();
     if (wait === LOOK.maxMs && patienceEnds === Infinity && (await isCancelling(session)))
@@ -78,8 +72,57 @@ export async function runGlobalTool(
     }
     const result = call === undefined ? undefined : outcomeOf(call, workflowId);
     if (result !== undefined) return result;
-    await context.sleep(wait);
+    // It had ended before it was asked again, and has no outcome.
+    if (ended) await begin(context, input.agent, effect, tool.timeoutMs);
+    ended = !ended && wait === LOOK.maxMs && (await handle.describe()).status.name !== 'RUNNING';
+    if (!ended) await context.sleep(wait);
   }
+}
+
+/** Sees to it that the effect has a session, which verifies first when one before it was ended from outside. */
+async function begin(context: Context, agent: string, effect: EffectInput, timeoutMs: number): Promise<void> {
+  const { client, info } = context;
+  const workflowId = `effect:${effect.idempotencyKey}`;
+  const start = (
+    workflowIdReusePolicy: 'REJECT_DUPLICATE' | 'ALLOW_DUPLICATE',
+    doubt?: string,
+  ): Promise<unknown> =>
+    client.workflow.start(WORKFLOW.session, {
+      workflowId,
+      taskQueue: info.taskQueue,
+      args: [{ agent, effect: doubt === undefined ? effect : { ...effect, doubt } } satisfies SessionInput],
+      workflowIdConflictPolicy: 'USE_EXISTING',
+      workflowIdReusePolicy,
+      workflowTaskTimeout: '2s',
+      staticSummary: `${effect.tool} · ${effect.requestedBy}`.slice(0, 200),
+    });
+  try {
+    await start('REJECT_DUPLICATE');
+    return;
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+  }
+  const doubt = await doubtOf(context, workflowId);
+  if (doubt !== undefined) {
+    // Its last dispatch may be under way for that long: nobody has told it to stop.
+    for (const ends = performance.now() + timeoutMs; performance.now() < ends; ) {
+      context.heartbeat();
+      await context.sleep(Math.min(LOOK.maxMs, timeoutMs));
+    }
+  }
+  await start('ALLOW_DUPLICATE', doubt);
+}
+
+/** Why nobody knows what became of an effect whose session has closed; `undefined` when its time to live was over. */
+async function doubtOf({ client }: Context, workflowId: string): Promise<string | undefined> {
+  const { status, runId } = await client.workflow.getHandle(workflowId).describe();
+  if (status.name === 'RUNNING') return undefined;
+  if (status.name === 'COMPLETED') {
+    const result = (await client.workflow.result(workflowId, runId)) as SessionResult;
+    if (result.status === 'completed') return undefined;
+  }
+  const how = status.name === 'COMPLETED' ? 'cancelled' : status.name.toLowerCase().replace('_', ' ');
+  return `nobody knows what became of it: its session ${workflowId} was ${how}`;
 }
 
 /** Whether the session that waits is being cancelled; one that does not answer now is asked again. */

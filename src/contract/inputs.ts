@@ -150,6 +150,8 @@ export interface EffectInput {
   /** The agent's manifest, cut down to the tool. */
   manifest: Manifest;
   searchAttributes: string[];
+  /** Why nobody knows whether it has happened already: it settles and is verified before it is dispatched. */
+  doubt?: string | undefined;
 }
 
 const effectSchema = z.object({
@@ -163,6 +165,7 @@ const effectSchema = z.object({
     'unknown manifest version',
   ),
   searchAttributes: z.array(z.string()),
+  doubt: z.optional(z.string()),
 });
 
 /** What starts a session: the argument of the workflow. */

@@ -82,6 +82,7 @@ function becomeEffect(state: SessionState, effect: EffectInput): void {
     scope: 'call',
     argsDigest: effect.argsDigest,
     idempotencyKey: effect.idempotencyKey,
+    ...(effect.doubt === undefined ? {} : { status: { kind: 'settling', reason: effect.doubt } }),
   });
   state.batch = [id];
 }

@@ -2,6 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineAgent, defineTool, type Session } from '../../src/index.ts';
+import { expectFoldEqualsLive } from '../support/fold.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 
 test('equal calls of many sessions at once are one effect, whose record answers all of them', async () => {
@@ -66,14 +67,36 @@ test('a cancelled session does not wait for ever for a global effect whose sessi
 
   expect(await session.result()).toMatchObject({ status: 'cancelled' });
   const [call] = (await stage.sessions.get(session.id).calls()).items;
-  expect(call).toMatchObject({
-    status: { kind: 'failed', certain: false },
-    result: { content: expect.stringContaining('may still happen') },
-  });
+  expect(call).toMatchObject({ status: { kind: 'failed', certain: false } });
+  expect(call?.result?.content).toContain(effect.id);
+});
+
+test('a global effect whose session was terminated is looked for, and not done again', async () => {
+  const { stage, session, effect, executed } = await openAnnouncement({ verify: true });
+  await untilPhase(effect, 'acting');
+  await stage.client.workflow.getHandle(effect.id).terminate('by hand');
+
+  await untilPhase(session, 'idle');
+  const [call] = (await session.calls()).items;
+  expect(call).toMatchObject({ status: { kind: 'completed' }, result: { content: 'seen', isError: false } });
+  expect(executed).toHaveLength(1);
+  // The session that found it keeps it, for others too.
+  await stage.client.workflow.getHandle(effect.id).terminate('once more');
+  const other = await stage.sessions.start('herald', { id: stage.id(), message: 'Go.' });
+  await untilPhase(other, 'idle');
+  expect((await other.calls()).items[0]?.result?.content).toBe('seen');
+  expect(executed).toHaveLength(1);
+  await expectFoldEqualsLive(stage.client, effect);
 });
 
 /** A session with a global call that is under way and never returns; it gives up after a second. */
-async function openAnnouncement(): Promise<{ stage: Stage; session: Session; effect: Session }> {
+async function openAnnouncement({ verify = false } = {}): Promise<{
+  stage: Stage;
+  session: Session;
+  effect: Session;
+  executed: string[];
+}> {
+  const executed: string[] = [];
   const stage = await openStage(({ assistantCount }) =>
     assistantCount === 0
       ? { toolCalls: [{ name: 'announce', args: { text: stage.taskQueue } }] }
@@ -91,15 +114,25 @@ async function openAnnouncement(): Promise<{ stage: Stage; session: Session; eff
         idempotency: { scope: 'global', ttl: '1h' },
         timeout: '1s',
         settle: '100ms',
-        execute: async (_, { idempotencyKey, abortSignal }) => {
+        execute: async (_, { idempotencyKey, abortSignal }): Promise<string> => {
+          executed.push(idempotencyKey);
           underWay.emit('key', idempotencyKey);
           await once(abortSignal, 'abort');
+          return 'late';
         },
+        ...(verify
+          ? {
+              verify: (_, { idempotencyKey }) =>
+                executed.includes(idempotencyKey)
+                  ? { outcome: 'landed', output: 'seen' }
+                  : { outcome: 'absent' },
+            }
+          : {}),
       }),
     },
   });
   await stage.startWorker([herald]);
   const session = await stage.sessions.start('herald', { id: stage.id(), message: 'Go.' });
   const effect = stage.sessions.get(`effect:${String((await key)[0])}`);
-  return { stage, session, effect };
+  return { stage, session, effect, executed };
 }
