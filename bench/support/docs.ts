@@ -38,6 +38,12 @@ export async function writeDocs(): Promise<string[]> {
   return [CHART, PAGE];
 }
 
+const SAVERS: Record<string, string> = {
+  ours: 'our saver',
+  sqlite: 'its SQLite saver',
+  postgres: 'its PostgreSQL saver',
+};
+
 /** Each of our own measures, from the newest kept run of it. */
 async function floorTable(): Promise<string> {
   const rows: string[][] = [];
@@ -47,7 +53,12 @@ async function floorTable(): Promise<string> {
     if (results === undefined) continue;
     taken.add(takenOn(results));
     for (const line of results.results) {
-      if (line.measure === measure) rows.push([line.what, figure(line), ...judged(line), medians(line)]);
+      if (line.measure !== measure) continue;
+      const what =
+        line.peer === undefined
+          ? line.what
+          : `LangGraph.js on ${SAVERS[line.peer] ?? line.peer}: ${line.what}`;
+      rows.push([what, figure(line), ...judged(line), medians(line)]);
     }
   }
   const head = [...taken].map((text) => `${text}.\n\n`).join('');
