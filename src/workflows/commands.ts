@@ -21,30 +21,37 @@ const VERIFY_WORKERS = 25;
 /** The cap of a local activity, with room for it to say that it was exceeded. */
 const LOCAL_TIMEOUT: Duration = '2s';
 
+/** One for all: the SDK records a stack for each promise. */
+const DONE = Promise.resolve();
+
 type Runnable = Exclude<Command, { kind: 'cancel' } | { kind: 'close' }>;
 
 /** The commands in flight of one run: starts them, stops them, and hands over each outcome once. */
 export class CommandRunner {
   readonly #scopes = new Map<number, CancellationScope>();
-  /** Scopes whose command has ended: the SDK records a stack for each promise, and a scope has three. */
+  /** Scopes whose command has ended: each new one has three promises. */
   readonly #idle: CancellationScope[] = [];
+  readonly #parent: CancellationScope;
   readonly #deliver: (seq: number, outcome: Outcome) => void;
 
-  constructor(deliver: (seq: number, outcome: Outcome) => void) {
+  /** @param parent - the scope that commands are cancelled with, wherever they are started */
+  constructor(parent: CancellationScope, deliver: (seq: number, outcome: Outcome) => void) {
+    this.#parent = parent;
     this.#deliver = deliver;
   }
 
   /** Starts a command. Its outcome arrives in a later activation, never in this one. */
   start(command: Runnable): void {
     const { seq } = command;
-    const scope = this.#idle.pop() ?? new CancellationScope({ cancellable: true });
+    const scope = this.#idle.pop() ?? new CancellationScope({ cancellable: true, parent: this.#parent });
     this.#scopes.set(seq, scope);
-    void scope.run(async () => {
+    void scope.run(() => {
       run(command, (outcome) => {
         this.#scopes.delete(seq);
         if (!scope.consideredCancelled) this.#idle.push(scope);
         if (outcome !== null) this.#deliver(seq, outcome);
       });
+      return DONE;
     });
   }
 

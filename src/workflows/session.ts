@@ -63,9 +63,6 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
     await Promise.resolve();
     inbox.push(entry);
   };
-  const runner = new CommandRunner((seq, outcome) =>
-    inbox.push({ input: { type: 'outcome', seq, outcome } }),
-  );
   registerHandlers(state, (input) => new Promise((applied) => void push({ input, applied })), push);
   void watchCancellation(push);
 
@@ -79,35 +76,43 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
   void Promise.resolve().then(() => {
     awake = true;
   });
+  const step = (runner: CommandRunner): void => {
+    const now = clock();
+    const asReplayed = inReplay() || local === null || (inbox.length - held === 1 && isOfTask(local, now));
+    if (aheadOfTask(task, now) || !asReplayed) throw new Error(ASK_AGAIN);
+    held = 0;
+    task = now;
+    const entries = inbox.splice(0).sort(byHistoryOrder);
+    const inputs = entries.map(({ input }) => input);
+    moment = momentOf(inputs, now, moment, (seq) => issuedAt(state, seq));
+    const { commands, refusals } = advance(state, inputs, moment);
+    for (const command of commands) {
+      if (command.kind === 'close') result = command.result;
+      else perform(command, state, runner, remembered);
+    }
+    for (const [i, { applied }] of entries.entries()) applied?.(refusals[i] ?? null);
+    const started = commands.find(({ kind }) => kind === 'fast_tool');
+    if (started !== undefined) local = { task: now, replayed: inReplay() };
+    else if (entries.some(isLocal)) local = null;
+    showStatus(state, shown);
+  };
   // Temporal's cancellation is an input like any other; it must not tear down what is in flight.
   await CancellationScope.nonCancellable(async () => {
-    while (result === null) {
-      await condition(() => {
-        // While a local activity is in flight, what comes waits for its result: see `momentOf`.
-        if (awake || (local === null ? inbox.length > 0 : inbox.some(isLocal))) return true;
+    const runner = new CommandRunner(CancellationScope.current(), (seq, outcome) =>
+      inbox.push({ input: { type: 'outcome', seq, outcome } }),
+    );
+    // The session goes on within the condition, which the SDK looks at when all inputs of an activation are here: to
+    // wake this function for each would be one more way into the sandbox, a good part of what an activation costs.
+    await condition(() => {
+      // While a local activity is in flight, what comes waits for its result: see `momentOf`.
+      if (awake || (local === null ? inbox.length > 0 : inbox.some(isLocal))) {
+        awake = false;
+        step(runner);
+      } else {
         held = inbox.length;
-        return false;
-      });
-      awake = false;
-      const now = clock();
-      const asReplayed = inReplay() || local === null || (inbox.length - held === 1 && isOfTask(local, now));
-      if (aheadOfTask(task, now) || !asReplayed) throw new Error(ASK_AGAIN);
-      held = 0;
-      task = now;
-      const entries = inbox.splice(0).sort(byHistoryOrder);
-      const inputs = entries.map(({ input }) => input);
-      moment = momentOf(inputs, now, moment, (seq) => issuedAt(state, seq));
-      const { commands, refusals } = advance(state, inputs, moment);
-      for (const command of commands) {
-        if (command.kind === 'close') result = command.result;
-        else perform(command, state, runner, remembered);
       }
-      for (const [i, { applied }] of entries.entries()) applied?.(refusals[i] ?? null);
-      const started = commands.find(({ kind }) => kind === 'fast_tool');
-      if (started !== undefined) local = { task: now, replayed: inReplay() };
-      else if (entries.some(isLocal)) local = null;
-      showStatus(state, shown);
-    }
+      return result !== null;
+    });
     await condition(allHandlersFinished);
   });
   if (state.status.kind === 'cancelled' && state.status.by === 'temporal') {
