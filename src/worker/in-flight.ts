@@ -73,6 +73,8 @@ export class InFlightJournal {
   #file: number;
   #bytes = 0;
   #compactAt = COMPACT_BYTES;
+  /** What is written with the next activity: a successor that does not read of an end finds it out at the server. */
+  #later = '';
 
   private constructor(directory: string, name: string, socket: Server) {
     this.#directory = directory;
@@ -107,7 +109,7 @@ export class InFlightJournal {
           return await next(input);
         } finally {
           held.endedAt = Date.now();
-          this.#write(held);
+          this.#later += line(held);
         }
       },
     },
@@ -127,18 +129,23 @@ export class InFlightJournal {
   }
 
   #write(held: Held): void {
-    const line = `${JSON.stringify(held)}\n`;
-    this.#bytes += line.length;
+    const text = this.#later + line(held);
+    this.#later = '';
+    this.#bytes += text.length;
     if (this.#bytes < this.#compactAt) {
       // Not synced to the disk: it outlives the process, which is all that is needed of it.
-      appendFileSync(this.#file, line);
+      appendFileSync(this.#file, text);
       return;
     }
+    this.#compact();
+  }
+
+  #compact(): void {
     const now = Date.now();
     for (const [token, { endedAt }] of this.#held) {
       if (endedAt !== undefined && now - endedAt > KEEP_ENDED_MS) this.#held.delete(token);
     }
-    const text = [...this.#held.values()].map((kept) => `${JSON.stringify(kept)}\n`).join('');
+    const text = [...this.#held.values()].map(line).join('');
     const draft = `${this.#path}.new`;
     writeFileSync(draft, text, { mode: 0o600 });
     renameSync(draft, this.#path);
@@ -148,6 +155,10 @@ export class InFlightJournal {
     // A busy worker holds more than that in what has just ended: it would write all of it with each call.
     this.#compactAt = Math.max(COMPACT_BYTES, 2 * text.length);
   }
+}
+
+function line(held: Held): string {
+  return `${JSON.stringify(held)}\n`;
 }
 
 /**
