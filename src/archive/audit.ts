@@ -87,7 +87,7 @@ async function auditRun(
     new SessionCheckpoints(client)
       .walk({ workflowId: sessionId }, runId, 1, async (checkpoint) => {
         if (audit.difference !== null) return;
-        if ((placeOf(checkpoint.id)?.eventId ?? 0) > cursor) {
+        if (eventOf(checkpoint) > cursor) {
           audit.pending += 1;
           return;
         }
@@ -103,14 +103,13 @@ async function auditRun(
   audit.runs += 1;
   if (audit.difference !== null) return;
   const rest = await next();
-  if (rest !== null) {
-    const message = `${rest.id} is in the archive and not in the history`;
-    differ({ checkpointId: rest.id, path: '', archived: json(rest), history: null, message });
-  }
+  if (rest !== null) differ(onlyArchived(rest));
 }
 
 function compare(archived: Checkpoint | null, folded: Checkpoint): AuditDifference | null {
   const { id: checkpointId } = folded;
+  // Both are in the order of their events: what comes first on one side is missing on the other.
+  if (archived !== null && eventOf(archived) < eventOf(folded)) return onlyArchived(archived);
   if (archived?.id !== checkpointId) {
     const message = `${checkpointId} is in the history and not in the archive`;
     return { checkpointId, path: '', archived: null, history: json(folded), message };
@@ -128,6 +127,16 @@ function compare(archived: Checkpoint | null, folded: Checkpoint): AuditDifferen
     history: change !== undefined && 'value' in change ? change.value : null,
     message: `${checkpointId} differs at ${path}`,
   };
+}
+
+function onlyArchived(archived: Checkpoint): AuditDifference {
+  const { id: checkpointId } = archived;
+  const message = `${checkpointId} is in the archive and not in the history`;
+  return { checkpointId, path: '', archived: json(archived), history: null, message };
+}
+
+function eventOf({ id }: Checkpoint): number {
+  return placeOf(id)?.eventId ?? 0;
 }
 
 function json(checkpoint: Checkpoint): JsonObject {
