@@ -68,6 +68,7 @@ export async function resolveAgent(
     tools,
     budget: definition.budget ?? {},
     loopLimit: definition.loopLimit ?? DEFAULTS.loopLimit,
+    loopPerMessage: true,
     toolOrder: definition.toolOrder ?? 'ordered',
     plan: definition.plan ?? false,
     heartbeatMs: duration(definition.heartbeat, DEFAULTS.heartbeatMs),

@@ -87,6 +87,8 @@ export interface Manifest {
   budget: BudgetLimits;
   /** Equal calls in a row after which the session stops for a person. */
   loopLimit: number;
+  /** Whether they are counted anew from each message on; absent in what was recorded before that was so. */
+  loopPerMessage?: true;
   /** `ordered`: reads in parallel, writes and mutations one after the other. `parallel`: all at once. */
   toolOrder: 'ordered' | 'parallel';
   /** Whether the built-in `update_plan` tool is offered to the model. */

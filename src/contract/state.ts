@@ -173,5 +173,7 @@ export interface SessionState {
   modelFailures: number;
   /** Index of the model that is asked first: those before it have failed in this turn at a cost. */
   fromModel: number;
+  /** By message: the id of the model that wrote it, where that is not the first of the agent's list. */
+  answeredBy?: { [messageId: string]: string };
   notices: Notice[];
 }

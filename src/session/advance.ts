@@ -62,6 +62,8 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
         appendMessage(state, { id, role: 'user', created_at: sentAt, blocks: [{ kind: 'text', text }] });
       }
       state.interrupted = false;
+      // Who asks again wants it done again.
+      if (state.manifest?.loopPerMessage === true) state.loop.count = 0;
       return null;
     case 'append_results': {
       const blocks = batchCalls(state).map(

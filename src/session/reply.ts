@@ -55,7 +55,9 @@ export function applyReply(
       return metadata === undefined ? block : { ...block, metadata };
     }),
   ];
-  appendMessage(state, { id: freshMessageId(state), role: 'assistant', created_at: at, blocks });
+  const id = freshMessageId(state);
+  answered(state, id, manifest.models[reply.model ?? 0]?.id ?? '');
+  appendMessage(state, { id, role: 'assistant', created_at: at, blocks });
   const { inputTokens, outputTokens } = reply.usage;
   // A tokenizer's count says nothing about another model's, and any of several may answer next.
   state.measured =
@@ -65,6 +67,13 @@ export function applyReply(
   state.calls.push(...calls);
   state.batch = calls.map(({ id }) => id);
   if (calls.length > 0) watchLoop(state, manifest, calls, moment);
+}
+
+function answered(state: SessionState, messageId: string, model: string): void {
+  // An edit may have taken a message out, and its id is given again.
+  if (state.answeredBy !== undefined) delete state.answeredBy[messageId];
+  if (model === state.manifest?.models[0]?.id) return;
+  state.answeredBy = { ...state.answeredBy, [messageId]: model };
 }
 
 function newCall(

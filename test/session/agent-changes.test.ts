@@ -210,6 +210,23 @@ test('equal calls in a row stop for a person: after resume they may go on, and s
   await expectSound(stage, session);
 });
 
+test('whoever asks the same again may have the same calls made again', async () => {
+  const stage = await openStage(({ stepInTurn }) =>
+    stepInTurn === 0 ? { toolCalls: [{ name: 'look', args: {} }] } : { text: 'as before' },
+  );
+  let reads = 0;
+  const look = defineTool({ inputSchema: z.object({}), effect: 'read', execute: () => ++reads });
+  const model = stage.provider('scripted');
+  await stage.startWorker([defineAgent({ name: 'watcher', model, instructions: 'Look.', tools: { look } })]);
+  const session = await stage.sessions.start('watcher', { id: stage.id() });
+  for (let asked = 1; asked <= 5; asked++) {
+    await session.send('status?');
+    await until(session, ({ turn, phase }) => turn === 2 * asked && phase === 'idle');
+  }
+  expect(reads).toBe(5);
+  await expectSound(stage, session);
+});
+
 test('equal calls in a row give way to a message', async () => {
   const { stage, session, reads } = await loop();
   await session.send('stop it');

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { defineAgent, type Session } from '../../src/index.ts';
+import { defineAgent, runCheckpoint, type Session, TemporalSaver } from '../../src/index.ts';
 import type { Fault, Reply, Script } from '../../src/testing/index.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
@@ -20,7 +20,7 @@ async function ask(
       { model: stage.provider('second'), price: DEAR, maxOutputTokens: 100 },
     ],
     instructions: 'Answer.',
-    modelTimeout: 300,
+    modelTimeout: 3_000,
   });
   await stage.startWorker([agent]);
   const session = await stage.sessions.start('two', { id: stage.id(), message: 'go' });
@@ -44,6 +44,15 @@ test.each<[string, Fault, string]>([
     expect(view).toMatchObject({ phase: 'idle', lastText: 'from the second', turn: 1 });
     expect(asked()).toEqual(['first', 'second']);
     expect(view.notices).toMatchObject([{ kind: 'fallback', message: `scripted.chat:first: ${message}` }]);
+    // Who answered is on record, in the view of the run too.
+    const { transcript, answeredBy } = await session.snapshot();
+    expect(answeredBy).toEqual({ [transcript.at(-1)?.id ?? '']: 'scripted.chat:second' });
+    const checkpoint = await new TemporalSaver(stage.client).get(session.id);
+    expect(checkpoint === null ? null : runCheckpoint(checkpoint).payload).toMatchObject({
+      requested_model: 'scripted.chat:first',
+      normalized_model: 'scripted.chat:second',
+      provider_adapter: 'scripted.chat',
+    });
     // Nothing is billed for the first, and the second at its own price.
     expect(view.budget.spent).toMatchObject({ inputTokens: 10, outputTokens: 5, usd: (15 * 100) / 1e6 });
     await expectSound(stage, session);

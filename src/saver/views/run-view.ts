@@ -51,7 +51,7 @@ export function runPhases(checkpoint: Checkpoint, previous: Checkpoint | null): 
   for (let at = turn + 1; at <= state.turn; at++) {
     const calls = callsOf(state, at);
     add('post_llm', {
-      ...modelOf(state),
+      ...answererOf(state),
       finish_reason: null,
       tool_call_count: calls.length,
       session_token: null,
@@ -70,7 +70,7 @@ export function runPhases(checkpoint: Checkpoint, previous: Checkpoint | null): 
   }
   const result = terminalOf(state);
   if (result !== null && before?.status.kind !== state.status.kind) {
-    const { model, provider } = modelOf(state);
+    const { model, provider } = answererOf(state);
     add('run_terminal', {
       state: result.state,
       final_text: result.text,
@@ -106,7 +106,8 @@ function recordOf(
 
 function snapshotOf(checkpoint: Checkpoint, state: SessionState): RuntimeSnapshot {
   const { spent } = state.budget;
-  const { model, provider } = modelOf(state);
+  const asking = state.inFlight.some(({ kind }) => kind === 'model');
+  const { model, provider } = asking ? modelOf(state) : answererOf(state);
   return structuredClone({
     messages: state.transcript,
     step: state.turn,
@@ -203,13 +204,29 @@ function terminalOf({ status, turn, ...state }: SessionState): TerminalResult | 
   }
 }
 
+/** As the contract has it. */
+interface ModelName {
+  [name: string]: string | null;
+  model: string | null;
+  provider: string | null;
+}
+
 function requestedModel({ manifest }: SessionState): string | null {
   return manifest?.models[0]?.id ?? null;
 }
 
 /** The model that is asked now, which is not the first of the list when that has failed. */
-function modelOf({ manifest, fromModel }: SessionState): { model: string | null; provider: string | null } {
-  const model = manifest?.models[fromModel]?.id ?? null;
+function modelOf({ manifest, fromModel }: SessionState): ModelName {
+  return named(manifest?.models[fromModel]?.id ?? null);
+}
+
+/** The model that wrote the last answer. */
+function answererOf(state: SessionState): ModelName {
+  const answer = state.transcript.findLast(({ role }) => role === 'assistant');
+  return named(state.answeredBy?.[answer?.id ?? ''] ?? requestedModel(state));
+}
+
+function named(model: string | null): ModelName {
   return { model, provider: model?.split(':')[0] ?? null };
 }
 
