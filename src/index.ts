@@ -69,6 +69,8 @@ export {
   type Change,
   type ConstraintState,
   diff,
+  type EffectSince,
+  effectsSince,
   MemorySaver,
   type PauseEvent,
   type PendingDelegation,

@@ -25,6 +25,7 @@ const EXIT_OF: Partial<Record<ErrorCode, number>> = {
   SESSION_EXISTS: EXIT.refused,
   SESSION_CLOSED: EXIT.refused,
   SESSION_BUSY: EXIT.refused,
+  SESSION_FULL: EXIT.refused,
   CALL_NOT_PENDING: EXIT.refused,
   DIGEST_MISMATCH: EXIT.refused,
   INVALID_TOOL_INPUT: EXIT.refused,
@@ -72,6 +73,7 @@ function nextCommand(code: string, { verb, sessionId }: FailureContext): string 
     case 'SESSION_CLOSED':
     case 'SESSION_EXISTS':
     case 'SESSION_BUSY':
+    case 'SESSION_FULL':
     case 'UNKNOWN_CALL':
     case 'CALL_NOT_PENDING':
     case 'DIGEST_MISMATCH':

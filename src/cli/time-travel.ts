@@ -4,21 +4,10 @@ import { WorkflowNotFoundError } from '@temporalio/client';
 import { sessionError } from '../client/errors.ts';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
-import type { JsonValue } from '../contract/json.ts';
 import type { SessionState } from '../contract/state.ts';
 import { isOpen } from '../session/state.ts';
 import type { Cli } from './cli.ts';
 import { sessionStateOf } from './read-checkpoint.ts';
-
-/** An effect that has happened since a checkpoint. */
-export interface EffectSince {
-  callId: string;
-  tool: string;
-  /** `null` of an effect that an earlier rewind has left behind: only its output is still known. */
-  args: JsonValue;
-  output: JsonValue;
-  completedAt: string | null;
-}
 
 /** The state of a checkpoint that a session can go on from. @throws PerdureError `INVALID_ARGUMENT` of another thread's */
 export function origin(checkpoint: Checkpoint): SessionState {
@@ -28,32 +17,6 @@ export function origin(checkpoint: Checkpoint): SessionState {
     'INVALID_ARGUMENT',
     `session: ${checkpoint.thread_id} is a thread, not a session: there is no agent that could go on from it`,
   );
-}
-
-/** The mutations that have completed since a checkpoint: they are not undone. */
-export function effectsSince(then: SessionState, now: SessionState): EffectSince[] {
-  // Runs that went on from one checkpoint give their own calls the same ids.
-  const sameCall = (call: SessionState['calls'][number]): string => `${call.id} ${call.idempotencyKey}`;
-  const doneThen = new Set(then.calls.filter(({ status }) => status.kind === 'completed').map(sameCall));
-  const carriedThen = new Set(then.carried.map(({ idempotencyKey }) => idempotencyKey));
-  const carried = now.carried
-    .filter(({ idempotencyKey, doubt }) => !carriedThen.has(idempotencyKey) && doubt === undefined)
-    .filter(({ callId, idempotencyKey }) => !doneThen.has(`${callId} ${idempotencyKey}`))
-    .map(({ callId, tool, output }) => ({ callId, tool, args: null, output, completedAt: null }));
-  const completed = now.calls
-    .filter(
-      ({ effect, status, replayOf }) =>
-        effect === 'mutate' && status.kind === 'completed' && replayOf === null,
-    )
-    .filter((call) => call.dispatches.length > 0 && !doneThen.has(sameCall(call)))
-    .map(({ id, name, args, result, completedAt }) => ({
-      callId: id,
-      tool: name,
-      args,
-      output: result?.content ?? null,
-      completedAt,
-    }));
-  return [...carried, ...completed];
 }
 
 /** The mutations of which nobody knows yet what becomes of them. */

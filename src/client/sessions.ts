@@ -22,7 +22,7 @@ import { threadWorkflowId } from '../contract/thread.ts';
 import { parseCheckpointId } from './checkpoint-id.ts';
 import { storeParts } from './content.ts';
 import { sessionError } from './errors.ts';
-import { checkSessionId, Session } from './session.ts';
+import { checkRoom, checkSessionId, Session } from './session.ts';
 
 /** How long a checkpoint out of an archive waits for the session that starts from it. */
 const ORIGIN_STAYS = { startDelay: '60 days', workflowRunTimeout: '1 minute' } as const;
@@ -93,7 +93,7 @@ export class Sessions {
    * Starts a session. It is durable when this returns, also with no worker running.
    *
    * @throws PerdureError `SESSION_EXISTS`, `CONFLICT` when the id is that of a thread of checkpoints,
-   * `INVALID_ARGUMENT` naming the field, `TOO_LARGE`, `SERVER_UNAVAILABLE`
+   * `INVALID_ARGUMENT` naming the field, `TOO_LARGE`, `SERVER_UNAVAILABLE`; with `onExisting: 'use'` `SESSION_FULL`
    */
   async start(agent: string, options: StartOptions = {}): Promise<Session> {
     const id = options.id === undefined ? `session-${randomUUID()}` : options.id;
@@ -129,7 +129,7 @@ export class Sessions {
   /**
    * Takes a session back to a checkpoint of its own. The present run is sealed and ended, and the successor
    * goes on under the same id with the same keys: effects that happened after the checkpoint answer them, so
-   * that nothing is done again. What was spent stays spent.
+   * that nothing is done again. What was spent stays spent. `effectsSince` says beforehand which these are.
    *
    * @throws PerdureError `SESSION_BUSY` while a mutation is open, `SESSION_NOT_FOUND`
    */
@@ -235,6 +235,7 @@ export class Sessions {
       if (options.onExisting === 'use' && message !== undefined) {
         // A session that exists does not look at what it would be started with, so the message is a signal.
         const signal = { signal: SIGNAL.send, signalArgs: [message] as [unknown], args: [rest] as [unknown] };
+        await checkRoom(this.#client.workflow.getHandle(id), SIGNAL.send);
         await this.#client.workflow.signalWithStart(WORKFLOW.session, { ...start, ...signal });
       } else await this.#client.workflow.start(WORKFLOW.session, { ...start, args: [input] });
     } catch (error) {

@@ -1,7 +1,14 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { foldHistory, readPages } from '../../src/history/index.ts';
-import { type DefinedAgent, defineAgent, defineTool, type Session } from '../../src/index.ts';
+import {
+  type DefinedAgent,
+  defineAgent,
+  defineTool,
+  effectsSince,
+  type Session,
+  TemporalSaver,
+} from '../../src/index.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 
@@ -79,6 +86,15 @@ test('a rewound session goes on from the checkpoint, and what happened after it 
   await say(session, 'ben');
   const before = await session.state();
   expect(sent.map(({ to }) => to)).toEqual(['ann', 'ben']);
+  // What it will not undo can be looked at first.
+  const saver = new TemporalSaver(stage.client);
+  const [then, now] = [
+    await saver.get(session.id, { checkpointId: afterAnn?.id ?? '' }),
+    await saver.get(session.id),
+  ];
+  expect(then === null || now === null ? null : effectsSince(then, now)).toMatchObject([
+    { tool: 'mail', args: { to: 'ben' }, output: 'sent to ben' },
+  ]);
 
   await stage.sessions.rewind(
     { sessionId: session.id, checkpointId: afterAnn?.id ?? '' },
@@ -170,6 +186,40 @@ test('a fork has keys of its own, and asks again for what waited for approval', 
   await untilPhase(session, 'idle');
 
   expect(new Set(sent.map(({ key }) => key)).size).toBe(2);
+  await expectFoldEqualsLive(stage.client, fork);
+});
+
+test('a fork with edits goes on from what they made of the past, and its origin keeps its own', async () => {
+  const stage = await openMailStage();
+  await stage.startWorker([mailer(stage, [])]);
+  const session = await stage.sessions.start('mailer', { id: stage.id(), message: 'ann' });
+  await untilPhase(session, 'idle');
+  const [latest] = await new TemporalSaver(stage.client).list(session.id, { limit: 1 });
+  const { transcript } = await session.snapshot();
+  const [first] = transcript;
+  if (first === undefined) throw new Error('the session has no message');
+
+  const fork = await stage.sessions.fork(
+    { sessionId: session.id, checkpointId: latest?.id ?? '' },
+    {
+      agent: 'mailer',
+      by: 'ada',
+      reason: 'it was meant for somebody else',
+      edits: {
+        transcript: {
+          from: 0,
+          messages: [{ ...first, blocks: [{ kind: 'text', text: 'eve' }] }, ...transcript.slice(1)],
+        },
+      },
+      message: 'ben',
+    },
+  );
+  await untilPhase(fork, 'idle');
+
+  const texts = JSON.stringify(stage.model.requests.at(-1)?.request.messages);
+  expect(texts).toContain('eve');
+  expect(texts).toContain('ben');
+  expect((await session.snapshot()).transcript).toEqual(transcript);
   await expectFoldEqualsLive(stage.client, fork);
 });
 

@@ -1,13 +1,14 @@
 import { createInterface } from 'node:readline';
 import type { Command } from 'commander';
 import { PerdureError } from '../../contract/errors.ts';
+import { type EffectSince, effectsSince } from '../../saver/index.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT } from '../failures.ts';
 import { textOf } from '../input.ts';
 import { ARCHIVE, openSaver, readCheckpoint } from '../read-checkpoint.ts';
 import { command } from '../shell.ts';
 import { clean, inline } from '../terminal.ts';
-import { type EffectSince, effectsSince, openMutations, origin, taskQueueOf } from '../time-travel.ts';
+import { openMutations, origin, taskQueueOf } from '../time-travel.ts';
 
 /** The most characters of a value in the list of effects. */
 const BRIEF = 200;
@@ -83,9 +84,10 @@ async function outlook(
   checkpointId: string,
   archive: string | undefined,
 ): Promise<{ agent: string; effects: EffectSince[] }> {
-  const then = origin(await readCheckpoint(cli, sessionId, checkpointId, archive));
-  const now = origin(await readCheckpoint(cli, sessionId, undefined, archive));
-  const open = openMutations(now);
+  const then = await readCheckpoint(cli, sessionId, checkpointId, archive);
+  const now = await readCheckpoint(cli, sessionId, undefined, archive);
+  const { agent } = origin(then);
+  const open = openMutations(origin(now));
   if (open.length > 0) {
     throw new PerdureError(
       'SESSION_BUSY',
@@ -93,7 +95,7 @@ async function outlook(
       { details: { open } },
     );
   }
-  return { agent: then.agent, effects: effectsSince(then, now) };
+  return { agent, effects: effectsSince(then, now) };
 }
 
 async function confirmed(cli: Cli, sessionId: string, effects: readonly EffectSince[]): Promise<boolean> {

@@ -1,3 +1,4 @@
+export { type EffectSince, effectsSince } from './effects-since.ts';
 export {
   RUN_PHASES,
   RUN_STATES,
