@@ -12,6 +12,7 @@ import {
   openWire,
   type ReplyToolCall,
   type Script,
+  type ScriptedModel,
   type ScriptedTurn,
   type Wire,
 } from '../../src/testing/index.ts';
@@ -48,7 +49,10 @@ export interface World extends Harness {
   begin(agent?: string): Promise<Session>;
   /** Waits until the call `call_<turn>_<n>` is in a status. */
   untilCall(session: Session, callId: string, status: ToolCall['status']['kind']): Promise<ToolCall>;
-  /** The end of each story: the fold is the live state. Resolves with it. */
+  /**
+   * The end of each story: the fold is the live state, and no request has shown a call's idempotency key to the model.
+   * Resolves with the state.
+   */
   check(session: Session): Promise<SessionState>;
 }
 
@@ -105,6 +109,18 @@ export async function openWorld(
         .toBe(status);
       return call as ToolCall;
     },
-    check: (session) => expectFoldEqualsLive(harness.client, session),
+    check: async (session) => {
+      const state = await expectFoldEqualsLive(harness.client, session);
+      expectKeysUnseen(harness.model, state);
+      return state;
+    },
   };
+}
+
+/** Fails when a request to the model holds the idempotency key of a call. */
+function expectKeysUnseen({ requests }: ScriptedModel, { calls: log }: SessionState): void {
+  expect(requests).not.toEqual([]);
+  const bodies = requests.map(({ request }) => JSON.stringify(request.body));
+  const shown = log.filter(({ idempotencyKey }) => bodies.some((body) => body.includes(idempotencyKey)));
+  expect(shown).toEqual([]);
 }

@@ -1,0 +1,90 @@
+/** What a person reads of a session in Temporal's own UI: its summary, those of its activities and timers, its details. */
+import { defaultPayloadConverter } from '@temporalio/common';
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { defineAgent, defineTool, type Session } from '../../src/index.ts';
+import { openStage, type Stage, untilPhase } from '../support/stage.ts';
+import { expectSound } from './support/sound.ts';
+
+/** What each activity, local activity and timer of a history is called, in their order. */
+async function summaries(stage: Stage, session: Session): Promise<string[]> {
+  const { history } = await expectSound(stage, session);
+  return history.events.flatMap((event) => {
+    const on =
+      event.activityTaskScheduledEventAttributes?.activityType?.name ??
+      (event.timerStartedEventAttributes ? 'timer' : undefined) ??
+      (event.markerRecordedEventAttributes ? 'local activity' : undefined);
+    const payload = event.userMetadata?.summary;
+    if (on === undefined) return [];
+    return [payload ? `${on}: ${defaultPayloadConverter.fromPayload<string>(payload)}` : on];
+  });
+}
+
+async function details(stage: Stage, session: Session): Promise<string> {
+  const handle = stage.client.workflow.getHandle(session.id);
+  const { currentDetails } = await handle.query<{ currentDetails: string }>('__temporal_workflow_metadata');
+  return currentDetails;
+}
+
+test('a session, its activities and timers say what they are for; the details say what is waited for, and what to type', async () => {
+  const stage = await openStage(({ assistantCount }) => {
+    if (assistantCount > 1) return { fault: 'status', status: 400, body: { error: { message: 'no' } } };
+    const names = assistantCount === 0 ? ['look', 'peek'] : ['pay'];
+    return { toolCalls: names.map((name) => ({ name, args: {} })) };
+  });
+  const inputSchema = z.object({});
+  let paying = 0;
+  const tools = {
+    look: defineTool({ inputSchema, effect: 'read', execute: () => 'seen' }),
+    peek: defineTool({ inputSchema, effect: 'read', fast: true, execute: () => 'seen' }),
+    pay: defineTool({
+      inputSchema,
+      needsApproval: true,
+      approval: { expires: '1h' },
+      settle: '1ms',
+      execute: (): string => {
+        paying += 1;
+        throw new Error('the connection was lost');
+      },
+      verify: () => (paying === 1 ? { outcome: 'absent' } : { outcome: 'unknown' }),
+    }),
+  };
+  const model = { model: stage.provider('m'), price: { inputPerMillion: 1, outputPerMillion: 1 } };
+  await stage.startWorker([defineAgent({ name: 'payer', model, instructions: 'Pay.', tools })]);
+  const session = await stage.sessions.start('payer', { id: stage.id(), message: 'go' });
+  const { id } = session;
+  const description = await stage.client.workflow.getHandle(id).describe();
+  expect(await description.staticSummary()).toBe(`payer · ${id}`);
+
+  await untilPhase(session, 'approval');
+  const { spent } = await session.budget();
+  expect(spent.usd).toBeGreaterThanOrEqual(0.0001);
+  expect(await details(stage, session)).toBe(
+    `**payer** is **approval** after 2 turns, 3 tool calls and $${spent.usd.toFixed(4)}.\n\n` +
+      `pay call_2_0: approval. Next: \`perdure approve ${id} call_2_0\``,
+  );
+  await session.decide('call_2_0', { decision: 'approve' }, { by: 'ada' });
+  const { pending } = await untilPhase(session, 'unknown_effect');
+  expect(await details(stage, session)).toContain(`pay call_2_0: unknown. Next: \`${pending[0]?.next}\``);
+  await session.resolve('call_2_0', { outcome: 'landed', output: 'paid' });
+  const { wait } = await untilPhase(session, 'waiting');
+  const shown = await details(stage, session);
+  expect(shown).toContain('**payer** is **waiting** after 2 turns');
+  expect(shown).toContain(`Waits: provider_rejected: ${wait?.message}\n\nNext: \`perdure resume ${id}\``);
+
+  expect(await summaries(stage, session)).toEqual([
+    'describe',
+    'model: turn 1',
+    'tool: look call_1_0',
+    'local activity: peek',
+    'model: turn 2',
+    'timer: approval of pay expires',
+    'tool: pay call_2_0',
+    'timer: pay settles',
+    'verify: verify pay call_2_0',
+    'tool: pay call_2_0, dispatch 2',
+    'timer: pay settles',
+    'verify: verify pay call_2_0',
+    'model: turn 3',
+  ]);
+});
