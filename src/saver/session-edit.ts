@@ -15,7 +15,7 @@ const DERIVED = /^\/(position|promptBytes|measured)(\/|$)/;
  * The edit that makes a session's latest state into another. Who and why come from the metadata's `by` and
  * `reason`.
  *
- * @throws PerdureError `INVALID_ARGUMENT` naming a field that cannot be edited, or for a parent that is not the
+ * @throws PerdureError `INVALID_ARGUMENT` naming a field that cannot be edited or is of another kind, or for a parent that is not the
  * latest checkpoint
  */
 export function editFor(latest: Checkpoint, state: JsonObject, options: PutOptions): EditInput {
@@ -36,6 +36,7 @@ export function editFor(latest: Checkpoint, state: JsonObject, options: PutOptio
     );
   }
   const before = latest.state as unknown as SessionState;
+  assertKinds(before, state);
   const after = state as unknown as SessionState;
   const same = (a: unknown, b: unknown): boolean =>
     canonicalJson(a as JsonValue) === canonicalJson(b as JsonValue);
@@ -52,6 +53,21 @@ export function editFor(latest: Checkpoint, state: JsonObject, options: PutOptio
       ? {}
       : { scratchpadRoot: after.scratchpadRoot }),
   };
+}
+
+/** What is in the lists is checked by the session; a root that it has is never taken away. */
+function assertKinds(before: SessionState, { transcript, plan, scratchpadRoot = null }: JsonObject): void {
+  const problem = !Array.isArray(transcript)
+    ? { path: '/transcript', message: 'write the list of messages' }
+    : !Array.isArray(plan)
+      ? { path: '/plan', message: 'write the list of steps' }
+      : typeof scratchpadRoot !== 'string' && scratchpadRoot !== before.scratchpadRoot
+        ? { path: '/scratchpadRoot', message: 'write a directory: it can be changed, and not be taken away' }
+        : null;
+  if (problem === null) return;
+  throw new PerdureError('INVALID_ARGUMENT', `state: ${problem.path}: ${problem.message}`, {
+    details: { field: 'state', path: problem.path },
+  });
 }
 
 function text(value: JsonValue | undefined): string | undefined {

@@ -1,51 +1,11 @@
 import { Client } from '@temporalio/client';
 import { describe, expect, test } from 'vitest';
-import * as z from 'zod';
 import { canonicalJson, type JsonObject } from '../../src/contract/json.ts';
-import {
-  type Checkpoint,
-  defineAgent,
-  defineTool,
-  type PutOptions,
-  type Session,
-  type SessionState,
-  TemporalSaver,
-} from '../../src/index.ts';
-import { type ScriptedTurn, scriptedTurns } from '../../src/testing/index.ts';
+import { type Checkpoint, TemporalSaver } from '../../src/index.ts';
+import type { ScriptedTurn } from '../../src/testing/index.ts';
 import { rejection } from '../support/rejection.ts';
-import { openStage, type RunningWorker, type Stage, untilPhase } from '../support/stage.ts';
-
-interface SessionStage extends Stage {
-  saver: TemporalSaver;
-  worker: RunningWorker;
-}
-
-const LOOK_UP: ScriptedTurn = { toolCalls: [{ name: 'look', args: { at: 'here' } }] };
-
-/** A stage with an agent that looks things up, and a saver. */
-async function openSessionStage(turns: readonly ScriptedTurn[]): Promise<SessionStage> {
-  const stage = await openStage(scriptedTurns(turns));
-  const agent = defineAgent({
-    name: 'looker',
-    model: stage.provider('scripted'),
-    instructions: 'Look.',
-    tools: {
-      look: defineTool({
-        inputSchema: z.object({ at: z.string() }),
-        effect: 'read',
-        execute: ({ at }) => ({ at, seen: true }),
-      }),
-    },
-  });
-  const worker = await stage.startWorker([agent]);
-  return { ...stage, saver: new TemporalSaver(stage.client, { taskQueue: stage.taskQueue }), worker };
-}
-
-async function idle(stage: SessionStage, message = 'Look there.'): Promise<Session> {
-  const session = await stage.sessions.start('looker', { id: stage.id(), message });
-  await untilPhase(session, 'idle');
-  return session;
-}
+import { untilPhase } from '../support/stage.ts';
+import { idle, LOOK_UP, openSessionStage } from './support/session-stage.ts';
 
 const all = (saver: TemporalSaver, id: string): Promise<Checkpoint[]> => saver.list(id, { limit: 1_000 });
 const canonical = (value: unknown): string => canonicalJson(value as JsonObject);
@@ -216,44 +176,6 @@ describe('the checkpoints of a session', () => {
     const kept = structuredClone(first);
     if (first !== undefined) first.state['transcript'] = [];
     expect((await stage.saver.list(session.id))[0]).toEqual(kept);
-  });
-
-  test('take a put as an edit of a session at rest', async () => {
-    const stage = await openSessionStage([{ text: 'One.' }, { text: 'Two.' }]);
-    const session = await idle(stage);
-    const [latest] = await stage.saver.list(session.id, { limit: 1 });
-    if (latest === undefined) throw new Error('no checkpoint');
-    const state = structuredClone(latest.state) as unknown as SessionState;
-    const answer = state.transcript[1]?.blocks[0];
-    if (answer?.kind === 'text') answer.text = 'Better.';
-    const put = (change: object, options: PutOptions = {}): Promise<Checkpoint> =>
-      stage.saver.put(session.id, { ...(state as unknown as JsonObject), ...change }, options);
-
-    const edited = await put({}, { parentId: latest.id, metadata: { by: 'ada', reason: 'kinder' } });
-    expect(edited).toMatchObject({
-      thread_id: session.id,
-      parent_id: latest.id,
-      state: {
-        transcript: [{}, { blocks: [{ text: 'Better.' }] }],
-        notices: [{ kind: 'edit', message: 'ada edited transcript: kinder' }],
-      },
-    });
-    expect(await stage.saver.get(session.id)).toEqual(edited);
-    // Looked at before, and put after: somebody else's edit would be lost.
-    expect(await rejection(put({}, { parentId: latest.id }))).toMatchObject({ code: 'INVALID_ARGUMENT' });
-    expect(await rejection(put({ turn: 7 }))).toMatchObject({
-      code: 'INVALID_ARGUMENT',
-      details: { path: expect.stringMatching(/^\/(turn|notices)/) as string },
-    });
-    expect(await rejection(stage.saver.put(session.id, {}))).toMatchObject({ code: 'INVALID_ARGUMENT' });
-  });
-
-  test('take no step, and have no steps', async () => {
-    const stage = await openSessionStage([{ text: 'One.' }]);
-    const session = await idle(stage);
-    expect(await rejection(stage.saver.putStep(session.id, 'key', 1))).toMatchObject({ code: 'CONFLICT' });
-    expect(await stage.saver.listSteps(session.id)).toEqual([]);
-    expect(await stage.saver.getStep(session.id, 'key')).toBeNull();
   });
 
   test('fail closed when the history is no session of ours, or cannot be decoded', async () => {
