@@ -45,10 +45,11 @@ describe('start', () => {
     expect(sent.stderr).toBe('');
   });
 
-  test('takes mode, tenant and caps; a task ends with its answer', async () => {
+  test('takes mode, tenant, scratchpad and caps; a task ends with its answer', async () => {
     const id = stage.id('task');
     const caps = ['--usd', '0.5', '--tokens', '9000', '--turns', '4', '--tool-calls', '3', '--active', '10m'];
-    const flags = ['--task', '--tenant', 'acme', ...caps, '--follow', '--json'];
+    const where = ['--tenant', 'acme', '--scratchpad', '/srv/scratch pad'];
+    const flags = ['--task', ...where, ...caps, '--follow', '--json'];
     const { code, stdout } = await stage.perdure('start', 'support', 'do it', '--id', id, ...flags);
     expect(code).toBe(0);
     const parts = jsonLines(stdout);
@@ -56,7 +57,7 @@ describe('start', () => {
     expect(parts.at(-1)).toMatchObject({
       type: 'phase',
       phase: 'closed',
-      view: { mode: 'task', tenant: 'acme' },
+      view: { mode: 'task', tenant: 'acme', scratchpadRoot: '/srv/scratch pad' },
     });
     const { limits } = await stage.json<{ limits: object }>('budget', id);
     expect(limits).toEqual({ usd: 0.5, tokens: 9_000, turns: 4, toolCalls: 3, activeMs: 600_000 });

@@ -89,6 +89,72 @@ test('a global effect whose session was terminated is looked for, and not done a
   await expectFoldEqualsLive(stage.client, effect);
 });
 
+test('the record of a global effect answers equal calls until its time to live is over, and then the effect happens again', async () => {
+  const gate = new EventEmitter();
+  const stage = await openStage(({ assistantCount, lastUserText }) => {
+    if (assistantCount > 0) return { text: 'Done.' };
+    const announcement = { name: 'announce', args: { text: stage.taskQueue } };
+    // So that nothing but the call itself is left to do within the time to live.
+    return {
+      toolCalls: lastUserText === 'Wait.' ? [{ name: 'hold', args: {} }, announcement] : [announcement],
+    };
+  });
+  const executed: string[] = [];
+  const announce = defineTool({
+    inputSchema: z.object({ text: z.string() }),
+    idempotency: { scope: 'global', ttl: '5s' },
+    execute: (_, { idempotencyKey }) => {
+      executed.push(idempotencyKey);
+      return `announcement ${executed.length}`;
+    },
+  });
+  const hold = defineTool({
+    inputSchema: z.object({}),
+    effect: 'read',
+    execute: async () => {
+      const opened = once(gate, 'open');
+      gate.emit('held');
+      await opened;
+      return 'go on';
+    },
+  });
+  await stage.startWorker([
+    defineAgent({
+      name: 'herald',
+      model: stage.provider('scripted'),
+      instructions: 'Announce.',
+      tools: { announce, hold },
+    }),
+  ]);
+  const start = (message: string): Promise<Session> =>
+    stage.sessions.start('herald', { id: stage.id(), message });
+  const resultOf = async (session: Session): Promise<unknown> => {
+    await untilPhase(session, 'idle');
+    return (await session.calls()).items.at(-1)?.result?.content;
+  };
+  const held = once(gate, 'held');
+  const second = await start('Wait.');
+  await held;
+  const first = await start('Go.');
+  expect(await resultOf(first)).toBe('announcement 1');
+  gate.emit('open');
+  const effect = stage.sessions.get(`effect:${executed[0]}`);
+  expect(await resultOf(second)).toBe(
+    `[idempotent replay of ${first.id}/call_1_0, kept by ${effect.id}]: announcement 1`,
+  );
+  expect(executed).toHaveLength(1);
+
+  expect(await effect.result()).toMatchObject({ status: 'completed' });
+  const { runId } = await effect.state();
+  expect(await resultOf(await start('Go.'))).toBe('announcement 2');
+  expect(executed).toEqual([executed[0], executed[0]]);
+  // That one has a session of its own, under the same id.
+  const anew = await effect.state();
+  expect(anew.mode).toBe('effect');
+  expect(anew.runId).not.toBe(runId);
+  for (const session of [first, second]) await expectFoldEqualsLive(stage.client, session);
+});
+
 /** A session with a global call that is under way and never returns; it gives up after a second. */
 async function openAnnouncement({ verify = false } = {}): Promise<{
   stage: Stage;
