@@ -1,5 +1,5 @@
 /** One session, from outside. */
-import type { Client, WorkflowHandle } from '@temporalio/client';
+import { type Client, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
 import type { Decision, Resolution } from '../contract/calls.ts';
 import type { EditInput } from '../contract/edit.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
@@ -8,6 +8,7 @@ import type { BudgetInput, PauseInput, SendInput, SessionResult } from '../contr
 import { toJson } from '../contract/json.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
+import { assertRoom } from '../contract/room.ts';
 import type { Phase, PlanStep, SessionState } from '../contract/state.ts';
 import type {
   BudgetView,
@@ -30,7 +31,8 @@ const ASK_AGAIN_MS = 100;
 
 /**
  * A handle of a session. Inputs are checked for size before they are sent; a refusal is a {@link PerdureError}
- * with the session's own code. Safe to keep and to make anew: it holds no state.
+ * with the session's own code, `SESSION_FULL` when its history has no room for more. Safe to keep and to make
+ * anew: it holds no state.
  */
 export class Session {
   /** The session's id, which is the workflow's. */
@@ -83,7 +85,7 @@ export class Session {
    * Sends a message. It is queued during a turn, or with `mode: 'interrupt'` ends the turn early. Sent twice
    * with one `id`, it is taken once.
    *
-   * @throws PerdureError `SESSION_CLOSED`, `SESSION_NOT_FOUND`, `TOO_LARGE`, `NO_WORKER`
+   * @throws PerdureError `SESSION_CLOSED`, `SESSION_NOT_FOUND`, `SESSION_FULL`, `TOO_LARGE`, `NO_WORKER`
    */
   async send(message: string | SendInput): Promise<{ phase: Phase; queued: number }> {
     const input = typeof message === 'string' ? { text: message } : message;
@@ -233,7 +235,10 @@ export class Session {
 
   async #signal(name: string, input: object): Promise<void> {
     const value = checked(input, name);
-    await this.#mapped(() => this.#handle.signal(name, value));
+    await this.#mapped(async () => {
+      await checkRoom(this.#handle, name);
+      await this.#handle.signal(name, value);
+    });
   }
 
   async #mapped<T>(call: () => Promise<T>): Promise<T> {
@@ -261,6 +266,18 @@ export class Session {
 
 function isTooLarge(answer: unknown): answer is TooLarge {
   return typeof answer === 'object' && answer !== null && 'tooLarge' in answer;
+}
+
+/** Looks at a history before a signal goes there, for a workflow cannot refuse one. */
+export async function checkRoom(handle: WorkflowHandle, name: string): Promise<void> {
+  const found = await handle.describe().catch((error: unknown) => {
+    if (error instanceof WorkflowNotFoundError) return null;
+    throw error;
+  });
+  // What is not there or closed says so itself, to the signal.
+  if (found?.status.name !== 'RUNNING') return;
+  const { historyLength, historySize = 0 } = found;
+  assertRoom(handle.workflowId, name, { events: historyLength, bytes: historySize });
 }
 
 /** Plain JSON under the limit, or an error that names the field, before anything is sent. */

@@ -34,9 +34,9 @@ import {
 import { phaseSchema } from './shapes.ts';
 
 /** Codes of everything that is asked of a session that a worker runs. */
-const STEER: readonly ErrorCode[] = ['SESSION_NOT_FOUND', 'SESSION_CLOSED', 'NO_WORKER'];
+const STEER: readonly ErrorCode[] = ['SESSION_NOT_FOUND', 'SESSION_CLOSED', 'SESSION_FULL', 'NO_WORKER'];
 const DECIDE: readonly ErrorCode[] = [...STEER, 'UNKNOWN_CALL', 'CALL_NOT_PENDING'];
-const SIGNALLED: readonly ErrorCode[] = ['SESSION_NOT_FOUND', 'SESSION_CLOSED'];
+const SIGNALLED: readonly ErrorCode[] = ['SESSION_NOT_FOUND', 'SESSION_CLOSED', 'SESSION_FULL'];
 
 const taken = z.object({ phase: phaseSchema, queued: z.int() });
 const decided = z.object({ callId: z.string(), status: z.string() });

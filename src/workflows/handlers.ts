@@ -6,16 +6,19 @@ import {
   defineSignal,
   defineUpdate,
   setHandler,
+  workflowInfo,
 } from '@temporalio/workflow';
+import { isPerdureError } from '../contract/errors.ts';
 import { jsonSize } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
+import { assertRoom } from '../contract/room.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { PageInput, TooLarge } from '../contract/views.ts';
 import type { PersonInput } from '../session/events.ts';
 import { type Refusal, refusalOf } from '../session/people.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
-import { findCall, phaseOf } from '../session/state.ts';
+import { findCall, hasMessage, phaseOf } from '../session/state.ts';
 import { budgetView, pageOf, pendingCalls, sessionView } from '../session/views.ts';
 import { acceptUnreadableSignals } from './unreadable-signals.ts';
 
@@ -61,7 +64,8 @@ export function registerHandlers(
       },
       {
         validator: (payload: unknown) => {
-          const refusal = refusalOf(state, acceptable(name, payload));
+          const input = acceptable(name, payload);
+          const refusal = refusalOf(state, input) ?? noRoomFor(state, name, input);
           if (refusal !== null) throw failure(refusal);
         },
         description: DESCRIPTION[name] ?? '',
@@ -85,6 +89,20 @@ export function registerHandlers(
   query(QUERY.approvals, () => pendingCalls(state), 'Calls that wait for a person');
   query(QUERY.budget, () => budgetView(state), 'Caps, spent and reserved');
   query(QUERY.plan, () => state.plan, 'The plan');
+}
+
+/** Asked of validators only, which leave no trace and do not run in a replay. */
+function noRoomFor(state: SessionState, name: string, input: PersonInput): Refusal | null {
+  // A message that is sent again is told that it is there, for as long as anything is answered.
+  const isThere = input.type === 'send' && input.value.id !== undefined && hasMessage(state, input.value.id);
+  const { historyLength, historySize } = workflowInfo();
+  try {
+    assertRoom(state.sessionId, name, { events: historyLength, bytes: historySize }, isThere);
+    return null;
+  } catch (error) {
+    if (isPerdureError(error, 'SESSION_FULL')) return error;
+    throw error;
+  }
 }
 
 function acceptable(name: string, payload: unknown): PersonInput {

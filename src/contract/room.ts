@@ -1,0 +1,55 @@
+/**
+ * How much may be sent to a session in all. Temporal ends a workflow whose history has 50 MB or 51,200 events,
+ * whoever has filled it. A session stops by itself well before (`LIMIT.historyBytes`), and still takes what people
+ * say: up to here, where it refuses by name and keeps what it has.
+ *
+ * Update validators measure, and so leave no trace; a signal cannot be refused, so our client looks before it
+ * sends one.
+ */
+import { PerdureError } from './errors.ts';
+import { SIGNAL, UPDATE } from './names.ts';
+
+/** A history's size. */
+export interface HistorySize {
+  events: number;
+  bytes: number;
+}
+
+/**
+ * From which size on a session refuses what. Its own cancellation is last, so that there is a way to end it in
+ * order; what answers an open call may come for longer than what makes new work.
+ */
+export const ROOM: Readonly<Record<'content' | 'steering' | 'cancel', HistorySize>> = {
+  content: { events: 20_000, bytes: 16_000_000 },
+  steering: { events: 25_000, bytes: 20_000_000 },
+  cancel: { events: 40_000, bytes: 35_000_000 },
+};
+
+/**
+ * Refuses a signal or an update that there is no room for.
+ *
+ * @param name - the signal's or the update's
+ * @param isThere - it says again what is there already, and only wants to be told so
+ * @throws PerdureError `SESSION_FULL` with the history's size and the limit
+ */
+export function assertRoom(sessionId: string, name: string, history: HistorySize, isThere = false): void {
+  const kind = isThere ? 'steering' : kindOf(name);
+  const limit = ROOM[kind];
+  if (history.events < limit.events && history.bytes < limit.bytes) return;
+  const next =
+    kind === 'cancel'
+      ? `Have Temporal cancel it: temporal workflow cancel -w ${sessionId}`
+      : `Start a new session for further work, and end this one: perdure cancel ${sessionId}`;
+  throw new PerdureError(
+    'SESSION_FULL',
+    `session ${sessionId} has no room for another ${name}: its history has ${history.events} events and ` +
+      `${history.bytes} bytes, and Temporal would end it at 51,200 or 50 MB. It keeps all that it has. ${next}`,
+    { details: { history, limit } },
+  );
+}
+
+function kindOf(name: string): keyof typeof ROOM {
+  if (name === SIGNAL.cancel) return 'cancel';
+  const content: readonly string[] = [SIGNAL.send, UPDATE.send, UPDATE.edit];
+  return content.includes(name) ? 'content' : 'steering';
+}

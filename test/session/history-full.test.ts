@@ -1,0 +1,114 @@
+import { WorkflowUpdateFailedError } from '@temporalio/client';
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { assertRoom, ROOM } from '../../src/contract/room.ts';
+import { defineAgent, defineTool, type Session } from '../../src/index.ts';
+import { scriptedTurns } from '../../src/testing/index.ts';
+import { rejection } from '../support/rejection.ts';
+import { openStage, until, untilPhase } from '../support/stage.ts';
+import { expectSound } from './support/sound.ts';
+
+const large = 'x'.repeat(900_000);
+const full = { code: 'SESSION_FULL' };
+
+/** Sends large messages until one is refused. @returns how many were taken */
+async function fill(session: Session): Promise<number> {
+  for (let taken = 0; taken < 40; taken++) {
+    const refused = await session.send({ text: large, id: `m${taken}` }).then(
+      () => null,
+      (error: unknown) => error,
+    );
+    if (refused === null) continue;
+    expect(refused).toMatchObject(full);
+    return taken;
+  }
+  throw new Error('it has taken everything');
+}
+
+test('a session that is full refuses a message by name, keeps what it has, and can be decided and cancelled', async () => {
+  const paid: string[] = [];
+  const stage = await openStage(
+    scriptedTurns([{ toolCalls: [{ name: 'pay', args: { to: 'ada' } }] }, { text: 'done' }]),
+  );
+  const pay = defineTool({
+    description: 'Pay somebody',
+    inputSchema: z.object({ to: z.string() }),
+    effect: 'mutate',
+    needsApproval: true,
+    execute: ({ to }) => {
+      paid.push(to);
+      return 'paid';
+    },
+  });
+  await stage.startWorker([
+    defineAgent({ name: 'payer', model: stage.provider('m'), instructions: 'Pay.', tools: { pay } }),
+  ]);
+  // A busy machine may take longer than two seconds to replay 20 MB.
+  const id = stage.id();
+  const session = await stage.sessions.start('payer', { id, message: 'pay', workflowTaskTimeout: '30s' });
+  await untilPhase(session, 'approval');
+
+  const taken = await fill(session);
+  expect(taken).toBeGreaterThanOrEqual(17);
+  const handle = stage.client.workflow.getHandle(id);
+  const before = await handle.describe();
+  expect(before.historySize).toBeGreaterThanOrEqual(ROOM.content.bytes);
+  // However it is sent: as small as it may be, by a plain client, as an edit, with a start.
+  const refused = await rejection(session.send('small'));
+  expect(refused).toMatchObject({ ...full, message: expect.stringContaining(`perdure cancel ${id}`) });
+  const plain = await rejection(handle.executeUpdate('sendMessage', { args: [{ text: 'small' }] }));
+  expect(plain).toBeInstanceOf(WorkflowUpdateFailedError);
+  expect(plain).toMatchObject({ cause: { type: 'SESSION_FULL' } });
+  const used = stage.sessions.start('payer', { id, message: 'small', onExisting: 'use' });
+  expect(await rejection(used)).toMatchObject({ ...full, details: { limit: ROOM.content } });
+  // Nothing of it is on record, and nothing is lost.
+  expect(await handle.describe()).toMatchObject({
+    historyLength: before.historyLength,
+    historySize: before.historySize,
+  });
+  expect(await session.state()).toMatchObject({ phase: 'approval', queued: taken });
+  // A message that was taken is told so when it is sent again.
+  expect(await session.send({ text: large, id: 'm0' })).toMatchObject({ queued: taken });
+
+  await session.decide('call_1_0', { decision: 'approve' }, { by: 'ada' });
+  const waiting = await untilPhase(session, 'waiting');
+  expect(waiting).toMatchObject({ queued: 0, messages: 3 + taken, wait: { reason: 'history_limit' } });
+  expect(paid).toEqual(['ada']);
+  expect(await rejection(session.send('small'))).toMatchObject(full);
+  expect(await rejection(session.edit({ plan: [] }))).toMatchObject(full);
+  await session.setBudget({ limits: { turns: 5 } });
+
+  // A plain client's signals cannot be refused; ours looks before it sends one.
+  const missing = Math.ceil((ROOM.steering.bytes - ((await handle.describe()).historySize ?? 0)) / 900_000);
+  for (let n = 0; n < missing; n++) await handle.signal('send', { text: large });
+  await until(session, ({ queued }) => queued === missing);
+  expect(await rejection(session.resume())).toMatchObject({ ...full, details: { limit: ROOM.steering } });
+  expect(await rejection(session.setBudget({ limits: { turns: 6 } }))).toMatchObject(full);
+  expect(await session.state()).toMatchObject({ messages: 3 + taken, queued: missing });
+  await session.cancel({ by: 'ada' });
+  expect(await session.result()).toMatchObject({ status: 'cancelled' });
+  await expectSound(stage, session);
+}, 120_000);
+
+test('the number of events fills a session as their bytes do, and its cancellation is refused last', () => {
+  const roomFor = (name: string, events: number): unknown => {
+    try {
+      assertRoom('s', name, { events, bytes: 1_000 });
+      return null;
+    } catch (error) {
+      return error;
+    }
+  };
+  const ends = { content: ['send', 'sendMessage', 'edit'], cancel: ['cancel'] };
+  const steering = ['pause', 'resume', 'decide', 'resolve', 'budget', 'seal'];
+  for (const [kind, names] of Object.entries({ ...ends, steering })) {
+    const { events } = ROOM[kind as keyof typeof ROOM];
+    for (const name of names) {
+      expect(roomFor(name, events - 1), name).toBeNull();
+      expect(roomFor(name, events), name).toMatchObject({ ...full, details: { history: { events } } });
+    }
+  }
+  expect(roomFor('cancel', ROOM.cancel.events)).toMatchObject({
+    message: expect.stringContaining('temporal workflow cancel -w s'),
+  });
+});
