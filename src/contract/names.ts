@@ -46,6 +46,12 @@ export const HANDLER_ORDER: readonly string[] = [
   UPDATE.seal,
 ];
 
+/**
+ * Names of the patches of sessions, given to Temporal's `patched`. A history that names another is a newer version's,
+ * and is not folded; so a patch is entered here, and the fold does as the workflow does where its marker stands.
+ */
+export const PATCH: Readonly<Record<string, string>> = {};
+
 /** Queries of a session. Results are plain JSON. */
 export const QUERY = {
   state: 'state',

@@ -128,6 +128,6 @@ export function toNumber(value: Int64): number {
   return value?.toNumber() ?? 0;
 }
 
-export function corrupt(message: string): PerdureError {
-  return new PerdureError('CHECKPOINT_CORRUPTION', `The history does not fold: ${message}`);
+export function corrupt(message: string, cause?: unknown): PerdureError {
+  return new PerdureError('CHECKPOINT_CORRUPTION', `The history does not fold: ${message}`, { cause });
 }

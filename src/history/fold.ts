@@ -14,10 +14,11 @@ import { useSha256 } from '../contract/json.ts';
 import { SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
 import { advance } from '../session/advance.ts';
-import { type Command, type Input, type Moment, momentOf, type Outcome } from '../session/events.ts';
+import { type Input, type Moment, momentOf, type Outcome } from '../session/events.ts';
 import { initialState } from '../session/initial.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
 import { issuedAt } from '../session/state.ts';
+import { AskedCommands, type Shown } from './asked.ts';
 import {
   activityEnd,
   CLOSING,
@@ -31,6 +32,7 @@ import {
   saysSomething,
   toNumber,
 } from './event-inputs.ts';
+import { refuseNewer } from './newer-version.ts';
 import { PayloadReader } from './payloads.ts';
 import type { HistoryEvent } from './read-events.ts';
 
@@ -65,8 +67,7 @@ interface OpenTask {
   /** Results of local activities, in the order of their markers. */
   local: { sdkSeq: number; outcome: Outcome }[];
   /** What the task asked of the server, to hold against what the core asks. */
-  activities: number[];
-  timers: string[];
+  shown: Shown[];
 }
 
 /** What a fold is told beside the events. */
@@ -118,17 +119,10 @@ export class Folder {
   #clock = 0;
   #open: OpenTask | null = null;
   #pending: Pending[] = [];
-  #localInFlight = false;
   /** Scheduled event to the command it is, and what kind. */
   readonly #scheduled = new Map<number, { seq: number; type: string }>();
-  /** Timers by their id in the history. */
-  readonly #timers = new Map<string, number>();
-  /** Commands that the core has asked for and the history has not shown yet. */
-  readonly #asked = new Set<number>();
-  readonly #askedTimers: number[] = [];
+  readonly #asked: AskedCommands = new AskedCommands();
   #moment: Moment = { now: 0, historyEvents: 0, historyBytes: 0 };
-  /** Commands of activities by the SDK's own count, which is all that a local activity records of itself. */
-  readonly #bySdkSeq: number[] = [];
   readonly #admitted = new Map<string, { order: number; name: string; payload: unknown }>();
 
   constructor(converter: LoadedDataConverter, options: FoldOptions = {}) {
@@ -192,23 +186,25 @@ export class Folder {
           moment: this.#started,
           updates: [],
           local: [],
-          activities: [],
-          timers: [],
+          shown: [],
         };
         return;
       case EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED: {
         const { activityId, activityType } = event.activityTaskScheduledEventAttributes ?? {};
-        const seq = Number(activityId);
-        this.#scheduled.set(id, { seq, type: activityType?.name ?? '' });
-        this.#open?.activities.push(seq);
+        const type = activityType?.name ?? '';
+        this.#scheduled.set(id, { seq: Number(activityId), type });
+        this.#open?.shown.push({ eventId: id, type, id: activityId ?? '' });
         return;
       }
-      case EventType.EVENT_TYPE_TIMER_STARTED:
-        this.#open?.timers.push(event.timerStartedEventAttributes?.timerId ?? '');
+      case EventType.EVENT_TYPE_TIMER_STARTED: {
+        const { timerId } = event.timerStartedEventAttributes ?? {};
+        this.#open?.shown.push({ eventId: id, type: 'timer', id: timerId ?? '' });
         return;
+      }
       case EventType.EVENT_TYPE_MARKER_RECORDED: {
         const local = localEnd(event, this.#payloads);
         if (local !== null) this.#open?.local.push(local);
+        else refuseNewer(event, this.#payloads);
         return;
       }
       case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
@@ -249,7 +245,7 @@ export class Folder {
         this.#activityEnded(id, event);
         return;
       case EventType.EVENT_TYPE_TIMER_FIRED: {
-        const seq = this.#timers.get(event.timerFiredEventAttributes?.timerId ?? '');
+        const seq = this.#asked.timer(event.timerFiredEventAttributes?.timerId ?? '');
         if (seq === undefined) throw corrupt(`event ${id} fires a timer that the session did not start`);
         this.#pending.push({
           order: id,
@@ -261,6 +257,7 @@ export class Folder {
       default: {
         const end = RUN_ENDS.get(event.eventType ?? 0);
         if (end !== undefined) this.#end = end;
+        else refuseNewer(event, this.#payloads);
       }
     }
   }
@@ -303,63 +300,36 @@ export class Folder {
     const first = this.#lastTask === 0;
     // While a local activity is in flight, what comes waits for its result. A task that brings nothing, as one that
     // only keeps a local activity going, does not wake the session.
-    this.#pending = this.#localInFlight ? pending : [];
-    if (!this.#localInFlight && (pending.length > 0 || first)) {
-      this.#apply(inOrder(pending, first), task.moment);
-    }
+    const held = this.#asked.localInFlight;
+    this.#pending = held ? pending : [];
+    const due = !held && (pending.length > 0 || first) ? this.#apply(task, inOrder(pending, first)) : [];
     for (const { sdkSeq, outcome } of task.local) {
       const before = inOrder(this.#pending, false);
       this.#pending = [];
-      this.#localInFlight = false;
-      this.#apply(
-        [...before, { type: 'outcome', seq: this.#bySdkSeq[sdkSeq - 1] ?? 0, outcome }],
-        task.moment,
-      );
+      const seq = this.#asked.localEnded(sdkSeq);
+      this.#apply(task, [...before, { type: 'outcome', seq, outcome }]);
     }
-    this.#check(task);
+    // The end of a run may leave out what it makes pointless.
+    this.#asked.check(task.eventId, task.shown, this.#end === null ? due : []);
     this.#lastTask = task.eventId;
     return this.#onTask?.({ eventId: task.eventId, at: new Date(task.moment.now).toISOString(), state });
   }
 
   #initial(moment: Moment): SessionState {
     const parsed = parseInput(sessionInputSchema, this.#input);
-    if (!parsed.ok) throw corrupt(`the session's input cannot be read: ${parsed.message}`);
+    if (!parsed.ok) throw corrupt(`the input of the session, event 1, cannot be read: ${parsed.message}`);
     return initialState({ sessionId: this.#sessionId, runId: this.#runId }, parsed.value, moment);
   }
 
-  #apply(inputs: readonly Input[], task: Moment): void {
+  /** @returns the commands that the server was asked for */
+  #apply({ eventId, moment: task }: OpenTask, inputs: readonly Input[]): number[] {
     const state = this.#state as SessionState;
     this.#moment = momentOf(inputs, task, this.#moment, (seq) => issuedAt(state, seq));
-    this.#issue(advance(state, inputs, this.#moment).commands);
-  }
-
-  #issue(commands: readonly Command[]): void {
-    for (const command of commands) {
-      if (command.kind === 'cancel' || command.kind === 'close') continue;
-      if (command.kind === 'fast_tool') this.#localInFlight = true;
-      if (command.kind === 'timer') this.#askedTimers.push(command.seq);
-      else {
-        this.#asked.add(command.seq);
-        this.#bySdkSeq.push(command.seq);
-      }
-    }
-  }
-
-  /**
-   * The commands in the history must be those of the core: otherwise another program wrote it. One that follows
-   * a local activity may be in the next task's.
-   */
-  #check(task: OpenTask): void {
-    for (const timerId of task.timers) {
-      const seq = this.#askedTimers.shift();
-      if (seq === undefined)
-        throw corrupt(`task ${task.eventId} starts a timer that the session did not ask for`);
-      this.#timers.set(timerId, seq);
-    }
-    for (const seq of task.activities) {
-      if (!this.#asked.delete(seq)) {
-        throw corrupt(`task ${task.eventId} schedules activity ${seq}, which the session did not ask for`);
-      }
+    try {
+      return this.#asked.take(advance(state, inputs, this.#moment).commands);
+    } catch (error) {
+      // The live session fails such a task, and so never completes it: another program did.
+      throw corrupt(`task ${eventId} brings what the session cannot take: ${String(error)}`, error);
     }
   }
 }

@@ -1,5 +1,6 @@
 /** What a model call came to when it came to no reply: charged, repeated, or stopped visibly. */
 import type { ActivityOutcome, ModelResult } from '../contract/activities.ts';
+import { PerdureError } from '../contract/errors.ts';
 import type { Manifest } from '../contract/manifest.ts';
 import type { InFlight, SessionState, WaitReason } from '../contract/state.ts';
 import { chargeLost } from './budget.ts';
@@ -11,8 +12,20 @@ import { stop } from './wait.ts';
 /** Model calls that are repeated without a person after a lost or unreadable reply. */
 const MODEL_REPEATS = 2;
 
-/** Takes a definition, unless the session's cap on dollars could not be kept under it. */
+/**
+ * Takes a definition, unless the session's cap on dollars could not be kept under it.
+ *
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` when a newer version wrote it: the workflow task fails, and waits for a
+ * worker of that version.
+ */
 export function setManifest(state: SessionState, manifest: Manifest, moment: Moment): void {
+  const schema: unknown = manifest.schema;
+  if (schema !== 1) {
+    throw new PerdureError(
+      'CHECKPOINT_CORRUPTION',
+      `the definition of ${manifest.agent} has schema ${String(schema)}, which this version does not know: update the workers`,
+    );
+  }
   const free = manifest.models.find(({ price }) => price === null);
   if (free !== undefined && state.budget.limits.usd !== undefined) {
     const message = `usd: model ${free.id} has no price, so dollars cannot be capped: give it one in the definition of ${manifest.agent}`;

@@ -11,7 +11,8 @@ import { batchCalls, endCall, freshMessageId, hasMessage, isOpen, iso, note } fr
 export function readLoaded(text: string): Loaded | null {
   try {
     const loaded = JSON.parse(text) as Loaded;
-    return (loaded.state.schema as number) === 1 ? loaded : null;
+    const schemas: unknown[] = [loaded.state.schema, loaded.state.manifest?.schema ?? 1];
+    return schemas.every((schema) => schema === 1) ? loaded : null;
   } catch {
     return null;
   }

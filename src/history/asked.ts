@@ -1,0 +1,92 @@
+/** What the session has asked of the server, held against what the history shows: otherwise another program wrote it. */
+import type { Command } from '../session/events.ts';
+import { corrupt } from './event-inputs.ts';
+
+/** A command of a completed task, as its event shows it. */
+export interface Shown {
+  eventId: number;
+  /** The type of an activity, or `timer`. */
+  type: string;
+  /** The activity's or the timer's. */
+  id: string;
+}
+
+/** A command that the history has not shown yet. */
+interface Asked {
+  type: string;
+  /** It may never be shown: one that is stopped in the task that issues it is not sent at all. */
+  stopped: boolean;
+}
+
+/** The commands that the core has asked for. */
+export class AskedCommands {
+  readonly #open = new Map<number, Asked>();
+  /** Commands of activities by the SDK's own count, which is all that a local activity records of itself. */
+  readonly #activities: number[] = [];
+  /** Commands of timers by the SDK's own count, which is a timer's id. */
+  readonly #timers: number[] = [];
+  /** Timers that the history has shown, by their id. */
+  readonly #started = new Map<string, number>();
+  #localInFlight = false;
+
+  /** Whether a local activity has been asked for, and {@link localEnded} has not been called. */
+  get localInFlight(): boolean {
+    return this.#localInFlight;
+  }
+
+  /** Takes what the core asks. @returns the commands that the server was asked for */
+  take(commands: readonly Command[]): number[] {
+    const sent: number[] = [];
+    for (const command of commands) {
+      if (command.kind === 'close') continue;
+      const { kind, seq } = command;
+      if (kind === 'cancel') {
+        const asked = this.#open.get(seq);
+        if (asked !== undefined) asked.stopped = true;
+        continue;
+      }
+      (kind === 'timer' ? this.#timers : this.#activities).push(seq);
+      if (kind === 'fast_tool') {
+        this.#localInFlight = true;
+        continue;
+      }
+      this.#open.set(seq, { type: kind === 'global_tool' ? 'globalTool' : kind, stopped: false });
+      sent.push(seq);
+    }
+    return sent;
+  }
+
+  /** The command of the local activity that has ended. */
+  localEnded(sdkSeq: number): number {
+    this.#localInFlight = false;
+    return this.#activities[sdkSeq - 1] ?? 0;
+  }
+
+  /** The command of a timer that has started, by its id. */
+  timer(timerId: string): number | undefined {
+    return this.#started.get(timerId);
+  }
+
+  /**
+   * Holds a task against what was asked.
+   *
+   * @param due - what this very task has to show. What follows a local activity may be in the next task's.
+   */
+  check(taskId: number, shown: readonly Shown[], due: readonly number[]): void {
+    for (const { eventId, type, id } of shown) {
+      const timer = type === 'timer';
+      const seq = timer ? (this.#timers[Number(id) - 1] ?? 0) : Number(id);
+      if (this.#open.get(seq)?.type !== type) {
+        const what = timer ? `starts timer ${id}` : `schedules ${type} as activity ${id}`;
+        throw corrupt(`event ${eventId} ${what}, which the session did not ask for`);
+      }
+      this.#open.delete(seq);
+      if (timer) this.#started.set(id, seq);
+    }
+    for (const seq of due) {
+      const asked = this.#open.get(seq);
+      if (asked === undefined || asked.stopped) continue;
+      throw corrupt(`task ${taskId} lacks command ${seq}, a ${asked.type} that the session asked for`);
+    }
+  }
+}
