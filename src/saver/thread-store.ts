@@ -26,7 +26,7 @@ import type { Waiting } from './batches.ts';
 import { byKey } from './memory-saver.ts';
 import { ContentStore } from './thread-content.ts';
 import { type ThreadWrite, ThreadWriter, type Written } from './thread-writes.ts';
-import { deleteRun, findExecution, reading } from './wire.ts';
+import { deleteRun, findExecution, reading, runsUpTo } from './wire.ts';
 
 /** Segments at hand: who pages through a thread reads each of them many times. */
 const SEGMENTS_AT_HAND = 4;
@@ -139,7 +139,9 @@ export class ThreadStore {
     if (segment !== null) {
       const input = (await readInput(this.#client, segment.workflowId)) as SegmentInput | null;
       await this.#contents.delete((input?.entries ?? []).flatMap(({ content }) => content ?? []));
-      await deleteRun(this.#client, segment.workflowId, segment.runId);
+      // The newest names the others, so it goes last.
+      for (const one of await runsUpTo(this.#client, segment.workflowId, segment.runId))
+        await deleteRun(this.#client, segment.workflowId, one);
     }
     await deleteRun(this.#client, workflowId, run);
   }

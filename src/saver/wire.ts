@@ -55,6 +55,24 @@ export async function findRuns(client: Client, workflowId: string, type: string)
   return runs.sort((a, b) => b.startedAt - a.startedAt).map(({ runId }) => runId);
 }
 
+/** The runs that have led to a run by continuing as new, oldest first and itself last, as far as the server has them. */
+export async function runsUpTo(client: Client, workflowId: string, runId: string): Promise<string[]> {
+  const runs: string[] = [];
+  for (let run = runId; run !== ''; ) {
+    const page = await orNull(
+      client.workflowService.getWorkflowExecutionHistory({
+        namespace: client.options.namespace,
+        execution: { workflowId, runId: run },
+        maximumPageSize: 1,
+      }),
+    );
+    if (page === null) break;
+    runs.unshift(run);
+    run = page.history?.events?.[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId ?? '';
+  }
+  return runs;
+}
+
 /**
  * Has the server delete a run with its history; an open one is ended. It answers when it has written down to do
  * so: an open run is gone at once, one that has just closed within a minute. One that is not there is a no-op.

@@ -4,10 +4,12 @@ import {
   allHandlersFinished,
   CancellationScope,
   condition,
+  continueAsNew,
   defineQuery,
   defineUpdate,
   makeContinueAsNewFunc,
   ParentClosePolicy,
+  patched,
   setHandler,
   startChild,
   workflowInfo,
@@ -82,10 +84,15 @@ export async function checkpointThread(input: ThreadInput): Promise<void> {
 
 /**
  * A sealed segment: its input is what it holds, and it is read from its history. It never closes by itself,
- * because a namespace's retention removes what is closed.
+ * because a namespace's retention removes what is closed. Signals are nothing to it, but anybody may send them: it
+ * goes on in a new run with the same input before they are so many that Temporal ends it.
  */
-export async function checkpointSegment(_input: SegmentInput): Promise<void> {
-  await CancellationScope.nonCancellable(() => condition(() => false));
+export async function checkpointSegment(input: SegmentInput): Promise<void> {
+  await CancellationScope.nonCancellable(async () => {
+    // Patched, for a segment of before has waited on where Temporal suggested it: it goes on at its next task.
+    await condition(() => workflowInfo().continueAsNewSuggested && patched('segment-goes-on'));
+    await continueAsNew<typeof checkpointSegment>(input);
+  });
 }
 
 function registerHandlers(thread: ThreadState, runId: string): void {

@@ -1,11 +1,15 @@
 import { createHash } from 'node:crypto';
+import proto from '@temporalio/proto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { segmentId, threadWorkflowId } from '../../src/contract/thread.ts';
 import { type Checkpoint, type PerdureError, Sessions, TemporalSaver } from '../../src/index.ts';
-import { findExecution, findRuns, untilGone } from '../../src/saver/wire.ts';
+import { findExecution, findRuns, runsUpTo, untilGone } from '../../src/saver/wire.ts';
+import { replay } from '../session/support/sound.ts';
 import { rejection } from '../support/rejection.ts';
 import { useThreads } from './support/threads.ts';
 
+type History = proto.temporal.api.history.v1.IHistory;
+const COMPLETED = proto.temporal.api.enums.v1.EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED;
 const threads = useThreads();
 let saver: TemporalSaver;
 beforeAll(async () => {
@@ -133,6 +137,48 @@ describe('a thread over many runs', () => {
       code: 'CHECKPOINT_CORRUPTION',
     });
     expect((await fresh.list(victim, { limit: 5 })).length).toBe(5);
+  });
+
+  test('keeps what is in a segment that signals would fill, and deletes all its runs', async () => {
+    const victim = `${thread}-e`;
+    const kept = await fill(victim, 260);
+    const [run = ''] = await untilSealed(victim);
+    const id = segmentId(run);
+    const first = (await findExecution(threads.client, id))?.runId ?? '';
+    // Any client may; four megabytes are what Temporal suggests to go on at.
+    const segment = threads.client.workflow.getHandle(id);
+    const signals = Array.from({ length: 5 }, () => segment.signal('noise', 'x'.repeat(900_000)));
+    await Promise.allSettled(signals);
+    await expect
+      .poll(async () => (await findExecution(threads.client, id))?.runId, { timeout: 20_000 })
+      .not.toBe(first);
+    const next = await findExecution(threads.client, id);
+    expect(next?.running).toBe(true);
+    expect(await runsUpTo(threads.client, id, next?.runId ?? '')).toEqual([first, next?.runId]);
+    expect(await threads.newSaver().list(victim, { limit: 300 })).toEqual(kept.toReversed());
+
+    await saver.delete(victim);
+    for (const runId of [first, next?.runId ?? '']) await untilGone(threads.client, id, runId);
+    expect(await findExecution(threads.client, id)).toBeNull();
+  }, 150_000);
+
+  test('has segments of before that waited on where they now go on: their histories still replay', async () => {
+    const other = `${thread}-f`;
+    await fill(other, 260);
+    const [run = ''] = await untilSealed(other);
+    const segment = threads.client.workflow.getHandle(segmentId(run));
+    const tasks = async (): Promise<NonNullable<History['events']>> => {
+      const { events } = await segment.fetchHistory();
+      return (events ?? []).filter((event) => event.workflowTaskStartedEventAttributes);
+    };
+    await expect.poll(async () => (await tasks()).length).toBe(1);
+    await segment.signal('noise');
+    await expect.poll(async () => (await segment.fetchHistory()).events?.at(-1)?.eventType).toBe(COMPLETED);
+    expect(await tasks()).toHaveLength(2);
+    const history = await segment.fetchHistory();
+    for (const { workflowTaskStartedEventAttributes: task } of history.events ?? [])
+      if (task) task.suggestContinueAsNew = true;
+    await replay(history, segmentId(run));
   });
 
   test('is deleted with its segments and its past runs', async () => {
