@@ -1,15 +1,11 @@
 import { createHash } from 'node:crypto';
-import proto from '@temporalio/proto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { segmentId, threadWorkflowId } from '../../src/contract/thread.ts';
 import { type Checkpoint, type PerdureError, Sessions, TemporalSaver } from '../../src/index.ts';
 import { findExecution, findRuns, runsUpTo, untilGone } from '../../src/saver/wire.ts';
-import { replay } from '../session/support/sound.ts';
 import { rejection } from '../support/rejection.ts';
 import { useThreads } from './support/threads.ts';
 
-type History = proto.temporal.api.history.v1.IHistory;
-const COMPLETED = proto.temporal.api.enums.v1.EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED;
 const threads = useThreads();
 let saver: TemporalSaver;
 beforeAll(async () => {
@@ -161,25 +157,6 @@ describe('a thread over many runs', () => {
     for (const runId of [first, next?.runId ?? '']) await untilGone(threads.client, id, runId);
     expect(await findExecution(threads.client, id)).toBeNull();
   }, 150_000);
-
-  test('has segments of before that waited on where they now go on: their histories still replay', async () => {
-    const other = `${thread}-f`;
-    await fill(other, 260);
-    const [run = ''] = await untilSealed(other);
-    const segment = threads.client.workflow.getHandle(segmentId(run));
-    const tasks = async (): Promise<NonNullable<History['events']>> => {
-      const { events } = await segment.fetchHistory();
-      return (events ?? []).filter((event) => event.workflowTaskStartedEventAttributes);
-    };
-    await expect.poll(async () => (await tasks()).length).toBe(1);
-    await segment.signal('noise');
-    await expect.poll(async () => (await segment.fetchHistory()).events?.at(-1)?.eventType).toBe(COMPLETED);
-    expect(await tasks()).toHaveLength(2);
-    const history = await segment.fetchHistory();
-    for (const { workflowTaskStartedEventAttributes: task } of history.events ?? [])
-      if (task) task.suggestContinueAsNew = true;
-    await replay(history, segmentId(run));
-  });
 
   test('is deleted with its segments and its past runs', async () => {
     const victim = `${thread}-d`;
