@@ -155,6 +155,16 @@ export abstract class CheckpointArchive {
     return found;
   }
 
+  /** The runs of a thread, oldest first. */
+  async runs(sessionId: string): Promise<string[]> {
+    const db = await this.#open();
+    const rows = await db.all<{ run_id: string }>(
+      'SELECT run_id FROM runs WHERE thread_id = ? ORDER BY started_at, seq',
+      sessionId,
+    );
+    return rows.map(({ run_id }) => run_id);
+  }
+
   /** The checkpoints of a run, oldest first, each read when it is asked for. */
   async *walk(sessionId: string, runId: string): AsyncGenerator<Checkpoint> {
     const db = await this.#open();

@@ -182,7 +182,9 @@ async function newPool(url: string): Promise<Pool> {
     // A process that has nothing else to do may end.
     allowExitOnIdle: true,
   });
-  // A connection that is lost at rest is made anew.
+  // A connection that is lost at rest is made anew. One that is lost at work fails what it was asked, and says it once
+  // more by itself: unheard, that would end the process.
   pool.on('error', () => undefined);
+  pool.on('connect', (client) => void client.on('error', () => undefined));
   return pool;
 }

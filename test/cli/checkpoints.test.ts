@@ -209,7 +209,9 @@ describe('checkpoints', () => {
     archive.child.kill('SIGTERM');
     expect(await archive.ended).toMatchObject({ code: 0, stderr: '' });
 
+    const copy = `${file}.copy`;
     const other = new Database(file);
+    other.exec(`VACUUM INTO '${copy}'`);
     other.exec("UPDATE checkpoints SET created_at = ''");
     other.close();
     const audited = await stage.perdure('checkpoints', 'audit', id, file);
@@ -220,5 +222,18 @@ describe('checkpoints', () => {
     const missing = await stage.perdure('checkpoints', 'audit', id, `${file}.not`, '--json');
     expect(missing.code).toBe(2);
     expect(errorOf(missing).message).toContain('there is no archive');
+
+    // What the server no longer has is exported from the archive.
+    await stage.session(id).cancel();
+    await stage.session(id).result();
+    await stage.saver.delete(id);
+    const past = join(directory, 'archived.jsonl');
+    expect(await stage.json('checkpoints', 'export', id, past, '--archive', copy)).toEqual({
+      sessionId: id,
+      file: past,
+      checkpoints: all.length,
+    });
+    const exported = jsonLines(await readFile(past, 'utf8'));
+    expect(exported.map((line) => line['id'])).toEqual(all.map((checkpoint) => checkpoint.id).reverse());
   });
 });

@@ -5,7 +5,9 @@ import type { Command } from 'commander';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
 import { PerdureError } from '../../contract/errors.ts';
 import { WORKFLOW } from '../../contract/names.ts';
+import { openExisting } from '../archives.ts';
 import type { Cli } from '../cli.ts';
+import { ARCHIVE } from '../read-checkpoint.ts';
 import { clean } from '../terminal.ts';
 
 /** `perdure checkpoints export`: a session's past as a file. */
@@ -14,13 +16,17 @@ export function exportCheckpoints(group: Command, cli: Cli): void {
     .command('export')
     .summary("write a session's checkpoints as lines of JSON")
     .description(
-      "write all checkpoints of a session that the server has, oldest first, as lines of JSON: each the saver's record",
+      "write all checkpoints of a session, oldest first, as lines of JSON: each the saver's record. Those that the " +
+        'server no longer has are in an archive.',
     )
     .argument('<session>')
     .argument('[file]', 'a new file (default: standard output)')
-    .action(async (sessionId: string, file: string | undefined) => {
+    .option(...ARCHIVE)
+    .action(async (sessionId: string, file: string | undefined, { archive }: { archive?: string }) => {
       const { terminal } = cli;
-      const checkpoints = await terminal.wait(`reading ${sessionId}`, () => exportTo(cli, sessionId, file));
+      const checkpoints = await terminal.wait(`reading ${sessionId}`, () =>
+        exportTo(cli, sessionId, file, archive),
+      );
       if (file === undefined) return;
       terminal.result({ sessionId, file, checkpoints }, () =>
         clean(`wrote ${checkpoints} checkpoints of ${sessionId} to ${file}`),
@@ -28,16 +34,26 @@ export function exportCheckpoints(group: Command, cli: Cli): void {
     });
 }
 
-async function exportTo(cli: Cli, sessionId: string, file: string | undefined): Promise<number> {
+async function exportTo(
+  cli: Cli,
+  sessionId: string,
+  file: string | undefined,
+  place: string | undefined,
+): Promise<number> {
   cli.sessionId = sessionId;
+  const archive = place === undefined ? undefined : await openExisting(place);
   const { client } = await cli.connect();
   const [{ orNull }, { SessionCheckpoints }, { findExecution, reading }] = await Promise.all([
     import('../../history/index.ts'),
     import('../../saver/session-checkpoints.ts'),
     import('../../saver/wire.ts'),
   ]);
-  const session = await reading(sessionId, () => findExecution(client, sessionId));
-  if (session?.type !== WORKFLOW.session) {
+  const found = await reading(sessionId, () => findExecution(client, sessionId));
+  const session = found?.type === WORKFLOW.session ? found : null;
+  const saver = new SessionCheckpoints(client);
+  const present = session === null ? [] : (await reading(sessionId, () => saver.runs(session))).reverse();
+  const past = ((await archive?.runs(sessionId)) ?? []).filter((runId) => !present.includes(runId));
+  if (session === null && past.length === 0) {
     throw new PerdureError('SESSION_NOT_FOUND', `There is no session ${sessionId}. List them: perdure ls`);
   }
   const out = file === undefined ? process.stdout : await newFile(file);
@@ -46,12 +62,14 @@ async function exportTo(cli: Cli, sessionId: string, file: string | undefined): 
     checkpoints += 1;
     if (!out.write(`${JSON.stringify(checkpoint)}\n`)) await once(out, 'drain');
   };
+  for (const runId of past) {
+    for await (const checkpoint of archive?.walk(sessionId, runId) ?? []) await write(checkpoint);
+  }
   await reading(sessionId, async () => {
-    const saver = new SessionCheckpoints(client);
     // A run whose retention ends meanwhile is not there.
-    for (const runId of (await saver.runs(session)).reverse())
-      await orNull(saver.walk(session, runId, 1, write));
+    for (const runId of present) await orNull(saver.walk({ workflowId: sessionId }, runId, 1, write));
   });
+  await archive?.close();
   if (out instanceof WriteStream) {
     out.end();
     await finished(out);

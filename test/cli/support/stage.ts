@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { Client, Connection } from '@temporalio/client';
 import { inject } from 'vitest';
-import { type Session, Sessions } from '../../../src/index.ts';
+import { type Session, Sessions, TemporalSaver } from '../../../src/index.ts';
 import { type Reply, type Script, startScriptedModel } from '../../../src/testing/index.ts';
 import { type Ran, type Running, type RunOptions, run, start } from './perdure.ts';
 
@@ -20,6 +20,7 @@ export interface CliStage {
   start(args: readonly string[], options?: RunOptions): Running;
   /** The library's own handle, to wait with. */
   session(id: string): Session;
+  readonly saver: TemporalSaver;
   /** An id that no other test has. */
   id(name: string): string;
   /** Ends a session's workflow from outside, as an operator can. */
@@ -39,6 +40,7 @@ export async function openStage(): Promise<CliStage> {
   const connection = await Connection.connect({ address });
   const client = new Client({ connection, namespace });
   const sessions = new Sessions(client, { taskQueue });
+  const saver = new TemporalSaver(client, { taskQueue });
   const env = {
     TEMPORAL_ADDRESS: address,
     TEMPORAL_NAMESPACE: namespace,
@@ -59,6 +61,7 @@ export async function openStage(): Promise<CliStage> {
     },
     start: (args, options) => start(args, { ...options, env: { ...env, ...options?.env } }),
     session: (id) => sessions.get(id),
+    saver,
     id: (name) => `${name}-${taskQueue}-${ids++}`,
     terminate: async (id) => void (await client.workflow.getHandle(id).terminate('by a test')),
     startOther: async () =>
