@@ -167,5 +167,39 @@ const effects: Story = {
   },
 };
 
+/** A signal that comes while the second of three local calls holds its task open: it waits for that call's result. */
+const meanwhile: Story = {
+  script: ({ assistantCount }) =>
+    assistantCount === 0
+      ? { toolCalls: [call('look', 'a'), call('look', 'b'), call('look', 'c')] }
+      : { text: 'Looked.' },
+  agent: (stage) =>
+    defineAgent({
+      ...base(stage),
+      tools: {
+        look: defineTool({
+          inputSchema: id,
+          effect: 'read',
+          fast: true,
+          execute: async (input) => {
+            // Two together are longer than a workflow task may be: the server is told that it goes on, and hands over
+            // the signal with the task that follows, in the middle of the second call.
+            if (input.id === 'c') return input.id;
+            if (input.id === 'b')
+              await stage.client.workflow.getHandle('story-meanwhile').signal('pause', { by: 'ada' });
+            await new Promise((resolve) => setTimeout(resolve, 900));
+            return input.id;
+          },
+        }),
+      },
+    }),
+  message: 'Look.',
+  act: async (session) => {
+    await untilPhase(session, 'paused');
+    await session.resume({ by: 'ada' });
+    await untilPhase(session, 'idle');
+  },
+};
+
 /** All stories by the name of their file. */
-export const STORIES: Readonly<Record<string, Story>> = { refund, people, faults, effects };
+export const STORIES: Readonly<Record<string, Story>> = { refund, people, faults, effects, meanwhile };
