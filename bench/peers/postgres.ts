@@ -1,5 +1,5 @@
 /** A PostgreSQL of its own, from the binaries of this machine, with its settings as they are shipped. */
-import { execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, openSync, readdirSync } from 'node:fs';
 import { chmod, chown, mkdir } from 'node:fs/promises';
@@ -18,7 +18,10 @@ export interface Postgres {
   url(database: string): string;
   /** The first cell of a query's result. */
   ask(database: string, sql: string): Promise<string>;
+  /** Ends it at once, as a failure of its machine does. */
   stop(): Promise<void>;
+  /** Starts it again where it was. */
+  restart(): Promise<void>;
 }
 
 /** The directory of its programs, or nothing. */
@@ -66,28 +69,39 @@ export async function startPostgres(dir: string): Promise<Postgres> {
   const port = await freePort();
   const log = openSync(join(dir, 'postgres.log'), 'a');
   const settings = ['listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories='];
-  const child = spawn(join(bin, 'postgres'), ['-D', data, ...settings.flatMap((each) => ['-c', each])], {
-    ...as,
-    cwd: '/',
-    stdio: ['ignore', log, log],
-  });
-  const exited = once(child, 'exit');
+  const launch = (): { child: ChildProcess; exited: Promise<unknown> } => {
+    const child = spawn(join(bin, 'postgres'), ['-D', data, ...settings.flatMap((each) => ['-c', each])], {
+      ...as,
+      cwd: '/',
+      stdio: ['ignore', log, log],
+    });
+    return { child, exited: once(child, 'exit') };
+  };
   const ask = async (database: string, sql: string): Promise<string> => {
     const to = ['-h', '127.0.0.1', '-p', String(port), '-U', 'bench', '-d', database, '-XAtq', '-c', sql];
     return (await run(join(bin, 'psql'), to)).stdout.trim();
   };
-  const version = await until(() => ask('postgres', 'show server_version').catch(() => undefined), {
-    everyMs: 100,
-    timeoutMs: 30_000,
-  });
+  const untilUp = (): Promise<string> =>
+    until(() => ask('postgres', 'show server_version').catch(() => undefined), {
+      everyMs: 100,
+      timeoutMs: 30_000,
+    });
+  let running = launch();
+  const version = await untilUp();
   return {
-    pid: child.pid ?? 0,
+    get pid() {
+      return running.child.pid ?? 0;
+    },
     version,
     url: (database) => `postgresql://bench@127.0.0.1:${port}/${database}`,
     ask,
     stop: async () => {
-      child.kill('SIGQUIT');
-      await exited;
+      running.child.kill('SIGQUIT');
+      await running.exited;
+    },
+    restart: async () => {
+      running = launch();
+      await untilUp();
     },
   };
 }

@@ -13,8 +13,11 @@ import {
 const SCHEMA = 'perdure_archive';
 /** "prda": who makes the tables is alone. */
 const LOCK = 0x70726461;
-/** SQLSTATE classes and codes of a server that cannot be used now: no connection, refused, no resources, shut down. */
-const UNAVAILABLE = /^(08|28|3D|53|57P)/;
+/**
+ * SQLSTATE classes and codes of a server that cannot be used now: no connection, refused, no resources, shut down;
+ * and a system error that is as long as one.
+ */
+const UNAVAILABLE = /^(08|28|3D|53|57P|EPIPE)/;
 
 /**
  * An archive of sessions' checkpoints in a PostgreSQL database, in tables of the schema `perdure_archive`, which are

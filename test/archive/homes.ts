@@ -27,6 +27,19 @@ export interface Home {
 const DAMAGE = "UPDATE checkpoints SET created_at = '1999-01-01T00:00:00.000Z' WHERE event_id = ";
 const LOCKED_MESSAGE = { sqlite: 'database is locked', postgres: 'lock timeout' } as const;
 
+/** A home that can be away for a while. */
+export interface PostgresHome extends Home {
+  /** Ends the server at once. */
+  down(): Promise<void>;
+  /** Starts it again, with what it holds. */
+  up(): Promise<void>;
+  /** The first cell of a query's result, in a place of this home. */
+  ask(place: string, sql: string): Promise<string>;
+}
+
+const MISSING_POSTGRES: string | null =
+  findPrograms() === undefined ? 'there is no PostgreSQL: initdb is not on PATH' : null;
+
 /** The homes that this machine has. */
 export const HOMES: {
   name: 'sqlite' | 'postgres';
@@ -38,7 +51,7 @@ export const HOMES: {
   {
     name: 'postgres',
     locked: LOCKED_MESSAGE.postgres,
-    missing: findPrograms() === undefined ? 'there is no PostgreSQL: initdb is not on PATH' : null,
+    missing: MISSING_POSTGRES,
     start: startPostgresHome,
   },
 ];
@@ -77,32 +90,68 @@ export async function startSqlite(): Promise<Home> {
   };
 }
 
-async function startPostgresHome(): Promise<Home> {
+/** Databases of a server of its own. */
+export async function startPostgresHome(): Promise<PostgresHome> {
   const directory = await mkdtemp(join(tmpdir(), 'perdure-postgres-'));
   const server: Postgres = await startPostgres(directory);
   let count = 0;
+  let isUp = true;
+  const down = async (): Promise<void> => {
+    if (isUp) await server.stop();
+    isUp = false;
+  };
+  const connect = async (place: string): Promise<pg.Client> => {
+    const client = new pg.Client({ connectionString: place, options: '-c search_path=perdure_archive' });
+    // The server may be ended meanwhile: then nothing is locked any more.
+    client.on('error', () => undefined);
+    await client.connect();
+    return client;
+  };
+  const within = async <T>(place: string, work: (client: pg.Client) => Promise<T>): Promise<T> => {
+    const client = await connect(place);
+    try {
+      return await work(client);
+    } finally {
+      await client.end();
+    }
+  };
   return {
     newPlace: async () => {
       const name = `archive_${count++}`;
       await server.ask('postgres', `CREATE DATABASE ${name}`);
       const place = server.url(name);
-      const client = new pg.Client({ connectionString: place, options: '-c search_path=perdure_archive' });
-      await client.connect();
       return {
         place,
         lock: async () => {
+          const client = await connect(place);
           await client.query('BEGIN');
           await client.query('LOCK TABLE facts IN SHARE ROW EXCLUSIVE MODE');
-          return async () => void (await client.query('COMMIT'));
+          return async () => {
+            await client.query('COMMIT');
+            await client.end();
+          };
         },
-        setVersion: async (version) =>
-          void (await client.query("UPDATE facts SET value = $1 WHERE key = 'version'", [String(version)])),
-        damage: async (eventId) => void (await client.query(`${DAMAGE}${eventId}`)),
-        close: () => client.end(),
+        setVersion: (version) =>
+          within(
+            place,
+            async (client) =>
+              void (await client.query("UPDATE facts SET value = $1 WHERE key = 'version'", [
+                String(version),
+              ])),
+          ),
+        damage: (eventId) =>
+          within(place, async (client) => void (await client.query(`${DAMAGE}${eventId}`))),
+        close: async () => undefined,
       };
     },
+    down,
+    up: async () => {
+      await server.restart();
+      isUp = true;
+    },
+    ask: (place, sql) => server.ask(new URL(place).pathname.slice(1), sql),
     stop: async () => {
-      await server.stop();
+      await down();
       await rm(directory, { recursive: true, force: true });
     },
   };
