@@ -52,6 +52,12 @@ export function sessionError(sessionId: string, error: unknown): unknown {
     const message = `The server refused the request: ${(error as Error).message}`;
     return new PerdureError('INVALID_ARGUMENT', message, { cause: error });
   }
+  if (code === GRPC.failedPrecondition && isOfUpdateLimit(error)) {
+    const message =
+      `session ${sessionId} has taken as many updates as the server allows for one. It keeps all that it has. ` +
+      `Start a new session for further work, and end this one: perdure cancel ${sessionId}`;
+    return new PerdureError('SESSION_FULL', message, { cause: error });
+  }
   if (code === GRPC.deadlineExceeded || code === GRPC.failedPrecondition || code === GRPC.cancelled) {
     const message = `No worker answered for session ${sessionId}. Start one: perdure worker <module>`;
     return new PerdureError('NO_WORKER', message, { cause: error });
@@ -66,6 +72,14 @@ export function sessionError(sessionId: string, error: unknown): unknown {
 export function isUnprocessed(error: unknown): boolean {
   if (!(error instanceof WorkflowUpdateFailedError)) return false;
   return (error.cause as { type?: unknown } | undefined)?.type === 'UnprocessedUpdate';
+}
+
+/** Whether the server has refused an update because its workflow has had too many; it says so in words only. */
+function isOfUpdateLimit(error: unknown): boolean {
+  for (let at: unknown = error; at instanceof Error; at = at.cause) {
+    if (/total number of distinct updates/.test(at.message)) return true;
+  }
+  return false;
 }
 
 /** The gRPC status of an error, or of what Temporal's client has wrapped in it. */

@@ -277,7 +277,7 @@ export async function checkRoom(handle: WorkflowHandle, name: string): Promise<v
   // What is not there or closed says so itself, to the signal.
   if (found?.status.name !== 'RUNNING') return;
   const { historyLength, historySize = 0 } = found;
-  assertRoom(handle.workflowId, name, { events: historyLength, bytes: historySize });
+  assertRoom(handle.workflowId, name, { events: historyLength, bytes: historySize, updates: 0 });
 }
 
 /** Plain JSON under the limit, or an error that names the field, before anything is sent. */

@@ -13,6 +13,8 @@ import { SIGNAL, UPDATE } from './names.ts';
 export interface HistorySize {
   events: number;
   bytes: number;
+  /** Updates that were taken: a Temporal server takes 2,000 of a run, and refuses all others. */
+  updates: number;
 }
 
 /**
@@ -20,9 +22,10 @@ export interface HistorySize {
  * order; what answers an open call may come for longer than what makes new work.
  */
 export const ROOM: Readonly<Record<'content' | 'steering' | 'cancel', HistorySize>> = {
-  content: { events: 20_000, bytes: 16_000_000 },
-  steering: { events: 25_000, bytes: 20_000_000 },
-  cancel: { events: 40_000, bytes: 35_000_000 },
+  content: { events: 20_000, bytes: 16_000_000, updates: 1_800 },
+  steering: { events: 25_000, bytes: 20_000_000, updates: 2_000 },
+  // A signal: it counts no updates.
+  cancel: { events: 40_000, bytes: 35_000_000, updates: Number.MAX_SAFE_INTEGER },
 };
 
 /**
@@ -35,15 +38,16 @@ export const ROOM: Readonly<Record<'content' | 'steering' | 'cancel', HistorySiz
 export function assertRoom(sessionId: string, name: string, history: HistorySize, isThere = false): void {
   const kind = isThere ? 'steering' : kindOf(name);
   const limit = ROOM[kind];
-  if (history.events < limit.events && history.bytes < limit.bytes) return;
+  const { events, bytes, updates } = history;
+  if (events < limit.events && bytes < limit.bytes && updates < limit.updates) return;
   const next =
     kind === 'cancel'
       ? `Have Temporal cancel it: temporal workflow cancel -w ${sessionId}`
       : `Start a new session for further work, and end this one: perdure cancel ${sessionId}`;
   throw new PerdureError(
     'SESSION_FULL',
-    `session ${sessionId} has no room for another ${name}: its history has ${history.events} events and ` +
-      `${history.bytes} bytes, and Temporal would end it at 51,200 or 50 MB. It keeps all that it has. ${next}`,
+    `session ${sessionId} has no room for another ${name}: its history has ${events} events, ${bytes} bytes and ` +
+      `${updates} updates, and Temporal ends a run of 51,200 events or 50 MB. It keeps all that it has. ${next}`,
     { details: { history, limit } },
   );
 }

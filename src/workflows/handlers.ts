@@ -46,6 +46,8 @@ export function registerHandlers(
   push: (entry: { input: PersonInput }) => Promise<void>,
 ): void {
   acceptUnreadableSignals();
+  /** Updates that were taken, in a replay as well. */
+  let taken = 0;
   for (const name of [SIGNAL.send, SIGNAL.pause, SIGNAL.resume, SIGNAL.cancel]) {
     setHandler(
       defineSignal<[unknown]>(name),
@@ -57,6 +59,7 @@ export function registerHandlers(
     setHandler(
       defineUpdate<unknown, [unknown]>(name),
       async (payload: unknown) => {
+        taken += 1;
         const input = acceptable(name, payload);
         const refusal = await apply(input);
         if (refusal !== null) throw failure(refusal);
@@ -65,7 +68,7 @@ export function registerHandlers(
       {
         validator: (payload: unknown) => {
           const input = acceptable(name, payload);
-          const refusal = refusalOf(state, input) ?? noRoomFor(state, name, input);
+          const refusal = refusalOf(state, input) ?? noRoomFor(state, name, input, taken);
           if (refusal !== null) throw failure(refusal);
         },
         description: DESCRIPTION[name] ?? '',
@@ -92,12 +95,12 @@ export function registerHandlers(
 }
 
 /** Asked of validators only, which leave no trace and do not run in a replay. */
-function noRoomFor(state: SessionState, name: string, input: PersonInput): Refusal | null {
+function noRoomFor(state: SessionState, name: string, input: PersonInput, updates: number): Refusal | null {
   // A message that is sent again is told that it is there, for as long as anything is answered.
   const isThere = input.type === 'send' && input.value.id !== undefined && hasMessage(state, input.value.id);
   const { historyLength, historySize } = workflowInfo();
   try {
-    assertRoom(state.sessionId, name, { events: historyLength, bytes: historySize }, isThere);
+    assertRoom(state.sessionId, name, { events: historyLength, bytes: historySize, updates }, isThere);
     return null;
   } catch (error) {
     if (isPerdureError(error, 'SESSION_FULL')) return error;

@@ -90,10 +90,37 @@ test('a session that is full refuses a message by name, keeps what it has, and c
   await expectSound(stage, session);
 }, 120_000);
 
+test('messages leave updates over for decisions, of which the server takes so many', async () => {
+  const stage = await openStage(() => ({ text: 'hello' }));
+  await stage.startWorker([defineAgent({ name: 'a', model: stage.provider('m'), instructions: 'Greet.' })]);
+  const session = await stage.sessions.start('a', { id: stage.id(), message: 'hi' });
+  await untilPhase(session, 'idle');
+  await session.pause();
+  await untilPhase(session, 'paused');
+  /** Asks again and again, some at a time, until it is refused. */
+  const untilRefused = async (ask: (n: number) => Promise<unknown>): Promise<void> => {
+    let asked = 0;
+    const lane = async (): Promise<never> => {
+      while (asked < 2_500) await ask(asked++);
+      throw new Error('it has taken everything');
+    };
+    const refusals = await Promise.all(Array.from({ length: 8 }, () => rejection(lane())));
+    for (const refusal of refusals) expect(refusal).toMatchObject(full);
+  };
+  await untilRefused(() => session.setBudget({ limits: { turns: 1_000 } }).then(() => session.send('more')));
+  const { queued } = await session.state();
+  expect(queued).toBeGreaterThan(890);
+  await session.setBudget({ limits: { turns: 1_001 } });
+  await untilRefused((n) => session.setBudget({ limits: { turns: 2_000 + n } }));
+  expect(await session.state()).toMatchObject({ phase: 'paused', queued });
+  await session.cancel({ by: 'ada' });
+  expect(await session.result()).toMatchObject({ status: 'cancelled' });
+}, 120_000);
+
 test('the number of events fills a session as their bytes do, and its cancellation is refused last', () => {
   const roomFor = (name: string, events: number): unknown => {
     try {
-      assertRoom('s', name, { events, bytes: 1_000 });
+      assertRoom('s', name, { events, bytes: 1_000, updates: 1 });
       return null;
     } catch (error) {
       return error;
