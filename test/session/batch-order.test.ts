@@ -39,7 +39,7 @@ async function batch(
     defineTool({
       inputSchema: z.object({ n: z.number() }),
       effect,
-      timeout: '20s',
+      timeout: '60s',
       execute: async ({ n }, { sessionId }) => {
         await within(effect);
         const { items } = await stage.sessions.get(sessionId).calls();
