@@ -68,7 +68,7 @@ export async function runGlobalTool(
     const [call] = (await handle.query<CallsPage>(QUERY.calls)).items;
     if (call?.status.kind === 'completed') {
       const { effect: kept } = await handle.query<SessionView>(QUERY.state);
-      return { kind: 'output', output: marked(call, workflowId, kept?.requestedBy, requestedBy) };
+      return { kind: 'output', output: marked(call, kept?.requestedBy, requestedBy) };
     }
     const result = call === undefined ? undefined : outcomeOf(call, workflowId);
     if (result !== undefined) return result;
@@ -160,16 +160,11 @@ function outcomeOf(call: ToolCall, workflowId: string): ToolResult | undefined {
 }
 
 /** Who did not ask first is told that the effect is not its own. */
-function marked(
-  call: ToolCall,
-  workflowId: string,
-  first: string | undefined,
-  requestedBy: string,
-): JsonValue {
+function marked(call: ToolCall, first: string | undefined, requestedBy: string): JsonValue {
   const content = call.result?.content ?? null;
   return first === undefined || first === requestedBy
     ? content
-    : `[idempotent replay of ${first}, kept by ${workflowId}]: ${asText(content)}`;
+    : `[idempotent replay of ${first}]: ${asText(content)}`;
 }
 
 function asText(content: JsonValue): string {
