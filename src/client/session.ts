@@ -32,12 +32,14 @@ const ASK_AGAIN_MS = 100;
 /**
  * A handle of a session. Inputs are checked for size before they are sent; a refusal is a {@link PerdureError}
  * with the session's own code, `SESSION_FULL` when its history has no room for more. Safe to keep and to make
- * anew: it holds no state.
+ * anew: it holds nothing of the session.
  */
 export class Session {
   /** The session's id, which is the workflow's. */
   readonly id: string;
   readonly #client: Client;
+  /** Signals go in the order of their calls, though each looks at the history first. */
+  #signals: Promise<void> = Promise.resolve();
   readonly #handle: WorkflowHandle;
 
   constructor(client: Client, id: string) {
@@ -235,10 +237,14 @@ export class Session {
 
   async #signal(name: string, input: object): Promise<void> {
     const value = checked(input, name);
-    await this.#mapped(async () => {
-      await checkRoom(this.#handle, name);
-      await this.#handle.signal(name, value);
-    });
+    const sent = this.#signals.then(() =>
+      this.#mapped(async () => {
+        await checkRoom(this.#handle, name);
+        await this.#handle.signal(name, value);
+      }),
+    );
+    this.#signals = sent.catch(() => undefined);
+    await sent;
   }
 
   async #mapped<T>(call: () => Promise<T>): Promise<T> {
