@@ -36,7 +36,7 @@ export async function runGlobalTool(
     return { kind: 'unavailable', message: missing(find, input.agent, input.tool) };
   }
   const { client, info } = context;
-  const workflowId = `effect:${input.idempotencyKey}`;
+  const workflowId = effectSession(input.idempotencyKey);
   const requestedBy = `${info.workflowExecution?.workflowId ?? ''}/${input.callId}`;
   const effect: EffectInput = {
     tool: input.tool,
@@ -79,10 +79,15 @@ export async function runGlobalTool(
   }
 }
 
+/** The id of an effect's own session. */
+function effectSession(idempotencyKey: string): string {
+  return `effect:${idempotencyKey}`;
+}
+
 /** Sees to it that the effect has a session, which verifies first when one before it was ended from outside. */
 async function begin(context: Context, agent: string, effect: EffectInput, timeoutMs: number): Promise<void> {
   const { client, info } = context;
-  const workflowId = `effect:${effect.idempotencyKey}`;
+  const workflowId = effectSession(effect.idempotencyKey);
   const start = (
     workflowIdReusePolicy: 'REJECT_DUPLICATE' | 'ALLOW_DUPLICATE',
     doubt?: string,

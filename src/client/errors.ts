@@ -76,19 +76,21 @@ export function isUnprocessed(error: unknown): boolean {
 
 /** Whether the server has refused an update because its workflow has had too many; it says so in words only. */
 function isOfUpdateLimit(error: unknown): boolean {
-  for (let at: unknown = error; at instanceof Error; at = at.cause) {
-    if (/total number of distinct updates/.test(at.message)) return true;
-  }
-  return false;
+  return [...causes(error)].some(({ message }) => /total number of distinct updates/.test(message));
 }
 
 /** The gRPC status of an error, or of what Temporal's client has wrapped in it. */
 function grpcCode(error: unknown): number | undefined {
-  for (let at: unknown = error; at instanceof Error; at = at.cause) {
+  for (const at of causes(error)) {
     const { code } = at as { code?: unknown };
     if (typeof code === 'number') return code;
   }
   return undefined;
+}
+
+/** An error and what has caused it. */
+function* causes(error: unknown): Generator<Error> {
+  for (let at: unknown = error; at instanceof Error; at = at.cause) yield at;
 }
 
 function withCode(error: unknown): { type: ErrorCode; message: string } | undefined {

@@ -8,7 +8,7 @@ import type { BudgetInput, PauseInput, SendInput, SessionResult } from '../contr
 import { toJson } from '../contract/json.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
-import { assertRoom } from '../contract/room.ts';
+import { noRoomFor } from '../contract/room.ts';
 import type { Phase, PlanStep, SessionState } from '../contract/state.ts';
 import type {
   BudgetView,
@@ -283,7 +283,9 @@ export async function checkRoom(handle: WorkflowHandle, name: string): Promise<v
   // What is not there or closed says so itself, to the signal.
   if (found?.status.name !== 'RUNNING') return;
   const { historyLength, historySize = 0 } = found;
-  assertRoom(handle.workflowId, name, { events: historyLength, bytes: historySize, updates: 0 });
+  const history = { events: historyLength, bytes: historySize, updates: 0 };
+  const refusal = noRoomFor(handle.workflowId, name, history);
+  if (refusal !== null) throw refusal;
 }
 
 /** Plain JSON under the limit, or an error that names the field, before anything is sent. */

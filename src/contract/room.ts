@@ -29,22 +29,27 @@ export const ROOM: Readonly<Record<'content' | 'steering' | 'cancel', HistorySiz
 };
 
 /**
- * Refuses a signal or an update that there is no room for.
+ * Whether there is room for a signal or an update.
  *
  * @param name - the signal's or the update's
  * @param isThere - it says again what is there already, and only wants to be told so
- * @throws PerdureError `SESSION_FULL` with the history's size and the limit
+ * @returns `null`, or the refusal: `SESSION_FULL` with the history's size and the limit
  */
-export function assertRoom(sessionId: string, name: string, history: HistorySize, isThere = false): void {
+export function noRoomFor(
+  sessionId: string,
+  name: string,
+  history: HistorySize,
+  isThere = false,
+): PerdureError | null {
   const kind = isThere ? 'steering' : kindOf(name);
   const limit = ROOM[kind];
   const { events, bytes, updates } = history;
-  if (events < limit.events && bytes < limit.bytes && updates < limit.updates) return;
+  if (events < limit.events && bytes < limit.bytes && updates < limit.updates) return null;
   const next =
     kind === 'cancel'
       ? `Have Temporal cancel it: temporal workflow cancel -w ${sessionId}`
       : `Start a new session for further work, and end this one: perdure cancel ${sessionId}`;
-  throw new PerdureError(
+  return new PerdureError(
     'SESSION_FULL',
     `session ${sessionId} has no room for another ${name}: its history has ${events} events, ${bytes} bytes and ` +
       `${updates} updates, and Temporal ends a run of 51,200 events or 50 MB. It keeps all that it has. ${next}`,

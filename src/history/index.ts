@@ -4,4 +4,4 @@ export { type Fold, type FoldedTask, Folder, foldHistory } from './fold.ts';
 export { foldSession } from './fold-session.ts';
 export { firstValue } from './payloads.ts';
 export { type HistoryEvent, readEvents, readPages } from './read-events.ts';
-export { whatHappened } from './what-happened.ts';
+export { sameCall, whatHappened } from './what-happened.ts';

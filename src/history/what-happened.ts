@@ -36,8 +36,8 @@ export function whatHappened(
   return { effects: [...effects.values()], ended, spent: last.budget.spent };
 }
 
-/** Runs that went on from one checkpoint give their own calls the same ids. */
-function sameCall({ id, idempotencyKey }: ToolCall): string {
+/** What tells a call from all others: runs that went on from one checkpoint give their own calls the same ids. */
+export function sameCall({ id, idempotencyKey }: Pick<ToolCall, 'id' | 'idempotencyKey'>): string {
   return `${id} ${idempotencyKey}`;
 }
 

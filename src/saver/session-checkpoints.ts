@@ -203,9 +203,10 @@ export class SessionCheckpoints {
     runId: string,
     { wanted, last }: { wanted: (eventId: number) => boolean; last: number },
     visit: (checkpoint: Checkpoint) => void | Promise<void>,
-    pages = readPages(this.#client, { workflowId: session.workflowId, runId }) as AsyncIterable<
-      readonly HistoryEvent[]
-    >,
+    pages: AsyncIterable<readonly HistoryEvent[]> = readPages(this.#client, {
+      workflowId: session.workflowId,
+      runId,
+    }),
   ): Promise<Fold> {
     let step = 0;
     let previous: number | null = null;

@@ -111,8 +111,11 @@ export interface Moment {
   historyBytes: number;
 }
 
+/** The result of a local activity. */
+type LocalOutcome = Extract<Input, { type: 'outcome' }> & { outcome: Extract<Outcome, { kind: 'tool' }> };
+
 /** Whether an input is the result of a local activity. */
-export function isLocalOutcome(input: Input): boolean {
+export function isLocalOutcome(input: Input): input is LocalOutcome {
   return input.type === 'outcome' && input.outcome.kind === 'tool' && input.outcome.local === true;
 }
 
@@ -131,11 +134,9 @@ export function momentOf(
   last: Moment,
   issuedAt: (seq: number) => number,
 ): Moment {
-  const times = inputs.flatMap((input) =>
-    input.type === 'outcome' && input.outcome.kind === 'tool' && input.outcome.local === true
-      ? [issuedAt(input.seq), completedAt(input.outcome.result)]
-      : [],
-  );
+  const times = inputs
+    .filter(isLocalOutcome)
+    .flatMap(({ seq, outcome }) => [issuedAt(seq), completedAt(outcome.result)]);
   return times.length === 0 ? task : { ...last, now: Math.max(...times) };
 }
 

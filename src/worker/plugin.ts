@@ -158,7 +158,6 @@ function memorySinks(memory: TranscriptMemory): InjectedSinks<{
   };
 }
 
-/** Our search attributes that the server knows: to set one that it does not would stop a session for ever. */
 /** A poll for each partition at rest, and more under load. */
 function pollers(atRest: number): { type: 'autoscaling'; minimum: number; initial: number; maximum: number } {
   return { type: 'autoscaling', minimum: atRest, initial: atRest, maximum: Math.max(10, 2 * atRest) };
@@ -181,6 +180,7 @@ async function partitionsOf(
   }
 }
 
+/** Our search attributes that the server knows: to set one that it does not would stop a session for ever. */
 async function knownSearchAttributes(connection: NativeConnection, namespace: string): Promise<string[]> {
   const ours: string[] = Object.values(SEARCH_ATTRIBUTE);
   let known: temporal.api.operatorservice.v1.IListSearchAttributesResponse;

@@ -8,11 +8,10 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import { isPerdureError } from '../contract/errors.ts';
 import { jsonSize } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
-import { assertRoom } from '../contract/room.ts';
+import { noRoomFor } from '../contract/room.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { PageInput, TooLarge } from '../contract/views.ts';
 import type { PersonInput } from '../session/events.ts';
@@ -68,7 +67,7 @@ export function registerHandlers(
       {
         validator: (payload: unknown) => {
           const input = acceptable(name, payload);
-          const refusal = refusalOf(state, input) ?? noRoomFor(state, name, input, taken);
+          const refusal = refusalOf(state, input) ?? fullFor(state, name, input, taken);
           if (refusal !== null) throw failure(refusal);
         },
         description: DESCRIPTION[name] ?? '',
@@ -95,17 +94,12 @@ export function registerHandlers(
 }
 
 /** Asked of validators only, which leave no trace and do not run in a replay. */
-function noRoomFor(state: SessionState, name: string, input: PersonInput, updates: number): Refusal | null {
+function fullFor(state: SessionState, name: string, input: PersonInput, updates: number): Refusal | null {
   // A message that is sent again is told that it is there, for as long as anything is answered.
   const isThere = input.type === 'send' && input.value.id !== undefined && hasMessage(state, input.value.id);
   const { historyLength, historySize } = workflowInfo();
-  try {
-    assertRoom(state.sessionId, name, { events: historyLength, bytes: historySize, updates }, isThere);
-    return null;
-  } catch (error) {
-    if (isPerdureError(error, 'SESSION_FULL')) return error;
-    throw error;
-  }
+  const history = { events: historyLength, bytes: historySize, updates };
+  return noRoomFor(state.sessionId, name, history, isThere);
 }
 
 function acceptable(name: string, payload: unknown): PersonInput {

@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type Audit, auditSession, type Checkpoint, type Session } from '../../src/index.ts';
-import { HOMES, type Home } from './homes.ts';
-import { type ArchiveServer, type ArchiveStage, startArchiveServer } from './support.ts';
+import { type ArchiveStage, inEachHome } from './support.ts';
 
 /** A session, what its history says, and an audit of what is appended to the archive instead. */
 interface Case {
@@ -49,111 +48,96 @@ function changed(history: readonly Checkpoint[], index: number, change: Change):
   return copy;
 }
 
-for (const { name, missing, start } of HOMES)
-  describe.skipIf(missing !== null)(
-    `an audit of an archive in ${name}${missing === null ? '' : `, skipped because ${missing}`}`,
-    () => {
-      let home: Home;
-      let server: ArchiveServer;
-      beforeAll(async () => {
-        home = await start();
-        server = await startArchiveServer(home);
-      });
-      afterAll(async () => {
-        await server?.close();
-        await home?.stop();
-      });
+inEachHome('an audit of an archive ', (server) => {
+  test('finds nothing where the archive is what the history says, and counts what is to come', async () => {
+    const { session, history, audit } = await openCase(await server.open());
+    const found = { sessionId: session.id, runs: 1, difference: null };
+    expect(history.length).toBeGreaterThan(4);
+    expect(await audit(history)).toEqual({ ...found, equal: history.length, pending: 0 });
+    expect(await audit(history.slice(0, -2))).toEqual({
+      ...found,
+      equal: history.length - 2,
+      pending: 2,
+    });
+    expect(await audit([])).toEqual({ ...found, equal: 0, pending: history.length });
+  });
 
-      test('finds nothing where the archive is what the history says, and counts what is to come', async () => {
-        const { session, history, audit } = await openCase(await server.open());
-        const found = { sessionId: session.id, runs: 1, difference: null };
-        expect(history.length).toBeGreaterThan(4);
-        expect(await audit(history)).toEqual({ ...found, equal: history.length, pending: 0 });
-        expect(await audit(history.slice(0, -2))).toEqual({
-          ...found,
-          equal: history.length - 2,
-          pending: 2,
-        });
-        expect(await audit([])).toEqual({ ...found, equal: 0, pending: history.length });
+  test('names the place at which a record differs, and what each has there', async () => {
+    const { history, audit } = await openCase(await server.open());
+    const { id: checkpointId, state, metadata, parent_id } = at(history, 3);
+    const [message] = state['transcript'] as object[];
+    const cases: [Change, path: string, archived: unknown, history: unknown][] = [
+      [(record) => Object.assign(record.state, { turn: 77 }), '/state/turn', 77, state['turn']],
+      [
+        (record) => Object.assign(firstOf(record.state['transcript']), { role: 'assistant' }),
+        '/state/transcript/0/role',
+        'assistant',
+        'user',
+      ],
+      [(record) => Object.assign(record.state, { transcript: [] }), '/state/transcript/0', null, message],
+      [(record) => Object.assign(record.state, { 'a/b~c': [1] }), '/state/a~1b~0c', [1], null],
+      [(record) => Reflect.deleteProperty(record.state, 'agent'), '/state/agent', null, 'writer'],
+      [(record) => Object.assign(record.metadata, { step: 5 }), '/metadata/step', 5, metadata['step']],
+      [(record) => Object.assign(record, { parent_id: null }), '/parent_id', null, parent_id],
+      [
+        (record) => Object.assign(record, { created_at: '1999-01-01T00:00:00.000Z' }),
+        '/created_at',
+        '1999-01-01T00:00:00.000Z',
+        at(history, 3).created_at,
+      ],
+    ];
+    for (const [change, path, archived, said] of cases) {
+      expect(await audit(changed(history, 3, change)), path).toMatchObject({
+        equal: 3,
+        pending: 0,
+        difference: {
+          checkpointId,
+          path,
+          archived,
+          history: said,
+          message: `${checkpointId} differs at ${path}`,
+        },
       });
+    }
+  });
 
-      test('names the place at which a record differs, and what each has there', async () => {
-        const { history, audit } = await openCase(await server.open());
-        const { id: checkpointId, state, metadata, parent_id } = at(history, 3);
-        const [message] = state['transcript'] as object[];
-        const cases: [Change, path: string, archived: unknown, history: unknown][] = [
-          [(record) => Object.assign(record.state, { turn: 77 }), '/state/turn', 77, state['turn']],
-          [
-            (record) => Object.assign(firstOf(record.state['transcript']), { role: 'assistant' }),
-            '/state/transcript/0/role',
-            'assistant',
-            'user',
-          ],
-          [(record) => Object.assign(record.state, { transcript: [] }), '/state/transcript/0', null, message],
-          [(record) => Object.assign(record.state, { 'a/b~c': [1] }), '/state/a~1b~0c', [1], null],
-          [(record) => Reflect.deleteProperty(record.state, 'agent'), '/state/agent', null, 'writer'],
-          [(record) => Object.assign(record.metadata, { step: 5 }), '/metadata/step', 5, metadata['step']],
-          [(record) => Object.assign(record, { parent_id: null }), '/parent_id', null, parent_id],
-          [
-            (record) => Object.assign(record, { created_at: '1999-01-01T00:00:00.000Z' }),
-            '/created_at',
-            '1999-01-01T00:00:00.000Z',
-            at(history, 3).created_at,
-          ],
-        ];
-        for (const [change, path, archived, said] of cases) {
-          expect(await audit(changed(history, 3, change)), path).toMatchObject({
-            equal: 3,
-            pending: 0,
-            difference: {
-              checkpointId,
-              path,
-              archived,
-              history: said,
-              message: `${checkpointId} differs at ${path}`,
-            },
-          });
-        }
+  test('names a checkpoint that the history has and the archive has not', async () => {
+    const { history, audit } = await openCase(await server.open());
+    for (const index of [0, 3, history.length - 2]) {
+      const lost = at(history, index);
+      expect(await audit(history.filter((record) => record !== lost))).toMatchObject({
+        equal: index,
+        difference: {
+          checkpointId: lost.id,
+          path: '',
+          archived: null,
+          history: lost,
+          message: `${lost.id} is in the history and not in the archive`,
+        },
       });
+    }
+  });
 
-      test('names a checkpoint that the history has and the archive has not', async () => {
-        const { history, audit } = await openCase(await server.open());
-        for (const index of [0, 3, history.length - 2]) {
-          const lost = at(history, index);
-          expect(await audit(history.filter((record) => record !== lost))).toMatchObject({
-            equal: index,
-            difference: {
-              checkpointId: lost.id,
-              path: '',
-              archived: null,
-              history: lost,
-              message: `${lost.id} is in the history and not in the archive`,
-            },
-          });
-        }
+  test('names a record that the archive has and the history has not, wherever it stands', async () => {
+    const { history, audit } = await openCase(await server.open());
+    for (const after of [3, history.length - 1]) {
+      const before = at(history, after);
+      const [runId, eventId] = before.id.split(':');
+      const invented = { ...structuredClone(before), id: `${runId}:${Number(eventId) + 1}` };
+      expect(history.map(({ id }) => id)).not.toContain(invented.id);
+      expect(await audit(history.toSpliced(after + 1, 0, invented))).toMatchObject({
+        equal: after + 1,
+        difference: {
+          checkpointId: invented.id,
+          path: '',
+          archived: invented,
+          history: null,
+          message: `${invented.id} is in the archive and not in the history`,
+        },
       });
-
-      test('names a record that the archive has and the history has not, wherever it stands', async () => {
-        const { history, audit } = await openCase(await server.open());
-        for (const after of [3, history.length - 1]) {
-          const before = at(history, after);
-          const [runId, eventId] = before.id.split(':');
-          const invented = { ...structuredClone(before), id: `${runId}:${Number(eventId) + 1}` };
-          expect(history.map(({ id }) => id)).not.toContain(invented.id);
-          expect(await audit(history.toSpliced(after + 1, 0, invented))).toMatchObject({
-            equal: after + 1,
-            difference: {
-              checkpointId: invented.id,
-              path: '',
-              archived: invented,
-              history: null,
-              message: `${invented.id} is in the archive and not in the history`,
-            },
-          });
-        }
-      });
-    },
-  );
+    }
+  });
+});
 
 /** The first message of a transcript. */
 function firstOf(transcript: unknown): object {

@@ -2,10 +2,11 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { Client, Connection } from '@temporalio/client';
 import { NativeConnection, type Worker } from '@temporalio/worker';
-import { expect, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest';
 import * as z from 'zod';
 import type { Checkpoint, CheckpointArchive } from '../../src/index.ts';
 import {
+  auditSession,
   createArchiveWorker,
   createWorker,
   defineAgent,
@@ -18,7 +19,7 @@ import {
 import { startServer } from '../../src/server/index.ts';
 import { startScriptedModel } from '../../src/testing/index.ts';
 import { untilPhase } from '../support/stage.ts';
-import type { Home, Place } from './homes.ts';
+import { HOMES, type Home, type Place } from './homes.ts';
 
 /** What the tests of archives work with. */
 export interface ArchiveStage {
@@ -43,6 +44,45 @@ export interface ArchiveStage {
 export interface ArchiveServer {
   open(): Promise<ArchiveStage>;
   close(): Promise<void>;
+}
+
+/** Runs tests with an archive in each kind of database; one that this machine lacks is skipped with the reason. */
+export function inEachHome(
+  title: string,
+  tests: (server: Pick<ArchiveServer, 'open'>, locked: string) => void,
+): void {
+  for (const { name, locked, missing, start } of HOMES)
+    describe.skipIf(missing !== null)(
+      `${title}in ${name}${missing === null ? '' : `, skipped because ${missing}`}`,
+      () => {
+        let home: Home;
+        let server: ArchiveServer;
+        beforeAll(async () => {
+          home = await start();
+          server = await startArchiveServer(home);
+        });
+        afterAll(async () => {
+          await server?.close();
+          await home?.stop();
+        });
+        tests({ open: () => server.open() }, locked);
+      },
+    );
+}
+
+/** Fails unless an audit finds these checkpoints in the archive as the history says them, and nothing else. */
+export async function expectAllArchived(
+  { client, archive }: ArchiveStage,
+  sessionId: string,
+  stored: readonly Checkpoint[],
+): Promise<void> {
+  expect(await auditSession(client, archive, sessionId)).toEqual({
+    sessionId,
+    runs: 1,
+    equal: stored.length,
+    pending: 0,
+    difference: null,
+  });
 }
 
 /** Starts them; on a server that is given, they leave it running. */

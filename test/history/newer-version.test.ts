@@ -47,6 +47,13 @@ const scheduled = (type: string) => (event: HistoryEvent) =>
   event.activityTaskScheduledEventAttributes?.activityType?.name === type;
 const completedTask = (event: HistoryEvent): unknown => event.workflowTaskCompletedEventAttributes;
 
+/** Gives the first activity of a type another. */
+function retyped(events: HistoryEvent[], from: string, name: string): HistoryEvent {
+  const event = first(events, scheduled(from));
+  Object.assign(event.activityTaskScheduledEventAttributes ?? {}, { activityType: { name } });
+  return event;
+}
+
 /** The end of the first activity of a type. */
 function endOf(events: HistoryEvent[], type: string): HistoryEvent {
   const { eventId } = first(events, scheduled(type));
@@ -107,19 +114,11 @@ const CHANGES: Readonly<Record<string, { file?: string; says: string; make: Chan
   },
   'an activity of a type that is not known': {
     says: 'schedules recall as activity 2',
-    make: (events) => {
-      const event = first(events, scheduled('model'));
-      Object.assign(event.activityTaskScheduledEventAttributes ?? {}, { activityType: { name: 'recall' } });
-      return event;
-    },
+    make: (events) => retyped(events, 'model', 'recall'),
   },
   'an activity in the place of another one': {
     says: 'schedules model as activity 1',
-    make: (events) => {
-      const event = first(events, scheduled('describe'));
-      Object.assign(event.activityTaskScheduledEventAttributes ?? {}, { activityType: { name: 'model' } });
-      return event;
-    },
+    make: (events) => retyped(events, 'describe', 'model'),
   },
   'one activity less': {
     says: 'a model that the session asked for',

@@ -9,6 +9,7 @@ import {
   type ThreadPut,
 } from '../../src/contract/thread.ts';
 import { ThreadState } from '../../src/workflows/thread-state.ts';
+import { thrown } from '../support/thrown.ts';
 
 const NOW = '2024-05-01T00:00:00.000Z';
 const PER_SEGMENT = THREAD_LIMIT.sealEntries;
@@ -65,15 +66,6 @@ function full(): ThreadInput {
   last.put(late, NOW);
   last.sealed(LAST_RUN);
   return last.carry();
-}
-
-function thrown(call: () => unknown): unknown {
-  try {
-    call();
-  } catch (error) {
-    return error;
-  }
-  return expect.fail('it should have thrown');
 }
 
 describe('a thread whose index is full', () => {

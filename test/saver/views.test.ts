@@ -21,6 +21,7 @@ import {
 } from '../../src/index.ts';
 import { scriptedTurns } from '../../src/testing/index.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
+import { thrown } from '../support/thrown.ts';
 
 const PEN = { chargeId: 'ch_1', cents: 9_000 };
 
@@ -67,15 +68,6 @@ async function refunded(stage: Stage, mode: 'chat' | 'task'): Promise<Session> {
 }
 
 const corruption = expect.objectContaining({ code: 'CHECKPOINT_CORRUPTION' });
-
-function thrown(call: () => unknown): unknown {
-  try {
-    call();
-  } catch (error) {
-    return error;
-  }
-  return expect.fail('it should have thrown');
-}
 
 describe('a run checkpoint', () => {
   test('is the session in the words of runs, and survives a round trip', async () => {

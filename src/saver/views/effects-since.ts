@@ -1,6 +1,6 @@
 import type { Checkpoint } from '../../contract/checkpoint.ts';
 import type { JsonValue } from '../../contract/json.ts';
-import type { SessionState } from '../../contract/state.ts';
+import { sameCall } from '../../history/index.ts';
 import { sessionStateOf } from './session-state.ts';
 
 /** An effect that has happened since a checkpoint. */
@@ -23,13 +23,11 @@ export interface EffectSince {
  */
 export function effectsSince(then: Checkpoint, now: Checkpoint): EffectSince[] {
   const [past, present] = [sessionStateOf(then), sessionStateOf(now)];
-  // Runs that went on from one checkpoint give their own calls the same ids.
-  const sameCall = (call: SessionState['calls'][number]): string => `${call.id} ${call.idempotencyKey}`;
   const doneThen = new Set(past.calls.filter(({ status }) => status.kind === 'completed').map(sameCall));
   const carriedThen = new Set(past.carried.map(({ idempotencyKey }) => idempotencyKey));
   const carried = present.carried
     .filter(({ idempotencyKey, doubt }) => !carriedThen.has(idempotencyKey) && doubt === undefined)
-    .filter(({ callId, idempotencyKey }) => !doneThen.has(`${callId} ${idempotencyKey}`))
+    .filter(({ callId, idempotencyKey }) => !doneThen.has(sameCall({ id: callId, idempotencyKey })))
     .map(({ callId, tool, output }) => ({ callId, tool, args: null, output, completedAt: null }));
   const completed = present.calls
     .filter(
