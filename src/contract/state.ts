@@ -175,5 +175,7 @@ export interface SessionState {
   fromModel: number;
   /** By message: the id of the model that wrote it, where that is not the first of the agent's list. */
   answeredBy?: { [messageId: string]: string };
+  /** By message: why the model ended it, where that is not that it had answered or called tools. */
+  finishReasons?: { [messageId: string]: string };
   notices: Notice[];
 }

@@ -33,6 +33,8 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   state.position = past.position;
   state.promptBytes = past.promptBytes;
   state.measured = past.measured;
+  if (past.answeredBy !== undefined) state.answeredBy = past.answeredBy;
+  if (past.finishReasons !== undefined) state.finishReasons = past.finishReasons;
   const own = state.inbox;
   state.inbox = past.inbox;
   // Ids are given by place, so that a message of the past may have the same.

@@ -56,7 +56,7 @@ export function applyReply(
     }),
   ];
   const id = freshMessageId(state);
-  answered(state, id, manifest.models[reply.model ?? 0]?.id ?? '');
+  answered(state, id, manifest.models[reply.model ?? 0]?.id ?? '', reply.finishReason);
   appendMessage(state, { id, role: 'assistant', created_at: at, blocks });
   const { inputTokens, outputTokens } = reply.usage;
   // A tokenizer's count says nothing about another model's, and any of several may answer next.
@@ -69,11 +69,17 @@ export function applyReply(
   if (calls.length > 0) watchLoop(state, manifest, calls, moment);
 }
 
-function answered(state: SessionState, messageId: string, model: string): void {
+function answered(
+  state: SessionState,
+  messageId: string,
+  model: string,
+  finishReason: string | undefined,
+): void {
   // An edit may have taken a message out, and its id is given again.
   if (state.answeredBy !== undefined) delete state.answeredBy[messageId];
-  if (model === state.manifest?.models[0]?.id) return;
-  state.answeredBy = { ...state.answeredBy, [messageId]: model };
+  if (state.finishReasons !== undefined) delete state.finishReasons[messageId];
+  if (model !== state.manifest?.models[0]?.id) state.answeredBy = { ...state.answeredBy, [messageId]: model };
+  if (finishReason !== undefined) state.finishReasons = { ...state.finishReasons, [messageId]: finishReason };
 }
 
 function newCall(

@@ -19,8 +19,9 @@ import {
   tailOf,
   terminalResult,
 } from '../../src/index.ts';
-import { scriptedTurns } from '../../src/testing/index.ts';
-import { openStage, type Stage, untilPhase } from '../support/stage.ts';
+import { type ScriptedTurn, scriptedTurns } from '../../src/testing/index.ts';
+import { expectSound } from '../session/support/sound.ts';
+import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 import { thrown } from '../support/thrown.ts';
 
 const PEN = { chargeId: 'ch_1', cents: 9_000 };
@@ -65,6 +66,18 @@ async function refunded(stage: Stage, mode: 'chat' | 'task'): Promise<Session> {
     await session.decide(callId, { decision: 'approve' });
   }
   return session;
+}
+
+/** A chat that the model answers with these replies in turn. */
+async function openTalk(...replies: ScriptedTurn[]): Promise<{ stage: Stage; session: Session }> {
+  const stage = await openStage(scriptedTurns(replies));
+  const model = stage.provider('scripted');
+  await stage.startWorker([defineAgent({ name: 'support', model, instructions: 'Help.', tools: {} })]);
+  return { stage, session: await stage.sessions.start('support', { id: stage.id() }) };
+}
+
+function finishReasons(records: readonly RunCheckpoint[]): unknown[] {
+  return records.filter(({ phase }) => phase === 'post_llm').map(({ payload }) => payload['finish_reason']);
 }
 
 const corruption = expect.objectContaining({ code: 'CHECKPOINT_CORRUPTION' });
@@ -163,12 +176,81 @@ describe('a run checkpoint', () => {
       { tool_calls_total: 1, tool_failures: 0 },
       { tool_calls_total: 1, tool_failures: 0 },
     ]);
+    expect(finishReasons(records)).toEqual(['tool-calls', 'tool-calls', 'tool-calls', 'stop']);
     expect(records[0]?.payload).toEqual({ agent_name: 'support', resumed: false });
     expect(records.at(-1)?.payload['terminal_result']).toEqual({
       state: 'completed',
       text: 'Refunded.',
       turns: 4,
     });
+  });
+
+  test('says why the model ended each reply, and what a final text of JSON is', async () => {
+    const { stage, session } = await openTalk(
+      { text: '{"refunded": true, "cents": [1, 2]}', finishReason: 'length' },
+      { text: 'Done: {}' },
+      { text: '\n[1, "two", null]' },
+      { text: '[1e999]' },
+    );
+    const saver = new TemporalSaver(stage.client);
+    const structured: unknown[] = [];
+    for (const text of ['a', 'b', 'c', 'd']) {
+      await session.send(text);
+      await until(session, ({ turn, phase }) => phase === 'idle' && turn === structured.length + 1);
+      const { payload } = runCheckpoint((await saver.get(session.id)) as Checkpoint);
+      expect(readSnapshot(JSON.parse(JSON.stringify(payload)))).toEqual(payload);
+      structured.push(payload['final_structured']);
+    }
+    expect(structured).toEqual([{ refunded: true, cents: [1, 2] }, null, [1, 'two', null], null]);
+    const oldest = (await saver.list(session.id, { limit: 100 })).reverse();
+    const records = oldest.flatMap((one, i) => runPhases(one, oldest[i - 1] ?? null));
+    expect(finishReasons(records)).toEqual(['length', 'stop', 'stop', 'stop']);
+    // Two turns between two checkpoints: each reply has its own reason.
+    expect(finishReasons(runPhases(oldest.at(-1) as Checkpoint, oldest[0] as Checkpoint))).toEqual([
+      'length',
+      'stop',
+      'stop',
+      'stop',
+    ]);
+    const { state } = oldest.at(-1) as Checkpoint;
+    const reply = (state['transcript'] as { id: string }[])[1];
+    expect(state['finishReasons']).toEqual({ [reply?.id ?? '']: 'length' });
+    await expectSound(stage, session);
+
+    // What is not an object or an array is no structured answer.
+    const good = runCheckpoint(oldest.at(-1) as Checkpoint);
+    const text = { ...good, payload: { ...good.payload, final_structured: 'text' } };
+    expect(thrown(() => readRunCheckpoint(text))).toEqual(corruption);
+  });
+
+  test('keeps why replies ended in a fork, and gives the id of a reply that an edit took out no old reason', async () => {
+    let cut = true;
+    const { stage, session } = await openTalk(
+      () => (cut ? { text: 'one', finishReason: 'length' } : { text: 'one' }),
+      { text: 'two' },
+    );
+    const saver = new TemporalSaver(stage.client);
+    await session.send('a');
+    await until(session, ({ turn, phase }) => phase === 'idle' && turn === 1);
+    const { id: checkpointId } = (await saver.get(session.id)) as Checkpoint;
+    const { finishReasons: reasons } = await session.snapshot();
+    expect(Object.values(reasons ?? {})).toEqual(['length']);
+    const fork = await stage.sessions.fork(
+      { sessionId: session.id, checkpointId },
+      { agent: 'support', by: 'ada', reason: 'to compare', id: stage.id('fork'), message: 'b' },
+    );
+    await until(fork, ({ turn, phase }) => phase === 'idle' && turn === 2);
+    expect((await fork.snapshot()).finishReasons).toEqual(reasons);
+    await expectSound(stage, fork);
+
+    cut = false;
+    await session.edit({ by: 'ada', reason: 'again', transcript: { from: 0, messages: [] } });
+    await session.send('a');
+    await until(session, ({ turn, phase }) => phase === 'idle' && turn === 2);
+    const { transcript, finishReasons: after } = await session.snapshot();
+    expect(transcript.map(({ id }) => id)).toContain(Object.keys(reasons ?? {})[0]);
+    expect(after).toEqual({});
+    await expectSound(stage, session);
   });
 
   test('is refused when it is missing, malformed, of another version, or not what it says', async () => {
@@ -252,7 +334,19 @@ describe('a session checkpoint', () => {
       'refund({"cents":9000,"chargeId":"ch_1"})',
     ]);
     expect(readSessionCheckpoint(JSON.parse(JSON.stringify(view)))).toEqual(view);
-    for (const bad of [undefined, {}, { ...view, extra: 1 }, { ...view, activeAgents: [{ agentId: 'x' }] }]) {
+    expect(view.activeAgents[0]).not.toHaveProperty('expertiseSnapshot');
+    const expertiseSnapshot = '# Notes\n- the order is ch_1\n';
+    const noted = sessionCheckpoint(latest, { expertiseSnapshot });
+    expect(noted.activeAgents).toMatchObject([{ agentId: 'support', expertiseSnapshot }]);
+    expect(readSessionCheckpoint(JSON.parse(JSON.stringify(noted)))).toEqual(noted);
+    const [agent] = noted.activeAgents;
+    for (const bad of [
+      undefined,
+      {},
+      { ...view, extra: 1 },
+      { ...noted, activeAgents: [{ ...agent, expertiseSnapshot: 1 }] },
+      { ...view, activeAgents: [{ agentId: 'x' }] },
+    ]) {
       expect(thrown(() => readSessionCheckpoint(bad))).toEqual(corruption);
     }
     expect(sessionCheckpoint(latest, { transcriptReplayDepth: 0 }).activeAgents[0]?.conversationTail).toEqual(

@@ -80,6 +80,7 @@ export interface RuntimeSnapshot {
   normalized_model: string | null;
   provider_adapter: string | null;
   final_text: string;
+  /** The object or array that `final_text` is as JSON; `null` when it is neither. */
   final_structured: JsonValue;
   final_response: TerminalResult | null;
   /** Calls that were answered from the record of an equal one. */
@@ -146,7 +147,7 @@ const snapshot: z.ZodType<RuntimeSnapshot> = z.strictObject({
   normalized_model: nullableText,
   provider_adapter: nullableText,
   final_text: text,
-  final_structured: json,
+  final_structured: z.union([z.record(z.string(), json), z.array(json), z.null()]),
   final_response: z.nullable(terminal),
   replayed_effect_count: count,
   background_tools_pending: z.array(text),

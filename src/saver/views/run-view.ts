@@ -2,8 +2,9 @@
 import type { ToolCall } from '../../contract/calls.ts';
 import { isFinal } from '../../contract/calls.ts';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
-import { digestJson, type JsonObject, type JsonValue } from '../../contract/json.ts';
+import { digestJson, type JsonObject, type JsonValue, toJson } from '../../contract/json.ts';
 import { argsDigest } from '../../contract/keys.ts';
+import type { Message } from '../../contract/messages.ts';
 import type { SessionState } from '../../contract/state.ts';
 import { usd } from '../../session/budget.ts';
 import { lastText } from '../../session/decide.ts';
@@ -50,9 +51,10 @@ export function runPhases(checkpoint: Checkpoint, previous: Checkpoint | null): 
     add('post_tool_batch', batchEnd(state, before.turn));
   for (let at = turn + 1; at <= state.turn; at++) {
     const calls = callsOf(state, at);
+    const reply = replyOf(state, at);
     add('post_llm', {
-      ...answererOf(state),
-      finish_reason: null,
+      ...answererOf(state, reply),
+      finish_reason: state.finishReasons?.[reply?.id ?? ''] ?? (calls.length > 0 ? 'tool-calls' : 'stop'),
       tool_call_count: calls.length,
       session_token: null,
       checkpoint_token: checkpoint.id,
@@ -137,7 +139,7 @@ function snapshotOf(checkpoint: Checkpoint, state: SessionState): RuntimeSnapsho
     normalized_model: model,
     provider_adapter: provider,
     final_text: lastText(state),
-    final_structured: null,
+    final_structured: structured(lastText(state)),
     final_response: terminalOf(state),
     replayed_effect_count: state.calls.filter(({ replayOf }) => replayOf !== null).length,
     background_tools_pending: state.calls.filter((call) => !isFinal(call)).map(({ id }) => id),
@@ -148,7 +150,7 @@ function snapshotOf(checkpoint: Checkpoint, state: SessionState): RuntimeSnapsho
 /** The reply whose tool calls have not all ended: whoever resumes goes on with them and does not ask again. */
 function pendingResponse(state: SessionState): RuntimeSnapshot['pending_llm_response'] {
   if (state.batch.length === 0) return null;
-  const reply = state.transcript.findLast(({ role }) => role === 'assistant');
+  const reply = replyOf(state);
   if (reply === undefined) return null;
   return {
     message_id: reply.id,
@@ -220,10 +222,25 @@ function modelOf({ manifest, fromModel }: SessionState): ModelName {
   return named(manifest?.models[fromModel]?.id ?? null);
 }
 
-/** The model that wrote the last answer. */
-function answererOf(state: SessionState): ModelName {
-  const answer = state.transcript.findLast(({ role }) => role === 'assistant');
-  return named(state.answeredBy?.[answer?.id ?? ''] ?? requestedModel(state));
+/** The model's reply of a turn, by default of the last. */
+function replyOf({ transcript, turn }: SessionState, of: number = turn): Message | undefined {
+  // Each turn since the checkpoint before has added one.
+  return transcript.filter(({ role }) => role === 'assistant').at(of - turn - 1);
+}
+
+/** The model that wrote a reply, by default the last. */
+function answererOf(state: SessionState, reply: Message | undefined = replyOf(state)): ModelName {
+  return named(state.answeredBy?.[reply?.id ?? ''] ?? requestedModel(state));
+}
+
+/** The object or array that a text is as JSON; `null` of any other. */
+function structured(text: string): JsonValue {
+  if (!/^\s*[[{]/.test(text)) return null;
+  try {
+    return toJson(JSON.parse(text));
+  } catch {
+    return null;
+  }
 }
 
 function named(model: string | null): ModelName {

@@ -22,6 +22,7 @@ export interface AgentCheckpoint {
   /** Nesting: 0 for an agent that no other has called. */
   depth: number;
   conversationTail: TranscriptEvent[];
+  /** What its scratchpad held, where whoever made the record has read it. */
   expertiseSnapshot?: string;
 }
 

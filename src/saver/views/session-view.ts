@@ -4,7 +4,12 @@ import { canonicalJson } from '../../contract/json.ts';
 import type { Block, Message } from '../../contract/messages.ts';
 import type { SessionState } from '../../contract/state.ts';
 import { usd } from '../../session/budget.ts';
-import type { ConstraintState, SessionCheckpoint, TranscriptEvent } from './session-record.ts';
+import type {
+  AgentCheckpoint,
+  ConstraintState,
+  SessionCheckpoint,
+  TranscriptEvent,
+} from './session-record.ts';
 import { tailOf } from './session-record.ts';
 import { sessionStateOf } from './session-state.ts';
 
@@ -18,6 +23,11 @@ export interface SessionCheckpointOptions {
   transcriptReplayDepth?: number;
   /** What has to be reached before the session may end. Default: nothing. */
   minimum?: { minutes?: number; usd?: number; rounds?: number };
+  /**
+   * What the agent's scratchpad holds. Its files are on the host of the worker, under the state's `scratchpadRoot`,
+   * and not in the history: who wants them in the record reads them there, at its own time. Default: left out.
+   */
+  expertiseSnapshot?: string;
 }
 
 /**
@@ -33,13 +43,17 @@ export function sessionCheckpoint(
   const state = sessionStateOf(checkpoint);
   const depth = options.transcriptReplayDepth ?? 50;
   const entries = state.transcript.map((message) => entryOf(message, state.agent));
+  const { expertiseSnapshot } = options;
+  const agent: AgentCheckpoint = {
+    agentId: state.agent,
+    depth: 0,
+    conversationTail: tailOf(entries, state.agent, depth),
+    ...(expertiseSnapshot === undefined ? {} : { expertiseSnapshot }),
+  };
   return {
     sessionId: state.sessionId,
     constraintState: constraints(state, checkpoint.created_at, options.minimum ?? {}),
-    activeAgents:
-      state.status.kind === 'active'
-        ? [{ agentId: state.agent, depth: 0, conversationTail: tailOf(entries, state.agent, depth) }]
-        : [],
+    activeAgents: state.status.kind === 'active' ? [agent] : [],
     roundsCompleted: state.budget.spent.turns,
     pendingDelegations: [],
     transcriptReplayDepth: depth,
