@@ -45,7 +45,8 @@ export const startBodySchema: z.ZodMiniType<StartBody> = z.object({
   ...beginning,
 });
 
-export interface RewindBody extends Beginning {
+/** What `fork` and `rewind` take. */
+interface GoingOn extends Beginning {
   checkpointId: string;
   /** Default: the session's own. */
   agent?: string | undefined;
@@ -53,7 +54,7 @@ export interface RewindBody extends Beginning {
   by: string;
   reason: string;
 }
-const rewind = {
+const goingOn = {
   checkpointId: text,
   agent: z.optional(text),
   edits: z.optional(editSchema),
@@ -61,12 +62,20 @@ const rewind = {
   reason: text,
   ...beginning,
 };
-export const rewindBodySchema: z.ZodMiniType<RewindBody> = z.object(rewind);
 
-export interface ForkBody extends RewindBody {
+export interface RewindBody extends GoingOn {
+  /** Without it nothing is done, and the effects that would stay are told. */
+  confirm?: boolean | undefined;
+}
+export const rewindBodySchema: z.ZodMiniType<RewindBody> = z.object({
+  ...goingOn,
+  confirm: z.optional(z.boolean()),
+});
+
+export interface ForkBody extends GoingOn {
   id?: string | undefined;
 }
-export const forkBodySchema: z.ZodMiniType<ForkBody> = z.object({ ...rewind, id: z.optional(text) });
+export const forkBodySchema: z.ZodMiniType<ForkBody> = z.object({ ...goingOn, id: z.optional(text) });
 
 export type DecideBody = Decision & { by?: string | undefined; argsDigest?: string | undefined };
 export const decideBodySchema: z.ZodMiniType<DecideBody> = z.intersection(

@@ -15,6 +15,7 @@ import {
   type SendInput,
   sendSchema,
 } from '../contract/inputs.ts';
+import { lookBack, unconfirmed } from './look-back.ts';
 import { type Backend, type Operation, operation } from './operation.ts';
 import { readSession } from './read-session.ts';
 import { idempotencyKey } from './request.ts';
@@ -31,7 +32,7 @@ import {
   sessionIdSchema,
   startBodySchema,
 } from './session-shapes.ts';
-import { phaseSchema } from './shapes.ts';
+import { effectSinceSchema, phaseSchema } from './shapes.ts';
 
 /** Codes of everything that is asked of a session that a worker runs. */
 const STEER: readonly ErrorCode[] = ['SESSION_NOT_FOUND', 'SESSION_CLOSED', 'SESSION_FULL', 'NO_WORKER'];
@@ -199,15 +200,23 @@ export const sessionOperations: readonly Operation[] = [
     path: '/sessions/{id}/rewind',
     tag: 'sessions',
     summary: 'Take the session back to a checkpoint of its own',
-    description: 'Effects that happened after the checkpoint answer their keys: nothing is done again.',
+    description:
+      'Effects that happened after the checkpoint are not undone. They answer their keys, so that nothing is done ' +
+      'again. Without confirm nothing is done, and details.effects of the error lists them as the answer would.',
     body: rewindBodySchema,
-    answer: { status: 200, description: 'The session goes on from there', schema: sessionIdSchema },
-    codes: [...STEER, 'SESSION_BUSY'],
+    answer: {
+      status: 200,
+      description: 'The session goes on from there; effects that happened after the checkpoint, and stay',
+      schema: z.object({ id: z.string(), effects: z.array(effectSinceSchema) }),
+    },
+    codes: [...STEER, 'SESSION_BUSY', 'CHECKPOINT_NOT_FOUND', 'CHECKPOINT_CORRUPTION'],
     handle: async (request, backend) => {
-      const { checkpointId, ...body } = request.body;
+      const { checkpointId, confirm, ...body } = request.body;
       const from = { sessionId: request.param('id'), checkpointId };
-      const options = await withAgent(backend, from.sessionId, body);
-      return { id: (await backend.sessions.rewind(from, options)).id };
+      const { agent, effects } = await lookBack(backend, from.sessionId, checkpointId);
+      if (confirm !== true) throw unconfirmed(effects);
+      const options = given({ ...body, agent: body.agent ?? agent }) as ForkOptions;
+      return { id: (await backend.sessions.rewind(from, options)).id, effects };
     },
   }),
 ];

@@ -11,6 +11,7 @@ import type { JsonObject, JsonValue } from '../contract/json.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
 import type { Notice, Phase, PlanStep, SessionStatus, Wait } from '../contract/state.ts';
 import type { BudgetView, CallsPage, PendingCall, SessionView, TranscriptPage } from '../contract/views.ts';
+import type { EffectSince } from '../saver/index.ts';
 import type { ErrorBody } from './errors.ts';
 
 /** What the document says of schemas that cannot say it themselves. */
@@ -243,6 +244,16 @@ export const sessionViewSchema: z.ZodMiniType<SessionView> = exactly<SessionView
   }),
 );
 
+export const effectSinceSchema: z.ZodMiniType<EffectSince> = exactly<EffectSince>()(
+  z.object({
+    callId: z.string(),
+    tool: z.string(),
+    args: jsonValue,
+    output: jsonValue,
+    completedAt: z.nullable(time),
+  }),
+);
+
 const page = { first: z.int(), total: z.int() };
 export const transcriptPageSchema: z.ZodMiniType<TranscriptPage> = exactly<TranscriptPage>()(
   z.object({
@@ -275,6 +286,7 @@ export const NAMED: readonly [string, z.ZodMiniType<unknown>][] = [
   ['BudgetView', budgetViewSchema],
   ['PlanStep', planStepSchema],
   ['SessionView', sessionViewSchema],
+  ['EffectSince', effectSinceSchema],
   ['TranscriptPage', transcriptPageSchema],
   ['CallsPage', callsPageSchema],
   ['Error', errorSchema],

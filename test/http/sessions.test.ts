@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import * as z from 'zod';
+import type { ErrorBody } from '../../src/http/errors.ts';
 import {
   type BudgetView,
   type CallsPage,
@@ -251,7 +252,8 @@ test('a session goes on from a checkpoint, as another one or itself', async () =
     .toEqual(['hello', 'you said: hello', 'from there', 'you said: from there']);
   expect(await texts(path)).toContain('forget this');
 
-  expect(await call(`POST ${path}/rewind`, { json: from })).toMatchObject({ status: 200, body: { id } });
+  const back = await call(`POST ${path}/rewind`, { json: { ...from, confirm: true } });
+  expect(back).toMatchObject({ status: 200, body: { id, effects: [] } });
   await expect.poll(() => texts(path), { timeout: 60_000 }).toEqual(['hello', 'you said: hello']);
   const bad = await call(`POST ${path}/fork`, { json: { ...from, checkpointId: 'nowhere' } });
   expect(bad).toMatchObject({ status: 400, code: 'INVALID_ARGUMENT' });
@@ -261,6 +263,50 @@ test('a session goes on from a checkpoint, as another one or itself', async () =
   expect(await call(`DELETE /threads/${id}`)).toMatchObject({ status: 409, code: 'SESSION_BUSY' });
   expect(await call(`DELETE /threads/${id}?end=true`)).toMatchObject({ status: 204 });
   expect(await call(`GET ${path}`)).toMatchObject({ status: 404, code: 'SESSION_NOT_FOUND' });
+});
+
+test('a rewind shows the effects that it does not undo, and does nothing before it is confirmed', async () => {
+  const { call, begin, until } = await open();
+  const path = await begin('refund ch_1 100');
+  await until(path, 'idle');
+  const id = path.split('/')[2] ?? '';
+  const { id: checkpointId } = (await call<Checkpoint>(`GET /threads/${id}/latest`)).body;
+  await call(`POST ${path}/messages`, { json: { text: 'refund ch_2 200' } });
+  await until(path, 'idle');
+
+  const rewind = `POST ${path}/rewind`;
+  const json = { checkpointId, by: 'ada', reason: 'again', message: { text: 'refund ch_2 200' } };
+  const effects = [
+    {
+      callId: 'call_3_0',
+      tool: 'refund',
+      args: { chargeId: 'ch_2', cents: 200 },
+      output: { refunded: 200 },
+      completedAt: expect.any(String),
+    },
+  ];
+  for (const body of [json, { ...json, confirm: false }]) {
+    const asked = await call<ErrorBody>(rewind, { json: body });
+    expect(asked).toMatchObject({ status: 400, code: 'INVALID_ARGUMENT' });
+    expect(asked.body.error.details).toEqual({ field: 'confirm', effects });
+  }
+  expect((await call<SessionView>(`GET ${path}`)).body).toMatchObject({ turn: 4, calls: 2 });
+
+  const missing = { ...json, checkpointId: `${checkpointId}0`, confirm: true };
+  expect(await call(rewind, { json: missing })).toMatchObject({ status: 404, code: 'CHECKPOINT_NOT_FOUND' });
+  const nobody = await call('POST /sessions/nobody/rewind', { json: { ...json, confirm: true } });
+  expect(nobody).toMatchObject({ status: 404, code: 'SESSION_NOT_FOUND' });
+  await call('PUT /threads/a-thread/checkpoints', { json: { state: {}, id: checkpointId } });
+  const thread = await call('POST /sessions/a-thread/rewind', { json: { ...json, confirm: true } });
+  expect(thread).toMatchObject({ status: 404, code: 'SESSION_NOT_FOUND' });
+
+  const done = await call(rewind, { json: { ...json, confirm: true } });
+  expect(done).toMatchObject({ status: 200, body: { id, effects } });
+  await expect
+    .poll(async () => (await call<SessionView>(`GET ${path}`)).body, { timeout: 60_000 })
+    .toMatchObject({ phase: 'idle', turn: 4 });
+  const { items } = (await call<CallsPage>(`GET ${path}/calls`)).body;
+  expect(items.map(({ replayOf }) => replayOf !== null)).toEqual([false, true]);
 });
 
 /** Reads server-sent events until one satisfies a condition, or the end. */
@@ -353,6 +399,8 @@ test('what is wrong in a request about a session is named', async () => {
     [`POST ${path}/fork`, { by: 'ada', reason: 'why' }, 'checkpointId'],
     [`POST ${path}/fork`, { checkpointId: 'x', reason: 'why' }, 'by'],
     [`POST ${path}/rewind`, { checkpointId: 'x', by: 'ada' }, 'reason'],
+    [`POST ${path}/rewind`, { checkpointId: 'x', by: 'ada', reason: 'why', confirm: 'yes' }, 'confirm'],
+    [`POST ${path}/fork`, { checkpointId: 'x', by: 'ada', reason: 'why', confirm: true }, 'confirm'],
     [`GET ${path}/transcript?limit=-1`, undefined, 'limit'],
     [`GET ${path}/calls?before=first`, undefined, 'before'],
     ['GET /sessions?state=active', undefined, 'state'],
