@@ -1,5 +1,6 @@
 /** What a rewind over HTTP would leave as it is: told before the word is said, and again with the answer. */
 import { PerdureError } from '../contract/errors.ts';
+import type { SessionState } from '../contract/state.ts';
 import { type EffectSince, effectsSince } from '../saver/index.ts';
 import type { Backend } from './operation.ts';
 import { readSession } from './read-session.ts';
@@ -24,7 +25,8 @@ export async function lookBack(
       `Session ${sessionId} has no checkpoint ${checkpointId}. List them: GET /threads/{id}/checkpoints`,
     );
   }
-  return { agent: String(then.state['agent']), effects: effectsSince(then, now) };
+  const effects = effectsSince(then, now);
+  return { agent: (then.state as unknown as SessionState).agent, effects };
 }
 
 /** The refusal of a rewind that nobody has confirmed yet, with what to know before. */
