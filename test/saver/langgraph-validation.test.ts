@@ -1,15 +1,33 @@
-/** LangGraph's own validation of checkpointers, on a store in memory and on a real Temporal server. */
-import { validate } from '@langchain/langgraph-checkpoint-validation';
+/** LangGraph's own validation of checkpointers, whole and with what it leaves to choice, on a store in memory and on a real Temporal server. */
+import * as validation from '@langchain/langgraph-checkpoint-validation';
 import { Client, Connection } from '@temporalio/client';
 import { NativeConnection, type Worker } from '@temporalio/worker';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it, test } from 'vitest';
 import { createWorker, MemorySaver, TemporalSaver } from '../../src/index.ts';
 import { LangGraphSaver } from '../../src/saver/langgraph.ts';
 
 // The validation is written for a runner that has its verbs as globals.
 Object.assign(globalThis, { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it });
 
-validate({
+test('the validation has no other tests than those that are run here', () => {
+  // `validate` is `specTest`, which runs four of these and its tests of `deleteThread`.
+  expect(Object.keys(validation).sort()).toEqual([
+    'deltaChannelHistoryTests',
+    'getTupleTests',
+    'listTests',
+    'putTests',
+    'putWritesTests',
+    'specTest',
+    'validate',
+  ]);
+});
+
+function validateAll(initializer: validation.CheckpointSaverTestInitializer<LangGraphSaver>): void {
+  validation.validate(initializer);
+  validation.deltaChannelHistoryTests(initializer);
+}
+
+validateAll({
   checkpointerName: 'LangGraphSaver over MemorySaver',
   createCheckpointer: () => new LangGraphSaver(new MemorySaver()),
 });
@@ -21,7 +39,7 @@ let worker: Worker;
 let run: Promise<void>;
 let stores = 0;
 
-validate({
+validateAll({
   checkpointerName: 'LangGraphSaver over TemporalSaver',
   beforeAllTimeout: 60_000,
   beforeAll: async () => {
