@@ -1,3 +1,5 @@
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { STATUS } from '../../src/http/errors.ts';
 import { MemorySaver } from '../../src/index.ts';
@@ -38,6 +40,26 @@ test('every route of the app is in the document, and no other', () => {
   const documented = operations.map(({ method, path }) => `${method} ${path.replace(/\{(\w+)\}/g, ':$1')}`);
   expect(documented.length).toBeGreaterThanOrEqual(29);
   expect(documented.sort()).toEqual([...api.api.routes].sort());
+});
+
+test('the document is valid OpenAPI 3.1 to a validator of its schema, which refuses a spoiled one', async () => {
+  const validator = new Validator();
+  expect(await validator.validate({ ...structuredClone(document) })).toEqual({ valid: true });
+  expect(validator.version).toBe('3.1');
+  const spoiled = structuredClone(document);
+  Object.assign(spoiled.paths['/sessions']?.['post'] ?? {}, { parameters: [{ name: 'id', in: 'nowhere' }] });
+  expect(await new Validator().validate({ ...spoiled })).toMatchObject({ valid: false });
+});
+
+test('its schemas are valid JSON Schema of the dialect of OpenAPI 3.1, and each compiles', () => {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false });
+  // That validator does not look into them.
+  ajv.addSchema({ $id: 'openapi', components: document.components });
+  for (const [name, schema] of Object.entries(document.components.schemas)) {
+    expect(ajv.validateSchema(schema), name).toBe(true);
+    expect(ajv.compile({ $ref: `openapi#/components/schemas/${name}` })).toBeTypeOf('function');
+  }
+  expect(ajv.validateSchema({ ...document.components.schemas['Checkpoint'], type: 'record' })).toBe(false);
 });
 
 test('every reference resolves, and every schema is used', () => {
