@@ -1,15 +1,22 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'libsql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Change, type Checkpoint, type SessionView, SqliteArchive } from '../../src/index.ts';
+import {
+  type Change,
+  type Checkpoint,
+  type Message,
+  type SessionView,
+  SqliteArchive,
+} from '../../src/index.ts';
 import { untilPhase } from '../support/stage.ts';
-import { errorOf, jsonLines, type Running } from './support/perdure.ts';
+import { errorOf, jsonLines, noTerminal, type Ran, type Running, typeInto } from './support/perdure.ts';
 import { type CliStage, openStage } from './support/stage.ts';
 
 let stage: CliStage;
 let directory: string;
+const missing = noTerminal();
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'perdure-export-'));
   stage = await openStage();
@@ -146,6 +153,84 @@ describe('checkpoints', () => {
     const { items } = await stage.session(id).calls();
     expect(items.map(({ replayOf }) => replayOf !== null)).toEqual([false, true]);
   });
+
+  test('a fork starts with the edits that it is given, as JSON or in a file, and with none that cannot be made', async () => {
+    const { id, between, view } = await refunded();
+    const fork = (checkpoint: string, edits: string, ...args: string[]): Promise<Ran> =>
+      stage.perdure('checkpoints', 'fork', id, checkpoint, '--edits', edits, '--json', ...args);
+    const past = await stage.json<Checkpoint>('checkpoints', 'show', id, between.id);
+    const transcript = past.state['transcript'] as unknown as Message[];
+    const [first] = transcript;
+    const blocks = [{ kind: 'text', text: 'refund ch_7:700' }];
+    const edits = { transcript: { from: 0, messages: [{ ...first, blocks }, ...transcript.slice(1)] } };
+    const file = join(directory, 'edits.json');
+    await writeFile(file, JSON.stringify(edits));
+    const plan = [{ id: 's1', title: 'Look again', status: 'pending' }];
+    for (const given of [`@${file}`, JSON.stringify({ ...edits, plan })]) {
+      const other = stage.id('edited');
+      const forked = await fork(between.id, given, '--id', other, '--message', 'go on', '--reason', 'a typo');
+      expect(forked).toMatchObject({ code: 0, stderr: '' });
+      const { lastText, notices } = await untilPhase(stage.session(other), 'idle');
+      expect(lastText).toBe('you said: go on');
+      const text = expect.stringMatching(/^ada edited transcript.*: a typo$/);
+      expect(notices).toContainEqual(expect.objectContaining({ kind: 'edit', message: text }));
+      const { items } = await stage.session(other).transcript();
+      expect(items[0]?.blocks).toEqual(blocks);
+      expect(items.slice(1, transcript.length)).toEqual(transcript.slice(1));
+      expect(await stage.session(other).plan()).toMatchObject(
+        given.startsWith('@') ? [] : [{ title: 'Look again' }],
+      );
+    }
+    expect(await stage.session(id).state()).toEqual(view);
+
+    const { id: acting } =
+      (await list(id, '--limit', '100')).findLast(({ phase }) => phase === 'acting') ?? {};
+    for (const [checkpoint, given, problem] of [
+      [between.id, '{"transcripts": {}}', '--edits: transcripts is not known here'],
+      [between.id, '[]', '--edits: input: '],
+      [between.id, '{"transcript": {"from": 99, "messages": []}}', '--edits: transcript.from is 99'],
+      [between.id, '{"transcript": {"from": -1, "messages": []}}', '--edits: transcript.from: '],
+      [between.id, `{"digest": "${between.id}"}`, '--edits: the transcript has changed'],
+      [between.id, '{', '--edits is not JSON'],
+      [acting ?? '', '{"plan": []}', '--edits: a turn was under way'],
+    ] as const) {
+      const other = stage.id('refused');
+      const refused = await fork(checkpoint, given, '--id', other);
+      expect(refused).toMatchObject({ code: 2, stdout: '' });
+      expect(errorOf(refused)).toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        message: expect.stringContaining(problem),
+      });
+      await expect(stage.session(other).state()).rejects.toMatchObject({ code: 'SESSION_NOT_FOUND' });
+    }
+  });
+
+  test.skipIf(missing !== null)(
+    `a rewind at a terminal shows the effects and asks for the session's id: another word changes nothing${missing === null ? '' : `, skipped: ${missing}`}`,
+    async () => {
+      const { id, between, view } = await refunded();
+      const type = (keys: string): Promise<Ran> =>
+        typeInto(['checkpoints', 'rewind', id, between.id], 'to take it back: ', keys, { env: stage.env });
+      for (const [keys, code] of [
+        ['yes\r', 1],
+        ['\r', 1],
+        // Ctrl-D and Ctrl-C.
+        ['\u0004', 1],
+        ['\u0003', 130],
+      ] as const) {
+        const ran = await type(keys);
+        expect(ran.code, ran.stdout).toBe(code);
+        expect(ran.stdout).toContain('refund {"chargeId":"ch_2","cents":200} -> {"refunded":200}');
+        expect(ran.stdout).not.toContain('ch_1');
+        if (code === 1) expect(ran.stdout).toContain('not rewound');
+      }
+      expect(await stage.session(id).state()).toEqual(view);
+      const ran = await type(`${id}\r`);
+      expect(ran.code, ran.stdout).toBe(0);
+      expect(ran.stdout).toContain(`rewound ${id} to ${between.id}`);
+      expect(await untilPhase(stage.session(id), 'idle')).toMatchObject({ calls: 1 });
+    },
+  );
 
   test('what is not there is named, and a rewind over an open mutation is refused', async () => {
     const nobody = await stage.perdure('checkpoints', 'show', 'nobody', '--json');

@@ -1,6 +1,11 @@
 import type { Command } from 'commander';
+import { type EditInput, editSchema } from '../../contract/edit.ts';
+import { PerdureError } from '../../contract/errors.ts';
+import { parseInput } from '../../contract/inputs.ts';
+import type { SessionState } from '../../contract/state.ts';
+import { editProblem } from '../../session/edit.ts';
 import type { Cli } from '../cli.ts';
-import { textOf } from '../input.ts';
+import { jsonOf, textOf } from '../input.ts';
 import { ARCHIVE, openSaver, readCheckpoint } from '../read-checkpoint.ts';
 import { command } from '../shell.ts';
 import { clean } from '../terminal.ts';
@@ -11,6 +16,7 @@ interface Options {
   message?: string;
   by?: string;
   reason?: string;
+  edits?: string;
   archive?: string;
 }
 
@@ -29,25 +35,34 @@ export function fork(group: Command, cli: Cli): void {
     .option('--message <text>', 'what it goes on with; - reads standard input')
     .option('--by <name>', 'who starts it (default: $USER)')
     .option('--reason <text>', 'why')
+    .option(
+      '--edits <json>',
+      'what it starts with in place of what was: {"transcript": {"from", "messages"}}, "plan" or "scratchpadRoot"; or @file',
+    )
     .option(...ARCHIVE)
     .action(async (sessionId: string, checkpointId: string, options: Options) => {
       const { terminal } = cli;
       const message = options.message === undefined ? undefined : await textOf(options.message);
       const by = cli.actor(options.by);
+      const reason = options.reason ?? 'no reason given';
+      const given = options.edits === undefined ? undefined : await readEdits(options.edits);
+      const edits = given === undefined ? undefined : { by, reason, ...given };
       const { sessions } = await cli.connect();
       const started = await terminal.wait(`forking ${sessionId}`, async () => {
         const { archive } = options;
-        const { agent } = origin(await readCheckpoint(cli, sessionId, checkpointId, archive));
+        const past = origin(await readCheckpoint(cli, sessionId, checkpointId, archive));
+        if (edits !== undefined) assertEditable(past, checkpointId, edits);
         return sessions.fork(
           { sessionId, checkpointId },
           {
-            agent,
+            agent: past.agent,
             by,
-            reason: options.reason ?? 'no reason given',
+            reason,
             taskQueue: await taskQueueOf(cli, sessionId),
             ...(archive === undefined ? {} : { saver: await openSaver(cli, sessionId, archive) }),
             ...(options.id === undefined ? {} : { id: options.id }),
             ...(message === undefined ? {} : { message }),
+            ...(edits === undefined ? {} : { edits }),
           },
         );
       });
@@ -56,4 +71,27 @@ export function fork(group: Command, cli: Cli): void {
         clean(`forked ${sessionId} as ${started.id}\n  next: ${next}`),
       );
     });
+}
+
+async function readEdits(argument: string): Promise<EditInput> {
+  const value = await jsonOf('--edits', argument);
+  const parsed = parseInput(editSchema, value);
+  if (!parsed.ok) throw wrong(parsed.message);
+  // A slip of the pen would otherwise start a session that is not edited.
+  const unknown = Object.keys(value ?? {}).find((key) => !Object.hasOwn(parsed.value, key));
+  if (unknown === undefined) return parsed.value;
+  throw wrong(`${unknown} is not known here; there are transcript, plan, scratchpadRoot, by, reason, digest`);
+}
+
+/** The fork would start all the same, and only note that it could not be edited. */
+function assertEditable(past: SessionState, checkpointId: string, edits: EditInput): void {
+  const problem = editProblem({ ...past, inFlight: [], loading: null }, edits);
+  if (problem === null) return;
+  if (past.batch.length === 0) throw wrong(problem.message);
+  const list = command('checkpoints', 'ls', past.sessionId);
+  throw wrong(`a turn was under way at ${checkpointId}: choose a checkpoint between turns, see ${list}`);
+}
+
+function wrong(problem: string): PerdureError {
+  return new PerdureError('INVALID_ARGUMENT', `--edits: ${problem}`, { details: { option: '--edits' } });
 }

@@ -1,5 +1,5 @@
 /** The command line as its users run it: a process, its output and its exit code. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
@@ -34,23 +34,27 @@ export interface Running {
   readonly ended: Promise<Ran>;
 }
 
+function environment(env: RunOptions['env']): NodeJS.ProcessEnv {
+  return {
+    ...process.env,
+    // The package by its name is the source, wherever a module of agents lies.
+    TSX_TSCONFIG_PATH: `${ROOT}tsconfig.json`,
+    USER: 'ada',
+    FORCE_COLOR: undefined,
+    NO_COLOR: undefined,
+    TEMPORAL_ADDRESS: undefined,
+    TEMPORAL_NAMESPACE: undefined,
+    PERDURE_TASK_QUEUE: undefined,
+    ...env,
+  };
+}
+
 /** Starts `perdure` with some arguments. */
 export function start(args: readonly string[], { env, cwd = ROOT, stdin }: RunOptions = {}): Running {
   const child = spawn(process.execPath, ['--import', LOADER.href, MAIN, ...args], {
     cwd,
     stdio: ['pipe', 'pipe', 'pipe'],
-    env: {
-      ...process.env,
-      // The package by its name is the source, wherever a module of agents lies.
-      TSX_TSCONFIG_PATH: `${ROOT}tsconfig.json`,
-      USER: 'ada',
-      FORCE_COLOR: undefined,
-      NO_COLOR: undefined,
-      TEMPORAL_ADDRESS: undefined,
-      TEMPORAL_NAMESPACE: undefined,
-      PERDURE_TASK_QUEUE: undefined,
-      ...env,
-    },
+    env: environment(env),
   });
   child.stdin.end(stdin ?? '');
   const output = { stdout: '', stderr: '' };
@@ -76,6 +80,45 @@ export function start(args: readonly string[], { env, cwd = ROOT, stdin }: RunOp
       throw new Error(`it ended with ${code} before the line came:\n${stdout}\n${stderr}`);
     },
   };
+}
+
+/** Why nothing can be run at a terminal here, or `null`. */
+export function noTerminal(): string | null {
+  const { status, stdout } = spawnSync('script', ['--version'], { encoding: 'utf8' });
+  return status === 0 && stdout.includes('util-linux') ? null : 'there is no `script` of util-linux';
+}
+
+/**
+ * Runs `perdure` at a terminal, and types once it asks.
+ *
+ * @param prompt - what the terminal shows last before it waits for a key.
+ * @returns the exit code, and as `stdout` all that the terminal showed.
+ */
+export async function typeInto(
+  args: readonly string[],
+  prompt: string,
+  keys: string,
+  { env }: RunOptions = {},
+): Promise<Ran> {
+  const words = [process.execPath, '--import', LOADER.href, MAIN, ...args];
+  const line = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ');
+  // Its standard input stays open: at its end the terminal would be hung up.
+  const child = spawn('script', ['--quiet', '--return', '--command', line, '/dev/null'], {
+    cwd: ROOT,
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { ...environment(env), SHELL: '/bin/sh' },
+  });
+  let stdout = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    const asked = stdout.includes(prompt);
+    stdout += text;
+    if (!asked && stdout.includes(prompt)) child.stdin.write(keys);
+  });
+  const code = await new Promise<number>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (status) => resolve(status ?? -1));
+  });
+  return { code, stdout, stderr: '' };
 }
 
 /** Runs `perdure` to its end. */
