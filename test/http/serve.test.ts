@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type RequestOptions, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { errorOf, jsonLines, type Running, run, start } from '../cli/support/perdure.ts';
 
@@ -50,6 +51,59 @@ test('a token that was given is used, and not shown', async () => {
   expect(stdout).toContain(`${url}/openapi.json`);
   expect(stdout).not.toContain(token);
 });
+
+test('on another interface than loopback it serves by any name, and only with the token', async () => {
+  const addresses = Object.values(networkInterfaces()).flatMap((all = []) => all);
+  const other = addresses.find(({ internal, family }) => !internal && family === 'IPv4')?.address;
+  const token = 'of-the-other-interface';
+  for (const [host, more] of [
+    ['0.0.0.0', {}],
+    [other ?? '127.0.0.2', { PERDURE_HTTP_TOKEN: token }],
+  ] as const) {
+    const { line } = serve(['--json', '--host', host], more);
+    const ready = JSON.parse(await line((text) => text)) as { url: string; token?: string };
+    // There is none without a token: what is not given is made, and told once.
+    expect(ready.token).toEqual(
+      'PERDURE_HTTP_TOKEN' in more ? undefined : expect.stringMatching(/^[\w-]{43}$/),
+    );
+    const right = ready.token ?? token;
+    const { port } = new URL(ready.url);
+    const reached = host === '0.0.0.0' ? ['127.0.0.1', ...(other === undefined ? [] : [other])] : [host];
+    for (const address of reached) {
+      const status = (headers: Record<string, string>, path = '/sessions?limit=1'): Promise<number> =>
+        statusOf({ host: address, port, path, headers: { host: 'agents.example.com', ...headers } });
+      expect(await status({})).toBe(401);
+      expect(await status({ authorization: `Bearer ${right}x` })).toBe(401);
+      expect(await status({ authorization: 'Bearer ' })).toBe(401);
+      expect(await status({ authorization: `Bearer ${right}` })).toBe(200);
+      expect(await status({}, '/healthz')).toBe(200);
+    }
+  }
+  for (const [args, more] of [
+    [['--token', ''], {}],
+    [['--token', ' '], {}],
+    [[], { PERDURE_HTTP_TOKEN: ' ' }],
+  ] as const) {
+    const ran = await run(['serve', '--json', '--host', '0.0.0.0', '--port', '0', ...args], {
+      env: env(more),
+    });
+    expect(ran).toMatchObject({ code: 2, stdout: '' });
+    expect(errorOf(ran)).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringMatching(/^token/),
+    });
+  }
+});
+
+function statusOf(options: RequestOptions): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const sent = request(options, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    });
+    sent.once('error', reject).end();
+  });
+}
 
 test('what it cannot be started with is named', async () => {
   const taken = createServer().listen(0, '127.0.0.1');
