@@ -17,7 +17,7 @@ async function waiting(): Promise<{ world: World; session: Session; digest: stri
   return { world, session, digest: pending[0]?.argsDigest ?? '' };
 }
 
-test('it waits over the death of its worker, is not asked again, and runs once when approved', async () => {
+test('"no snapshot found" after a process change: it waits over the death of its worker, is not asked again, and runs once when approved', async () => {
   const world = await openWorld(script, { ignoreKeys: true });
   const first = await world.startWorkerProcess();
   const session = await world.begin();
@@ -37,7 +37,7 @@ test('it waits over the death of its worker, is not asked again, and runs once w
   expect(await world.control.refunds()).toHaveLength(1);
 });
 
-test('approved, and the worker dies in the middle of it: the approval stands, nobody is asked again', async () => {
+test('an approved tool asked again: its worker dies in the middle of it, the approval stands, and nobody is asked again', async () => {
   const world = await openWorld(script, { ignoreKeys: true });
   const first = await world.startWorkerProcess({ breakAt: ['request'] });
   const session = await world.begin();
@@ -51,6 +51,25 @@ test('approved, and the worker dies in the middle of it: the approval stands, no
   const { calls: log } = await world.check(session);
   expect(log[0]?.decision).toMatchObject({ decision: 'approve', by: 'ada' });
   expect(log[0]?.dispatches.map(({ outcome }) => outcome)).toEqual(['absent', 'returned']);
+  expect(await world.control.refunds()).toHaveLength(1);
+});
+
+test('an approval re-asked after resume: approved during a pause, it runs once on resume, and nobody is asked again', async () => {
+  const { world, session } = await waiting();
+  await session.pause({ by: 'ada' });
+  await world.until(session, 'paused');
+  await session.decide('call_1_0', { decision: 'approve' }, { by: 'ada' });
+  const paused = await session.state();
+  expect(paused).toMatchObject({ phase: 'paused', pending: [] });
+  expect(await world.control.refunds()).toEqual([]);
+  await session.resume({ by: 'bob' });
+  await world.until(session, 'idle', 'approval');
+
+  const { calls: log } = await world.check(session);
+  expect(log).toMatchObject([
+    { status: { kind: 'completed' }, decision: { decision: 'approve', by: 'ada' }, dispatches: [{ no: 1 }] },
+  ]);
+  expect(world.model.requests).toHaveLength(2);
   expect(await world.control.refunds()).toHaveLength(1);
 });
 

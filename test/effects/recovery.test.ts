@@ -4,7 +4,7 @@ import { calls, openWorld } from '../support/world.ts';
 
 const script = [calls('refund'), { text: 'Refunded.' }];
 
-test('the second worker dies while it verifies: the third verifies again', async () => {
+test('a crash during recovery: the second worker dies while it verifies, and the third verifies again', async () => {
   const world = await openWorld(script, { ignoreKeys: true });
   const first = await world.startWorkerProcess({ breakAt: ['after refund'] });
   const session = await world.begin();

@@ -55,7 +55,7 @@ test('an agent that its worker loses in mid-session waits before the next model 
   await expectSound(stage, session);
 });
 
-test('a changed definition enters the session as a recorded result before the next model call', async () => {
+test('new code that hits sessions in flight: a changed definition enters the session as a recorded result before the next model call', async () => {
   const stage = await openStage(({ tools }) => ({ text: `tools: ${tools.map(({ name }) => name).join()}` }));
   const first = await stage.startWorker([agentOf(stage)]);
   const session = await stage.sessions.start('clerk', { id: stage.id(), message: 'one' });
@@ -91,7 +91,7 @@ test('a changed cap of the definition does not undo what a person set', async ()
   await expectSound(stage, session);
 });
 
-test('a tool that is gone when its call is dispatched waits as stuck, and runs when it is back', async () => {
+test('a suspended tool that can never resume: one that is gone when its call is dispatched waits as stuck, and runs when it is back', async () => {
   const stage = await openStage(
     scriptedTurns([
       { toolCalls: [{ name: 'pay', args: { id: 'a' } }] },

@@ -1,4 +1,11 @@
 import { expect, test } from 'vitest';
+import {
+  type Checkpoint,
+  runCheckpoint,
+  TemporalSaver,
+  type TerminalResult,
+  terminalResult,
+} from '../../src/index.ts';
 import type { Fault } from '../../src/testing/index.ts';
 import { until, untilPhase } from '../support/stage.ts';
 import { answered, ask, passes, reservedForFirstCall } from './support/faulty.ts';
@@ -36,7 +43,7 @@ test.each([429, 500])('HTTP %i is asked again by Temporal alone, and costs nothi
   await expectSound(stage, session);
 });
 
-test('a provider that stays down is asked five times, then the session waits visibly, and costs nothing', async () => {
+test('AI SDK retries times activity retries: a provider that stays down is asked five times in all, then the session waits visibly, and costs nothing', async () => {
   const { stage, session } = await ask((request) =>
     request.repeat < 5
       ? { fault: 'status', status: 429, headers: { 'retry-after-ms': '10' } }
@@ -49,6 +56,39 @@ test('a provider that stays down is asked five times, then the session waits vis
   await session.resume();
   expect((await answered(stage, session)).requests).toBe(6);
   await expectSound(stage, session);
+});
+
+test('a transient error that ends a run for ever: here it is no terminal result, and the run goes on when it is over', async () => {
+  let down = true;
+  const { stage, session } = await ask(() =>
+    down ? { fault: 'status', status: 503, headers: { 'retry-after-ms': '10' } } : { text: 'fine' },
+  );
+  const saver = new TemporalSaver(stage.client);
+  const record = async (): Promise<{ state: unknown; result: TerminalResult | null }> => {
+    const latest = (await saver.get(session.id)) as Checkpoint;
+    return { state: runCheckpoint(latest).payload['state'], result: terminalResult(latest) };
+  };
+  for (const _ of ['at first', 'and again']) {
+    const { status, wait } = await untilPhase(session, 'waiting');
+    expect(status).toEqual({ kind: 'active' });
+    expect(wait).toMatchObject({ reason: 'provider_unavailable', next: `perdure resume ${session.id}` });
+    expect(await record()).toEqual({ state: 'degraded', result: null });
+    const asked = stage.model.requests.length;
+    await session.resume();
+    await expect
+      .poll(() => stage.model.requests.length, { timeout: 60_000 })
+      .toBeGreaterThanOrEqual(asked + 5);
+  }
+  await untilPhase(session, 'waiting');
+  down = false;
+  await session.resume();
+  await answered(stage, session);
+  await session.cancel();
+  await session.result();
+  expect(await record()).toEqual({
+    state: 'cancelled',
+    result: { state: 'cancelled', text: 'fine', turns: 1 },
+  });
 });
 
 test('retry-after is honoured: longer than the first interval of the retry policy', async () => {

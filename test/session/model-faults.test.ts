@@ -40,17 +40,20 @@ test.each(UNREADABLE)(
 test.each<[string, Fault]>([
   ['of one id', { fault: 'duplicate-ids', toolCalls: [look('a'), look('b')] }],
   ['without an id', { fault: 'missing-id', toolCalls: [look('a'), look('b')] }],
-])('calls %s get ids of our own, and each its own arguments', async (_, fault) => {
-  const { stage, session } = await ask(({ assistantCount, toolResults }) =>
-    assistantCount === 0 ? fault : { text: toolResults.map(({ text }) => text).join() },
-  );
-  expect((await untilPhase(session, 'idle', 'waiting')).lastText).toBe('a,b');
-  expect((await session.calls()).items).toMatchObject([
-    { id: 'call_1_0', args: { id: 'a' } },
-    { id: 'call_1_1', args: { id: 'b' } },
-  ]);
-  await expectSound(stage, session);
-});
+])(
+  'duplicate tool-call ids from the provider: calls %s get ids of our own, and each its own arguments',
+  async (_, fault) => {
+    const { stage, session } = await ask(({ assistantCount, toolResults }) =>
+      assistantCount === 0 ? fault : { text: toolResults.map(({ text }) => text).join() },
+    );
+    expect((await untilPhase(session, 'idle', 'waiting')).lastText).toBe('a,b');
+    expect((await session.calls()).items).toMatchObject([
+      { id: 'call_1_0', args: { id: 'a' } },
+      { id: 'call_1_1', args: { id: 'b' } },
+    ]);
+    await expectSound(stage, session);
+  },
+);
 
 test.each(['toString', 'constructor', '__proto__', 'no_such_tool'])(
   'a call of %s, which is no tool, goes back to the model as an error',
