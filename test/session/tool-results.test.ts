@@ -1,6 +1,7 @@
 import proto from '@temporalio/proto';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
+import { ASK_AGAIN } from '../../src/contract/failure.ts';
 import { defineAgent, defineTool, type JsonValue, LIMIT, type Session } from '../../src/index.ts';
 import { scriptedTurns } from '../../src/testing/index.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
@@ -218,6 +219,8 @@ test.each([{ fast: true }, { fast: false }])(
     const { history } = await expectSound(stage, session);
     const causes = history.events
       .filter(({ eventType }) => eventType === EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED)
+      // On a busy machine a local call outlasts its task: then the task is asked for again, on purpose.
+      .filter(({ workflowTaskFailedEventAttributes: of }) => of?.failure?.message !== ASK_AGAIN)
       .map(({ workflowTaskFailedEventAttributes }) => workflowTaskFailedEventAttributes?.cause);
     // The server itself ends a task whose buffered events are many; a worker's failure would be another cause.
     expect(
