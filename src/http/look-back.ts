@@ -1,32 +1,43 @@
-/** What a rewind over HTTP would leave as it is: told before the word is said, and again with the answer. */
+/** Looking before a session goes on from its past: what a rewind would leave as it is, and what cannot be edited. */
+import type { Checkpoint } from '../contract/checkpoint.ts';
+import type { EditInput } from '../contract/edit.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { SessionState } from '../contract/state.ts';
 import { type EffectSince, effectsSince } from '../saver/index.ts';
+import { pastEditProblem } from '../saver/past-edit.ts';
+import { invalid } from './errors.ts';
 import type { Backend } from './operation.ts';
 import { readSession } from './read-session.ts';
 
 /**
- * The session's agent at a checkpoint, and the effects that have happened after it.
+ * A checkpoint of a session that is to go on from it.
  *
- * @throws PerdureError `SESSION_NOT_FOUND`, `CHECKPOINT_NOT_FOUND`, and what the saver throws
+ * @throws PerdureError `SESSION_NOT_FOUND`, `CHECKPOINT_NOT_FOUND`, what the saver throws, and `INVALID_ARGUMENT` for
+ * edits that could not be made: the session would begin without them
  */
-export async function lookBack(
+export async function pastOf(
   backend: Backend,
-  sessionId: string,
-  checkpointId: string,
-): Promise<{ agent: string; effects: EffectSince[] }> {
-  const { saver, sessions } = backend;
-  sessions.get(sessionId);
-  const [then, now] = await Promise.all([saver.get(sessionId, { checkpointId }), saver.get(sessionId)]);
-  if (then === null || now === null || then.metadata['source'] !== 'session') {
+  { sessionId, checkpointId }: { sessionId: string; checkpointId: string },
+  edits: EditInput | undefined,
+): Promise<Checkpoint> {
+  backend.sessions.get(sessionId);
+  const past = await backend.saver.get(sessionId, { checkpointId });
+  if (past === null || past.metadata['source'] !== 'session') {
     await readSession(backend, sessionId, { live: (session) => session.state(), folded: () => undefined });
     throw new PerdureError(
       'CHECKPOINT_NOT_FOUND',
       `Session ${sessionId} has no checkpoint ${checkpointId}. List them: GET /threads/{id}/checkpoints`,
     );
   }
-  const effects = effectsSince(then, now);
-  return { agent: (then.state as unknown as SessionState).agent, effects };
+  const problem = edits === undefined ? null : pastEditProblem(past.state as unknown as SessionState, edits);
+  if (problem !== null) throw invalid('edits', problem);
+  return past;
+}
+
+/** The effects that have happened after a checkpoint of a session. */
+export async function effectsAfter({ saver }: Backend, past: Checkpoint): Promise<EffectSince[]> {
+  const latest = await saver.get(past.thread_id);
+  return effectsSince(past, latest ?? past);
 }
 
 /** The refusal of a rewind that nobody has confirmed yet, with what to know before. */

@@ -82,7 +82,25 @@ export async function readBody(
   for (const name of Object.keys(value as object)) {
     if (fields !== null && !fields.has(name)) throw unknownName(name, [...fields]);
   }
+  const within = unknownWithin(value, parsed.value);
+  if (within !== null) throw invalid(within.slice(0, 200), 'is not known here');
   return parsed.value;
+}
+
+/** The path of a name below the top that the schema has passed over: a cap with a slip in its name would be none. */
+function unknownWithin(given: unknown, read: unknown, path: readonly string[] = []): string | null {
+  if (given === read || typeof given !== 'object' || given === null || typeof read !== 'object') return null;
+  for (const [name, value] of Object.entries(given)) {
+    const at = [...path, name];
+    if (!Object.hasOwn(read ?? {}, name)) {
+      // What the top may have, the fields say.
+      if (path.length > 0) return at.join('.');
+      continue;
+    }
+    const found = unknownWithin(value, (read as Record<string, unknown>)[name], at);
+    if (found !== null) return found;
+  }
+  return null;
 }
 
 function hasBody({ headers }: Request): boolean {

@@ -15,7 +15,8 @@ import {
   type SendInput,
   sendSchema,
 } from '../contract/inputs.ts';
-import { lookBack, unconfirmed } from './look-back.ts';
+import type { SessionState } from '../contract/state.ts';
+import { effectsAfter, pastOf, unconfirmed } from './look-back.ts';
 import { type Backend, type Operation, operation } from './operation.ts';
 import { readSession } from './read-session.ts';
 import { idempotencyKey } from './request.ts';
@@ -185,11 +186,12 @@ export const sessionOperations: readonly Operation[] = [
     idempotencyKey: "The new session's id. The same as the id in the body.",
     body: forkBodySchema,
     answer: { status: 201, description: 'The id of the new session', schema: sessionIdSchema },
-    codes: ['SESSION_NOT_FOUND', 'SESSION_EXISTS'],
+    codes: ['SESSION_NOT_FOUND', 'SESSION_EXISTS', 'CHECKPOINT_NOT_FOUND', 'CHECKPOINT_CORRUPTION'],
     handle: async (request, backend) => {
       const { checkpointId, ...body } = request.body;
       const from = { sessionId: request.param('id'), checkpointId };
       const id = idempotencyKey(request, body.id);
+      if (body.edits !== undefined) await pastOf(backend, from, body.edits);
       const options = await withAgent(backend, from.sessionId, { ...body, id });
       return { id: (await backend.sessions.fork(from, options)).id };
     },
@@ -213,9 +215,11 @@ export const sessionOperations: readonly Operation[] = [
     handle: async (request, backend) => {
       const { checkpointId, confirm, ...body } = request.body;
       const from = { sessionId: request.param('id'), checkpointId };
-      const { agent, effects } = await lookBack(backend, from.sessionId, checkpointId);
+      const past = await pastOf(backend, from, body.edits);
+      const effects = await effectsAfter(backend, past);
       if (confirm !== true) throw unconfirmed(effects);
-      const options = given({ ...body, agent: body.agent ?? agent }) as ForkOptions;
+      const { agent = (past.state as unknown as SessionState).agent } = body;
+      const options = given({ ...body, agent }) as ForkOptions;
       return { id: (await backend.sessions.rewind(from, options)).id, effects };
     },
   }),

@@ -22,6 +22,8 @@ import { openApi, type ServedApi } from './support/api.ts';
 
 const PLAN = { steps: [{ id: 's1', title: 'Look', postconditions: [], evidence: [], status: 'pending' }] };
 
+const MESSAGE = { id: 'm', role: 'user', created_at: '2026-01-01T00:00:00.000Z' };
+
 /** What a person says decides what the model does. */
 const script: Script = ({ lastUserText, stepInTurn }) => {
   const [verb, chargeId = '', cents = ''] = lastUserText.split(' ');
@@ -265,6 +267,44 @@ test('a session goes on from a checkpoint, as another one or itself', async () =
   expect(await call(`GET ${path}`)).toMatchObject({ status: 404, code: 'SESSION_NOT_FOUND' });
 });
 
+test('edits of the past are made before a session goes on from it, and refused where it would begin without them', async () => {
+  const { call, begin, until, stage } = await open();
+  const path = await begin('refund ch_1 100');
+  await until(path, 'idle');
+  const id = path.split('/')[2] ?? '';
+  const { items } = (await call<{ items: Checkpoint[] }>(`GET /threads/${id}/checkpoints?limit=100`)).body;
+  const between = items[0]?.id;
+  const acting = items.find(({ metadata }) => metadata['phase'] === 'acting')?.id;
+  const who = { by: 'ada', reason: 'a typo', confirm: true };
+  const rows: [checkpointId: string | undefined, edits: object, problem: string][] = [
+    [acting, { plan: [] }, 'edits: a turn was under way'],
+    [between, { transcript: { from: 99, messages: [] } }, 'edits: transcript.from is 99'],
+    [between, { digest: 'another', plan: [] }, 'edits: the transcript has changed'],
+  ];
+  for (const [checkpointId, edits, problem] of rows) {
+    const { confirm: _, ...fork } = { ...who, checkpointId, edits, id: stage.id('refused') };
+    for (const [verb, json] of [
+      ['fork', fork],
+      ['rewind', { ...who, checkpointId, edits }],
+    ] as const) {
+      const refused = await call(`POST ${path}/${verb}`, { json });
+      expect(refused).toMatchObject({ status: 400, code: 'INVALID_ARGUMENT' });
+      expect(refused.message).toContain(problem);
+    }
+    expect(await call(`GET /sessions/${fork.id}`)).toMatchObject({ status: 404 });
+  }
+  const edits = { plan: PLAN.steps };
+  const fork = { by: 'ada', reason: 'a typo', checkpointId: between, edits, id: stage.id('fork') };
+  expect(await call(`POST ${path}/fork`, { json: fork })).toMatchObject({ status: 201 });
+  const rewind = { ...who, checkpointId: between, edits };
+  expect(await call(`POST ${path}/rewind`, { json: rewind })).toMatchObject({ status: 200 });
+  for (const of of [`/sessions/${fork.id}`, path]) {
+    await expect
+      .poll(async () => (await call(`GET ${of}/plan`)).body, { timeout: 60_000 })
+      .toMatchObject({ steps: [{ title: 'Look' }] });
+  }
+});
+
 test('a rewind shows the effects that it does not undo, and does nothing before it is confirmed', async () => {
   const { call, begin, until } = await open();
   const path = await begin('refund ch_1 100');
@@ -385,6 +425,8 @@ test('what is wrong in a request about a session is named', async () => {
     ['POST /sessions', { agent: 'support', message: { text: '' } }, 'message.text'],
     ['POST /sessions', { agent: 'support', mode: 'talk' }, 'mode'],
     ['POST /sessions', { agent: 'support', budget: { usd: -1 } }, 'budget.usd'],
+    ['POST /sessions', { agent: 'support', budget: { USD: 2 } }, 'budget.USD'],
+    ['POST /sessions', { agent: 'support', message: { text: 'x', modus: 'queue' } }, 'message.modus'],
     ['POST /sessions', { agent: 'support', taskQueue: 'other' }, 'taskQueue'],
     [`POST ${path}/messages`, {}, 'text'],
     [`POST ${path}/messages`, { text: 'x', mode: 'later' }, 'mode'],
@@ -395,12 +437,21 @@ test('what is wrong in a request about a session is named', async () => {
     [`POST ${path}/calls/call_1_0/resolution`, { outcome: 'landed' }, 'output'],
     [`POST ${path}/pause`, { now: 'yes' }, 'now'],
     [`POST ${path}/edit`, { transcript: { from: -1, messages: [] } }, 'transcript.from'],
+    [
+      `POST ${path}/edit`,
+      {
+        transcript: { from: 0, messages: [{ ...MESSAGE, blocks: [{ kind: 'text', text: 'x', texts: [] }] }] },
+      },
+      'transcript.messages.0.blocks.0.texts',
+    ],
+    [`PUT ${path}/budget`, { limits: { turn: 1 } }, 'limits.turn'],
     [`PUT ${path}/budget`, { limits: { turns: 1.5 } }, 'limits.turns'],
     [`POST ${path}/fork`, { by: 'ada', reason: 'why' }, 'checkpointId'],
     [`POST ${path}/fork`, { checkpointId: 'x', reason: 'why' }, 'by'],
     [`POST ${path}/rewind`, { checkpointId: 'x', by: 'ada' }, 'reason'],
     [`POST ${path}/rewind`, { checkpointId: 'x', by: 'ada', reason: 'why', confirm: 'yes' }, 'confirm'],
     [`POST ${path}/fork`, { checkpointId: 'x', by: 'ada', reason: 'why', confirm: true }, 'confirm'],
+    [`POST ${path}/fork`, { checkpointId: 'x', by: 'a', reason: 'b', edits: { plans: [] } }, 'edits.plans'],
     [`GET ${path}/transcript?limit=-1`, undefined, 'limit'],
     [`GET ${path}/calls?before=first`, undefined, 'before'],
     ['GET /sessions?state=active', undefined, 'state'],

@@ -2,8 +2,7 @@ import type { Command } from 'commander';
 import { type EditInput, editSchema } from '../../contract/edit.ts';
 import { PerdureError } from '../../contract/errors.ts';
 import { parseInput } from '../../contract/inputs.ts';
-import type { SessionState } from '../../contract/state.ts';
-import { editProblem } from '../../session/edit.ts';
+import { pastEditProblem } from '../../saver/past-edit.ts';
 import type { Cli } from '../cli.ts';
 import { jsonOf, textOf } from '../input.ts';
 import { ARCHIVE, openSaver, readCheckpoint } from '../read-checkpoint.ts';
@@ -51,7 +50,8 @@ export function fork(group: Command, cli: Cli): void {
       const started = await terminal.wait(`forking ${sessionId}`, async () => {
         const { archive } = options;
         const past = origin(await readCheckpoint(cli, sessionId, checkpointId, archive));
-        if (edits !== undefined) assertEditable(past, checkpointId, edits);
+        const problem = edits === undefined ? null : pastEditProblem(past, edits);
+        if (problem !== null) throw wrong(problem);
         return sessions.fork(
           { sessionId, checkpointId },
           {
@@ -81,15 +81,6 @@ async function readEdits(argument: string): Promise<EditInput> {
   const unknown = Object.keys(value ?? {}).find((key) => !Object.hasOwn(parsed.value, key));
   if (unknown === undefined) return parsed.value;
   throw wrong(`${unknown} is not known here; there are transcript, plan, scratchpadRoot, by, reason, digest`);
-}
-
-/** The fork would start all the same, and only note that it could not be edited. */
-function assertEditable(past: SessionState, checkpointId: string, edits: EditInput): void {
-  const problem = editProblem({ ...past, inFlight: [], loading: null }, edits);
-  if (problem === null) return;
-  if (past.batch.length === 0) throw wrong(problem.message);
-  const list = command('checkpoints', 'ls', past.sessionId);
-  throw wrong(`a turn was under way at ${checkpointId}: choose a checkpoint between turns, see ${list}`);
 }
 
 function wrong(problem: string): PerdureError {
