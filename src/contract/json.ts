@@ -38,8 +38,15 @@ export function digestJson(value: JsonValue): string {
   return sha256Hex(canonicalJson(value));
 }
 
+/** A text in UTF-8, made by the platform's own means. */
+export function utf8(text: string): Uint8Array {
+  return utf8ToBytes(text);
+}
+
 /** The size of a text in UTF-8 bytes, without making them. */
 export function utf8Length(text: string): number {
+  // Most texts are plain, and to look for what is not takes a fraction of the loop.
+  if (!/[\u0080-\uffff]/.test(text)) return text.length;
   let bytes = text.length;
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i);
