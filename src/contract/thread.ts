@@ -8,8 +8,9 @@
  */
 import * as z from 'zod/mini';
 import { CHECKPOINT_ID_LIMIT, type Checkpoint, type StoredStep } from './checkpoint.ts';
-import type { ErrorCode } from './errors.ts';
+import { type ErrorCode, PerdureError } from './errors.ts';
 import { canonicalJson, type JsonObject, type JsonValue, sha256Hex } from './json.ts';
+import { type Schema, schema } from './schema.ts';
 
 /** What a thread holds: checkpoints, and steps of which the last of a key counts. */
 export type ThreadEntry =
@@ -76,21 +77,25 @@ const id = z.string().check(z.minLength(1), z.maxLength(CHECKPOINT_ID_LIMIT));
 const object = z.record(z.string(), z.json()) as z.ZodMiniType<JsonObject>;
 
 /** Checks a {@link ContentRef}. */
-export const contentSchema: z.ZodMiniType<ContentRef> = z.object({
-  key: id,
-  parts: z.int().check(z.positive(), z.maximum(100)),
-  digest: id,
-});
+export const contentSchema: Schema<ContentRef> = schema(() =>
+  z.object({
+    key: id,
+    parts: z.int().check(z.positive(), z.maximum(100)),
+    digest: id,
+  }),
+);
 
 /** Checks a {@link ThreadPut}, which any Temporal client may send. */
-export const threadPutSchema: z.ZodMiniType<ThreadPut> = z.object({
-  epoch,
-  id,
-  state: object,
-  parent_id: z.nullable(id),
-  metadata: object,
-  content: z.optional(contentSchema),
-});
+export const threadPutSchema: Schema<ThreadPut> = schema(() =>
+  z.object({
+    epoch,
+    id,
+    state: object,
+    parent_id: z.nullable(id),
+    metadata: object,
+    content: z.optional(contentSchema()),
+  }),
+);
 
 /** Stored, now or before; or an entry of this id is in a segment, and the caller must compare. */
 export type ThreadPutResult = { created_at: string } | { segment: string };
@@ -110,12 +115,14 @@ export interface ThreadPutStepResult {
 }
 
 /** Checks a {@link ThreadPutStep}. */
-export const threadPutStepSchema: z.ZodMiniType<ThreadPutStep> = z.object({
-  epoch,
-  key: id,
-  value: z.json(),
-  content: z.optional(contentSchema),
-});
+export const threadPutStepSchema: Schema<ThreadPutStep> = schema(() =>
+  z.object({
+    epoch,
+    key: id,
+    value: z.json(),
+    content: z.optional(contentSchema()),
+  }),
+);
 
 /** Writes that are sent together, to be applied in their order, each for itself. */
 export interface ThreadWrites {
@@ -123,9 +130,13 @@ export interface ThreadWrites {
 }
 
 /** Checks {@link ThreadWrites}. */
-export const threadWritesSchema: z.ZodMiniType<ThreadWrites> = z.object({
-  writes: z.array(z.union([z.object({ put: threadPutSchema }), z.object({ step: threadPutStepSchema })])),
-});
+export const threadWritesSchema: Schema<ThreadWrites> = schema(() =>
+  z.object({
+    writes: z.array(
+      z.union([z.object({ put: threadPutSchema() }), z.object({ step: threadPutStepSchema() })]),
+    ),
+  }),
+);
 
 /** What became of one of several writes. */
 export type ThreadWriteResult =
@@ -134,10 +145,12 @@ export type ThreadWriteResult =
   | { refused: { code: ErrorCode; message: string } };
 
 /** Checks what was cleared away. */
-export const garbageSchema: z.ZodMiniType<Garbage> = z.object({
-  runs: z.array(z.string()),
-  contents: z.array(contentSchema),
-});
+export const garbageSchema: Schema<Garbage> = schema(() =>
+  z.object({
+    runs: z.array(z.string()),
+    contents: z.array(contentSchema()),
+  }),
+);
 
 /** Where an entry is: here, or in the segment of this run. */
 export type Found = { entry: ThreadEntry } | { segment: string } | null;
@@ -203,6 +216,16 @@ export const THREAD_LIMIT = {
   /** The index of the sealed segments: it travels from run to run. About 60,000 entries. */
   index: 800_000,
 } as const;
+
+/** The error of a write to a thread whose index has no room for more. */
+export function threadFull(threadId: string, size: number): PerdureError {
+  const limit = THREAD_LIMIT.index;
+  return new PerdureError(
+    'TOO_LARGE',
+    `Thread ${threadId} is full: its index is ${size} bytes of JSON, the limit is ${limit}, which is about 60,000 checkpoints and steps. It keeps all that it has, and takes nothing new. Write to another thread, or delete this one to begin it anew.`,
+    { details: { field: 'index of the thread', size, limit } },
+  );
+}
 
 const MARK_LENGTH = 12;
 

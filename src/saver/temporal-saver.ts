@@ -70,7 +70,8 @@ export class TemporalSaver implements CheckpointSaver {
    * and `reason`; it needs a worker, and the record that is returned is the checkpoint that the session made of it.
    *
    * @throws PerdureError of a session: `SESSION_BUSY` while a turn runs, `SESSION_CLOSED`, `INVALID_ARGUMENT` naming
-   * what cannot be edited; of any other thread `TOO_LARGE` over 20 MB
+   * what cannot be edited; of any other thread `TOO_LARGE` over 20 MB, or when the thread is full with about 60,000
+   * checkpoints and steps
    */
   async put(threadId: string, state: JsonObject, options: PutOptions = {}): Promise<Checkpoint> {
     const put = checkPut(threadId, state, options);

@@ -33,6 +33,8 @@ const BUSY_PAUSE_MS = 20;
 const THREADS_AT_HAND = 10_000;
 /** A thread that is deleted stays for a day: so long its id cannot become a session's. This is well below. */
 const KNOWN_MS = 3_600_000;
+/** Codes with which a thread refuses a write: nothing of it is stored, now or before. */
+const REFUSALS = ['CONFLICT', 'INVALID_ARGUMENT', 'TOO_LARGE'] as const;
 /** Room in an entry for what is written beside its content. */
 const ENVELOPE = 200;
 
@@ -186,7 +188,7 @@ export class ThreadWriter {
     // What this client knew of the thread is of no use any more.
     if (isPerdureError(error, 'CONFLICT')) this.forget(threadId);
     // Refused: what was stored for it is nobody's, for an equal put would not have been refused.
-    const refused = isPerdureError(error, 'CONFLICT') || isPerdureError(error, 'INVALID_ARGUMENT');
+    const refused = REFUSALS.some((code) => isPerdureError(error, code));
     if (refused && content !== undefined) await this.#contents.delete([content]).catch(() => undefined);
     asked.reject(withId(error, id));
   }

@@ -26,6 +26,7 @@ import {
   type ThreadPutStepResult,
   type ThreadWriteResult,
   type ThreadWrites,
+  threadFull,
 } from '../contract/thread.ts';
 
 /** One run of a thread. */
@@ -81,9 +82,15 @@ export class ThreadState {
   /** @throws PerdureError when a put is to be refused; it changes nothing. */
   validatePut(put: ThreadPut): void {
     this.#validate(put.epoch, jsonSize(put));
-    const known = this.#held('checkpoint', put.id);
-    if (known?.kind === 'checkpoint' && !samePut(known, put)) throw idTaken(this.threadId, put.id);
-    if (known === undefined && put.parent_id !== null && this.#place('checkpoint', put.parent_id) === null)
+    const known = this.#place('checkpoint', put.id);
+    if (known !== null) {
+      // It only wants to be told so. What a segment has, the caller compares.
+      if ('entry' in known && known.entry.kind === 'checkpoint' && !samePut(known.entry, put))
+        throw idTaken(this.threadId, put.id);
+      return;
+    }
+    this.#validateRoom();
+    if (put.parent_id !== null && this.#place('checkpoint', put.parent_id) === null)
       throw unknownParent(this.threadId, put.parent_id);
   }
 
@@ -100,6 +107,7 @@ export class ThreadState {
   /** @throws PerdureError when a step is to be refused; it changes nothing. */
   validateStep(step: ThreadPutStep): void {
     this.#validate(step.epoch, jsonSize(step));
+    this.#validateRoom();
   }
 
   putStep({ key, value, content }: ThreadPutStep, now: string): ThreadPutStepResult {
@@ -259,8 +267,10 @@ export class ThreadState {
   #validate(epoch: number, size: number): void {
     if (this.#deleted || epoch !== this.epoch) throw deletedMeanwhile(this.threadId);
     if (size > THREAD_LIMIT.entry) throw tooLarge('checkpoint', size, THREAD_LIMIT.entry);
-    if (this.#indexBytes > THREAD_LIMIT.index)
-      throw tooLarge('index of the thread', this.#indexBytes, THREAD_LIMIT.index);
+  }
+
+  #validateRoom(): void {
+    if (this.#indexBytes > THREAD_LIMIT.index) throw threadFull(this.threadId, this.#indexBytes);
   }
 }
 

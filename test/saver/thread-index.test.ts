@@ -31,7 +31,9 @@ const putOf = (id: string, parent: string | null = null): ThreadPut => ({
 const runOf = (at: number): string => `00000000-0000-4000-8000-${String(at).padStart(12, '0')}`;
 const REFUSAL = {
   code: 'TOO_LARGE',
-  message: expect.stringContaining('index of the thread') as string,
+  message: expect.stringMatching(
+    /^Thread long is full: its index is \d+ bytes .* Write to another thread/,
+  ) as string,
 };
 
 /** The most segments whose index is not over the limit. */
@@ -90,6 +92,29 @@ describe('a thread whose index is full', () => {
     expect(state.carry()).toEqual(next);
     expect(state.find({ kind: 'checkpoint', id: 'more' })).toBeNull();
     expect(state.full).toBe(false);
+  });
+
+  test('answers a put that it has, by itself or together with others, and refuses other content', () => {
+    const next = full();
+    const state = new ThreadState(structuredClone(next));
+    const places: [ThreadPut, unknown][] = [
+      [putOf('late'), { created_at: NOW }],
+      [putOf('last-0', 'id-0-0'), { segment: LAST_RUN }],
+      [putOf('id-0-0'), { segment: runOf(0) }],
+    ];
+    for (const [put, answer] of places) {
+      state.validatePut(put);
+      expect(state.put(put, 'later')).toEqual(answer);
+    }
+    const writes = [putOf('late'), putOf('more'), putOf('id-3-7')].map((put) => ({ put }));
+    expect(state.writeAll({ writes }, 'later')).toEqual([
+      { created_at: NOW },
+      { refused: REFUSAL },
+      { segment: runOf(3) },
+    ]);
+    const other = { ...putOf('late'), state: { id: 'other' } };
+    expect(thrown(() => state.validatePut(other))).toMatchObject({ code: 'CONFLICT' });
+    expect(state.carry()).toEqual(next);
   });
 
   test('still reads all that it has taken, the newest first', () => {
