@@ -62,7 +62,7 @@ export async function runGlobalTool(
     if (performance.now() > patienceEnds) {
       return {
         kind: 'error',
-        message: `The session was cancelled. Its effect may still happen: ${workflowId}`,
+        message: 'The session was cancelled. Its effect may still happen, in a session of its own',
       };
     }
     const [call] = (await handle.query<CallsPage>(QUERY.calls)).items;

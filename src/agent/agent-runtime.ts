@@ -69,6 +69,7 @@ export async function resolveAgent(
     budget: definition.budget ?? {},
     loopLimit: definition.loopLimit ?? DEFAULTS.loopLimit,
     loopPerMessage: true,
+    keysHidden: true,
     toolOrder: definition.toolOrder ?? 'ordered',
     plan: definition.plan ?? false,
     heartbeatMs: duration(definition.heartbeat, DEFAULTS.heartbeatMs),

@@ -89,6 +89,8 @@ export interface Manifest {
   loopLimit: number;
   /** Whether they are counted anew from each message on; absent in what was recorded before that was so. */
   loopPerMessage?: true;
+  /** Whether no key stands in what the model is told of a call; absent in what was recorded before that was so. */
+  keysHidden?: true;
   /** `ordered`: reads in parallel, writes and mutations one after the other. `parallel`: all at once. */
   toolOrder: 'ordered' | 'parallel';
   /** Whether the built-in `update_plan` tool is offered to the model. */

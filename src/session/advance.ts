@@ -86,7 +86,9 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
         return null;
       }
       // Its effect has a session of its own, and may happen all the same: only the waiting for it has ended.
-      const content = `${step.reason} Its effect may still happen: effect:${call.idempotencyKey}`;
+      const where =
+        state.manifest?.keysHidden === true ? ', in a session of its own' : `: effect:${call.idempotencyKey}`;
+      const content = `${step.reason} Its effect may still happen${where}`;
       const ended = state.cancelling !== null;
       endCall(
         call,

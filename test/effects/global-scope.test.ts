@@ -56,7 +56,19 @@ test('a session that is cancelled while its global effect waits for a person end
   expect(await session.result()).toMatchObject({ status: 'cancelled' });
   const [call] = (await stage.sessions.get(session.id).calls()).items;
   expect(call).toMatchObject({ status: { kind: 'failed', certain: false }, result: { isError: true } });
-  expect(call?.result?.content).toContain(effect.id);
+  expect(call?.result?.content).toContain('may still happen');
+});
+
+test('a model whose global call was interrupted hears that its effect may still happen, and not its key', async () => {
+  const { stage, session, effect } = await openAnnouncement();
+  await untilPhase(session, 'unknown_effect');
+  await session.send({ text: 'Never mind.', mode: 'interrupt' });
+  await untilPhase(session, 'idle');
+
+  const asked = stage.model.requests.at(-1)?.request;
+  expect(asked?.toolResults[0]?.text).toContain('may still happen');
+  expect(JSON.stringify(stage.model.requests)).not.toContain(effect.id.slice('effect:'.length));
+  await expectFoldEqualsLive(stage.client, session);
 });
 
 test('a cancelled session does not wait for ever for a global effect whose session was terminated', async () => {
@@ -68,7 +80,7 @@ test('a cancelled session does not wait for ever for a global effect whose sessi
   expect(await session.result()).toMatchObject({ status: 'cancelled' });
   const [call] = (await stage.sessions.get(session.id).calls()).items;
   expect(call).toMatchObject({ status: { kind: 'failed', certain: false } });
-  expect(call?.result?.content).toContain(effect.id);
+  expect(call?.result?.content).toContain('may still happen');
 });
 
 test('a global effect whose session was terminated is looked for, and not done again', async () => {

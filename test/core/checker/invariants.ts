@@ -120,7 +120,7 @@ function checkEffects(state: SessionState, world: World): void {
     }
     if (call.status.kind === 'skipped') {
       // An interrupt ends the waiting for a global effect, and says so.
-      const said = JSON.stringify(call.result?.content ?? '').includes('may still happen: effect:');
+      const said = JSON.stringify(call.result?.content ?? '').includes('may still happen');
       promise(
         nothing || (effect !== undefined && said),
         `${call.id} is skipped, but its effect ${landed ? 'has landed' : 'may land'}`,
