@@ -55,6 +55,7 @@ export type { EditInput } from './contract/edit.ts';
 export { ERROR_CODES, type ErrorCode, isPerdureError, PerdureError } from './contract/errors.ts';
 export type * from './contract/inputs.ts';
 export type { JsonObject, JsonValue } from './contract/json.ts';
+export type { LazySchema } from './contract/lazy-schema.ts';
 export { LIMIT } from './contract/limits.ts';
 export type * from './contract/manifest.ts';
 export type * from './contract/messages.ts';

@@ -1,5 +1,6 @@
 /** An edit of a session at rest: what a person may change of the past that the model sees, and of the plan. */
 import * as z from 'zod/mini';
+import { type LazySchema, lazySchema } from './lazy-schema.ts';
 import type { Message } from './messages.ts';
 import { type PlanInput, planStepsSchema } from './plan.ts';
 
@@ -31,23 +32,28 @@ const block = z.discriminatedUnion('kind', [
 ]);
 
 /** One message of a transcript. */
-export const messageSchema: z.ZodMiniType<Message> = z.object({
-  id: z.string().check(z.minLength(1)),
-  role: z.enum(['user', 'assistant', 'tool']),
-  created_at: z.iso.datetime(),
-  blocks: z.array(block),
-}) as z.ZodMiniType<Message>;
+export const messageSchema: LazySchema<Message> = lazySchema(
+  () =>
+    z.object({
+      id: z.string().check(z.minLength(1)),
+      role: z.enum(['user', 'assistant', 'tool']),
+      created_at: z.iso.datetime(),
+      blocks: z.array(block),
+    }) as z.ZodMiniType<Message>,
+);
 
-export const editSchema: z.ZodMiniType<EditInput> = z.object({
-  transcript: z.optional(
-    z.object({ from: z.int().check(z.nonnegative()), messages: z.array(messageSchema) }),
-  ),
-  plan: z.optional(planStepsSchema),
-  scratchpadRoot: z.optional(z.string()),
-  by: z.optional(z.string()),
-  reason: z.optional(z.string().check(z.maxLength(10_000))),
-  digest: z.optional(z.string()),
-});
+export const editSchema: LazySchema<EditInput> = lazySchema(() =>
+  z.object({
+    transcript: z.optional(
+      z.object({ from: z.int().check(z.nonnegative()), messages: z.array(messageSchema()) }),
+    ),
+    plan: z.optional(planStepsSchema()),
+    scratchpadRoot: z.optional(z.string()),
+    by: z.optional(z.string()),
+    reason: z.optional(z.string().check(z.maxLength(10_000))),
+    digest: z.optional(z.string()),
+  }),
+);
 
 /**
  * What is wrong with a transcript, or `null`: a provider refuses one in which a tool call has no result, or a

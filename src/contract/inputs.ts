@@ -1,6 +1,7 @@
 /** What people and programs send to a session. Schemas check what arrives as a signal or update from any language. */
 import * as z from 'zod/mini';
 import type { JsonValue } from './json.ts';
+import { type LazySchema, lazySchema } from './lazy-schema.ts';
 import type { Manifest } from './manifest.ts';
 import { type OriginInput, originSchema } from './origin.ts';
 
@@ -11,20 +12,22 @@ const json: z.ZodMiniType<JsonValue> = z.json();
 const OWN_MESSAGE = /^(?!msg_\d+$)/;
 
 /** A message to the agent. `id` dedupes: a message with an id that the session has seen is taken once. */
-export const sendSchema: z.ZodMiniType<SendInput> = z.object({
-  text: z.string().check(z.minLength(1, 'text is empty')),
-  id: z.optional(
-    z
-      .string()
-      .check(
-        z.minLength(1),
-        z.maxLength(200),
-        z.regex(OWN_MESSAGE, "ids of the form msg_<number> are the session's own: choose another"),
-      ),
-  ),
-  mode: z.optional(z.enum(['queue', 'interrupt'])),
-  by: actor,
-});
+export const sendSchema: LazySchema<SendInput> = lazySchema(() =>
+  z.object({
+    text: z.string().check(z.minLength(1, 'text is empty')),
+    id: z.optional(
+      z
+        .string()
+        .check(
+          z.minLength(1),
+          z.maxLength(200),
+          z.regex(OWN_MESSAGE, "ids of the form msg_<number> are the session's own: choose another"),
+        ),
+    ),
+    mode: z.optional(z.enum(['queue', 'interrupt'])),
+    by: actor,
+  }),
+);
 export interface SendInput {
   text: string;
   id?: string | undefined;
@@ -33,11 +36,13 @@ export interface SendInput {
 }
 
 /** Stop issuing anything new; with `now`, also cancel what is in flight (mutations are settled, never lost). */
-export const pauseSchema: z.ZodMiniType<PauseInput> = z.object({
-  by: actor,
-  reason: z.optional(z.string().check(z.maxLength(10_000))),
-  now: z.optional(z.boolean()),
-});
+export const pauseSchema: LazySchema<PauseInput> = lazySchema(() =>
+  z.object({
+    by: actor,
+    reason: z.optional(z.string().check(z.maxLength(10_000))),
+    now: z.optional(z.boolean()),
+  }),
+);
 export interface PauseInput {
   by?: string | undefined;
   reason?: string | undefined;
@@ -45,36 +50,42 @@ export interface PauseInput {
 }
 
 /** Go on after a pause or a wait. */
-export const resumeSchema: z.ZodMiniType<ResumeInput> = z.object({ by: actor });
+export const resumeSchema: LazySchema<ResumeInput> = lazySchema(() => z.object({ by: actor }));
 export interface ResumeInput {
   by?: string | undefined;
 }
 
 /** End the session; a mutating call in flight is settled first. */
-export const cancelSchema: z.ZodMiniType<CancelInput> = z.object({
-  by: actor,
-  reason: z.optional(z.string().check(z.maxLength(10_000))),
-});
+export const cancelSchema: LazySchema<CancelInput> = lazySchema(() =>
+  z.object({
+    by: actor,
+    reason: z.optional(z.string().check(z.maxLength(10_000))),
+  }),
+);
 export interface CancelInput {
   by?: string | undefined;
   reason?: string | undefined;
 }
 
 /** A decision on a call that waits for approval. */
-export const decisionSchema: z.ZodMiniType<DecideInput['decision']> = z.discriminatedUnion('decision', [
-  z.object({ decision: z.literal('approve') }),
-  z.object({ decision: z.literal('edit'), args: json }),
-  z.object({ decision: z.literal('reject'), reason: z.optional(z.string()) }),
-  z.object({ decision: z.literal('respond'), output: json }),
-]);
+export const decisionSchema: LazySchema<DecideInput['decision']> = lazySchema(() =>
+  z.discriminatedUnion('decision', [
+    z.object({ decision: z.literal('approve') }),
+    z.object({ decision: z.literal('edit'), args: json }),
+    z.object({ decision: z.literal('reject'), reason: z.optional(z.string()) }),
+    z.object({ decision: z.literal('respond'), output: json }),
+  ]),
+);
 
 /** Decide on a call that waits for approval. With `argsDigest`, only if its arguments are still those. */
-export const decideSchema: z.ZodMiniType<DecideInput> = z.object({
-  callId: z.string().check(z.minLength(1)),
-  argsDigest: z.optional(z.string()),
-  by: actor,
-  decision: decisionSchema,
-});
+export const decideSchema: LazySchema<DecideInput> = lazySchema(() =>
+  z.object({
+    callId: z.string().check(z.minLength(1)),
+    argsDigest: z.optional(z.string()),
+    by: actor,
+    decision: decisionSchema(),
+  }),
+);
 export interface DecideInput {
   callId: string;
   argsDigest?: string | undefined;
@@ -87,18 +98,22 @@ export interface DecideInput {
 }
 
 /** What became of a call whose outcome was unknown. */
-export const resolutionSchema: z.ZodMiniType<ResolveInput['resolution']> = z.discriminatedUnion('outcome', [
-  z.object({ outcome: z.literal('landed'), output: json }),
-  z.object({ outcome: z.literal('absent') }),
-  z.object({ outcome: z.literal('failed'), reason: z.optional(z.string()) }),
-]);
+export const resolutionSchema: LazySchema<ResolveInput['resolution']> = lazySchema(() =>
+  z.discriminatedUnion('outcome', [
+    z.object({ outcome: z.literal('landed'), output: json }),
+    z.object({ outcome: z.literal('absent') }),
+    z.object({ outcome: z.literal('failed'), reason: z.optional(z.string()) }),
+  ]),
+);
 
 /** Say what became of a call whose outcome is unknown. */
-export const resolveSchema: z.ZodMiniType<ResolveInput> = z.object({
-  callId: z.string().check(z.minLength(1)),
-  by: actor,
-  resolution: resolutionSchema,
-});
+export const resolveSchema: LazySchema<ResolveInput> = lazySchema(() =>
+  z.object({
+    callId: z.string().check(z.minLength(1)),
+    by: actor,
+    resolution: resolutionSchema(),
+  }),
+);
 export interface ResolveInput {
   callId: string;
   by?: string | undefined;
@@ -112,13 +127,15 @@ const cap = z.optional(z.number().check(z.nonnegative()));
 const count = z.optional(z.int().check(z.nonnegative()));
 
 /** Caps of a session's budget; what is absent stays, or has no cap. */
-export const budgetLimitsSchema: z.ZodMiniType<BudgetLimitsInput> = z.object({
-  turns: count,
-  toolCalls: count,
-  tokens: count,
-  usd: cap,
-  activeMs: count,
-});
+export const budgetLimitsSchema: LazySchema<BudgetLimitsInput> = lazySchema(() =>
+  z.object({
+    turns: count,
+    toolCalls: count,
+    tokens: count,
+    usd: cap,
+    activeMs: count,
+  }),
+);
 export interface BudgetLimitsInput {
   turns?: number | undefined;
   toolCalls?: number | undefined;
@@ -128,11 +145,13 @@ export interface BudgetLimitsInput {
 }
 
 /** New caps, or leave to finish with a summary (whose worst case is added to the caps). */
-export const budgetSchema: z.ZodMiniType<BudgetInput> = z.object({
-  limits: z.optional(budgetLimitsSchema),
-  finish: z.optional(z.boolean()),
-  by: actor,
-});
+export const budgetSchema: LazySchema<BudgetInput> = lazySchema(() =>
+  z.object({
+    limits: z.optional(budgetLimitsSchema()),
+    finish: z.optional(z.boolean()),
+    by: actor,
+  }),
+);
 export interface BudgetInput {
   limits?: BudgetLimitsInput | undefined;
   finish?: boolean | undefined;
@@ -154,33 +173,37 @@ export interface EffectInput {
   doubt?: string | undefined;
 }
 
-const effectSchema = z.object({
-  tool: z.string(),
-  args: json,
-  argsDigest: z.string(),
-  idempotencyKey: z.string(),
-  requestedBy: z.string(),
-  manifest: z.custom<Manifest>(
-    (value) => (value as Manifest | null)?.schema === 1,
-    'unknown manifest version',
-  ),
-  searchAttributes: z.array(z.string()),
-  doubt: z.optional(z.string()),
-});
+const effectSchema = lazySchema(() =>
+  z.object({
+    tool: z.string(),
+    args: json,
+    argsDigest: z.string(),
+    idempotencyKey: z.string(),
+    requestedBy: z.string(),
+    manifest: z.custom<Manifest>(
+      (value) => (value as Manifest | null)?.schema === 1,
+      'unknown manifest version',
+    ),
+    searchAttributes: z.array(z.string()),
+    doubt: z.optional(z.string()),
+  }),
+);
 
 /** What starts a session: the argument of the workflow. */
-export const sessionInputSchema: z.ZodMiniType<SessionInput> = z.object({
-  agent: z.string().check(z.minLength(1), z.maxLength(64)),
-  message: z.optional(sendSchema),
-  mode: z.optional(z.enum(['chat', 'task'])),
-  // A search attribute holds 2 KB; what it cannot hold would stop the session.
-  tenant: z.optional(z.string().check(z.maxLength(200))),
-  budget: z.optional(budgetLimitsSchema),
-  scratchpadRoot: z.optional(z.string()),
-  namespace: z.optional(z.string()),
-  effect: z.optional(effectSchema),
-  origin: z.optional(originSchema),
-});
+export const sessionInputSchema: LazySchema<SessionInput> = lazySchema(() =>
+  z.object({
+    agent: z.string().check(z.minLength(1), z.maxLength(64)),
+    message: z.optional(sendSchema()),
+    mode: z.optional(z.enum(['chat', 'task'])),
+    // A search attribute holds 2 KB; what it cannot hold would stop the session.
+    tenant: z.optional(z.string().check(z.maxLength(200))),
+    budget: z.optional(budgetLimitsSchema()),
+    scratchpadRoot: z.optional(z.string()),
+    namespace: z.optional(z.string()),
+    effect: z.optional(effectSchema()),
+    origin: z.optional(originSchema()),
+  }),
+);
 export interface SessionInput {
   agent: string;
   message?: SendInput | undefined;
@@ -205,10 +228,10 @@ export const UNREADABLE = 'perdure:unreadable';
 
 /** Checks an input that arrived from outside; returns it, or the first problem in words with its field. */
 export function parseInput<T>(
-  schema: z.ZodMiniType<T>,
+  schemaOf: LazySchema<T>,
   value: unknown,
 ): { ok: true; value: T } | { ok: false; message: string } {
-  const parsed = schema.safeParse(value, { error: problemOf });
+  const parsed = schemaOf().safeParse(value, { error: problemOf });
   if (parsed.success) return { ok: true, value: parsed.data };
   const issue = parsed.error.issues[0];
   const field = issue?.path.join('.') || 'input';

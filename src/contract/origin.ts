@@ -3,6 +3,7 @@ import * as z from 'zod/mini';
 import type { Actor } from './calls.ts';
 import { type EditInput, editSchema } from './edit.ts';
 import type { JsonValue } from './json.ts';
+import { type LazySchema, lazySchema } from './lazy-schema.ts';
 import { type ContentRef, contentSchema } from './thread.ts';
 
 /**
@@ -29,17 +30,19 @@ export interface OriginInput extends Origin {
   edits?: EditInput | undefined;
 }
 
-export const originSchema: z.ZodMiniType<OriginInput> = z.object({
-  kind: z.enum(['fork', 'rewind']),
-  sessionId: z.string().check(z.minLength(1)),
-  runId: z.string().check(z.minLength(1)),
-  eventId: z.int().check(z.positive()),
-  by: z.string(),
-  reason: z.string(),
-  leaves: z.optional(z.string().check(z.minLength(1))),
-  archived: z.optional(contentSchema),
-  edits: z.optional(editSchema),
-});
+export const originSchema: LazySchema<OriginInput> = lazySchema(() =>
+  z.object({
+    kind: z.enum(['fork', 'rewind']),
+    sessionId: z.string().check(z.minLength(1)),
+    runId: z.string().check(z.minLength(1)),
+    eventId: z.int().check(z.positive()),
+    by: z.string(),
+    reason: z.string(),
+    leaves: z.optional(z.string().check(z.minLength(1))),
+    archived: z.optional(contentSchema()),
+    edits: z.optional(editSchema()),
+  }),
+);
 
 /** An effect that happened after the checkpoint of a rewind: it answers its key in the session's new present. */
 export interface CarriedEffect {

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import type { JsonObject } from './json.ts';
+import { type LazySchema, lazySchema } from './lazy-schema.ts';
 
 /** The name of the built-in tool with which the model keeps its plan. */
 export const PLAN_TOOL = 'update_plan';
@@ -41,18 +42,20 @@ export const PLAN_SCHEMA: JsonObject = {
 };
 
 /** The steps of a plan; what is absent is empty or pending. */
-export const planStepsSchema: z.ZodMiniType<PlanInput['steps']> = z.array(
-  z.object({
-    id: z.string().check(z.minLength(1)),
-    title: z.string().check(z.minLength(1)),
-    postconditions: z._default(z.array(z.string()), []),
-    evidence: z._default(z.array(z.object({ postcondition: z.int(), tool: z.string() })), []),
-    status: z._default(z.enum(['pending', 'in_progress', 'done']), 'pending'),
-  }),
+export const planStepsSchema: LazySchema<PlanInput['steps']> = lazySchema(() =>
+  z.array(
+    z.object({
+      id: z.string().check(z.minLength(1)),
+      title: z.string().check(z.minLength(1)),
+      postconditions: z._default(z.array(z.string()), []),
+      evidence: z._default(z.array(z.object({ postcondition: z.int(), tool: z.string() })), []),
+      status: z._default(z.enum(['pending', 'in_progress', 'done']), 'pending'),
+    }),
+  ),
 );
 
 /** What the model sends as a plan. */
-export const planSchema: z.ZodMiniType<PlanInput> = z.object({ steps: planStepsSchema });
+export const planSchema: LazySchema<PlanInput> = lazySchema(() => z.object({ steps: planStepsSchema() }));
 
 /** A plan as the model sends it. */
 export interface PlanInput {

@@ -10,7 +10,7 @@ import * as z from 'zod/mini';
 import { CHECKPOINT_ID_LIMIT, type Checkpoint, type StoredStep } from './checkpoint.ts';
 import { type ErrorCode, PerdureError } from './errors.ts';
 import { canonicalJson, type JsonObject, type JsonValue, sha256Hex } from './json.ts';
-import { type Schema, schema } from './schema.ts';
+import { type LazySchema, lazySchema } from './lazy-schema.ts';
 
 /** What a thread holds: checkpoints, and steps of which the last of a key counts. */
 export type ThreadEntry =
@@ -77,7 +77,7 @@ const id = z.string().check(z.minLength(1), z.maxLength(CHECKPOINT_ID_LIMIT));
 const object = z.record(z.string(), z.json()) as z.ZodMiniType<JsonObject>;
 
 /** Checks a {@link ContentRef}. */
-export const contentSchema: Schema<ContentRef> = schema(() =>
+export const contentSchema: LazySchema<ContentRef> = lazySchema(() =>
   z.object({
     key: id,
     parts: z.int().check(z.positive(), z.maximum(100)),
@@ -86,7 +86,7 @@ export const contentSchema: Schema<ContentRef> = schema(() =>
 );
 
 /** Checks a {@link ThreadPut}, which any Temporal client may send. */
-export const threadPutSchema: Schema<ThreadPut> = schema(() =>
+export const threadPutSchema: LazySchema<ThreadPut> = lazySchema(() =>
   z.object({
     epoch,
     id,
@@ -115,7 +115,7 @@ export interface ThreadPutStepResult {
 }
 
 /** Checks a {@link ThreadPutStep}. */
-export const threadPutStepSchema: Schema<ThreadPutStep> = schema(() =>
+export const threadPutStepSchema: LazySchema<ThreadPutStep> = lazySchema(() =>
   z.object({
     epoch,
     key: id,
@@ -130,7 +130,7 @@ export interface ThreadWrites {
 }
 
 /** Checks {@link ThreadWrites}. */
-export const threadWritesSchema: Schema<ThreadWrites> = schema(() =>
+export const threadWritesSchema: LazySchema<ThreadWrites> = lazySchema(() =>
   z.object({
     writes: z.array(
       z.union([z.object({ put: threadPutSchema() }), z.object({ step: threadPutStepSchema() })]),
@@ -145,7 +145,7 @@ export type ThreadWriteResult =
   | { refused: { code: ErrorCode; message: string } };
 
 /** Checks what was cleared away. */
-export const garbageSchema: Schema<Garbage> = schema(() =>
+export const garbageSchema: LazySchema<Garbage> = lazySchema(() =>
   z.object({
     runs: z.array(z.string()),
     contents: z.array(contentSchema()),

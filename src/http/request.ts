@@ -73,7 +73,7 @@ export async function readBody(
   const type = request.headers.get('content-type');
   // Where every field is optional, there may be no body at all.
   const value = type === null && !hasBody(request) ? {} : await readJson(request, type, limit);
-  const parsed = parseInput(schema, value);
+  const parsed = parseInput(() => schema, value);
   if (!parsed.ok) {
     const [field = '', ...problem] = parsed.message.split(': ');
     if (field === 'input') throw invalid('body', problem.join(': '));

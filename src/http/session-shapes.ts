@@ -27,9 +27,9 @@ interface Beginning {
 }
 
 const beginning = {
-  message: z.optional(sendSchema),
+  message: z.optional(sendSchema()),
   tenant: z.optional(text),
-  budget: z.optional(budgetLimitsSchema),
+  budget: z.optional(budgetLimitsSchema()),
   scratchpadRoot: z.optional(text),
 };
 
@@ -57,7 +57,7 @@ interface GoingOn extends Beginning {
 const goingOn = {
   checkpointId: text,
   agent: z.optional(text),
-  edits: z.optional(editSchema),
+  edits: z.optional(editSchema()),
   by: actor,
   reason: text,
   ...beginning,
@@ -79,13 +79,13 @@ export const forkBodySchema: z.ZodMiniType<ForkBody> = z.object({ ...goingOn, id
 
 export type DecideBody = Decision & { by?: string | undefined; argsDigest?: string | undefined };
 export const decideBodySchema: z.ZodMiniType<DecideBody> = z.intersection(
-  decisionSchema,
+  decisionSchema(),
   z.object({ by: z.optional(actor), argsDigest: z.optional(text) }),
 ) as z.ZodMiniType<DecideBody>;
 
 export type ResolveBody = Resolution & { by?: string | undefined };
 export const resolveBodySchema: z.ZodMiniType<ResolveBody> = z.intersection(
-  resolutionSchema,
+  resolutionSchema(),
   z.object({ by: z.optional(actor) }),
 ) as z.ZodMiniType<ResolveBody>;
 
@@ -94,15 +94,15 @@ export const sessionIdSchema: z.ZodMiniType<{ id: string }> = z.object({ id: z.s
 /** Schemas that the document names. */
 export const SESSION_BODIES: readonly [string, z.ZodMiniType<unknown>][] = [
   ['StartInput', startBodySchema],
-  ['SendInput', sendSchema],
-  ['BudgetLimits', budgetLimitsSchema],
+  ['SendInput', sendSchema()],
+  ['BudgetLimits', budgetLimitsSchema()],
   ['DecideInput', decideBodySchema],
   ['ResolveInput', resolveBodySchema],
-  ['PauseInput', pauseSchema],
-  ['ResumeInput', resumeSchema],
-  ['CancelInput', cancelSchema],
-  ['EditInput', editSchema],
-  ['BudgetInput', budgetSchema],
+  ['PauseInput', pauseSchema()],
+  ['ResumeInput', resumeSchema()],
+  ['CancelInput', cancelSchema()],
+  ['EditInput', editSchema()],
+  ['BudgetInput', budgetSchema()],
   ['ForkInput', forkBodySchema],
   ['RewindInput', rewindBodySchema],
 ];

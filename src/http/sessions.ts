@@ -76,7 +76,7 @@ export const sessionOperations: readonly Operation[] = [
     summary: 'Send a message',
     description: 'It is queued during a turn, or with mode interrupt ends the turn early.',
     idempotencyKey: 'The id of the message: sent twice, it is taken once. The same as the id in the body.',
-    body: sendSchema,
+    body: sendSchema(),
     answer: { status: 200, description: 'The message is on record', schema: taken },
     codes: STEER,
     handle: (request, { sessions }) => {
@@ -122,7 +122,7 @@ export const sessionOperations: readonly Operation[] = [
     path: '/sessions/{id}/pause',
     tag: 'sessions',
     summary: 'Issue nothing new; with now, also cancel what is in flight',
-    body: pauseSchema,
+    body: pauseSchema(),
     answer: ACCEPTED,
     codes: SIGNALLED,
     handle: (request, backend) =>
@@ -134,7 +134,7 @@ export const sessionOperations: readonly Operation[] = [
     path: '/sessions/{id}/resume',
     tag: 'sessions',
     summary: 'Go on after a pause or a wait',
-    body: resumeSchema,
+    body: resumeSchema(),
     answer: ACCEPTED,
     codes: SIGNALLED,
     handle: (request, backend) =>
@@ -146,7 +146,7 @@ export const sessionOperations: readonly Operation[] = [
     path: '/sessions/{id}/cancel',
     tag: 'sessions',
     summary: 'End the session, after a mutation in flight has settled',
-    body: cancelSchema,
+    body: cancelSchema(),
     answer: ACCEPTED,
     codes: SIGNALLED,
     handle: (request, backend) =>
@@ -158,7 +158,7 @@ export const sessionOperations: readonly Operation[] = [
     path: '/sessions/{id}/edit',
     tag: 'sessions',
     summary: 'Change the past that the model sees, or the plan, of a session at rest',
-    body: editSchema,
+    body: editSchema(),
     answer: { status: 200, description: 'The edit is on record, with who and why', schema: taken },
     codes: [...STEER, 'SESSION_BUSY', 'DIGEST_MISMATCH'],
     handle: (request, { sessions }) => sessions.get(request.param('id')).edit(request.body),
@@ -169,7 +169,7 @@ export const sessionOperations: readonly Operation[] = [
     path: '/sessions/{id}/budget',
     tag: 'sessions',
     summary: 'Set caps, or with finish let the session end with a summary',
-    body: budgetSchema,
+    body: budgetSchema(),
     answer: { status: 200, description: 'The caps are on record', schema: taken },
     codes: STEER,
     handle: (request, { sessions }) => sessions.get(request.param('id')).setBudget(request.body),

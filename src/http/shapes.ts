@@ -257,7 +257,7 @@ export const effectSinceSchema: z.ZodMiniType<EffectSince> = exactly<EffectSince
 const page = { first: z.int(), total: z.int() };
 export const transcriptPageSchema: z.ZodMiniType<TranscriptPage> = exactly<TranscriptPage>()(
   z.object({
-    items: z.array(messageSchema),
+    items: z.array(messageSchema()),
     ...page,
   }),
 );
@@ -278,7 +278,7 @@ export const NAMED: readonly [string, z.ZodMiniType<unknown>][] = [
   ['JsonObject', jsonObject],
   ['Checkpoint', checkpointSchema],
   ['StoredStep', stepSchema],
-  ['Message', messageSchema],
+  ['Message', messageSchema()],
   ['CallStatus', callStatus],
   ['ToolCall', toolCall],
   ['PendingCall', pendingCallSchema],

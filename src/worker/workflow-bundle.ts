@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { dirname, extname, join } from 'node:path';
+import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, DefaultLogger, type Logger } from '@temporalio/worker';
 import packageJson from '@temporalio/worker/package.json' with { type: 'json' };
@@ -12,15 +11,11 @@ const ROOMS = ['contract', 'session', 'workflows'] as const;
 const SOURCE = fileURLToPath(new URL('..', import.meta.url));
 
 /**
- * Modules of which one copy serves all sessions of a worker: loading them for each session would be most of what
- * its start and its waiting cost. They have no state. Temporal freezes what they export, which zod's schemas would
- * not survive, so that the modules of the contract that hold some are not among them.
+ * One copy of the workflows, with all that they import, serves the sessions of a worker. Loading the modules for
+ * each session would be most of what its start and its waiting cost, and its first turns would run code that is cold.
+ * No module of these rooms has a state of its own, and Temporal freezes what they export.
  */
-const SHARED = [
-  // What `import` would take; `import.meta.resolve` is not there in a module that a loader makes CommonJS.
-  join(dirname(createRequire(import.meta.url).resolve('zod/package.json')), 'mini', 'index.js'),
-  join(SOURCE, 'contract', `json${extname(import.meta.filename)}`),
-];
+const SHARED = join(SOURCE, 'workflows', `index${extname(import.meta.filename)}`);
 
 /** The directory of the workflows, for a worker that bundles them with workflows of its own. */
 export const workflowsPath: string = join(SOURCE, 'workflows');
@@ -62,7 +57,7 @@ export async function buildIdOf({ codePath }: { codePath: string }): Promise<str
 export async function buildWorkflowBundle(logger?: Logger): Promise<string> {
   const { code } = await bundleWorkflowCode({
     workflowsPath,
-    preloadModules: SHARED,
+    preloadModules: [SHARED],
     // The package has no side effects, and webpack would leave out what is only loaded.
     webpackConfigHook: (config) => ({
       ...config,

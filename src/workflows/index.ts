@@ -4,6 +4,7 @@ export type * from '../contract/archive.ts';
 export type * from '../contract/edit.ts';
 export type * from '../contract/inputs.ts';
 export type { JsonObject, JsonValue } from '../contract/json.ts';
+export type { LazySchema } from '../contract/lazy-schema.ts';
 export type * from '../contract/manifest.ts';
 export type * from '../contract/messages.ts';
 export type * from '../contract/origin.ts';
