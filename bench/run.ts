@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { bytes } from './measures/bytes.ts';
 import { fold } from './measures/fold.ts';
 import { langgraph } from './measures/langgraph.ts';
+import { listing } from './measures/listing.ts';
 import { memory } from './measures/memory.ts';
 import { peers } from './measures/peers.ts';
 import { recovery } from './measures/recovery.ts';
@@ -24,6 +25,7 @@ const MEASURES: Readonly<Record<string, Measure>> = {
   server,
   recovery,
   saver,
+  listing,
   langgraph,
   start,
   memory,

@@ -18,6 +18,7 @@ const OWN_MEASURES = [
   'memory',
   'fold',
   'saver',
+  'listing',
   'langgraph',
 ];
 

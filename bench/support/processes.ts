@@ -9,6 +9,12 @@ export interface Said {
   turn?: number;
   rss?: number;
   cached?: number;
+  checkpoints?: number;
+  /** Bytes of a heap: before the work, and at most in each of its parts. */
+  before?: number;
+  peaks?: number[];
+  /** The last checkpoint of each page. */
+  lasts?: string[];
 }
 
 /** A measured process. */

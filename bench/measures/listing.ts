@@ -1,0 +1,87 @@
+/** What a reader's heap holds while it lists the checkpoints of a history of 50,000 events, page by page. */
+import { readEvents } from '../../src/history/index.ts';
+import type { Context, Measure } from '../support/context.ts';
+import { jobText } from '../support/job.ts';
+import { type Said, startMeasured } from '../support/processes.ts';
+import type { Line } from '../support/report.ts';
+import type { Scene } from '../support/scene.ts';
+
+const MB = 2 ** 20;
+/**
+ * A run stops by itself at 15,000 events, so that the history is that of several: each but the first is a rewind. Of 5,000
+ * each, for a page is whole states, and to make them from those of 1,000 turns takes minutes.
+ */
+const EVENTS = { full: 50_000, quick: 3_000 } as const;
+const TURNS = { full: 420, quick: 120 } as const;
+const PAGE = { large: 100, small: 10 } as const;
+
+interface History {
+  id: string;
+  events: number;
+  runs: number;
+}
+
+/** A session that was taken back to its beginning again and again, and did its turns each time. */
+async function longHistory(scene: Scene, quick: boolean): Promise<History> {
+  const size = quick ? 'quick' : 'full';
+  const { client, sessions } = scene;
+  const { workflowId: id } = await scene.runOurs('read', TURNS[size]);
+  let events = 0;
+  for (let runs = 1; ; runs++) {
+    const { runId, historyLength } = await client.workflow.getHandle(id).describe();
+    events += historyLength;
+    if (events >= EVENTS[size]) return { id, events, runs };
+    const checkpointId = `${runId}:${await firstTask(client, id)}`;
+    const again = await sessions.rewind(
+      { sessionId: id, checkpointId },
+      {
+        agent: 'bench',
+        by: 'bench',
+        reason: 'once more',
+        message: jobText({ id, turns: TURNS[size], tool: 'read' }),
+      },
+    );
+    await again.result();
+  }
+}
+
+async function firstTask(client: Scene['client'], workflowId: string): Promise<number> {
+  for await (const event of readEvents(client, { workflowId })) {
+    if (event.workflowTaskCompletedEventAttributes) return Number(event.eventId);
+  }
+  throw new Error(`${workflowId} has no checkpoint`);
+}
+
+async function listed(context: Context, id: string, limit: number, befores: string[] = []): Promise<Said> {
+  const { address } = await context.server();
+  const args = [address, id, String(limit), JSON.stringify(befores)];
+  const reader = startMeasured('list-pages', args, ['--expose-gc']);
+  try {
+    return await reader.said('listed');
+  } finally {
+    await reader.kill();
+  }
+}
+
+/** A process of its own for each size of a page. */
+export const listing: Measure = async (context) => {
+  const { id, events, runs } = await longHistory(await context.scene(), context.quick);
+  const large = await listed(context, id, PAGE.large);
+  // As many small pages, before the same checkpoints: all of them would read each run hundreds of times.
+  const small = await listed(context, id, PAGE.small, large.lasts);
+  const line = (limit: number, { peaks = [], before = 0, checkpoints = 0 }: Said): Line => {
+    // The newest of a run are the largest, so the first pages hold what there is to hold.
+    const early = Math.max(...peaks.slice(0, Math.ceil(peaks.length / runs)));
+    return {
+      measure: 'listing',
+      what: `heap while listing a history of ${events} events by ${limit}, the peak against that of its newest ${Math.round(100 / runs)} %`,
+      value: Math.max(...peaks) / early,
+      unit: 'x',
+      target: { atMost: 1.25 },
+      of: { peakMb: Math.max(...peaks) / MB, beforeMb: before / MB, pages: peaks.length, checkpoints },
+      samples: { peakMb: peaks.map((bytes) => bytes / MB) },
+      note: `${runs} runs of one session, each but the first a rewind to its beginning; what the heap holds after a collection, looked at every 200 ms and with each page in hand`,
+    };
+  };
+  return [line(PAGE.small, small), line(PAGE.large, large)];
+};
