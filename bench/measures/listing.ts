@@ -26,12 +26,12 @@ async function longHistory(scene: Scene, quick: boolean): Promise<History> {
   const size = quick ? 'quick' : 'full';
   const { client, sessions } = scene;
   const { workflowId: id } = await scene.runOurs('read', TURNS[size]);
+  const handle = client.workflow.getHandle(id);
+  const checkpointId = `${(await handle.describe()).runId}:${await firstTask(client, id)}`;
   let events = 0;
   for (let runs = 1; ; runs++) {
-    const { runId, historyLength } = await client.workflow.getHandle(id).describe();
-    events += historyLength;
+    events += (await handle.describe()).historyLength;
     if (events >= EVENTS[size]) return { id, events, runs };
-    const checkpointId = `${runId}:${await firstTask(client, id)}`;
     const again = await sessions.rewind(
       { sessionId: id, checkpointId },
       {
