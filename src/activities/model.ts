@@ -2,7 +2,13 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { type AgentRuntime, prepareCall } from '../agent/index.ts';
-import type { ModelFailureKind, ModelInput, ModelResult, PreparedCall } from '../contract/activities.ts';
+import {
+  MODEL_ATTEMPTS,
+  type ModelFailureKind,
+  type ModelInput,
+  type ModelResult,
+  type PreparedCall,
+} from '../contract/activities.ts';
 import { idempotencyKey, shortDigest } from '../contract/keys.ts';
 import { liveWindow } from '../contract/live-text.ts';
 import type { Message, Position } from '../contract/messages.ts';
@@ -126,8 +132,7 @@ function unbilledFailure(context: Context, failures: readonly RequestFailure[]):
   const message = failures.map((failure) => failure.message).join('; ');
   const down = failures.filter(({ kind }) => kind === 'down');
   if (down.length === 0) return failed('provider_rejected', message, 0);
-  const { attempt, retryPolicy } = context.info;
-  if (attempt >= (retryPolicy?.maximumAttempts ?? 1)) return failed('provider_unavailable', message, 0);
+  if (context.info.attempt >= MODEL_ATTEMPTS) return failed('provider_unavailable', message, 0);
   const nextRetryDelay = Math.max(...down.map(({ retryAfterMs }) => retryAfterMs ?? 0));
   if (nextRetryDelay > QUIET_MS) {
     const seconds = Math.ceil(nextRetryDelay / 1_000);

@@ -31,7 +31,8 @@ export type FindAgent = (name: string) => AgentRuntime | undefined;
 /** The `tool` activity. */
 export async function runTool(find: FindAgent, input: ToolInput): Promise<ToolResult> {
   const context = Context.current();
-  const tool = find(input.agent)?.definition.tools[input.tool];
+  const agent = find(input.agent);
+  const tool = agent?.definition.tools[input.tool];
   if (tool === undefined) {
     return { kind: 'unavailable', message: missing(find, input.agent, input.tool) };
   }
@@ -43,7 +44,12 @@ export async function runTool(find: FindAgent, input: ToolInput): Promise<ToolRe
   }
   return input.effect === 'mutate'
     ? runMutation(context, tool, input, parsed.value)
-    : runRepeatable(context, tool, input, parsed.value);
+    : runRepeatable(context, tool, input, {
+        value: parsed.value,
+        // The server does not say it to an activity that it hands over with the answer to a workflow task.
+        attempts:
+          context.info.retryPolicy?.maximumAttempts ?? agent?.manifest.tools[input.tool]?.maxAttempts ?? 1,
+      });
 }
 
 /** The `fastTool` local activity: under a cap, and with its time in its result. */
@@ -188,7 +194,7 @@ async function runRepeatable(
   context: Context,
   tool: DefinedTool,
   input: ToolInput,
-  value: unknown,
+  { value, attempts }: { value: unknown; attempts: number },
 ): Promise<ToolResult> {
   return withSigns(context, input.timeoutMs, async (abortSignal, timedOut) => {
     const fence = new Fence(context);
@@ -206,7 +212,7 @@ async function runRepeatable(
       if (shutDown(context)) return { kind: 'released' };
       if (context.cancellationSignal.aborted) throw error;
       const transient = isPerdureError(error, 'NOT_ATTEMPTED') && (error as NotAttemptedError).retryable;
-      const last = context.info.attempt >= (context.info.retryPolicy?.maximumAttempts ?? 1);
+      const last = context.info.attempt >= attempts;
       const message = errorText(input.tool, error);
       if (transient && !last) throw ApplicationFailure.retryable(message, 'ToolFailed');
       return { kind: 'error', message };

@@ -162,6 +162,12 @@ export type ToolResult =
   /** A local call that exceeded its cap: run it remotely. */
   | { kind: 'exceeded'; at?: number };
 
+/**
+ * Attempts of a model call within one command, while the provider is down or limits us. An activity that the server
+ * handed over with the answer to a workflow task is not told its retry policy, so both sides read it here.
+ */
+export const MODEL_ATTEMPTS = 5;
+
 /** How often `verify` is tried on one worker, before what it throws is *unknown*. */
 export const VERIFY_TRIES = 3;
 

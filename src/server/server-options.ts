@@ -11,13 +11,15 @@ export const DEFAULT_START_MS = 60_000;
  * these, a turn of an agent takes a tenth of the time. `deploy/dynamic-config.yaml` has the same for a server
  * with a real database. A run that has just closed can be deleted after a second instead of half a minute,
  * and a worker that is frozen loses its polls, which swallow tasks, in five seconds instead of seventy. A task
- * that waits in another partition than the poll for it may wait for two seconds: there is one partition.
+ * that waits in another partition than the poll for it may wait for two seconds: there is one partition. A worker
+ * that asks for an activity is handed it with the answer, which is a fifth of a turn.
  */
 export const DEV_SERVER_DYNAMIC_CONFIG: Readonly<Record<string, string | number | boolean>> = {
   'history.transferProcessorMaxPollRPS': 100_000,
   'history.timerProcessorMaxPollRPS': 100_000,
   'history.timerProcessorMaxTimeShift': '10ms',
   'history.transferProcessorUpdateAckInterval': '1s',
+  'system.enableActivityEagerExecution': true,
   'matching.numTaskqueueReadPartitions': 1,
   'matching.numTaskqueueWritePartitions': 1,
   'frontend.keepAliveTime': '2s',

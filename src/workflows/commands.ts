@@ -8,14 +8,17 @@ import {
   proxyLocalActivities,
   sleep,
 } from '@temporalio/workflow';
-import { type ActivityOutcome, type SessionActivities, VERIFY_TRIES } from '../contract/activities.ts';
+import {
+  type ActivityOutcome,
+  MODEL_ATTEMPTS,
+  type SessionActivities,
+  VERIFY_TRIES,
+} from '../contract/activities.ts';
 import { activityFailureInfo } from '../contract/failure.ts';
 import type { Command, Outcome } from '../session/events.ts';
 
 /** Time beyond a tool's own time-out in which its activity can still say what happened. */
 const TIMEOUT_MARGIN_MS = 5_000;
-/** Attempts of a model call within one command, while the provider is down or limits us. */
-const MODEL_ATTEMPTS = 5;
 /** Workers that may be lost while they verify: a frozen one takes the tasks of all polls that it had open. */
 const VERIFY_WORKERS = 25;
 /** The cap of a local activity, with room for it to say that it was exceeded. */

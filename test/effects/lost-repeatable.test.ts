@@ -1,5 +1,9 @@
-/** A worker dies during a call that is safe to repeat: Temporal runs it again, and the session asks nobody. */
+/** A call that is safe to repeat, and whose worker dies or which was not attempted: Temporal runs it again, and the session asks nobody. */
 import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { defineAgent, defineTool, NotAttemptedError, type Session } from '../../src/index.ts';
+import { expectFoldEqualsLive } from '../support/fold.ts';
+import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 import { calls, openWorld } from '../support/world.ts';
 
 test('a write is run again with the same key, in the same dispatch: a service that honours it has one row', async () => {
@@ -49,3 +53,48 @@ test('a read is run again', async () => {
     result: { content: { id: '1001', attempt: 2 } },
   });
 });
+
+test('a read that says that it was not attempted is attempted again by Temporal, as often as its tool allows', async () => {
+  const attempts: number[] = [];
+  const { stage, session } = await askToLook((attempt) => {
+    attempts.push(attempt);
+    throw new NotAttemptedError('the line is busy', { retryable: true });
+  });
+  await untilPhase(session, 'idle');
+  expect(attempts).toEqual([1, 2]);
+  const [call] = (await session.calls()).items;
+  expect(call).toMatchObject({ result: { isError: true }, dispatches: [{ no: 1 }] });
+  expect(call?.result?.content).toContain('the line is busy');
+  await expectFoldEqualsLive(stage.client, session);
+});
+
+test('a read that is attempted again and then succeeds is an ordinary one', async () => {
+  const { session } = await askToLook((attempt) => {
+    if (attempt === 1) throw new NotAttemptedError('the line is busy', { retryable: true });
+    return 'seen';
+  });
+  await untilPhase(session, 'idle');
+  expect((await session.calls()).items[0]?.result).toEqual({ content: 'seen', isError: false });
+});
+
+/** A session whose agent looks once, with a tool that may be attempted twice. */
+async function askToLook(look: (attempt: number) => string): Promise<{ stage: Stage; session: Session }> {
+  const stage = await openStage(({ assistantCount }) =>
+    assistantCount === 0 ? { toolCalls: [{ name: 'look', args: {} }] } : { text: 'Done.' },
+  );
+  const tool = defineTool({
+    inputSchema: z.object({}),
+    effect: 'read',
+    maxAttempts: 2,
+    execute: (_, { attempt }) => look(attempt),
+  });
+  await stage.startWorker([
+    defineAgent({
+      name: 'looker',
+      model: stage.provider('scripted'),
+      instructions: 'Look.',
+      tools: { look: tool },
+    }),
+  ]);
+  return { stage, session: await stage.sessions.start('looker', { id: stage.id(), message: 'Go.' }) };
+}
