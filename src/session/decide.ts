@@ -64,17 +64,17 @@ function tendCalls(state: SessionState, calls: readonly ToolCall[], moment: Mome
     ) {
       return timer(
         Math.max(1, Date.parse(status.expiresAt) - moment.now),
-        `approval of ${call.name} expires`,
+        `approval of ${call.name} ${call.id} expires`,
       );
     }
     if (status.kind === 'settling' && !flightOf(state, call.id, 'settle')) {
       const ms = toolOf(state, call)?.settleMs ?? 0;
       if (ms === 0) return { type: 'release_call', callId: call.id };
-      return timer(ms, `${call.name} settles`);
+      return timer(ms, `${call.name} ${call.id} settles`);
     }
     if (status.kind === 'backoff' && !skipping && !flightOf(state, call.id, 'backoff')) {
       const ms = Math.min(BACKOFF.maxMs, BACKOFF.firstMs * 2 ** (call.dispatches.length - 1));
-      return timer(ms, `${call.name} is tried again`);
+      return timer(ms, `${call.name} ${call.id} is tried again`);
     }
     if (status.kind === 'verifying' && !flightOf(state, call.id, 'verify')) {
       return { type: 'issue', callId: call.id, command: verifyCommand(state, call, seq) };
@@ -90,7 +90,7 @@ function tendCalls(state: SessionState, calls: readonly ToolCall[], moment: Mome
       return {
         type: 'issue',
         callId: call.id,
-        command: { kind: 'prepare', seq, input, summary: `check ${call.name}` },
+        command: { kind: 'prepare', seq, input, summary: `check ${call.name} ${call.id}` },
       };
     }
   }

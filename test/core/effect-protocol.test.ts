@@ -42,7 +42,7 @@ describe('the effect protocol keeps its promises', () => {
       '2. the model asks for 1 calls',
       'the session: pay call_1_0',
       "3. call_1_0's worker is lost before its effect",
-      'the session: pay settles',
+      'the session: pay call_1_0 settles',
       '4. the settle timer of call_1_0 fires',
       'the session: verify pay call_1_0',
       '5. verify of call_1_0 says absent',
