@@ -4,6 +4,7 @@ import {
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
 import { ERROR_CODES, type ErrorCode, isPerdureError, PerdureError } from '../contract/errors.ts';
+import type { UnknownName } from '../contract/unknown-name.ts';
 
 const GRPC = {
   invalidArgument: 3,
@@ -12,6 +13,11 @@ const GRPC = {
   unavailable: 14,
   cancelled: 1,
 } as const;
+
+/** The error of a name that is not known: its field, and what is known there. */
+export function misnamed({ field, problem }: UnknownName): PerdureError {
+  return new PerdureError('INVALID_ARGUMENT', `${field}: ${problem}`, { details: { field } });
+}
 
 /** Turns what Temporal's client throws into an error with a code and the next command; others pass as they are. */
 export function sessionError(sessionId: string, error: unknown): unknown {

@@ -10,6 +10,7 @@ import { assertSize, LIMIT } from '../contract/limits.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
 import { noRoomFor } from '../contract/room.ts';
 import type { Phase, PlanStep, SessionState } from '../contract/state.ts';
+import { unknownInput } from '../contract/unknown-name.ts';
 import type {
   BudgetView,
   CallsPage,
@@ -19,7 +20,7 @@ import type {
   TooLarge,
   TranscriptPage,
 } from '../contract/views.ts';
-import { isUnprocessed, sessionError } from './errors.ts';
+import { isUnprocessed, misnamed, sessionError } from './errors.ts';
 import { type StreamPart, streamSession } from './stream.ts';
 
 /** How long an update or a query may wait for a worker, in milliseconds. */
@@ -30,7 +31,7 @@ const SERVER_MS = 2_000;
 const ASK_AGAIN_MS = 100;
 
 /**
- * A handle of a session. Inputs are checked for size before they are sent; a refusal is a {@link PerdureError}
+ * A handle of a session. Inputs are checked for size and unknown names before they are sent; a refusal is a {@link PerdureError}
  * with the session's own code, `SESSION_FULL` when its history has no room for more. Safe to keep and to make
  * anew: it holds nothing of the session.
  */
@@ -218,7 +219,7 @@ export class Session {
   }
 
   async #update<T>(name: string, input: object, field: string): Promise<T> {
-    const value = checked(input, field);
+    const value = checked(name, input, field);
     const deadline = Date.now() + ANSWER_MS;
     const ask = (): Promise<T> => this.#handle.executeUpdate<T, [unknown]>(name, { args: [value] });
     return this.#mapped(() =>
@@ -236,7 +237,7 @@ export class Session {
   }
 
   async #signal(name: string, input: object): Promise<void> {
-    const value = checked(input, name);
+    const value = checked(name, input, name);
     const sent = this.#signals.then(() =>
       this.#mapped(async () => {
         await checkRoom(this.#handle, name);
@@ -288,11 +289,13 @@ export async function checkRoom(handle: WorkflowHandle, name: string): Promise<v
   if (refusal !== null) throw refusal;
 }
 
-/** Plain JSON under the limit, or an error that names the field, before anything is sent. */
-function checked(input: object, field: string): unknown {
+/** Plain JSON under the limit and with known names, or an error that names the field, before anything is sent. */
+function checked(name: string, input: object, field: string): unknown {
   const defined = Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
   const json = toJson(defined, field);
   assertSize(field, json, LIMIT.input);
+  const unknown = unknownInput(name, json);
+  if (unknown !== null) throw misnamed(unknown);
   return json;
 }
 

@@ -7,66 +7,27 @@ import {
   WorkflowNotFoundError,
   type WorkflowStartOptions,
 } from '@temporalio/client';
-import { type Duration, defineSearchAttributeKey } from '@temporalio/common';
-import type { CheckpointSaver } from '../contract/checkpoint.ts';
-import type { EditInput } from '../contract/edit.ts';
+import { defineSearchAttributeKey } from '@temporalio/common';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
-import { parseInput, type SendInput, type SessionInput, sessionInputSchema } from '../contract/inputs.ts';
-import { canonicalJson, toJson } from '../contract/json.ts';
-import { assertSize, LIMIT } from '../contract/limits.ts';
-import type { BudgetLimits } from '../contract/manifest.ts';
+import type { SessionInput } from '../contract/inputs.ts';
+import { canonicalJson } from '../contract/json.ts';
 import { DEFAULT_TASK_QUEUE, SEARCH_ATTRIBUTE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
-import type { SessionMode } from '../contract/state.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
 import { parseCheckpointId } from './checkpoint-id.ts';
 import { storeParts } from './content.ts';
 import { sessionError } from './errors.ts';
 import { checkRoom, checkSessionId, Session } from './session.ts';
+import {
+  checkOptions,
+  type ForkOptions,
+  originOf,
+  type StartOptions,
+  sessionInput,
+} from './start-options.ts';
 
 /** How long a checkpoint out of an archive waits for the session that starts from it. */
 const ORIGIN_STAYS = { startDelay: '60 days', workflowRunTimeout: '1 minute' } as const;
-
-/** How a session starts. */
-export interface StartOptions {
-  /** The session's id, unique in the namespace. Default: a random one. */
-  id?: string;
-  /** The first message. */
-  message?: string | SendInput;
-  /** `chat` (default) waits for the next message after an answer; `task` ends with it. */
-  mode?: SessionMode;
-  /** For whom; a search attribute. */
-  tenant?: string;
-  /** Caps in place of the agent's. */
-  budget?: BudgetLimits;
-  /** Where tools keep files of this session. */
-  scratchpadRoot?: string;
-  /**
-   * What to do when the id exists: `fail` (default), or `use` the running session, which takes the message. A
-   * closed one is never used again.
-   */
-  onExisting?: 'fail' | 'use';
-  /** Default: the client's. */
-  taskQueue?: string;
-  /** How long a worker has for one workflow task. Low, so that the death of a worker is noticed soon. Default: 2 seconds. */
-  workflowTaskTimeout?: Duration;
-}
-
-/** How a session starts from a checkpoint. */
-export interface ForkOptions extends Omit<StartOptions, 'onExisting' | 'mode'> {
-  /** The agent that goes on. */
-  agent: string;
-  /** Changes to the past that the model sees, made before it goes on. */
-  edits?: EditInput;
-  /** Who, and why; both are recorded. */
-  by: string;
-  reason: string;
-  /**
-   * Where to read the checkpoint when the server has its history no more: an `ArchivedSaver`, for one. It is then
-   * handed to the session in parts, which workers read with the codec of their own.
-   */
-  saver?: Pick<CheckpointSaver, 'get'>;
-}
 
 /** A session in a list. */
 export interface SessionSummary {
@@ -98,6 +59,7 @@ export class Sessions {
   async start(agent: string, options: StartOptions = {}): Promise<Session> {
     const id = options.id === undefined ? `session-${randomUUID()}` : options.id;
     checkSessionId(id);
+    checkOptions('start', options);
     const input = sessionInput(agent, options);
     if (options.id !== undefined) await this.#refuseThread(id);
     return this.#start(id, input, options, {
@@ -117,9 +79,13 @@ export class Sessions {
   async fork(from: { sessionId: string; checkpointId: string }, options: ForkOptions): Promise<Session> {
     const id = options.id ?? `session-${randomUUID()}`;
     checkSessionId(id);
+    checkOptions('fork', options);
+    const origin = originOf('fork', from, options);
+    // What is wrong with the input shows before anything is sent.
+    sessionInput(options.agent, options, origin);
     if (options.id !== undefined) await this.#refuseThread(id);
     const archived = await this.#archived(from, options, false);
-    const input = sessionInput(options.agent, options, { ...origin('fork', from, options), ...archived });
+    const input = sessionInput(options.agent, options, { ...origin, ...archived });
     return this.#start(id, input, options, {
       workflowIdConflictPolicy: 'FAIL',
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
@@ -136,8 +102,10 @@ export class Sessions {
   async rewind(from: { sessionId: string; checkpointId: string }, options: ForkOptions): Promise<Session> {
     const { sessionId } = from;
     checkSessionId(sessionId);
+    checkOptions('fork', options);
+    const origin = originOf('rewind', from, options);
     // What is wrong with the input shows before the session is touched.
-    sessionInput(options.agent, options, origin('rewind', from, options));
+    sessionInput(options.agent, options, origin);
     const session = new Session(this.#client, sessionId);
     try {
       await session.seal({ by: options.by, reason: options.reason });
@@ -149,7 +117,7 @@ export class Sessions {
     const leaves = await this.#runOf(sessionId);
     const archived = await this.#archived(from, options, leaves === null);
     const input = sessionInput(options.agent, options, {
-      ...origin('rewind', from, options),
+      ...origin,
       ...(leaves === null ? {} : { leaves }),
       ...archived,
     });
@@ -277,39 +245,6 @@ export class Sessions {
       yield summary(next.value);
     }
   }
-}
-
-function origin(
-  kind: 'fork' | 'rewind',
-  from: { sessionId: string; checkpointId: string },
-  { by, reason, edits }: ForkOptions,
-): OriginInput {
-  const checkpoint = parseCheckpointId(from.checkpointId);
-  return {
-    kind,
-    sessionId: from.sessionId,
-    ...checkpoint,
-    by,
-    reason,
-    ...(edits === undefined ? {} : { edits }),
-  };
-}
-
-function sessionInput(agent: string, options: StartOptions, from?: OriginInput): SessionInput {
-  const { message, mode, tenant, budget, scratchpadRoot } = options;
-  const raw = {
-    agent,
-    ...(message === undefined ? {} : { message: typeof message === 'string' ? { text: message } : message }),
-    ...(mode === undefined ? {} : { mode }),
-    ...(tenant === undefined ? {} : { tenant }),
-    ...(budget === undefined ? {} : { budget }),
-    ...(scratchpadRoot === undefined ? {} : { scratchpadRoot }),
-    ...(from === undefined ? {} : { origin: from }),
-  };
-  const parsed = parseInput(sessionInputSchema, toJson(raw, 'options'));
-  if (!parsed.ok) throw new PerdureError('INVALID_ARGUMENT', parsed.message);
-  assertSize('message', parsed.value, LIMIT.input);
-  return parsed.value;
 }
 
 function listError(error: unknown): unknown {

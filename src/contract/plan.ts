@@ -42,13 +42,21 @@ export const PLAN_SCHEMA: JsonObject = {
 };
 
 /** The steps of a plan; what is absent is empty or pending. */
+/** A plan may come back as it was read: the session's own `call_id` is known, and not taken. */
+const evidence = lazySchema(() =>
+  z.pipe(
+    z.object({ postcondition: z.int(), tool: z.string(), call_id: z.optional(z.unknown()) }),
+    z.transform(({ postcondition, tool }) => ({ postcondition, tool })),
+  ),
+);
+
 export const planStepsSchema: LazySchema<PlanInput['steps']> = lazySchema(() =>
   z.array(
     z.object({
       id: z.string().check(z.minLength(1)),
       title: z.string().check(z.minLength(1)),
       postconditions: z._default(z.array(z.string()), []),
-      evidence: z._default(z.array(z.object({ postcondition: z.int(), tool: z.string() })), []),
+      evidence: z._default(z.array(evidence()), []),
       status: z._default(z.enum(['pending', 'in_progress', 'done']), 'pending'),
     }),
   ),

@@ -66,7 +66,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
     ...inspectionOperations,
     ...serviceOperations(() => document),
   ];
-  const { document, fields } = describeApi(operations);
+  const document = describeApi(operations);
 
   const failed = (error: unknown, request?: Request): Response => {
     const { code } = errorBody(error).error;
@@ -80,7 +80,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
       const { pathname, searchParams } = new URL(request.url);
       const params = readParams(of.path, pathname);
       const query = readQuery(of.query ?? {}, searchParams);
-      const body = await readBody(request, of, bodyLimit, fields.get(of) ?? null);
+      const body = await readBody(request, of, bodyLimit);
       const result = await of.handle(apiRequest(request, params, query, body, closing.signal), options);
       if (result instanceof Response) return result;
       const { status } = of.answer;

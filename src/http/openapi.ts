@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import * as z from 'zod/mini';
 import type { ErrorCode } from '../contract/errors.ts';
-import type { JsonObject, JsonValue } from '../contract/json.ts';
+import type { JsonObject } from '../contract/json.ts';
 import { STATUS } from './errors.ts';
 import type { Operation, QueryParameter } from './operation.ts';
 import { SESSION_BODIES } from './session-shapes.ts';
@@ -61,19 +61,6 @@ class Schemas {
   ref(schema: z.ZodMiniType<unknown>): JsonObject {
     return { $ref: `#/components/schemas/${this.#names.get(schema) ?? ''}` };
   }
-
-  /** The names of the fields that a body may have. */
-  fields(schema: z.ZodMiniType<unknown>): ReadonlySet<string> {
-    const names = new Set<string>();
-    const visit = (node: JsonObject): void => {
-      for (const name of Object.keys((node['properties'] ?? {}) as JsonObject)) names.add(name);
-      for (const key of ['oneOf', 'anyOf', 'allOf']) for (const part of nodes(node[key])) visit(part);
-      const { $ref } = node;
-      if (typeof $ref === 'string') visit(this.components[$ref.slice($ref.lastIndexOf('/') + 1)] ?? {});
-    };
-    visit(this.ref(schema));
-    return names;
-  }
 }
 
 /** Leaves out the bounds that a whole number has anyway. */
@@ -82,29 +69,17 @@ function withoutSafeBounds(key: string, value: unknown): unknown {
   return bound && Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER ? undefined : value;
 }
 
-function nodes(value: JsonValue | undefined): JsonObject[] {
-  return Array.isArray(value) ? (value as JsonObject[]) : [];
-}
-
-/** The document, and for each operation with a body the fields that it may have. */
-export interface ApiDescription {
-  document: JsonObject;
-  fields: ReadonlyMap<Operation, ReadonlySet<string>>;
-}
-
 /** Describes operations. */
-export function describeApi(operations: readonly Operation[]): ApiDescription {
+export function describeApi(operations: readonly Operation[]): JsonObject {
   const schemas = new Schemas(operations);
   const paths: Record<string, JsonObject> = {};
-  const fields = new Map<Operation, ReadonlySet<string>>();
   for (const operation of operations) {
-    const { path, method, body } = operation;
+    const { path, method } = operation;
     const methods = paths[path] ?? {};
     paths[path] = methods;
     methods[method.toLowerCase()] = describeOperation(operation, schemas);
-    if (body !== undefined) fields.set(operation, schemas.fields(body));
   }
-  const document: JsonObject = {
+  return {
     openapi: '3.1.0',
     info: {
       title: 'Perdure',
@@ -125,7 +100,6 @@ export function describeApi(operations: readonly Operation[]): ApiDescription {
       securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
     },
   };
-  return { document, fields };
 }
 
 function describeOperation(operation: Operation, schemas: Schemas): JsonObject {

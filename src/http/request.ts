@@ -2,6 +2,7 @@
 import { PerdureError } from '../contract/errors.ts';
 import { parseInput } from '../contract/inputs.ts';
 import { MAX_DEPTH } from '../contract/json.ts';
+import { notKnown, unknownName } from '../contract/unknown-name.ts';
 import { invalid } from './errors.ts';
 import type { ApiRequest, Operation, QueryParameter } from './operation.ts';
 
@@ -32,7 +33,9 @@ export function readQuery(
   const values = new Map<string, string | number | boolean>();
   for (const [name, text] of search) {
     const parameter = known[name];
-    if (parameter === undefined || !Object.hasOwn(known, name)) throw unknownName(name, Object.keys(known));
+    if (parameter === undefined || !Object.hasOwn(known, name)) {
+      throw invalid(name.slice(0, 80), notKnown(Object.keys(known)));
+    }
     if (values.has(name)) throw invalid(name, 'is given twice');
     values.set(name, readValue(name, text, parameter));
   }
@@ -61,13 +64,11 @@ function readValue(
  * The body of a request as its operation wants it.
  *
  * @param limit - in bytes; a body that says or turns out to be longer is not read to its end.
- * @param fields - the names that the body may have; `null` for any.
  */
 export async function readBody(
   request: Request,
   { body: schema }: Operation,
   limit: number,
-  fields: ReadonlySet<string> | null,
 ): Promise<unknown> {
   if (schema === undefined) return undefined;
   const type = request.headers.get('content-type');
@@ -79,28 +80,9 @@ export async function readBody(
     if (field === 'input') throw invalid('body', problem.join(': '));
     throw invalid(field, problem.join(': '));
   }
-  for (const name of Object.keys(value as object)) {
-    if (fields !== null && !fields.has(name)) throw unknownName(name, [...fields]);
-  }
-  const within = unknownWithin(value, parsed.value);
-  if (within !== null) throw invalid(within.slice(0, 200), 'is not known here');
+  const unknown = unknownName(() => schema, value);
+  if (unknown !== null) throw invalid(unknown.field, unknown.problem);
   return parsed.value;
-}
-
-/** The path of a name below the top that the schema has passed over: a cap with a slip in its name would be none. */
-function unknownWithin(given: unknown, read: unknown, path: readonly string[] = []): string | null {
-  if (given === read || typeof given !== 'object' || given === null || typeof read !== 'object') return null;
-  for (const [name, value] of Object.entries(given)) {
-    const at = [...path, name];
-    if (!Object.hasOwn(read ?? {}, name)) {
-      // What the top may have, the fields say.
-      if (path.length > 0) return at.join('.');
-      continue;
-    }
-    const found = unknownWithin(value, (read as Record<string, unknown>)[name], at);
-    if (found !== null) return found;
-  }
-  return null;
 }
 
 function hasBody({ headers }: Request): boolean {
@@ -115,11 +97,6 @@ async function readJson(request: Request, type: string | null, limit: number): P
     );
   }
   return parseJson(decode(await readBytes(request, limit)));
-}
-
-function unknownName(name: string, known: readonly string[]): PerdureError {
-  const names = known.length === 0 ? 'there are none' : `there are ${known.join(', ')}`;
-  return invalid(name.slice(0, 80), `is not known here; ${names}`);
 }
 
 async function readBytes(request: Request, limit: number): Promise<Uint8Array> {

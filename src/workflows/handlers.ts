@@ -14,6 +14,7 @@ import { LIMIT } from '../contract/limits.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
 import { noRoomFor } from '../contract/room.ts';
 import type { SessionState } from '../contract/state.ts';
+import { unknownInput } from '../contract/unknown-name.ts';
 import type { LiveCheckpoint, PageInput, TooLarge } from '../contract/views.ts';
 import type { Moment, PersonInput } from '../session/events.ts';
 import { type Refusal, refusalOf } from '../session/people.ts';
@@ -69,7 +70,8 @@ export function registerHandlers(
       {
         validator: (payload: unknown) => {
           const input = acceptable(name, payload);
-          const refusal = refusalOf(state, input) ?? fullFor(state, name, input, taken);
+          const refusal =
+            misnamed(name, payload) ?? refusalOf(state, input) ?? fullFor(state, name, input, taken);
           if (refusal !== null) throw failure(refusal);
         },
         description: DESCRIPTION[name] ?? '',
@@ -98,7 +100,13 @@ export function registerHandlers(
   query(QUERY.plan, () => state.plan, 'The plan');
 }
 
-/** Asked of validators only, which leave no trace and do not run in a replay. */
+/** Asked of validators only, which leave no trace and do not run in a replay: what is on record reads as it did. */
+function misnamed(name: string, payload: unknown): Refusal | null {
+  const unknown = unknownInput(name, payload);
+  return unknown && { code: 'INVALID_ARGUMENT', message: `${unknown.field}: ${unknown.problem}` };
+}
+
+/** Asked of validators only, too. */
 function fullFor(state: SessionState, name: string, input: PersonInput, updates: number): Refusal | null {
   // A message that is sent again is told that it is there, for as long as anything is answered.
   const isThere = input.type === 'send' && input.value.id !== undefined && hasMessage(state, input.value.id);

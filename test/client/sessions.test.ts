@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
@@ -90,6 +91,13 @@ test.each<[string, object, string]>([
   ['a cap that is not a number', { budget: { usd: Number.NaN } }, 'budget.usd is NaN'],
   ['a tenant that is no text', { tenant: 7 }, 'tenant: expected string'],
   ['a tenant too long to be searched for', { tenant: 't'.repeat(201) }, 'tenant: the most is 200'],
+  [
+    'a cap with a slip in its name',
+    { budget: { USD: 2 } },
+    'budget.USD: is not known here; there are turns, ',
+  ],
+  ['a message with one', { message: { text: 'x', modus: 'queue' } }, 'message.modus: is not known here; '],
+  ['an option with one', { bugdet: { usd: 2 } }, 'bugdet: is not known here; there are id, message, '],
   ['an agent name too long to be one', { agent: 'a'.repeat(65) }, 'agent: the most is 64'],
 ])('%s is refused before anything is sent', async (_, options, message) => {
   const sessions = new Sessions(new Client({ connection: Connection.lazy({ address: '127.0.0.1:1' }) }));
@@ -97,6 +105,62 @@ test.each<[string, object, string]>([
   const error = await rejection(sessions.start(agent, rest));
   expect(['INVALID_ARGUMENT', 'NOT_JSON']).toContain((error as { code: string }).code);
   expect((error as Error).message).toContain(message);
+});
+
+test('a name that is not known is refused before anything is sent, wherever it is given', async () => {
+  const sessions = new Sessions(new Client({ connection: Connection.lazy({ address: '127.0.0.1:1' }) }));
+  const session = sessions.get('s');
+  const from = { sessionId: 's', checkpointId: `${randomUUID()}:4` };
+  const on = { agent: 'echo', by: 'ada', reason: 'why' };
+  // A caller in JavaScript has no compiler to say it.
+  const slip = (fields: object): never => fields as never;
+  const calls: [call: () => Promise<unknown>, message: string][] = [
+    [
+      () => session.send(slip({ text: 'x', modus: 'queue' })),
+      'modus: is not known here; there are text, id, ',
+    ],
+    [
+      () => session.decide('c', { decision: 'approve' }, slip({ argsDiggest: 'd' })),
+      'argsDiggest: is not known',
+    ],
+    [
+      () => session.decide('c', slip({ decision: 'reject', raeson: 'no' })),
+      'decision.raeson: is not known here; there are decision, reason',
+    ],
+    [
+      () => session.resolve('c', slip({ outcome: 'absent', output: 1 })),
+      'resolution.output: is not known here; there are outcome',
+    ],
+    [
+      () => session.setBudget(slip({ limits: { USD: 2 } })),
+      'limits.USD: is not known here; there are turns, ',
+    ],
+    [() => session.edit(slip({ transcirpt: {} })), 'transcirpt: is not known here; there are transcript, '],
+    [() => session.seal(slip({ now: true })), 'now: is not known here; there are by, reason'],
+    [() => session.pause(slip({ nwo: true })), 'nwo: is not known here; there are by, reason, now'],
+    [() => session.resume(slip({ reason: 'x' })), 'reason: is not known here; there are by'],
+    [() => session.cancel(slip({ raeson: 'x' })), 'raeson: is not known here; there are by, reason'],
+    [
+      () => sessions.fork(from, slip({ ...on, onExisting: 'use' })),
+      'onExisting: is not known here; there are ',
+    ],
+    [
+      () => sessions.fork(from, slip({ ...on, edits: { plans: [] } })),
+      'edits.plans: is not known here; there are transcript, plan, ',
+    ],
+    [
+      () => sessions.rewind(from, slip({ ...on, budget: { USD: 2 } })),
+      'budget.USD: is not known here; there are ',
+    ],
+  ];
+  for (const [call, message] of calls) {
+    const field = message.slice(0, message.indexOf(':'));
+    expect(await rejection(call())).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringMatching(new RegExp(`^${message}`)),
+      details: { field },
+    });
+  }
 });
 
 test('ids that mean something to a shell, a query or a path are only ids', async () => {

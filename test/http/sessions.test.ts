@@ -434,6 +434,7 @@ test('what is wrong in a request about a session is named', async () => {
     [`POST ${path}/calls/call_1_0/decision`, { decision: 'maybe' }, 'decision'],
     [`POST ${path}/calls/call_1_0/decision`, { decision: 'edit' }, 'args'],
     [`POST ${path}/calls/call_1_0/decision`, { decision: 'approve', bye: 'ada' }, 'bye'],
+    [`POST ${path}/calls/call_1_0/decision`, { decision: 'approve', args: {} }, 'args'],
     [`POST ${path}/calls/call_1_0/resolution`, { outcome: 'landed' }, 'output'],
     [`POST ${path}/pause`, { now: 'yes' }, 'now'],
     [`POST ${path}/edit`, { transcript: { from: -1, messages: [] } }, 'transcript.from'],
@@ -462,6 +463,10 @@ test('what is wrong in a request about a session is named', async () => {
     expect({ route, status, code }).toEqual({ route, status: 400, code: 'INVALID_ARGUMENT' });
     expect(message, route).toMatch(new RegExp(`^${field}\\b`));
   }
+  const slip = await call(`PUT ${path}/budget`, { json: { limits: { USD: 2 } } });
+  expect(slip.message).toBe(
+    'limits.USD: is not known here; there are turns, toolCalls, tokens, usd, activeMs',
+  );
   const large = await call(`POST ${path}/messages`, { json: { text: 'x'.repeat(1_000_001) } });
   expect(large).toMatchObject({ status: 413, code: 'TOO_LARGE' });
   expect(await call('GET /sessions/nobody')).toMatchObject({ status: 404, code: 'SESSION_NOT_FOUND' });

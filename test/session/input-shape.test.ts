@@ -105,6 +105,42 @@ test('malformed updates are refused with the field, and leave no trace', async (
     ['budget', { limits: { turns: 1.5 } }, 'limits.turns: '],
     ['budget', { limits: { usd: 'ten' } }, 'limits.usd: '],
     ['budget', {}, 'limits: give new caps'],
+    [
+      'sendMessage',
+      { text: 'x', modus: 'interrupt' },
+      'modus: is not known here; there are text, id, mode, by',
+    ],
+    [
+      'budget',
+      { limits: { USD: 2 } },
+      'limits.USD: is not known here; there are turns, toolCalls, tokens, usd, activeMs',
+    ],
+    [
+      'edit',
+      { transcirpt: { from: 0, messages: [] } },
+      'transcirpt: is not known here; there are transcript, plan,',
+    ],
+    [
+      'edit',
+      { plan: [{ id: 'a', title: 'A', state: 'done' }] },
+      'plan.0.state: is not known here; there are id,',
+    ],
+    [
+      'decide',
+      { callId: 'call_1_0', argsDiggest: 'd', decision: { decision: 'approve' } },
+      'argsDiggest: is not known here; there are callId, argsDigest, by, decision',
+    ],
+    [
+      'decide',
+      { callId: 'call_1_0', decision: { decision: 'approve', args: {} } },
+      'decision.args: is not known here; there are decision',
+    ],
+    [
+      'resolve',
+      { callId: 'call_1_0', resolution: { outcome: 'failed', why: 'x' } },
+      'resolution.why: is not known here; there are outcome, reason',
+    ],
+    ['seal', { now: true }, 'now: is not known here; there are by, reason'],
   ];
   for (const [name, payload, message] of cases) {
     const error = await rejection(handle.executeUpdate(name, { args: [payload] }));
@@ -113,6 +149,41 @@ test('malformed updates are refused with the field, and leave no trace', async (
   }
   expect((await handle.describe()).historyLength).toBe(historyLength);
   expect(await session.snapshot()).toEqual(before);
+  await expectSound(stage, session);
+});
+
+test('names in free JSON are nobody’s concern, and a plan may come back as it was read', async () => {
+  const { stage, session } = await rested();
+  const handle = stage.client.workflow.getHandle(session.id);
+  const any = { limits: { USD: 2 }, callId: null };
+  const evidence = [{ postcondition: 0, tool: 'look', call_id: 'call_1_0' }];
+  const plan = [{ id: 'a', title: 'A', postconditions: ['seen'], evidence, status: 'pending' }];
+  const created_at = new Date(0).toISOString();
+  const messages = [
+    { id: 'a', role: 'user', created_at, blocks: [{ kind: 'text', text: 'x', metadata: { any } }] },
+    {
+      id: 'b',
+      role: 'assistant',
+      created_at,
+      blocks: [{ kind: 'tool_call', id: 'c', name: 'look', args: any }],
+    },
+    {
+      id: 'c',
+      role: 'tool',
+      created_at,
+      blocks: [{ kind: 'tool_result', call_id: 'c', name: 'look', content: any, is_error: false }],
+    },
+    // The model is asked of no transcript that ends with its own words.
+    { id: 'd', role: 'assistant', created_at, blocks: [{ kind: 'text', text: 'seen' }] },
+  ];
+  await handle.executeUpdate('edit', { args: [{ transcript: { from: 0, messages }, plan }] });
+  const { transcript, plan: taken } = await session.snapshot();
+  expect(transcript).toEqual(messages);
+  // What was read is taken back once more.
+  await handle.executeUpdate('edit', {
+    args: [{ transcript: { from: 0, messages: transcript }, plan: taken }],
+  });
+  expect(await session.snapshot()).toMatchObject({ transcript, plan: taken });
   await expectSound(stage, session);
 });
 

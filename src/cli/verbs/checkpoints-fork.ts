@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { type EditInput, editSchema } from '../../contract/edit.ts';
 import { PerdureError } from '../../contract/errors.ts';
 import { parseInput } from '../../contract/inputs.ts';
+import { unknownName } from '../../contract/unknown-name.ts';
 import { pastEditProblem } from '../../saver/past-edit.ts';
 import type { Cli } from '../cli.ts';
 import { jsonOf, textOf } from '../input.ts';
@@ -78,9 +79,9 @@ async function readEdits(argument: string): Promise<EditInput> {
   const parsed = parseInput(editSchema, value);
   if (!parsed.ok) throw wrong(parsed.message);
   // A slip of the pen would otherwise start a session that is not edited.
-  const unknown = Object.keys(value ?? {}).find((key) => !Object.hasOwn(parsed.value, key));
-  if (unknown === undefined) return parsed.value;
-  throw wrong(`${unknown} is not known here; there are transcript, plan, scratchpadRoot, by, reason, digest`);
+  const unknown = unknownName(editSchema, value);
+  if (unknown === null) return parsed.value;
+  throw wrong(`${unknown.field} ${unknown.problem}`);
 }
 
 function wrong(problem: string): PerdureError {

@@ -1,0 +1,127 @@
+/** What a session starts with, as its caller says it and as it is sent. */
+import type { Duration } from '@temporalio/common';
+import type { CheckpointSaver } from '../contract/checkpoint.ts';
+import type { EditInput } from '../contract/edit.ts';
+import { PerdureError } from '../contract/errors.ts';
+import { parseInput, type SendInput, type SessionInput, sessionInputSchema } from '../contract/inputs.ts';
+import { toJson } from '../contract/json.ts';
+import { assertSize, LIMIT } from '../contract/limits.ts';
+import type { BudgetLimits } from '../contract/manifest.ts';
+import type { OriginInput } from '../contract/origin.ts';
+import type { SessionMode } from '../contract/state.ts';
+import { notKnown, unknownName } from '../contract/unknown-name.ts';
+import { parseCheckpointId } from './checkpoint-id.ts';
+import { misnamed } from './errors.ts';
+
+/** How a session starts. */
+export interface StartOptions {
+  /** The session's id, unique in the namespace. Default: a random one. */
+  id?: string;
+  /** The first message. */
+  message?: string | SendInput;
+  /** `chat` (default) waits for the next message after an answer; `task` ends with it. */
+  mode?: SessionMode;
+  /** For whom; a search attribute. */
+  tenant?: string;
+  /** Caps in place of the agent's. */
+  budget?: BudgetLimits;
+  /** Where tools keep files of this session. */
+  scratchpadRoot?: string;
+  /**
+   * What to do when the id exists: `fail` (default), or `use` the running session, which takes the message. A
+   * closed one is never used again.
+   */
+  onExisting?: 'fail' | 'use';
+  /** Default: the client's. */
+  taskQueue?: string;
+  /** How long a worker has for one workflow task. Low, so that the death of a worker is noticed soon. Default: 2 seconds. */
+  workflowTaskTimeout?: Duration;
+}
+
+/** How a session starts from a checkpoint. */
+export interface ForkOptions extends Omit<StartOptions, 'onExisting' | 'mode'> {
+  /** The agent that goes on. */
+  agent: string;
+  /** Changes to the past that the model sees, made before it goes on. */
+  edits?: EditInput;
+  /** Who, and why; both are recorded. */
+  by: string;
+  reason: string;
+  /**
+   * Where to read the checkpoint when the server has its history no more: an `ArchivedSaver`, for one. It is then
+   * handed to the session in parts, which workers read with the codec of their own.
+   */
+  saver?: Pick<CheckpointSaver, 'get'>;
+}
+
+const SHARED = {
+  id: true,
+  message: true,
+  tenant: true,
+  budget: true,
+  scratchpadRoot: true,
+  taskQueue: true,
+  workflowTaskTimeout: true,
+} as const;
+const START: Readonly<Record<keyof StartOptions, true>> = { ...SHARED, mode: true, onExisting: true };
+const FORK: Readonly<Record<keyof ForkOptions, true>> = {
+  ...SHARED,
+  agent: true,
+  edits: true,
+  by: true,
+  reason: true,
+  saver: true,
+};
+
+/** Refuses options that there are not: the compiler does it for TypeScript only. */
+export function checkOptions(kind: 'start' | 'fork', options: object): void {
+  const known = kind === 'start' ? START : FORK;
+  for (const [field, value] of Object.entries(options)) {
+    if (value !== undefined && !Object.hasOwn(known, field)) {
+      throw misnamed({ field: field.slice(0, 80), problem: notKnown(Object.keys(known)) });
+    }
+  }
+}
+
+/** Where a session starts from, that is a fork or a rewind. */
+export function originOf(
+  kind: 'fork' | 'rewind',
+  from: { sessionId: string; checkpointId: string },
+  { by, reason, edits }: ForkOptions,
+): OriginInput {
+  const checkpoint = parseCheckpointId(from.checkpointId);
+  return {
+    kind,
+    sessionId: from.sessionId,
+    ...checkpoint,
+    by,
+    reason,
+    ...(edits === undefined ? {} : { edits }),
+  };
+}
+
+/**
+ * What a session starts with.
+ *
+ * @throws PerdureError `INVALID_ARGUMENT`, `NOT_JSON`, `TOO_LARGE`, naming the field
+ */
+export function sessionInput(agent: string, options: StartOptions, from?: OriginInput): SessionInput {
+  const { message, mode, tenant, budget, scratchpadRoot } = options;
+  const raw = {
+    agent,
+    ...(message === undefined ? {} : { message: typeof message === 'string' ? { text: message } : message }),
+    ...(mode === undefined ? {} : { mode }),
+    ...(tenant === undefined ? {} : { tenant }),
+    ...(budget === undefined ? {} : { budget }),
+    ...(scratchpadRoot === undefined ? {} : { scratchpadRoot }),
+    ...(from === undefined ? {} : { origin: from }),
+  };
+  const json = toJson(raw, 'options');
+  const parsed = parseInput(sessionInputSchema, json);
+  if (!parsed.ok) throw new PerdureError('INVALID_ARGUMENT', parsed.message);
+  const unknown = unknownName(sessionInputSchema, json);
+  // The caller knows the edits of a fork by their own name.
+  if (unknown !== null) throw misnamed({ ...unknown, field: unknown.field.replace(/^origin\./, '') });
+  assertSize('message', parsed.value, LIMIT.input);
+  return parsed.value;
+}

@@ -1,0 +1,98 @@
+/** Names that the schemas would pass over in silence: a cap with a slip in its name would be none. */
+import * as z from 'zod/mini';
+import { editSchema } from './edit.ts';
+import {
+  budgetSchema,
+  cancelSchema,
+  decideSchema,
+  pauseSchema,
+  resolveSchema,
+  resumeSchema,
+  sendSchema,
+} from './inputs.ts';
+import type { LazySchema } from './lazy-schema.ts';
+import { SIGNAL, UPDATE } from './names.ts';
+
+/** A name that is not known where it stands. */
+export interface UnknownName {
+  /** Its path, as `limits.USD`. */
+  field: string;
+  /** What is wrong with it, and which names are known there. */
+  problem: string;
+}
+
+/** What signals and updates of a session may hold. */
+const INPUTS: Readonly<Record<string, LazySchema<unknown>>> = {
+  [SIGNAL.send]: sendSchema,
+  [SIGNAL.pause]: pauseSchema,
+  [SIGNAL.resume]: resumeSchema,
+  [SIGNAL.cancel]: cancelSchema,
+  [UPDATE.send]: sendSchema,
+  [UPDATE.decide]: decideSchema,
+  [UPDATE.resolve]: resolveSchema,
+  [UPDATE.budget]: budgetSchema,
+  [UPDATE.edit]: editSchema,
+  // Who and why, as of a cancellation: a session is sealed at rest, so there is no `now`.
+  [UPDATE.seal]: cancelSchema,
+};
+
+/** {@link unknownName} of the payload of a signal or an update. */
+export function unknownInput(name: string, payload: unknown): UnknownName | null {
+  const schemaOf = INPUTS[name];
+  return schemaOf === undefined ? null : unknownName(schemaOf, payload);
+}
+
+/**
+ * The first name in a value that its schema does not know, or `null`. Free JSON is not looked into. For what is about
+ * to be sent or accepted, never for what is on record: that reads as it did when it was recorded.
+ */
+export function unknownName(schemaOf: LazySchema<unknown>, value: unknown): UnknownName | null {
+  return find(schemaOf(), value, []);
+}
+
+/** What to say of a name that is none of the known ones. */
+export function notKnown(known: Iterable<string>): string {
+  return `is not known here; there are ${[...known].join(', ') || 'none'}`;
+}
+
+function find(schema: z.core.$ZodType, value: unknown, path: readonly string[]): UnknownName | null {
+  if (typeof value !== 'object' || value === null) return null;
+  const fields = fieldsOf(schema, value);
+  if (fields === null) return null;
+  for (const [name, item] of Object.entries(value)) {
+    const at = [...path, name];
+    const field = fields.get(name);
+    // A path is as long as its sender likes.
+    if (field === undefined) return { field: at.join('.').slice(0, 200), problem: notKnown(fields.keys()) };
+    const found = find(field, item, at);
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+/** The schemas of an object's fields or an array's items; `null` for what is taken as it is, or not at all. */
+function fieldsOf(schema: z.core.$ZodType, value: object): Map<string, z.core.$ZodType> | null {
+  const { def } = (schema as z.core.$ZodTypes)._zod;
+  switch (def.type) {
+    case 'optional':
+    case 'nullable':
+    case 'default':
+      return fieldsOf(def.innerType, value);
+    case 'pipe':
+      return fieldsOf(def.in, value);
+    case 'object':
+      return Array.isArray(value) ? null : new Map(Object.entries(def.shape));
+    case 'array':
+      return Array.isArray(value) ? new Map(value.map((_, i) => [String(i), def.element])) : null;
+    case 'union': {
+      const option = def.options.find((one) => z.safeParse(one, value).success);
+      return option === undefined ? null : fieldsOf(option, value);
+    }
+    case 'intersection': {
+      const [left, right] = [fieldsOf(def.left, value), fieldsOf(def.right, value)];
+      return left === null || right === null ? null : new Map([...left, ...right]);
+    }
+    default:
+      return null;
+  }
+}
