@@ -88,7 +88,7 @@ interface Found {
  *
  * @param pages - events, newest first
  */
-async function findTask(pages: Pages, { startedEvent, at }: Answer['task']): Promise<Found | null> {
+export async function findTask(pages: Pages, { startedEvent, at }: Answer['task']): Promise<Found | null> {
   const after: HistoryEvent[] = [];
   let made = 0;
   let seen = 0;
