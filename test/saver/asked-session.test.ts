@@ -140,6 +140,8 @@ test('the session is asked, and its history is read from its end', async () => {
 test('a task that brings the session nothing has the same state, and is the latest checkpoint', async () => {
   const stage = await openSessionStage([LOOK_UP, { text: 'Seen.' }]);
   const session = await idle(stage);
+  // An update is written with the task that takes it, after its end.
+  await session.setBudget({ limits: { turns: 50 } });
   const before = await new TemporalSaver(stage.client).get(session.id);
   const handle = stage.client.workflow.getHandle(session.id);
   for (const name of ['nobody-home', 'nor-here']) {
