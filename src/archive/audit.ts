@@ -115,7 +115,8 @@ function compare(archived: Checkpoint | null, folded: Checkpoint): AuditDifferen
     return { checkpointId, path: '', archived: null, history: json(folded), message };
   }
   // The parent of a run's first checkpoint cannot be read any more when retention has removed the run before.
-  const history = folded.parent_id === null ? { ...folded, parent_id: archived.parent_id } : folded;
+  const first = folded.parent_id === null && folded.metadata['step'] === 1;
+  const history = first ? { ...folded, parent_id: archived.parent_id } : folded;
   if (canonicalJson(json(archived)) === canonicalJson(json(history))) return null;
   const [change] = diff({ state: json(archived) }, { state: json(history) });
   const path = change?.path ?? '';

@@ -39,11 +39,9 @@ export async function writePiece(db: ArchiveStatements, piece: ArchivePiece): Pr
   const run = (await findRun(db, sessionId, runId)) as ArchivedRun;
   let previous = (await sameAsStored(db, run, piece.previous)) ? piece.previous : null;
   let cursor = after;
-  let sinceWhole = await countSinceWhole(db, run);
   for (const checkpoint of checkpoints) {
     cursor = placeOf(checkpoint.id)?.eventId ?? 0;
-    const { whole, state } = written(checkpoint, sinceWhole < WHOLE_EVERY ? previous : null);
-    sinceWhole = whole === 1 ? 1 : sinceWhole + 1;
+    const { whole, state } = written(checkpoint, previous);
     const { created_at, parent_id, metadata } = checkpoint;
     const digest = digestJson(checkpoint as unknown as JsonObject);
     await db.all(
@@ -87,20 +85,12 @@ async function sameAsStored(
   return row?.digest === digestJson(checkpoint as unknown as JsonObject);
 }
 
-/** How many records a run ends with of which only the first holds its whole state. */
-async function countSinceWhole(db: ArchiveStatements, run: ArchivedRun): Promise<number> {
-  const [found] = await db.all<{ n: number | string }>(
-    'SELECT count(*) AS n FROM checkpoints WHERE run_seq = ? AND event_id >= (SELECT max(event_id) FROM checkpoints WHERE run_seq = ? AND whole = 1)',
-    run.seq,
-    run.seq,
-  );
-  return Number(found?.n ?? 0);
-}
-
-/** How a checkpoint's state is written: as changes of the one before, unless there is none or they are longer. */
+/** How a checkpoint's state is written: as changes, unless it is time for a whole one or they are longer. */
 function written(checkpoint: Checkpoint, previous: Checkpoint | null): { whole: 0 | 1; state: string } {
   const whole = canonicalJson(checkpoint.state);
-  if (previous === null) return { whole: 1, state: whole };
+  const { step } = checkpoint.metadata;
+  if (previous === null || (typeof step === 'number' && step % WHOLE_EVERY === 1))
+    return { whole: 1, state: whole };
   const changes = JSON.stringify(diff(previous, checkpoint).map(withoutBefore));
   return changes.length < whole.length ? { whole: 0, state: changes } : { whole: 1, state: whole };
 }

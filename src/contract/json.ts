@@ -38,11 +38,6 @@ export function digestJson(value: JsonValue): string {
   return sha256Hex(canonicalJson(value));
 }
 
-/** A text in UTF-8, made by the platform's own means. */
-export function utf8(text: string): Uint8Array {
-  return utf8ToBytes(text);
-}
-
 /** The size of a text in UTF-8 bytes, without making them. */
 export function utf8Length(text: string): number {
   // Most texts are plain, and to look for what is not takes a fraction of the loop.

@@ -56,7 +56,6 @@ export const PATCH: Readonly<Record<string, string>> = {};
 export const QUERY = {
   state: 'state',
   snapshot: 'snapshot',
-  checkpoint: 'checkpoint',
   transcript: 'transcript',
   calls: 'calls',
   approvals: 'approvals',

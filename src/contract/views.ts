@@ -3,16 +3,7 @@ import type { CallStatus, DecisionRecord, ToolCall } from './calls.ts';
 import type { JsonValue } from './json.ts';
 import type { BudgetLimits } from './manifest.ts';
 import type { Message } from './messages.ts';
-import type {
-  Notice,
-  Phase,
-  PlanStep,
-  SessionMode,
-  SessionState,
-  SessionStatus,
-  Spent,
-  Wait,
-} from './state.ts';
+import type { Notice, Phase, PlanStep, SessionMode, SessionStatus, Spent, Wait } from './state.ts';
 
 /** A session at a glance: everything but the transcript's and the log's bodies. */
 export interface SessionView {
@@ -68,16 +59,6 @@ export interface BudgetView {
 export interface TooLarge {
   tooLarge: { size: number; limit: number };
 }
-
-/**
- * The whole state, and the workflow task that made it: the last that brought the session something.
- * `null` while that cannot be told.
- */
-export type LiveCheckpoint = {
-  state: SessionState;
-  /** Number of its started event, and its time in milliseconds since 1970. */
-  task: { startedEvent: number; at: number };
-} | null;
 
 /** Which part of a list: the `limit` entries before index `before` (default: the end). */
 export interface PageInput {

@@ -5,14 +5,12 @@
 import proto from '@temporalio/proto';
 import type { SessionActivities, ToolResult } from '../contract/activities.ts';
 import { PerdureError } from '../contract/errors.ts';
-import { HANDLER_ORDER, SIGNAL } from '../contract/names.ts';
+import { HANDLER_ORDER } from '../contract/names.ts';
 import type { Input, Outcome } from '../session/events.ts';
 import type { PayloadReader } from './payloads.ts';
 import type { HistoryEvent } from './read-events.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
-/** Marker that Temporal writes for the end of a local activity. */
-const LOCAL_MARKER = 'core_local_activity';
 
 /** How a run ended, as Temporal has it. */
 export type RunEnd = 'completed' | 'failed' | 'canceled' | 'terminated' | 'timed_out' | 'continued_as_new';
@@ -62,7 +60,7 @@ export function localEnd(
   payloads: PayloadReader,
 ): { sdkSeq: number; outcome: Outcome } | null {
   const marker = event.markerRecordedEventAttributes;
-  if (marker?.markerName !== LOCAL_MARKER) return null;
+  if (marker?.markerName !== 'core_local_activity') return null;
   const data = payloads.first(marker.details?.['data']) as { seq?: number } | undefined;
   const value = payloads.first(marker.details?.['result']) as ToolResult | undefined;
   const failure = marker.failure ? payloads.failure(marker.failure).message : '';
@@ -76,8 +74,9 @@ export function localEnd(
   };
 }
 
-/** Events that a task brings to the workflow. */
-const INPUTS: ReadonlySet<number> = new Set([
+/** Events that come after all that the task before them wrote. */
+export const CLOSING: ReadonlySet<number> = new Set([
+  EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED,
   EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
   EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED,
   EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED,
@@ -86,31 +85,6 @@ const INPUTS: ReadonlySet<number> = new Set([
   EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED,
   EventType.EVENT_TYPE_TIMER_FIRED,
 ]);
-
-/** Events that come after all that the task before them wrote. */
-export const CLOSING: ReadonlySet<number> = new Set([EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED, ...INPUTS]);
-
-const SIGNALS: readonly string[] = Object.values(SIGNAL);
-
-/** Whether a signal is one that a handler takes. Any other is buffered by the workflow and changes nothing. */
-export function isSignal(name: string): boolean {
-  return SIGNALS.includes(name);
-}
-
-/** Whether an event is one that the next task brings to the session. */
-export function bringsInput({ eventType, workflowExecutionSignaledEventAttributes }: HistoryEvent): boolean {
-  if (!INPUTS.has(eventType ?? 0)) return false;
-  const signal = workflowExecutionSignaledEventAttributes;
-  return !signal || isSignal(signal.signalName ?? '');
-}
-
-/** Whether an event says what the very task that wrote it has brought to the session: an update, or a local result. */
-export function isTaken({ eventType, markerRecordedEventAttributes }: HistoryEvent): boolean {
-  return (
-    eventType === EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED ||
-    markerRecordedEventAttributes?.markerName === LOCAL_MARKER
-  );
-}
 
 /** Whether an event is anything to the fold: a third of them are not. */
 export function saysSomething({ eventType }: HistoryEvent): boolean {

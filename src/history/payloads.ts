@@ -21,13 +21,6 @@ export async function firstValue(converter: LoadedDataConverter, payloads: Paylo
   return decodeFromPayloadsAtIndex<unknown>(converter, 0, list);
 }
 
-/** The first value of some payloads that are JSON whatever the converter, or `undefined`. @throws what the codecs throw */
-export async function firstJson(converter: LoadedDataConverter, payloads: Payloads): Promise<unknown> {
-  const [first] = await decode(converter.payloadCodecs, payloads?.payloads ?? []);
-  // The SDK's own decoder takes longer than the parser.
-  return first?.data ? (JSON.parse(Buffer.from(first.data).toString()) as unknown) : undefined;
-}
-
 /**
  * Reads values out of a page of events. What codecs have to decode, which takes time, is decoded for a page
  * beforehand; to read a value is no wait then, and a history is thousands of them.

@@ -75,18 +75,6 @@ export async function* readPages(
   }
 }
 
-/** Pages of which the first is asked for now, whether or not somebody reads them. */
-export function begun<T>(pages: AsyncGenerator<T>): AsyncIterable<T> {
-  const first = pages.next();
-  first.catch(() => undefined);
-  return (async function* () {
-    const beginning = await first;
-    if (beginning.done === true) return;
-    yield beginning.value;
-    yield* pages;
-  })();
-}
-
 /** The events of {@link readPages} one by one, for a look at a few. */
 export async function* readEvents(...args: Parameters<typeof readPages>): AsyncGenerator<HistoryEvent> {
   for await (const page of readPages(...args)) yield* page;

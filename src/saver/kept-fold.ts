@@ -12,7 +12,8 @@ export class KeptFold {
   #lastEvent = 0;
   /** The last completed task; its state is the fold's own and moves on. */
   task: FoldedTask | null = null;
-  /** The event of the completed task before it. */
+  /** Number of the last completed task, from 1, and the event of the one before it. */
+  step = 0;
   previous: number | null = null;
 
   constructor(client: Client, workflowId: string, runId: string) {
@@ -50,12 +51,14 @@ export class KeptFold {
 
   #start(): Folder {
     this.task = null;
+    this.step = 0;
     this.previous = null;
     return new Folder(this.#client.options.loadedDataConverter, {
       runId: this.#execution.runId,
       onTask: (task) => {
         this.previous = this.task?.eventId ?? null;
         this.task = task;
+        this.step += 1;
       },
     });
   }

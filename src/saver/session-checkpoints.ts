@@ -7,7 +7,6 @@ import { copyJson, type JsonObject } from '../contract/json.ts';
 import { WORKFLOW } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
 import {
-  begun,
   type Fold,
   type FoldedTask,
   foldHistory,
@@ -18,7 +17,6 @@ import {
   readPages,
 } from '../history/index.ts';
 import { phaseOf } from '../session/state.ts';
-import { askSession } from './ask-session.ts';
 import { KeptFold } from './kept-fold.ts';
 import { Turns } from './turns.ts';
 import { deleteRun, type Execution, findExecution, findRuns, reading, untilGone } from './wire.ts';
@@ -26,8 +24,6 @@ import { deleteRun, type Execution, findExecution, findRuns, reading, untilGone 
 const { EventType } = proto.temporal.api.enums.v1;
 /** Sessions whose fold is kept: each holds a whole state. */
 const FOLDS_AT_HAND = 4;
-/** Bytes of a state from which on it is quicker to go on with a fold than to be handed the state again. */
-const LARGE = 50_000;
 
 /** A place in a session's past: a run, and the event that completed a workflow task. */
 interface Place {
@@ -62,41 +58,26 @@ export class SessionCheckpoints {
     });
   }
 
-  /**
-   * The latest checkpoint; `null` when no worker has taken the session yet. A session that runs is asked for it, unless
-   * a fold of it is at hand.
-   */
+  /** The latest checkpoint; `null` when no worker has taken the session yet. */
   async latest(session: Execution): Promise<Checkpoint | null> {
     const { workflowId, runId } = session;
     const found = await reading(workflowId, () =>
       this.#turns.run(runId, async () => {
-        const known = this.#kept.get(runId);
-        const live = known === undefined ? await askSession(this.#client, session) : null;
-        if (live !== null) {
-          // Begun when it is asked for again.
-          if (live.bytes > LARGE) this.#keep(runId, new KeptFold(this.#client, workflowId, runId));
-          const parent = await this.#parent(session, runId, live.previous, live.task.state);
-          return checkpointOf(workflowId, runId, live.task, parent);
-        }
-        const kept = known ?? new KeptFold(this.#client, workflowId, runId);
+        const kept = this.#kept.get(runId) ?? new KeptFold(this.#client, workflowId, runId);
         // A fold that fails is not kept.
         this.#kept.delete(runId);
         await kept.catchUp();
-        this.#keep(runId, kept);
-        const { task, previous } = kept;
+        this.#kept.set(runId, kept);
+        const [oldest = ''] = this.#kept.keys();
+        if (this.#kept.size > FOLDS_AT_HAND) this.#kept.delete(oldest);
+        const { task, step, previous } = kept;
         if (task === null) return null;
         const parent = await this.#parent(session, runId, previous, task.state);
-        return checkpointOf(workflowId, runId, copied(task), parent);
+        return checkpointOf(workflowId, runId, task, step, parent);
       }),
     );
     // A run that has just gone on from another may have no task of its own yet.
     return found ?? (await this.list(session, null, 1))[0] ?? null;
-  }
-
-  #keep(runId: string, kept: KeptFold): void {
-    this.#kept.set(runId, kept);
-    const [oldest = ''] = this.#kept.keys();
-    if (this.#kept.size > FOLDS_AT_HAND) this.#kept.delete(oldest);
   }
 
   /** Checkpoints, newest first, over all runs that the server still has. */
@@ -227,12 +208,14 @@ export class SessionCheckpoints {
       runId,
     }),
   ): Promise<Fold> {
+    let step = 0;
     let previous: number | null = null;
     const show = async (task: FoldedTask, parent: number | null): Promise<void> => {
       const place = await this.#parent(session, runId, parent, task.state);
-      await visit(checkpointOf(session.workflowId, runId, copied(task), place));
+      await visit(checkpointOf(session.workflowId, runId, task, step, place));
     };
     const onTask = (task: FoldedTask): void | Promise<void> => {
+      step += 1;
       const parent = previous;
       previous = task.eventId;
       if (wanted(task.eventId)) return show(task, parent);
@@ -269,21 +252,17 @@ function checkpointOf(
   sessionId: string,
   runId: string,
   { eventId, at, state }: FoldedTask,
+  step: number,
   parent: Place | null,
 ): Checkpoint {
   return {
     id: idOf({ runId, eventId }),
     thread_id: sessionId,
     created_at: at,
-    state: state as unknown as JsonObject,
+    state: copyJson(state) as unknown as JsonObject,
     parent_id: parent === null ? null : idOf(parent),
-    metadata: { source: 'session', turn: state.turn, phase: phaseOf(state), step: state.seq, at },
+    metadata: { source: 'session', turn: state.turn, phase: phaseOf(state), step, at },
   };
-}
-
-/** A fold's task whose state does not move on with the fold. */
-function copied(task: FoldedTask): FoldedTask {
-  return { ...task, state: copyJson(task.state) };
 }
 
 function idOf({ runId, eventId }: Place): string {
@@ -294,4 +273,16 @@ function idOf({ runId, eventId }: Place): string {
 function placeOf(id: string): Place | null {
   const match = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):([1-9]\d{0,9})$/.exec(id);
   return match === null ? null : { runId: match[1] ?? '', eventId: Number(match[2]) };
+}
+
+/** Pages of which the first is asked for now, whether or not somebody reads them. */
+function begun<T>(pages: AsyncGenerator<T>): AsyncIterable<T> {
+  const first = pages.next();
+  first.catch(() => undefined);
+  return (async function* () {
+    const beginning = await first;
+    if (beginning.done === true) return;
+    yield beginning.value;
+    yield* pages;
+  })();
 }

@@ -32,10 +32,8 @@ const ANSWER_MS = 15_000;
  *
  * A thread whose id is a session's *is* that session: its checkpoints are the completed workflow tasks of its
  * history, in every state it can be in, and reading them needs no worker. The latest of a running session is its
- * last completed task: the session is asked for it, and where it does not answer within 2 seconds, its history is
- * read. Their ids are `<run>:<event>`, their state is the session's whole state, and their metadata is
- * `{ source: 'session', turn, phase, step, at }`, where `step` is the number of the last command that the session has
- * issued in that run: one at which nothing was issued has that of the one before.
+ * last completed task. Their ids are `<run>:<event>`, their state is the session's whole state, and their metadata
+ * is `{ source: 'session', turn, phase, step, at }` with `step` counted from 1 in each run.
  *
  * Any other thread is stored through Temporal: a workflow that a worker of this package runs. A `put` that has
  * returned is in the server's database.

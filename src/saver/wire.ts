@@ -16,8 +16,6 @@ export interface Execution {
   runId: string;
   type: string;
   running: boolean;
-  /** A workflow task waits for a worker, or is with one. */
-  busy: boolean;
   memo: (name: string) => Promise<unknown>;
 }
 
@@ -40,7 +38,6 @@ export async function findExecution(
     runId: info.execution?.runId ?? '',
     type: info.type?.name ?? '',
     running: info.status === WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_RUNNING,
-    busy: Boolean(found?.pendingWorkflowTask),
     memo: async (name) => {
       const payload = info.memo?.fields?.[name];
       return payload ? firstValue(client.options.loadedDataConverter, { payloads: [payload] }) : undefined;

@@ -1,5 +1,4 @@
 /** The signals, updates and queries of a session. */
-import { RawValue } from '@temporalio/common';
 import {
   ApplicationFailure,
   condition,
@@ -9,14 +8,14 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import { jsonSize, utf8 } from '../contract/json.ts';
+import { jsonSize } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
 import { noRoomFor } from '../contract/room.ts';
 import type { SessionState } from '../contract/state.ts';
 import { unknownInput } from '../contract/unknown-name.ts';
-import type { LiveCheckpoint, PageInput, TooLarge } from '../contract/views.ts';
-import type { Moment, PersonInput } from '../session/events.ts';
+import type { PageInput, TooLarge } from '../contract/views.ts';
+import type { PersonInput } from '../session/events.ts';
 import { type Refusal, refusalOf } from '../session/people.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
 import { findCall, hasMessage, phaseOf } from '../session/state.ts';
@@ -45,7 +44,6 @@ export function registerHandlers(
   state: SessionState,
   apply: Apply,
   push: (entry: { input: PersonInput }) => Promise<void>,
-  lastTask: () => Moment | null,
 ): void {
   acceptUnreadableSignals();
   /** Updates that were taken, in a replay as well. */
@@ -90,9 +88,6 @@ export function registerHandlers(
     );
   query(QUERY.state, () => sessionView(state), 'The session at a glance');
   query(QUERY.snapshot, () => state, 'The whole state, as in a checkpoint');
-  setHandler(defineQuery<RawValue>(QUERY.checkpoint), () => asJson(liveCheckpoint(state, lastTask())), {
-    description: 'The whole state, and the workflow task that made it',
-  });
   query(QUERY.transcript, (page) => pageOf(state.transcript, page), 'Messages: {before?, limit?}');
   query(QUERY.calls, (page) => pageOf(state.calls, page), 'The tool-call log: {before?, limit?}');
   query(QUERY.approvals, () => pendingCalls(state), 'Calls that wait for a person');
@@ -139,26 +134,9 @@ async function answer(state: SessionState, input: PersonInput): Promise<unknown>
   return { phase: phaseOf(state), queued: state.inbox.length };
 }
 
-function liveCheckpoint(state: SessionState, task: Moment | null): LiveCheckpoint {
-  return task === null ? null : { state, task: { startedEvent: task.historyEvents, at: task.now } };
-}
-
-/**
- * An answer that is JSON whatever the payload converter. It is written once: the SDK would do it again after it was
- * measured, and with an encoder of its own that takes longer than all the rest.
- */
-function asJson(answer: LiveCheckpoint): RawValue {
-  const data = utf8(JSON.stringify(answer));
-  if (data.length > LIMIT.queryResult) return new RawValue(tooLarge(data.length));
-  return RawValue.fromPayload({ metadata: { encoding: utf8('json/plain') }, data });
-}
-
 /** A failed query reaches its client without a code, so what does not fit is said in the answer. */
 function fitting(value: unknown): unknown {
   const size = jsonSize(value);
-  return size <= LIMIT.queryResult ? value : tooLarge(size);
-}
-
-function tooLarge(size: number): TooLarge {
-  return { tooLarge: { size, limit: LIMIT.queryResult } };
+  const tooLarge: TooLarge = { tooLarge: { size, limit: LIMIT.queryResult } };
+  return size <= LIMIT.queryResult ? value : tooLarge;
 }

@@ -63,14 +63,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
     await Promise.resolve();
     inbox.push(entry);
   };
-  /** The task that the state is of; not known around local activities, whose results a replay gives another. */
-  let known: Moment | null = null;
-  registerHandlers(
-    state,
-    (input) => new Promise((applied) => void push({ input, applied })),
-    push,
-    () => known,
-  );
+  registerHandlers(state, (input) => new Promise((applied) => void push({ input, applied })), push);
   void watchCancellation(push);
 
   const remembered: Remembered = { of: state.transcript, position: NOTHING };
@@ -101,7 +94,6 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
     const started = commands.find(({ kind }) => kind === 'fast_tool');
     if (started !== undefined) local = { task: now, replayed: inReplay() };
     else if (entries.some(isLocal)) local = null;
-    known = local !== null || entries.some(isLocal) ? null : now;
     showStatus(state, shown);
   };
   // Temporal's cancellation is an input like any other; it must not tear down what is in flight.

@@ -28,9 +28,9 @@ describe('the checkpoints of a session', () => {
       'thinking',
       'idle',
     ]);
-    for (const [i, { parent_id, metadata, thread_id, created_at, id, state }] of newest.entries()) {
+    for (const [i, { parent_id, metadata, thread_id, created_at, id }] of newest.entries()) {
       expect(parent_id).toBe(newest[i + 1]?.id ?? null);
-      expect(metadata).toMatchObject({ source: 'session', step: state['seq'], at: created_at });
+      expect(metadata).toMatchObject({ source: 'session', step: newest.length - i, at: created_at });
       expect(thread_id).toBe(session.id);
       expect(await stage.saver.get(session.id, { checkpointId: id })).toEqual(newest[i]);
     }
