@@ -3,7 +3,7 @@ import { Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
 import type { LoadInput, LoadResult } from '../contract/activities.ts';
-import { isPerdureError } from '../contract/errors.ts';
+import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { canonicalJson, type JsonObject } from '../contract/json.ts';
 import type { ArchivedOrigin, Loaded } from '../contract/loaded.ts';
 import type { SessionState } from '../contract/state.ts';
@@ -47,8 +47,10 @@ export async function runLoad(input: LoadInput): Promise<LoadResult> {
       text: text.slice(from, from + PART),
     };
   } catch (error) {
-    // A server that cannot be reached is asked again by Temporal; a history that does not fold stays so.
-    if (!isPerdureError(error, 'CHECKPOINT_CORRUPTION')) throw error;
+    // A server that cannot be reached is asked again by Temporal; what is wrong with a checkpoint stays so.
+    const lasting =
+      isPerdureError(error, 'CHECKPOINT_CORRUPTION') || isPerdureError(error, 'INVALID_ARGUMENT');
+    if (!lasting) throw error;
     return { kind: 'unavailable', message: error.message };
   } finally {
     clearInterval(signs);
@@ -71,6 +73,7 @@ async function read({ client }: Context, input: LoadInput): Promise<string | und
   }
   if (past === undefined) return undefined;
   const state = JSON.parse(past) as SessionState;
+  if (state.loading !== null) throw notBegun(state);
   let after: Loaded['after'] = null;
   if (kind === 'rewind') {
     last ??= input.leaves === undefined || input.leaves === runId ? branch : await left(client, input);
@@ -99,4 +102,16 @@ async function lastState(
 ): Promise<SessionState | null> {
   const pages = readPages(client, { workflowId: sessionId, runId });
   return (await foldHistory(pages, client.options.loadedDataConverter, { runId, onTask })).state;
+}
+
+/** A checkpoint from before a fork or a rewind had taken over its past: who went on from it would have none. */
+function notBegun({ sessionId, origin }: SessionState): PerdureError {
+  const from =
+    origin === null
+      ? ''
+      : `, or the one that it came from, ${origin.runId}:${origin.eventId} of ${origin.sessionId}`;
+  return new PerdureError(
+    'INVALID_ARGUMENT',
+    `session ${sessionId} had not begun at this checkpoint: choose a later one${from}`,
+  );
 }

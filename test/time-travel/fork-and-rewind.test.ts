@@ -223,6 +223,31 @@ test('a fork with edits goes on from what they made of the past, and its origin 
   await expectFoldEqualsLive(stage.client, fork);
 });
 
+test('a fork of a checkpoint at which its session had not taken over its own past waits, and names the one to choose', async () => {
+  const stage = await openMailStage();
+  await stage.startWorker([mailer(stage, [])]);
+  const session = await stage.sessions.start('mailer', { id: stage.id(), message: 'ann' });
+  await untilPhase(session, 'idle');
+  const latest = (await checkpoints(stage, session)).at(-1)?.id ?? '';
+  const fork = await stage.sessions.fork(
+    { sessionId: session.id, checkpointId: latest },
+    { id: stage.id('fork'), agent: 'mailer', by: 'ada', reason: 'what if', message: 'ben' },
+  );
+  await untilPhase(fork, 'idle');
+
+  const [loading] = await checkpoints(stage, fork);
+  const again = await stage.sessions.fork(
+    { sessionId: fork.id, checkpointId: loading?.id ?? '' },
+    { id: stage.id('again'), agent: 'mailer', by: 'ada', reason: 'what if', message: 'ben' },
+  );
+  const { wait } = await untilPhase(again, 'waiting', 'idle');
+  expect(wait).toMatchObject({
+    reason: 'history_unreadable',
+    message: `session ${fork.id} had not begun at this checkpoint: choose a later one, or the one that it came from, ${latest} of ${session.id}`,
+  });
+  await expectFoldEqualsLive(stage.client, again);
+});
+
 test('a rewind is refused while a mutation is open, and the session goes on', async () => {
   const stage = await openMailStage();
   let land: () => void = () => {};
