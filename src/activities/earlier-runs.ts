@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache';
 import type { ToolInput, ToolResult } from '../contract/activities.ts';
 import type { ToolCall } from '../contract/calls.ts';
 import { isPerdureError } from '../contract/errors.ts';
-import { foldHistory, readPages } from '../history/index.ts';
+import { foldHistory, readPages, readStart } from '../history/index.ts';
 
 const RESET = proto.temporal.api.enums.v1.WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW;
 const GRPC_NOT_FOUND = 5;
@@ -60,13 +60,8 @@ function isGone(error: unknown): boolean {
 
 /** A run that was reset begins with the history of another. */
 async function wasReset({ client }: Context, workflowId: string, runId: string): Promise<boolean> {
-  const { history } = await client.workflowService.getWorkflowExecutionHistory({
-    namespace: client.options.namespace,
-    execution: { workflowId, runId },
-    maximumPageSize: 1,
-  });
-  const started = history?.events?.[0]?.workflowExecutionStartedEventAttributes;
-  return started?.originalExecutionRunId !== runId;
+  const start = await readStart(client, { workflowId, runId });
+  return start?.workflowExecutionStartedEventAttributes?.originalExecutionRunId !== runId;
 }
 
 /** The mutations of all runs that this one was reset from, and those from others. */

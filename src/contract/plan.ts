@@ -41,7 +41,6 @@ export const PLAN_SCHEMA: JsonObject = {
   additionalProperties: false,
 };
 
-/** The steps of a plan; what is absent is empty or pending. */
 /** A plan may come back as it was read: the session's own `call_id` is known, and not taken. */
 const evidence = lazySchema(() =>
   z.pipe(
@@ -50,6 +49,7 @@ const evidence = lazySchema(() =>
   ),
 );
 
+/** The steps of a plan; what is absent is empty or pending. */
 export const planStepsSchema: LazySchema<PlanInput['steps']> = lazySchema(() =>
   z.array(
     z.object({

@@ -4,6 +4,7 @@ import type { Client } from '@temporalio/client';
 import { PerdureError } from '../contract/errors.ts';
 import { type ContentRef, contentId } from '../contract/thread.ts';
 import { firstValue } from './payloads.ts';
+import { readStart } from './read-events.ts';
 
 const NOT_FOUND = 5;
 /** Parts that are on their way at one time. */
@@ -11,14 +12,7 @@ const AT_ONCE = 4;
 
 /** What a workflow was started with, read from its history; `null` when the server does not have it. */
 export async function readInput(client: Client, workflowId: string): Promise<unknown> {
-  const page = await orNull(
-    client.workflowService.getWorkflowExecutionHistory({
-      namespace: client.options.namespace,
-      execution: { workflowId },
-      maximumPageSize: 1,
-    }),
-  );
-  const started = page?.history?.events?.[0]?.workflowExecutionStartedEventAttributes;
+  const started = (await orNull(readStart(client, { workflowId })))?.workflowExecutionStartedEventAttributes;
   return started ? firstValue(client.options.loadedDataConverter, started.input) : null;
 }
 

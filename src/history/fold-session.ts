@@ -6,7 +6,7 @@ import type { SessionState } from '../contract/state.ts';
 import { initialState } from '../session/initial.ts';
 import { foldHistory } from './fold.ts';
 import { firstValue } from './payloads.ts';
-import { readEvents, readPages } from './read-events.ts';
+import { readPages, readStart } from './read-events.ts';
 
 /**
  * The state of a session's run as its history says it, with no worker: as of the last workflow task that was
@@ -22,13 +22,14 @@ export async function foldSession(client: Client, workflowId: string, runId: str
 }
 
 async function untouched(client: Client, workflowId: string, runId: string): Promise<SessionState> {
-  for await (const event of readEvents(client, { workflowId, runId })) {
-    const { input: payloads } = event.workflowExecutionStartedEventAttributes ?? {};
-    const input = await firstValue(client.options.loadedDataConverter, payloads);
-    const parsed = parseInput(sessionInputSchema, input);
-    if (!parsed.ok) break;
-    const moment = { now: tsToMs(event.eventTime), historyEvents: 0, historyBytes: 0 };
-    return initialState({ sessionId: workflowId, runId }, parsed.value, moment);
-  }
-  throw new PerdureError('CHECKPOINT_CORRUPTION', `The input of ${workflowId} is not a session's.`);
+  const start = await readStart(client, { workflowId, runId });
+  const { input: payloads } = start?.workflowExecutionStartedEventAttributes ?? {};
+  const parsed = parseInput(
+    sessionInputSchema,
+    await firstValue(client.options.loadedDataConverter, payloads),
+  );
+  if (!parsed.ok)
+    throw new PerdureError('CHECKPOINT_CORRUPTION', `The input of ${workflowId} is not a session's.`);
+  const moment = { now: tsToMs(start?.eventTime), historyEvents: 0, historyBytes: 0 };
+  return initialState({ sessionId: workflowId, runId }, parsed.value, moment);
 }

@@ -75,6 +75,23 @@ export async function* readPages(
   }
 }
 
+/**
+ * The event that started a run, asked for alone.
+ *
+ * @throws Temporal's `ServiceError` when the run is not there.
+ */
+export async function readStart(
+  client: Client,
+  execution: { workflowId: string; runId?: string },
+): Promise<HistoryEvent | undefined> {
+  const { history } = await client.workflowService.getWorkflowExecutionHistory({
+    namespace: client.options.namespace,
+    execution,
+    maximumPageSize: 1,
+  });
+  return history?.events?.[0];
+}
+
 /** The events of {@link readPages} one by one, for a look at a few. */
 export async function* readEvents(...args: Parameters<typeof readPages>): AsyncGenerator<HistoryEvent> {
   for await (const page of readPages(...args)) yield* page;

@@ -15,6 +15,7 @@ import {
   type RunEnd,
   readEvents,
   readPages,
+  readStart,
 } from '../history/index.ts';
 import { phaseOf } from '../session/state.ts';
 import { KeptFold } from './kept-fold.ts';
@@ -235,12 +236,8 @@ export class SessionCheckpoints {
   ): Promise<Place | null> {
     if (previous !== null) return { runId, eventId: previous };
     if (origin?.kind === 'rewind' && origin.sessionId === session.workflowId) return origin;
-    const events = readEvents(this.#client, { workflowId: session.workflowId, runId });
-    let continued: string | null | undefined;
-    for await (const { workflowExecutionStartedEventAttributes: started } of events) {
-      continued = started?.continuedExecutionRunId;
-      break;
-    }
+    const start = await readStart(this.#client, { workflowId: session.workflowId, runId });
+    const continued = start?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId;
     if (!continued) return null;
     const read = await orNull(this.#tasksBefore(session, continued, null, 1));
     const [eventId] = read?.tasks ?? [];

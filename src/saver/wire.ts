@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { sessionError } from '../client/errors.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
-import { firstValue, orNull } from '../history/index.ts';
+import { firstValue, orNull, readStart } from '../history/index.ts';
 
 const { WorkflowExecutionStatus } = proto.temporal.api.enums.v1;
 /** How long a deletion may take until it shows, in milliseconds. */
@@ -59,16 +59,10 @@ export async function findRuns(client: Client, workflowId: string, type: string)
 export async function runsUpTo(client: Client, workflowId: string, runId: string): Promise<string[]> {
   const runs: string[] = [];
   for (let run = runId; run !== ''; ) {
-    const page = await orNull(
-      client.workflowService.getWorkflowExecutionHistory({
-        namespace: client.options.namespace,
-        execution: { workflowId, runId: run },
-        maximumPageSize: 1,
-      }),
-    );
-    if (page === null) break;
+    const start = await orNull(readStart(client, { workflowId, runId: run }));
+    if (start === null) break;
     runs.unshift(run);
-    run = page.history?.events?.[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId ?? '';
+    run = start?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId ?? '';
   }
   return runs;
 }

@@ -67,12 +67,16 @@ function taskAfter(events: HistoryEvent[], event: HistoryEvent): HistoryEvent {
   return first(events.slice(events.indexOf(event)), completedTask);
 }
 
+/** An event that the first completed task writes, too. */
+function inFirstTask(added: HistoryEvent): Change {
+  return (events) => insertAfter(events, first(events, completedTask), added);
+}
+
 function withMarker(markerName: string, details: Record<string, NonNullable<Payloads>>): Change {
-  return (events) =>
-    insertAfter(events, first(events, completedTask), {
-      eventType: EventType.EVENT_TYPE_MARKER_RECORDED,
-      markerRecordedEventAttributes: { markerName, details },
-    });
+  return inFirstTask({
+    eventType: EventType.EVENT_TYPE_MARKER_RECORDED,
+    markerRecordedEventAttributes: { markerName, details },
+  });
 }
 
 const patchOf = (deprecated: boolean): Change =>
@@ -106,11 +110,10 @@ const CHANGES: Readonly<Record<string, { file?: string; says: string; make: Chan
   'a marker of another kind': { says: 'a marker side_effect', make: withMarker('side_effect', {}) },
   'one activity more': {
     says: 'schedules tool as activity 77',
-    make: (events) =>
-      insertAfter(events, first(events, completedTask), {
-        eventType: EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
-        activityTaskScheduledEventAttributes: { activityId: '77', activityType: { name: 'tool' } },
-      }),
+    make: inFirstTask({
+      eventType: EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
+      activityTaskScheduledEventAttributes: { activityId: '77', activityType: { name: 'tool' } },
+    }),
   },
   'an activity of a type that is not known': {
     says: 'schedules recall as activity 2',
@@ -142,11 +145,10 @@ const CHANGES: Readonly<Record<string, { file?: string; says: string; make: Chan
   },
   'one timer more': {
     says: 'starts timer 1',
-    make: (events) =>
-      insertAfter(events, first(events, completedTask), {
-        eventType: EventType.EVENT_TYPE_TIMER_STARTED,
-        timerStartedEventAttributes: { timerId: '1' },
-      }),
+    make: inFirstTask({
+      eventType: EventType.EVENT_TYPE_TIMER_STARTED,
+      timerStartedEventAttributes: { timerId: '1' },
+    }),
   },
   'one timer less': {
     file: 'effects-0.1.json',
@@ -168,21 +170,19 @@ const CHANGES: Readonly<Record<string, { file?: string; says: string; make: Chan
   },
   'a child workflow': {
     says: 'starts a child workflow',
-    make: (events) =>
-      insertAfter(events, first(events, completedTask), {
-        eventType: EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED,
-        startChildWorkflowExecutionInitiatedEventAttributes: { workflowId: 'helper' },
-      }),
+    make: inFirstTask({
+      eventType: EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED,
+      startChildWorkflowExecutionInitiatedEventAttributes: { workflowId: 'helper' },
+    }),
   },
   'an update of a name that is not known': {
     says: 'no signal or update named rethink',
-    make: (events) =>
-      insertAfter(events, first(events, completedTask), {
-        eventType: EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED,
-        workflowExecutionUpdateAcceptedEventAttributes: {
-          acceptedRequest: { input: { name: 'rethink', args: payloadsOf({}) } },
-        },
-      }),
+    make: inFirstTask({
+      eventType: EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED,
+      workflowExecutionUpdateAcceptedEventAttributes: {
+        acceptedRequest: { input: { name: 'rethink', args: payloadsOf({}) } },
+      },
+    }),
   },
   'an input with an effect of schema 2': {
     says: 'effect.manifest: unknown manifest version',
