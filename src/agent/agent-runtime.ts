@@ -70,6 +70,7 @@ export async function resolveAgent(
     loopLimit: definition.loopLimit ?? DEFAULTS.loopLimit,
     loopPerMessage: true,
     keysHidden: true,
+    evidenceKept: true,
     toolOrder: definition.toolOrder ?? 'ordered',
     plan: definition.plan ?? false,
     heartbeatMs: duration(definition.heartbeat, DEFAULTS.heartbeatMs),

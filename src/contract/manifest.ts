@@ -91,6 +91,8 @@ export interface Manifest {
   loopPerMessage?: true;
   /** Whether no key stands in what the model is told of a call; absent in what was recorded before that was so. */
   keysHidden?: true;
+  /** Whether an edited plan keeps the evidence of what it leaves as it is; absent in what was recorded before that was so. */
+  evidenceKept?: true;
   /** `ordered`: reads in parallel, writes and mutations one after the other. `parallel`: all at once. */
   toolOrder: 'ordered' | 'parallel';
   /** Whether the built-in `update_plan` tool is offered to the model. */

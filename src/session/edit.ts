@@ -1,7 +1,8 @@
 /** Edits of a session at rest. */
 import { type EditInput, transcriptProblem } from '../contract/edit.ts';
 import { EMPTY_DIGEST } from '../contract/keys.ts';
-import type { SessionState } from '../contract/state.ts';
+import type { PlanInput } from '../contract/plan.ts';
+import type { PlanStep, SessionState } from '../contract/state.ts';
 import type { Moment } from './events.ts';
 import { appendMessage, note, phaseOf } from './state.ts';
 
@@ -42,10 +43,14 @@ export function applyEdit(state: SessionState, edit: EditInput, moment: Moment):
     for (const message of messages) appendMessage(state, message);
   }
   if (edit.plan !== undefined) {
-    state.plan = edit.plan.map((step) => ({
-      ...step,
-      evidence: step.evidence.map((proof) => ({ ...proof, call_id: '' })),
-    }));
+    // What was recorded before the evidence was kept folds to the plan that it had.
+    const before = state.manifest?.evidenceKept === true ? state.plan : [];
+    state.plan = edit.plan.map((step) =>
+      withEvidence(
+        step,
+        before.find(({ id }) => id === step.id),
+      ),
+    );
   }
   if (edit.scratchpadRoot !== undefined) state.scratchpadRoot = edit.scratchpadRoot;
   const parts = Object.keys(edit).filter(
@@ -57,4 +62,16 @@ export function applyEdit(state: SessionState, edit: EditInput, moment: Moment):
     'edit',
     `${edit.by ?? 'unknown'} edited ${parts.join(', ') || 'nothing'}: ${edit.reason ?? ''}`,
   );
+}
+
+/** A person is taken at their word, but names no call: one that was evidence stays so for the same words. */
+function withEvidence(step: PlanInput['steps'][number], before: PlanStep | undefined): PlanStep {
+  const evidence = step.evidence.map((proof) => {
+    const words = step.postconditions[proof.postcondition];
+    const same = before?.evidence.find(
+      ({ postcondition, tool }) => tool === proof.tool && before.postconditions[postcondition] === words,
+    );
+    return { ...proof, call_id: same?.call_id ?? '' };
+  });
+  return { ...step, evidence };
 }

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
+import { editSchema } from '../../src/contract/edit.ts';
 import { defineAgent, defineTool, type JsonValue, type Session } from '../../src/index.ts';
+import { applyEdit } from '../../src/session/edit.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
 
@@ -132,4 +134,45 @@ test.each<[string, { steps: unknown }, string]>([
     result: { isError: true },
   });
   await expectSound(stage, session);
+});
+
+test('an edit of the plan keeps the evidence of the steps that it leaves as they are, and claims none for others', async () => {
+  const postconditions = ['it was looked at', 'it was seen'];
+  const evidence = postconditions.map((_, postcondition) => ({ postcondition, tool: 'look' }));
+  const steps = ['s1', 's2', 's3'].map((id) => step({ id, status: 'done', postconditions, evidence }));
+  const { stage, session } = await planned([{ steps }], ['look']);
+  const [first, second, third] = await session.plan();
+  if (first === undefined || second === undefined || third === undefined) return expect.fail('no plan');
+  const proof = (call_id: string, tool = 'look') => ({ tool, call_id });
+  const edits = {
+    plan: [
+      { ...third, evidence: [{ postcondition: 0, tool: 'fail' }] },
+      { ...second, postconditions: ['it was seen', 'it was bought'] },
+      { ...first, title: 'Look twice' },
+      { ...first, id: 's4' },
+    ],
+  };
+  await session.edit(edits);
+  const edited = await session.plan();
+  expect(edited).toMatchObject([
+    { id: 's3', evidence: [{ postcondition: 0, ...proof('', 'fail') }] },
+    // By its words: the second postcondition is the first now.
+    {
+      id: 's2',
+      evidence: [
+        { postcondition: 0, ...proof('call_1_0') },
+        { postcondition: 1, ...proof('') },
+      ],
+    },
+    { id: 's1', title: 'Look twice', evidence: [proof('call_1_0'), proof('call_1_0')] },
+    { id: 's4', evidence: [proof(''), proof('')] },
+  ]);
+  const { state, checkpoints } = await expectSound(stage, session);
+  expect(state?.plan).toEqual(edited);
+  // What was recorded before this was so folds to what it was.
+  const past = checkpoints.findLast(({ plan }) => plan[0]?.id === 's1');
+  if (past?.manifest?.evidenceKept === undefined) return expect.fail('the manifest does not say it');
+  delete past.manifest.evidenceKept;
+  applyEdit(past, editSchema().parse(edits), { now: 0, historyEvents: 0, historyBytes: 0 });
+  expect(past.plan.flatMap((it) => it.evidence).filter(({ call_id }) => call_id !== '')).toEqual([]);
 });
