@@ -56,6 +56,8 @@ export interface DefinedAgent extends Omit<AgentOptions, 'model' | 'tools'> {
 
 const NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
+/** The id of a call: as a tool's name it could make the keys of calls of two sessions the same. */
+const CALL_ID = /^call_\d+_\d+$/;
 
 /**
  * Defines an agent.
@@ -93,6 +95,9 @@ export function defineAgent(options: AgentOptions): DefinedAgent {
       throw invalid(
         `agent ${name}: tools.${toolName}: write 1 to 64 letters, digits, '-' or '_' as its name`,
       );
+    }
+    if (CALL_ID.test(toolName)) {
+      throw invalid(`agent ${name}: tools.${toolName} is what ids of calls look like: rename it`);
     }
     if (plan && toolName === PLAN_TOOL) {
       throw invalid(

@@ -15,6 +15,9 @@ export function shortDigest(digest: string): string {
 /**
  * The idempotency key of a call: `sha256(namespace : tool : scope : canonical JSON)`.
  *
+ * No two calls that differ have the same, whatever colons namespaces and arguments hold: the name of a tool has none and
+ * is not the id of a call, and of a JSON text no end that follows a colon after such a name is JSON itself.
+ *
  * It is the same over retries, resumes and verification, because nothing in it depends on a run, an attempt
  * or a clock. `namespace` is the session's effect namespace: its id, unless it was forked.
  *

@@ -127,6 +127,10 @@ const AGENTS: [Partial<Record<keyof AgentOptions, unknown>>, string][] = [
   [{ tools: { pay: execute } }, 'agent support: tools.pay is not a tool'],
   [{ tools: { ['__proto__']: defineTool({ inputSchema, execute }) } }, 'agent support: tools.__proto__: '],
   [
+    { tools: { call_1_0: defineTool({ inputSchema, execute }) } },
+    'agent support: tools.call_1_0 is what ids of',
+  ],
+  [
     { plan: true, tools: { update_plan: defineTool({ inputSchema, execute }) } },
     "agent support: tools.update_plan is the built-in plan tool's name: rename it, or drop plan",
   ],

@@ -1,10 +1,13 @@
 /** Keys, plans and pages: small functions that much depends on. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import * as z from 'zod';
 import type { ToolCall } from '../../src/contract/calls.ts';
-import { canonicalJson, type JsonValue, jsonSize } from '../../src/contract/json.ts';
+import { canonicalJson, type JsonValue, jsonSize, sha256Hex } from '../../src/contract/json.ts';
 import { argsDigest, chainDigest, EMPTY_DIGEST, idempotencyKey } from '../../src/contract/keys.ts';
 import { LIMIT } from '../../src/contract/limits.ts';
+import type { IdempotencyScope } from '../../src/contract/manifest.ts';
+import { defineAgent, defineTool } from '../../src/index.ts';
 import { readPlan } from '../../src/session/plan.ts';
 import { freshCall } from '../../src/session/state.ts';
 import { pageOf } from '../../src/session/views.ts';
@@ -12,6 +15,9 @@ import './seed.ts';
 
 const json = fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<JsonValue>;
 const words = fc.string({ minLength: 1, maxLength: 10 });
+const TOOL = defineTool({ inputSchema: z.object({}), effect: 'read', execute: () => null });
+
+type Identified = Parameters<typeof idempotencyKey>[0];
 
 describe('an idempotency key', () => {
   const tool = fc.stringMatching(/^[a-z][a-z_]{0,8}$/);
@@ -23,7 +29,6 @@ describe('an idempotency key', () => {
     callId: fc.tuple(fc.nat(9), fc.nat(3)).map(([turn, n]) => `call_${turn}_${n}`),
     identity: json,
   });
-  type Identified = Parameters<typeof idempotencyKey>[0];
 
   /** What makes two calls the same, in the words of the scopes. */
   const same = (a: Identified, b: Identified): boolean =>
@@ -46,6 +51,53 @@ describe('an idempotency key', () => {
       }),
       { numRuns: 3_000 },
     );
+  });
+
+  test('is of one call only, wherever colons stand in names and arguments', () => {
+    const pieces = fc.constantFrom(
+      ':',
+      '"',
+      '[',
+      '{',
+      '}',
+      ']',
+      ',',
+      '\\',
+      'a',
+      'pay',
+      'call_1_0',
+      '1',
+      'null',
+    );
+    const tangled = fc.array(pieces, { minLength: 1, maxLength: 9 }).map((some) => some.join(''));
+    const value = fc.oneof(tangled, fc.constantFrom(1, null));
+    const mixed = fc.record({
+      namespace: tangled,
+      tool: fc.constantFrom('pay', 'a', '1', '-1', 'null', 'call', 'call_1_0').filter(isToolName),
+      scope: fc.constantFrom('session', 'call', 'global'),
+      callId: fc.constantFrom('call_1_0', 'call_1_1'),
+      identity: fc.oneof(
+        value,
+        fc.array(value, { maxLength: 4 }),
+        fc.dictionary(tangled, value, { maxKeys: 3 }),
+      ),
+    });
+    let colons = 0;
+    fc.assert(
+      fc.property(mixed, (call) => {
+        const { tool, scope, identity } = call;
+        const namespace = scope === 'global' ? '' : call.namespace;
+        const callId = scope === 'call' ? call.callId : '';
+        const text = [namespace, tool, ...(scope === 'call' ? [callId] : []), canonicalJson(identity)].join(
+          ':',
+        );
+        expect(idempotencyKey(call)).toBe(sha256Hex(text));
+        expect(readings(text), text).toEqual([{ scope, namespace, tool, callId, identity }]);
+        colons += text.split(':').length;
+      }),
+      { numRuns: 5_000 },
+    );
+    expect(colons).toBeGreaterThan(20_000);
   });
 
   test('of a session named global is not that of all sessions', () => {
@@ -74,6 +126,42 @@ describe('an idempotency key', () => {
     );
   });
 });
+
+/** All calls whose key is made of a text. */
+function readings(text: string): Identified[] {
+  const parts = text.split(':');
+  return parts.flatMap((last, i) => {
+    const identity = canonical(parts.slice(i + 1).join(':'));
+    if (identity === undefined) return [];
+    const of = (scope: IdempotencyScope, at: number, callId: string): Identified[] => {
+      const [namespace, tool = ''] = [parts.slice(0, at).join(':'), parts[at]];
+      const isOne = at > 0 && isToolName(tool) && (scope === 'global') === (namespace === '');
+      return isOne ? [{ scope, namespace, tool, callId, identity }] : [];
+    };
+    const ofCall = /^call_\d+_\d+$/.test(last) ? of('call', i - 1, last) : [];
+    return [...of('session', i, ''), ...of('global', i, ''), ...ofCall];
+  });
+}
+
+/** What a text is the canonical JSON of, if of anything. */
+function canonical(text: string): JsonValue | undefined {
+  try {
+    const value = JSON.parse(text) as JsonValue;
+    return canonicalJson(value) === text ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether an agent can have a tool of a name. */
+function isToolName(name: string): boolean {
+  try {
+    defineAgent({ name: 'a', model: 'a:b', instructions: 'a', tools: { [name]: TOOL } });
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 describe('a plan', () => {
   const tools = ['look', 'pay', 'send'];
