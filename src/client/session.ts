@@ -74,8 +74,13 @@ export class Session {
     return this.#query<PendingCall[]>(QUERY.approvals);
   }
 
-  /** Caps, spent and reserved. */
-  async budget(): Promise<BudgetView> {
+  /** Caps, spent and reserved. @throws PerdureError `INVALID_ARGUMENT` for caps: {@link Session.setBudget} takes them */
+  async budget(...none: readonly never[]): Promise<BudgetView> {
+    // Whoever gave caps, and was told some, would take them for set.
+    if (none.length > 0) {
+      const message = 'budget: reads, and sets nothing. To set caps, call setBudget({ limits: { … } })';
+      throw new PerdureError('INVALID_ARGUMENT', message, { details: { field: 'budget' } });
+    }
     return this.#query<BudgetView>(QUERY.budget);
   }
 

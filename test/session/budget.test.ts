@@ -165,6 +165,22 @@ test.each<[string, BudgetLimits]>([
   },
 );
 
+test('caps that are given to the reading of the budget are refused, with the method that sets them', async () => {
+  const { stage, session } = await spend(threeTurns);
+  await untilPhase(session, 'idle');
+  // As a caller without a compiler has it.
+  const caller = session as unknown as { budget: (caps: unknown) => Promise<unknown> };
+  for (const caps of [{ turns: 1 }, { limits: { turns: 1 } }]) {
+    expect(await rejection(caller.budget(caps))).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('setBudget({ limits'),
+      details: { field: 'budget' },
+    });
+  }
+  expect((await session.budget()).limits).toEqual({});
+  await expectSound(stage, session);
+});
+
 test('usage that the endpoint does not tell is charged as reserved', async () => {
   const { stage, session } = await spend(() => ({ text: 'hm', usage: 'omit' }));
   const { budget } = await untilPhase(session, 'idle');
