@@ -1,32 +1,36 @@
 import type { Context } from '@temporalio/activity';
 import { PerdureError } from '../contract/errors.ts';
+import { type Instant, instant } from './issued-calls.ts';
 
-/** How long an answer of the server stands before a tool's own `fence()` asks again, in milliseconds. */
+/** For how long a call that was the worker's own still is, before the server is asked again, in milliseconds. */
 const FRESH_MS = 100;
 
-/** Whether a call is still its worker's to make: asked of the server, never guessed from a clock. */
+/** Whether a call is still its worker's to make: asked of the server, or known because it was just issued here. */
 export class Fence {
   readonly #context: Context;
-  #askedMonotonic = Number.NEGATIVE_INFINITY;
-  #askedWall = Number.NEGATIVE_INFINITY;
+  /** When the call was known to be ours. */
+  #ours: Instant | undefined;
 
-  constructor(context: Context) {
+  /**
+   * @param issued - when this process issued the call, if it did. The server has scheduled it after that, so it can
+   * be nobody else's before a heartbeat of it is missed: as good as an answer of the server at that moment.
+   */
+  constructor(context: Context, issued?: Instant) {
     this.#context = context;
+    this.#ours = issued;
   }
 
   /**
-   * Passes while the call is ours. The answer is remembered for a moment, on the monotonic and on the wall
-   * clock, because a process that was stopped and woken notices it on one of them only.
+   * Passes while the call is ours: known for a moment, then asked. A moment is far less than what passes before
+   * the server gives a silent call to another.
    *
    * @throws PerdureError `FENCED` when it was cancelled, paused, timed out, or given to another worker.
    */
   pass = async (): Promise<void> => {
     if (this.#context.cancellationSignal.aborted) throw fenced('the call was cancelled');
-    const fresh =
-      performance.now() - this.#askedMonotonic < FRESH_MS &&
-      Math.abs(Date.now() - this.#askedWall) < FRESH_MS;
-    if (fresh) return;
-    await this.ask();
+    const freshMs = Math.min(FRESH_MS, (this.#context.info.heartbeatTimeoutMs ?? 0) / 4);
+    if (this.#ours !== undefined && elapsed(this.#ours) < freshMs) return;
+    await this.#ask();
   };
 
   /**
@@ -42,11 +46,9 @@ export class Fence {
     if (age > heartbeatTimeoutMs / 2) await this.pass();
   }
 
-  /** Asks the server, whatever it said before. */
-  async ask(): Promise<void> {
+  async #ask(): Promise<void> {
     const { client, info } = this.#context;
-    const askedMonotonic = performance.now();
-    const askedWall = Date.now();
+    const asked = instant();
     let answer: { cancelRequested?: boolean | null; activityPaused?: boolean | null };
     try {
       answer = await client.workflowService.recordActivityTaskHeartbeat({
@@ -58,9 +60,13 @@ export class Fence {
     }
     if (answer.cancelRequested === true) throw fenced('the call was cancelled');
     if (answer.activityPaused === true) throw fenced('the activity was paused');
-    this.#askedMonotonic = askedMonotonic;
-    this.#askedWall = askedWall;
+    this.#ours = asked;
   }
+}
+
+/** By the clock that says more; a wall clock that was set back says it too. */
+function elapsed({ monotonic, wall }: Instant): number {
+  return Math.max(performance.now() - monotonic, Math.abs(Date.now() - wall));
 }
 
 function fenced(reason: string, cause?: unknown): PerdureError {

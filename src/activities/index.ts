@@ -3,11 +3,13 @@ import { LRUCache } from 'lru-cache';
 import { type AgentRuntime, prepareCall } from '../agent/index.ts';
 import type { SessionActivities, ToolResult } from '../contract/activities.ts';
 import { runGlobalTool } from './global-tool.ts';
+import type { IssuedCalls } from './issued-calls.ts';
 import { runLoad } from './load.ts';
 import { runModel } from './model.ts';
 import { missing, runFastTool, runTool, runVerify } from './tool.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
 
+export { IssuedCalls } from './issued-calls.ts';
 export { TranscriptMemory } from './transcript-memory.ts';
 
 /** How long, in milliseconds, and how many local calls are kept for a workflow task that begins again. */
@@ -17,12 +19,19 @@ const LOCAL_CALLS = { ttl: 60_000, max: 1_000 } as const;
 export interface ActivityOptions {
   agents: ReadonlyMap<string, AgentRuntime>;
   memory: TranscriptMemory;
+  /** The mutating calls that the worker's workflows have issued. */
+  issued: IssuedCalls;
   /** The search attributes of ours that the server knows. */
   searchAttributes: readonly string[];
 }
 
 /** The activities of sessions, for a worker. */
-export function createActivities({ agents, memory, searchAttributes }: ActivityOptions): SessionActivities {
+export function createActivities({
+  agents,
+  memory,
+  issued,
+  searchAttributes,
+}: ActivityOptions): SessionActivities {
   const find = (name: string): AgentRuntime | undefined => agents.get(name);
   const localCalls = new LRUCache<string, Promise<ToolResult>>(LOCAL_CALLS);
   return {
@@ -34,7 +43,7 @@ export function createActivities({ agents, memory, searchAttributes }: ActivityO
         : { kind: 'manifest', manifest: found.manifest, searchAttributes: [...searchAttributes] };
     },
     model: (input) => runModel(find, memory, input),
-    tool: (input) => runTool(find, input),
+    tool: (input) => runTool(find, issued, input),
     fastTool: (input) => {
       // A task that fails around a local call begins again: one that holds up its worker must not do so each time.
       const { activityId, workflowExecution } = Context.current().info;

@@ -17,6 +17,7 @@ import { argsDigest, shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { doneBefore } from './earlier-runs.ts';
 import { Fence } from './fence.ts';
+import type { Instant, IssuedCalls } from './issued-calls.ts';
 import { recordable } from './recordable.ts';
 import { shutDown } from './shut-down.ts';
 
@@ -29,8 +30,10 @@ const LOCAL_CAP_MS = 1_000;
 export type FindAgent = (name: string) => AgentRuntime | undefined;
 
 /** The `tool` activity. */
-export async function runTool(find: FindAgent, input: ToolInput): Promise<ToolResult> {
+export async function runTool(find: FindAgent, issued: IssuedCalls, input: ToolInput): Promise<ToolResult> {
   const context = Context.current();
+  const { activityId, workflowExecution } = context.info;
+  const issuedHere = issued.take(workflowExecution?.runId ?? '', activityId, input);
   const agent = find(input.agent);
   const tool = agent?.definition.tools[input.tool];
   if (tool === undefined) {
@@ -43,7 +46,7 @@ export async function runTool(find: FindAgent, input: ToolInput): Promise<ToolRe
       : { kind: 'error', message: parsed.problem };
   }
   return input.effect === 'mutate'
-    ? runMutation(context, tool, input, parsed.value)
+    ? runMutation(context, tool, input, { value: parsed.value, issuedHere })
     : runRepeatable(context, tool, input, {
         value: parsed.value,
         // The server does not say it to an activity that it hands over with the answer to a workflow task.
@@ -140,7 +143,7 @@ async function runMutation(
   context: Context,
   tool: DefinedTool,
   input: ToolInput,
-  value: unknown,
+  { value, issuedHere }: { value: unknown; issuedHere: Instant | undefined },
 ): Promise<ToolResult> {
   const { info } = context;
   const runId = info.workflowExecution?.runId;
@@ -151,11 +154,11 @@ async function runMutation(
       reason: `refused: dispatched by run ${input.issuedRunId ?? 'none'}, running in ${runId ?? 'none'} as attempt ${info.attempt}`,
     };
   }
-  const fence = new Fence(context);
+  const fence = new Fence(context, issuedHere);
   try {
     const before = await doneBefore(context, input);
     if (before !== null) return before;
-    await fence.ask();
+    await fence.pass();
   } catch (error) {
     return { kind: 'absent', reason: errorText('fence', error), retryable: true };
   }

@@ -128,6 +128,11 @@ export interface ToolInput {
   dispatchNo: number;
   /** Of a mutation: the run that issued the dispatch. It refuses to run under another. */
   issuedRunId?: string;
+  /**
+   * Of a mutation: the clock of the worker that issued the dispatch, in milliseconds since 1970, by which it knows
+   * its own. Not of the session's state: each replay has another, and the history the one that was scheduled.
+   */
+  issueMark?: number;
   timeoutMs: number;
   /** Bytes of JSON that its result may have, where it is less than usual; what is larger is shortened with a notice. */
   resultLimit?: number;

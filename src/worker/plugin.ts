@@ -7,7 +7,7 @@ import type {
   WorkerOptions,
   WorkerPlugin,
 } from '@temporalio/worker';
-import { createActivities, TranscriptMemory } from '../activities/index.ts';
+import { createActivities, IssuedCalls, TranscriptMemory } from '../activities/index.ts';
 import { type AgentRuntime, type DefinedAgent, type ModelRegistry, resolveAgent } from '../agent/index.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { Message, Position } from '../contract/messages.ts';
@@ -62,6 +62,7 @@ export class PerdurePlugin implements WorkerPlugin {
     const { agents, models, memoryBytes = MEMORY_BYTES } = this.#options;
     const { connection, namespace = 'default', taskQueue } = options;
     const memory = new TranscriptMemory(memoryBytes);
+    const issued = new IssuedCalls();
     const bundled = options.workflowBundle !== undefined || options.workflowsPath !== undefined;
     const [runtimes, searchAttributes, partitions, bundle] = await Promise.all([
       resolveAgents(agents, models ?? modelsFromEnvironment()),
@@ -91,9 +92,9 @@ export class PerdurePlugin implements WorkerPlugin {
       ...(bundle === undefined ? {} : { workflowBundle: bundle }),
       activities: {
         ...options.activities,
-        ...createActivities({ agents: runtimes, memory, searchAttributes }),
+        ...createActivities({ agents: runtimes, memory, issued, searchAttributes }),
       },
-      sinks: { ...options.sinks, ...memorySinks(memory) },
+      sinks: { ...options.sinks, ...sinksOf(memory, issued) },
       ...(journal === null
         ? {}
         : {
@@ -144,8 +145,14 @@ async function resolveAgents(
   return runtimes;
 }
 
-function memorySinks(memory: TranscriptMemory): InjectedSinks<{
-  perdure: { remember(piece: { from: Position; to: Position; messages: Message[] }): void };
+function sinksOf(
+  memory: TranscriptMemory,
+  issued: IssuedCalls,
+): InjectedSinks<{
+  perdure: {
+    remember(piece: { from: Position; to: Position; messages: Message[] }): void;
+    issued(call: { activityId: string; mark: number }): void;
+  };
 }> {
   return {
     perdure: {
@@ -153,6 +160,11 @@ function memorySinks(memory: TranscriptMemory): InjectedSinks<{
         fn: (info, piece) => memory.remember(info.runId, piece),
         // A replayed workflow fills the memory of the worker that it moved to.
         callDuringReplay: true,
+      },
+      issued: {
+        fn: ({ runId }, call) => issued.note(runId, call),
+        // What is issued again in a replay has been scheduled already.
+        callDuringReplay: false,
       },
     },
   };

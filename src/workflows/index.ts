@@ -11,6 +11,6 @@ export type * from '../contract/origin.ts';
 export type { PlanInput } from '../contract/plan.ts';
 export type * from '../contract/thread.ts';
 export { archiveExporter } from './archive.ts';
-export type { PerdureSinks, TranscriptPiece } from './memory-sink.ts';
 export { agentSession } from './session.ts';
+export type { IssuedCall, PerdureSinks, TranscriptPiece } from './sinks.ts';
 export { checkpointSegment, checkpointThread } from './thread.ts';

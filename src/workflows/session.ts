@@ -12,6 +12,7 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
+import type { ToolInput } from '../contract/activities.ts';
 import { ASK_AGAIN } from '../contract/failure.ts';
 import { parseInput, type SessionInput, type SessionResult, sessionInputSchema } from '../contract/inputs.ts';
 import { EMPTY_DIGEST } from '../contract/keys.ts';
@@ -26,7 +27,7 @@ import { issuedAt, phaseOf } from '../session/state.ts';
 import { budgetView, pendingCalls } from '../session/views.ts';
 import { CommandRunner } from './commands.ts';
 import { registerHandlers } from './handlers.ts';
-import type { PerdureSinks } from './memory-sink.ts';
+import type { PerdureSinks } from './sinks.ts';
 
 const { perdure: worker } = proxySinks<PerdureSinks>();
 
@@ -37,6 +38,8 @@ interface Remembered {
 }
 
 const NOTHING: Position = { count: 0, digest: EMPTY_DIGEST };
+
+type ToolCommand = Extract<Command, { input: ToolInput }>;
 
 interface Entry {
   input: Input;
@@ -210,7 +213,14 @@ function perform(
     remembered.of = state.transcript;
     remembered.position = state.position;
   }
-  runner.start(command);
+  runner.start(command.kind === 'tool' && command.input.effect === 'mutate' ? marked(command) : command);
+}
+
+/** A mutation that the worker will know for its own. A replay issues nothing: its mark goes nowhere. */
+function marked(command: ToolCommand): ToolCommand {
+  const mark = workflowInfo().unsafe.now();
+  worker.issued({ activityId: String(command.seq), mark });
+  return { ...command, input: { ...command.input, issueMark: mark } };
 }
 
 /** What Temporal's UI shows of the session as it is now; it costs no history. */

@@ -8,7 +8,13 @@ export interface TranscriptPiece {
   messages: Message[];
 }
 
+/** A mutating call that the workflow issues, and the mark in its input. */
+export interface IssuedCall {
+  activityId: string;
+  mark: number;
+}
+
 /** What the workflow tells its worker beside the history. */
 export interface PerdureSinks extends Sinks {
-  perdure: { remember(piece: TranscriptPiece): void };
+  perdure: { remember(piece: TranscriptPiece): void; issued(call: IssuedCall): void };
 }

@@ -1,0 +1,40 @@
+import { LRUCache } from 'lru-cache';
+import type { ToolInput } from '../contract/activities.ts';
+
+/** A moment on both clocks of the process, in milliseconds: one that was stopped and woken notices it on one only. */
+export interface Instant {
+  monotonic: number;
+  wall: number;
+}
+
+/** Now, on both clocks. */
+export function instant(): Instant {
+  return { monotonic: performance.now(), wall: Date.now() };
+}
+
+/** More than can be under way from a worker's workflow tasks to its activities; what is forgotten is asked for. */
+const KEPT = 2_000;
+
+/**
+ * The mutating calls that this process has issued, so that it knows its own when they arrive as activities.
+ *
+ * Noted before the workflow task that issues a call is completed, and found by a mark that is in the call's input:
+ * the call that arrives is then the one that was scheduled by this process, after the moment noted. A workflow task
+ * that two workers have carried out, one of them too late, has two marks, of which the history took one.
+ */
+export class IssuedCalls {
+  readonly #calls = new LRUCache<string, { mark: number; at: Instant }>({ max: KEPT });
+
+  /** Notes a call that the workflow is about to issue. */
+  note(runId: string, { activityId, mark }: { activityId: string; mark: number }): void {
+    this.#calls.set(`${runId} ${activityId}`, { mark, at: instant() });
+  }
+
+  /** When this process issued the call, once; `undefined` when it did not, or does not remember. */
+  take(runId: string, activityId: string, { issueMark }: ToolInput): Instant | undefined {
+    const key = `${runId} ${activityId}`;
+    const noted = this.#calls.get(key);
+    this.#calls.delete(key);
+    return noted !== undefined && noted.mark === issueMark ? noted.at : undefined;
+  }
+}
