@@ -4,7 +4,7 @@ import {
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
 import { ERROR_CODES, type ErrorCode, isPerdureError, PerdureError } from '../contract/errors.ts';
-import type { UnknownName } from '../contract/unknown-name.ts';
+import type { InputProblem } from '../contract/inputs.ts';
 
 const GRPC = {
   invalidArgument: 3,
@@ -14,9 +14,9 @@ const GRPC = {
   cancelled: 1,
 } as const;
 
-/** The error of a name that is not known: its field, and what is known there. */
-export function misnamed({ field, problem }: UnknownName): PerdureError {
-  return new PerdureError('INVALID_ARGUMENT', `${field}: ${problem}`, { details: { field } });
+/** The error of an input that is not as it should be. */
+export function invalidInput({ field, message }: InputProblem): PerdureError {
+  return new PerdureError('INVALID_ARGUMENT', message, { details: { field } });
 }
 
 /** Turns what Temporal's client throws into an error with a code and the next command; others pass as they are. */

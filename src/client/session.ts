@@ -20,7 +20,7 @@ import type {
   TooLarge,
   TranscriptPage,
 } from '../contract/views.ts';
-import { isUnprocessed, misnamed, sessionError } from './errors.ts';
+import { invalidInput, isUnprocessed, sessionError } from './errors.ts';
 import { type StreamPart, streamSession } from './stream.ts';
 
 /** How long an update or a query may wait for a worker, in milliseconds. */
@@ -300,7 +300,7 @@ function checked(name: string, input: object, field: string): unknown {
   const json = toJson(defined, field);
   assertSize(field, json, LIMIT.input);
   const unknown = unknownInput(name, json);
-  if (unknown !== null) throw misnamed(unknown);
+  if (unknown !== null) throw invalidInput(unknown);
   return json;
 }
 

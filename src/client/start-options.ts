@@ -2,16 +2,15 @@
 import type { Duration } from '@temporalio/common';
 import type { CheckpointSaver } from '../contract/checkpoint.ts';
 import type { EditInput } from '../contract/edit.ts';
-import { PerdureError } from '../contract/errors.ts';
-import { parseInput, type SendInput, type SessionInput, sessionInputSchema } from '../contract/inputs.ts';
+import { inputProblem, type SendInput, type SessionInput, sessionInputSchema } from '../contract/inputs.ts';
 import { toJson } from '../contract/json.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import type { SessionMode } from '../contract/state.ts';
-import { notKnown, unknownName } from '../contract/unknown-name.ts';
+import { notKnown, parseKnown } from '../contract/unknown-name.ts';
 import { parseCheckpointId } from './checkpoint-id.ts';
-import { misnamed } from './errors.ts';
+import { invalidInput } from './errors.ts';
 
 /** How a session starts. */
 export interface StartOptions {
@@ -78,7 +77,7 @@ export function checkOptions(kind: 'start' | 'fork', options: object): void {
   const known = kind === 'start' ? START : FORK;
   for (const [field, value] of Object.entries(options)) {
     if (value !== undefined && !Object.hasOwn(known, field)) {
-      throw misnamed({ field: field.slice(0, 80), problem: notKnown(Object.keys(known)) });
+      throw invalidInput(inputProblem(field.slice(0, 80), notKnown(Object.keys(known))));
     }
   }
 }
@@ -117,11 +116,9 @@ export function sessionInput(agent: string, options: StartOptions, from?: Origin
     ...(from === undefined ? {} : { origin: from }),
   };
   const json = toJson(raw, 'options');
-  const parsed = parseInput(sessionInputSchema, json);
-  if (!parsed.ok) throw new PerdureError('INVALID_ARGUMENT', parsed.message);
-  const unknown = unknownName(sessionInputSchema, json);
+  const parsed = parseKnown(sessionInputSchema, json);
   // The caller knows the edits of a fork by their own name.
-  if (unknown !== null) throw misnamed({ ...unknown, field: unknown.field.replace(/^origin\./, '') });
+  if (!parsed.ok) throw invalidInput(inputProblem(parsed.field.replace(/^origin\./, ''), parsed.problem));
   assertSize('message', parsed.value, LIMIT.input);
   return parsed.value;
 }

@@ -226,16 +226,28 @@ export interface SessionResult {
 /** Stands for the payload of a signal that cannot be decoded. */
 export const UNREADABLE = 'perdure:unreadable';
 
+/** What is wrong with an input: `message` is both, in words. */
+export interface InputProblem {
+  /** Its path, as `limits.usd`; `input` for the whole. */
+  field: string;
+  problem: string;
+  message: string;
+}
+
+/** An input that was checked. */
+export type ParsedInput<T> = { ok: true; value: T } | ({ ok: false } & InputProblem);
+
 /** Checks an input that arrived from outside; returns it, or the first problem in words with its field. */
-export function parseInput<T>(
-  schemaOf: LazySchema<T>,
-  value: unknown,
-): { ok: true; value: T } | { ok: false; message: string } {
+export function parseInput<T>(schemaOf: LazySchema<T>, value: unknown): ParsedInput<T> {
   const parsed = schemaOf().safeParse(value, { error: problemOf });
   if (parsed.success) return { ok: true, value: parsed.data };
   const issue = parsed.error.issues[0];
-  const field = issue?.path.join('.') || 'input';
-  return { ok: false, message: `${field}: ${issue?.message ?? 'invalid'}` };
+  return { ok: false, ...inputProblem(issue?.path.join('.') || 'input', issue?.message ?? 'invalid') };
+}
+
+/** What is wrong with a field. */
+export function inputProblem(field: string, problem: string): InputProblem {
+  return { field, problem, message: `${field}: ${problem}` };
 }
 
 /**

@@ -5,6 +5,10 @@ import {
   budgetSchema,
   cancelSchema,
   decideSchema,
+  type InputProblem,
+  inputProblem,
+  type ParsedInput,
+  parseInput,
   pauseSchema,
   resolveSchema,
   resumeSchema,
@@ -12,14 +16,6 @@ import {
 } from './inputs.ts';
 import type { LazySchema } from './lazy-schema.ts';
 import { SIGNAL, UPDATE } from './names.ts';
-
-/** A name that is not known where it stands. */
-export interface UnknownName {
-  /** Its path, as `limits.USD`. */
-  field: string;
-  /** What is wrong with it, and which names are known there. */
-  problem: string;
-}
 
 /** What signals and updates of a session may hold. */
 const INPUTS: Readonly<Record<string, LazySchema<unknown>>> = {
@@ -36,17 +32,23 @@ const INPUTS: Readonly<Record<string, LazySchema<unknown>>> = {
   [UPDATE.seal]: cancelSchema,
 };
 
-/** {@link unknownName} of the payload of a signal or an update. */
-export function unknownInput(name: string, payload: unknown): UnknownName | null {
+/** The first name that is not known in the payload of a signal or an update, as in {@link parseKnown}. */
+export function unknownInput(name: string, payload: unknown): InputProblem | null {
   const schemaOf = INPUTS[name];
   return schemaOf === undefined ? null : unknownName(schemaOf, payload);
 }
 
 /**
- * The first name in a value that its schema does not know, or `null`. Free JSON is not looked into. For what is about
- * to be sent or accepted, never for what is on record: that reads as it did when it was recorded.
+ * {@link parseInput}, which a name that the schema does not know is a problem to as well. Free JSON is not looked into.
+ * For what is about to be sent or accepted, never for what is on record: that reads as it did when it was recorded.
  */
-export function unknownName(schemaOf: LazySchema<unknown>, value: unknown): UnknownName | null {
+export function parseKnown<T>(schemaOf: LazySchema<T>, value: unknown): ParsedInput<T> {
+  const parsed = parseInput(schemaOf, value);
+  const unknown = parsed.ok ? unknownName(schemaOf, value) : null;
+  return unknown === null ? parsed : { ok: false, ...unknown };
+}
+
+function unknownName(schemaOf: LazySchema<unknown>, value: unknown): InputProblem | null {
   return find(schemaOf(), value, []);
 }
 
@@ -55,7 +57,7 @@ export function notKnown(known: Iterable<string>): string {
   return `is not known here; there are ${[...known].join(', ') || 'none'}`;
 }
 
-function find(schema: z.core.$ZodType, value: unknown, path: readonly string[]): UnknownName | null {
+function find(schema: z.core.$ZodType, value: unknown, path: readonly string[]): InputProblem | null {
   if (typeof value !== 'object' || value === null) return null;
   const fields = fieldsOf(schema, value);
   if (fields === null) return null;
@@ -63,7 +65,7 @@ function find(schema: z.core.$ZodType, value: unknown, path: readonly string[]):
     const at = [...path, name];
     const field = fields.get(name);
     // A path is as long as its sender likes.
-    if (field === undefined) return { field: at.join('.').slice(0, 200), problem: notKnown(fields.keys()) };
+    if (field === undefined) return inputProblem(at.join('.').slice(0, 200), notKnown(fields.keys()));
     const found = find(field, item, at);
     if (found !== null) return found;
   }

@@ -1,8 +1,7 @@
 /** Reading requests: each thing that can be wrong is told by name, and nothing is read beyond its limit. */
 import { PerdureError } from '../contract/errors.ts';
-import { parseInput } from '../contract/inputs.ts';
 import { MAX_DEPTH } from '../contract/json.ts';
-import { notKnown, unknownName } from '../contract/unknown-name.ts';
+import { notKnown, parseKnown } from '../contract/unknown-name.ts';
 import { invalid } from './errors.ts';
 import type { ApiRequest, Operation, QueryParameter } from './operation.ts';
 
@@ -74,14 +73,8 @@ export async function readBody(
   const type = request.headers.get('content-type');
   // Where every field is optional, there may be no body at all.
   const value = type === null && !hasBody(request) ? {} : await readJson(request, type, limit);
-  const parsed = parseInput(() => schema, value);
-  if (!parsed.ok) {
-    const [field = '', ...problem] = parsed.message.split(': ');
-    if (field === 'input') throw invalid('body', problem.join(': '));
-    throw invalid(field, problem.join(': '));
-  }
-  const unknown = unknownName(() => schema, value);
-  if (unknown !== null) throw invalid(unknown.field, unknown.problem);
+  const parsed = parseKnown(() => schema, value);
+  if (!parsed.ok) throw invalid(parsed.field === 'input' ? 'body' : parsed.field, parsed.problem);
   return parsed.value;
 }
 

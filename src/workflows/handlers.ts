@@ -98,7 +98,7 @@ export function registerHandlers(
 /** Asked of validators only, which leave no trace and do not run in a replay: what is on record reads as it did. */
 function misnamed(name: string, payload: unknown): Refusal | null {
   const unknown = unknownInput(name, payload);
-  return unknown && { code: 'INVALID_ARGUMENT', message: `${unknown.field}: ${unknown.problem}` };
+  return unknown && { code: 'INVALID_ARGUMENT', message: unknown.message };
 }
 
 /** Asked of validators only, too. */

@@ -186,7 +186,7 @@ describe('checkpoints', () => {
     const { id: acting } =
       (await list(id, '--limit', '100')).findLast(({ phase }) => phase === 'acting') ?? {};
     for (const [checkpoint, given, problem] of [
-      [between.id, '{"transcripts": {}}', '--edits: transcripts is not known here'],
+      [between.id, '{"transcripts": {}}', '--edits: transcripts: is not known here'],
       [between.id, '[]', '--edits: input: '],
       [between.id, '{"transcript": {"from": 99, "messages": []}}', '--edits: transcript.from is 99'],
       [between.id, '{"transcript": {"from": -1, "messages": []}}', '--edits: transcript.from: '],

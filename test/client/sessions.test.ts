@@ -152,6 +152,10 @@ test('a name that is not known is refused before anything is sent, wherever it i
       () => sessions.rewind(from, slip({ ...on, budget: { USD: 2 } })),
       'budget.USD: is not known here; there are ',
     ],
+    // What starts with a session is checked whole, values too.
+    [() => sessions.start('echo', { budget: { usd: -1 } }), 'budget.usd: the least is 0'],
+    [() => sessions.fork(from, slip({ ...on, edits: { plan: 5 } })), 'edits.plan: expected array'],
+    [() => sessions.rewind(from, slip({ ...on, by: 5 })), 'by: expected string'],
   ];
   for (const [call, message] of calls) {
     const field = message.slice(0, message.indexOf(':'));

@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
 import { type EditInput, editSchema } from '../../contract/edit.ts';
 import { PerdureError } from '../../contract/errors.ts';
-import { parseInput } from '../../contract/inputs.ts';
-import { unknownName } from '../../contract/unknown-name.ts';
+import { parseKnown } from '../../contract/unknown-name.ts';
 import { pastEditProblem } from '../../saver/past-edit.ts';
 import type { Cli } from '../cli.ts';
 import { jsonOf, textOf } from '../input.ts';
@@ -76,12 +75,10 @@ export function fork(group: Command, cli: Cli): void {
 
 async function readEdits(argument: string): Promise<EditInput> {
   const value = await jsonOf('--edits', argument);
-  const parsed = parseInput(editSchema, value);
-  if (!parsed.ok) throw wrong(parsed.message);
   // A slip of the pen would otherwise start a session that is not edited.
-  const unknown = unknownName(editSchema, value);
-  if (unknown === null) return parsed.value;
-  throw wrong(`${unknown.field} ${unknown.problem}`);
+  const parsed = parseKnown(editSchema, value);
+  if (parsed.ok) return parsed.value;
+  throw wrong(parsed.message);
 }
 
 function wrong(problem: string): PerdureError {
