@@ -20,8 +20,9 @@ export interface ToolContext extends Omit<ToolExecutionOptions, 'abortSignal'> {
   /** Aborts at the tool's time-out, at a cancelled call, and when the worker shuts down. */
   abortSignal: AbortSignal;
   /**
-   * Makes sure that this call is still ours, by asking Temporal unless it was known a moment ago, and throws `FENCED` when it is not: the call was cancelled,
-   * or a worker that was thought dead woke up. Call it just before the request that has the effect.
+   * Makes sure that this call is still ours, by asking Temporal unless it was known within the last 100 ms, and
+   * throws `FENCED` when it is not: the call was cancelled, or a worker that was thought dead woke up. Call it just
+   * before the request that has the effect.
    */
   fence: () => Promise<void>;
   /** The session's scratchpad directory, when it has one. */
