@@ -1,7 +1,7 @@
 /** Every interleaving of small sessions with the world: see the promises in checker/invariants.ts. */
 import { afterAll, describe, expect, test } from 'vitest';
 import { explore, type Walk } from './checker/explore.ts';
-import { FAULTS } from './checker/faults.ts';
+import { FAULTS } from './checker/faults/index.ts';
 import { SCENARIOS } from './checker/scenarios.ts';
 
 /** A checker that walks less than this has lost something to walk. */
@@ -99,6 +99,8 @@ const EVERYTHING = [
   'this is a checkpoint',
   'a person rewinds the session to the checkpoint',
   'the run is terminated, and a person rewinds the session to the checkpoint',
+  'a person forks the session at the checkpoint',
+  'the dispatch of a call by another session ends before its effect',
   'a call was cancelled before it started',
   'a call was cancelled',
   'the lost dispatch of a call lands late',

@@ -12,7 +12,7 @@ import { type Action, answer, forget, land, spend, type World } from './world.ts
 export function actionsOf(scenario: Scenario, state: SessionState, world: World): Action[] {
   const single = [
     ...state.inFlight.flatMap((flight) => flightActions(scenario, state, world, flight)),
-    ...lateLandings(world),
+    ...lateLandings(state, world),
     ...globalEffects(world),
     ...personActions(scenario, state, world),
     ...timeActions(state, world),
@@ -106,7 +106,7 @@ function modelActions(scenario: Scenario, state: SessionState, world: World, fli
   const turn = state.turn + 1;
   const planned = flight.summarize === true ? [] : (scenario.replies[turn - 1] ?? []);
   const calls = planned.map(({ tool, args, needsApproval }, i): PreparedCall => {
-    const idempotencyKey = keyOf(scenario, tool, args, `call_${turn}_${i}`);
+    const idempotencyKey = keyOf(scenario, state.namespace, tool, args, `call_${turn}_${i}`);
     return { name: tool, args, idempotencyKey, ...(needsApproval === true ? { needsApproval } : {}) };
   });
   const counted = scenario.usage !== 'uncounted';
@@ -192,7 +192,7 @@ function prepareActions(scenario: Scenario, state: SessionState, flight: InFligh
   const value: PreparedCall = {
     name,
     args,
-    idempotencyKey: keyOf(scenario, name, args, id),
+    idempotencyKey: keyOf(scenario, state.namespace, name, args, id),
     ...(plannedCall(scenario, id)?.needsApproval === true ? { needsApproval: true } : {}),
   };
   const actions = [
@@ -225,15 +225,28 @@ function prepareActions(scenario: Scenario, state: SessionState, flight: InFligh
 }
 
 /** Effects of lost attempts, of which the session hears nothing. */
-function lateLandings(world: World): Action[] {
-  return world.attempts
-    .filter(({ lost }) => lost)
-    .map((attempt) => ({
-      story: `the lost dispatch of ${attempt.callId} lands late`,
-      by: 'world',
-      happens: (now) => land(now, attempt),
-      deliveries: [],
-    }));
+function lateLandings(state: SessionState, world: World): Action[] {
+  const lost = world.attempts.filter((attempt) => attempt.lost);
+  // What a fork was taken from goes on by itself, and has no timer here after which its attempts are over.
+  const elsewhere = state.origin?.kind === 'fork' ? lost.filter(({ runId }) => runId !== state.runId) : [];
+  return [
+    ...elsewhere.map(
+      (attempt): Action => ({
+        story: `the dispatch of ${attempt.callId} by another session ends before its effect`,
+        by: 'world',
+        happens: (now) => forget(now, ({ seq, runId }) => seq === attempt.seq && runId === attempt.runId),
+        deliveries: [],
+      }),
+    ),
+    ...lost.map(
+      (attempt): Action => ({
+        story: `the lost dispatch of ${attempt.callId} lands late`,
+        by: 'world',
+        happens: (now) => land(now, attempt),
+        deliveries: [],
+      }),
+    ),
+  ];
 }
 
 /** A session may be taken back to what it was, by a person who seals it first or after somebody has ended its run. */
@@ -247,6 +260,7 @@ function timeActions(state: SessionState, world: World): Action[] {
   return [
     ...action('rewind', 'a person rewinds the session to the checkpoint'),
     ...action('terminate', 'the run is terminated, and a person rewinds the session to the checkpoint'),
+    ...action('fork', 'a person forks the session at the checkpoint'),
   ];
 }
 

@@ -47,12 +47,16 @@ export const instead = (from: 'settling' | 'unknown' | 'approval' | 'stuck', sta
     return refusal;
   });
 
-/** Leaves out some of what a rewind carries over. */
-export const forgetting = (which: (effect: CarriedEffect) => boolean): Protocol =>
+/** Changes what a session takes over from its checkpoint. */
+export const planting = (change: (state: SessionState) => void): Protocol =>
   evolving((state, input, evolve) => {
     const refusal = evolve();
-    if (input.type === 'outcome' && input.outcome.kind === 'load') {
-      state.carried = state.carried.filter((effect) => !which(effect));
-    }
+    if (input.type === 'outcome' && input.outcome.kind === 'load') change(state);
     return refusal;
+  });
+
+/** Leaves out some of what a rewind carries over. */
+export const forgetting = (which: (effect: CarriedEffect) => boolean): Protocol =>
+  planting((state) => {
+    state.carried = state.carried.filter((effect) => !which(effect));
   });

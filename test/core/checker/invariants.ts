@@ -50,9 +50,14 @@ export function checkCommand(
   if (command.kind !== 'tool' && command.kind !== 'fast_tool' && command.kind !== 'global_tool') return;
   const { callId, tool, args, idempotencyKey: key, effect, dispatchNo } = command.input;
   promise(
-    key === keyOf(scenario, tool, args, callId),
-    `${callId} was dispatched under the key of other arguments`,
+    key === keyOf(scenario, state.sessionId, tool, args, callId),
+    `${callId} was dispatched under the key of other arguments, or of another session`,
   );
+  promise(
+    !world.doubted.includes(callId),
+    `${callId} was open where this fork began, and was dispatched without a recorded absent`,
+  );
+  checkOrder(scenario, state, callId);
   if (plannedCall(scenario, callId)?.needsApproval === true) {
     // What was approved and is being checked again may turn out to have been lost, not new.
     const approved = world.approvals[callId] === 'granted' || world.approvals[callId] === 'checking';
@@ -81,6 +86,19 @@ export function checkCommand(
   world.attempts.push({ runId: state.runId, seq: command.seq, callId, key, landed: false, lost: false });
 }
 
+/** In a batch only reads run beside each other: all else waits for what was asked for before it. */
+function checkOrder(scenario: Scenario, state: SessionState, callId: string): void {
+  if (scenario.manifest?.toolOrder === 'parallel') return;
+  const reads = (name: string): boolean => scenario.tools[name]?.effect === 'read';
+  const calls = batchCalls(state);
+  const own = calls.findIndex(({ id }) => id === callId);
+  for (const [i, other] of calls.entries()) {
+    if (i === own || (reads(other.name) && reads(calls[own]?.name ?? ''))) continue;
+    const inOrder = i < own ? isFinal(other) : other.dispatches.length === 0;
+    promise(inOrder, `${callId} was dispatched out of its order with ${other.id}`);
+  }
+}
+
 /** Holds a state against the world. `moves` tells whether anything can still happen by itself. */
 export function checkState(state: SessionState, world: World, moves: boolean): void {
   checkEffects(state, world);
@@ -101,7 +119,10 @@ function checkEffects(state: SessionState, world: World): void {
   for (const call of state.calls) {
     const effect = call.dispatches.length > 0 ? world.effects[call.idempotencyKey] : undefined;
     const open =
-      effect === 'running' || world.attempts.some(({ callId, landed }) => callId === call.id && !landed);
+      effect === 'running' ||
+      world.attempts.some(
+        ({ callId, key, landed }) => callId === call.id && key === call.idempotencyKey && !landed,
+      );
     const landed = effect === 'landed' || (world.landedByCall[`${call.id} ${call.idempotencyKey}`] ?? 0) > 0;
     // Without the settle assumption nobody can be certain of that.
     const nothing = world.landsForEver || (!landed && !open);

@@ -1,5 +1,6 @@
 /** A state of the session and of the world: branched, moved on by one action, and named for the visited set. */
 import { hash } from 'node:crypto';
+import type { Origin } from '../../../src/contract/origin.ts';
 import type { SessionState } from '../../../src/contract/state.ts';
 import { whatHappened } from '../../../src/history/what-happened.ts';
 import { evolve, take } from '../../../src/session/advance.ts';
@@ -8,7 +9,7 @@ import type { Command, Input, Moment, Step } from '../../../src/session/events.t
 import { initialState } from '../../../src/session/initial.ts';
 import type { Refusal } from '../../../src/session/people.ts';
 import { checkCommand, Violation } from './invariants.ts';
-import { MOMENT, type Scenario } from './scenario.ts';
+import { MOMENT, type Scenario, SESSION } from './scenario.ts';
 import { type Action, freshWorld, type World } from './world.ts';
 
 /** The transition functions under test: the core's own, or a variant with a planted fault. */
@@ -38,7 +39,7 @@ export function startNode(scenario: Scenario, protocol: Protocol): Node {
     ...(scenario.budget === undefined ? {} : { budget: scenario.budget }),
   };
   const node = {
-    state: initialState({ sessionId: 's', runId: 'r' }, input, MOMENT),
+    state: initialState({ sessionId: SESSION, runId: 'r' }, input, MOMENT),
     world: freshWorld(scenario),
   };
   rest(scenario, protocol, node);
@@ -61,6 +62,7 @@ export function follow(
   action.happens?.(node.world);
   for (const left of Object.values(node.world.left)) if (left < 0) return null;
   if (action.time === 'checkpoint') remember(node);
+  else if (action.time === 'fork') return fork(scenario, protocol, node);
   else if (action.time !== undefined) return travel(scenario, protocol, node, action.time);
   if (action.deliveries.length === 0) return { node, commands: [] };
   for (const { input, recorded } of action.deliveries) {
@@ -73,7 +75,47 @@ function remember({ state, world }: Node): void {
   const { approvals, sent, pauses } = world;
   const text = JSON.stringify(state);
   const name = hash('sha1', JSON.stringify(essence(state)), 'base64');
-  world.checkpoint = { state: text, name, approvals: copy(approvals), sent: [...sent], pauses };
+  const open = state.calls
+    .filter(({ idempotencyKey: key, dispatches }) => dispatches.length > 0 && isDoubtful(world, key))
+    .map(({ id }) => id);
+  world.checkpoint = { state: text, name, approvals: copy(approvals), sent: [...sent], pauses, open };
+}
+
+function isDoubtful({ keys }: World, key: string): boolean {
+  return keys[key] === 'in flight' || keys[key] === 'in doubt';
+}
+
+/** Starts another session from the checkpoint: what `Sessions.fork` does. What is in flight goes on without it. */
+function fork(
+  scenario: Scenario,
+  protocol: Protocol,
+  { world }: Node,
+): { node: Node; commands: Command[] } | null {
+  const { checkpoint } = world;
+  if (checkpoint === null) return null;
+  world.loaded = JSON.stringify({ state: JSON.parse(checkpoint.state) as SessionState, after: null });
+  const { approvals, sent, open: doubted } = checkpoint;
+  for (const attempt of world.attempts) attempt.lost = true;
+  // What the other session began after the checkpoint is its own affair: the fork says nothing of it.
+  world.attempts = world.attempts.filter(({ callId, landed }) => !landed && doubted.includes(callId));
+  const known = ([name]: [string, number]): boolean => doubted.some((id) => name.startsWith(`${id} `));
+  world.landedByCall = Object.fromEntries(Object.entries(world.landedByCall).filter(known));
+  const fresh = { pauses: 0, paused: false, cancelled: false, checkpoint: null };
+  Object.assign(world, { approvals, sent, doubted, ...fresh });
+  return begin(scenario, protocol, world, 'fork', { sessionId: 'f', runId: 'f1' });
+}
+
+function begin(
+  scenario: Scenario,
+  protocol: Protocol,
+  world: World,
+  kind: Origin['kind'],
+  identity: { sessionId: string; runId: string },
+): { node: Node; commands: Command[] } {
+  const origin = { kind, sessionId: SESSION, runId: 'r', eventId: 1, by: 'p', reason: '' };
+  const input = { agent: 'clerk', mode: scenario.mode ?? 'task', origin };
+  const node = { state: initialState(identity, input, MOMENT), world };
+  return { node, commands: rest(scenario, protocol, node) };
 }
 
 /** Ends the run, and starts its successor from the checkpoint: what `Sessions.rewind` does. */
@@ -98,10 +140,7 @@ function travel(
   world.landedByCall = Object.fromEntries(Object.entries(world.landedByCall).filter(known));
   const { approvals, sent, pauses } = checkpoint;
   Object.assign(world, { approvals, sent, pauses, paused: false, cancelled: false, checkpoint: null });
-  const origin = { kind: 'rewind', sessionId: 's', runId: 'r', eventId: 1, by: 'p', reason: '' } as const;
-  const input = { agent: 'clerk', mode: scenario.mode ?? 'task', origin };
-  const node = { state: initialState({ sessionId: 's', runId: 'r2' }, input, MOMENT), world };
-  return { node, commands: rest(scenario, protocol, node) };
+  return begin(scenario, protocol, world, 'rewind', { sessionId: SESSION, runId: 'r2' });
 }
 
 /** Lets the session decide until it waits; the same loop as `advance`. */

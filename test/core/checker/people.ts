@@ -135,10 +135,14 @@ function callActions(scenario: Scenario, world: World, call: ToolCall, ask: Ask)
         { type: 'resolve', value: { callId: id, resolution } },
         (now, accepted) => {
           if (accepted && told !== null) now.keys[key] = told;
+          if (accepted && told === 'free') now.doubted = now.doubted.filter((doubted) => doubted !== id);
         },
       );
+    // Nobody says that something did not happen while it still may.
+    const may = world.attempts.some((attempt) => attempt.key === key && !attempt.landed);
     if (landed) resolve({ outcome: 'landed', output: 'paid' }, 'done');
-    else if (call.dispatches.length < (scenario.dispatches ?? 3)) resolve({ outcome: 'absent' }, 'free');
+    else if (!may && call.dispatches.length < (scenario.dispatches ?? 3))
+      resolve({ outcome: 'absent' }, 'free');
     // That nobody should run it again says nothing about whether it happened.
     resolve({ outcome: 'failed' }, null);
   }

@@ -19,6 +19,7 @@ export type Chance =
   | 'readFault'
   | 'checkpoint'
   | 'rewind'
+  | 'fork'
   | 'terminate';
 
 /** A call that the scripted model asks for. */
@@ -94,8 +95,18 @@ export function plannedCall(scenario: Scenario, callId: string): PlannedCall | u
   return scenario.replies[Number(turn) - 1]?.[Number(n)];
 }
 
-/** The key that the worker gives a call: of scope `session` the same for equal arguments. */
-export function keyOf(scenario: Scenario, tool: string, args: JsonValue, callId: string): string {
+/** The effect namespace of a session: its id. The walk starts in this one. */
+export const SESSION = 's';
+
+/** The key that the worker gives a call: of scope `session` the same for equal arguments, and no other session's. */
+export function keyOf(
+  scenario: Scenario,
+  namespace: string,
+  tool: string,
+  args: JsonValue,
+  callId: string,
+): string {
   const scope = scenario.tools[tool]?.scope ?? (scenario.tools[tool]?.effect === 'read' ? 'call' : 'session');
-  return `${tool} ${JSON.stringify(args)}${scope === 'call' ? ` ${callId}` : ''}`;
+  const own = namespace === SESSION ? '' : `${namespace}: `;
+  return `${own}${tool} ${JSON.stringify(args)}${scope === 'call' ? ` ${callId}` : ''}`;
 }

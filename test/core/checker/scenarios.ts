@@ -30,6 +30,13 @@ export const SCENARIOS: readonly Scenario[] = [
     may: { interrupt: 1 },
   },
   {
+    name: 'reads, a write and a mutation in order',
+    tools: { look: { effect: 'read' }, note: { effect: 'write' }, pay: { maxAttempts: 1 } },
+    dispatches: 1,
+    replies: [[look, look, { tool: 'note', args: {} }, look, pay('a')]],
+    may: { interrupt: 1, readFault: 1 },
+  },
+  {
     name: 'two mutations at once',
     tools: { pay: {} },
     manifest: parallel,
@@ -135,6 +142,28 @@ export const SCENARIOS: readonly Scenario[] = [
     dispatches: 1,
     replies: [[pay('a', approval)]],
     may: { checkpoint: 1, rewind: 1, pause: 1 },
+  },
+  {
+    name: 'a fork, from before, within or after a mutation',
+    tools: { pay: { maxAttempts: 2 } },
+    replies: [[pay('a')], [pay('a')]],
+    dispatches: 2,
+    may: { checkpoint: 1, fork: 1 },
+  },
+  {
+    name: 'a fork beside an approval, without verify',
+    tools: { pay: { verify: false, maxAttempts: 1 } },
+    replies: [[pay('a'), pay('b', approval)]],
+    dispatches: 1,
+    may: { checkpoint: 1, fork: 1 },
+  },
+  {
+    name: 'a fork of equal calls, and a cancellation',
+    tools: { pay: { verify: false, maxAttempts: 1 } },
+    manifest: parallel,
+    replies: [[pay('a'), pay('a')]],
+    dispatches: 1,
+    may: { checkpoint: 1, fork: 1, cancel: 1 },
   },
   {
     name: 'a model that asks for the same again and again',

@@ -41,8 +41,10 @@ export interface World {
   left: { [chance in Chance]?: number };
   /** A state that the session may be taken back to, with what was true then. */
   checkpoint: Checkpoint | null;
-  /** What the `load` of a session that was taken back reads. */
+  /** What the `load` of a session that was taken back or forked reads. */
   loaded: string;
+  /** Calls that were open where a fork began, of which nobody has said yet that they did not happen. */
+  doubted: string[];
 }
 
 /** See {@link World.checkpoint}. */
@@ -52,6 +54,8 @@ export interface Checkpoint {
   approvals: World['approvals'];
   sent: string[];
   pauses: number;
+  /** Calls whose effect was open, for all that the session had been told. */
+  open: string[];
 }
 
 /** A world in which nothing has happened. */
@@ -71,6 +75,7 @@ export function freshWorld(scenario: Scenario): World {
     left: { ...scenario.may },
     checkpoint: null,
     loaded: '',
+    doubted: [],
   };
 }
 
@@ -89,8 +94,11 @@ export interface Action {
   /** What happens in the world at that moment, before the session hears of it. */
   happens?: (world: World) => void;
   deliveries: Delivery[];
-  /** The state becomes a checkpoint, or the session is taken back to it: sealed first, or after its run was ended. */
-  time?: 'checkpoint' | 'rewind' | 'terminate';
+  /**
+   * The state becomes a checkpoint, or the session is taken back to it: sealed first, or after its run was ended. Or a
+   * fork begins there, which is followed from then on: what it was taken from lives on unseen.
+   */
+  time?: 'checkpoint' | 'rewind' | 'terminate' | 'fork';
 }
 
 /** An outcome that reaches the session. */

@@ -1,0 +1,56 @@
+/** Faults of a session that is sealed, taken back or forked. */
+import { deciding, forgetting, planting } from '../faulty.ts';
+import type { Scenario } from '../scenario.ts';
+import { type Fault, one } from './fault.ts';
+
+const rewound: Scenario = {
+  ...one,
+  name: 'one mutation and a rewind',
+  tools: { pay: { maxAttempts: 1 } },
+  dispatches: 1,
+};
+
+const forked: Scenario = { ...rewound, name: 'one mutation and a fork', may: { checkpoint: 1, fork: 1 } };
+
+export const TIME: readonly Fault[] = [
+  {
+    name: 'a rewind forgets what has happened',
+    scenario: { ...rewound, may: { checkpoint: 1, rewind: 1 } },
+    protocol: forgetting(({ doubt }) => doubt === undefined),
+    breaks: /dispatched although its effect is on record/,
+  },
+  {
+    name: 'a rewind forgets what is in doubt',
+    scenario: { ...rewound, may: { checkpoint: 1, terminate: 1 } },
+    protocol: forgetting(({ doubt }) => doubt !== undefined),
+    breaks: /dispatched without a recorded absent/,
+  },
+  {
+    name: 'a fork runs what was open where it began',
+    scenario: forked,
+    protocol: planting((state) => {
+      for (const call of state.calls) if (call.status.kind === 'unknown') call.status = { kind: 'preparing' };
+    }),
+    breaks: /was open where this fork began, and was dispatched without a recorded absent/,
+  },
+  {
+    name: 'a fork goes on under the keys of what it was taken from',
+    scenario: forked,
+    protocol: planting((state) => {
+      state.namespace = state.origin?.sessionId ?? '';
+    }),
+    breaks: /dispatched under the key of .* another session/,
+  },
+  {
+    name: 'a sealed session goes on',
+    scenario: { ...one, may: { seal: 1 } },
+    protocol: deciding((state, decide, moment) => {
+      const { sealed } = state;
+      state.sealed = null;
+      const step = decide(state, moment);
+      state.sealed = sealed;
+      return step;
+    }),
+    breaks: /was issued by a session that is sealed/,
+  },
+];
