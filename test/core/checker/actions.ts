@@ -184,10 +184,8 @@ function prepareActions(scenario: Scenario, state: SessionState, flight: InFligh
   const decided =
     (approval: 'granted' | 'open') =>
     (now: World): void => {
-      const before = now.approvals[id];
-      // A call that needed nobody's approval does, once its arguments could not be checked.
-      if (before === 'checking' || (before === undefined && approval === 'open'))
-        now.approvals[id] = approval;
+      // A call needs an approval, or another one, once its arguments could not be checked.
+      if (approval === 'open' || now.approvals[id] === 'checking') now.approvals[id] = approval;
     };
   const value: PreparedCall = {
     name,
