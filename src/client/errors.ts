@@ -40,7 +40,10 @@ export function sessionError(sessionId: string, error: unknown): unknown {
     );
   }
   const typed = withCode(error instanceof WorkflowUpdateFailedError ? error.cause : error);
-  if (typed !== undefined) return new PerdureError(typed.type, typed.message, { cause: error });
+  if (typed !== undefined) {
+    const { type, message, details } = typed;
+    return new PerdureError(type, message, { details, cause: error });
+  }
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) {
     return new PerdureError(
       'NO_WORKER',
@@ -99,15 +102,24 @@ function* causes(error: unknown): Generator<Error> {
   for (let at: unknown = error; at instanceof Error; at = at.cause) yield at;
 }
 
-function withCode(error: unknown): { type: ErrorCode; message: string } | undefined {
+function withCode(
+  error: unknown,
+): { type: ErrorCode; message: string; details: Record<string, unknown> } | undefined {
   for (
     let at: unknown = error;
     typeof at === 'object' && at !== null;
     at = (at as { cause?: unknown }).cause
   ) {
-    const { type, message } = at as { type?: unknown; message?: unknown };
+    const { type, message, details } = at as { type?: unknown; message?: unknown; details?: unknown };
     const code = ERROR_CODES.find((known) => known === type);
-    if (code !== undefined) return { type: code, message: typeof message === 'string' ? message : code };
+    if (code === undefined) continue;
+    const first: unknown = Array.isArray(details) ? details[0] : undefined;
+    return {
+      type: code,
+      message: typeof message === 'string' ? message : code,
+      // A worker of before sends none.
+      details: typeof first === 'object' && first !== null ? { ...first } : {},
+    };
   }
   return undefined;
 }

@@ -7,17 +7,22 @@ import type { Moment } from './events.ts';
 import { appendMessage, note, phaseOf } from './state.ts';
 
 /** Why an edit cannot be made now or as it is, or `null`. */
-export function editProblem(state: SessionState, edit: EditInput): { busy: boolean; message: string } | null {
+export function editProblem(
+  state: SessionState,
+  edit: EditInput,
+): { busy: boolean; message: string; details: Readonly<Record<string, unknown>> } | null {
   if (state.inFlight.length > 0 || state.batch.length > 0 || state.loading !== null) {
     return {
       busy: true,
       message: `session ${state.sessionId} is ${phaseOf(state)}: a turn runs. Pause it, wait until the turn is over, and edit again`,
+      details: { phase: phaseOf(state) },
     };
   }
   if (edit.digest !== undefined && edit.digest !== state.position.digest) {
     return {
       busy: true,
       message: `the transcript has changed: its digest is ${state.position.digest}. Look again`,
+      details: { field: 'digest', digest: state.position.digest },
     };
   }
   const { transcript } = edit;
@@ -26,10 +31,12 @@ export function editProblem(state: SessionState, edit: EditInput): { busy: boole
     return {
       busy: false,
       message: `transcript.from is ${transcript.from}, there are ${state.transcript.length} messages`,
+      details: { field: 'transcript.from', messages: state.transcript.length },
     };
   }
   const problem = transcriptProblem([...state.transcript.slice(0, transcript.from), ...transcript.messages]);
-  return problem === null ? null : { busy: false, message: `transcript: ${problem}` };
+  if (problem === null) return null;
+  return { busy: false, message: `transcript: ${problem}`, details: { field: 'transcript' } };
 }
 
 /** Makes an edit that has no problem. */

@@ -23,6 +23,8 @@ import {
 export interface Refusal {
   code: ErrorCode;
   message: string;
+  /** The same for programs. */
+  details?: Readonly<Record<string, unknown>>;
 }
 
 const ANONYMOUS = 'unknown';
@@ -33,7 +35,9 @@ const ANONYMOUS = 'unknown';
  */
 export function refusalOf(state: SessionState, input: PersonInput): Refusal | null {
   if (state.status.kind !== 'active') {
-    return refuse('SESSION_CLOSED', `session ${state.sessionId} is ${state.status.kind}; start a new one`);
+    const { kind } = state.status;
+    const message = `session ${state.sessionId} is ${kind}; start a new one`;
+    return refuse('SESSION_CLOSED', message, { status: kind });
   }
   switch (input.type) {
     case 'send':
@@ -44,19 +48,21 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
         );
       }
       if (state.cancelling !== null) {
-        return refuse('SESSION_CLOSED', `session ${state.sessionId} is being cancelled; start a new one`);
+        const message = `session ${state.sessionId} is being cancelled; start a new one`;
+        return refuse('SESSION_CLOSED', message, { phase: 'cancelling' });
       }
       return null;
     case 'decide': {
       const { callId, argsDigest: digest } = input.value;
       const call = findCall(state, callId);
       if (call === undefined) return unknownCall(state, callId);
-      if (call.status.kind !== 'approval') return refuse('CALL_NOT_PENDING', notPending(call));
+      if (call.status.kind !== 'approval') return notPending(call);
       if (digest !== undefined && digest !== call.argsDigest) {
         return refuse(
           'DIGEST_MISMATCH',
           `the arguments of ${callId} are not the ones that were decided on: they have digest ${call.argsDigest}. ` +
             'Look at the call again and decide anew',
+          { callId, argsDigest: call.argsDigest },
         );
       }
       return null;
@@ -68,26 +74,27 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
         return refuse(
           'CALL_NOT_PENDING',
           `call ${call.id} is ${call.status.kind}: its outcome is not in question`,
+          { callId: call.id, status: call.status.kind, resolution: call.resolution },
         );
       }
       return null;
     }
     case 'budget':
       if (input.value.limits === undefined && input.value.finish !== true) {
-        return refuse('INVALID_ARGUMENT', 'limits: give new caps, or finish: true');
+        return refuse('INVALID_ARGUMENT', 'limits: give new caps, or finish: true', { field: 'limits' });
       }
       if (input.value.limits?.usd !== undefined) {
         const free = state.manifest?.models.find(({ price }) => price === null);
         if (free !== undefined) {
           const message = `limits.usd: model ${free.id} has no price, so dollars cannot be capped: cap tokens, or give it a price`;
-          return refuse('INVALID_ARGUMENT', message);
+          return refuse('INVALID_ARGUMENT', message, { field: 'limits.usd', model: free.id });
         }
       }
       return null;
     case 'edit': {
       const problem = editProblem(state, input.value);
       if (problem === null) return null;
-      return refuse(problem.busy ? 'SESSION_BUSY' : 'INVALID_ARGUMENT', problem.message);
+      return refuse(problem.busy ? 'SESSION_BUSY' : 'INVALID_ARGUMENT', problem.message, problem.details);
     }
     case 'seal': {
       const open = state.calls.find((call) => call.effect === 'mutate' && isOpen(call));
@@ -95,6 +102,7 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
       return refuse(
         'SESSION_BUSY',
         `call ${open.id} of ${open.name} is ${open.status.kind}: a mutation is open. Wait until it has settled, or resolve it`,
+        { open: [open.id] },
       );
     }
     case 'pause':
@@ -107,8 +115,8 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
   }
 }
 
-function refuse(code: ErrorCode, message: string): Refusal {
-  return { code, message };
+function refuse(code: ErrorCode, message: string, details?: Refusal['details']): Refusal {
+  return { code, message, ...(details === undefined ? {} : { details }) };
 }
 
 function unknownCall(state: SessionState, callId: string): Refusal {
@@ -117,14 +125,17 @@ function unknownCall(state: SessionState, callId: string): Refusal {
     'UNKNOWN_CALL',
     `callId: session ${state.sessionId} has no call ${callId}; ` +
       (pending.length > 0 ? `waiting for approval: ${pending.join(', ')}` : 'no call waits for approval'),
+    { callId, pending },
   );
 }
 
-function notPending(call: ToolCall): string {
-  const decided = call.decision;
-  return decided === null
-    ? `call ${call.id} is ${call.status.kind}; it does not wait for approval`
-    : `call ${call.id} was decided already: ${decided.decision} by ${decided.by} at ${decided.at}`;
+function notPending({ id, status, decision }: ToolCall): Refusal {
+  const message =
+    decision === null
+      ? `call ${id} is ${status.kind}; it does not wait for approval`
+      : `call ${id} was decided already: ${decision.decision} by ${decision.by} at ${decision.at}`;
+  const won = decision && { decision: decision.decision, by: decision.by, at: decision.at };
+  return refuse('CALL_NOT_PENDING', message, { callId: id, status: status.kind, decision: won });
 }
 
 /** Applies an input, or refuses it and changes nothing. */

@@ -5,6 +5,7 @@ import {
   budgetSchema,
   cancelSchema,
   decideSchema,
+  type InputProblem,
   parseInput,
   pauseSchema,
   resolveSchema,
@@ -17,7 +18,9 @@ import { LIMIT, tooLarge } from '../contract/limits.ts';
 import { SIGNAL, UPDATE } from '../contract/names.ts';
 import type { PersonInput } from './events.ts';
 
-type Read = { ok: true; input: Exclude<PersonInput, { type: 'malformed' }> } | { ok: false; message: string };
+type Read =
+  | { ok: true; input: Exclude<PersonInput, { type: 'malformed' }> }
+  | { ok: false; message: string; details?: Readonly<Record<string, unknown>> };
 
 /** Reads the payload of an update or signal of a name, or says which field is wrong. */
 export function readInput(name: string, payload: unknown): Read {
@@ -26,8 +29,17 @@ export function readInput(name: string, payload: unknown): Read {
     return { ok: false, message: `it is nested deeper than ${MAX_DEPTH} levels` };
   }
   const size = jsonSize(payload);
-  if (size > LIMIT.input) return { ok: false, message: tooLarge(name, size, LIMIT.input).message };
-  const value = payload ?? {};
+  if (size > LIMIT.input) {
+    const { message, details } = tooLarge(name, size, LIMIT.input);
+    return { ok: false, message, details };
+  }
+  const read = readAs(name, payload ?? {});
+  return read.ok || !('field' in read)
+    ? read
+    : { ok: false, message: read.message, details: { field: read.field } };
+}
+
+function readAs(name: string, value: unknown): Read | ({ ok: false } & InputProblem) {
   switch (name) {
     case SIGNAL.send:
     case UPDATE.send: {

@@ -1,6 +1,5 @@
 /** The signals, updates and queries of a session. */
 import {
-  ApplicationFailure,
   condition,
   defineQuery,
   defineSignal,
@@ -20,6 +19,7 @@ import { type Refusal, refusalOf } from '../session/people.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
 import { findCall, hasMessage, phaseOf } from '../session/state.ts';
 import { budgetView, pageOf, pendingCalls, sessionView } from '../session/views.ts';
+import { failure } from './failure.ts';
 import { acceptUnreadableSignals } from './unreadable-signals.ts';
 
 type Apply = (input: PersonInput) => Promise<Refusal | null>;
@@ -98,7 +98,7 @@ export function registerHandlers(
 /** Asked of validators only, which leave no trace and do not run in a replay: what is on record reads as it did. */
 function misnamed(name: string, payload: unknown): Refusal | null {
   const unknown = unknownInput(name, payload);
-  return unknown && { code: 'INVALID_ARGUMENT', message: unknown.message };
+  return unknown && { code: 'INVALID_ARGUMENT', message: unknown.message, details: { field: unknown.field } };
 }
 
 /** Asked of validators only, too. */
@@ -112,12 +112,8 @@ function fullFor(state: SessionState, name: string, input: PersonInput, updates:
 
 function acceptable(name: string, payload: unknown): PersonInput {
   const read = readInput(name, payload);
-  if (!read.ok) throw failure({ code: 'INVALID_ARGUMENT', message: read.message });
+  if (!read.ok) throw failure({ code: 'INVALID_ARGUMENT', ...read });
   return read.input;
-}
-
-function failure({ code, message }: Refusal): ApplicationFailure {
-  return ApplicationFailure.nonRetryable(message, code);
 }
 
 /** What an update returns: for an edit, only when the edited arguments have passed the tool's own schema. */
@@ -127,7 +123,8 @@ async function answer(state: SessionState, input: PersonInput): Promise<unknown>
     await condition(() => findCall(state, callId)?.status.kind !== 'preparing');
     const call = findCall(state, callId);
     if (call?.status.kind === 'approval' && call.status.problem !== undefined) {
-      throw failure({ code: 'INVALID_TOOL_INPUT', message: `args of ${callId}: ${call.status.problem}` });
+      const message = `args of ${callId}: ${call.status.problem}`;
+      throw failure({ code: 'INVALID_TOOL_INPUT', message, details: { field: 'args', callId } });
     }
     return { callId, status: call?.status.kind ?? null };
   }

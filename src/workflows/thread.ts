@@ -45,6 +45,7 @@ import {
   threadPutStepSchema,
   threadWritesSchema,
 } from '../contract/thread.ts';
+import { failure } from './failure.ts';
 import { ThreadState } from './thread-state.ts';
 
 /** How long a thread that holds nothing stays: a write that began before its deletion is refused so long. */
@@ -109,7 +110,10 @@ function registerHandlers(thread: ThreadState, runId: string): void {
         // Before it is recorded: an update that is too large would end the workflow.
         refusing(() => assertSize(name, raw, THREAD_LIMIT.entry));
         const parsed = parseInput(schema, raw);
-        if (!parsed.ok) throw ApplicationFailure.nonRetryable(parsed.message, 'INVALID_ARGUMENT');
+        if (!parsed.ok) {
+          const { message, field } = parsed;
+          throw failure({ code: 'INVALID_ARGUMENT', message, details: { field } });
+        }
         refusing(() => check(raw as Input));
         if (thread.hasRoom(jsonSize(raw))) return;
         throw ApplicationFailure.nonRetryable(
@@ -170,12 +174,12 @@ function registerHandlers(thread: ThreadState, runId: string): void {
   });
 }
 
-/** Carries the code of a refusal over the wire. */
+/** Carries a refusal over the wire. */
 function refusing(check: () => void): void {
   try {
     check();
   } catch (error) {
-    if (isPerdureError(error)) throw ApplicationFailure.nonRetryable(error.message, error.code);
+    if (isPerdureError(error)) throw failure(error);
     throw error;
   }
 }

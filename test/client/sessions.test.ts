@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { defineAgent, defineTool, Sessions } from '../../src/index.ts';
+import { defineAgent, defineTool, type Session, Sessions } from '../../src/index.ts';
 import { scriptedTurns } from '../../src/testing/index.ts';
 import { expectSound } from '../session/support/sound.ts';
 import { rejection } from '../support/rejection.ts';
@@ -267,20 +267,24 @@ test('a decision on a call that is unknown, finished or changed is refused, and 
   expect(await rejection(session.decide('call_9_9', { decision: 'approve' }))).toMatchObject({
     code: 'UNKNOWN_CALL',
     message: `callId: session ${session.id} has no call call_9_9; waiting for approval: call_1_0`,
+    details: { callId: 'call_9_9', pending: ['call_1_0'] },
   });
   const other = { argsDigest: 'f'.repeat(64) };
   expect(await rejection(session.decide('call_1_0', { decision: 'approve' }, other))).toMatchObject({
     code: 'DIGEST_MISMATCH',
     message: expect.stringContaining(digest),
+    details: { callId: 'call_1_0', argsDigest: digest },
   });
   expect(await rejection(session.resolve('call_1_0', { outcome: 'absent' }))).toMatchObject({
     code: 'CALL_NOT_PENDING',
+    details: { callId: 'call_1_0', status: 'approval', resolution: null },
   });
   expect(
     await rejection(session.decide('call_1_0', { decision: 'edit', args: { cents: 101 } })),
   ).toMatchObject({
     code: 'INVALID_TOOL_INPUT',
     message: expect.stringMatching(/^args of call_1_0: .*cents: /),
+    details: { field: 'args', callId: 'call_1_0' },
   });
   expect(
     await rejection(session.decide('call_1_0', { decision: 'edit', args: { cents: 1n } as never })),
@@ -303,6 +307,26 @@ test('a decision on a call that is unknown, finished or changed is refused, and 
   expect(await rejection(session.decide('call_1_0', { decision: 'approve' }))).toMatchObject({
     code: 'CALL_NOT_PENDING',
     message: expect.stringMatching(/^call call_1_0 was decided already: (edit by ada|reject by bob) at /),
+    details: { callId: 'call_1_0', decision: { by: first === loser ? 'bob' : 'ada' } },
   });
+  // Only the session can say what it has, and what it does not take.
+  const { from, digest: seen } = { from: 9, digest: 'f'.repeat(32) };
+  const refused: [edit: Parameters<Session['edit']>[0], code: string, details: object][] = [
+    [{ transcript: { from, messages: [] } }, 'INVALID_ARGUMENT', { field: 'transcript.from', messages: 4 }],
+    [{ transcript: { from: 2, messages: [] } }, 'INVALID_ARGUMENT', { field: 'transcript' }],
+    [
+      { plan: [], digest: seen },
+      'SESSION_BUSY',
+      { field: 'digest', digest: (await session.snapshot()).position.digest },
+    ],
+    [{ plan: [{ id: '' }] } as never, 'INVALID_ARGUMENT', { field: 'plan.0.id' }],
+  ];
+  for (const [edit, code, details] of refused)
+    expect(await rejection(session.edit(edit))).toMatchObject({ code, details });
+  expect(await rejection(session.setBudget({ limits: { usd: 1 } }))).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    details: { field: 'limits.usd' },
+  });
+  expect(await rejection(session.setBudget({}))).toMatchObject({ details: { field: 'limits' } });
   await expectSound(stage, session);
 });

@@ -114,6 +114,7 @@ test('a session is started, decided, inspected, sent to and listed', async () =>
 
   const other = await call(decide, { json: { decision: 'approve', argsDigest: 'another' } });
   expect(other).toMatchObject({ status: 409, code: 'DIGEST_MISMATCH' });
+  expect(other.body).toMatchObject({ error: { details: { callId: 'call_1_0', argsDigest } } });
   const nobody = await call(`POST ${path}/calls/call_9_9/decision`, { json: { decision: 'approve' } });
   expect(nobody).toMatchObject({ status: 404, code: 'UNKNOWN_CALL' });
   const edited = await call(decide, { json: { decision: 'edit', args: { chargeId: 'ch_1', cents: -1 } } });
@@ -122,6 +123,8 @@ test('a session is started, decided, inspected, sent to and listed', async () =>
   expect(approved).toMatchObject({ status: 200, body: { callId: 'call_1_0' } });
   const late = await call(decide, { json: { decision: 'reject', reason: 'no' } });
   expect(late).toMatchObject({ status: 409, code: 'CALL_NOT_PENDING' });
+  const won = { decision: 'approve', by: 'ada', at: expect.stringMatching(/Z$/) };
+  expect(late.body).toMatchObject({ error: { details: { callId: 'call_1_0', decision: won } } });
 
   expect((await until(path, 'idle')).lastText).toBe('done: refund ch_1 9000');
   const calls = (await call<CallsPage>(`GET ${path}/calls`)).body;

@@ -56,6 +56,9 @@ test('a session that is full refuses a message by name, keeps what it has, and c
   // However it is sent: as small as it may be, by a plain client, as an edit, with a start.
   const refused = await rejection(session.send('small'));
   expect(refused).toMatchObject({ ...full, message: expect.stringContaining(`perdure cancel ${id}`) });
+  expect(refused).toMatchObject({
+    details: { limit: ROOM.content, history: { events: expect.any(Number) } },
+  });
   const plain = await rejection(handle.executeUpdate('sendMessage', { args: [{ text: 'small' }] }));
   expect(plain).toBeInstanceOf(WorkflowUpdateFailedError);
   expect(plain).toMatchObject({ cause: { type: 'SESSION_FULL' } });
