@@ -15,11 +15,21 @@ const { tool } = proxyActivities<FloorActivities>({
   retry: { initialInterval: '1s', maximumAttempts: 3 },
 });
 
+type Much = { role: string; blocks: { kind: string; text: string }[] }[];
+
+/** An answer of about so many bytes, made as a transcript is: of messages of 1 KB. */
+function muchOf(bytes: number): Much {
+  const text = 'x'.repeat(1_000);
+  const length = Math.round(bytes / (text.length + 60));
+  return Array.from({ length }, () => ({ role: 'assistant', blocks: [{ kind: 'text', text }] }));
+}
+
 /** Runs turns until the model asks for nothing more; with `hold`, stays open until it gets the signal `release`. */
 export async function floor(input: { text: string; hold?: boolean }): Promise<string> {
   let turn = 0;
   let held = input.hold === true;
   setHandler(defineQuery('state'), () => ({ turn, held }));
+  setHandler(defineQuery<Much, [number]>('much'), muchOf);
   setHandler(defineSignal('release'), () => {
     held = false;
   });

@@ -37,8 +37,10 @@ async function reading(context: Context, scene: Scene): Promise<Line[]> {
     get: () => timed(() => repeat(CALLS, () => saver.get(session.id))),
     query: () => timed(() => repeat(CALLS, () => bare.query('state'))),
   };
+  const bytes = JSON.stringify(await saver.get(session.id)).length;
   const cold = {
     get: () => timed(() => new TemporalSaver(client).get(session.id)),
+    asked: () => timed(() => bare.query('much', bytes)),
     list: () => timed(() => new TemporalSaver(client).list(session.id, { limit: 10 })),
     fetch: () => timed(fetch),
   };
@@ -66,6 +68,16 @@ async function reading(context: Context, scene: Scene): Promise<Line[]> {
       of: { ms: median(warm.get) / CALLS, queryMs: median(warm.query) / CALLS },
       samples: { ms: warm.get, queryMs: warm.query },
       note: `${CALLS} calls a sample`,
+    },
+    {
+      measure: 'saver',
+      what: '`get` of the latest by a saver that has not read it before, against a bare query that answers as much',
+      value: medianRatio(reads.get, reads.asked),
+      unit: 'x',
+      target: { atMost: 3 },
+      of: { ms: median(reads.get), queryMs: median(reads.asked) },
+      samples: { ms: reads.get, queryMs: reads.asked },
+      note: `${Math.round(bytes / 1_000)} KB`,
     },
     against(
       'get',
