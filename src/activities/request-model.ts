@@ -72,7 +72,20 @@ export async function requestModel(options: {
     const message = reason instanceof Error ? reason.message : String(reason);
     return { ok: false, failure: { kind: 'interrupted', message, billed: true } };
   }
-  return collected.result();
+  const result = collected.result();
+  return result.ok && options.summarize ? withoutCalls(result) : result;
+}
+
+/**
+ * A summary asks for nothing: not every endpoint heeds `toolChoice: none`, and calls that were made anyway would go on
+ * past the caps, and raise them for yet another summary.
+ */
+function withoutCalls(reply: Extract<RequestResult, { ok: true }>): RequestResult {
+  if (reply.calls.length === 0) return reply;
+  const names = [...new Set(reply.calls.map(({ name }) => name))].join(', ').slice(0, 200);
+  const text = `[The budget is used up. Instead of a summary, the model asked for ${names}, which was not run.]`;
+  const said = reply.blocks.some(({ kind }) => kind === 'text');
+  return { ...reply, calls: [], blocks: said ? reply.blocks : [...reply.blocks, { kind: 'text', text }] };
 }
 
 function callOptions({

@@ -165,6 +165,24 @@ test.each<[string, BudgetLimits]>([
   },
 );
 
+test.each<[string, { text?: string }, RegExp]>([
+  ['nothing but calls', {}, /^\[The budget is used up\. Instead of a summary, the model asked for step,/],
+  ['calls and a text', { text: 'so far so good' }, /^so far so good$/],
+])('finish: a model that pays no heed and answers with %s runs nothing more', async (_, said, text) => {
+  // As endpoints do that know no `tool_choice`.
+  const { stage, session, ran } = await spend(
+    ({ assistantCount }) => ({ ...said, toolCalls: [call(assistantCount)] }),
+    { budget: { turns: 2 } },
+  );
+  await untilPhase(session, 'waiting');
+  await session.setBudget({ finish: true, by: 'ada' });
+  expect(await session.result()).toMatchObject({ status: 'completed', text: expect.stringMatching(text) });
+  expect(ran).toEqual(['0', '1']);
+  expect(stage.model.requests).toHaveLength(3);
+  expect((await session.budget()).limits.turns).toBe(3);
+  await expectSound(stage, session);
+});
+
 test('caps that are given to the reading of the budget are refused, with the method that sets them', async () => {
   const { stage, session } = await spend(threeTurns);
   await untilPhase(session, 'idle');
