@@ -156,7 +156,8 @@ async function inputSchema(agent: string, name: string, tool: DefinedTool): Prom
   const named: readonly string[] =
     (typeof tool.idempotency === 'object' ? tool.idempotency.args : undefined) ?? [];
   const unknown = named.find((argument) => !known.includes(argument));
-  if (unknown !== undefined && schema['additionalProperties'] === false) {
+  // A schema that is put together of others has its arguments elsewhere.
+  if (unknown !== undefined && (schema['additionalProperties'] === false || known.length > 0)) {
     // Its calls would all count as the same, and all but one would not happen.
     throw new PerdureError(
       'INVALID_DEFINITION',

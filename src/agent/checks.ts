@@ -33,3 +33,13 @@ export function choiceProblem(
   const words = choices.map((choice) => `'${choice}'`);
   return `${field} is ${JSON.stringify(value)}: write ${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
 }
+
+/** A name must be one of the known ones: a guard with a slip in its name would be none. */
+export function nameProblem(
+  path: string,
+  value: object | undefined,
+  known: readonly string[],
+): string | null {
+  const unknown = Object.keys(value ?? {}).find((name) => !known.includes(name));
+  return unknown === undefined ? null : `${path}${unknown} is not known here; there are ${known.join(', ')}`;
+}

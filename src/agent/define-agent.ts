@@ -1,10 +1,11 @@
+import type { SharedV3ProviderOptions } from '@ai-sdk/provider';
 import type { Duration } from '@temporalio/common';
 import type { FlexibleSchema, LanguageModel, Tool } from 'ai';
 import { PerdureError } from '../contract/errors.ts';
 import type { BudgetLimits, ModelPrice } from '../contract/manifest.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
-import { choiceProblem, countProblem, durationProblem } from './checks.ts';
-import { type DefinedTool, defineTool, type ToolOptions } from './define-tool.ts';
+import { choiceProblem, countProblem, durationProblem, nameProblem } from './checks.ts';
+import { checkedTool, type DefinedTool, type ToolOptions } from './define-tool.ts';
 
 /** A model of an agent: an AI SDK model, or `provider:model` of the worker's registry; with a price when money is capped. */
 export type ModelChoice =
@@ -33,8 +34,8 @@ export interface AgentOptions {
   /** The most tokens of one reply: sent to the provider, and what is reserved. Default: 4,096. */
   maxOutputTokens?: number;
   temperature?: number;
-  /** Handed to the AI SDK as they are. */
-  providerOptions?: Record<string, Record<string, never>>;
+  /** Handed to the model as they are, by provider: `{ openai: { reasoningEffort: 'low' } }`. */
+  providerOptions?: SharedV3ProviderOptions;
   /** Equal calls in a row after which a session stops for a person. Default: 3. */
   loopLimit?: number;
   /** `ordered` (default): reads in parallel, writes and mutations one after the other. `parallel`: all at once. */
@@ -54,6 +55,21 @@ export interface DefinedAgent extends Omit<AgentOptions, 'model' | 'tools'> {
   readonly tools: Readonly<Record<string, DefinedTool>>;
 }
 
+const NAMES: readonly (keyof AgentOptions)[] = [
+  'name',
+  'model',
+  'instructions',
+  'tools',
+  'budget',
+  'maxOutputTokens',
+  'temperature',
+  'providerOptions',
+  'loopLimit',
+  'toolOrder',
+  'plan',
+  'heartbeat',
+  'modelTimeout',
+];
 const NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 /** The id of a call: as a tool's name it could make the keys of calls of two sessions the same. */
@@ -72,6 +88,8 @@ export function defineAgent(options: AgentOptions): DefinedAgent {
   if (typeof instructions !== 'string' || instructions.trim() === '') {
     throw invalid(`agent ${name}: instructions is empty: write what the agent is to do`);
   }
+  const slip = nameProblem('', options, NAMES);
+  if (slip !== null) throw invalid(`agent ${name}: ${slip}`);
   const models = (Array.isArray(model) ? (model as readonly ModelChoice[]) : [model as ModelChoice]).map(
     (choice) =>
       typeof choice === 'object' && choice !== null && 'model' in choice ? choice : { model: choice },
@@ -149,7 +167,7 @@ function checkTool(agent: string, name: string, tool: AnyTool): DefinedTool {
   }
   if ('perdure' in tool) return tool as DefinedTool;
   try {
-    return defineTool(tool as ToolOptions<unknown, unknown>);
+    return checkedTool(tool as ToolOptions<unknown, unknown>);
   } catch (error) {
     throw invalid(`agent ${agent}: tools.${name}: ${error instanceof Error ? error.message : String(error)}`);
   }

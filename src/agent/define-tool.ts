@@ -2,7 +2,7 @@ import type { Duration } from '@temporalio/common';
 import type { FlexibleSchema, ToolExecutionOptions } from 'ai';
 import { PerdureError } from '../contract/errors.ts';
 import type { Effect } from '../contract/manifest.ts';
-import { choiceProblem, countProblem, durationProblem } from './checks.ts';
+import { choiceProblem, countProblem, durationProblem, nameProblem } from './checks.ts';
 
 /** What a tool's functions are given beside their input. */
 export interface ToolContext extends Omit<ToolExecutionOptions, 'abortSignal'> {
@@ -126,10 +126,48 @@ export class NotAttemptedError extends PerdureError {
  * @throws PerdureError `INVALID_DEFINITION` naming the field and what to write.
  */
 export function defineTool<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): DefinedTool<INPUT, OUTPUT> {
+  const problem = nameProblem('', options, [...OWN_NAMES, ...AI_SDK_NAMES]);
+  if (problem !== null) throw new PerdureError('INVALID_DEFINITION', problem);
+  return checkedTool(options);
+}
+
+/** {@link defineTool} without the check of names: a plain tool of the AI SDK has the names of its version. */
+export function checkedTool<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): DefinedTool<INPUT, OUTPUT> {
   const problem = toolProblem(options);
   if (problem !== null) throw new PerdureError('INVALID_DEFINITION', problem);
   return { ...options, perdure: 'tool' };
 }
+
+const OWN_NAMES: readonly string[] = [
+  'description',
+  'inputSchema',
+  'effect',
+  'idempotency',
+  'needsApproval',
+  'approval',
+  'timeout',
+  'settle',
+  'maxAttempts',
+  'fast',
+  'execute',
+  'verify',
+  'perdure',
+];
+
+/** What a tool of the AI SDK has besides, for `defineTool({ ...tool, effect: 'read' })`. */
+const AI_SDK_NAMES: readonly string[] = [
+  'type',
+  'title',
+  'outputSchema',
+  'inputExamples',
+  'providerOptions',
+  'metadata',
+  'strict',
+  'onInputStart',
+  'onInputDelta',
+  'onInputAvailable',
+  'toModelOutput',
+];
 
 const EFFECTS: readonly string[] = ['read', 'write', 'mutate'];
 const SCOPES: readonly string[] = ['session', 'call', 'global'];
@@ -158,13 +196,44 @@ function toolProblem<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): string
     return `idempotency.scope 'global' is for effect 'mutate', this tool is '${effect}': drop it, or write effect: 'mutate'`;
   }
   const { maxAttempts, timeout, settle, approval } = options;
-  const scope = typeof idempotency === 'object' ? idempotency.scope : undefined;
   return (
-    choiceProblem('idempotency.scope', scope, SCOPES) ??
+    approvalProblem(options) ??
+    idempotencyProblem(idempotency) ??
     countProblem('maxAttempts', maxAttempts) ??
     durationProblem('timeout', timeout) ??
     durationProblem('settle', settle, 0) ??
     durationProblem('approval.expires', approval?.expires) ??
     choiceProblem('approval.onExpiry', approval?.onExpiry, ['approve', 'reject'])
+  );
+}
+
+/** Only `true` and a function ask a person, so that anything else would let each call run. */
+function approvalProblem(options: { needsApproval?: unknown; approval?: object }): string | null {
+  const { needsApproval, approval } = options;
+  return needsApproval === undefined ||
+    typeof needsApproval === 'boolean' ||
+    typeof needsApproval === 'function'
+    ? nameProblem('approval.', approval, ['expires', 'onExpiry'])
+    : `needsApproval is ${JSON.stringify(needsApproval)}: write true, false, or a function of the input`;
+}
+
+/** Without a right identity all calls of a tool could count as one, of which only the first happens. */
+function idempotencyProblem(idempotency: unknown): string | null {
+  if (idempotency === undefined || typeof idempotency === 'function') return null;
+  if (typeof idempotency !== 'object' || idempotency === null || Array.isArray(idempotency)) {
+    return `idempotency is ${JSON.stringify(idempotency)}: write { scope, args }, or a function of the input`;
+  }
+  const { scope, ttl, args } = idempotency as Exclude<Idempotency<unknown>, (input: never) => string>;
+  const named: unknown = args;
+  const areNames =
+    named === undefined ||
+    (Array.isArray(named) && named.length > 0 && named.every((name) => typeof name === 'string'));
+  return (
+    nameProblem('idempotency.', idempotency, ['scope', 'ttl', 'args']) ??
+    choiceProblem('idempotency.scope', scope, SCOPES) ??
+    durationProblem('idempotency.ttl', ttl) ??
+    (areNames
+      ? null
+      : `idempotency.args is ${JSON.stringify(named)}: write names of arguments, as ['orderId']`)
   );
 }

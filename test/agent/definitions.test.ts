@@ -58,6 +58,31 @@ const TOOLS: [unknown, string][] = [
     { inputSchema, execute, approval: { onExpiry: 'ask' } },
     `approval.onExpiry is "ask": write 'approve' or 'reject'`,
   ],
+  [
+    { inputSchema, execute, needsApproval: 'yes' },
+    'needsApproval is "yes": write true, false, or a function of the input',
+  ],
+  [
+    { inputSchema, execute, approval: { expiry: '2d' } },
+    'approval.expiry is not known here; there are expires, onExpiry',
+  ],
+  [
+    { inputSchema, execute, idempotency: 'call' },
+    'idempotency is "call": write { scope, args }, or a function of the input',
+  ],
+  [
+    { inputSchema, execute, idempotency: { arguments: ['id'] } },
+    'idempotency.arguments is not known here; there are scope, ttl, args',
+  ],
+  [
+    { inputSchema, execute, idempotency: { args: 'id' } },
+    'idempotency.args is "id": write names of arguments',
+  ],
+  [{ inputSchema, execute, idempotency: { args: [] } }, 'idempotency.args is []: write names of arguments'],
+  [
+    { inputSchema, execute, idempotency: { scope: 'global', ttl: 'long' } },
+    'idempotency.ttl is "long": write milliseconds',
+  ],
 ];
 
 test.each(TOOLS.map(([options, message]) => ({ options, message })))(
@@ -68,6 +93,41 @@ test.each(TOOLS.map(([options, message]) => ({ options, message })))(
     expect(refusal(() => defineAgent(agent))).toContain(`agent support: tools.pay: ${message}`);
   },
 );
+
+test('a slip in a name is refused, for a guard that nobody reads guards nothing', () => {
+  const slip = { inputSchema, execute, needsAproval: true };
+  expect(refusal(() => defineTool(slip))).toMatch(
+    /^needsAproval is not known here; there are .*needsApproval,/,
+  );
+  const slips = { ...good, budgets: { usd: 1 } };
+  expect(refusal(() => defineAgent(slips))).toMatch(/^agent support: budgets is not known here; .*budget,/);
+});
+
+test("a tool of the AI SDK may be spread, with all that is its own, and an agent's own definition changed", () => {
+  const plain = aiTool({
+    title: 'Look',
+    inputSchema,
+    outputSchema: z.string(),
+    execute,
+    strict: true,
+    inputExamples: [{ input: { id: '1' } }],
+    providerOptions: { openai: { deferLoading: true } },
+    metadata: { from: 'us' },
+    onInputStart: () => {},
+    onInputDelta: () => {},
+    onInputAvailable: () => {},
+    toModelOutput: ({ output }) => ({ type: 'text', value: output }),
+  });
+  const look = defineTool({ ...plain, needsApproval: false, execute, effect: 'read' });
+  const quicker = defineTool({ ...look, timeout: '1s' });
+  expect(quicker).toMatchObject({ effect: 'read', timeout: '1s' });
+});
+
+test('options of a provider are what the provider takes', async () => {
+  const providerOptions = { openai: { reasoningEffort: 'low', store: false } };
+  const agent = defineAgent({ ...good, providerOptions });
+  expect((await resolveAgent(agent, registry)).definition.providerOptions).toEqual(providerOptions);
+});
 
 const price = { inputPerMillion: 1, outputPerMillion: 2 };
 
@@ -190,6 +250,14 @@ test('arguments that name an identity must be arguments of the tool', async () =
     code: 'INVALID_DEFINITION',
     message:
       'agent support: tools.pay.idempotency.args names chargeid, which is not an argument: write some of chargeId',
+  });
+  // Neither does a JSON schema that allows further arguments, as they do when they do not say.
+  const open = jsonSchema({ type: 'object', properties: { chargeId: { type: 'string' } } });
+  const charge = defineTool({ inputSchema: open, idempotency: typo, execute });
+  expect(await rejection(resolveAgent(defineAgent({ ...good, tools: { charge } }), registry))).toMatchObject({
+    message: expect.stringContaining(
+      'tools.charge.idempotency.args names chargeid, which is not an argument',
+    ),
   });
 });
 
