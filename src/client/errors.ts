@@ -39,6 +39,13 @@ export function sessionError(sessionId: string, error: unknown): unknown {
       { cause: error },
     );
   }
+  if (typeOf(error) === 'AcceptedUpdateCompletedWorkflow') {
+    return new PerdureError(
+      'CONFLICT',
+      `Session ${sessionId} was ended or taken back before it had answered. Look what it has on record: perdure show ${sessionId}`,
+      { cause: error },
+    );
+  }
   const typed = withCode(error instanceof WorkflowUpdateFailedError ? error.cause : error);
   if (typed !== undefined) {
     const { type, message, details } = typed;
@@ -79,8 +86,14 @@ export function sessionError(sessionId: string, error: unknown): unknown {
  * late. The server has dropped it: nothing was done, and it may be sent again.
  */
 export function isUnprocessed(error: unknown): boolean {
-  if (!(error instanceof WorkflowUpdateFailedError)) return false;
-  return (error.cause as { type?: unknown } | undefined)?.type === 'UnprocessedUpdate';
+  return typeOf(error) === 'UnprocessedUpdate';
+}
+
+/** What the server or the workflow says of an update that failed. */
+function typeOf(error: unknown): unknown {
+  return error instanceof WorkflowUpdateFailedError
+    ? (error.cause as { type?: unknown } | undefined)?.type
+    : undefined;
 }
 
 /** Whether the server has refused an update because its workflow has had too many; it says so in words only. */

@@ -60,8 +60,8 @@ export type CallStatus =
   | { kind: 'ready' }
   /** Waits for a person's approval; `expiresAt` is ISO 8601. */
   | { kind: 'approval'; expiresAt: string | null; problem?: string }
-  /** Its edited arguments are being checked. */
-  | { kind: 'preparing'; before?: { args: JsonValue; expiresAt: string | null } }
+  /** Its edited arguments are being checked; `rewound` of one that may have been made after the checkpoint. */
+  | { kind: 'preparing'; before?: { args: JsonValue; expiresAt: string | null }; rewound?: true }
   /** Waits for an equal call in flight. */
   | { kind: 'deferred'; to: string }
   /** A worker has it. */

@@ -33,7 +33,7 @@ export function whatHappened(
     const later = runs.flatMap(({ calls }) => calls.filter((call) => sameCall(call) === sameCall(open)));
     ended[open.id] = later.some(({ status }) => isAbsent(status)) ? 'absent' : null;
   }
-  return { effects: [...effects.values()], ended, spent: last.budget.spent };
+  return { effects: [...effects.values()], ended, spent: last.budget.spent, tellsEdited: true };
 }
 
 /** What tells a call from all others: runs that went on from one checkpoint give their own calls the same ids. */

@@ -5,7 +5,7 @@ import { LIMIT } from '../contract/limits.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { exceeded, worstCase } from './budget.ts';
 import type { Moment, Step } from './events.ts';
-import { batchCalls, flightOf, isOpen, theCall, toolOf } from './state.ts';
+import { batchCalls, flightOf, isOpen, isUntold, theCall, toolOf } from './state.ts';
 
 const DEFAULT_TIMEOUT_MS = 60_000;
 const HEARTBEAT_MS = 10_000;
@@ -79,7 +79,11 @@ function tendCalls(state: SessionState, calls: readonly ToolCall[], moment: Mome
     if (status.kind === 'verifying' && !flightOf(state, call.id, 'verify')) {
       return { type: 'issue', callId: call.id, command: verifyCommand(state, call, seq) };
     }
-    if (status.kind === 'preparing' && state.cancelling === null && !flightOf(state, call.id, 'prepare')) {
+    if (
+      status.kind === 'preparing' &&
+      (state.cancelling === null || isUntold(call)) &&
+      !flightOf(state, call.id, 'prepare')
+    ) {
       const input = {
         agent: state.agent,
         tool: call.name,
@@ -144,12 +148,12 @@ function decideCancel(state: SessionState, calls: readonly ToolCall[]): Step | n
       flight.kind === 'load' ||
       flight.kind === 'describe' ||
       flight.kind === 'model' ||
-      flight.kind === 'prepare' ||
+      (flight.kind === 'prepare' && !isUntold(theCall(state, flight.callId ?? ''))) ||
       flight.kind === 'ttl' ||
       isRead(state, flight),
   );
   if (stopping !== null) return stopping;
-  const idle = calls.find((call) => !isFinal(call) && !isOpen(call));
+  const idle = calls.find((call) => !isFinal(call) && !isOpen(call) && !isUntold(call));
   if (idle !== undefined) return { type: 'skip_call', callId: idle.id, reason: 'The session was cancelled.' };
   if (state.inFlight.length > 0 || calls.some((call) => !isFinal(call))) return null;
   if (calls.length > 0) return { type: 'append_results' };

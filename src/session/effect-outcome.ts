@@ -9,9 +9,10 @@ import type { CallStatus, EffectOutcome, ToolCall } from '../contract/calls.ts';
 import type { JsonValue } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
 import type { ToolManifest } from '../contract/manifest.ts';
+import type { CarriedEffect } from '../contract/origin.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import type { Moment } from './events.ts';
-import { endCall, iso, toolOf } from './state.ts';
+import { endCall, iso, isUntold, toolOf } from './state.ts';
 
 export function applyTool(
   state: SessionState,
@@ -134,10 +135,12 @@ export function applyPrepare(
 ): void {
   if (call.status.kind !== 'preparing') return;
   const { before } = call.status;
+  const untold = isUntold(call);
   const problem = outcome.ok ? outcome.value.problem : outcome.failure.message;
   if (problem === undefined && outcome.ok) {
     const { idempotencyKey = call.idempotencyKey, needsApproval } = outcome.value;
     call.idempotencyKey = idempotencyKey;
+    if (untold && knownSince(state, call, moment)) return;
     call.status =
       needsApproval === true && call.decision === null
         ? awaitApproval(toolOf(state, call), iso(moment))
@@ -149,7 +152,23 @@ export function applyPrepare(
     call.args = before.args;
     call.argsDigest = argsDigest(call.name, before.args);
   }
+  if (untold && knownSince(state, call, moment)) return;
   call.status = { kind: 'approval', expiresAt: before?.expiresAt ?? null, problem: problem ?? 'invalid' };
+}
+
+/** Whether a call whose edit was being checked when it was rewound to has been made since: then it is not skipped. */
+function knownSince(state: SessionState, call: ToolCall, moment: Moment): boolean {
+  const isOfCall = (effect: CarriedEffect): boolean =>
+    effect.callId === call.id && effect.idempotencyKey === call.idempotencyKey;
+  const since = state.carried.find(isOfCall);
+  if (since === undefined) return false;
+  if (since.doubt === undefined) {
+    endCall(call, { kind: 'completed' }, { content: since.output, isError: false }, iso(moment));
+  } else {
+    state.carried = state.carried.filter((effect) => !isOfCall(effect));
+    call.status = { kind: 'settling', reason: since.doubt };
+  }
+  return true;
 }
 
 /** Ends a call's waiting: what was lost has settled and is verified, what was held back is ready. */

@@ -76,9 +76,11 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
 
 /** A call that was open at the checkpoint. Whoever had it then has it no more. */
 function reopen(call: ToolCall, origin: Origin, { after }: Loaded, moment: Moment): void {
-  const { kind } = call.status;
+  const { status } = call;
+  const { kind } = status;
   // Of edited arguments that were being checked the key is not known yet.
-  const edited = call.status.kind === 'preparing' && call.status.before !== undefined;
+  const edited = status.kind === 'preparing' && status.before !== undefined;
+  if (edited && after?.tellsEdited === true) call.status = { ...status, rewound: true };
   if (call.effect === 'mutate' && !edited) {
     const since = after?.effects.find(
       ({ callId, idempotencyKey }) => callId === call.id && idempotencyKey === call.idempotencyKey,

@@ -77,6 +77,11 @@ export function isOpen(call: ToolCall): boolean {
   return kind === 'running' || kind === 'settling' || kind === 'verifying' || kind === 'unknown';
 }
 
+/** Whether only the check of its edit tells what became of a call after the checkpoint that it was taken back to. */
+export function isUntold({ status }: ToolCall): boolean {
+  return status.kind === 'preparing' && status.rewound === true;
+}
+
 /** What is in flight for a call, of one of some kinds. */
 export function flightOf(
   state: SessionState,

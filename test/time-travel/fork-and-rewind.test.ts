@@ -8,8 +8,11 @@ import {
   effectsSince,
   type Session,
   TemporalSaver,
+  type ToolCall,
 } from '../../src/index.ts';
+import { expectSound } from '../session/support/sound.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
+import { rejection } from '../support/rejection.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 
 interface Sent {
@@ -69,6 +72,19 @@ async function checkpoints(
     },
   );
   return found;
+}
+
+/** What waits until it is opened, for now closed. */
+function closed(): { passed: () => Promise<void>; open: () => void; close: () => void } {
+  let open = (): void => undefined;
+  let passing = Promise.resolve();
+  const close = (): void => {
+    passing = new Promise((resolve) => {
+      open = resolve;
+    });
+  };
+  close();
+  return { passed: () => passing, open: () => open(), close };
 }
 
 async function say(session: Session, text: string): Promise<void> {
@@ -277,6 +293,69 @@ test('a rewind is refused while a mutation is open, and the session goes on', as
   ).rejects.toMatchObject({ code: 'SESSION_BUSY' });
   land();
   expect((await untilPhase(session, 'idle')).lastText).toBe('wrote ann');
+});
+
+test('an edit that was being checked at the checkpoint, and made since, is on record as made, not as skipped', async () => {
+  const stage = await openMailStage();
+  const sent: string[] = [];
+  const gate = closed();
+  const checked = z.string().refine(async (to) => to !== 'ada' || gate.passed().then(() => true));
+  const mail = defineTool({
+    inputSchema: z.object({ to: checked }),
+    needsApproval: true,
+    execute: ({ to }) => `sent to ${to}: ${sent.push(to)}`,
+  });
+  const agent = { name: 'mailer', model: stage.provider('m'), instructions: 'Send mail.', tools: { mail } };
+  await stage.startWorker([defineAgent(agent)]);
+  const session = await stage.sessions.start('mailer', { id: stage.id(), message: 'bob' });
+  await untilPhase(session, 'approval');
+  const { runId } = await session.state();
+  const edit = session.decide('call_1_0', { decision: 'edit', args: { to: 'ada' } }, { by: 'eve' });
+  const firstCall = async (): Promise<ToolCall | undefined> => (await session.calls()).items[0];
+  await expect.poll(async () => (await firstCall())?.status.kind).toBe('preparing');
+  const checkpointId = (await checkpoints(stage, session)).at(-1)?.id ?? '';
+  gate.open();
+  expect(await edit).toMatchObject({ callId: 'call_1_0' });
+  await untilPhase(session, 'idle');
+  expect(sent).toEqual(['ada']);
+
+  gate.close();
+  const message = { text: 'carl', mode: 'interrupt' as const };
+  const from = { sessionId: session.id, checkpointId };
+  await stage.sessions.rewind(from, { agent: 'mailer', by: 'eve', reason: 'again', message });
+  await expect.poll(async () => (await firstCall())?.status.kind).toBe('preparing');
+  expect((await session.state()).runId).not.toBe(runId);
+  gate.open();
+  await untilPhase(session, 'approval');
+  expect((await session.calls()).items).toMatchObject([
+    {
+      id: 'call_1_0',
+      args: { to: 'ada' },
+      status: { kind: 'completed' },
+      result: { content: 'sent to ada: 1' },
+    },
+    { id: 'call_2_0', args: { to: 'carl' }, status: { kind: 'approval' } },
+  ]);
+  expect(sent).toEqual(['ada']);
+  const { runId: second } = await session.state();
+
+  // Who waits for the check of an edit while the session is taken back is told so.
+  gate.close();
+  const late = rejection(
+    session.decide('call_2_0', { decision: 'edit', args: { to: 'ada' } }, { by: 'eve' }),
+  );
+  await expect.poll(async () => (await session.calls()).items[1]?.status.kind).toBe('preparing');
+  await stage.sessions.rewind(from, { agent: 'mailer', by: 'eve', reason: 'once more' });
+  expect(await late).toMatchObject({ code: 'CONFLICT', message: expect.stringContaining('taken back') });
+  gate.open();
+  await untilPhase(session, 'idle');
+  expect((await session.state()).runId).not.toBe(second);
+  expect(await firstCall()).toMatchObject({
+    status: { kind: 'completed' },
+    result: { content: 'sent to ada: 1' },
+  });
+  expect(sent).toEqual(['ada']);
+  await expectSound(stage, session);
 });
 
 test('an edit changes what the model sees next, and is refused when no provider would take it', async () => {

@@ -144,6 +144,13 @@ export const SCENARIOS: readonly Scenario[] = [
     may: { checkpoint: 1, rewind: 1, pause: 1 },
   },
   {
+    name: 'an edit, taken back to its check',
+    tools: { pay: { approval: { expiresMs: null, onExpiry: 'reject' }, maxAttempts: 1 } },
+    dispatches: 1,
+    replies: [[pay('a', approval)]],
+    may: { edit: 1, checkpoint: 1, rewind: 1, interrupt: 1, cancel: 1 },
+  },
+  {
     name: 'a fork, from before, within or after a mutation',
     tools: { pay: { maxAttempts: 2 } },
     replies: [[pay('a')], [pay('a')]],
