@@ -14,18 +14,19 @@ import { breakpoint } from 'perdure/testing';
 import * as z from 'zod';
 import { createPaymentsClient, PaymentsError } from '../examples/payments/client.ts';
 import { stepClock } from './clock.ts';
-import { PRICE, type Step, TOOL, type ToolKind } from './story.ts';
+import { enlarged } from './large.ts';
+import { MODES, type Mode, PRICE, type Step, TOOL, type ToolKind } from './story.ts';
 
 /** What a call of the lab says: whose it is, and how its tool is to behave. */
 interface Args {
   /** Names the effect in the ledger: session and turn. */
   tag: string;
-  mode: 'plain' | 'ask' | 'throw';
+  mode: Mode;
 }
 
 const inputSchema = z.object({
   tag: z.string(),
-  mode: z.enum(['plain', 'ask', 'throw']),
+  mode: z.enum(MODES),
 }) as z.ZodType<Args>;
 
 const service = createPaymentsClient(process.env['PAYMENTS_URL'] ?? '');
@@ -53,12 +54,12 @@ async function attempt<T>(request: Promise<T>): Promise<T> {
 }
 
 /** The steps of a call that a worker can be held at, around whatever it asks of the world. */
-async function steps<T>(
+async function steps(
   kind: ToolKind,
   { tag, mode }: Args,
   { fence, attempt: no }: ToolContext,
-  request: () => Promise<T>,
-): Promise<T> {
+  request: () => Promise<unknown>,
+): Promise<unknown> {
   const tool = TOOL[kind];
   const reach = async (step: Step, point: string): Promise<void> => {
     if (clock.step === step) stepClock(tag, clock.file);
@@ -70,7 +71,7 @@ async function steps<T>(
   const result = await attempt(request());
   await reach('landed', 'landed');
   if (mode === 'throw' && no === 1) throw new Error('planned: the tool threw after its effect');
-  return result;
+  return mode === 'large' ? enlarged(kind, result) : result;
 }
 
 function paying(
@@ -98,11 +99,14 @@ function paying(
 /** A planted mistake, to see that the lab sees it: a verify that always says that nothing happened. */
 const lies = process.env['LAB_LYING_VERIFY'] === '1';
 
-const verify = async (
-  _: Args,
-  { idempotencyKey, abortSignal }: ToolContext,
-): Promise<Verification<unknown>> =>
-  lies ? { outcome: 'absent' } : service.find(idempotencyKey, abortSignal);
+const verifying =
+  (kind: ToolKind) =>
+  async ({ mode }: Args, { idempotencyKey, abortSignal }: ToolContext): Promise<Verification<unknown>> => {
+    if (lies) return { outcome: 'absent' };
+    const found = await service.find(idempotencyKey, abortSignal);
+    if (found.outcome === 'absent' || mode !== 'large') return found;
+    return { outcome: 'landed', output: enlarged(kind, found.output) };
+  };
 
 interface Limits {
   timeout: `${number}ms`;
@@ -121,9 +125,13 @@ function tools(limits: Limits): Record<string, DefinedTool<Args, unknown>> {
       limits,
     ),
     [TOOL.write]: paying('write', { effect: 'write' }, limits),
-    [TOOL.mutate]: paying('mutate', { verify }, limits),
+    [TOOL.mutate]: paying('mutate', { verify: verifying('mutate') }, limits),
     [TOOL.blind]: paying('blind', {}, limits),
-    [TOOL.global]: paying('global', { verify, idempotency: { scope: 'global', ttl: '1h' } }, limits),
+    [TOOL.global]: paying(
+      'global',
+      { verify: verifying('global'), idempotency: { scope: 'global', ttl: '1h' } },
+      limits,
+    ),
     // The next version of the agent has one more.
     ...(deploy === '1' ? {} : { greet: paying('read', { effect: 'read' }, limits) }),
   };

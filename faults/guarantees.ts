@@ -96,6 +96,8 @@ And for every session, whatever its tools:
 - **The budget is exact.** Spent is the price of the recorded replies, plus the reserve of each request that was lost.
 - **No message is lost or taken twice** once \`send\` has returned; one that is sent again under its id is taken once.
 - **The history is the state.** The fold of the history, with no worker, is the state that the worker has.
+- **Nothing is cut without a word.** A result or a reply up to its limit is on record as it was; a larger result is
+  shortened with a notice of its size, and a larger reply refused, charged and asked for again. Neither is sent for ever.
 - **A claim is true.** What a session says of a key (landed as this receipt, certainly not done, not known) and what
   the ledger has are one effect in some order that agrees with the clock (linearizability, checked for each key).
 
@@ -128,7 +130,7 @@ And for every session, whatever its tools:
 
 ## How it is measured
 
-Real processes: workers, a Temporal server over a file (for \`database-kill\` one over PostgreSQL, with the versions and
+Real processes: workers, a Temporal server over a file (for \`database-kill\` and \`database-full\` one over PostgreSQL, with the versions and
 settings of docker-compose.yml; \`npm run faults -- --stack postgres --workers 4\` tells all of it there), a payments service with its own durable ledger, a model
 endpoint that writes down each request before it answers. In each run one session for each kind of tool (two for
 \`global\`, asking for one effect) is brought to the same step of a turn, the fault is injected, and **a run whose fault
@@ -136,6 +138,15 @@ cannot be shown to have landed fails**. Sessions of a run share their workers. J
 their histories, against the ledger's file and the model's record. *To a person* counts sessions that asked for one;
 the lab's person looks into the ledger and says what is there. *Goes on after* is the median time from the fault to the
 session at rest again, with the start of the next worker in it, on a machine where the lab itself was running.
+
+A full disk is a limit on the size of files, which needs no privileges and strikes one program: a write fails with EFBIG
+where a full disk says ENOSPC. \`database-full\` strikes the write-ahead log: PostgreSQL gives up, and does not start before
+there is room. A disk that is full for the tables and not for the log, where PostgreSQL refuses single statements and
+lives on, is not shown, for the limit is one for all files of a process.
+
+Threads of checkpoints that are no session are not in the table: \`test/saver/rollover.test.ts\` kills the worker and the
+server inside a thread's rollover, before its segment is there, after that, and before the next run's first task. Every
+put is there once and in order, also those that were sent again.
 
 The steps:
 

@@ -1,5 +1,6 @@
 /** The judge: what a run claims against what there is. Pure, so that it can be tried on runs that never were. */
 import type { ToolCall } from 'perdure';
+import { largeProblems } from './large.ts';
 import { type Claim, unexplained } from './linearize.ts';
 import type { Observed, ObservedSession } from './observe.ts';
 import { effectTag, REPLY_NANO_USD, type ToolKind } from './story.ts';
@@ -24,6 +25,8 @@ export type Breach =
   | 'stuck'
   /** The outcome of a call that nobody can verify was decided without a person. */
   | 'without-person'
+  /** A large value is neither whole, nor shortened with the notice of it, nor refused. */
+  | 'cut'
   /** The history does not fold to the live state. */
   | 'fold'
   /** The run could not be told to its end. */
@@ -62,6 +65,7 @@ export function judge(observed: Observed, { overtakes }: { overtakes: boolean })
         continue;
       }
       if (kind === 'blind') judgePerson(call, add);
+      if (session.task.mode === 'large') judgeLarge(observed, session, call, add);
       judgeLoss(observed, call, tag, add);
       if (effects.has(tag)) continue;
       effects.add(tag);
@@ -122,6 +126,14 @@ function judgeMoney({ model }: Observed, { task, state, flights }: ObservedSessi
     add('budget', `spent is ${state.budget.spent.nanoUsd}, its calls were charged ${sum}`);
   if (state.budget.reserved.nanoUsd !== 0)
     add('budget', `${state.budget.reserved.nanoUsd} are still reserved at rest`);
+}
+
+function judgeLarge({ model }: Observed, { task, state }: ObservedSession, call: ToolCall, add: Add): void {
+  for (const problem of largeProblems(task.kind, state?.transcript ?? [], call)) add('cut', problem);
+  const answers = model.filter(
+    ({ session, position }) => session === task.session && position === task.turns,
+  );
+  if (answers.length < 2) add('not-landed', 'the model has given no answer over the limit');
 }
 
 function judgePerson(call: ToolCall, add: Add): void {

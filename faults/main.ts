@@ -69,8 +69,9 @@ const fixed: Fixed = {
 const stories = plan(fixed);
 // The page has every fault: those that need another server are told there, when the others have been.
 if (values['write-table'] && fixed.stack === undefined) {
-  const rest = POINTS.filter(({ needs }) => needs === 'postgres');
-  stories.push(...quickPlan(rest, { ...fixed, stack: 'postgres' }, true));
+  const elsewhere = { ...fixed, stack: 'postgres' } as const;
+  const rest = POINTS.filter(({ needs }) => needs === elsewhere.stack);
+  stories.push(...quickPlan(tellable(rest, elsewhere), elsewhere, true));
 }
 if (stories.length === 0) {
   const names = tellable(POINTS, fixed).flatMap(({ name, steps, soakSteps = [] }) =>

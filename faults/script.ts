@@ -1,6 +1,7 @@
 /** What the model of the lab says. */
 import type { Script } from 'perdure/testing';
-import { effectTag, TOOL, taskOf, USAGE } from './story.ts';
+import { LARGE_REPLY, TOO_LARGE_REPLY } from './large.ts';
+import { effectTag, type Task, TOOL, taskOf, USAGE } from './story.ts';
 
 /** The model: as many calls as the task says and one more for each message that asks for it, then an answer. */
 export function scriptOf(heard: Map<string, string>): Script {
@@ -13,8 +14,8 @@ export function scriptOf(heard: Map<string, string>): Script {
     const call = { name: TOOL[task.kind], args: { tag: effectTag(task, turn), mode: task.mode } };
     const reply =
       turn <= task.turns + more
-        ? { toolCalls: [call], usage: USAGE }
-        : { text: `Done after ${turn - 1}.`, usage: USAGE };
+        ? { ...(task.mode === 'large' ? { text: LARGE_REPLY } : {}), toolCalls: [call], usage: USAGE }
+        : { text: answer(task, turn - 1, repeat), usage: USAGE };
     return task.cutReply === turn && repeat === 0
       ? {
           fault: 'cut',
@@ -23,4 +24,8 @@ export function scriptOf(heard: Map<string, string>): Script {
         }
       : reply;
   };
+}
+
+function answer({ mode }: Task, calls: number, repeat: number): string {
+  return mode === 'large' && repeat === 0 ? TOO_LARGE_REPLY : `Done after ${calls}.`;
 }

@@ -83,6 +83,10 @@ export const USAGE = { inputTokens: 100, outputTokens: 10 } as const;
 export const REPLY_NANO_USD: number =
   (USAGE.inputTokens * PRICE.inputPerMillion + USAGE.outputTokens * PRICE.outputPerMillion) * 1_000;
 
+/** How a session's calls behave: they are approved by a person, throw after their effect, or return what is large. */
+export const MODES = ['plain', 'ask', 'throw', 'large'] as const;
+export type Mode = (typeof MODES)[number];
+
 /** What the first message of a session tells the scripted model. */
 export interface Task {
   readonly session: string;
@@ -90,7 +94,7 @@ export interface Task {
   /** The tag of its effects; sessions that share one ask for one effect. */
   readonly tag: string;
   readonly turns: number;
-  readonly mode: 'plain' | 'ask' | 'throw';
+  readonly mode: Mode;
   /** The model's connection breaks in the middle of its first answer to this turn's prompt. */
   readonly cutReply?: number;
 }

@@ -1,8 +1,10 @@
 import { archiveFull } from './archive-full.ts';
 import { clockStep } from './clock-step.ts';
+import { databaseFull } from './database-full.ts';
 import { databaseKill } from './database-kill.ts';
 import { deploy } from './deploy.ts';
 import { deployCode } from './deploy-code.ts';
+import { largeValues } from './large-values.ts';
 import { modelCut } from './model-cut.ts';
 import { modelWire } from './model-wire.ts';
 import type { FaultPoint } from './point.ts';
@@ -26,6 +28,7 @@ export const POINTS: readonly FaultPoint[] = [
   twoWorkers,
   serverKill,
   databaseKill,
+  databaseFull,
   storeFull,
   archiveFull,
   serverWire,
@@ -34,6 +37,7 @@ export const POINTS: readonly FaultPoint[] = [
   requestLate,
   slowTool,
   toolThrows,
+  largeValues,
   modelCut,
   modelWire,
   deploy,

@@ -13,6 +13,8 @@ export const USER = 'temporal';
 export interface Postgres {
   readonly port: number;
   readonly pid: number;
+  /** A file with what it says. */
+  readonly log: string;
   /** The rows of a query, each cell as text. */
   query(database: string, sql: string): Promise<string[][]>;
   /** SIGKILL of the postmaster; its backends follow. */
@@ -31,9 +33,10 @@ export async function startPostgres(binaries: Binaries, folder: string, port: nu
   const init = ['-D', data, '-U', USER, '--auth', 'trust', '--encoding', 'UTF8', '--no-locale'];
   await run(binaries.initdb, init, { ...identity, cwd: '/' });
   const settings = ['listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories='];
+  const log = join(folder, 'postgres.log');
   const service = new Service(
     [binaries.postgres, '-D', data, ...readCompose().postgres, ...settings.flatMap((each) => ['-c', each])],
-    join(folder, 'postgres.log'),
+    log,
     identity,
   );
   const query = async (database: string, sql: string): Promise<string[][]> => {
@@ -48,6 +51,7 @@ export async function startPostgres(binaries: Binaries, folder: string, port: nu
   await start();
   return {
     port,
+    log,
     get pid() {
       return service.pid;
     },

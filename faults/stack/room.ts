@@ -1,8 +1,9 @@
 /** A disk without room, for one process: its files may not grow beyond what they are. Linux, with util-linux. */
 import { execFile, spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import type { Identity } from './process.ts';
 
 const run = promisify(execFile);
 
@@ -21,7 +22,7 @@ export async function takeRoom(pid: number, bytes: number): Promise<() => Promis
   const limit = async (value: string): Promise<void> => {
     for (const each of [pid, ...childrenOf(pid)]) {
       try {
-        await run('prlimit', ['--pid', String(each), `--fsize=${value}`]);
+        await run('prlimit', ['--pid', String(each), `--fsize=${value}`], ownerOf(each));
       } catch (error) {
         // A backend of a database ends with its connection.
         if (each === pid) throw error;
@@ -30,6 +31,13 @@ export async function takeRoom(pid: number, bytes: number): Promise<() => Promis
   };
   await limit(`${bytes}:unlimited`);
   return () => limit('unlimited:unlimited');
+}
+
+/** Limits are set by the account whose process it is: root in a container may not. */
+function ownerOf(pid: number): Identity {
+  if (process.getuid?.() !== 0) return {};
+  const { uid, gid } = statSync(`/proc/${pid}`);
+  return { uid, gid };
 }
 
 function childrenOf(pid: number): number[] {

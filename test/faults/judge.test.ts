@@ -1,8 +1,11 @@
 /** The judge, on a run as it should be and on what each lie of it is called. */
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { judge } from '../../faults/judge.ts';
+import { enlarged, LARGE_REPLY, TOO_LARGE_REPLY } from '../../faults/large.ts';
 import type { Observed, ObservedSession } from '../../faults/observe.ts';
-import { REPLY_NANO_USD, type Story, type Task } from '../../faults/story.ts';
+import { REPLY_NANO_USD, type Story, type Task, type ToolKind } from '../../faults/story.ts';
+import type { JsonObject, JsonValue } from '../../src/contract/json.ts';
+import { LIMIT } from '../../src/contract/limits.ts';
 import type { SessionState, ToolCall } from '../../src/index.ts';
 
 const at = (ms: number): string => new Date(1_700_000_000_000 + ms).toISOString();
@@ -186,4 +189,50 @@ test('a second effect in the gap is allowed only where a worker overtakes and th
   expect(breaches(gap, false)).toEqual(['duplicate', 'not-linearizable']);
   const honoured = run({ observed: { ...twoRows, story: { ...story, step: 'gap', keys: 'honoured' } } });
   expect(breaches(honoured, true)).toEqual(['duplicate', 'not-linearizable']);
+});
+
+describe('values near and over the limits', () => {
+  const shortened = `{"id":"re_1","tail":"xxx [shortened: this result had 5000100 bytes, ${LIMIT.toolResult} are kept]`;
+  /** A run in which all of it was said: the reply at the first position, the tool's result, an answer that was refused. */
+  function large(given: {
+    reply?: string;
+    kind?: ToolKind;
+    content?: JsonValue;
+    answers?: number;
+  }): Observed {
+    const { reply = LARGE_REPLY, kind = 'mutate', content = shortened, answers = 2 } = given;
+    const observed = run({
+      call: {
+        result: { content, isError: false },
+        dispatches: [{ no: 1, at: at(100), outcome: 'returned' }],
+      },
+      session: { task: { ...task, kind, mode: 'large' } },
+    });
+    const [first] = observed.sessions[0]?.state?.transcript.filter(({ role }) => role === 'assistant') ?? [];
+    first?.blocks.push({ kind: 'text', text: reply });
+    const model = observed.model.slice(0, 1 + answers);
+    return { ...observed, model };
+  }
+
+  test('are whole, shortened with the notice, or refused', () => {
+    expect(judge(large({}), { overtakes: false })).toEqual([]);
+    const fits = enlarged('blind', { id: 're_1' }) as JsonObject;
+    expect(breaches(large({ kind: 'blind', content: fits }))).toEqual([]);
+  });
+
+  test.each<[string, Observed, string[]]>([
+    ['the reply is cut', large({ reply: LARGE_REPLY.slice(1) }), ['cut']],
+    ['a reply over the limit is on record', large({ reply: TOO_LARGE_REPLY }), ['cut', 'cut']],
+    ['no reply was over the limit', large({ answers: 1 }), ['not-landed']],
+    ['a result is cut without a word', large({ content: { id: 're_1', tail: 'xxx' } }), ['cut']],
+    [
+      'a result is on record beyond the limit',
+      large({ content: enlarged('mutate', { id: 're_1' }) as JsonObject }),
+      ['cut', 'cut'],
+    ],
+    ['a result that fits is cut', large({ kind: 'blind', content: { id: 're_1', tail: 'xxx' } }), ['cut']],
+    ['a result that fits is shortened', large({ kind: 'blind' }), ['cut']],
+  ])('%s', (_, observed, expected) => {
+    expect(breaches(observed)).toEqual(expected);
+  });
 });

@@ -1,0 +1,52 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { roomIsFixed, takeRoom } from '../stack/room.ts';
+import { type FaultPoint, gone } from './point.ts';
+
+/** How far into a file may still be written, in bytes: what the database says fits, a piece of its write-ahead log does not. */
+const ROOM = 64 * 1_024;
+/** How long a database may take to give up, in milliseconds. */
+const PATIENCE_MS = 90_000;
+
+/** The database under the Temporal server can write nothing more and gives up; it is started again when it can. */
+export const databaseFull: FaultPoint = {
+  name: 'database-full',
+  about:
+    'The PostgreSQL under the Temporal server has no room for its write-ahead log (a limit on the size of files, EFBIG, for a full disk) and gives up; there is room again, and it is started by hand.',
+  needs: 'postgres',
+  missing: roomIsFixed,
+  anyService: true,
+  steps: ['returned'],
+  soakSteps: ['model-asked', 'model-answered', 'landed', 'dispatched', 'in-call', 'gap', 'between-turns'],
+  inject: async (stage) => {
+    const { step } = stage.story;
+    const { server } = stage.lane;
+    const { database } = server;
+    if (database === undefined) throw new Error('this server has no database of its own');
+    const resting = step === 'between-turns';
+    const worker = await stage.startWorker({ holdAt: resting ? [] : [step] });
+    await stage.begin();
+    if (resting) await stage.until(({ phase }) => phase === 'idle');
+    else await stage.held(worker);
+    const { pid } = database;
+    const giveRoom = await takeRoom(pid, ROOM);
+    try {
+      // Workers report, and the server cannot write it down.
+      stage.letGo(worker);
+      const refused = await stage.refusedStart();
+      const deadline = Date.now() + PATIENCE_MS;
+      while (!gone(pid)) {
+        if (Date.now() > deadline) throw new Error(`database ${pid} is still there`);
+        await sleep(50);
+      }
+      const [why] = /PANIC: .*File too large/.exec(readFileSync(database.log, 'utf8')) ?? [];
+      if (why === undefined) throw new Error(`database ${pid} has not given up for want of room`);
+      if (gone(server.pid)) throw new Error('the server went with its database');
+      stage.strike(`database ${pid} gave up (${why}), server ${server.pid} refused a workflow: ${refused}`);
+    } finally {
+      if (gone(pid)) await database.restart();
+      else await giveRoom();
+    }
+    if (resting) stage.say('more', 'more, please');
+  },
+};
