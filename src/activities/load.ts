@@ -10,7 +10,7 @@ import type { SessionState } from '../contract/state.ts';
 import {
   type FoldedTask,
   foldHistory,
-  foldSession,
+  leftState,
   loadParts,
   readPages,
   whatHappened,
@@ -76,23 +76,12 @@ async function read({ client }: Context, input: LoadInput): Promise<string | und
   if (state.loading !== null) throw notBegun(state);
   let after: Loaded['after'] = null;
   if (kind === 'rewind') {
-    last ??= input.leaves === undefined || input.leaves === runId ? branch : await left(client, input);
+    last ??= input.leaves === undefined || input.leaves === runId ? branch : await leftState(client, input);
     // Without it nobody knows what happened since, and it would be done again.
     if (last === null) return undefined;
     after = whatHappened(state, last, branch);
   }
   return canonicalJson({ state, after } satisfies Loaded as unknown as JsonObject);
-}
-
-/** The last state of what a rewind leaves: of a run that had not begun yet, what that was to go on from. */
-async function left(client: Client, origin: Omit<LoadInput, 'part'>): Promise<SessionState> {
-  const { sessionId, leaves = origin.runId } = origin;
-  const last = await foldSession(client, sessionId, leaves);
-  if (last.loading === null || last.origin?.kind !== 'rewind') return last;
-  const { archived } = last.origin;
-  const read =
-    archived === undefined ? null : (JSON.parse(await loadParts(client, archived)) as ArchivedOrigin);
-  return read?.last ?? left(client, last.origin);
 }
 
 async function lastState(

@@ -16,7 +16,7 @@ import {
   sendSchema,
 } from '../contract/inputs.ts';
 import type { SessionState } from '../contract/state.ts';
-import { effectsAfter, pastOf, unconfirmed } from './look-back.ts';
+import { effectsAfter, effectsKept, pastOf, unconfirmed } from './look-back.ts';
 import { type Backend, type Operation, operation } from './operation.ts';
 import { readSession } from './read-session.ts';
 import { idempotencyKey } from './request.ts';
@@ -220,7 +220,8 @@ export const sessionOperations: readonly Operation[] = [
       if (confirm !== true) throw unconfirmed(effects);
       const { agent = (past.state as unknown as SessionState).agent } = body;
       const options = given({ ...body, agent }) as ForkOptions;
-      return { id: (await backend.sessions.rewind(from, options)).id, effects };
+      const { id } = await backend.sessions.rewind(from, options);
+      return { id, effects: await effectsKept(backend, past, effects) };
     },
   }),
 ];

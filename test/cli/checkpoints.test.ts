@@ -209,7 +209,7 @@ describe('checkpoints', () => {
     `a rewind at a terminal shows the effects and asks for the session's id: another word changes nothing${missing === null ? '' : `, skipped: ${missing}`}`,
     async () => {
       const { id, between, view } = await refunded();
-      const type = (keys: string): Promise<Ran> =>
+      const type = (keys: string | (() => Promise<string>)): Promise<Ran> =>
         typeInto(['checkpoints', 'rewind', id, between.id], 'to take it back: ', keys, { env: stage.env });
       for (const [keys, code] of [
         ['yes\r', 1],
@@ -225,9 +225,15 @@ describe('checkpoints', () => {
         if (code === 1) expect(ran.stdout).toContain('not rewound');
       }
       expect(await stage.session(id).state()).toEqual(view);
-      const ran = await type(`${id}\r`);
+      // What completes while it is thought about was not shown, and stays as well.
+      const ran = await type(async () => {
+        await stage.session(id).send('refund ch_3:300');
+        await untilPhase(stage.session(id), 'idle');
+        return `${id}\r`;
+      });
       expect(ran.code, ran.stdout).toBe(0);
-      expect(ran.stdout).toContain(`rewound ${id} to ${between.id}`);
+      expect(ran.stdout).not.toContain('ch_3');
+      expect(ran.stdout).toContain(`rewound ${id} to ${between.id}; effects after it, which stay: 2`);
       expect(await untilPhase(stage.session(id), 'idle')).toMatchObject({ calls: 1 });
     },
   );

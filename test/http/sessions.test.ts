@@ -1,5 +1,7 @@
+import type { ClientInterceptors } from '@temporalio/client';
 import { expect, onTestFinished, test } from 'vitest';
 import * as z from 'zod';
+import { UPDATE } from '../../src/contract/names.ts';
 import type { ErrorBody } from '../../src/http/errors.ts';
 import {
   type BudgetView,
@@ -70,11 +72,11 @@ interface HttpStage extends ServedApi {
   until(path: string, ...phases: Phase[]): Promise<SessionView>;
 }
 
-async function open(): Promise<HttpStage> {
+async function open(interceptors: ClientInterceptors = {}): Promise<HttpStage> {
   const stage = await openStage(script);
   const { taskQueue, client } = stage;
   const worker = await stage.startWorker([support(stage)]);
-  const api = await openApi(new TemporalSaver(client, { taskQueue }), { taskQueue });
+  const api = await openApi(new TemporalSaver(client, { taskQueue }), { taskQueue, interceptors });
   onTestFinished(() => api.close());
   return {
     ...api,
@@ -350,6 +352,42 @@ test('a rewind shows the effects that it does not undo, and does nothing before 
     .toMatchObject({ phase: 'idle', turn: 4 });
   const { items } = (await call<CallsPage>(`GET ${path}/calls`)).body;
   expect(items.map(({ replayOf }) => replayOf !== null)).toEqual([false, true]);
+});
+
+test('a rewind answers with the effects that completed while it was asked for, too', async () => {
+  let beforeSeal = async (): Promise<unknown> => undefined;
+  const { call, begin, until, stage } = await open({
+    workflow: [
+      {
+        startUpdate: async (input, next) => {
+          if (input.updateName === UPDATE.seal) await beforeSeal();
+          return next(input);
+        },
+      },
+    ],
+  });
+  const path = await begin('refund ch_1 100');
+  await until(path, 'idle');
+  const id = path.split('/')[2] ?? '';
+  const { id: checkpointId } = (await call<Checkpoint>(`GET /threads/${id}/latest`)).body;
+  beforeSeal = async () => {
+    await stage.sessions.get(id).send('refund ch_2 200');
+    await until(path, 'idle');
+  };
+  const json = { checkpointId, by: 'ada', reason: 'again', confirm: true };
+  expect(await call(`POST ${path}/rewind`, { json })).toMatchObject({
+    status: 200,
+    body: {
+      id,
+      effects: [{ tool: 'refund', args: { chargeId: 'ch_2', cents: 200 }, output: { refunded: 200 } }],
+    },
+  });
+  beforeSeal = async () => undefined;
+  // Taken back again: what a run before the last has left is still known.
+  expect(await call(`POST ${path}/rewind`, { json })).toMatchObject({
+    status: 200,
+    body: { id, effects: [{ tool: 'refund', output: { refunded: 200 } }] },
+  });
 });
 
 /** Reads server-sent events until one satisfies a condition, or the end. */

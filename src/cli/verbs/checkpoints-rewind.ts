@@ -1,6 +1,8 @@
 import { createInterface } from 'node:readline';
 import type { Command } from 'commander';
+import type { Checkpoint } from '../../contract/checkpoint.ts';
 import { PerdureError } from '../../contract/errors.ts';
+import { effectsLeft } from '../../saver/effects-left.ts';
 import { type EffectSince, effectsSince } from '../../saver/index.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT } from '../failures.ts';
@@ -46,15 +48,17 @@ export function rewind(group: Command, cli: Cli): void {
       const message = options.message === undefined ? undefined : await textOf(options.message);
       const by = cli.actor(options.by);
       const { archive } = options;
-      const { agent, effects } = await terminal.wait(`reading ${sessionId}`, () =>
-        outlook(cli, sessionId, checkpointId, archive),
-      );
-      if (!options.yes && !(await confirmed(cli, sessionId, effects))) {
+      const {
+        agent,
+        past,
+        effects: before,
+      } = await terminal.wait(`reading ${sessionId}`, () => outlook(cli, sessionId, checkpointId, archive));
+      if (!options.yes && !(await confirmed(cli, sessionId, before))) {
         terminal.progress('not rewound');
         process.exitCode = EXIT.failure;
         return;
       }
-      const { sessions } = await cli.connect();
+      const { client, sessions } = await cli.connect();
       await terminal.wait(`rewinding ${sessionId}`, async () =>
         sessions.rewind(
           { sessionId, checkpointId },
@@ -68,6 +72,8 @@ export function rewind(group: Command, cli: Cli): void {
           },
         ),
       );
+      // What completed while a person thought about it stays, too. The rewind is made, whatever this reading comes to.
+      const effects = (await effectsLeft(client, past).catch(() => null)) ?? before;
       const next = command('tail', sessionId);
       terminal.result({ sessionId, checkpointId, by, effects, next }, () =>
         clean(
@@ -83,10 +89,10 @@ async function outlook(
   sessionId: string,
   checkpointId: string,
   archive: string | undefined,
-): Promise<{ agent: string; effects: EffectSince[] }> {
-  const then = await readCheckpoint(cli, sessionId, checkpointId, archive);
+): Promise<{ agent: string; past: Checkpoint; effects: EffectSince[] }> {
+  const past = await readCheckpoint(cli, sessionId, checkpointId, archive);
   const now = await readCheckpoint(cli, sessionId, undefined, archive);
-  const { agent } = origin(then);
+  const { agent } = origin(past);
   const open = openMutations(origin(now));
   if (open.length > 0) {
     throw new PerdureError(
@@ -95,7 +101,7 @@ async function outlook(
       { details: { open } },
     );
   }
-  return { agent, effects: effectsSince(then, now) };
+  return { agent, past, effects: effectsSince(past, now) };
 }
 
 async function confirmed(cli: Cli, sessionId: string, effects: readonly EffectSince[]): Promise<boolean> {

@@ -1,5 +1,6 @@
 import type { Checkpoint } from '../../contract/checkpoint.ts';
 import type { JsonValue } from '../../contract/json.ts';
+import type { SessionState } from '../../contract/state.ts';
 import { sameCall } from '../../history/index.ts';
 import { sessionStateOf } from './session-state.ts';
 
@@ -22,7 +23,11 @@ export interface EffectSince {
  * @throws PerdureError `CHECKPOINT_CORRUPTION` when one is not a session's.
  */
 export function effectsSince(then: Checkpoint, now: Checkpoint): EffectSince[] {
-  const [past, present] = [sessionStateOf(then), sessionStateOf(now)];
+  return effectsBetween(sessionStateOf(then), sessionStateOf(now));
+}
+
+/** {@link effectsSince}, of states. */
+export function effectsBetween(past: SessionState, present: SessionState): EffectSince[] {
   const doneThen = new Set(past.calls.filter(({ status }) => status.kind === 'completed').map(sameCall));
   const carriedThen = new Set(past.carried.map(({ idempotencyKey }) => idempotencyKey));
   const carried = present.carried

@@ -92,12 +92,13 @@ export function noTerminal(): string | null {
  * Runs `perdure` at a terminal, and types once it asks.
  *
  * @param prompt - what the terminal shows last before it waits for a key.
+ * @param keys - what is typed then, or what is done then and typed after it.
  * @returns the exit code, and as `stdout` all that the terminal showed.
  */
 export async function typeInto(
   args: readonly string[],
   prompt: string,
-  keys: string,
+  keys: string | (() => Promise<string>),
   { env }: RunOptions = {},
 ): Promise<Ran> {
   const words = [process.execPath, '--import', LOADER.href, MAIN, ...args];
@@ -109,12 +110,17 @@ export async function typeInto(
     env: { ...environment(env), SHELL: '/bin/sh' },
   });
   let stdout = '';
+  let ask = (): void => undefined;
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     const asked = stdout.includes(prompt);
     stdout += text;
-    if (!asked && stdout.includes(prompt)) child.stdin.write(keys);
+    if (!asked && stdout.includes(prompt)) ask();
   });
   const code = await new Promise<number>((resolve, reject) => {
+    ask = () => {
+      const typed = typeof keys === 'string' ? Promise.resolve(keys) : keys();
+      typed.then((text) => child.stdin.write(text)).catch(reject);
+    };
     child.once('error', reject);
     child.once('close', (status) => resolve(status ?? -1));
   });

@@ -1,5 +1,5 @@
 /** The API on a socket, and callers of it; every answer is held against the shape that the document promises. */
-import { Client, Connection } from '@temporalio/client';
+import { Client, type ClientInterceptors, Connection } from '@temporalio/client';
 import { inject } from 'vitest';
 import { createHttpApi, type HttpApi, hostsOf, serveHttp } from '../../../src/http/index.ts';
 import { inspectionOperations } from '../../../src/http/inspection.ts';
@@ -47,11 +47,11 @@ const OPERATIONS = [...threadOperations, ...sessionOperations, ...inspectionOper
 /** Serves the API on a free port; whoever opens it closes it. */
 export async function openApi(
   saver: ServedSaver,
-  { taskQueue = 'http' }: { taskQueue?: string } = {},
+  { taskQueue = 'http', interceptors = {} }: { taskQueue?: string; interceptors?: ClientInterceptors } = {},
 ): Promise<ServedApi> {
   const { address, namespace } = inject('temporal');
   const connection = await Connection.connect({ address });
-  const client = new Client({ connection, namespace });
+  const client = new Client({ connection, namespace, interceptors });
   const unexpected: unknown[] = [];
   const hosts = hostsOf('127.0.0.1');
   const api = createHttpApi({

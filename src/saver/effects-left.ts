@@ -1,0 +1,20 @@
+import type { Client } from '@temporalio/client';
+import type { Checkpoint } from '../contract/checkpoint.ts';
+import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
+import { leftState, readInput } from '../history/index.ts';
+import { type EffectSince, effectsBetween } from './views/effects-since.ts';
+import { sessionStateOf } from './views/session-state.ts';
+
+/**
+ * The effects that a rewind to a checkpoint has left as they are, by what the session was started with anew: the run
+ * that it left does nothing any more, while what was listed before may lack what completed until it was sealed.
+ *
+ * @returns `null` when the session was taken back to elsewhere since, or had no run any more to leave
+ */
+export async function effectsLeft(client: Client, then: Checkpoint): Promise<EffectSince[] | null> {
+  const started = parseInput(sessionInputSchema, await readInput(client, then.thread_id));
+  const origin = started.ok ? started.value.origin : undefined;
+  const isIt = origin?.kind === 'rewind' && `${origin.runId}:${origin.eventId}` === then.id;
+  if (!isIt || origin.leaves === undefined) return null;
+  return effectsBetween(sessionStateOf(then), await leftState(client, origin));
+}
