@@ -118,6 +118,7 @@ function decode(bytes: Uint8Array): string {
 }
 
 function parseJson(text: string): unknown {
+  if (text === '') throw notJson(text, 0, 'it is empty. Send an object, {} at least');
   const deep = tooDeepAt(text);
   if (deep !== null) throw notJson(text, deep, `more than ${DEPTH} arrays and objects in each other`);
   try {

@@ -25,7 +25,7 @@ export function sessionView(state: SessionState): SessionView {
     queued: state.inbox.length,
     calls: state.calls.length,
     pending: pendingCalls(state),
-    wait: state.wait,
+    wait: waitView(state),
     paused:
       state.paused === null
         ? null
@@ -38,6 +38,22 @@ export function sessionView(state: SessionState): SessionView {
     notices: state.notices,
     lastText: lastText(state).slice(0, 4_000),
   };
+}
+
+const CAP_OPTION: Readonly<Record<string, string>> = {
+  turns: '--turns <cap>',
+  toolCalls: '--tool-calls <cap>',
+  tokens: '--tokens <cap>',
+  activeMs: '--active <time>',
+};
+
+/** What a session waits for. The command on record names the cap on money, whichever was reached. */
+function waitView({ wait, sessionId }: SessionState): SessionState['wait'] {
+  const cap = wait?.reason === 'budget' ? wait.message.slice(0, wait.message.indexOf(':')) : '';
+  const option = Object.hasOwn(CAP_OPTION, cap) ? CAP_OPTION[cap] : undefined;
+  return wait === null || option === undefined
+    ? wait
+    : { ...wait, next: `perdure budget ${sessionId} ${option} | --finish` };
 }
 
 /** The calls that wait for a person, each with the command to type next. */

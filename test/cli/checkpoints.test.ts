@@ -95,6 +95,8 @@ describe('checkpoints', () => {
     const exported = jsonLines(await readFile(file, 'utf8'));
     expect(exported.map(({ id }) => id)).toEqual(all.map(({ id }) => id).reverse());
     expect(exported.at(-1)).toEqual(shown);
+    const printed = await stage.perdure('checkpoints', 'export', id, '-');
+    expect(jsonLines(printed.stdout)).toEqual(exported);
     const again = await stage.perdure('checkpoints', 'export', id, file, '--json');
     expect(again.code).toBe(2);
     expect(errorOf(again)).toMatchObject({

@@ -31,6 +31,7 @@ test.each([
   ['half a turn', ['budget', 'a', '--turns', '1.5'], 'Write a whole number from 0.'],
   ['a time that is none', ['budget', 'a', '--active', 'soon'], 'Write a length of time'],
   ['a mode that is none', ['start', 'a', '--mode', 'talk'], 'Allowed choices are chat, task'],
+  ['a status that is none', ['ls', '--status', 'waits'], 'Allowed choices are active, approval,'],
   ['an outcome that is none', ['resolve', 'a', 'call_1_0', 'maybe'], 'write landed, absent, failed'],
   ['arguments that are not JSON', ['edit', 'a', '--args', '{cents: 1}'], '--args is not JSON'],
   [

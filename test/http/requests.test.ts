@@ -103,6 +103,15 @@ test.each([
   expect(body).toMatchObject({ error: { details: { position, line: 1, column: position + 1 } } });
 });
 
+test('an empty body is told what to send', async () => {
+  const { code, message } = await api.call('POST /sessions/s/pause', { raw: '', headers: JSON_TYPE });
+  expect({ code, message }).toEqual({
+    code: 'NOT_JSON',
+    message:
+      'The body is not JSON at position 0 (line 1, column 1): it is empty. Send an object, {} at least',
+  });
+});
+
 test('the place in a body of many lines has its line and column', async () => {
   const { body } = await api.call(PUT, { raw: '{\n  "state": {\n    "a": yes\n  }\n}', headers: JSON_TYPE });
   expect(body).toMatchObject({ error: { details: { line: 3, column: 10 } } });

@@ -99,7 +99,7 @@ test.each<[string, BudgetLimits, BudgetLimits, string[]]>([
       message: expect.stringMatching(
         new RegExp(`^${name}: .* would be spent or reserved, the cap is ${Object.values(budget)[0]}`),
       ),
-      next: `perdure budget ${session.id} --usd <cap> | --finish`,
+      next: `perdure budget ${session.id} --${name === 'toolCalls' ? 'tool-calls' : name} <cap> | --finish`,
     });
     expect(ran.slice(0, atLeast.length)).toEqual(atLeast);
     const asked = stage.model.requests.length;
@@ -123,6 +123,7 @@ test('the cap on active time: a session stops at the first boundary after it is 
   const { wait, budget } = await untilPhase(session, 'waiting');
   expect(wait).toMatchObject({
     reason: 'budget',
+    next: `perdure budget ${session.id} --active <time> | --finish`,
     message: expect.stringMatching(/^activeMs: \d+ ms of active time are spent, the cap is 400$/),
   });
   expect(budget.spent.activeMs).toBeGreaterThanOrEqual(400);

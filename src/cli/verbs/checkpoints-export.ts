@@ -20,10 +20,11 @@ export function exportCheckpoints(group: Command, cli: Cli): void {
         'server no longer has are in an archive.',
     )
     .argument('<session>')
-    .argument('[file]', 'a new file (default: standard output)')
+    .argument('[file]', 'a new file; - or none is standard output')
     .option(...ARCHIVE)
-    .action(async (sessionId: string, file: string | undefined, { archive }: { archive?: string }) => {
+    .action(async (sessionId: string, named: string | undefined, { archive }: { archive?: string }) => {
       const { terminal } = cli;
+      const file = named === '-' ? undefined : named;
       const checkpoints = await terminal.wait(`reading ${sessionId}`, () =>
         exportTo(cli, sessionId, file, archive),
       );

@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { PerdureError } from '../../contract/errors.ts';
 import type { Cli } from '../cli.ts';
 import { count } from '../input.ts';
@@ -11,16 +11,25 @@ interface Options {
   limit: number;
 }
 
+const STATUSES = [
+  'active',
+  'approval',
+  'unknown_effect',
+  'waiting',
+  'paused',
+  'completed',
+  'cancelled',
+  'failed',
+  'terminated',
+];
+
 /** `perdure ls`: sessions, newest first. */
 export function ls(program: Command, cli: Cli): void {
   program
     .command('ls')
     .description('list sessions, newest first; the list may lag behind by a second')
     .option('--agent <name>', 'of this agent')
-    .option(
-      '--status <status>',
-      'active, approval, unknown_effect, waiting, paused, completed, cancelled, failed or terminated',
-    )
+    .addOption(new Option('--status <status>', 'in this state').choices(STATUSES))
     .option('--tenant <name>', 'of this tenant')
     .option('--limit <count>', 'at most this many', count, 50)
     .action(async ({ limit, ...filter }: Options) => {
