@@ -176,7 +176,8 @@ export interface EffectInput {
 const effectSchema = lazySchema(() =>
   z.object({
     tool: z.string(),
-    args: json,
+    // As they are: what the digest is of may have a key that a copy would lose, such as `__proto__`.
+    args: z.custom<JsonValue>((value) => json.safeParse(value).success),
     argsDigest: z.string(),
     idempotencyKey: z.string(),
     requestedBy: z.string(),

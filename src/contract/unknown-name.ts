@@ -39,7 +39,7 @@ export function unknownInput(name: string, payload: unknown): InputProblem | nul
 }
 
 /**
- * {@link parseInput}, which a name that the schema does not know is a problem to as well. Free JSON is not looked into.
+ * {@link parseInput}, which a name that the schema does not know, or would drop, is a problem to as well.
  * For what is about to be sent or accepted, never for what is on record: that reads as it did when it was recorded.
  */
 export function parseKnown<T>(schemaOf: LazySchema<T>, value: unknown): ParsedInput<T> {
@@ -65,11 +65,20 @@ function find(schema: z.core.$ZodType, value: unknown, path: readonly string[]):
     const at = [...path, name];
     const field = fields.get(name);
     // A path is as long as its sender likes.
-    if (field === undefined) return inputProblem(at.join('.').slice(0, 200), notKnown(fields.keys()));
+    if (field === undefined) {
+      const problem =
+        name === '__proto__' ? 'is no name that can be kept: choose another' : notKnown(fields.keys());
+      return inputProblem(at.join('.').slice(0, 200), problem);
+    }
     const found = find(field, item, at);
     if (found !== null) return found;
   }
   return null;
+}
+
+/** The same schema for all that is there, but for a name that zod's copy of it would lose. */
+function contents(value: object, schema: z.core.$ZodType): Map<string, z.core.$ZodType> {
+  return new Map(Object.keys(value).flatMap((name) => (name === '__proto__' ? [] : [[name, schema]])));
 }
 
 /** The schemas of an object's fields or an array's items; `null` for what is taken as it is, or not at all. */
@@ -86,6 +95,11 @@ function fieldsOf(schema: z.core.$ZodType, value: object): Map<string, z.core.$Z
       return Array.isArray(value) ? null : new Map(Object.entries(def.shape));
     case 'array':
       return Array.isArray(value) ? new Map(value.map((_, i) => [String(i), def.element])) : null;
+    case 'record':
+      return contents(value, def.valueType);
+    case 'lazy':
+      // Free JSON, the only schema that names itself.
+      return contents(value, schema);
     case 'union': {
       const option = def.options.find((one) => z.safeParse(one, value).success);
       return option === undefined ? null : fieldsOf(option, value);

@@ -2,7 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { defineAgent, defineTool, type Session, Sessions } from '../../src/index.ts';
+import {
+  defineAgent,
+  defineTool,
+  type JsonObject,
+  type Message,
+  type Session,
+  Sessions,
+} from '../../src/index.ts';
 import { scriptedTurns } from '../../src/testing/index.ts';
 import { expectSound } from '../session/support/sound.ts';
 import { rejection } from '../support/rejection.ts';
@@ -114,6 +121,13 @@ test('a name that is not known is refused before anything is sent, wherever it i
   const on = { agent: 'echo', by: 'ada', reason: 'why' };
   // A caller in JavaScript has no compiler to say it.
   const slip = (fields: object): never => fields as never;
+  const odd = JSON.parse('{"__proto__":{"b":1},"c":2}') as JsonObject;
+  const said: Message = {
+    id: 'm',
+    role: 'user',
+    created_at: '2026-01-01T00:00:00.000Z',
+    blocks: [{ kind: 'text', text: 'x', metadata: odd }],
+  };
   const calls: [call: () => Promise<unknown>, message: string][] = [
     [
       () => session.send(slip({ text: 'x', modus: 'queue' })),
@@ -151,6 +165,24 @@ test('a name that is not known is refused before anything is sent, wherever it i
     [
       () => sessions.rewind(from, slip({ ...on, budget: { USD: 2 } })),
       'budget.USD: is not known here; there are ',
+    ],
+    // A key that JSON may have, and a copy of it would lose.
+    [() => session.decide('c', { decision: 'edit', args: odd }), 'decision.args.__proto__: is no name that'],
+    [
+      () => session.decide('c', { decision: 'respond', output: [[odd]] }),
+      'decision.output.0.0.__proto__: is no',
+    ],
+    [
+      () => session.resolve('c', { outcome: 'landed', output: { a: odd } }),
+      'resolution.output.a.__proto__: is no',
+    ],
+    [
+      () => session.edit({ transcript: { from: 0, messages: [said] } }),
+      'transcript.messages.0.blocks.0.metadata.__proto__: is no name that can be kept',
+    ],
+    [
+      () => sessions.fork(from, { ...on, edits: { transcript: { from: 0, messages: [said] } } }),
+      'edits.transcript.messages.0.blocks.0.metadata.__proto__: is no name that can be kept',
     ],
     // What starts with a session is checked whole, values too.
     [() => sessions.start('echo', { budget: { usd: -1 } }), 'budget.usd: the least is 0'],

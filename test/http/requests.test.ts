@@ -132,6 +132,18 @@ test('a body that is not UTF-8, or is nested too deep, is refused', async () => 
   expect(fine.status).toBe(200);
 });
 
+test.each([
+  ['calls/c/decision', '{"decision":"edit","args":{"a":[{"__proto__":{"b":1}}]}}', 'args.a.0.__proto__'],
+  ['calls/c/decision', '{"decision":"respond","output":{"__proto__":1}}', 'output.__proto__'],
+  ['calls/c/resolution', '{"outcome":"landed","output":{"__proto__":{}}}', 'output.__proto__'],
+  ['edit', '{"plan":[{"id":"a","title":"b","__proto__":{"status":"done"}}]}', 'plan.0.__proto__'],
+  ['messages', '{"text":"hi","__proto__":{"mode":"interrupt"}}', '__proto__'],
+])('a body to %s with a key that would be lost is refused: %s', async (path, raw, field) => {
+  const { status, code, body } = await api.call(`POST /sessions/s/${path}`, { raw, headers: JSON_TYPE });
+  expect({ status, code }).toEqual({ status: 400, code: 'INVALID_ARGUMENT' });
+  expect(body).toMatchObject({ error: { details: { field } } });
+});
+
 test('a key of idempotency that a header cannot carry is refused, and goes into the body', async () => {
   const refused = await api.call(PUT, {
     json: { state: {} },

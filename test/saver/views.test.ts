@@ -288,6 +288,12 @@ describe('a run checkpoint', () => {
     ];
     for (const value of bad) expect(thrown(() => readRunCheckpoint(value))).toEqual(corruption);
     expect(readRunCheckpoint(good)).toEqual(good);
+    // Nothing of one is lost on the way, whatever its keys.
+    const context: unknown = JSON.parse('{"__proto__":{"a":1},"b":[{"__proto__":2}]}');
+    const odd = { ...good, payload: { ...good.payload, context } };
+    expect(JSON.stringify(readSnapshot(readRunCheckpoint(odd).payload).context)).toBe(
+      JSON.stringify(context),
+    );
 
     const foreign = { ...latest, metadata: {} };
     const newer = { ...latest, state: { ...latest.state, schema: 2 } };

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
+import { UPDATE } from '../../src/contract/names.ts';
 import { defineAgent, defineTool, type Session } from '../../src/index.ts';
+import { rejection } from '../support/rejection.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
 
@@ -202,5 +204,44 @@ test('arguments with properties of every object are only arguments', async () =>
   const { stage, session } = await called(args, args);
   expect((await session.state()).lastText).toBe('done');
   expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
+  await expectSound(stage, session);
+});
+
+test('an update of any client with a key that would be lost is refused before it is recorded', async () => {
+  const { stage, session } = await rested();
+  const handle = stage.client.workflow.getHandle(session.id);
+  const { historyLength } = await handle.describe();
+  const update = JSON.parse(
+    '{"transcript":{"from":0,"messages":[{"id":"m","role":"user","created_at":"2026-01-01T00:00:00.000Z",' +
+      '"blocks":[{"kind":"text","text":"x","metadata":{"__proto__":{"a":1}}}]}]}}',
+  ) as unknown;
+  expect(await rejection(handle.executeUpdate(UPDATE.edit, { args: [update] }))).toMatchObject({
+    cause: {
+      type: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('blocks.0.metadata.__proto__: is no name that can be kept'),
+    },
+  });
+  expect((await handle.describe()).historyLength).toBe(historyLength);
+  await expectUnharmed(stage, session, 0);
+});
+
+test('arguments of a global effect reach it whole, a key that copies lose included', async () => {
+  const args = JSON.parse('{"__proto__":{"a":1},"to":"ada"}') as unknown;
+  const stage = await openStage(({ assistantCount }) =>
+    assistantCount === 0 ? { toolCalls: [{ name: 'mail', args }] } : { text: 'done' },
+  );
+  const mail = defineTool({
+    inputSchema: z.looseObject({ to: z.string() }),
+    idempotency: { scope: 'global' },
+    execute: ({ to }) => `sent to ${to}`,
+  });
+  await stage.startWorker([
+    defineAgent({ name: 'mailer', model: stage.provider('m'), instructions: 'Mail.', tools: { mail } }),
+  ]);
+  const session = await stage.sessions.start('mailer', { id: stage.id(), message: 'go' });
+  await untilPhase(session, 'idle', 'waiting', 'unknown_effect');
+  const [call] = (await session.calls()).items;
+  expect(JSON.stringify(call?.args)).toBe(JSON.stringify(args));
+  expect(call).toMatchObject({ status: { kind: 'completed' }, result: { content: 'sent to ada' } });
   await expectSound(stage, session);
 });

@@ -1,10 +1,9 @@
 /** Messages that come from elsewhere: an unknown kind of block is an error, never skipped. */
 import * as z from 'zod';
-import type { JsonObject } from '../../contract/json.ts';
 import type { Block, Message } from '../../contract/messages.ts';
+import { json, object as metadata } from './kept-json.ts';
 
 const text: z.ZodType<string> = z.string();
-const metadata = z.record(z.string(), z.json()) as z.ZodType<JsonObject>;
 
 const block = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('text'), text, metadata: z.exactOptional(metadata) }),
@@ -13,14 +12,14 @@ const block = z.discriminatedUnion('kind', [
     kind: z.literal('tool_call'),
     id: text,
     name: text,
-    args: z.json(),
+    args: json,
     metadata: z.exactOptional(metadata),
   }),
   z.strictObject({
     kind: z.literal('tool_result'),
     call_id: text,
     name: text,
-    content: z.json(),
+    content: json,
     is_error: z.boolean(),
   }),
 ]) as z.ZodType<Block>;

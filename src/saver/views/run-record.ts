@@ -4,6 +4,7 @@ import { PerdureError } from '../../contract/errors.ts';
 import { digestJson, type JsonObject, type JsonValue } from '../../contract/json.ts';
 import { argsDigest } from '../../contract/keys.ts';
 import type { Message } from '../../contract/messages.ts';
+import { json, object } from './kept-json.ts';
 import { messageSchema } from './message-record.ts';
 
 /** Where a run stood when a record was written; `runtime_state` is the snapshot that it is resumed from. */
@@ -100,7 +101,6 @@ export interface RunCheckpoint {
   payload: JsonObject;
 }
 
-const json: z.ZodType<JsonValue> = z.json();
 const count: z.ZodType<number> = z.int().nonnegative();
 const text: z.ZodType<string> = z.string();
 const nullableText: z.ZodType<string | null> = z.nullable(text);
@@ -126,7 +126,7 @@ const snapshot: z.ZodType<RuntimeSnapshot> = z.strictObject({
   messages: z.array(messageSchema),
   step: count,
   state: z.enum(RUN_STATES),
-  context: z.record(z.string(), json),
+  context: object,
   llm_calls: count,
   tool_calls: count,
   started_at_s: z.number(),
@@ -147,7 +147,7 @@ const snapshot: z.ZodType<RuntimeSnapshot> = z.strictObject({
   normalized_model: nullableText,
   provider_adapter: nullableText,
   final_text: text,
-  final_structured: z.union([z.record(z.string(), json), z.array(json), z.null()]),
+  final_structured: z.union([object, z.array(json), z.null()]),
   final_response: z.nullable(terminal),
   replayed_effect_count: count,
   background_tools_pending: z.array(text),
@@ -160,7 +160,7 @@ const record: z.ZodType<RunCheckpoint> = z.strictObject({
   step: count,
   phase: z.enum(RUN_PHASES),
   timestamp_ms: count,
-  payload: z.record(z.string(), json),
+  payload: object,
 });
 
 /**
