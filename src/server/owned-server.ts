@@ -76,6 +76,10 @@ export class OwnedServer implements ServerHandle {
     }
   }
 
+  async ended(): Promise<void> {
+    await this.#process?.exited;
+  }
+
   async stop(): Promise<void> {
     // What is only in memory is lost either way: no need to wait for a graceful end.
     if (this.#process) await this.#end(this.#process, this.#dbFile === null ? 'SIGKILL' : 'SIGTERM');

@@ -12,13 +12,15 @@ export const DEFAULT_START_MS = 60_000;
  * with a real database. A run that has just closed can be deleted after a second instead of half a minute,
  * and a worker that is frozen loses its polls, which swallow tasks, in five seconds instead of seventy. A task
  * that waits in another partition than the poll for it may wait for two seconds: there is one partition. A worker
- * that asks for an activity is handed it with the answer, which is a fifth of a turn.
+ * that asks for an activity is handed it with the answer, which is a fifth of a turn. No client can hold a workflow up
+ * with more updates at once than the completion of one task can repeat, which is 4 MB.
  */
 export const DEV_SERVER_DYNAMIC_CONFIG: Readonly<Record<string, string | number | boolean>> = {
   'history.transferProcessorMaxPollRPS': 100_000,
   'history.timerProcessorMaxPollRPS': 100_000,
   'history.timerProcessorMaxTimeShift': '10ms',
   'history.transferProcessorUpdateAckInterval': '1s',
+  'history.maxInFlightUpdatePayloads': 4_000_000,
   'system.enableActivityEagerExecution': true,
   'matching.numTaskqueueReadPartitions': 1,
   'matching.numTaskqueueWritePartitions': 1,
@@ -71,6 +73,8 @@ export interface ServerHandle {
   readonly owned: boolean;
   /** What the server writes: warnings and errors. */
   readonly logFile: string;
+  /** Resolves when the server that runs now has ended, whoever ended it; of a server that is not ours, never. */
+  ended(): Promise<void>;
   /** Ends the server and waits for its end. Of a server that is not ours, or has ended: does nothing. */
   stop(): Promise<void>;
   /**

@@ -79,6 +79,7 @@ async function reuse(server: RunningServer, options: StartServerOptions): Promis
     pid,
     logFile,
     owned: false,
+    ended: () => new Promise<void>(() => undefined),
     stop: async () => {},
     kill: refuse,
     restart: refuse,

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
@@ -99,6 +99,35 @@ test('dev runs a server and a worker, starts it again at each change and after i
   } finally {
     dev.child.kill('SIGTERM');
     await dev.ended;
+    await model.stop();
+  }
+});
+
+test('dev says that its server has died and ends, and the next one goes on with the sessions', async () => {
+  const model = await startScriptedModel({ script: () => ({ text: 'here' }) });
+  const env = { OPENAI_BASE_URL: model.url };
+  const dev = start(['dev', '--json', '--no-ui'], { cwd: folder, env });
+  let again: Running | undefined;
+  try {
+    const { pid } = await next(dev, 'ready');
+    const first = await run(['start', 'kind', 'hi', '--id', 's', '--follow'], { cwd: folder, env });
+    expect(first).toMatchObject({ code: 0, stdout: 'here\n' });
+    const lock = JSON.parse(await readFile(join(folder, '.perdure', 'temporal.db.lock'), 'utf8')) as Event;
+    process.kill(lock.pid, 'SIGKILL');
+    const { code, stderr } = await dev.ended;
+    expect(stderr).toMatch(/SERVER_UNAVAILABLE.*The Temporal server of this terminal has ended/);
+    expect(code).toBe(5);
+    expect(isAlive(pid)).toBe(false);
+
+    again = start(['dev', '--json', '--no-ui'], { cwd: folder, env });
+    await next(again, 'ready');
+    const second = await run(['send', 's', 'and now?', '--follow'], { cwd: folder, env });
+    expect(second).toMatchObject({ code: 0, stdout: 'here\n' });
+  } finally {
+    for (const running of [dev, again]) {
+      running?.child.kill('SIGTERM');
+      await running?.ended;
+    }
     await model.stop();
   }
 });

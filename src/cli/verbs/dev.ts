@@ -1,5 +1,6 @@
 import { relative } from 'node:path';
 import type { Command } from 'commander';
+import { PerdureError } from '../../contract/errors.ts';
 import type { Cli, Connected } from '../cli.ts';
 import type { SupervisorEvent } from '../supervisor.ts';
 
@@ -36,7 +37,22 @@ export function dev(program: Command, cli: Cli): void {
         ...(found ? [] : ['--address', connectionOptions.address]),
       ];
       const onEvent = (event: SupervisorEvent): void => tellWorker(cli, event);
+      const { server } = connected.server;
+      let lost = false;
+      void server?.ended().then(() => {
+        if (stop.aborted) return;
+        lost = true;
+        // A worker without a server only tries again: it ends, too.
+        cli.interrupt();
+      });
       await supervise({ args, module: path, stdout: cli.terminal.json ? 2 : 'inherit', onEvent }, stop);
+      if (lost) {
+        const said = `its log is ${server?.logFile}. Sessions are kept in .perdure, and go on with perdure dev`;
+        throw new PerdureError(
+          'SERVER_UNAVAILABLE',
+          `The Temporal server of this terminal has ended: ${said}`,
+        );
+      }
       cli.terminal.item({ type: 'stopped' }, () => 'stopped');
     });
 }
