@@ -135,7 +135,8 @@ settings of docker-compose.yml; \`npm run faults -- --stack postgres --workers 4
 endpoint that writes down each request before it answers. In each run one session for each kind of tool (two for
 \`global\`, asking for one effect) is brought to the same step of a turn, the fault is injected, and **a run whose fault
 cannot be shown to have landed fails**. Sessions of a run share their workers. Judged is what the sessions claim, from
-their histories, against the ledger's file and the model's record. *To a person* counts sessions that asked for one;
+their histories, against the ledger's file and the model's record. *Struck* counts sessions that the fault was shown to
+have struck, *to a person* those that asked for one;
 the lab's person looks into the ledger and says what is there. *Goes on after* is the median time from the fault to the
 session at rest again, with the start of the next worker in it, on a machine where the lab itself was running.
 
@@ -192,7 +193,7 @@ function section(title: string, keys: Keys, rows: readonly TableRow[]): string {
       .trim(),
   );
   const extra = keys === 'ignored' ? ' In the gap | Repeats |' : '';
-  const head = `| Fault | Tool | Runs | Landed | Duplicates | Losses |${extra} To a person | Goes on after |`;
+  const head = `| Fault | Tool | Runs | Struck | Duplicates | Losses |${extra} To a person | Goes on after |`;
   const rule = `|${'---|'.repeat(keys === 'ignored' ? 10 : 8)}`;
   return [`## ${title}`, '', head, rule, ...lines].join('\n');
 }

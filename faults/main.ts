@@ -148,7 +148,8 @@ function line({ story, breaches, allowed, ms, evidence }: RunResult): string {
   const findings = breaches.map(({ breach, text }) => `  ${breach}: ${text}`);
   for (const why of ['gap', 'repeatable'] as const) {
     const effects = allowed.filter((each) => each.allowed === why && each.breach === 'duplicate').length;
-    if (effects > 0) findings.push(`  ${effects} second effects: ${ALLOWED[why]}`);
+    if (effects > 0)
+      findings.push(`  ${effects} second ${effects === 1 ? 'effect' : 'effects'}: ${ALLOWED[why]}`);
   }
   return [head, ...findings].join('\n');
 }

@@ -58,7 +58,7 @@ const HEAD = [
   'tool',
   'keys',
   'runs',
-  'landed',
+  'struck',
   'duplicates',
   'losses',
   'in the gap',
@@ -81,18 +81,25 @@ function cells(rows: readonly TableRow[]): string[][] {
   ];
 }
 
-/** The table for a terminal. */
+/** What the columns count, for whoever has only the terminal. */
+const LEGEND = [
+  'runs: stories with such a session; keys: whether the service honours idempotency keys or ignores them',
+  'struck: sessions that the fault was shown to have struck; of a global effect two sessions share it',
+  'duplicates, losses: broken guarantees; in the gap, repeats: second effects that docs/guarantees.md allows',
+  'to a person: sessions that asked for one; goes on after: median from the fault to rest, as busy as this machine was',
+];
+
+/** The table for a terminal, with its legend. */
 export function table(rows: readonly TableRow[]): string {
   const all = cells(rows);
   const widths = HEAD.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
-  return all
-    .map((row) =>
-      row
-        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+  const lines = all.map((row) =>
+    row
+      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+  return [...lines, '', ...LEGEND].join('\n');
 }
 
 /** Where the results of a run that starts now go, below the working directory. */
