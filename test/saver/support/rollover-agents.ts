@@ -6,7 +6,11 @@ import { breakpoint } from '../../../src/testing/index.ts';
 import type { RolloverSinks } from './rollover-interceptors.ts';
 
 /** A worker has at least one; nobody starts it. */
-export const nobody: DefinedAgent = defineAgent({ name: 'nobody', model: 'scripted', instructions: 'Nothing.' });
+export const nobody: DefinedAgent = defineAgent({
+  name: 'nobody',
+  model: 'scripted',
+  instructions: 'Nothing.',
+});
 
 const sinks: InjectedSinks<RolloverSinks> = {
   // What a workflow task has come to is sent when its sinks have returned: here it is held back.
