@@ -224,7 +224,7 @@ export class Session {
   }
 
   async #update<T>(name: string, input: object, field: string): Promise<T> {
-    const value = checked(name, input, field);
+    const value = checked(name, input, { field, limit: LIMIT.update });
     const deadline = Date.now() + ANSWER_MS;
     const ask = (): Promise<T> => this.#handle.executeUpdate<T, [unknown]>(name, { args: [value] });
     return this.#mapped(() =>
@@ -242,7 +242,7 @@ export class Session {
   }
 
   async #signal(name: string, input: object): Promise<void> {
-    const value = checked(name, input, name);
+    const value = checked(name, input, { field: name, limit: LIMIT.input });
     const sent = this.#signals.then(() =>
       this.#mapped(async () => {
         await checkRoom(this.#handle, name);
@@ -295,10 +295,10 @@ export async function checkRoom(handle: WorkflowHandle, name: string): Promise<v
 }
 
 /** Plain JSON under the limit and with known names, or an error that names the field, before anything is sent. */
-function checked(name: string, input: object, field: string): unknown {
+function checked(name: string, input: object, { field, limit }: { field: string; limit: number }): unknown {
   const defined = Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
   const json = toJson(defined, field);
-  assertSize(field, json, LIMIT.input);
+  assertSize(field, json, limit);
   const unknown = unknownInput(name, json);
   if (unknown !== null) throw invalidInput(unknown);
   return json;

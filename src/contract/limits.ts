@@ -9,8 +9,13 @@ import { jsonSize } from './json.ts';
 
 /** Limits in bytes of JSON, unless the name says otherwise. */
 export const LIMIT = {
-  /** One message, decision, or other input of a person. */
+  /** What a person says: a session's first message, a signal. */
   input: 1_000_000,
+  /**
+   * One update. A server hands ten to a workflow task at once, by default, and the task's completion repeats their
+   * requests: beyond 4 MB in all it cannot be sent, and the workflow would not go on.
+   */
+  update: 380_000,
   /** One tool result as it enters the history; what is larger is shortened with a notice. */
   toolResult: 256_000,
   /** All results of one model reply's calls, which become one message: each call gets an equal share. */

@@ -203,8 +203,8 @@ export const THREAD_LIMIT = {
   inline: 32_000,
   /** Characters of one part of what is stored apart. */
   part: 500_000,
-  /** One checkpoint or step without what is stored apart. */
-  entry: 1_000_000,
+  /** One checkpoint or step without what is stored apart: as {@link LIMIT}'s `update`, by which it is written. */
+  entry: 380_000,
   /** Bytes and number of writes from which on they are no longer sent together. */
   togetherBytes: 100_000,
   together: 50,

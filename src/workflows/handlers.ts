@@ -8,7 +8,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { jsonSize } from '../contract/json.ts';
-import { LIMIT } from '../contract/limits.ts';
+import { LIMIT, tooLarge } from '../contract/limits.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
 import { noRoomFor } from '../contract/room.ts';
 import type { SessionState } from '../contract/state.ts';
@@ -67,6 +67,7 @@ export function registerHandlers(
       },
       {
         validator: (payload: unknown) => {
+          refuseLarge(name, payload);
           const input = acceptable(name, payload);
           const refusal =
             misnamed(name, payload) ?? refusalOf(state, input) ?? fullFor(state, name, input, taken);
@@ -93,6 +94,12 @@ export function registerHandlers(
   query(QUERY.approvals, () => pendingCalls(state), 'Calls that wait for a person');
   query(QUERY.budget, () => budgetView(state), 'Caps, spent and reserved');
   query(QUERY.plan, () => state.plan, 'The plan');
+}
+
+/** Asked of validators only, as the next one: an update that is on record may be larger. */
+function refuseLarge(name: string, payload: unknown): void {
+  const size = jsonSize(payload);
+  if (size > LIMIT.update) throw failure(tooLarge(name, size, LIMIT.update));
 }
 
 /** Asked of validators only, which leave no trace and do not run in a replay: what is on record reads as it did. */
