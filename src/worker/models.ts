@@ -1,22 +1,27 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { ModelRegistry } from '../agent/index.ts';
+import { openAIBody } from './openai-body.ts';
 
 /** Prefixes of model names that the environment's endpoint answers. */
 const PREFIX = /^(openai-compatible|openai|env):/;
 
 /**
  * The models of an OpenAI-compatible endpoint that the environment names, or `undefined`: `OPENAI_BASE_URL`
- * (Ollama, vLLM, any gateway) and `OPENAI_API_KEY`. It answers names like `openai:gpt-5` or `env:llama3.3`.
+ * (Ollama, vLLM, any gateway) and `OPENAI_API_KEY`. It answers names like `openai:gpt-5` or `env:llama3.3`, and
+ * reads an agent's `providerOptions.openai`. OpenAI's reasoning models take no `temperature`: it is left out.
  */
 export function modelsFromEnvironment(env: NodeJS.ProcessEnv = process.env): ModelRegistry | undefined {
   // Compose and the like pass what is not set as an empty text.
   const apiKey = env['OPENAI_API_KEY'] || undefined;
   const baseURL = env['OPENAI_BASE_URL'] || (apiKey === undefined ? undefined : 'https://api.openai.com/v1');
   if (baseURL === undefined) return undefined;
+  // Not by its end alone: anybody may have a host that ends so.
+  const atOpenAI = URL.canParse(baseURL) && /^([a-z]+\.)?api\.openai\.com$/.test(new URL(baseURL).hostname);
   const provider = createOpenAICompatible({
-    name: 'openai-compatible',
+    name: 'openai',
     baseURL,
     includeUsage: true,
+    transformRequestBody: (body) => openAIBody(body, atOpenAI),
     ...(apiKey === undefined ? {} : { apiKey }),
   });
   return { languageModel: (id) => provider.languageModel(id.replace(PREFIX, '')) };

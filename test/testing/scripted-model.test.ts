@@ -310,6 +310,16 @@ describe('what a real endpoint refuses', () => {
       { model: 'm', messages: [user, { role: 'tool', tool_call_id: 'c1', content: '' }] },
       "must be a response to a preceding message with 'tool_calls'",
     ],
+    [
+      'the old cap on tokens, of a model that reasons',
+      { model: 'gpt-5-mini', messages: [user], max_tokens: 5 },
+      "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+    ],
+    [
+      'a temperature, of a model that reasons',
+      { model: 'o3', messages: [user], max_completion_tokens: 5, temperature: 0.2 },
+      "Unsupported value: 'temperature' does not support 0.2 with this model.",
+    ],
   ])('%s', async (_name, body, words) => {
     const { url, requests } = await start(() => ({ text: 'never' }));
     const answer = await post(url, body);

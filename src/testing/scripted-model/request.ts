@@ -1,6 +1,7 @@
 /** From an HTTP body to a {@link ScriptedRequest}, refusing what a real endpoint refuses. */
 import { z } from 'zod';
 import { digestJson, type JsonValue } from '../../contract/json.ts';
+import { isReasoningModel } from '../../worker/openai-body.ts';
 import type { ChatMessage, ChatTool, ChatToolResult, ScriptedRequest } from './types.ts';
 
 const toolCall = z.looseObject({
@@ -45,8 +46,8 @@ export type ParsedRequest =
 
 /**
  * Parses the body of a chat completion. `strict` also checks what OpenAI checks between messages: every tool
- * call is answered right after it, and every tool message answers one. A transcript that a real provider would
- * turn down must not pass in a test.
+ * call is answered right after it, and every tool message answers one; and the options that its reasoning models
+ * refuse. What a real provider would turn down must not pass in a test.
  */
 export function parseRequest(
   text: string,
@@ -62,7 +63,7 @@ export function parseRequest(
   const parsed = bodySchema.safeParse(json);
   if (!parsed.success) return { ok: false, message: z.prettifyError(parsed.error) };
   const body = parsed.data;
-  const problem = strict ? transcriptProblem(body.messages) : undefined;
+  const problem = strict ? (optionProblem(body) ?? transcriptProblem(body.messages)) : undefined;
   if (problem !== undefined) return { ok: false, message: problem };
 
   const messages = body.messages.map(toMessage);
@@ -134,6 +135,18 @@ function jsonOrText(text: string): unknown {
   } catch {
     return text;
   }
+}
+
+/** An option that the model refuses, in OpenAI's words. */
+function optionProblem(body: z.infer<typeof bodySchema>): string | undefined {
+  if (!isReasoningModel(body.model)) return undefined;
+  const { max_tokens: cap, temperature, reasoning_effort: effort } = body;
+  if ((cap ?? undefined) !== undefined) {
+    return "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
+  }
+  return (temperature ?? 1) === 1 || effort === 'none'
+    ? undefined
+    : `Unsupported value: 'temperature' does not support ${JSON.stringify(temperature)} with this model. Only the default (1) value is supported.`;
 }
 
 /** The first thing wrong between the messages, in OpenAI's words. */

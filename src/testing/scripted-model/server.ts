@@ -28,7 +28,10 @@ export interface ScriptedModelOptions {
   readonly host?: string;
   /** JSONL file to which each call is appended ({@link RecordLine}), synced before the answer begins. */
   readonly recordFile?: string;
-  /** Refuse (400) transcripts that OpenAI refuses, such as a tool call without its result; default true. */
+  /**
+   * Refuse (400) what OpenAI refuses: a tool call without its result, `max_tokens` or a temperature for a model whose
+   * name is of one that reasons (o3, gpt-5); default true.
+   */
   readonly strict?: boolean;
 }
 
