@@ -210,11 +210,13 @@ function toolProblem<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): string
 /** Only `true` and a function ask a person, so that anything else would let each call run. */
 function approvalProblem(options: { needsApproval?: unknown; approval?: object }): string | null {
   const { needsApproval, approval } = options;
-  return needsApproval === undefined ||
-    typeof needsApproval === 'boolean' ||
-    typeof needsApproval === 'function'
-    ? nameProblem('approval.', approval, ['expires', 'onExpiry'])
-    : `needsApproval is ${JSON.stringify(needsApproval)}: write true, false, or a function of the input`;
+  if (!['undefined', 'boolean', 'function'].includes(typeof needsApproval)) {
+    return `needsApproval is ${JSON.stringify(needsApproval)}: write true, false, or a function of the input`;
+  }
+  if (approval !== undefined && needsApproval === undefined) {
+    return 'approval says what becomes of an approval that nobody gives, and no call needs one: write needsApproval';
+  }
+  return nameProblem('approval.', approval, ['expires', 'onExpiry']);
 }
 
 /** Without a right identity all calls of a tool could count as one, of which only the first happens. */

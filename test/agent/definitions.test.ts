@@ -51,11 +51,11 @@ const TOOLS: [unknown, string][] = [
   [{ inputSchema, execute, timeout: 0 }, 'timeout is 0: write milliseconds'],
   [{ inputSchema, execute, settle: -1 }, 'settle is -1: write milliseconds'],
   [
-    { inputSchema, execute, approval: { expires: '2 moons' } },
+    { inputSchema, execute, needsApproval: true, approval: { expires: '2 moons' } },
     'approval.expires is "2 moons": write milliseconds',
   ],
   [
-    { inputSchema, execute, approval: { onExpiry: 'ask' } },
+    { inputSchema, execute, needsApproval: true, approval: { onExpiry: 'ask' } },
     `approval.onExpiry is "ask": write 'approve' or 'reject'`,
   ],
   [
@@ -63,8 +63,12 @@ const TOOLS: [unknown, string][] = [
     'needsApproval is "yes": write true, false, or a function of the input',
   ],
   [
-    { inputSchema, execute, approval: { expiry: '2d' } },
+    { inputSchema, execute, needsApproval: true, approval: { expiry: '2d' } },
     'approval.expiry is not known here; there are expires, onExpiry',
+  ],
+  [
+    { inputSchema, execute, approval: { expires: '2d' } },
+    'approval says what becomes of an approval that nobody gives, and no call needs one: write needsApproval',
   ],
   [
     { inputSchema, execute, idempotency: 'call' },
