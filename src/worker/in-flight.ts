@@ -186,14 +186,34 @@ export async function recoverPredecessors(
       continue;
     }
     const held = readHeld(await readFile(claimed, 'utf8'));
-    const failures = await Promise.all(held.map((activity) => giveUp(connection, scope.namespace, activity)));
-    recovered += failures.filter(Boolean).length;
-    const runs = new Map(held.map(({ workflowId, runId }) => [runId, { workflowId, runId }]));
-    await Promise.all([...runs.values()].map((execution) => unstick(connection, scope.namespace, execution)));
+    recovered += await recover(connection, scope.namespace, held);
     await rm(claimed, { force: true });
     await rm(socketPath(directory, name), { force: true });
   }
   return recovered;
+}
+
+/**
+ * A session's next workflow task goes to the common queue only if that is said before the task is there, and is
+ * forgotten with a call that the server does not know any more: what has ended goes first, what was open last.
+ */
+async function recover(
+  connection: NativeConnection,
+  namespace: string,
+  held: readonly Held[],
+): Promise<number> {
+  const giveUpAll = (some: readonly Held[]): Promise<boolean[]> =>
+    Promise.all(some.map((activity) => giveUp(connection, namespace, activity)));
+  const unstickAll = async (some: readonly Held[]): Promise<void> => {
+    const runs = new Map(some.map(({ workflowId, runId }) => [runId, { workflowId, runId }]));
+    await Promise.all([...runs.values()].map((execution) => unstick(connection, namespace, execution)));
+  };
+  const ended = await giveUpAll(held.filter(({ endedAt }) => endedAt !== undefined));
+  await unstickAll(held);
+  const open = held.filter(({ endedAt }) => endedAt === undefined);
+  const failed = await giveUpAll(open);
+  await unstickAll(open.filter((_, i) => failed[i] === false));
+  return [...ended, ...failed].filter(Boolean).length;
 }
 
 /** Only a socket that nobody listens on is proof: one that is missing may have been swept up by a cleaner. */

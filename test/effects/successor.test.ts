@@ -1,6 +1,7 @@
 /** A successor on the same host recovers what a dead worker had in flight, without waiting for heartbeats. */
 import { NativeConnection } from '@temporalio/worker';
 import { expect, onTestFinished, test } from 'vitest';
+import { type HistoryEvent, readEvents } from '../../src/history/index.ts';
 import { createWorker } from '../../src/index.ts';
 import { startServer } from '../../src/server/index.ts';
 import { foldOf } from '../support/fold.ts';
@@ -24,6 +25,23 @@ test('the successor fails the dead worker`s mutation at once: verified landed, o
     { outcome: 'landed', reason: expect.stringContaining('the worker that had this call has died') },
   ]);
   expect(await world.control.refunds()).toMatchObject([{ args: PEN }]);
+});
+
+test('what the successor fails goes on at the successor: not first to the queue of the dead', async () => {
+  const world = await openWorld([calls('order'), ...script]);
+  await world.control.arm({ on: 'refunds', when: 'after-write', do: 'hang' });
+  const first = await world.startWorkerProcess();
+  const session = await world.begin('silent');
+  await world.control.held();
+  await first.crash();
+  await world.startWorkerProcess();
+  await world.until(session, 'idle');
+
+  const events: HistoryEvent[] = [];
+  for await (const event of readEvents(world.client, { workflowId: session.id })) events.push(event);
+  const failed = events.findIndex((event) => event.activityTaskFailedEventAttributes);
+  const next = events.slice(failed).find((event) => event.workflowTaskScheduledEventAttributes);
+  expect(next?.workflowTaskScheduledEventAttributes?.taskQueue).toMatchObject({ name: world.taskQueue });
 });
 
 test('a worker of another server leaves the journal to the successor', async () => {
