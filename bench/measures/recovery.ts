@@ -8,33 +8,39 @@ import type { Line } from '../support/report.ts';
 import { median } from '../support/stats.ts';
 
 const HEARTBEAT_MS = 2_000;
-const TARGET_MS = { killed: HEARTBEAT_MS + 2_000, frozen: 10_000 } as const;
+const TARGET_MS = { killed: HEARTBEAT_MS + 2_000, frozen: 10_000, replaced: 1_000 } as const;
 
 interface Case {
   /** What happens to the worker that is in the tool. */
   blow: (worker: Measured) => Promise<unknown>;
   /** Whether the other worker is up before the blow, or is started right after it. */
   peerUp: boolean;
+  heartbeatMs: number;
 }
 
 const CASES = {
-  killed: { blow: (worker) => worker.kill(), peerUp: true },
-  frozen: { blow: async (worker) => worker.child.kill('SIGSTOP'), peerUp: true },
-  replaced: { blow: (worker) => worker.kill(), peerUp: false },
+  killed: { blow: (worker) => worker.kill(), peerUp: true, heartbeatMs: HEARTBEAT_MS },
+  frozen: { blow: async (worker) => worker.child.kill('SIGSTOP'), peerUp: true, heartbeatMs: HEARTBEAT_MS },
+  replaced: { blow: (worker) => worker.kill(), peerUp: false, heartbeatMs: 60_000 },
 } satisfies Record<string, Case>;
 
-/** Milliseconds from the blow (or from when the successor is ready) to the next request to the model. */
-async function recover(context: Context, { blow, peerUp }: Case): Promise<number> {
+/**
+ * Milliseconds from the blow to the next request to the model; of a successor that is started after it, from its
+ * start, less what the start of the first worker took, which had nothing to recover.
+ */
+async function recover(context: Context, { blow, peerUp, heartbeatMs }: Case): Promise<number> {
   const { address } = await context.server();
   const { sessions } = await context.scene();
   const taskQueue = `recovery-${randomUUID()}`;
   const journal = await context.temporaryDir();
   const start = async (): Promise<Measured> => {
-    const worker = startMeasured('recovery-worker', [address, taskQueue, String(HEARTBEAT_MS), journal]);
+    const worker = startMeasured('recovery-worker', [address, taskQueue, String(heartbeatMs), journal]);
     await worker.said('ready');
     return worker;
   };
+  const began = performance.now();
   const first = await start();
+  const startMs = performance.now() - began;
   let second: Measured | undefined;
   try {
     const id = randomUUID();
@@ -47,8 +53,8 @@ async function recover(context: Context, { blow, peerUp }: Case): Promise<number
     let from = performance.now();
     await blow(first);
     if (second === undefined) {
+      from = performance.now() + startMs;
       second = await start();
-      from = (await second.said('ready')).at;
     }
     const { at } = await second.said('model', ({ turn }) => turn === 2);
     await session.result();
@@ -75,7 +81,7 @@ export const recovery: Measure = async (context) => {
     unit: 'ms, the slowest',
     of: { medianMs: median(samples[name]) },
     samples: { ms: samples[name] },
-    note: `heartbeat ${HEARTBEAT_MS} ms, settle 0, workflow task time-out 2 s`,
+    note: `heartbeat ${CASES[name].heartbeatMs} ms, settle 0, workflow task time-out 2 s`,
   });
   return [
     {
@@ -86,6 +92,12 @@ export const recovery: Measure = async (context) => {
       ...line('frozen', 'worker frozen in a mutating call, another is up'),
       target: { atMost: TARGET_MS.frozen },
     },
-    line('replaced', 'worker killed, its successor on the same host is ready'),
+    {
+      ...line(
+        'replaced',
+        'worker killed, from the start of its successor on the same host, beyond a bare start',
+      ),
+      target: { atMost: TARGET_MS.replaced },
+    },
   ];
 };
