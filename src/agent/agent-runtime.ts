@@ -9,7 +9,7 @@ import { digestJson, type JsonObject, type JsonValue, toJson } from '../contract
 import { idempotencyKey, shortDigest } from '../contract/keys.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
 import type { IdempotencyScope, Manifest, ModelManifest, ToolManifest } from '../contract/manifest.ts';
-import type { DefinedAgent } from './define-agent.ts';
+import { checkedAgent, type DefinedAgent } from './define-agent.ts';
 import type { DefinedTool } from './define-tool.ts';
 
 const DEFAULTS = {
@@ -42,12 +42,11 @@ export interface AgentRuntime {
 /**
  * Resolves a definition: names of models to models, schemas to JSON Schema, everything to a manifest.
  *
- * @throws PerdureError `INVALID_DEFINITION` for an unknown model name or a schema that cannot be JSON Schema.
+ * @throws PerdureError `INVALID_DEFINITION` for an unknown model name or a schema that cannot be JSON Schema, and for
+ * all that defineAgent refuses: what is given may be a copy that was changed.
  */
-export async function resolveAgent(
-  definition: DefinedAgent,
-  registry?: ModelRegistry,
-): Promise<AgentRuntime> {
+export async function resolveAgent(given: DefinedAgent, registry?: ModelRegistry): Promise<AgentRuntime> {
+  const definition = checkedAgent(given);
   const models = definition.models.map(({ model }) => resolveModel(definition.name, model, registry));
   const tools: Record<string, ToolManifest> = {};
   for (const [name, tool] of Object.entries(definition.tools)) {

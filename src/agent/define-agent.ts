@@ -5,7 +5,7 @@ import { PerdureError } from '../contract/errors.ts';
 import type { BudgetLimits, ModelPrice } from '../contract/manifest.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import { choiceProblem, countProblem, durationProblem, nameProblem } from './checks.ts';
-import { checkedTool, type DefinedTool, type ToolOptions } from './define-tool.ts';
+import { checkedTool, type DefinedTool, defineTool, type ToolOptions } from './define-tool.ts';
 
 /** A model of an agent: an AI SDK model, or `provider:model` of the worker's registry; with a price when money is capped. */
 export type ModelChoice =
@@ -127,6 +127,24 @@ export function defineAgent(options: AgentOptions): DefinedAgent {
   return { ...rest, perdure: 'agent', name, instructions, models, tools: checked, budget, plan };
 }
 
+/**
+ * Checks a definition again where it is used, for a copy that was changed has not been through {@link defineAgent}.
+ *
+ * @throws PerdureError `INVALID_DEFINITION` as {@link defineAgent}.
+ */
+export function checkedAgent(definition: DefinedAgent): DefinedAgent {
+  const { perdure, models, ...options }: Partial<DefinedAgent> = definition ?? {};
+  if (perdure !== 'agent' || !Array.isArray(models)) {
+    throw invalid(`agent ${options.name}: it is not what defineAgent gives: write defineAgent({ … })`);
+  }
+  if ('model' in options) {
+    throw invalid(
+      `agent ${options.name}: model is set on a defined agent, whose models are known: write models`,
+    );
+  }
+  return defineAgent({ ...(options as Omit<DefinedAgent, 'perdure' | 'models'>), model: models });
+}
+
 function isModel(model: unknown): boolean {
   return (typeof model === 'string' && model !== '') || (typeof model === 'object' && model !== null);
 }
@@ -165,9 +183,10 @@ function checkTool(agent: string, name: string, tool: AnyTool): DefinedTool {
       `agent ${agent}: tools.${name} is not a tool: write defineTool({ … }) or the AI SDK's tool({ … })`,
     );
   }
-  if ('perdure' in tool) return tool as DefinedTool;
   try {
-    return checkedTool(tool as ToolOptions<unknown, unknown>);
+    // A mark says who defined a tool, not what became of it: a spread copies it, whatever else it writes.
+    const options = tool as ToolOptions<unknown, unknown>;
+    return 'perdure' in tool ? defineTool(options) : checkedTool(options);
   } catch (error) {
     throw invalid(`agent ${agent}: tools.${name}: ${error instanceof Error ? error.message : String(error)}`);
   }

@@ -2,7 +2,15 @@ import { tool as aiTool, jsonSchema } from 'ai';
 import { expect, inject, test } from 'vitest';
 import * as z from 'zod';
 import { resolveAgent } from '../../src/agent/index.ts';
-import { type AgentOptions, createWorker, defineAgent, defineTool, isPerdureError } from '../../src/index.ts';
+import {
+  type AgentOptions,
+  createWorker,
+  type DefinedAgent,
+  type DefinedTool,
+  defineAgent,
+  defineTool,
+  isPerdureError,
+} from '../../src/index.ts';
 import { rejection } from '../support/rejection.ts';
 
 const model = 'openai:gpt';
@@ -125,6 +133,36 @@ test("a tool of the AI SDK may be spread, with all that is its own, and an agent
   const look = defineTool({ ...plain, needsApproval: false, execute, effect: 'read' });
   const quicker = defineTool({ ...look, timeout: '1s' });
   expect(quicker).toMatchObject({ effect: 'read', timeout: '1s' });
+});
+
+test.each<[object, string]>([
+  [{ effect: 'mutate', fast: true }, "fast is for effect 'read', this tool is 'mutate'"],
+  [{ execute: undefined }, 'execute is missing'],
+  [{ effect: 'bogus' }, 'effect is "bogus"'],
+  [{ needsAproval: true }, 'needsAproval is not known here'],
+])('a copy of a defined tool is checked again, for it has the mark of one: %o', async (change, message) => {
+  const pay = { ...defineTool({ inputSchema, execute, effect: 'read' }), ...change };
+  const refused = `agent support: tools.pay: ${message}`;
+  expect(refusal(() => defineAgent({ ...good, tools: { pay } }))).toContain(refused);
+  const agent = { ...defineAgent(good), tools: { pay: pay as DefinedTool } };
+  expect(await rejection(resolveAgent(agent, registry))).toMatchObject({
+    code: 'INVALID_DEFINITION',
+    message: expect.stringContaining(refused),
+  });
+});
+
+test.each<[unknown, string]>([
+  [{ ...defineAgent(good), loopLimit: 0 }, 'agent support: loopLimit is 0'],
+  [{ ...defineAgent(good), models: [] }, 'agent support: model is missing'],
+  [{ ...defineAgent(good), budgets: { turns: 1 } }, 'agent support: budgets is not known here'],
+  [{ ...defineAgent(good), model }, 'agent support: model is set on a defined agent'],
+  [good, 'agent support: it is not what defineAgent gives: write defineAgent({ … })'],
+  [undefined, 'it is not what defineAgent gives'],
+])('a worker takes no agent that is not defined, or not any more: %#', async (agent, message) => {
+  expect(await rejection(resolveAgent(agent as DefinedAgent, registry))).toMatchObject({
+    code: 'INVALID_DEFINITION',
+    message: expect.stringContaining(message),
+  });
 });
 
 test('options of a provider are what the provider takes', async () => {
