@@ -96,14 +96,11 @@ export class ArchivedSaver implements CheckpointSaver {
       return start;
     };
     const merged: Checkpoint[] = [];
-    const [here, there] = [[...present], [...archived]];
+    const ids = new Set(present.map(({ id }) => id));
+    const [here, there] = [[...present], archived.filter(({ id }) => !ids.has(id))];
     while (merged.length < limit) {
       const [mine, theirs] = [here[0], there[0]];
       if (mine === undefined && theirs === undefined) break;
-      if (mine !== undefined && theirs !== undefined && mine.id === theirs.id) {
-        there.shift();
-        continue;
-      }
       const first =
         mine !== undefined && (theirs === undefined || (await isNewer(mine, theirs, startOf))) ? here : there;
       const next = first.shift();

@@ -5,8 +5,9 @@ import { canonicalJson, type JsonObject, type JsonValue } from '../contract/json
 import { WORKFLOW } from '../contract/names.ts';
 import { orNull } from '../history/index.ts';
 import { diff } from '../saver/diff.ts';
+import { findRuns } from '../saver/runs.ts';
 import { SessionCheckpoints } from '../saver/session-checkpoints.ts';
-import { findExecution, findRuns, reading } from '../saver/wire.ts';
+import { findExecution, reading } from '../saver/wire.ts';
 import type { CheckpointArchive } from './checkpoint-archive.ts';
 import { placeOf } from './place.ts';
 
@@ -47,8 +48,8 @@ export async function auditSession(
 ): Promise<Audit> {
   const audit: Audit = { sessionId, runs: 0, equal: 0, pending: 0, difference: null };
   const present = await reading(sessionId, () => findExecution(client, sessionId));
-  const runs = await reading(sessionId, () => findRuns(client, sessionId, WORKFLOW.session));
-  if (present?.type === WORKFLOW.session && !runs.includes(present.runId)) runs.unshift(present.runId);
+  const known = present?.type === WORKFLOW.session ? [present.runId] : [];
+  const runs = await reading(sessionId, () => findRuns(client, sessionId, WORKFLOW.session, known));
   for (const runId of runs.reverse()) {
     if (audit.difference !== null) break;
     await reading(sessionId, () => auditRun(client, archive, runId, audit));

@@ -13,8 +13,9 @@ import type { Checkpoint } from '../contract/checkpoint.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import { WORKFLOW } from '../contract/names.ts';
 import { orNull, type RunEnd } from '../history/index.ts';
+import { runBefore } from '../saver/runs.ts';
 import { SessionCheckpoints } from '../saver/session-checkpoints.ts';
-import { reading } from '../saver/wire.ts';
+import { findExecution, reading } from '../saver/wire.ts';
 import type { CheckpointArchive } from './checkpoint-archive.ts';
 import { openArchive } from './open.ts';
 import { placeOf } from './place.ts';
@@ -132,7 +133,7 @@ class Round {
     if (thorough) memory.thoroughAt = at;
   }
 
-  async #visit({ workflowId: sessionId, runId, startTime }: WorkflowExecutionInfo): Promise<void> {
+  async #visit({ workflowId: sessionId, runId }: WorkflowExecutionInfo): Promise<void> {
     const known = await this.#archive.run(sessionId, runId);
     if (known?.complete) return;
     const { namespace } = this.#client.options;
@@ -146,14 +147,31 @@ class Round {
     if (events === 0 || (known?.events === events && !unreadable.has(runId))) return;
     const before = unreadable.get(runId);
     if (before?.events === events && Date.now() - before.at < UNREADABLE_MS) return;
-    const problem = await this.#export(sessionId, runId, startTime.getTime(), events);
+    const problem = await this.#export(sessionId, runId, events);
     if (problem === null) unreadable.delete(runId);
     else unreadable.set(runId, { sessionId, runId, message: problem.slice(0, 500), events, at: Date.now() });
   }
 
+  /**
+   * Where a run has its place in the order of its session: when it started, or just after the run that it has followed
+   * on, for the server's clock may have stepped back between the two. `null` when neither server nor archive has it.
+   */
+  async #placeOf(sessionId: string, runId: string): Promise<number | null> {
+    const known = await this.#archive.run(sessionId, runId);
+    if (known !== null) return known.startedAt;
+    const found = await findExecution(this.#client, sessionId, runId);
+    if (found === null) return null;
+    const before = await runBefore(this.#client, sessionId, runId);
+    const place = before ? await this.#placeOf(sessionId, before) : null;
+    return place === null ? found.startedAt : Math.max(found.startedAt, place + 1);
+  }
+
   /** Stores a run from its cursor on. @returns why its history cannot be read, or `null` */
-  async #export(sessionId: string, runId: string, startedAt: number, events: number): Promise<string | null> {
+  async #export(sessionId: string, runId: string, events: number): Promise<string | null> {
     const epoch = await this.#archive.epoch(sessionId);
+    const startedAt = await this.#placeOf(sessionId, runId);
+    // It was deleted meanwhile.
+    if (startedAt === null) return null;
     let after = (await this.#archive.run(sessionId, runId))?.cursor ?? 0;
     let previous: Checkpoint | null = null;
     let piece: Checkpoint[] = [];

@@ -4,7 +4,7 @@ import type { ArchiveStatements } from './database.ts';
 /** What an archive knows of a run. */
 export interface ArchivedRun {
   seq: number;
-  /** Milliseconds since 1970. */
+  /** In milliseconds since 1970; after that of the run that it has followed on, whatever the server's clock said. */
   startedAt: number;
   cursor: number;
   events: number;

@@ -9,14 +9,14 @@ import {
 } from '@temporalio/client';
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
-import type { SessionInput } from '../contract/inputs.ts';
+import { inputProblem, type SessionInput } from '../contract/inputs.ts';
 import { canonicalJson } from '../contract/json.ts';
 import { DEFAULT_TASK_QUEUE, SEARCH_ATTRIBUTE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
 import { parseCheckpointId } from './checkpoint-id.ts';
 import { storeParts } from './content.ts';
-import { sessionError } from './errors.ts';
+import { invalidInput, sessionError } from './errors.ts';
 import { checkRoom, checkSessionId, Session } from './session.ts';
 import {
   checkOptions,
@@ -25,6 +25,7 @@ import {
   type StartOptions,
   sessionInput,
 } from './start-options.ts';
+import { quoted, unsearchable } from './visibility.ts';
 
 /** How long a checkpoint out of an archive waits for the session that starts from it. */
 const ORIGIN_STAYS = { startDelay: '60 days', workflowRunTimeout: '1 minute' } as const;
@@ -58,7 +59,7 @@ export class Sessions {
    */
   async start(agent: string, options: StartOptions = {}): Promise<Session> {
     const id = options.id === undefined ? `session-${randomUUID()}` : options.id;
-    checkSessionId(id);
+    checkNewId(id);
     checkOptions('start', options);
     const input = sessionInput(agent, options);
     if (options.id !== undefined) await this.#refuseThread(id);
@@ -78,7 +79,7 @@ export class Sessions {
    */
   async fork(from: { sessionId: string; checkpointId: string }, options: ForkOptions): Promise<Session> {
     const id = options.id ?? `session-${randomUUID()}`;
-    checkSessionId(id);
+    checkNewId(id);
     checkOptions('fork', options);
     const origin = originOf('fork', from, options);
     // What is wrong with the input shows before anything is sent.
@@ -115,6 +116,8 @@ export class Sessions {
       if (!gone && !isPerdureError(error, 'SESSION_CLOSED')) throw error;
     }
     const leaves = await this.#runOf(sessionId);
+    // What only an archive still has may have become a thread's id since.
+    if (leaves === null) await this.#refuseThread(sessionId);
     const archived = await this.#archived(from, options, leaves === null);
     const input = sessionInput(options.agent, options, {
       ...origin,
@@ -158,7 +161,7 @@ export class Sessions {
     { sessionId, checkpointId }: { sessionId: string; checkpointId: string },
     { saver, taskQueue = this.#taskQueue }: ForkOptions,
     gone: boolean,
-  ): Promise<Pick<OriginInput, 'archived'>> {
+  ): Promise<Pick<OriginInput, 'archived' | 'leaves'>> {
     const { runId } = parseCheckpointId(checkpointId);
     if (saver === undefined || (await this.#runOf(sessionId, runId)) !== null) return {};
     const [past, last] = await Promise.all([
@@ -179,7 +182,8 @@ export class Sessions {
         // No worker is given it, and it is closed by itself when the session has long read it.
         ...ORIGIN_STAYS,
       });
-      return { archived };
+      // The order of runs is by what each has left.
+      return last === null ? { archived } : { archived, leaves: parseCheckpointId(last.id).runId };
     } catch (error) {
       throw sessionError(sessionId, error);
     }
@@ -232,7 +236,7 @@ export class Sessions {
     const conditions = [`WorkflowType = '${WORKFLOW.session}'`];
     for (const key of ['agent', 'status', 'tenant'] as const) {
       const value = options[key];
-      if (value !== undefined) conditions.push(`${SEARCH_ATTRIBUTE[key]} = ${quoted(value)}`);
+      if (value !== undefined) conditions.push(`${SEARCH_ATTRIBUTE[key]} = ${quoted(key, value)}`);
     }
     let left = options.limit ?? Number.POSITIVE_INFINITY;
     if (left <= 0) return;
@@ -247,6 +251,16 @@ export class Sessions {
   }
 }
 
+/** Checks the id of a session that is to be. @throws PerdureError `INVALID_ARGUMENT` */
+function checkNewId(id: unknown): asserts id is string {
+  checkSessionId(id);
+  const problem = unsearchable(id);
+  if (problem === null) return;
+  throw invalidInput(
+    inputProblem('id', `${JSON.stringify(id)} ${problem}: Temporal could not find the session by it`),
+  );
+}
+
 function listError(error: unknown): unknown {
   const known = sessionError('list', error);
   if (!isPerdureError(known, 'INVALID_ARGUMENT')) return known;
@@ -255,11 +269,6 @@ function listError(error: unknown): unknown {
     'The server cannot filter sessions: it does not know their search attributes. Register them: perdure setup',
     { cause: error },
   );
-}
-
-/** A text in the visibility store's SQL, where a backslash escapes. */
-function quoted(text: string): string {
-  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
 }
 
 function summary(info: WorkflowExecutionInfo): SessionSummary {

@@ -14,7 +14,10 @@ import { invalidInput } from './errors.ts';
 
 /** How a session starts. */
 export interface StartOptions {
-  /** The session's id, unique in the namespace. Default: a random one. */
+  /**
+   * The session's id, unique in the namespace: up to 200 characters, without double quotes, backslashes and control
+   * characters, and no apostrophe at either end, for Temporal's visibility finds none of these. Default: a random one.
+   */
   id?: string;
   /** The first message. */
   message?: string | SendInput;

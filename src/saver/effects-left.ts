@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
-import { leftState, readInput } from '../history/index.ts';
+import { leftState, orNull, readInput } from '../history/index.ts';
 import { type EffectSince, effectsBetween } from './views/effects-since.ts';
 import { sessionStateOf } from './views/session-state.ts';
 
@@ -16,5 +16,6 @@ export async function effectsLeft(client: Client, then: Checkpoint): Promise<Eff
   const origin = started.ok ? started.value.origin : undefined;
   const isIt = origin?.kind === 'rewind' && `${origin.runId}:${origin.eventId}` === then.id;
   if (!isIt || origin.leaves === undefined) return null;
-  return effectsBetween(sessionStateOf(then), await leftState(client, origin));
+  const left = await orNull(leftState(client, origin));
+  return left === null ? null : effectsBetween(sessionStateOf(then), left);
 }

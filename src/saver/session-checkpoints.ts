@@ -19,8 +19,9 @@ import {
 } from '../history/index.ts';
 import { phaseOf } from '../session/state.ts';
 import { KeptFold } from './kept-fold.ts';
+import { findRuns } from './runs.ts';
 import { Turns } from './turns.ts';
-import { deleteRun, type Execution, findExecution, findRuns, reading, untilGone } from './wire.ts';
+import { deleteRun, type Execution, findExecution, reading, untilGone } from './wire.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
 /** Sessions whose fold is kept: each holds a whole state. */
@@ -118,8 +119,7 @@ export class SessionCheckpoints {
             `Session ${workflowId} is running. End it first (perdure cancel ${workflowId}), or delete it with { end: true }, which ends it without waiting for a call in flight.`,
           );
         }
-        const older = await findRuns(this.#client, workflowId, WORKFLOW.session);
-        const runs = new Set([present.runId, ...older]);
+        const runs = await findRuns(this.#client, workflowId, WORKFLOW.session, [present.runId]);
         for (const runId of runs) await deleteRun(this.#client, workflowId, runId);
         for (const runId of runs) await untilGone(this.#client, workflowId, runId);
         present = await findExecution(this.#client, workflowId);
@@ -129,16 +129,16 @@ export class SessionCheckpoints {
 
   /** The runs of a session from one on (default: the present) to the oldest, each when it is asked for. */
   async *#runs(session: Execution, from?: string): AsyncGenerator<string> {
-    yield from ?? session.runId;
-    const runs = await this.runs(session);
-    yield* runs.slice(runs.indexOf(from ?? session.runId) + 1);
+    const first = from ?? session.runId;
+    yield first;
+    const runs = await this.runs(session, first);
+    // A run that is gone by now had nothing before it.
+    if (runs.includes(first)) yield* runs.slice(runs.indexOf(first) + 1);
   }
 
-  /** The runs that the server still has, newest first. */
-  async runs(session: Execution): Promise<string[]> {
-    const runs = await findRuns(this.#client, session.workflowId, WORKFLOW.session);
-    if (!runs.includes(session.runId)) runs.unshift(session.runId);
-    return runs;
+  /** The runs that the server still has, newest first; `known` is one that visibility may not show yet. */
+  async runs({ workflowId, runId }: Execution, known: string = runId): Promise<string[]> {
+    return findRuns(this.#client, workflowId, WORKFLOW.session, [...new Set([runId, known])]);
   }
 
   /**

@@ -1,5 +1,6 @@
 /** Talking to Temporal: what is there, what is gone, and errors with a code. */
 import type { Client } from '@temporalio/client';
+import { tsToMs } from '@temporalio/common/lib/time.js';
 import proto from '@temporalio/proto';
 import { sessionError } from '../client/errors.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
@@ -16,6 +17,8 @@ export interface Execution {
   runId: string;
   type: string;
   running: boolean;
+  /** By the server's clock, in milliseconds since 1970. */
+  startedAt: number;
   memo: (name: string) => Promise<unknown>;
 }
 
@@ -38,21 +41,12 @@ export async function findExecution(
     runId: info.execution?.runId ?? '',
     type: info.type?.name ?? '',
     running: info.status === WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_RUNNING,
+    startedAt: tsToMs(info.startTime),
     memo: async (name) => {
       const payload = info.memo?.fields?.[name];
       return payload ? firstValue(client.options.loadedDataConverter, { payloads: [payload] }) : undefined;
     },
   };
-}
-
-/** The run ids of a workflow, newest first, as Temporal's visibility knows them: the newest may be missing for a moment. */
-export async function findRuns(client: Client, workflowId: string, type: string): Promise<string[]> {
-  const runs: { runId: string; startedAt: number }[] = [];
-  const query = `WorkflowId = '${workflowId.replaceAll("'", "''")}' AND WorkflowType = '${type}'`;
-  for await (const { runId, startTime } of client.workflow.list({ query })) {
-    runs.push({ runId, startedAt: startTime.getTime() });
-  }
-  return runs.sort((a, b) => b.startedAt - a.startedAt).map(({ runId }) => runId);
 }
 
 /** The runs that have led to a run by continuing as new, oldest first and itself last, as far as the server has them. */

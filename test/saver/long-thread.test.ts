@@ -2,7 +2,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { threadWorkflowId } from '../../src/contract/thread.ts';
 import type { Checkpoint, TemporalSaver } from '../../src/index.ts';
-import { findExecution, findRuns } from '../../src/saver/wire.ts';
+import { findRuns } from '../../src/saver/runs.ts';
+import { findExecution } from '../../src/saver/wire.ts';
 import { rejection } from '../support/rejection.ts';
 import { useThreads } from './support/threads.ts';
 

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { segmentId, threadWorkflowId } from '../../src/contract/thread.ts';
 import { type Checkpoint, type PerdureError, Sessions, TemporalSaver } from '../../src/index.ts';
-import { findExecution, findRuns, runsUpTo, untilGone } from '../../src/saver/wire.ts';
+import { findRuns } from '../../src/saver/runs.ts';
+import { findExecution, runsUpTo, untilGone } from '../../src/saver/wire.ts';
 import { rejection } from '../support/rejection.ts';
 import { useThreads } from './support/threads.ts';
 

@@ -1,0 +1,86 @@
+/** The runs of a session, or of a thread, in their order: each says in its first event which one it has followed on. */
+import type { Client } from '@temporalio/client';
+import proto from '@temporalio/proto';
+import { inChunks } from '../client/content.ts';
+import { quoted, unsearchable } from '../client/visibility.ts';
+import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
+import { firstValue, orNull, readEvents, readStart } from '../history/index.ts';
+
+const RESET = proto.temporal.api.enums.v1.WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW;
+
+/**
+ * The runs of a workflow that the server still has, newest first. Their order is that of their links: the server's
+ * clock, which may have stepped back, only orders what no link does. Visibility finds runs that no link leads to;
+ * it may lag, and does not find every id.
+ *
+ * @param known - runs that it may not show yet, newest first: that which the id now means before others
+ */
+export async function findRuns(
+  client: Client,
+  workflowId: string,
+  type: string,
+  known: readonly string[] = [],
+): Promise<string[]> {
+  const startedAt = new Map(known.map((runId, at) => [runId, Number.MAX_SAFE_INTEGER - at]));
+  if (unsearchable(workflowId) === null) {
+    const query = `WorkflowId = ${quoted('id', workflowId)} AND WorkflowType = '${type}'`;
+    for await (const { runId, startTime } of client.workflow.list({ query }))
+      if (!startedAt.has(runId)) startedAt.set(runId, startTime.getTime());
+  }
+  const found = new Map<string, string | null>();
+  for (let next = [...startedAt.keys()]; next.length > 0; ) {
+    await inChunks(next, async (runId) => {
+      const before = await runBefore(client, workflowId, runId);
+      if (before !== undefined) found.set(runId, before);
+    });
+    next = [...new Set(found.values())].filter(
+      (runId): runId is string => runId !== null && !startedAt.has(runId),
+    );
+    // What visibility does not show has just been left, so it is newer than what it shows.
+    for (const runId of next) startedAt.set(runId, Number.MAX_SAFE_INTEGER - known.length);
+  }
+  return inOrder(found, (runId) => startedAt.get(runId) ?? 0);
+}
+
+/**
+ * The run that a run has followed on: that it has continued, was reset from, or has left by a rewind; `null` when it
+ * is the first, `undefined` when the server does not have it.
+ */
+export async function runBefore(
+  client: Client,
+  workflowId: string,
+  runId: string,
+): Promise<string | null | undefined> {
+  const execution = { workflowId, runId };
+  const started = (await orNull(readStart(client, execution)))?.workflowExecutionStartedEventAttributes;
+  if (!started) return undefined;
+  const { originalExecutionRunId: original, continuedExecutionRunId: continued, input } = started;
+  if (original && original !== runId) return (await orNull(resetFrom(client, workflowId, runId))) ?? original;
+  if (continued) return continued;
+  // One that cannot be read says so where its checkpoints are read; it can be deleted.
+  const value = await firstValue(client.options.loadedDataConverter, input).catch(() => null);
+  const read = parseInput(sessionInputSchema, value);
+  const origin = read.ok ? read.value.origin : undefined;
+  return origin?.kind === 'rewind' ? (origin.leaves ?? origin.runId) : null;
+}
+
+/** The run that one was reset from. Its history begins with that of the other, which may have been reset as well. */
+async function resetFrom(client: Client, workflowId: string, runId: string): Promise<string | null> {
+  for await (const event of readEvents(client, { workflowId, runId })) {
+    const { cause, newRunId, baseRunId } = event.workflowTaskFailedEventAttributes ?? {};
+    if (cause === RESET && newRunId === runId) return baseRunId ?? null;
+  }
+  return null;
+}
+
+/** Runs, newest first: none before all that have followed on it, and what is then left to choose by the clock. */
+function inOrder(before: ReadonlyMap<string, string | null>, startedAt: (runId: string) => number): string[] {
+  const left = [...before.keys()].sort((a, b) => startedAt(b) - startedAt(a));
+  const order: string[] = [];
+  while (left.length > 0) {
+    const followed = new Set(left.map((runId) => before.get(runId)));
+    const at = left.findIndex((runId) => !followed.has(runId));
+    order.push(...left.splice(Math.max(at, 0), 1));
+  }
+  return order;
+}
