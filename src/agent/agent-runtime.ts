@@ -3,14 +3,13 @@
 import { asSchema } from '@ai-sdk/provider-utils';
 import { msToNumber } from '@temporalio/common/lib/time.js';
 import type { LanguageModel } from 'ai';
-import type { PreparedCall } from '../contract/activities.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { digestJson, type JsonObject, type JsonValue, toJson } from '../contract/json.ts';
-import { idempotencyKey, shortDigest } from '../contract/keys.ts';
+import { shortDigest } from '../contract/keys.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
-import type { IdempotencyScope, Manifest, ModelManifest, ToolManifest } from '../contract/manifest.ts';
+import type { Manifest, ModelManifest, ToolManifest } from '../contract/manifest.ts';
 import { checkedAgent, type DefinedAgent } from './define-agent.ts';
-import type { DefinedTool } from './define-tool.ts';
+import { type DefinedTool, scopeOf } from './define-tool.ts';
 
 const DEFAULTS = {
   maxOutputTokens: 4_096,
@@ -70,6 +69,7 @@ export async function resolveAgent(given: DefinedAgent, registry?: ModelRegistry
     loopPerMessage: true,
     keysHidden: true,
     evidenceKept: true,
+    planReserved: true,
     toolOrder: definition.toolOrder ?? 'ordered',
     plan: definition.plan ?? false,
     heartbeatMs: duration(definition.heartbeat, DEFAULTS.heartbeatMs),
@@ -127,11 +127,6 @@ async function toolManifest(agent: string, name: string, tool: DefinedTool): Pro
   };
 }
 
-function scopeOf(tool: DefinedTool): IdempotencyScope {
-  if (typeof tool.idempotency === 'function') return 'session';
-  return tool.idempotency?.scope ?? ((tool.effect ?? 'mutate') === 'mutate' ? 'session' : 'call');
-}
-
 async function inputSchema(agent: string, name: string, tool: DefinedTool): Promise<JsonObject> {
   let schema: JsonValue;
   try {
@@ -165,79 +160,4 @@ async function inputSchema(agent: string, name: string, tool: DefinedTool): Prom
     );
   }
   return schema;
-}
-
-/** Checks arguments against a tool's schema: the value that the schema made of them, or the problem in words. */
-export async function parseArgs(
-  tool: DefinedTool,
-  args: JsonValue,
-): Promise<{ ok: true; value: unknown } | { ok: false; problem: string }> {
-  const schema = asSchema(tool.inputSchema);
-  if (schema.validate === undefined) return { ok: true, value: args };
-  try {
-    const checked = await schema.validate(args);
-    return checked.success
-      ? { ok: true, value: checked.value }
-      : { ok: false, problem: describe(checked.error) };
-  } catch (error) {
-    return { ok: false, problem: describe(error) };
-  }
-}
-
-function describe(error: unknown): string {
-  const issues = (error as { issues?: { path?: PropertyKey[]; message?: string }[] }).issues;
-  if (Array.isArray(issues) && issues.length > 0) {
-    return issues
-      .map(({ path, message }) => `${path?.map(String).join('.') || 'input'}: ${message}`)
-      .join('; ');
-  }
-  return error instanceof Error ? error.message : String(error);
-}
-
-/** Prepares a call: checks its arguments, derives its key, and asks whether a person must approve it. */
-export async function prepareCall(
-  agent: AgentRuntime,
-  request: { name: string; args: JsonValue; callId: string; namespace: string },
-): Promise<PreparedCall> {
-  const { name, args, callId, namespace } = request;
-  // A model may ask for a tool that is named as a property of every object.
-  const tool = Object.hasOwn(agent.definition.tools, name) ? agent.definition.tools[name] : undefined;
-  if (tool === undefined) {
-    const names = Object.keys(agent.definition.tools).join(', ') || 'none';
-    return { name, args, problem: `There is no tool ${name}. Tools: ${names}.` };
-  }
-  const parsed = await parseArgs(tool, args);
-  if (!parsed.ok) return { name, args, problem: `Invalid arguments for ${name}: ${parsed.problem}` };
-  let identity: JsonValue;
-  try {
-    identity = identityOf(tool, parsed.value, args);
-  } catch (error) {
-    return { name, args, problem: `${name} could not derive its idempotency key: ${describe(error)}` };
-  }
-  const key = idempotencyKey({ namespace, tool: name, scope: scopeOf(tool), callId, identity });
-  const prepared: PreparedCall = { name, args, idempotencyKey: key };
-  return (await asksPerson(tool, parsed.value)) ? { ...prepared, needsApproval: true } : prepared;
-}
-
-function identityOf(tool: DefinedTool, value: unknown, args: JsonValue): JsonValue {
-  const { idempotency } = tool;
-  if (typeof idempotency === 'function') {
-    const identity: unknown = idempotency(value);
-    if (typeof identity !== 'string' || identity === '') throw new Error('the function must return a text');
-    return identity;
-  }
-  const named: readonly string[] | undefined = idempotency?.args;
-  if (named === undefined || typeof args !== 'object' || args === null || Array.isArray(args)) return args;
-  return Object.fromEntries(named.map((name) => [name, args[name] ?? null]));
-}
-
-async function asksPerson(tool: DefinedTool, input: unknown): Promise<boolean> {
-  const { needsApproval } = tool;
-  if (typeof needsApproval !== 'function') return needsApproval === true;
-  try {
-    return await needsApproval(input);
-  } catch {
-    // When in doubt, a person looks.
-    return true;
-  }
 }

@@ -93,6 +93,8 @@ export interface Manifest {
   keysHidden?: true;
   /** Whether an edited plan keeps the evidence of what it leaves as it is; absent in what was recorded before that was so. */
   evidenceKept?: true;
+  /** Whether the plan's own tool counts in what a prompt is reserved for; absent in what was recorded before that was so. */
+  planReserved?: true;
   /** `ordered`: reads in parallel, writes and mutations one after the other. `parallel`: all at once. */
   toolOrder: 'ordered' | 'parallel';
   /** Whether the built-in `update_plan` tool is offered to the model. */

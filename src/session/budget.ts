@@ -1,12 +1,14 @@
 /** Money is reserved before it is spent: what a model call can cost at worst, and what it did cost. */
 
 import type { Usage } from '../contract/activities.ts';
-import type { ModelManifest } from '../contract/manifest.ts';
+import type { Manifest, ModelManifest } from '../contract/manifest.ts';
+import { PLAN_DESCRIPTION, PLAN_SCHEMA } from '../contract/plan.ts';
 import type { SessionState } from '../contract/state.ts';
 
 const NANO_PER_USD = 1_000_000_000;
 /** Tokens that chat templates add around a message and around the whole prompt. */
 const OVERHEAD = { message: 16, prompt: 64 };
+const PLAN_LENGTH = PLAN_DESCRIPTION.length + JSON.stringify(PLAN_SCHEMA).length;
 
 /**
  * Whole billionths of a dollar for tokens at a price for a million of them, rounded up. A price counts to the
@@ -33,9 +35,10 @@ function promptTokensBound(state: SessionState): number {
   return (state.measured?.tokens ?? 0) + fixed + fresh + OVERHEAD.message * (state.position.count + 1);
 }
 
-function manifestBytes(manifest: { instructions: string; tools: object }): number {
+function manifestBytes({ instructions, tools, plan, planReserved }: Manifest): number {
+  const planLength = plan && planReserved === true ? PLAN_LENGTH : 0;
   // Three bytes a character bounds UTF-8 without measuring a definition before each call.
-  return 3 * (manifest.instructions.length + JSON.stringify(manifest.tools).length);
+  return 3 * (instructions.length + JSON.stringify(tools).length + planLength);
 }
 
 /** The worst case of the next model call, over all models that may answer it. */

@@ -1,7 +1,8 @@
 /** Money: whole billionths of a dollar, reserved before they are spent. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { ModelManifest } from '../../src/contract/manifest.ts';
+import { toTools } from '../../src/activities/prompt.ts';
+import type { Manifest, ModelManifest, ToolManifest } from '../../src/contract/manifest.ts';
 import type { SessionState } from '../../src/contract/state.ts';
 import { advance } from '../../src/session/advance.ts';
 import { chargeLost, chargeReply, exceeded, usd, worstCase } from '../../src/session/budget.ts';
@@ -14,6 +15,21 @@ const price = fc
   .integer({ min: 0, max: 200_000_000 })
   .map((micro) => ({ micro, dollars: micro / 1_000_000 }));
 const tokens = fc.nat(2_000_000);
+
+const BARE_TOOL: ToolManifest = {
+  name: 'bare',
+  description: '',
+  inputSchema: {},
+  effect: 'read',
+  scope: 'call',
+  ttlMs: 0,
+  verify: false,
+  fast: false,
+  timeoutMs: 1,
+  settleMs: 0,
+  maxAttempts: 1,
+  approval: { expiresMs: null, onExpiry: 'reject' },
+};
 
 function session(models: ModelManifest[], text = 'hello'): SessionState {
   const message = { text };
@@ -84,6 +100,25 @@ test('a prompt is never more tokens than it is reserved for, at a token a byte',
       advance(state, [], MOMENT);
       const bytes = Buffer.byteLength(text) + Buffer.byteLength(state.manifest?.instructions ?? '');
       expect(worstCase(state).tokens).toBeGreaterThanOrEqual(bytes + 7);
+    }),
+  );
+});
+
+test('what a prompt is reserved for has room for all tools that are sent, the plan`s own among them', () => {
+  const schema = fc.dictionary(fc.string(), fc.string({ unit: 'binary' }));
+  fc.assert(
+    fc.property(schema, fc.string({ unit: 'binary' }), fc.boolean(), (properties, description, plan) => {
+      const state = session([model(1, 1, 7)]);
+      const inputSchema = { type: 'object', properties };
+      const tools = { bare: { ...BARE_TOOL, description, inputSchema } };
+      const manifest: Manifest = { ...(state.manifest as Manifest), tools, plan };
+      state.manifest = { ...manifest, planReserved: true };
+      advance(state, [], MOMENT);
+      const sent = `${manifest.instructions + JSON.stringify(toTools(manifest))}hello`;
+      expect(worstCase(state).tokens).toBeGreaterThanOrEqual(Buffer.byteLength(sent) + 7);
+      // Of a session on record from before it stays what it was.
+      const before = worstCase({ ...state, manifest }).tokens;
+      expect(worstCase(state).tokens > before).toBe(plan);
     }),
   );
 });

@@ -76,7 +76,8 @@ test('ten of the largest messages at once are all taken: one task answers them i
   const { stage, session } = await rested();
   const send = (i: number): Promise<unknown> => session.send({ text: text(379_900), id: `m${i}` });
   await Promise.all(Array.from({ length: 10 }, (_, i) => send(i)));
-  await until(session, ({ phase, messages }) => phase === 'idle' && messages >= 13);
+  const view = await until(session, ({ phase, messages }) => phase === 'idle' && messages >= 13);
+  expect(view.queued).toBe(0);
   await expectAlive(stage, session);
 });
 
