@@ -6,9 +6,7 @@ import { PerdureError } from '../contract/errors.ts';
  * with their escapes, in whatever way they are written: a query answers nothing, or is refused.
  */
 export function unsearchable(text: string): string | null {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-  if (/["\\\u0000-\u001f\u007f]/.test(text))
-    return 'contains a double quote, a backslash or a control character';
+  if (/["\\\p{Cc}]/u.test(text)) return 'contains a double quote, a backslash or a control character';
   return /^'|'$/.test(text) ? 'begins or ends with an apostrophe' : null;
 }
 
