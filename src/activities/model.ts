@@ -1,7 +1,7 @@
 /** The `model` activity: one reply, from the first of the agent's models that gives one. */
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import { type AgentRuntime, prepareCall } from '../agent/index.ts';
+import { type AgentRuntime, patience, prepareCall } from '../agent/index.ts';
 import {
   MODEL_ATTEMPTS,
   type ModelFailureKind,
@@ -92,7 +92,9 @@ async function askInOrder(
     });
     if (result.ok) {
       const sessionId = context.info.workflowExecution?.workflowId ?? '';
-      const calls = await prepare(agent, input, input.namespace ?? sessionId, result.calls);
+      // It is paid for: nothing that hangs may keep it from the record.
+      const waits = patience(context.cancellationSignal);
+      const calls = await prepare(agent, input, input.namespace ?? sessionId, result.calls, waits);
       return {
         kind: 'reply',
         ...(index > 0 ? { model: index } : {}),
@@ -150,6 +152,7 @@ async function prepare(
   input: ModelInput,
   namespace: string,
   requested: readonly RequestedCall[],
+  waits: ReturnType<typeof patience>,
 ): Promise<PreparedCall[]> {
   const prepared: PreparedCall[] = [];
   for (const [i, { name, args, metadata, unreadable }] of requested.entries()) {
@@ -163,7 +166,7 @@ async function prepare(
             agent,
             namespace,
             callId,
-            await prepareCall(agent, { name, args, callId, namespace }),
+            await prepareCall(agent, { name, args, callId, namespace }, waits),
           );
     prepared.push(metadata === undefined ? call : { ...call, metadata });
   }

@@ -1,7 +1,7 @@
 import type { Duration } from '@temporalio/common';
 import type { FlexibleSchema, ToolExecutionOptions } from 'ai';
 import { PerdureError } from '../contract/errors.ts';
-import type { Effect } from '../contract/manifest.ts';
+import type { Effect, IdempotencyScope } from '../contract/manifest.ts';
 import { choiceProblem, countProblem, durationProblem, nameProblem } from './checks.ts';
 
 /** What a tool's functions are given beside their input. */
@@ -57,7 +57,10 @@ export interface ToolOptions<INPUT, OUTPUT> {
   /** What a call does to the world. Default: `mutate`, the safe choice. */
   effect?: Effect;
   idempotency?: Idempotency<INPUT>;
-  /** Whether a person must approve a call first. Called once, when the model asks for the call; a throw asks a person. */
+  /**
+   * Whether a person must approve a call first. Called once, when the model asks for the call. A throw asks a person,
+   * and so does no answer: within ten seconds for all calls of a reply, or until somebody stops it.
+   */
   needsApproval?: boolean | ((input: INPUT) => boolean | PromiseLike<boolean>);
   /** What happens to an approval that nobody gives. Default: it waits for ever; once it expires it rejects. */
   approval?: { expires?: Duration; onExpiry?: 'approve' | 'reject' };
@@ -238,4 +241,10 @@ function idempotencyProblem(idempotency: unknown): string | null {
       ? null
       : `idempotency.args is ${JSON.stringify(named)}: write names of arguments, as ['orderId']`)
   );
+}
+
+/** What two calls of a tool have to share to be one effect. */
+export function scopeOf(tool: DefinedTool): IdempotencyScope {
+  if (typeof tool.idempotency === 'function') return 'session';
+  return tool.idempotency?.scope ?? ((tool.effect ?? 'mutate') === 'mutate' ? 'session' : 'call');
 }

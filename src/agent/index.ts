@@ -2,8 +2,6 @@ export {
   type AgentRuntime,
   type Model,
   type ModelRegistry,
-  parseArgs,
-  prepareCall,
   resolveAgent,
 } from './agent-runtime.ts';
 export {
@@ -22,3 +20,4 @@ export {
   type ToolOptions,
   type Verification,
 } from './define-tool.ts';
+export { parseArgs, patience, prepareCall } from './prepare-call.ts';
