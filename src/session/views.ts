@@ -48,7 +48,7 @@ const CAP_OPTION: Readonly<Record<string, string>> = {
 };
 
 /** What a session waits for. The command on record names the cap on money, whichever was reached. */
-function waitView({ wait, sessionId }: SessionState): SessionState['wait'] {
+export function waitView({ wait, sessionId }: SessionState): SessionState['wait'] {
   const cap = wait?.reason === 'budget' ? wait.message.slice(0, wait.message.indexOf(':')) : '';
   const option = Object.hasOwn(CAP_OPTION, cap) ? CAP_OPTION[cap] : undefined;
   return wait === null || option === undefined

@@ -24,7 +24,7 @@ import { type Command, type Input, isLocalOutcome, type Moment, momentOf } from 
 import { initialState } from '../session/initial.ts';
 import type { Refusal } from '../session/people.ts';
 import { issuedAt, phaseOf } from '../session/state.ts';
-import { budgetView, pendingCalls } from '../session/views.ts';
+import { budgetView, pendingCalls, waitView } from '../session/views.ts';
 import { CommandRunner } from './commands.ts';
 import { registerHandlers } from './handlers.ts';
 import type { PerdureSinks } from './sinks.ts';
@@ -226,11 +226,10 @@ function marked(command: ToolCommand): ToolCommand {
 /** What Temporal's UI shows of the session as it is now; it costs no history. */
 function details(state: SessionState, phase: Phase): string {
   const { spent } = budgetView(state);
+  const wait = waitView(state);
   const lines = [
     `**${state.agent}** is **${phase}** after ${state.turn} turns, ${state.calls.length} tool calls and $${spent.usd.toFixed(4)}.`,
-    ...(state.wait === null
-      ? []
-      : [`Waits: ${state.wait.reason}: ${state.wait.message}`, `Next: \`${state.wait.next}\``]),
+    ...(wait === null ? [] : [`Waits: ${wait.reason}: ${wait.message}`, `Next: \`${wait.next}\``]),
     ...pendingCalls(state).map(
       ({ callId, tool, status, next }) => `${tool} ${callId}: ${status.kind}. Next: \`${next}\``,
     ),

@@ -103,6 +103,10 @@ test.each<[string, BudgetLimits, BudgetLimits, string[]]>([
     });
     expect(ran.slice(0, atLeast.length)).toEqual(atLeast);
     const asked = stage.model.requests.length;
+    // Temporal's own UI says the same.
+    const handle = stage.client.workflow.getHandle(session.id);
+    const { currentDetails } = await handle.query<{ currentDetails: string }>('__temporal_workflow_metadata');
+    expect(currentDetails).toContain(`Next: \`${wait?.next}\``);
     // Resuming without more budget only waits again.
     await session.resume();
     await until(session, ({ wait: again }) => again !== null && again.since !== wait?.since);
