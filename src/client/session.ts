@@ -137,10 +137,17 @@ export class Session {
   /**
    * Changes the past that the model sees, or the plan, of a session at rest. Recorded with who and why.
    *
-   * @throws PerdureError `SESSION_BUSY` while a turn runs, `INVALID_ARGUMENT` for a transcript that no provider takes
+   * @param options - `id`: what is sent again with it is the same edit, made once and answered as it was then; it holds
+   * for one run, and a refusal leaves no trace of it.
+   * @returns what the session does then, and the checkpoint that holds the edit.
+   * @throws PerdureError `SESSION_BUSY` while a turn runs, or when what was looked at has changed;
+   * `INVALID_ARGUMENT` for a transcript that no provider takes
    */
-  async edit(input: EditInput): Promise<{ phase: Phase; queued: number }> {
-    return this.#update(UPDATE.edit, input, 'edit');
+  async edit(
+    input: EditInput,
+    options: { id?: string } = {},
+  ): Promise<{ phase: Phase; queued: number; checkpointId: string }> {
+    return this.#update(UPDATE.edit, input, 'edit', options.id);
   }
 
   /**
@@ -223,10 +230,11 @@ export class Session {
     }
   }
 
-  async #update<T>(name: string, input: object, field: string): Promise<T> {
+  async #update<T>(name: string, input: object, field: string, updateId?: string): Promise<T> {
     const value = checked(name, input, { field, limit: LIMIT.update });
     const deadline = Date.now() + ANSWER_MS;
-    const ask = (): Promise<T> => this.#handle.executeUpdate<T, [unknown]>(name, { args: [value] });
+    const options = { args: [value] as [unknown], ...(updateId === undefined ? {} : { updateId }) };
+    const ask = (): Promise<T> => this.#handle.executeUpdate<T, [unknown]>(name, options);
     return this.#mapped(() =>
       this.#client.withDeadline(deadline, async () => {
         for (;;) {

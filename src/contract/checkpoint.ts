@@ -28,11 +28,11 @@ export interface StoredStep {
 export interface PutOptions {
   /** The checkpoint that this one goes on from; it must be one of the same thread. Default: none. */
   parentId?: string | null | undefined;
-  /** Default: `{}`. */
+  /** Default: `{}`. Of a session `{ by, reason }`, both needed. */
   metadata?: JsonObject | undefined;
   /**
    * The record's own id, so that a `put` whose answer was lost can be repeated: the same id with the same
-   * content is stored once. Default: a new one for each call.
+   * content is stored once. Default: a new one for each call. A session has ids of its own, and refuses one.
    */
   id?: string | undefined;
 }

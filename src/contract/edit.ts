@@ -15,6 +15,11 @@ export interface EditInput {
   reason?: string | undefined;
   /** The digest of the transcript that was looked at: with it, only if it is still that. */
   digest?: string | undefined;
+  /**
+   * What was looked at of all that an edit can change: with it, only if it is still that. SHA-256 in hex of the canonical
+   * JSON of `{ digest, plan, scratchpadRoot }`, `digest` being the transcript's.
+   */
+  basis?: string | undefined;
 }
 
 const metadata = z.optional(z.record(z.string(), z.json()));
@@ -52,6 +57,7 @@ export const editSchema: LazySchema<EditInput> = lazySchema(() =>
     by: z.optional(z.string()),
     reason: z.optional(z.string().check(z.maxLength(10_000))),
     digest: z.optional(z.string()),
+    basis: z.optional(z.string()),
   }),
 );
 

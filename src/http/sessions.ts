@@ -41,6 +41,7 @@ const DECIDE: readonly ErrorCode[] = [...STEER, 'UNKNOWN_CALL', 'CALL_NOT_PENDIN
 const SIGNALLED: readonly ErrorCode[] = ['SESSION_NOT_FOUND', 'SESSION_CLOSED', 'SESSION_FULL'];
 
 const taken = z.object({ phase: phaseSchema, queued: z.int() });
+const edited = z.object({ ...taken.shape, checkpointId: z.string() });
 const decided = z.object({ callId: z.string(), status: z.string() });
 const ACCEPTED = {
   status: 202,
@@ -159,8 +160,8 @@ export const sessionOperations: readonly Operation[] = [
     tag: 'sessions',
     summary: 'Change the past that the model sees, or the plan, of a session at rest',
     body: editSchema(),
-    answer: { status: 200, description: 'The edit is on record, with who and why', schema: taken },
-    codes: [...STEER, 'SESSION_BUSY', 'DIGEST_MISMATCH'],
+    answer: { status: 200, description: 'The edit is on record, with who and why', schema: edited },
+    codes: [...STEER, 'SESSION_BUSY'],
     handle: (request, { sessions }) => sessions.get(request.param('id')).edit(request.body),
   }),
   operation<BudgetInput>({

@@ -55,11 +55,19 @@ export const threadOperations: readonly Operation[] = [
     description:
       'When it answers, the checkpoint is as durable as the saver is. Without an id each request stores a new ' +
       'record; with one, the same request again stores nothing and answers the same. After an answer of 5xx, or ' +
-      'none, the checkpoint is either stored or not: send the same again.',
-    idempotencyKey: 'The id of the record. The same as the id in the body.',
+      'none, the checkpoint is either stored or not: send the same again. Of a thread that is a session it is an edit ' +
+      'of the session at rest: without an id, with metadata {by, reason}, and with parent_id made once.',
+    idempotencyKey: 'The id of the record. The same as the id in the body. Not of a session.',
     body: putBodySchema,
     answer: { status: 200, description: 'The stored record', schema: checkpointSchema },
-    codes: ['CONFLICT', 'NO_WORKER', 'CHECKPOINT_CORRUPTION'],
+    codes: [
+      'CONFLICT',
+      'SESSION_BUSY',
+      'SESSION_CLOSED',
+      'SESSION_FULL',
+      'NO_WORKER',
+      'CHECKPOINT_CORRUPTION',
+    ],
     handle: async (request, { saver }) => {
       const { state, parent_id, metadata, id: given } = request.body;
       const threadId = id(request, 'thread_id');

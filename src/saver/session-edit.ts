@@ -1,41 +1,113 @@
-/** A `put` on a session's thread: an edit of the session at rest, made out of the difference to its latest state. */
-import type { Checkpoint, PutOptions } from '../contract/checkpoint.ts';
+/** A `put` on a session's thread: an edit of the session at rest, made out of the difference to its parent. */
+import type { Client } from '@temporalio/client';
+import * as z from 'zod/mini';
+import { Session } from '../client/index.ts';
+import { type CheckedPut, type Checkpoint, unknownParent } from '../contract/checkpoint.ts';
 import type { EditInput } from '../contract/edit.ts';
-import { PerdureError } from '../contract/errors.ts';
-import { canonicalJson, type JsonObject, type JsonValue } from '../contract/json.ts';
+import { isPerdureError, PerdureError } from '../contract/errors.ts';
+import { canonicalJson, digestJson, type JsonObject, type JsonValue } from '../contract/json.ts';
+import { type LazySchema, lazySchema } from '../contract/lazy-schema.ts';
 import type { SessionState } from '../contract/state.ts';
+import { parseKnown } from '../contract/unknown-name.ts';
+import { editBasis } from '../session/edit.ts';
 import { diff } from './diff.ts';
+import type { SessionCheckpoints } from './session-checkpoints.ts';
+import type { Execution } from './wire.ts';
 
 /** What a person may change; the rest of a session's state follows from its history. */
 const EDITABLE = /^\/(transcript|plan|scratchpadRoot)(\/|$)/;
 /** What follows from the transcript: it may be handed back as it was read. */
 const DERIVED = /^\/(position|promptBytes|measured)(\/|$)/;
 
+interface WhoAndWhy {
+  by: string;
+  reason: string;
+}
+
+const metadataSchema: LazySchema<{ metadata: WhoAndWhy }> = lazySchema(() => {
+  const text = (limit: number): z.ZodMiniType<string> =>
+    z.string().check(z.regex(/\S/, 'is blank'), z.maxLength(limit));
+  return z.object({ metadata: z.object({ by: text(200), reason: text(10_000) }) });
+});
+
 /**
- * The edit that makes a session's latest state into another. Who and why come from the metadata's `by` and
- * `reason`.
+ * Makes the edit.
  *
- * @throws PerdureError `INVALID_ARGUMENT` naming a field that cannot be edited or is of another kind, or for a parent that is not the
- * latest checkpoint
+ * @returns the checkpoint that the session made of it; of the same edit of the same parent again, that of the first
+ * @throws PerdureError as `TemporalSaver.put` says of a session
  */
-export function editFor(latest: Checkpoint, state: JsonObject, options: PutOptions): EditInput {
-  const { parentId = null, metadata = {} } = options;
-  if (parentId !== null && parentId !== latest.id) {
-    throw new PerdureError(
-      'INVALID_ARGUMENT',
-      `parentId: ${parentId} is not the latest checkpoint of session ${latest.thread_id}, which is ${latest.id}. To go on from the past, fork or rewind`,
-      { details: { field: 'parentId' } },
-    );
+export async function putOnSession(
+  client: Client,
+  checkpoints: SessionCheckpoints,
+  session: Execution,
+  put: CheckedPut,
+): Promise<Checkpoint> {
+  const { workflowId } = session;
+  const { parentId } = put;
+  const who = whoAndWhy(put);
+  const [latest] = await checkpoints.list(session, null, 1);
+  if (latest === undefined) {
+    const message = `Session ${workflowId} has no checkpoint yet: no worker has taken it. Put again when one has`;
+    throw new PerdureError('SESSION_BUSY', message);
   }
-  for (const { path } of diff(latest, { state })) {
+  const given = parentId !== null && parentId !== latest.id;
+  const parent = given ? await checkpoints.get(session, parentId) : latest;
+  if (parent === null) throw unknownParent(workflowId, parentId ?? '');
+  const edit = editFor(parent, put.state, who);
+  // The same edit of the same parent is the same update: Temporal makes it once, and answers it as it did.
+  const id = digestJson({ parent: parent.id, edit } as unknown as JsonObject);
+  const { checkpointId } = await new Session(client, workflowId)
+    .edit(edit, { id })
+    .catch((error: unknown) => {
+      throw parentId !== null && hasChanged(error) ? stale(workflowId, parentId) : error;
+    });
+  const made = await checkpoints.get(session, checkpointId);
+  if (made !== null) return made;
+  throw new PerdureError('CONFLICT', `Session ${workflowId} was taken back while it was edited`);
+}
+
+/** Who edits and why. @throws PerdureError `INVALID_ARGUMENT` for what is missing, or has no place in a session's record */
+function whoAndWhy({ threadId, metadata, id }: CheckedPut): WhoAndWhy {
+  if (id !== null) {
+    const message =
+      `id: ${threadId} is a session, whose checkpoints have ids of their own: leave it out. ` +
+      'What is put again with the same parent is stored once';
+    throw new PerdureError('INVALID_ARGUMENT', message, { details: { field: 'id' } });
+  }
+  const parsed = parseKnown(metadataSchema, { metadata });
+  if (parsed.ok) return parsed.value.metadata;
+  const message = `${parsed.message}. An edit of a session is recorded with who and why: metadata { by, reason }`;
+  throw new PerdureError('INVALID_ARGUMENT', message, { details: { field: parsed.field } });
+}
+
+/** Whether the session has refused an edit because what it was made of is not there any more. */
+function hasChanged(error: unknown): boolean {
+  return isPerdureError(error, 'SESSION_BUSY') && error.details['field'] === 'basis';
+}
+
+function stale(sessionId: string, parentId: string): PerdureError {
+  return new PerdureError(
+    'INVALID_ARGUMENT',
+    `parentId: the transcript, the plan or the scratchpad of session ${sessionId} has changed since ${parentId}. Look at the latest checkpoint, and put again; to go on from the past, fork or rewind`,
+    { details: { field: 'parentId' } },
+  );
+}
+
+/**
+ * The edit that makes a checkpoint's state into another, if what it can change is then still what it was there.
+ *
+ * @throws PerdureError `INVALID_ARGUMENT` naming a field that cannot be edited or is of another kind
+ */
+function editFor(parent: Checkpoint, state: JsonObject, who: WhoAndWhy): EditInput {
+  for (const { path } of diff(parent, { state })) {
     if (EDITABLE.test(path) || DERIVED.test(path)) continue;
     throw new PerdureError(
       'INVALID_ARGUMENT',
-      `state: ${path} of a session cannot be put: what can be edited is transcript, plan and scratchpadRoot`,
+      `state: ${path} of a session cannot be put: what can be edited is transcript, plan and scratchpadRoot. If it was not changed, the session has gone on since ${parent.id} or from an earlier checkpoint: put with the id of the one that was read as the parent`,
       { details: { field: 'state', path } },
     );
   }
-  const before = latest.state as unknown as SessionState;
+  const before = parent.state as unknown as SessionState;
   assertKinds(before, state);
   const after = state as unknown as SessionState;
   const same = (a: unknown, b: unknown): boolean =>
@@ -44,9 +116,8 @@ export function editFor(latest: Checkpoint, state: JsonObject, options: PutOptio
   const start = from < 0 ? after.transcript.length : from;
   const changed = from >= 0 || after.transcript.length !== before.transcript.length;
   return {
-    digest: before.position.digest,
-    by: text(metadata['by']) ?? 'unknown',
-    reason: text(metadata['reason']) ?? '',
+    basis: editBasis(before),
+    ...who,
     ...(changed ? { transcript: { from: start, messages: after.transcript.slice(start) } } : {}),
     ...(same(before.plan, after.plan) ? {} : { plan: after.plan }),
     ...(after.scratchpadRoot === before.scratchpadRoot || after.scratchpadRoot === null
@@ -68,8 +139,4 @@ function assertKinds(before: SessionState, { transcript, plan, scratchpadRoot = 
   throw new PerdureError('INVALID_ARGUMENT', `state: ${problem.path}: ${problem.message}`, {
     details: { field: 'state', path: problem.path },
   });
-}
-
-function text(value: JsonValue | undefined): string | undefined {
-  return typeof value === 'string' ? value : undefined;
 }

@@ -1,5 +1,4 @@
 import type { Client } from '@temporalio/client';
-import { Session } from '../client/index.ts';
 import {
   type Checkpoint,
   type CheckpointSaver,
@@ -19,7 +18,7 @@ import { LIMIT } from '../contract/limits.ts';
 import { DEFAULT_TASK_QUEUE, WORKFLOW } from '../contract/names.ts';
 import { Batches, type Waiting } from './batches.ts';
 import { SessionCheckpoints } from './session-checkpoints.ts';
-import { editFor } from './session-edit.ts';
+import { putOnSession } from './session-edit.ts';
 import { ThreadStore } from './thread-store.ts';
 import type { ThreadWrite, Written } from './thread-writes.ts';
 import { type Execution, findExecution, reading } from './wire.ts';
@@ -47,7 +46,9 @@ export class TemporalSaver implements CheckpointSaver {
   readonly #sessions: SessionCheckpoints;
   readonly #threads: ThreadStore;
   /** Writes of one thread go in the order of their calls: more updates at once would only wait longer. */
-  readonly #writes: Batches<Write, Written> = new Batches((threadId, batch) => this.#write(threadId, batch));
+  readonly #writes: Batches<ThreadWrite, Written> = new Batches((threadId, batch) =>
+    this.#write(threadId, batch),
+  );
 
   /**
    * @param client - Temporal's client; its namespace and codecs apply.
@@ -64,16 +65,22 @@ export class TemporalSaver implements CheckpointSaver {
   }
 
   /**
-   * Of a session, `put` is an edit of its transcript, plan or scratchpad at rest, recorded with the metadata's `by`
-   * and `reason`; it needs a worker, and the record that is returned is the checkpoint that the session made of it.
+   * Of a session, `put` is an edit of its transcript, plan or scratchpad at rest. It needs a worker. The record that is
+   * returned is the checkpoint that the session made of it, whose id is its own, so there is none to give; what is on
+   * record with it is who and why: metadata `{ by, reason }`, both needed and nothing else.
    *
-   * @throws PerdureError of a session: `SESSION_BUSY` while a turn runs, `SESSION_CLOSED`, `INVALID_ARGUMENT` naming
-   * what cannot be edited; of any other thread `TOO_LARGE` over 20 MB, or when the thread is full with about 60,000
-   * checkpoints and steps
+   * With `parentId`, what is changed is the difference to that checkpoint, and only if transcript, plan and scratchpad
+   * are still as they were there; what else the session has done since is no hindrance, and is then between them. So of
+   * two at once on one parent one is made, and the same put again, as when an answer was lost, is answered with the
+   * record of the first. Without, the parent is the latest.
+   *
+   * @throws PerdureError of a session: `SESSION_BUSY` while a turn runs, `SESSION_CLOSED`, `SESSION_FULL`, `TOO_LARGE`,
+   * `INVALID_ARGUMENT` naming what cannot be edited, or for a parent after which that has changed; of any other thread
+   * `TOO_LARGE` over 20 MB, or when the thread is full with about 60,000 checkpoints and steps
    */
   async put(threadId: string, state: JsonObject, options: PutOptions = {}): Promise<Checkpoint> {
     const put = checkPut(threadId, state, options);
-    return (await this.#writes.add(threadId, { put, options })) as Checkpoint;
+    return (await this.#writes.add(threadId, { put })) as Checkpoint;
   }
 
   async get(threadId: string, options: GetOptions = {}): Promise<Checkpoint | null> {
@@ -131,39 +138,16 @@ export class TemporalSaver implements CheckpointSaver {
     return found?.type === WORKFLOW.session ? found : null;
   }
 
-  async #edit(session: Execution, state: JsonObject, options: PutOptions): Promise<Checkpoint> {
-    const { workflowId } = session;
-    const [latest] = await this.#sessions.list(session, null, 1);
-    if (latest === undefined) {
-      const message = `Session ${workflowId} has no checkpoint yet: no worker has taken it. Put again when one has`;
-      throw new PerdureError('SESSION_BUSY', message);
-    }
-    await new Session(this.#client, workflowId).edit(editFor(latest, state, options));
-    // The edit's own task is the first after the one that was looked at; the session may have gone on since.
-    for (let limit = 8; ; limit *= 2) {
-      const newest = await this.#sessions.list(session, null, limit);
-      const at = newest.findIndex(({ id }) => id === latest.id);
-      const edited = newest[at - 1];
-      if (edited !== undefined) return edited;
-      if (newest.length < limit)
-        throw new PerdureError('CONFLICT', `Session ${workflowId} was taken back while it was edited`);
-    }
-  }
-
-  async #write(threadId: string, batch: readonly Waiting<Write, Written>[]): Promise<void> {
+  async #write(threadId: string, batch: readonly Waiting<ThreadWrite, Written>[]): Promise<void> {
     const session = await this.#session(threadId);
     if (session === null) return this.#threads.write(threadId, batch);
     for (const { item, resolve, reject } of batch) {
-      if ('put' in item) await this.#edit(session, item.put.state, item.options).then(resolve, reject);
+      if ('put' in item)
+        await putOnSession(this.#client, this.#sessions, session, item.put).then(resolve, reject);
       else reject(notAThread(threadId));
     }
   }
 }
-
-/** A write, as it was asked for. */
-type Write =
-  | (Extract<ThreadWrite, { put: unknown }> & { options: PutOptions })
-  | Extract<ThreadWrite, { step: unknown }>;
 
 function notAThread(threadId: string): PerdureError {
   return new PerdureError(

@@ -1,10 +1,16 @@
 /** Edits of a session at rest. */
 import { type EditInput, transcriptProblem } from '../contract/edit.ts';
+import { digestJson, type JsonObject } from '../contract/json.ts';
 import { EMPTY_DIGEST } from '../contract/keys.ts';
 import type { PlanInput } from '../contract/plan.ts';
 import type { PlanStep, SessionState } from '../contract/state.ts';
 import type { Moment } from './events.ts';
 import { appendMessage, note, phaseOf } from './state.ts';
+
+/** The digest of all that an edit can change. */
+export function editBasis({ position, plan, scratchpadRoot }: SessionState): string {
+  return digestJson({ digest: position.digest, plan, scratchpadRoot } as unknown as JsonObject);
+}
 
 /** Why an edit cannot be made now or as it is, or `null`. */
 export function editProblem(
@@ -25,7 +31,16 @@ export function editProblem(
       details: { field: 'digest', digest: state.position.digest },
     };
   }
-  const { transcript } = edit;
+  const { transcript, basis } = edit;
+  // Asked again when it is applied: of two that come at once on one basis, the first is made.
+  const present = basis === undefined ? basis : editBasis(state);
+  if (basis !== present) {
+    return {
+      busy: true,
+      message: 'the transcript, the plan or the scratchpad has changed. Look again',
+      details: { field: 'basis', basis: present },
+    };
+  }
   if (transcript === undefined) return null;
   if (transcript.from > state.transcript.length) {
     return {

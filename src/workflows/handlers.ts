@@ -123,7 +123,7 @@ function acceptable(name: string, payload: unknown): PersonInput {
   return read.input;
 }
 
-/** What an update returns: for an edit, only when the edited arguments have passed the tool's own schema. */
+/** What an update returns: for an edit of a call, only when the edited arguments have passed the tool's own schema. */
 async function answer(state: SessionState, input: PersonInput): Promise<unknown> {
   if (input.type === 'decide' || input.type === 'resolve') {
     const { callId } = input.value;
@@ -135,7 +135,11 @@ async function answer(state: SessionState, input: PersonInput): Promise<unknown>
     }
     return { callId, status: call?.status.kind ?? null };
   }
-  return { phase: phaseOf(state), queued: state.inbox.length };
+  const told = { phase: phaseOf(state), queued: state.inbox.length };
+  if (input.type !== 'edit') return told;
+  // The history ends with the start of this task, and the task's completion, the next event, names the checkpoint.
+  const { runId, historyLength } = workflowInfo();
+  return { ...told, checkpointId: `${runId}:${historyLength + 1}` };
 }
 
 /** A failed query reaches its client without a code, so what does not fit is said in the answer. */

@@ -4,32 +4,11 @@ import type { Checkpoint, PutOptions, Session, SessionState } from '../../src/in
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { rejection } from '../support/rejection.ts';
 import { untilPhase } from '../support/stage.ts';
+import { BY, ids, latestWith, rewrite } from './support/session-changes.ts';
 import { idle, LOOK_UP, openSessionStage, type SessionStage } from './support/session-stage.ts';
 
-const BY = { metadata: { by: 'ada', reason: 'kinder' } } satisfies PutOptions;
-
-/** The latest state as a person would hand it back, after a change of theirs. */
-async function latestWith(
-  { saver }: SessionStage,
-  session: Session,
-  change: (state: SessionState) => void,
-): Promise<JsonObject> {
-  const latest = await saver.get(session.id);
-  if (latest === null) throw new Error('no checkpoint');
-  const state = structuredClone(latest.state);
-  change(state as unknown as SessionState);
-  return state;
-}
-
 const rewritten = (stage: SessionStage, session: Session): Promise<JsonObject> =>
-  latestWith(stage, session, ({ transcript }) => {
-    const block = transcript[0]?.blocks[0];
-    if (block?.kind !== 'text') throw new Error('no text');
-    block.text = 'Look kindly.';
-  });
-
-const ids = async ({ saver }: SessionStage, { id }: Session): Promise<string[]> =>
-  (await saver.list(id, { limit: 1_000 })).map((checkpoint) => checkpoint.id);
+  latestWith(stage, session, rewrite);
 
 /** Puts a change that would be fine at rest, and expects that it is refused and that nothing is recorded. */
 async function expectBusy(stage: SessionStage, session: Session): Promise<void> {
@@ -54,7 +33,7 @@ describe('a session', () => {
     const state = structuredClone(latest.state) as unknown as SessionState;
     const answer = state.transcript[1]?.blocks[0];
     if (answer?.kind === 'text') answer.text = 'Better.';
-    const put = (change: object, options: PutOptions = {}): Promise<Checkpoint> =>
+    const put = (change: object, options: PutOptions = BY): Promise<Checkpoint> =>
       stage.saver.put(session.id, { ...(state as unknown as JsonObject), ...change }, options);
 
     const edited = await put({}, { parentId: latest.id, metadata: { by: 'ada', reason: 'kinder' } });
@@ -68,12 +47,48 @@ describe('a session', () => {
     });
     expect(await stage.saver.get(session.id)).toEqual(edited);
     // Looked at before, and put after: somebody else's edit would be lost.
-    expect(await rejection(put({}, { parentId: latest.id }))).toMatchObject({ code: 'INVALID_ARGUMENT' });
+    expect(await rejection(put({ scratchpadRoot: '/else' }, { ...BY, parentId: latest.id }))).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      details: { field: 'parentId' },
+    });
+    expect(await rejection(put({}, { ...BY, parentId: 'nobody' }))).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      details: { field: 'parentId' },
+    });
     expect(await rejection(put({ turn: 7 }))).toMatchObject({
       code: 'INVALID_ARGUMENT',
       details: { path: expect.stringMatching(/^\/(turn|notices)/) as string },
     });
-    expect(await rejection(stage.saver.put(session.id, {}))).toMatchObject({ code: 'INVALID_ARGUMENT' });
+    expect(await rejection(stage.saver.put(session.id, {}, BY))).toMatchObject({ code: 'INVALID_ARGUMENT' });
+  });
+
+  test('is edited with who and why, and no id or other word of a record', async () => {
+    const stage = await openSessionStage([{ text: 'One.' }]);
+    const session = await idle(stage);
+    const state = await rewritten(stage, session);
+    const before = await ids(stage, session);
+    const refused: [options: PutOptions, field: string][] = [
+      [{}, 'metadata.by'],
+      [{ metadata: { reason: 'kinder' } }, 'metadata.by'],
+      [{ metadata: { by: 'ada' } }, 'metadata.reason'],
+      [{ metadata: { by: 5, reason: 'kinder' } }, 'metadata.by'],
+      [{ metadata: { by: 'ada', reason: { in: 'full' } } }, 'metadata.reason'],
+      [{ metadata: { by: 'ada', reason: ' \n' } }, 'metadata.reason'],
+      [{ metadata: { by: 'a'.repeat(201), reason: 'kinder' } }, 'metadata.by'],
+      [{ metadata: { by: 'ada', reason: 'kinder', Reason: 'slip' } }, 'metadata.Reason'],
+      [{ ...BY, id: 'mine' }, 'id'],
+    ];
+    for (const [options, field] of refused) {
+      expect(await rejection(stage.saver.put(session.id, state, options)), field).toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        message: expect.stringMatching(new RegExp(`^${field}: `)) as string,
+        details: { field },
+      });
+    }
+    expect(await ids(stage, session)).toEqual(before);
+    expect(await stage.saver.put(session.id, state, BY)).toMatchObject({
+      state: { notices: [{ message: 'ada edited transcript: kinder' }] },
+    });
   });
 
   test('takes no step, and has no steps', async () => {

@@ -1,12 +1,19 @@
 /** A stage for the checkpoints of sessions: an agent that looks things up, and a saver. */
 import * as z from 'zod';
-import { defineAgent, defineTool, type Session, TemporalSaver } from '../../../src/index.ts';
+import {
+  type DefinedAgent,
+  defineAgent,
+  defineTool,
+  type Session,
+  TemporalSaver,
+} from '../../../src/index.ts';
 import { type Reply, type Script, type ScriptedTurn, scriptedTurns } from '../../../src/testing/index.ts';
 import { openStage, type RunningWorker, type Stage, untilPhase } from '../../support/stage.ts';
 
 /** What these tests work with. */
 export interface SessionStage extends Stage {
   saver: TemporalSaver;
+  agent: DefinedAgent;
   worker: RunningWorker;
   /** What the tool was called with, and the scratchpad that it was given. */
   looked: { at: string; scratchpadRoot: string | null }[];
@@ -41,7 +48,7 @@ export async function openSessionStage(
   });
   const worker = await stage.startWorker([agent]);
   const saver = new TemporalSaver(stage.client, { taskQueue: stage.taskQueue });
-  return { ...stage, saver, worker, looked };
+  return { ...stage, saver, agent, worker, looked };
 }
 
 /** Starts a session, and waits for the end of its first turn. */
