@@ -34,6 +34,10 @@ const service = createPaymentsClient(process.env['PAYMENTS_URL'] ?? '');
 const reckless = process.env['LAB_RECKLESS'] === '1';
 const deploy = process.env['LAB_DEPLOY'] ?? '1';
 const clock = { step: process.env['LAB_CLOCK_STEP'], file: process.env['LAB_CLOCK_FILE'] ?? '' };
+/** Planted mistakes, to see that the lab sees them: a verify that always says that nothing happened, ... */
+const lies = process.env['LAB_LYING_VERIFY'] === '1';
+/** ... and a tool that is never done again. */
+const givesUp = process.env['LAB_GIVE_UP'] === '1';
 
 /** What a worker of the next version runs; read by the harness. */
 export const workerOptions: { workflowsPath?: string } =
@@ -60,6 +64,7 @@ async function steps(
   { fence, attempt: no }: ToolContext,
   request: () => Promise<unknown>,
 ): Promise<unknown> {
+  if (givesUp && no > 1) throw new NotAttemptedError('planned: given up', { retryable: false });
   const tool = TOOL[kind];
   const reach = async (step: Step, point: string): Promise<void> => {
     if (clock.step === step) stepClock(tag, clock.file);
@@ -95,9 +100,6 @@ function paying(
     ...options,
   });
 }
-
-/** A planted mistake, to see that the lab sees it: a verify that always says that nothing happened. */
-const lies = process.env['LAB_LYING_VERIFY'] === '1';
 
 const verifying =
   (kind: ToolKind) =>

@@ -3,7 +3,8 @@ import type { ToolCall } from 'perdure';
 import { largeProblems } from './large.ts';
 import { type Claim, unexplained } from './linearize.ts';
 import type { Observed, ObservedSession } from './observe.ts';
-import { effectTag, REPLY_NANO_USD, type ToolKind } from './story.ts';
+import type { FaultPoint } from './points/point.ts';
+import { effectTag, MORE, REPLY_NANO_USD, type ToolKind } from './story.ts';
 
 /** What can be wrong with a run. */
 export type Breach =
@@ -13,6 +14,8 @@ export type Breach =
   | 'duplicate'
   /** Claimed as done and not in the ledger, or in the ledger and claimed as not done. */
   | 'loss'
+  /** A call that its session would have to bring to its end was given up, with a word of it or without. */
+  | 'not-done'
   /** The claims and the ledger of a key are not one effect in any order. */
   | 'not-linearizable'
   /** A reply that was on record was paid for again. */
@@ -40,8 +43,11 @@ export interface Finding {
   readonly allowed: 'gap' | 'repeatable' | null;
 }
 
-/** Judges a run. `overtakes`: the point lets a worker run on that was given up, so that the gap can be hit. */
-export function judge(observed: Observed, { overtakes }: { overtakes: boolean }): Finding[] {
+/** What a point declares of its fault: see {@link FaultPoint}. */
+type Declared = Pick<FaultPoint, 'overtakes' | 'fails'>;
+
+/** Judges a run. */
+export function judge(observed: Observed, { overtakes = false, fails = [] }: Declared): Finding[] {
   const findings: Finding[] = [];
   const gap = overtakes && observed.story.step === 'gap' && observed.story.keys === 'ignored';
   if (observed.error !== null) {
@@ -57,7 +63,8 @@ export function judge(observed: Observed, { overtakes }: { overtakes: boolean })
     judgeRest(session, add);
     judgeMessages(session, add);
     judgeMoney(observed, session, add);
-    for (let turn = 1; turn <= session.task.turns; turn++) {
+    const turns = session.task.turns + (session.acknowledged.includes(MORE) ? 1 : 0);
+    for (let turn = 1; turn <= turns; turn++) {
       const tag = effectTag(session.task, turn);
       const call = session.state?.calls.find(({ args }) => (args as { tag?: unknown } | null)?.tag === tag);
       if (call === undefined) {
@@ -67,6 +74,7 @@ export function judge(observed: Observed, { overtakes }: { overtakes: boolean })
       if (kind === 'blind') judgePerson(call, add);
       if (session.task.mode === 'large') judgeLarge(observed, session, call, add);
       judgeLoss(observed, call, tag, add);
+      if (!fails.includes(kind)) judgeDone(observed, call, { kind, tag }, add);
       if (effects.has(tag)) continue;
       effects.add(tag);
       judgeEffect(observed, { call, tag, kind, gap }, add);
@@ -159,6 +167,25 @@ function judgeLoss({ rows }: Observed, call: ToolCall, tag: string, add: Add): v
     if (own.length > 0)
       add('loss', `${call.id} is said not to have happened, and ${own[0]?.id} is in the ledger`);
   } else if (status.kind !== 'failed') add('stuck', `${call.id} is still ${status.kind}`);
+}
+
+/**
+ * Whether what was asked for has been done: a fault is no reason to give up what can be repeated, or verified. What
+ * nobody can verify is a person's to decide, and where one was asked, theirs is the word.
+ */
+function judgeDone(
+  { rows, effects }: Observed,
+  call: ToolCall,
+  { kind, tag }: { kind: ToolKind; tag: string },
+  add: Add,
+): void {
+  const { status, result, resolution, idempotencyKey } = call;
+  const person = resolution ?? effects[idempotencyKey]?.resolution ?? null;
+  if (kind === 'blind' || status.kind === 'completed' || person !== null) return;
+  // The model may be told that a write has failed which is there: it may be repeated.
+  if (kind === 'write' && rows.some((row) => row.tag === tag)) return;
+  if (status.kind === 'failed' || status.kind === 'skipped')
+    add('not-done', `${call.id} is ${status.kind}: ${JSON.stringify(result?.content ?? null)}`);
 }
 
 function judgeEffect(

@@ -11,6 +11,7 @@ export interface Outcome {
   readonly kind: ToolKind;
   readonly landed: number;
   readonly duplicates: number;
+  /** Claims that are not true, and calls that were given up. */
   readonly losses: number;
   readonly gap: number;
   readonly repeats: number;
@@ -56,7 +57,7 @@ export async function tell(point: FaultPoint, story: Story, lane: Lane): Promise
       error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
     }
     const observed = await observe(stage, error);
-    const findings = judge(observed, { overtakes: point.overtakes === true });
+    const findings = judge(observed, point);
     return {
       story,
       ms: performance.now() - started,
@@ -92,7 +93,7 @@ function outcome(kind: ToolKind, observed: Observed, findings: readonly Finding[
     kind,
     landed: own.filter(({ landed }) => landed !== null).length,
     duplicates: count('duplicate', null),
-    losses: count('loss', null),
+    losses: count('loss', null) + count('not-done', null),
     gap: count('duplicate', 'gap'),
     repeats: count('duplicate', 'repeatable'),
     toPerson: own.filter(({ people }) => people.some(({ what }) => what === 'unknown' || what === 'stuck'))

@@ -1,7 +1,7 @@
 /** What the model of the lab says. */
 import type { Script } from 'perdure/testing';
 import { LARGE_REPLY, TOO_LARGE_REPLY } from './large.ts';
-import { effectTag, type Task, TOOL, taskOf, USAGE } from './story.ts';
+import { effectTag, MORE, type Task, TOOL, taskOf, USAGE } from './story.ts';
 
 /** The model: as many calls as the task says and one more for each message that asks for it, then an answer. */
 export function scriptOf(heard: Map<string, string>): Script {
@@ -9,7 +9,7 @@ export function scriptOf(heard: Map<string, string>): Script {
     const task = taskOf(request);
     heard.set(request.digest, task.session);
     const { toolResults, messages, repeat } = request;
-    const more = messages.filter(({ role, text }) => role === 'user' && text.startsWith('more')).length;
+    const more = messages.filter(({ role, text }) => role === 'user' && text.startsWith(MORE)).length;
     const turn = toolResults.length + 1;
     const call = { name: TOOL[task.kind], args: { tag: effectTag(task, turn), mode: task.mode } };
     const reply =

@@ -14,7 +14,7 @@ import type { Lane } from './lane.ts';
 import { help, type PersonRecord } from './people.ts';
 import { scriptOf } from './script.ts';
 import { breakpointOf } from './steps.ts';
-import { randomOf, type Step, type Story, type Task, taskText } from './story.ts';
+import { MORE, randomOf, type Step, type Story, type Task, type ToolKind, taskText } from './story.ts';
 
 const AGENTS = new URL('./agents.ts', import.meta.url);
 /** How long sessions may take to come to rest after a fault before they count as stuck, in milliseconds. */
@@ -191,6 +191,11 @@ export class Stage {
     }
   }
 
+  /** People ask every session for one call more. */
+  more(): void {
+    this.say(MORE, `${MORE}, please`);
+  }
+
   /** Waits until each session is at rest, with people who do what only people can; what takes too long is left. */
   async rest(patienceMs: number = PATIENCE_MS): Promise<void> {
     const deadline = Date.now() + patienceMs;
@@ -236,9 +241,9 @@ export class Stage {
     return this.story.kinds.filter((kind) => kind !== 'read').length;
   }
 
-  /** The rows that the ledger has of this run. */
-  rows(): readonly string[] {
-    const tags = this.actors.map(({ task }) => `${task.tag}#`);
+  /** The rows that the ledger has of this run, but for one kind. */
+  rows({ but }: { but?: ToolKind } = {}): readonly string[] {
+    const tags = this.actors.filter(({ task }) => task.kind !== but).map(({ task }) => `${task.tag}#`);
     const own = this.lane.ledger().filter(({ args }) => tags.some((tag) => args.reason.startsWith(tag)));
     return own.map(({ id }) => id);
   }

@@ -87,6 +87,9 @@ export const REPLY_NANO_USD: number =
 export const MODES = ['plain', 'ask', 'throw', 'large'] as const;
 export type Mode = (typeof MODES)[number];
 
+/** The message, by id and first word, that asks for one call more. */
+export const MORE = 'more';
+
 /** What the first message of a session tells the scripted model. */
 export interface Task {
   readonly session: string;

@@ -36,7 +36,7 @@ export const archiveFull: FaultPoint = {
       return failure !== '';
     });
     stage.strike(`the archive stores nothing: ${failure}`);
-    stage.say('more', 'more, please');
+    stage.more();
     return async () => {
       await giveRoom();
       const archive = new SqliteArchive(archiver.path);

@@ -47,6 +47,6 @@ export const databaseFull: FaultPoint = {
       if (gone(pid)) await database.restart();
       else await giveRoom();
     }
-    if (resting) stage.say('more', 'more, please');
+    if (resting) stage.more();
   },
 };

@@ -30,6 +30,6 @@ export const databaseKill: FaultPoint = {
     if (now?.[0] === since?.[0]) throw new Error('the database is the one that was there before');
     if (gone(server.pid)) throw new Error('the server went with its database');
     stage.strike(`database ${pid} is gone, ${database.pid} serves its files, server ${server.pid} lives`);
-    if (step === 'between-turns') stage.say('more', 'more, please');
+    if (step === 'between-turns') stage.more();
   },
 };

@@ -18,7 +18,7 @@ export const deployCode: FaultPoint = {
     if (resting) await stage.until(({ phase }) => phase === (step === 'approval' ? 'approval' : 'idle'));
     else await stage.held(worker);
     const dead = await kill(worker, 'all');
-    if (step === 'between-turns') stage.say('more', 'more, please');
+    if (step === 'between-turns') stage.more();
     await stage.startWorker({ env: { LAB_WORKFLOWS: 'next' } });
     await stage.until(async (_, { session }) => (await buildsOf(stage, session.id)).size === 2, {
       helped: true,

@@ -20,7 +20,7 @@ export const deploy: FaultPoint = {
       return manifestDigest !== null;
     });
     const dead = await kill(worker, 'all');
-    if (step === 'between-turns') stage.say('more', 'more, please');
+    if (step === 'between-turns') stage.more();
     await stage.startWorker({ env: { LAB_DEPLOY: '2' } });
     // Every session takes the new definition with its next model call, those that need a person after their word.
     await stage.until(({ manifestDigest }, { task }) => manifestDigest !== digests.get(task.session), {

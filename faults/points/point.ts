@@ -16,6 +16,8 @@ export interface FaultPoint {
   readonly kinds?: (step: Step) => readonly ToolKind[];
   /** A worker that was given up may run on: with a service that ignores keys, the gap shows. */
   readonly overtakes?: boolean;
+  /** Kinds whose calls may end as failed, for the fault is the tool's own answer. */
+  readonly fails?: readonly ToolKind[];
   /** The server that it needs; default any. */
   readonly needs?: StackName;
   /** It is not about requests to the service: a quick run tells it with one of the two in turn. */

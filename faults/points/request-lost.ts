@@ -5,6 +5,8 @@ export const requestLost: FaultPoint = {
   name: 'request-lost',
   about: 'The connection between worker and service breaks with the request on its way: it never arrives.',
   steps: ['gap'],
+  // The connection's error is what their tool throws, and the model is told.
+  fails: ['read', 'write'],
   oneTurn: true,
   inject: async (stage) => {
     const wire = await stage.wire(stage.lane.payments);

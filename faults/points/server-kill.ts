@@ -22,6 +22,6 @@ export const serverKill: FaultPoint = {
     stage.letGo(worker);
     await server.restart();
     stage.strike(`server ${pid} is gone, ${server.pid} serves its file`);
-    if (step === 'between-turns') stage.say('more', 'more, please');
+    if (step === 'between-turns') stage.more();
   },
 };

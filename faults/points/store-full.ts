@@ -33,6 +33,6 @@ export const storeFull: FaultPoint = {
     } finally {
       await giveRoom();
     }
-    if (resting) stage.say('more', 'more, please');
+    if (resting) stage.more();
   },
 };

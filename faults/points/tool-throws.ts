@@ -5,6 +5,8 @@ export const toolThrows: FaultPoint = {
   name: 'tool-throws',
   about: 'The tool throws after its effect.',
   steps: ['landed'],
+  // The model is told; the effect of a write has happened.
+  fails: ['read'],
   inject: async (stage) => {
     await stage.startWorker();
     await stage.begin({ mode: 'throw' });

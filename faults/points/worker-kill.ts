@@ -25,7 +25,7 @@ export const workerKill: FaultPoint = {
       await stage.until(({ phase }) => phase === (step === 'approval' ? 'approval' : 'idle'));
       stage.strike(`${await kill(worker)} while every session was ${step}`);
       await stage.startWorker();
-      if (step === 'between-turns') stage.say('more', 'more, please');
+      if (step === 'between-turns') stage.more();
       return;
     }
     // Recovery itself: a first worker dies after the effect, so that there is something to verify.

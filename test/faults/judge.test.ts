@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { judge } from '../../faults/judge.ts';
 import { enlarged, LARGE_REPLY, TOO_LARGE_REPLY } from '../../faults/large.ts';
 import type { Observed, ObservedSession } from '../../faults/observe.ts';
-import { REPLY_NANO_USD, type Story, type Task, type ToolKind } from '../../faults/story.ts';
+import { MORE, REPLY_NANO_USD, type Story, type Task, type ToolKind } from '../../faults/story.ts';
 import type { JsonObject, JsonValue } from '../../src/contract/json.ts';
 import { LIMIT } from '../../src/contract/limits.ts';
 import type { SessionState, ToolCall } from '../../src/index.ts';
@@ -98,13 +98,11 @@ function run(
   };
 }
 
-const breaches = (observed: Observed, overtakes = false): string[] =>
-  judge(observed, { overtakes }).map(({ breach, allowed }) =>
-    allowed === null ? breach : `${breach}, ${allowed}`,
-  );
+const breaches = (observed: Observed, point: Parameters<typeof judge>[1] = {}): string[] =>
+  judge(observed, point).map(({ breach, allowed }) => (allowed === null ? breach : `${breach}, ${allowed}`));
 
 test('a good run has no findings', () => {
-  expect(judge(run(), { overtakes: false })).toEqual([]);
+  expect(judge(run(), {})).toEqual([]);
 });
 
 const twoRows: Partial<Observed> = {
@@ -133,7 +131,7 @@ test.each<[string, Observed, string[]]>([
         dispatches: [{ no: 1, at: at(100), outcome: 'absent' }],
       },
     }),
-    ['loss', 'not-linearizable'],
+    ['loss', 'not-done', 'not-linearizable'],
   ],
   ['still open at the end', run({ call: { status: { kind: 'running' }, result: null } }), ['stuck']],
   ['never at rest', run({ session: { restedAt: null } }), ['stuck']],
@@ -183,12 +181,55 @@ test.each<[string, Observed, string[]]>([
   expect(breaches(observed)).toEqual(expected);
 });
 
+describe('a call that was given up', () => {
+  const failed = (kind: ToolKind, call: Partial<ToolCall> = {}): Observed =>
+    run({
+      call: {
+        status: { kind: 'failed', certain: true },
+        result: { content: 'not executed', isError: true },
+        dispatches: [{ no: 1, at: at(100), outcome: 'absent' }],
+        ...call,
+      },
+      session: { task: { ...task, kind } },
+      observed: { rows: [] },
+    });
+
+  test.each<ToolKind>(['read', 'write', 'mutate', 'global'])('is not done, though it is said: %s', (kind) => {
+    expect(breaches(failed(kind))).toEqual(['not-done']);
+    expect(breaches(failed(kind, { status: { kind: 'failed', certain: false } }))).toEqual(['not-done']);
+    expect(breaches(failed(kind), { fails: [kind] })).toEqual([]);
+  });
+
+  test('was a person`s to give up, and without a verify nobody else could', () => {
+    const resolution = { at: at(800), by: 'lab', outcome: 'absent' } as const;
+    expect(breaches(failed('mutate', { resolution }))).toEqual([]);
+    expect(breaches(failed('blind', { resolution }))).toEqual([]);
+    const effects = { [KEY]: { ...goodCall, resolution, dispatches: [] } };
+    const shared = failed('global', { scope: 'global' });
+    expect(breaches({ ...shared, effects })).not.toContain('not-done');
+  });
+
+  test('may be there, of a write', () => {
+    const { rows } = run();
+    const uncertain = failed('write', { status: { kind: 'failed', certain: false } });
+    expect(breaches({ ...uncertain, rows })).toEqual([]);
+    expect(breaches({ ...failed('mutate', { status: { kind: 'failed', certain: false } }), rows })).toContain(
+      'not-done',
+    );
+  });
+});
+
+test('the call that a later message asks for is judged, too', () => {
+  const asked = run({ messages: ['first', MORE], session: { acknowledged: ['first', MORE] } });
+  expect(breaches(asked)).toEqual(['stuck']);
+});
+
 test('a second effect in the gap is allowed only where a worker overtakes and the service ignores keys', () => {
   const gap = run({ observed: { ...twoRows, story: { ...story, step: 'gap' } } });
-  expect(breaches(gap, true)).toEqual(['duplicate, gap', 'not-linearizable, gap']);
-  expect(breaches(gap, false)).toEqual(['duplicate', 'not-linearizable']);
+  expect(breaches(gap, { overtakes: true })).toEqual(['duplicate, gap', 'not-linearizable, gap']);
+  expect(breaches(gap)).toEqual(['duplicate', 'not-linearizable']);
   const honoured = run({ observed: { ...twoRows, story: { ...story, step: 'gap', keys: 'honoured' } } });
-  expect(breaches(honoured, true)).toEqual(['duplicate', 'not-linearizable']);
+  expect(breaches(honoured, { overtakes: true })).toEqual(['duplicate', 'not-linearizable']);
 });
 
 describe('values near and over the limits', () => {
@@ -215,7 +256,7 @@ describe('values near and over the limits', () => {
   }
 
   test('are whole, shortened with the notice, or refused', () => {
-    expect(judge(large({}), { overtakes: false })).toEqual([]);
+    expect(judge(large({}), {})).toEqual([]);
     const fits = enlarged('blind', { id: 're_1' }) as JsonObject;
     expect(breaches(large({ kind: 'blind', content: fits }))).toEqual([]);
   });

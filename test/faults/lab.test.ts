@@ -48,6 +48,13 @@ test('a verify that lies is a second effect: the lab fails, and prints the comma
   expect(code).toBe(1);
 });
 
+test('an effect that is given up, and said to be, fails the lab too', async () => {
+  const story = STORY.map((word) => word.replace('landed', 'in-call'));
+  const { code, text } = await lab({ LAB_GIVE_UP: '1' }, story);
+  expect(text).toContain('not-done:');
+  expect(code).toBe(1);
+});
+
 const missing = await findBinaries(null).then(
   () => null,
   (error: unknown) => {
