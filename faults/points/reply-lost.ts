@@ -17,6 +17,7 @@ export const replyLost: FaultPoint = {
     const rows = held.map(({ row }) => row);
     if (rows.includes(null)) throw new Error('an effect was held that had not landed');
     wire.cut();
+    if (wire.broken < effects) throw new Error(`${wire.broken} connections broken, of ${effects} effects`);
     stage.strike(`${wire.broken} connections broken with ${rows.join(', ')} in the ledger`);
     wire.mend();
     await stage.lane.control.release();

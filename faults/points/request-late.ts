@@ -15,9 +15,11 @@ export const requestLate: FaultPoint = {
     await stage.begin();
     await stage.lane.control.held(effects);
     const dead = await kill(worker);
-    const before = stage.rows().length;
+    const before = stage.rows();
+    if (before.length > 0) throw new Error(`${before.join(', ')} landed before its worker's death`);
     const released = await stage.lane.control.release();
-    stage.strike(`${dead}, ${before} effects had landed, then ${released} requests went on`);
+    if (released < effects) throw new Error(`${released} requests were late, of ${effects} effects`);
+    stage.strike(`${dead}, nothing had landed, then ${released} requests went on`);
     await stage.startWorker();
   },
 };

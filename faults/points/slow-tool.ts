@@ -21,8 +21,11 @@ export const slowTool: FaultPoint = {
       said.push(`${task.session}: ${reason}`);
       return true;
     });
-    const before = stage.rows().length;
+    // A write is sent again at once.
+    const before = stage.rows({ but: 'write' });
+    if (before.length > 0) throw new Error(`${before.join(', ')} landed before its tool had timed out`);
     const released = await stage.lane.control.release();
-    stage.strike(`${said.join('; ')}; ${before} effects had landed, then ${released} requests went on`);
+    if (released < effects) throw new Error(`${released} requests were late, of ${effects} effects`);
+    stage.strike(`${said.join('; ')}; nothing of these had landed, then ${released} requests went on`);
   },
 };
