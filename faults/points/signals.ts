@@ -1,5 +1,9 @@
-import { retried } from '../stage.ts';
+import { isPerdureError, type Session } from 'perdure';
+import { retried, type Stage } from '../stage.ts';
 import type { FaultPoint } from './point.ts';
+
+/** Signals that each session is sent. */
+const SIGNALS = 5;
 
 /** Everything that people say arrives more than once, and out of order. */
 export const signals: FaultPoint = {
@@ -13,25 +17,63 @@ export const signals: FaultPoint = {
     await stage.begin(step === 'approval' ? { mode: 'ask' } : {});
     if (step === 'approval') await stage.until(({ phase }) => phase === 'approval');
     else await stage.held(worker);
-    for (const { session } of stage.actors) {
-      const [pending] = await retried(() => session.approvals());
-      const said = [
-        session.pause({ by: 'lab' }),
-        session.resume({ by: 'lab' }),
-        session.pause({ by: 'lab' }),
-        session.send({ id: 'twice', text: 'A word twice.' }),
-        session.send({ id: 'twice', text: 'A word twice.' }),
-        ...(pending === undefined
-          ? []
-          : [1, 2].map(() => session.decide(pending.callId, { decision: 'approve' }, { by: 'lab' }))),
-      ];
-      await Promise.allSettled(said);
+    const orders: string[] = [];
+    for (const { session, acknowledged } of stage.actors) {
+      orders.push(await sayAll(stage, session));
+      acknowledged.push('twice');
       await session.resume({ by: 'lab' });
       await session.resume({ by: 'lab' });
     }
     stage.letGo(worker);
     // Temporal keeps what comes during a workflow task back until the task has ended.
-    await stage.until(async (_, { session }) => (await stage.signals(session.id)) >= 5);
-    stage.strike('five signals are in every history');
+    await stage.until(async (_, { session }) => (await stage.signals(session.id)) >= SIGNALS);
+    stage.strike(`${SIGNALS} signals are in every history; said: ${orders.join('; ')}`);
   },
 };
+
+/**
+ * Says everything at once, in an order of chance. Returns that order.
+ *
+ * @throws when a copy is not answered as it is to be: a message as the first one, a second decision with the first.
+ */
+async function sayAll({ story, random }: Stage, session: Session): Promise<string> {
+  const [pending] = await retried(() => session.approvals());
+  if (pending === undefined && story.step === 'approval') throw new Error('there is nothing to decide');
+  const send = (): Promise<unknown> => session.send({ id: 'twice', text: 'A word twice.' });
+  const pause = (): Promise<unknown> => session.pause({ by: 'lab' });
+  const decided: { readonly by: string; readonly refusal: unknown }[] = [];
+  const said: [string, () => Promise<unknown>][] = [
+    ['pause', pause],
+    ['pause', pause],
+    ['resume', () => session.resume({ by: 'lab' })],
+    ['send', send],
+    ['send', send],
+  ];
+  for (const by of pending === undefined ? [] : ['ann', 'bea']) {
+    const decide = (): Promise<unknown> =>
+      session.decide(pending?.callId ?? '', { decision: 'approve' }, { by }).then(
+        () => decided.push({ by, refusal: null }),
+        (refusal: unknown) => decided.push({ by, refusal }),
+      );
+    said.push([`decide as ${by}`, decide]);
+  }
+  const order = shuffled(said, random);
+  await Promise.all(order.map(([, say]) => say()));
+  const winners = decided.filter(({ refusal }) => refusal === null).map(({ by }) => by);
+  if (winners.length !== Math.min(1, decided.length)) throw new Error(`taken: ${JSON.stringify(decided)}`);
+  for (const { by, refusal } of decided) {
+    if (refusal === null) continue;
+    if (!isPerdureError(refusal, 'CALL_NOT_PENDING'))
+      throw new Error(`${by} was refused`, { cause: refusal });
+    const won = (refusal.details['decision'] as { by?: string } | null)?.by;
+    if (won !== winners[0]) throw new Error(`${by} was told that ${won} had decided`);
+  }
+  return order.map(([what]) => what).join(', ');
+}
+
+function shuffled<T>(items: readonly T[], random: () => number): T[] {
+  return items
+    .map((item) => ({ item, at: random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ item }) => item);
+}
