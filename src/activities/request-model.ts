@@ -28,6 +28,9 @@ export type RequestResult =
     }
   | { ok: false; failure: RequestFailure };
 
+/** How many bytes of a reply are read: arguments may come escaped, and be far shorter as they are kept. */
+const READ_LIMIT = 2 * LIMIT.modelReply;
+
 const SUMMARY =
   'The budget of this session is used up. Do not call tools. Answer now with a summary: what was done, what is open.';
 
@@ -60,6 +63,7 @@ export async function requestModel(options: {
     for await (const part of parts(model, { ...callOptions(options), abortSignal: signal }, signal)) {
       timer.refresh();
       collected.add(part);
+      if (collected.endless) break;
       if (part.type === 'text-delta') onText(collected.text);
     }
   } catch (error) {
@@ -155,11 +159,18 @@ class Collector {
   readonly #calls: RequestedCall[] = [];
   readonly #ids = new Set<string>();
   #duplicate: string | undefined;
+  #read = 0;
   #finishReason = '';
   #rawFinishReason: string | undefined;
   #usage: Usage = { inputTokens: null, outputTokens: null };
 
+  /** Whether so much was read that it can be no reply: what follows it need not be. */
+  get endless(): boolean {
+    return this.#read > READ_LIMIT || this.#calls.length > LIMIT.replyCalls;
+  }
+
   add(part: StreamPart): void {
+    this.#read += Buffer.byteLength(part.delta ?? '');
     switch (part.type) {
       case 'text-start':
       case 'reasoning-start': {
@@ -218,6 +229,10 @@ class Collector {
       ok: false,
       failure: { kind: 'invalid_response', message, billed: true },
     });
+    if (this.#read > READ_LIMIT)
+      return invalid(`the reply has over ${READ_LIMIT} bytes, the limit is ${LIMIT.modelReply}`);
+    if (this.#calls.length > LIMIT.replyCalls)
+      return invalid(`the reply has over ${LIMIT.replyCalls} tool calls, which is the limit`);
     if (this.#finishReason === 'content-filter' && this.#calls.length === 0) {
       return {
         ok: false,
@@ -240,8 +255,6 @@ class Collector {
     if (this.#calls.length === 0 && blocks.every((block) => block.kind !== 'text')) {
       return invalid('the reply has neither text nor tool calls');
     }
-    if (this.#calls.length > LIMIT.replyCalls)
-      return invalid(`the reply has ${this.#calls.length} tool calls, the limit is ${LIMIT.replyCalls}`);
     const size = jsonSize(blocks) + jsonSize(this.#calls);
     if (size > LIMIT.modelReply)
       return invalid(`the reply has ${size} bytes, the limit is ${LIMIT.modelReply}`);

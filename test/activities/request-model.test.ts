@@ -1,9 +1,13 @@
-import type { LanguageModelV3, LanguageModelV3StreamPart } from '@ai-sdk/provider';
+import type {
+  LanguageModelV3,
+  LanguageModelV3CallOptions,
+  LanguageModelV3StreamPart,
+} from '@ai-sdk/provider';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { type RequestResult, requestModel } from '../../src/activities/request-model.ts';
 import { type Model, resolveAgent } from '../../src/agent/index.ts';
-import { defineAgent, defineTool } from '../../src/index.ts';
+import { type AgentOptions, defineAgent, defineTool } from '../../src/index.ts';
 
 type Part = LanguageModelV3StreamPart;
 
@@ -50,9 +54,15 @@ function streaming(...parts: Part[]): LanguageModelV3 {
   }));
 }
 
-async function ask(model: Model, abortSignal = new AbortController().signal): Promise<RequestResult> {
+async function ask(
+  model: Model,
+  abortSignal = new AbortController().signal,
+  options: Partial<AgentOptions> = {},
+): Promise<RequestResult> {
   const look = defineTool({ inputSchema: z.object({ id: z.string() }), effect: 'read', execute: () => '' });
-  const agent = await resolveAgent(defineAgent({ name: 'a', model, instructions: 'Help.', tools: { look } }));
+  const agent = await resolveAgent(
+    defineAgent({ name: 'a', model, instructions: 'Help.', tools: { look }, ...options }),
+  );
   return requestModel({
     agent,
     model,
@@ -107,6 +117,96 @@ test('a model of version 2 of the interface is read alike', async () => {
 test('a stream that ends without a finish is no reply, and may have been billed', async () => {
   const result = await ask(streaming(...text('I was about to')));
   expect(result).toMatchObject({ ok: false, failure: { kind: 'invalid_response', billed: true } });
+});
+
+test.each<[string, (n: number) => Part[], RegExp]>([
+  [
+    'a text',
+    () => [{ type: 'text-delta', id: 't', delta: 'y'.repeat(20_000) }],
+    /^the reply has over 2000000 bytes/,
+  ],
+  [
+    'a thought',
+    () => [{ type: 'reasoning-delta', id: 'r', delta: 'é'.repeat(10_000) }],
+    /over 2000000 bytes/,
+  ],
+  [
+    "a call's arguments",
+    () => [{ type: 'tool-input-delta', id: 'x', delta: ' '.repeat(20_000) }],
+    /over 2000000 bytes/,
+  ],
+  ['a list of calls', (n) => [call(`x${n}`, 'look', '{}')], /^the reply has over 128 tool calls/],
+])('%s without an end is left where it can be no reply any more', async (_, next, message) => {
+  let read = 0;
+  let left = false;
+  const endless = modelOf(async () => ({
+    stream: new ReadableStream<Part>({
+      start: (controller) => {
+        controller.enqueue({ type: 'text-start', id: 't' });
+        controller.enqueue({ type: 'reasoning-start', id: 'r' });
+      },
+      pull: (controller) => {
+        read += 1;
+        for (const part of next(read)) controller.enqueue(part);
+      },
+      cancel: () => {
+        left = true;
+      },
+    }),
+  }));
+  const result = await ask(endless);
+  expect(result).toMatchObject({
+    ok: false,
+    failure: { kind: 'invalid_response', message: expect.stringMatching(message), billed: true },
+  });
+  expect(left).toBe(true);
+  expect(read).toBeLessThan(140);
+});
+
+test('two calls of one id are no reply, for nobody can tell what was asked', async () => {
+  const result = await ask(
+    streaming(call('x', 'look', '{"id":"1"}'), call('x', 'look', '{"id":"2"}'), finish),
+  );
+  expect(result).toEqual({
+    ok: false,
+    failure: { kind: 'invalid_response', message: 'two tool calls have the id x', billed: true },
+  });
+});
+
+test.each<[string, Part[]]>([
+  ['nothing', []],
+  ['an empty text', text('')],
+  [
+    'thoughts alone',
+    [
+      { type: 'reasoning-start', id: 'r' },
+      { type: 'reasoning-delta', id: 'r', delta: 'Hm.' },
+      { type: 'reasoning-end', id: 'r' },
+    ],
+  ],
+])('a reply of %s is none', async (_, parts) => {
+  expect(await ask(streaming(...parts, finish))).toEqual({
+    ok: false,
+    failure: {
+      kind: 'invalid_response',
+      message: 'the reply has neither text nor tool calls',
+      billed: true,
+    },
+  });
+});
+
+test('what an agent sets for its model reaches it, and nothing else does', async () => {
+  const sent: LanguageModelV3CallOptions[] = [];
+  const model = modelOf((options) => {
+    sent.push(options);
+    return streaming(...text('Done.'), finish).doStream(options);
+  });
+  const set = { temperature: 0.3, providerOptions: { openai: { reasoningEffort: 'low' } } };
+  await ask(model, undefined, set);
+  await ask(model);
+  expect(sent).toMatchObject([{ ...set, maxOutputTokens: 100 }, { maxOutputTokens: 100 }]);
+  expect(sent[1]).not.toHaveProperty('temperature');
+  expect(sent[1]).not.toHaveProperty('providerOptions');
 });
 
 test('a model that pays no heed to its signal is left', async () => {
