@@ -16,6 +16,8 @@ export interface Row {
   namespace: string;
   checkpoint_id: string;
   parent: string | null;
+  /** Absent in records of before there was a log: their writes may be a step. */
+  writes?: 'log';
   /** The checkpoint without its values. */
   checkpoint: Dumped;
   metadata: Dumped;
@@ -67,6 +69,16 @@ export function configOf(threadId: string, namespace: string, checkpointId: stri
 
 export function recordId(namespace: string, checkpointId: string): string {
   return namespace === '' ? checkpointId : `${namespace}/${checkpointId}`;
+}
+
+/** The record of a place in the log of a checkpoint's writes: no namespace has a line break. */
+export function logId(id: string, n: number): string {
+  return `${id}\n${n}`;
+}
+
+/** Whether a record is a checkpoint: the others are of logs. */
+export function isRow({ state }: Checkpoint): boolean {
+  return 'checkpoint_id' in state;
 }
 
 export function rowOf({ state }: Checkpoint): Row {

@@ -2,7 +2,8 @@
  * `perdure/langgraph`: LangGraph.js checkpoints in any home of this package.
  *
  * One thread of the store holds one thread of LangGraph with all its namespaces. A checkpoint is a record; the
- * writes that are pending on it are one step; a thread's name is a step of an index, for lists over all threads.
+ * writes that are pending on it are records of a log beside it; a thread's name is a step of an index, for lists over
+ * all threads.
  */
 export type * from '../contract/checkpoint.ts';
 
@@ -23,50 +24,53 @@ import {
   WRITES_IDX_MAP,
 } from '@langchain/langgraph-checkpoint';
 import type { CheckpointSaver } from '../contract/checkpoint.ts';
-import { Batches, type Waiting } from './batches.ts';
+import { isPerdureError } from '../contract/errors.ts';
+import { HeldCheckpoints, type Holders } from './langgraph-held.ts';
+import { ThreadIndex } from './langgraph-index.ts';
+import { putRecord } from './langgraph-records.ts';
 import {
   type Configurable,
   configOf,
   corrupt,
   type Dumped,
   hasAll,
-  merge,
+  isRow,
   missing,
+  type Place,
   placeOf,
   type Row,
   recordId,
   rowOf,
   type StoredWrite,
 } from './langgraph-rows.ts';
+import { PendingWrites } from './langgraph-writes.ts';
 
 /** How records are looked at while one of a kind is sought: few at first, then more. */
 const PAGE = { first: 4, most: 256 } as const;
-
-/** Checkpoints of which it is remembered where their values are. */
-const HELD_AT_HAND = 1_000;
-
-/** Writes that are to be stored beside those that a checkpoint has. */
-interface NewWrites {
-  key: string;
-  fresh: readonly StoredWrite[];
-}
 
 /**
  * A LangGraph.js checkpointer over a {@link CheckpointSaver}: with `TemporalSaver` its threads are as durable as
  * Temporal, with `SqliteSaver` as a file.
  *
- * The latest checkpoint is the one that was put last. A put or a write that is repeated is stored once; a
- * checkpoint is never overwritten (`CONFLICT`).
+ * The latest checkpoint is the one that was put last. A put or a write that is repeated counts once; a
+ * checkpoint is never overwritten (`CONFLICT`). Writes of several processes on one checkpoint are all kept.
+ *
+ * `deleteThread` while a graph runs: the run goes on to its end, and what it still puts is dropped, for a rejection
+ * would end its whole process. Writes that it had on their way may be left in the store; no read shows them, and
+ * deleting again removes them. A put on a checkpoint that this saver has neither put nor read, and that is not there,
+ * stores all the values that it is given.
+ *
+ * A thread that cannot be read rejects with `CHECKPOINT_CORRUPTION` when it is asked for; `list` over all threads
+ * leaves out what it cannot read of it, and goes on with the others.
  *
  * @throws PerdureError what the saver throws, and `INVALID_ARGUMENT` for a config without `thread_id`.
  */
 export class LangGraphSaver extends BaseCheckpointSaver {
   readonly #saver: CheckpointSaver;
   readonly #prefix: string;
-  /** The writes of one thread are read, merged and stored in their order: those together that wait together. */
-  readonly #merging: Batches<NewWrites, void> = new Batches((thread, batch) => this.#merge(thread, batch));
-  readonly #indexed = new Map<string, Promise<void>>();
-  readonly #held = new Map<string, Record<string, string>>();
+  readonly #index: ThreadIndex;
+  readonly #writes: PendingWrites;
+  readonly #held = new HeldCheckpoints();
 
   /**
    * @param options - `prefix` keeps several checkpointers on one store apart (default `langgraph`); `serde` is
@@ -76,6 +80,8 @@ export class LangGraphSaver extends BaseCheckpointSaver {
     super(options.serde);
     this.#saver = saver;
     this.#prefix = options.prefix ?? 'langgraph';
+    this.#index = new ThreadIndex(saver, this.#prefix);
+    this.#writes = new PendingWrites(saver);
   }
 
   override async put(
@@ -84,18 +90,39 @@ export class LangGraphSaver extends BaseCheckpointSaver {
     metadata: CheckpointMetadata,
     newVersions: ChannelVersions = {},
   ): Promise<RunnableConfig> {
-    const { threadId, namespace, checkpointId: parent } = placeOf(config);
-    await this.#index(threadId);
+    const place = placeOf(config);
+    const putting = this.#put(place, checkpoint, metadata, newVersions);
+    return this.#held.whilePutting(this.#thread(place.threadId), putting);
+  }
+
+  async #put(
+    { threadId, namespace, checkpointId: parent }: Place,
+    checkpoint: LangGraphCheckpoint,
+    metadata: CheckpointMetadata,
+    newVersions: ChannelVersions,
+  ): Promise<RunnableConfig> {
     const thread = this.#thread(threadId);
     const id = recordId(namespace, checkpoint.id);
+    const stored = configOf(threadId, namespace, checkpoint.id);
+    const from = parent === undefined ? undefined : recordId(namespace, parent);
+    // The first checkpoint of a sub-graph goes on from one of the graph around it, which may be on its way.
+    const around = from === undefined ? await this.#around(thread, metadata) : undefined;
+    const isKnown = from !== undefined && this.#held.has(thread, from);
+    const inherited = from === undefined ? null : await this.#holders(thread, from);
+    // What a run with `durability: 'exit'` that has not come further puts at its end is there already.
+    if (from === id && inherited !== null) return stored;
+    if (isKnown && inherited === null) return this.#drop(thread, id, stored);
+    await this.#index.add(threadId, parent === undefined && namespace === '');
+    // A copy's values are those of what it is a copy of, which is not its parent.
+    const isWhole = (from !== undefined && inherited === null) || metadata.source === 'fork';
     const { channel_values: values, ...rest } = copyCheckpoint(checkpoint);
     // Only what has changed is stored; of the rest, where it is.
-    const changed = Object.entries(values).filter(([channel]) => channel in newVersions);
-    const inherited = parent === undefined ? {} : await this.#holders(thread, recordId(namespace, parent));
+    const changed = Object.entries(values).filter(([channel]) => isWhole || channel in newVersions);
     const row: Row = {
       namespace,
       checkpoint_id: checkpoint.id,
       parent: parent ?? null,
+      writes: 'log',
       checkpoint: await this.#dump(rest),
       metadata: await this.#dump(metadata),
       values: Object.fromEntries(
@@ -104,12 +131,16 @@ export class LangGraphSaver extends BaseCheckpointSaver {
         ),
       ),
       holders: Object.fromEntries(
-        Object.entries(inherited).filter(([channel]) => channel in values && !(channel in newVersions)),
+        Object.entries(inherited ?? {}).filter(
+          ([channel]) => channel in values && !isWhole && !(channel in newVersions),
+        ),
       ),
     };
-    await this.#saver.put(thread, { ...row }, { id });
-    this.#remember(thread, id, row);
-    return configOf(threadId, namespace, checkpoint.id);
+    const parentId = inherited === null ? around : from;
+    const isStored = await putRecord(this.#saver, thread, { ...row }, { id, parentId });
+    if (!isStored) return this.#drop(thread, id, stored);
+    this.#held.remember(thread, id, row);
+    return stored;
   }
 
   override async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
@@ -122,38 +153,28 @@ export class LangGraphSaver extends BaseCheckpointSaver {
       }),
     );
     const thread = this.#thread(threadId);
-    await this.#index(threadId);
-    await this.#merging.add(thread, { key: recordId(namespace, checkpointId), fresh });
-  }
-
-  async #merge(thread: string, batch: readonly Waiting<NewWrites, void>[]): Promise<void> {
-    const byKey = new Map<string, Waiting<NewWrites, void>[]>();
-    for (const one of batch) byKey.set(one.item.key, [...(byKey.get(one.item.key) ?? []), one]);
-    await Promise.all(
-      [...byKey].map(async ([key, waiting]) => {
-        try {
-          const stored = await this.#writes(thread, key);
-          const merged = waiting.reduce((writes, { item }) => merge(writes, item.fresh), stored);
-          if (merged !== stored) await this.#saver.putStep(thread, key, merged);
-          for (const { resolve } of waiting) resolve();
-        } catch (error) {
-          for (const { reject } of waiting) reject(error);
-        }
-      }),
-    );
+    const id = recordId(namespace, checkpointId);
+    await this.#writes.add(thread, { id, fresh, bound: await this.#held.comes(thread, id) });
   }
 
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
     if ((config.configurable as Configurable | undefined)?.thread_id === undefined) return undefined;
     const { threadId, namespace, checkpointId } = placeOf(config);
-    if (checkpointId !== undefined) {
-      const record = await this.#saver.get(this.#thread(threadId), {
-        checkpointId: recordId(namespace, checkpointId),
-      });
-      return record === null ? undefined : this.#tuple(threadId, rowOf(record));
+    const row = await this.#find(threadId, namespace, checkpointId);
+    if (row === undefined) return undefined;
+    // A run may go on from it.
+    this.#held.remember(this.#thread(threadId), recordId(namespace, row.checkpoint_id), row);
+    return this.#tuple(threadId, row);
+  }
+
+  async #find(threadId: string, namespace: string, id: string | undefined): Promise<Row | undefined> {
+    if (id !== undefined) {
+      const checkpointId = recordId(namespace, id);
+      const record = await this.#saver.get(this.#thread(threadId), { checkpointId });
+      return record === null || !isRow(record) ? undefined : rowOf(record);
     }
     for await (const row of this.#rows(threadId)) {
-      if (row.namespace === namespace) return this.#tuple(threadId, row);
+      if (row.namespace === namespace) return row;
     }
     return undefined;
   }
@@ -169,50 +190,36 @@ export class LangGraphSaver extends BaseCheckpointSaver {
     } = (config.configurable ?? {}) as Configurable;
     const before = (options.before?.configurable as Configurable | undefined)?.checkpoint_id;
     let left = options.limit ?? Number.POSITIVE_INFINITY;
-    const threads = one === undefined ? await this.#threads() : [one];
+    const threads = one === undefined ? await this.#index.all() : [one];
     for (const threadId of threads) {
-      for await (const row of this.#rows(threadId)) {
-        if (left <= 0) return;
-        if (namespace !== undefined && row.namespace !== namespace) continue;
-        if (id !== undefined && row.checkpoint_id !== id) continue;
-        if (before !== undefined && row.checkpoint_id >= before) continue;
-        const tuple = await this.#tuple(threadId, row);
-        if (!hasAll(tuple.metadata, options.filter)) continue;
-        left -= 1;
-        yield tuple;
+      try {
+        for await (const row of this.#rows(threadId)) {
+          if (left <= 0) return;
+          if (namespace !== undefined && row.namespace !== namespace) continue;
+          if (id !== undefined && row.checkpoint_id !== id) continue;
+          if (before !== undefined && row.checkpoint_id >= before) continue;
+          const tuple = await this.#tuple(threadId, row);
+          if (!hasAll(tuple.metadata, options.filter)) continue;
+          left -= 1;
+          yield tuple;
+        }
+      } catch (error) {
+        if (one !== undefined || !isPerdureError(error, 'CHECKPOINT_CORRUPTION')) throw error;
       }
     }
   }
 
   override async deleteThread(threadId: string): Promise<void> {
-    await this.#saver.delete(this.#thread(threadId));
-    this.#indexed.delete(threadId);
-    await this.#saver.putStep(this.#prefix, threadId, null);
+    const thread = this.#thread(threadId);
+    // What has begun before is not to arrive after.
+    await this.#held.settled(thread);
+    await this.#saver.delete(thread);
+    this.#held.dropAll(thread);
+    await this.#index.remove(threadId);
   }
 
   #thread(threadId: string): string {
     return `${this.#prefix}/${threadId}`;
-  }
-
-  /** Lets lists over all threads find this one. */
-  #index(threadId: string): Promise<void> {
-    const known = this.#indexed.get(threadId);
-    if (known !== undefined) return known;
-    const indexing = this.#addToIndex(threadId);
-    this.#indexed.set(threadId, indexing);
-    // What has failed is tried again by who comes next.
-    indexing.catch(() => this.#indexed.delete(threadId));
-    return indexing;
-  }
-
-  async #addToIndex(threadId: string): Promise<void> {
-    const known = await this.#saver.getStep(this.#prefix, threadId);
-    if (known?.value !== true) await this.#saver.putStep(this.#prefix, threadId, true);
-  }
-
-  async #threads(): Promise<string[]> {
-    const steps = await this.#saver.listSteps(this.#prefix);
-    return steps.filter(({ value }) => value === true).map(({ key }) => key);
   }
 
   /** The checkpoints of a thread, newest first, of all its namespaces. */
@@ -221,7 +228,7 @@ export class LangGraphSaver extends BaseCheckpointSaver {
     let before: string | undefined;
     for (let limit: number = PAGE.first; ; limit = Math.min(limit * 4, PAGE.most)) {
       const page = await this.#saver.list(thread, before === undefined ? { limit } : { limit, before });
-      yield* page.map(rowOf);
+      yield* page.filter(isRow).map(rowOf);
       before = page.at(-1)?.id;
       if (page.length < limit || before === undefined) return;
     }
@@ -231,7 +238,7 @@ export class LangGraphSaver extends BaseCheckpointSaver {
     const { namespace, checkpoint_id: id, parent } = row;
     const thread = this.#thread(threadId);
     const [writes, checkpoint, metadata] = await Promise.all([
-      this.#writes(thread, recordId(namespace, id)),
+      this.#writes.read(thread, recordId(namespace, id), row.writes !== 'log'),
       this.#checkpoint(thread, row),
       this.#load(row.metadata),
     ]);
@@ -282,7 +289,7 @@ export class LangGraphSaver extends BaseCheckpointSaver {
 
   /** Before version 4 of LangGraph's format, what a task sends lay with the parent's writes. */
   async #migrateSends(thread: string, row: Row, checkpoint: LangGraphCheckpoint): Promise<void> {
-    const writes = await this.#writes(thread, recordId(row.namespace, row.parent ?? ''));
+    const writes = await this.#writes.read(thread, recordId(row.namespace, row.parent ?? ''), true);
     const sends = writes.filter(([, , channel]) => channel === TASKS);
     checkpoint.channel_values[TASKS] = await Promise.all(sends.map(([, , , value]) => this.#load(value)));
     const versions = Object.values(checkpoint.channel_versions);
@@ -290,26 +297,25 @@ export class LangGraphSaver extends BaseCheckpointSaver {
       versions.length > 0 ? maxChannelVersion(...versions) : this.getNextVersion(undefined);
   }
 
-  /** Of each channel of a checkpoint, the record that holds its value. */
-  async #holders(thread: string, id: string): Promise<Record<string, string>> {
-    const known = this.#held.get(`${thread}\n${id}`);
+  /** Where the values of a checkpoint are; `null` when it is not there. */
+  async #holders(thread: string, id: string): Promise<Holders | null> {
+    const known = this.#held.holders(thread, id);
     if (known !== undefined) return known;
     const record = await this.#saver.get(thread, { checkpointId: id });
-    return record === null ? {} : this.#remember(thread, id, rowOf(record));
+    return record === null ? null : this.#held.remember(thread, id, rowOf(record));
   }
 
-  #remember(thread: string, id: string, row: Row): Record<string, string> {
-    const own = Object.keys(row.values).map((channel) => [channel, id] as const);
-    const holders = { ...row.holders, ...Object.fromEntries(own) };
-    this.#held.set(`${thread}\n${id}`, holders);
-    const oldest = this.#held.keys().next().value;
-    if (this.#held.size > HELD_AT_HAND && oldest !== undefined) this.#held.delete(oldest);
-    return holders;
+  /** Lets a checkpoint of a deleted thread go, and with it all that will go on from it. */
+  #drop(thread: string, id: string, stored: RunnableConfig): RunnableConfig {
+    this.#held.drop(thread, id);
+    return stored;
   }
 
-  async #writes(thread: string, key: string): Promise<StoredWrite[]> {
-    const step = await this.#saver.getStep(thread, key);
-    return (step?.value ?? []) as unknown as StoredWrite[];
+  async #around(thread: string, { parents }: CheckpointMetadata): Promise<string | undefined> {
+    const ids = Object.entries(parents ?? {}).map((of) => recordId(...of));
+    const known = (): string | undefined => ids.find((id) => this.#held.has(thread, id));
+    if (ids.length > 0 && known() === undefined) await this.#held.settled(thread);
+    return known();
   }
 
   async #dump(value: unknown): Promise<Dumped> {

@@ -1,0 +1,79 @@
+/** What a saver of LangGraph knows of the checkpoints that it has put or read, so that it need not read them again. */
+import { setImmediate } from 'node:timers/promises';
+import { keep } from './langgraph-records.ts';
+import type { Row } from './langgraph-rows.ts';
+
+/** Checkpoints that are known. */
+const HELD_AT_HAND = 1_000;
+
+/** Of each channel of a checkpoint, the record that holds its value. */
+export type Holders = Record<string, string>;
+
+export class HeldCheckpoints {
+  /** `null` when the thread was deleted here since. */
+  readonly #holders = new Map<string, Holders | null>();
+  /** Puts on their way, with their threads. */
+  readonly #putting = new Map<Promise<unknown>, string>();
+
+  /** Whether a checkpoint was stored: when it is not there now, it was deleted. */
+  has(thread: string, id: string): boolean {
+    return this.#holders.has(keyOf(thread, id));
+  }
+
+  /** The same, once what is on its way has arrived: LangGraph does not wait for a put before it puts what belongs to it. */
+  async comes(thread: string, id: string): Promise<boolean> {
+    while (!this.has(thread, id)) {
+      // LangGraph begins its next put when the one before has ended.
+      if (this.#puts(thread).length === 0) await setImmediate();
+      if (this.#puts(thread).length === 0) return this.has(thread, id);
+      await this.settled(thread);
+    }
+    return true;
+  }
+
+  holders(thread: string, id: string): Holders | undefined {
+    return this.#holders.get(keyOf(thread, id)) ?? undefined;
+  }
+
+  remember(thread: string, id: string, row: Row): Holders {
+    const own = Object.keys(row.values).map((channel) => [channel, id] as const);
+    const holders = { ...row.holders, ...Object.fromEntries(own) };
+    keep(this.#holders, keyOf(thread, id), holders, HELD_AT_HAND);
+    return holders;
+  }
+
+  /** A checkpoint was dropped, and so is what goes on from it. */
+  drop(thread: string, id: string): void {
+    keep(this.#holders, keyOf(thread, id), null, HELD_AT_HAND);
+  }
+
+  /** The thread was deleted. */
+  dropAll(thread: string): void {
+    for (const key of this.#holders.keys()) {
+      if (key.startsWith(keyOf(thread, ''))) this.#holders.set(key, null);
+    }
+  }
+
+  /** Returns what `putting` does, and lets others wait for it. */
+  async whilePutting<T>(thread: string, putting: Promise<T>): Promise<T> {
+    this.#putting.set(putting, thread);
+    try {
+      return await putting;
+    } finally {
+      this.#putting.delete(putting);
+    }
+  }
+
+  /** Waits for the puts of a thread that are on their way now. */
+  async settled(thread: string): Promise<void> {
+    await Promise.allSettled(this.#puts(thread));
+  }
+
+  #puts(thread: string): Promise<unknown>[] {
+    return [...this.#putting].filter(([, of]) => of === thread).map(([putting]) => putting);
+  }
+}
+
+function keyOf(thread: string, id: string): string {
+  return `${thread}\n${id}`;
+}

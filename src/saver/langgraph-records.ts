@@ -1,0 +1,37 @@
+/** Storing LangGraph's records in a thread that may be deleted at any time, by this process or another. */
+import type { CheckpointSaver, PutOptions } from '../contract/checkpoint.ts';
+import { isPerdureError } from '../contract/errors.ts';
+import type { JsonObject } from '../contract/json.ts';
+
+/**
+ * Puts a record. Returns `false` when the record that it goes on from was there and is gone: the thread was deleted
+ * meanwhile, and nothing is stored.
+ */
+export async function putRecord(
+  saver: CheckpointSaver,
+  thread: string,
+  state: JsonObject,
+  options: PutOptions & { id: string },
+): Promise<boolean> {
+  const { id, parentId } = options;
+  try {
+    await saver.put(thread, state, options);
+  } catch (error) {
+    const refused = isPerdureError(error, 'CONFLICT') || isPerdureError(error, 'INVALID_ARGUMENT');
+    const sought = parentId ?? id;
+    if (!refused || (await saver.get(thread, { checkpointId: sought })) !== null) throw error;
+    if (sought === parentId) return false;
+    if (!isPerdureError(error, 'CONFLICT')) throw error;
+    // The thread was deleted before this began, and the store has only now heard of it.
+    await saver.put(thread, state, options);
+  }
+  return true;
+}
+
+/** Keeps an entry as the newest of so many. */
+export function keep<V>(map: Map<string, V>, key: string, value: V, most: number): void {
+  map.delete(key);
+  map.set(key, value);
+  const [oldest] = map.keys();
+  if (map.size > most && oldest !== undefined) map.delete(oldest);
+}

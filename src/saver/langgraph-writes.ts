@@ -1,0 +1,106 @@
+/**
+ * The writes that are pending on checkpoints: for each checkpoint a log of numbered records beside it. A record is
+ * never overwritten, so of two processes that want the same number one takes the next, and no write is lost.
+ */
+import type { CheckpointSaver } from '../contract/checkpoint.ts';
+import { isPerdureError } from '../contract/errors.ts';
+import type { JsonValue } from '../contract/json.ts';
+import { Batches, type Waiting } from './batches.ts';
+import { keep, putRecord } from './langgraph-records.ts';
+import { logId, merge, type StoredWrite } from './langgraph-rows.ts';
+
+/** Logs of which it is remembered where they end. */
+const ENDS_AT_HAND = 1_000;
+/** Records of a log that are asked for at once: most logs have one. */
+const WINDOW = 2;
+
+/** Writes that are to be stored beside those that a checkpoint has. */
+interface NewWrites {
+  /** The checkpoint's record. */
+  id: string;
+  fresh: readonly StoredWrite[];
+  /** The checkpoint is known to have been stored: once it is gone, so are its writes. */
+  bound: boolean;
+}
+
+export class PendingWrites {
+  readonly #saver: CheckpointSaver;
+  readonly #ends = new Map<string, number>();
+  /** Writes that wait together are stored together. */
+  readonly #adding: Batches<NewWrites, void> = new Batches((thread, batch) => this.#addAll(thread, batch));
+
+  constructor(saver: CheckpointSaver) {
+    this.#saver = saver;
+  }
+
+  /** Stores writes; those of a checkpoint that was deleted are dropped. */
+  add(thread: string, writes: NewWrites): Promise<void> {
+    return this.#adding.add(thread, writes);
+  }
+
+  /** The writes of a checkpoint. @param step - also those of before there was a log, which are one step */
+  async read(thread: string, id: string, step: boolean): Promise<StoredWrite[]> {
+    const [old, log] = await Promise.all([
+      step ? this.#saver.getStep(thread, id) : null,
+      this.#log(thread, id),
+    ]);
+    return log.reduce(merge, (old?.value ?? []) as unknown as StoredWrite[]);
+  }
+
+  async #addAll(thread: string, batch: readonly Waiting<NewWrites, void>[]): Promise<void> {
+    const byId = new Map<string, Waiting<NewWrites, void>[]>();
+    for (const one of batch) byId.set(one.item.id, [...(byId.get(one.item.id) ?? []), one]);
+    await Promise.all(
+      [...byId].map(async ([id, waiting]) => {
+        try {
+          const fresh = waiting.reduce<StoredWrite[]>((writes, { item }) => merge(writes, item.fresh), []);
+          await this.#append(
+            thread,
+            id,
+            fresh,
+            waiting.some(({ item }) => item.bound),
+          );
+          for (const { resolve } of waiting) resolve();
+        } catch (error) {
+          for (const { reject } of waiting) reject(error);
+        }
+      }),
+    );
+  }
+
+  async #append(thread: string, id: string, fresh: StoredWrite[], bound: boolean): Promise<void> {
+    const key = `${thread}\n${id}`;
+    const state = { writes: fresh as JsonValue };
+    for (let n = this.#ends.get(key) ?? 0; ; n = (await this.#log(thread, id)).length) {
+      try {
+        const options = bound ? { id: logId(id, n), parentId: id } : { id: logId(id, n) };
+        if (await putRecord(this.#saver, thread, state, options)) keep(this.#ends, key, n + 1, ENDS_AT_HAND);
+        return;
+      } catch (error) {
+        const taken =
+          isPerdureError(error, 'CONFLICT') &&
+          (await this.#saver.get(thread, { checkpointId: logId(id, n) })) !== null;
+        if (!taken) throw error;
+      }
+    }
+  }
+
+  /** The log of a checkpoint, oldest first. */
+  async #log(thread: string, id: string): Promise<StoredWrite[][]> {
+    const found: StoredWrite[][] = [];
+    for (let window = WINDOW; ; window *= 2) {
+      const records = await Promise.all(
+        Array.from({ length: window }, (_, i) =>
+          this.#saver.get(thread, { checkpointId: logId(id, found.length + i) }),
+        ),
+      );
+      for (const record of records) {
+        if (record === null) {
+          if (found.length > 0) keep(this.#ends, `${thread}\n${id}`, found.length, ENDS_AT_HAND);
+          return found;
+        }
+        found.push(record.state['writes'] as unknown as StoredWrite[]);
+      }
+    }
+  }
+}
