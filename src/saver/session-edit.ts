@@ -27,7 +27,8 @@ interface WhoAndWhy {
 const metadataSchema: LazySchema<{ metadata: WhoAndWhy }> = lazySchema(() => {
   const text = (limit: number): z.ZodMiniType<string> =>
     z.string().check(z.regex(/\S/, 'is blank'), z.maxLength(limit));
-  return z.object({ metadata: z.object({ by: text(200), reason: text(10_000) }) });
+  // So that the notice of the edit holds both in full.
+  return z.object({ metadata: z.object({ by: text(200), reason: text(1_700) }) });
 });
 
 /**
@@ -103,7 +104,7 @@ function editFor(parent: Checkpoint, state: JsonObject, who: WhoAndWhy): EditInp
     if (EDITABLE.test(path) || DERIVED.test(path)) continue;
     throw new PerdureError(
       'INVALID_ARGUMENT',
-      `state: ${path} of a session cannot be put: what can be edited is transcript, plan and scratchpadRoot. If it was not changed, the session has gone on since ${parent.id} or from an earlier checkpoint: put with the id of the one that was read as the parent`,
+      `state: ${path} of a session cannot be put: what can be edited is transcript, plan and scratchpadRoot. If it was not changed, the state is of another checkpoint than ${parent.id}: give the id of that one as the parent`,
       { details: { field: 'state', path } },
     );
   }

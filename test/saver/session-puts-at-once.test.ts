@@ -135,7 +135,7 @@ test('of puts of two savers on one parent one is made, also in one workflow task
         metadata: { by: name, reason: 'at once' },
       });
     const puts = Promise.allSettled([put(`x${i}`), put(`y${i}`)]);
-    await expect.poll(() => sent).toBe(2);
+    await expect.poll(() => sent, { timeout: 60_000 }).toBe(2);
     const worker = await stage.startWorker([stage.agent]);
     const outcomes = await puts;
     const made = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));

@@ -4,7 +4,7 @@ import type { Checkpoint, PutOptions, Session, SessionState } from '../../src/in
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { rejection } from '../support/rejection.ts';
 import { untilPhase } from '../support/stage.ts';
-import { BY, ids, latestWith, rewrite } from './support/session-changes.ts';
+import { BY, ids, latestWith, planOf, rewrite } from './support/session-changes.ts';
 import { idle, LOOK_UP, openSessionStage, type SessionStage } from './support/session-stage.ts';
 
 const rewritten = (stage: SessionStage, session: Session): Promise<JsonObject> =>
@@ -75,6 +75,7 @@ describe('a session', () => {
       [{ metadata: { by: 'ada', reason: { in: 'full' } } }, 'metadata.reason'],
       [{ metadata: { by: 'ada', reason: ' \n' } }, 'metadata.reason'],
       [{ metadata: { by: 'a'.repeat(201), reason: 'kinder' } }, 'metadata.by'],
+      [{ metadata: { by: 'ada', reason: 'r'.repeat(1_701) } }, 'metadata.reason'],
       [{ metadata: { by: 'ada', reason: 'kinder', Reason: 'slip' } }, 'metadata.Reason'],
       [{ ...BY, id: 'mine' }, 'id'],
     ];
@@ -86,8 +87,14 @@ describe('a session', () => {
       });
     }
     expect(await ids(stage, session)).toEqual(before);
-    expect(await stage.saver.put(session.id, state, BY)).toMatchObject({
-      state: { notices: [{ message: 'ada edited transcript: kinder' }] },
+    const [by, reason] = ['a'.repeat(200), 'r'.repeat(1_700)];
+    const whole = {
+      ...(await latestWith(stage, session, planOf('new'))),
+      transcript: [],
+      scratchpadRoot: '/s',
+    };
+    expect(await stage.saver.put(session.id, whole, { metadata: { by, reason } })).toMatchObject({
+      state: { notices: [{ message: `${by} edited transcript, plan, scratchpadRoot: ${reason}` }] },
     });
   });
 
