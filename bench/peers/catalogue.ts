@@ -1,7 +1,7 @@
 /** Who is compared. A peer is one entry here and one folder with a `peer.mjs` and its own pinned packages. */
 
 /** What a peer's state is kept in. */
-export type Store = 'temporal' | 'postgres' | 'sqlite' | 'restate';
+export type Store = 'temporal' | 'temporal-postgres' | 'postgres' | 'sqlite' | 'restate';
 
 /** One row of the comparison. */
 export interface PeerSpec {
@@ -45,6 +45,21 @@ export const PEERS: readonly PeerSpec[] = [
     store: 'temporal',
     variant: 'fast',
     note: 'each message once; the tool, a read, runs within the workflow task',
+  },
+  {
+    id: 'perdure-postgres',
+    title: 'Perdure, `mutate`, server over PostgreSQL',
+    at: { file: 'perdure' },
+    store: 'temporal-postgres',
+    variant: 'mutate',
+    note: 'as the first row, on the stack of `docker-compose.yml`',
+  },
+  {
+    id: 'floor-postgres',
+    title: 'bare Temporal workflow, server over PostgreSQL',
+    at: { file: 'floor' },
+    store: 'temporal-postgres',
+    note: 'as the second row, on the stack of `docker-compose.yml`',
   },
   {
     id: 'ai-sdk',

@@ -1,6 +1,7 @@
 /** The servers that peers keep their state in: started when the first that needs one comes, all on this machine. */
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
+import { openStack, type Stack as TemporalStack } from '../../faults/stack/index.ts';
 import type { Context } from '../support/context.ts';
 import type { PeerSpec } from './catalogue.ts';
 import type { Installed } from './install.ts';
@@ -26,6 +27,7 @@ export class Stack {
   #postgres: Promise<Postgres> | undefined;
   #restate: Promise<RestateServer> | undefined;
   #client: Promise<Client> | undefined;
+  #overPostgres: Promise<{ stack: TemporalStack; client: Client }> | undefined;
 
   constructor(context: Context) {
     this.#context = context;
@@ -36,6 +38,8 @@ export class Stack {
     switch (spec.store) {
       case 'temporal':
         return this.#temporal(spec);
+      case 'temporal-postgres':
+        return this.#temporalOverPostgres(spec);
       case 'postgres':
         return this.#database(spec.id.replaceAll('-', '_'));
       case 'sqlite':
@@ -65,10 +69,32 @@ export class Stack {
       settings: { temporal: server.address, taskQueue: `peer-${id}` },
       pids: [server.pid],
       stored: () => sqliteBytes(join(dir, 'temporal.db')),
-      counted: async (workflowId) => {
-        const { raw } = await client.workflow.getHandle(workflowId).describe();
-        return Number(raw.workflowExecutionInfo?.historySizeBytes ?? Number.NaN);
+      counted: (workflowId) => historyBytes(client, workflowId),
+    };
+  }
+
+  /** The stack of docker-compose.yml, from binaries; both that are measured on it share it. */
+  async #temporalOverPostgres({ id }: PeerSpec): Promise<Backing> {
+    this.#overPostgres ??= (async () => {
+      const stack = await openStack((line) => console.error(`  ${line}`));
+      this.#context.onClose(() => stack.stop());
+      const connection = await Connection.connect({ address: stack.address });
+      this.#context.onClose(() => connection.close());
+      return { stack, client: new Client({ connection }) };
+    })();
+    const { stack, client } = await this.#overPostgres;
+    return {
+      settings: { temporal: stack.address, taskQueue: `peer-${id}` },
+      pids: [stack.pid, stack.database.pid],
+      stored: async () => {
+        await stack.database.query('temporal', 'checkpoint');
+        const tables = 'select sum(pg_total_relation_size(relid)) from pg_stat_user_tables';
+        const sizes = await Promise.all(
+          ['temporal', 'temporal_visibility'].map((name) => stack.database.query(name, tables)),
+        );
+        return sizes.reduce((sum, [row]) => sum + Number(row?.[0]), 0);
       },
+      counted: (workflowId) => historyBytes(client, workflowId),
     };
   }
 
@@ -108,6 +134,12 @@ export class Stack {
       counted: async () => undefined,
     };
   }
+}
+
+/** Bytes of a session's history, as its server counts them. */
+async function historyBytes(client: Client, workflowId: string): Promise<number> {
+  const { raw } = await client.workflow.getHandle(workflowId).describe();
+  return Number(raw.workflowExecutionInfo?.historySizeBytes ?? Number.NaN);
 }
 
 /** Bytes of the pages in use, those in the write-ahead log among them. */

@@ -5,6 +5,7 @@ import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
+import { projectFile } from './project.ts';
 
 const run = promisify(execFile);
 
@@ -19,7 +20,7 @@ export interface Compose {
 
 /** Reads the Temporal service of docker-compose.yml. */
 export function readCompose(): Compose {
-  const path = new URL('../../docker-compose.yml', import.meta.url);
+  const path = projectFile('docker-compose.yml');
   const { services } = parse(readFileSync(path, 'utf8')) as {
     services: {
       temporal: { image: string; environment: Record<string, string> };

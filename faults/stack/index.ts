@@ -6,7 +6,6 @@ import { execFile } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Connection, isGrpcServiceError } from '@temporalio/client';
 import { stringify } from 'yaml';
@@ -14,6 +13,7 @@ import { ensureSearchAttributes, SESSION_SEARCH_ATTRIBUTES } from '../../src/ser
 import { type Binaries, findBinaries, readCompose } from './binaries.ts';
 import { type Postgres, startPostgres, USER } from './postgres.ts';
 import { freeSmallPort, Service } from './process.ts';
+import { projectFile } from './project.ts';
 
 const run = promisify(execFile);
 
@@ -24,7 +24,7 @@ const STORES = [
 /** As the server image of docker-compose.yml has them where nothing is said. */
 const HISTORY_SHARDS = 4;
 const CONNECTIONS = { default: 20, visibility: 10 };
-const DYNAMIC_CONFIG = fileURLToPath(new URL('../../deploy/dynamic-config.yaml', import.meta.url));
+const DYNAMIC_CONFIG = projectFile('deploy/dynamic-config.yaml');
 /** The gRPC status of the same name. */
 const ALREADY_EXISTS = 6;
 
