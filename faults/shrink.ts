@@ -1,4 +1,5 @@
-/** Cuts a failing story down to a smaller one that still fails. */
+/** Cuts a failing story down to a smaller one that still fails the same way. */
+import type { Breach } from './judge.ts';
 import type { Story } from './story.ts';
 
 /** Smaller stories, the boldest cut first. */
@@ -14,14 +15,17 @@ function smaller(story: Story): Story[] {
 }
 
 /**
- * The smallest story found by cutting one thing at a time as long as it fails. `budget` is how many stories may
- * be told for it: each takes seconds. `null` when it does not fail again as it is.
+ * The smallest story found by cutting one thing at a time as long as it breaks what the first did, or some of it.
+ * `tell` tells one and returns what it broke; `budget` is how many may be told for it: each takes seconds. `null`
+ * when it does not break that again as it is.
  */
 export async function shrink(
-  story: Story,
-  fails: (story: Story) => Promise<boolean>,
+  { story, broke }: { story: Story; broke: readonly Breach[] },
+  tell: (story: Story) => Promise<readonly Breach[]>,
   budget = 12,
 ): Promise<Story | null> {
+  const fails = async (each: Story): Promise<boolean> =>
+    (await tell(each)).some((breach) => broke.includes(breach));
   // What does not fail as it is would only be cut at random.
   if (!(await fails(story))) return null;
   let smallest = story;

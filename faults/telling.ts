@@ -1,4 +1,5 @@
 /** Telling many stories: the two services side by side, each with a server and a queue of stories of its own. */
+import type { Breach } from './judge.ts';
 import { type Lane, openLane } from './lane.ts';
 import { POINTS } from './points/index.ts';
 import { type RunResult, tell } from './run.ts';
@@ -59,14 +60,20 @@ async function tellLane(
       if (result === null) return;
       await told(result);
       if (result.breaches.length === 0 || stop.aborted) continue;
-      const smallest = await shrink(story, async (each) => (await play(each)).breaches.length > 0);
+      const smallest = await shrink({ story, broke: broken(result) }, async (each) =>
+        broken(await play(each)),
+      );
       console.error(
         smallest === null
-          ? `  it did not fail a second time; to try again: ${commandOf(story)}`
+          ? `  it did not fail so a second time; to try again: ${commandOf(story)}`
           : `  again: ${commandOf(smallest)}`,
       );
     }
   } finally {
     await lane.close();
   }
+}
+
+function broken({ breaches }: RunResult): Breach[] {
+  return breaches.map(({ breach }) => breach);
 }
