@@ -3,7 +3,7 @@
  * the model's record and the histories.
  *
  *   npm run faults                              all points, in under five minutes
- *   npm run faults -- --soak 1000               until so many sessions have been struck, by chance
+ *   npm run faults -- --soak [1000]             until so many sessions have been struck, by chance
  *   npm run faults -- --stack postgres --workers 4   over PostgreSQL, with so many worker processes
  *   npm run faults -- --only worker-kill@gap    a point, or one step of it; several with commas
  *   npm run faults -- --seed 7                  the schedule of another run
@@ -13,14 +13,14 @@
  * a run that failed. Exits with 1 when a guarantee was broken or a fault did not land. Ctrl-C ends it with the
  * table of the stories that were told. The summary of a soak that is worth it stays in faults/results.
  */
-import { parseArgs } from 'node:util';
 import { commandLine, writeGuarantees } from './guarantees.ts';
+import { type LabOptions, OptionError, readOptions } from './options.ts';
 import { type Fixed, quickPlan, soakPlan, tellable, whyNot } from './plan.ts';
 import { POINTS } from './points/index.ts';
 import type { RunResult } from './run.ts';
 import { keepSoak } from './soaks.ts';
 import { MissingBinaryError } from './stack/binaries.ts';
-import { KINDS, STACKS, type Story, type ToolKind } from './story.ts';
+import type { Story } from './story.ts';
 import { resultPath, summarize, table, writeResults } from './table.ts';
 import { tellAll } from './telling.ts';
 
@@ -34,56 +34,24 @@ const KEPT_FROM = 100;
 /** How many stories are told between two writings of the result file. */
 const WRITE_EVERY = 10;
 
-const { values } = parseArgs({
-  options: {
-    soak: { type: 'string' },
-    seed: { type: 'string' },
-    only: { type: 'string' },
-    keys: { type: 'string' },
-    kinds: { type: 'string' },
-    turns: { type: 'string' },
-    strike: { type: 'string' },
-    stack: { type: 'string' },
-    workers: { type: 'string' },
-    quiet: { type: 'boolean', default: false },
-    'write-table': { type: 'boolean', default: false },
-  },
-});
-
-const seed = values.seed === undefined ? Date.now() % 100_000 : Number(values.seed);
-const fixed: Fixed = {
-  seed,
-  ...(values.only === undefined ? {} : { only: values.only.split(',') }),
-  ...(values.keys === undefined
-    ? {}
-    : { keys: oneOf('keys', values.keys, ['honoured', 'ignored'] as const) }),
-  ...(values.kinds === undefined
-    ? {}
-    : { kinds: values.kinds.split(',').map((kind): ToolKind => oneOf('kinds', kind, KINDS)) }),
-  ...(values.turns === undefined ? {} : { turns: Number(values.turns) }),
-  ...(values.strike === undefined ? {} : { strike: Number(values.strike) }),
-  ...(values.stack === undefined ? {} : { stack: oneOf('stack', values.stack, STACKS) }),
-  ...(values.workers === undefined ? {} : { workers: Number(values.workers) }),
-  quiet: values.quiet,
-};
+const { fixed, soak, writeTable } = optionsOrExit();
+const { seed } = fixed;
 const stories = plan(fixed);
 // The page has every fault: those that need another server are told there, when the others have been.
-if (values['write-table'] && fixed.stack === undefined) {
+if (writeTable && fixed.stack === undefined) {
   const elsewhere = { ...fixed, stack: 'postgres' } as const;
   const rest = POINTS.filter(({ needs }) => needs === elsewhere.stack);
   stories.push(...quickPlan(tellable(rest, elsewhere), elsewhere, true));
 }
-if (stories.length === 0) {
-  const names = tellable(POINTS, fixed).flatMap(({ name, steps, soakSteps = [] }) =>
-    [...steps, ...soakSteps].map((step) => `${name}@${step}`),
-  );
-  console.error(`--only ${values.only}: there is no such point on this stack; there are ${names.join(' ')}`);
-  process.exit(2);
-}
+const unknown = (fixed.only ?? []).find((name) => !names(fixed).includes(name));
+if (unknown !== undefined)
+  refuse(`--only ${unknown}: there is no such point on this stack; there are ${names(fixed).join(' ')}`);
+if (stories.length === 0)
+  refuse(`--kinds ${fixed.kinds?.join(',')}: what was asked for strikes none of them`);
 const leftOut = POINTS.filter(({ name }) => !stories.some(({ point }) => point === name));
-if (values.only === undefined && values.soak === undefined && leftOut.length > 0)
+if (fixed.only === undefined && soak === null && leftOut.length > 0)
   console.error(
-    `Left out: ${leftOut.map((point) => `${point.name} (${whyNot(point, fixed.stack ?? 'dev')})`).join(', ')}`,
+    `Left out: ${leftOut.map((point) => `${point.name} (${whyNot(point, fixed.stack ?? 'dev') ?? 'it strikes none of these kinds'})`).join(', ')}`,
   );
 console.error(`${stories.length} stories, seed ${seed}`);
 
@@ -113,11 +81,11 @@ await write();
 console.log(`Written to ${path}`);
 const command = commandLine(process.argv.slice(2), seed);
 const struck = rows.reduce((sum, { landed }) => sum + landed, 0);
-if (values.soak !== undefined && struck >= KEPT_FROM) {
+if (soak !== null && struck >= KEPT_FROM) {
   const kept = await keepSoak({ command, seconds: seconds(), planned: stories.length, results, rows });
   console.log(`Written to ${kept}`);
 }
-if (values['write-table'] && results.length === stories.length)
+if (writeTable && results.length === stories.length)
   console.log(`Written to ${await writeGuarantees({ command, results, rows })}`);
 const failed = results.filter(({ breaches }) => breaches.length > 0);
 console.log(
@@ -129,9 +97,7 @@ if (stop.signal.aborted) process.exit();
 
 function plan(by: Fixed): Story[] {
   const points = tellable(POINTS, by);
-  return values.soak === undefined
-    ? quickPlan(points, by, values['write-table'])
-    : soakPlan(points, by, Number(values.soak));
+  return soak === null ? quickPlan(points, by, writeTable) : soakPlan(points, by, soak);
 }
 
 function write(): Promise<void> {
@@ -154,9 +120,24 @@ function line({ story, breaches, allowed, ms, evidence }: RunResult): string {
   return [head, ...findings].join('\n');
 }
 
-function oneOf<T extends string>(name: string, given: string, choices: readonly T[]): T {
-  const found = choices.find((choice) => choice === given);
-  if (found !== undefined) return found;
-  console.error(`--${name} ${given}: write ${choices.join(' or ')}`);
+/** What `--only` may name. */
+function names(by: Fixed): string[] {
+  return tellable(POINTS, by).flatMap(({ name, steps, soakSteps = [] }) => [
+    name,
+    ...[...steps, ...soakSteps].map((step) => `${name}@${step}`),
+  ]);
+}
+
+function optionsOrExit(): LabOptions {
+  try {
+    return readOptions(process.argv.slice(2));
+  } catch (error) {
+    if (error instanceof OptionError) return refuse(error.message);
+    throw error;
+  }
+}
+
+function refuse(message: string): never {
+  console.error(message);
   process.exit(2);
 }

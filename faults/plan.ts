@@ -18,10 +18,11 @@ export interface Fixed {
   readonly workers?: number;
 }
 
-/** The kinds that can be struck at a step: what recovery verifies are mutations that have a verify. */
-function kindsAt(point: FaultPoint, step: Step): readonly ToolKind[] {
-  if (point.kinds !== undefined) return point.kinds(step);
-  return step === 'verifying' || step === 'verified' ? ['mutate', 'global'] : KINDS;
+/** The kinds that are asked for and can be struck at a step: what recovery verifies are mutations that have a verify. */
+function kindsAt(point: FaultPoint, step: Step, { kinds }: Fixed): readonly ToolKind[] {
+  const possible = step === 'verifying' || step === 'verified' ? (['mutate', 'global'] as const) : KINDS;
+  const struck = point.kinds?.(step) ?? possible;
+  return kinds === undefined ? struck : struck.filter((kind) => kinds.includes(kind));
 }
 
 const SERVICES: readonly Keys[] = ['honoured', 'ignored'];
@@ -53,7 +54,7 @@ export function quickPlan(points: readonly FaultPoint[], fixed: Fixed, full: boo
   return points.flatMap((point) =>
     point.steps
       .concat(named(point, fixed.only))
-      .filter((step, i, all) => all.indexOf(step) === i && wanted(point, step, fixed.only))
+      .filter((step, i, all) => all.indexOf(step) === i && wanted(point, step, fixed))
       .flatMap((step) => servicesAt(point, step).map((keys) => storyOf(point, step, keys, fixed, random))),
   );
 }
@@ -63,7 +64,7 @@ export function soakPlan(points: readonly FaultPoint[], fixed: Fixed, faults: nu
   const random = randomOf(fixed.seed);
   const all = points.flatMap((point) =>
     [...point.steps, ...(point.soakSteps ?? [])]
-      .filter((step) => wanted(point, step, fixed.only))
+      .filter((step) => wanted(point, step, fixed))
       .map((step) => ({ point, step })),
   );
   const stories: Story[] = [];
@@ -79,8 +80,7 @@ export function soakPlan(points: readonly FaultPoint[], fixed: Fixed, faults: nu
 }
 
 function storyOf(point: FaultPoint, step: Step, keys: Keys, fixed: Fixed, random: () => number): Story {
-  const possible = kindsAt(point, step);
-  const kinds = fixed.kinds === undefined ? possible : possible.filter((kind) => fixed.kinds?.includes(kind));
+  const kinds = kindsAt(point, step, fixed);
   // Around a global call there is a second activity of the same tool, which would be counted as a turn.
   const first = point.oneTurn === true || step === 'dispatched' || step === 'returned';
   const drawn = { turns: 1 + Math.floor(random() * 2), strike: random(), messages: random(), seed: random() };
@@ -112,7 +112,9 @@ export function whyNot({ needs, missing }: FaultPoint, stack: StackName): string
   return needs !== undefined && needs !== stack ? `it needs --stack ${needs}` : (missing?.() ?? null);
 }
 
-function wanted(point: FaultPoint, step: Step, only: readonly string[] | undefined): boolean {
+function wanted(point: FaultPoint, step: Step, fixed: Fixed): boolean {
+  if (kindsAt(point, step, fixed).length === 0) return false;
+  const { only } = fixed;
   return only === undefined || only.includes(point.name) || only.includes(`${point.name}@${step}`);
 }
 

@@ -1,0 +1,105 @@
+/** The words after `npm run faults --`, read into what they fix, or a line that says which one is wrong. */
+import { parseArgs } from 'node:util';
+import type { Fixed } from './plan.ts';
+import { KINDS, STACKS, type ToolKind } from './story.ts';
+
+/** Sessions that a soak strikes when nobody says how many. */
+const SOAK = 1_000;
+/** Tool calls of a session, and workers that share them: more say nothing more, and take long. */
+const MOST = 16;
+/** Turns of a session where the seed chooses them: one or two. */
+const DRAWN_TURNS = 2;
+
+export interface LabOptions {
+  readonly fixed: Fixed;
+  /** How many sessions are to be struck by chance, or `null` for each point in turn. */
+  readonly soak: number | null;
+  readonly writeTable: boolean;
+}
+
+/** A word that the lab does not understand; the message says what to write. */
+export class OptionError extends Error {}
+
+/** @throws OptionError for the first word that is not understood, or cannot go with another one. */
+export function readOptions(words: readonly string[], now: number = Date.now()): LabOptions {
+  const values = parsed(words);
+  const writeTable = values['write-table'];
+  if (writeTable) {
+    const narrow = (['only', 'soak', 'keys', 'kinds'] as const).find((name) => values[name] !== undefined);
+    if (narrow !== undefined)
+      throw new OptionError(`--write-table: the page is of all faults; leave --${narrow} out`);
+  }
+  const turns = count('turns', values.turns, MOST);
+  const strike = count('strike', values.strike, turns ?? DRAWN_TURNS);
+  const workers = count('workers', values.workers, MOST);
+  const fixed: Fixed = {
+    seed: number('seed', values.seed, { least: 0, most: 2 ** 31 }) ?? now % 100_000,
+    ...(values.only === undefined ? {} : { only: values.only.split(',') }),
+    ...(values.keys === undefined
+      ? {}
+      : { keys: oneOf('keys', values.keys, ['honoured', 'ignored'] as const) }),
+    ...(values.kinds === undefined
+      ? {}
+      : { kinds: values.kinds.split(',').map((kind): ToolKind => oneOf('kinds', kind, KINDS)) }),
+    ...(turns === undefined ? {} : { turns }),
+    ...(strike === undefined ? {} : { strike }),
+    ...(values.stack === undefined ? {} : { stack: oneOf('stack', values.stack, STACKS) }),
+    ...(workers === undefined ? {} : { workers }),
+    quiet: values.quiet,
+  };
+  return { fixed, soak: count('soak', values.soak, 1_000_000) ?? null, writeTable };
+}
+
+function parsed(words: readonly string[]): ReturnType<typeof parse> {
+  // An option that takes a value has none by itself.
+  const next = words[words.indexOf('--soak') + 1];
+  const alone = words.includes('--soak') && (next === undefined || next.startsWith('--'));
+  const args = alone ? words.map((word) => (word === '--soak' ? `--soak=${SOAK}` : word)) : [...words];
+  try {
+    return parse(args);
+  } catch (error) {
+    throw new OptionError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function parse(args: string[]): {
+  [name in 'soak' | 'seed' | 'only' | 'keys' | 'kinds' | 'turns' | 'strike' | 'stack' | 'workers']?: string;
+} & { quiet: boolean; 'write-table': boolean } {
+  return parseArgs({
+    args,
+    options: {
+      soak: { type: 'string' },
+      seed: { type: 'string' },
+      only: { type: 'string' },
+      keys: { type: 'string' },
+      kinds: { type: 'string' },
+      turns: { type: 'string' },
+      strike: { type: 'string' },
+      stack: { type: 'string' },
+      workers: { type: 'string' },
+      quiet: { type: 'boolean', default: false },
+      'write-table': { type: 'boolean', default: false },
+    },
+  }).values;
+}
+
+function count(name: string, given: string | undefined, most: number): number | undefined {
+  return number(name, given, { least: 1, most });
+}
+
+function number(
+  name: string,
+  given: string | undefined,
+  { least, most }: { least: number; most: number },
+): number | undefined {
+  if (given === undefined) return undefined;
+  const value = /^\d+$/.test(given) ? Number(given) : Number.NaN;
+  if (value >= least && value <= most) return value;
+  throw new OptionError(`--${name} ${given}: write a whole number from ${least} to ${most}`);
+}
+
+function oneOf<T extends string>(name: string, given: string, choices: readonly T[]): T {
+  const found = choices.find((choice) => choice === given);
+  if (found !== undefined) return found;
+  throw new OptionError(`--${name} ${given}: write ${choices.join(' or ')}`);
+}
