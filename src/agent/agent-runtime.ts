@@ -1,15 +1,15 @@
 /** An agent on a worker: its definition resolved against the worker's models, and its manifest. */
 
-import { asSchema } from '@ai-sdk/provider-utils';
 import { msToNumber } from '@temporalio/common/lib/time.js';
 import type { LanguageModel } from 'ai';
 import { PerdureError } from '../contract/errors.ts';
-import { digestJson, type JsonObject, type JsonValue, toJson } from '../contract/json.ts';
+import { digestJson, type JsonObject, toJson } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
 import type { Manifest, ModelManifest, ToolManifest } from '../contract/manifest.ts';
 import { checkedAgent, type DefinedAgent } from './define-agent.ts';
 import { type DefinedTool, scopeOf } from './define-tool.ts';
+import { inputSchema } from './input-schema.ts';
 
 const DEFAULTS = {
   maxOutputTokens: 4_096,
@@ -111,7 +111,7 @@ async function toolManifest(agent: string, name: string, tool: DefinedTool): Pro
   return {
     name,
     description: tool.description ?? '',
-    inputSchema: await inputSchema(agent, name, tool),
+    inputSchema: await schemaOf(agent, name, tool),
     effect,
     scope: scopeOf(tool),
     ttlMs: duration(typeof tool.idempotency === 'object' ? tool.idempotency.ttl : undefined, DEFAULTS.ttlMs),
@@ -127,37 +127,13 @@ async function toolManifest(agent: string, name: string, tool: DefinedTool): Pro
   };
 }
 
-async function inputSchema(agent: string, name: string, tool: DefinedTool): Promise<JsonObject> {
-  let schema: JsonValue;
+async function schemaOf(agent: string, name: string, tool: DefinedTool): Promise<JsonObject> {
   try {
-    schema = toJson(JSON.parse(JSON.stringify(await asSchema(tool.inputSchema).jsonSchema)));
+    return await inputSchema(tool);
   } catch (error) {
-    throw new PerdureError(
-      'INVALID_DEFINITION',
-      `agent ${agent}: tools.${name}.inputSchema cannot be written as JSON Schema: ` +
-        `${error instanceof Error ? error.message : String(error)}. Use types that JSON has`,
-      { cause: error },
-    );
+    const message = error instanceof Error ? error.message : String(error);
+    throw new PerdureError('INVALID_DEFINITION', `agent ${agent}: tools.${name}: ${message}`, {
+      cause: error,
+    });
   }
-  if (typeof schema !== 'object' || schema === null || Array.isArray(schema) || schema['type'] !== 'object') {
-    throw new PerdureError(
-      'INVALID_DEFINITION',
-      `agent ${agent}: tools.${name}.inputSchema is not of an object: providers accept only z.object({ … })`,
-    );
-  }
-  const properties = schema['properties'];
-  const known = typeof properties === 'object' && properties !== null ? Object.keys(properties) : [];
-  const named: readonly string[] =
-    (typeof tool.idempotency === 'object' ? tool.idempotency.args : undefined) ?? [];
-  const unknown = named.find((argument) => !known.includes(argument));
-  // A schema that is put together of others has its arguments elsewhere.
-  if (unknown !== undefined && (schema['additionalProperties'] === false || known.length > 0)) {
-    // Its calls would all count as the same, and all but one would not happen.
-    throw new PerdureError(
-      'INVALID_DEFINITION',
-      `agent ${agent}: tools.${name}.idempotency.args names ${unknown}, which is not an argument: ` +
-        `write some of ${known.join(', ')}`,
-    );
-  }
-  return schema;
 }

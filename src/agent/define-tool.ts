@@ -3,6 +3,7 @@ import type { FlexibleSchema, ToolExecutionOptions } from 'ai';
 import { PerdureError } from '../contract/errors.ts';
 import type { Effect, IdempotencyScope } from '../contract/manifest.ts';
 import { choiceProblem, countProblem, durationProblem, nameProblem } from './checks.ts';
+import { schemaProblem } from './input-schema.ts';
 
 /** What a tool's functions are given beside their input. */
 export interface ToolContext extends Omit<ToolExecutionOptions, 'abortSignal'> {
@@ -206,7 +207,8 @@ function toolProblem<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): string
     durationProblem('timeout', timeout) ??
     durationProblem('settle', settle, 0) ??
     durationProblem('approval.expires', approval?.expires) ??
-    choiceProblem('approval.onExpiry', approval?.onExpiry, ['approve', 'reject'])
+    choiceProblem('approval.onExpiry', approval?.onExpiry, ['approve', 'reject']) ??
+    schemaProblem(options)
   );
 }
 

@@ -1,4 +1,4 @@
-import { tool as aiTool, jsonSchema } from 'ai';
+import { tool as aiTool, jsonSchema, zodSchema } from 'ai';
 import { expect, inject, test } from 'vitest';
 import * as z from 'zod';
 import { resolveAgent } from '../../src/agent/index.ts';
@@ -260,46 +260,51 @@ test('a plain AI SDK tool is accepted, and treated as a mutation', async () => {
   });
 });
 
-test.each([
-  ['a date', z.object({ at: z.date() }), 'tools.pay.inputSchema cannot be written as JSON Schema: '],
-  ['a BigInt', z.object({ n: z.bigint() }), 'tools.pay.inputSchema cannot be written as JSON Schema: '],
+const NO_OBJECT = 'inputSchema is not of an object: providers accept only z.object({ … })';
+
+test.each<[string, unknown, string]>([
+  ['a date', z.object({ at: z.date() }), 'inputSchema cannot be written as JSON Schema: '],
+  ['a BigInt', z.object({ n: z.bigint() }), 'inputSchema cannot be written as JSON Schema: '],
   ['a map', z.object({ m: z.map(z.string(), z.string()) }), 'cannot be written as JSON Schema: '],
-  [
-    'a string',
-    z.string(),
-    'tools.pay.inputSchema is not of an object: providers accept only z.object({ … })',
-  ],
-  ['a list', z.array(z.string()), 'tools.pay.inputSchema is not of an object'],
-  ['a union', z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]), 'is not of an object'],
-  ['nothing', jsonSchema({}), 'tools.pay.inputSchema is not of an object'],
-  ['not a schema', { id: 'string' }, 'tools.pay.inputSchema'],
-  ['a number', 42, 'tools.pay.inputSchema'],
-])(
-  'a schema of %s is refused when the worker starts, with the tool and what to write',
-  async (_, schema, message) => {
-    const pay = defineTool({ inputSchema: schema as never, execute });
-    const error = await rejection(resolveAgent(defineAgent({ ...good, tools: { pay } }), registry));
-    expect(error).toMatchObject({ code: 'INVALID_DEFINITION' });
-    expect((error as Error).message).toContain('agent support: ');
-    expect((error as Error).message).toContain(message);
-  },
-);
+  ['a string', z.string(), NO_OBJECT],
+  ['a list', z.array(z.string()), NO_OBJECT],
+  ['a union', z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]), NO_OBJECT],
+  ['nothing', jsonSchema({}), NO_OBJECT],
+  ['nothing, but later', jsonSchema(() => ({})), NO_OBJECT],
+  ['not a schema', { id: 'string' }, 'inputSchema cannot be written as JSON Schema: '],
+  ['a number', 42, 'inputSchema cannot be written as JSON Schema: '],
+])('a schema of %s is refused where it is written', (_, schema, message) => {
+  const tool = { inputSchema: schema as never, execute };
+  expect(refusal(() => defineTool(tool))).toMatch(/^inputSchema /);
+  expect(refusal(() => defineTool(tool))).toContain(message);
+  const agent = { ...good, tools: { pay: tool as never } };
+  expect(refusal(() => defineAgent(agent))).toContain('agent support: tools.pay: inputSchema ');
+});
+
+test.each<[string, () => unknown, string]>([
+  ['comes later', () => jsonSchema(Promise.resolve({ type: 'string' as const })), NO_OBJECT],
+  ['fails later', () => jsonSchema(Promise.reject(new Error('not there'))), 'JSON Schema: not there.'],
+  ['is asked for later', () => () => zodSchema(z.string()), NO_OBJECT],
+])('a schema that %s is refused when the worker starts', async (_, schema, message) => {
+  const pay = defineTool({ inputSchema: schema() as never, execute });
+  const error = await rejection(resolveAgent(defineAgent({ ...good, tools: { pay } }), registry));
+  expect(error).toMatchObject({ code: 'INVALID_DEFINITION' });
+  expect((error as Error).message).toMatch(/^agent support: tools\.pay: inputSchema /);
+  expect((error as Error).message).toContain(message);
+});
 
 test('arguments that name an identity must be arguments of the tool', async () => {
-  const typo = { args: ['chargeid'] } as never;
-  const pay = defineTool({ inputSchema: z.object({ chargeId: z.string() }), idempotency: typo, execute });
-  expect(await rejection(resolveAgent(defineAgent({ ...good, tools: { pay } }), registry))).toMatchObject({
-    code: 'INVALID_DEFINITION',
-    message:
-      'agent support: tools.pay.idempotency.args names chargeid, which is not an argument: write some of chargeId',
-  });
+  const idempotency = { args: ['chargeid'] } as never;
+  const charge = z.object({ chargeId: z.string() });
+  const words = 'idempotency.args names chargeid, which is not an argument: write some of chargeId';
+  expect(refusal(() => defineTool({ inputSchema: charge, idempotency, execute }))).toBe(words);
   // Neither does a JSON schema that allows further arguments, as they do when they do not say.
   const open = jsonSchema({ type: 'object', properties: { chargeId: { type: 'string' } } });
-  const charge = defineTool({ inputSchema: open, idempotency: typo, execute });
-  expect(await rejection(resolveAgent(defineAgent({ ...good, tools: { charge } }), registry))).toMatchObject({
-    message: expect.stringContaining(
-      'tools.charge.idempotency.args names chargeid, which is not an argument',
-    ),
+  expect(refusal(() => defineTool({ inputSchema: open, idempotency, execute }))).toBe(words);
+  const late = defineTool({ inputSchema: () => zodSchema(charge), idempotency, execute });
+  expect(await rejection(resolveAgent(defineAgent({ ...good, tools: { late } }), registry))).toMatchObject({
+    code: 'INVALID_DEFINITION',
+    message: `agent support: tools.late: ${words}`,
   });
 });
 

@@ -1,0 +1,77 @@
+/** The JSON Schema of a tool's arguments, as providers and the manifest have it. */
+import { asSchema } from '@ai-sdk/provider-utils';
+import type { FlexibleSchema } from 'ai';
+import { isPerdureError, PerdureError } from '../contract/errors.ts';
+import { type JsonObject, type JsonValue, toJson } from '../contract/json.ts';
+
+/** What of a tool has to do with it. */
+interface Checked {
+  inputSchema: FlexibleSchema<unknown>;
+  idempotency?: { args?: readonly string[] } | ((input: never) => string);
+}
+
+/** What is wrong with a tool's schema as far as it can be told at once, with what to write instead, or `null`. */
+export function schemaProblem(tool: Checked): string | null {
+  // A function is there to be called later.
+  if (typeof tool.inputSchema === 'function') return null;
+  try {
+    const written: unknown = asSchema(tool.inputSchema).jsonSchema;
+    if (!isPromise(written)) readSchema(tool, written);
+    // It is told when the worker starts.
+    else written.then(undefined, () => {});
+    return null;
+  } catch (error) {
+    return unwritable(error).message;
+  }
+}
+
+/**
+ * The schema of a tool's arguments.
+ *
+ * @throws PerdureError `INVALID_DEFINITION` when JSON Schema cannot say it, or it is not of an object.
+ */
+export async function inputSchema(tool: Checked): Promise<JsonObject> {
+  try {
+    return readSchema(tool, await asSchema(tool.inputSchema).jsonSchema);
+  } catch (error) {
+    throw unwritable(error);
+  }
+}
+
+function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+}
+
+function unwritable(error: unknown): PerdureError {
+  if (isPerdureError(error, 'INVALID_DEFINITION')) return error;
+  const why = error instanceof Error ? error.message : String(error);
+  return new PerdureError(
+    'INVALID_DEFINITION',
+    `inputSchema cannot be written as JSON Schema: ${why}. Use types that JSON has`,
+    { cause: error },
+  );
+}
+
+function readSchema(tool: Checked, written: unknown): JsonObject {
+  const schema: JsonValue = toJson(JSON.parse(JSON.stringify(written)));
+  if (typeof schema !== 'object' || schema === null || Array.isArray(schema) || schema['type'] !== 'object') {
+    throw new PerdureError(
+      'INVALID_DEFINITION',
+      'inputSchema is not of an object: providers accept only z.object({ … })',
+    );
+  }
+  const properties = schema['properties'];
+  const known = typeof properties === 'object' && properties !== null ? Object.keys(properties) : [];
+  const named: readonly string[] =
+    (typeof tool.idempotency === 'object' ? tool.idempotency.args : undefined) ?? [];
+  const unknown = named.find((argument) => !known.includes(argument));
+  // A schema that is put together of others has its arguments elsewhere.
+  if (unknown !== undefined && (schema['additionalProperties'] === false || known.length > 0)) {
+    // Its calls would all count as the same, and all but one would not happen.
+    throw new PerdureError(
+      'INVALID_DEFINITION',
+      `idempotency.args names ${unknown}, which is not an argument: write some of ${known.join(', ')}`,
+    );
+  }
+  return schema;
+}
