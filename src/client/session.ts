@@ -93,9 +93,17 @@ export class Session {
    * Sends a message. It is queued during a turn, or with `mode: 'interrupt'` ends the turn early. Sent twice
    * with one `id`, it is taken once.
    *
-   * @throws PerdureError `SESSION_CLOSED`, `SESSION_NOT_FOUND`, `SESSION_FULL`, `TOO_LARGE`, `NO_WORKER`
+   * @throws PerdureError `CONFLICT` when the id is another message's; `SESSION_CLOSED`, `SESSION_NOT_FOUND`, `SESSION_FULL`, `TOO_LARGE`, `NO_WORKER`
    */
-  async send(message: string | SendInput): Promise<{ phase: Phase; queued: number }> {
+  async send(
+    message: string | SendInput,
+    ...none: readonly never[]
+  ): Promise<{ phase: Phase; queued: number }> {
+    // Whoever gave an id there, and sent again, would have the message taken twice.
+    if (none.length > 0) {
+      const what = 'message: takes its options in one object: send({ text, id, mode })';
+      throw new PerdureError('INVALID_ARGUMENT', what, { details: { field: 'message' } });
+    }
     const input = typeof message === 'string' ? { text: message } : message;
     return this.#update(UPDATE.send, input, 'message');
   }

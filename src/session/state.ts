@@ -110,6 +110,14 @@ export function hasMessage(state: SessionState, id: string): boolean {
   );
 }
 
+/** The words of the message of an id, of a person; `undefined` of what is none. */
+export function wordsOf(state: SessionState, id: string): string | undefined {
+  const queued = state.inbox.find((message) => message.id === id);
+  if (queued !== undefined) return queued.text;
+  const block = state.transcript.find((message) => message.id === id)?.blocks[0];
+  return block?.kind === 'text' ? block.text : undefined;
+}
+
 /** An id for the next message. Not its place alone: one that was sent meanwhile may have that id. */
 export function freshMessageId(state: SessionState): string {
   let n = state.position.count + state.inbox.length;

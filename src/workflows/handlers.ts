@@ -17,7 +17,7 @@ import type { PageInput, TooLarge } from '../contract/views.ts';
 import type { PersonInput } from '../session/events.ts';
 import { type Refusal, refusalOf } from '../session/people.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
-import { findCall, hasMessage, phaseOf } from '../session/state.ts';
+import { findCall, hasMessage, phaseOf, wordsOf } from '../session/state.ts';
 import { budgetView, pageOf, pendingCalls, sessionView } from '../session/views.ts';
 import { failure } from './failure.ts';
 import { acceptUnreadableSignals } from './unreadable-signals.ts';
@@ -70,7 +70,10 @@ export function registerHandlers(
           refuseLarge(name, payload);
           const input = acceptable(name, payload);
           const refusal =
-            misnamed(name, payload) ?? refusalOf(state, input) ?? fullFor(state, name, input, taken);
+            misnamed(name, payload) ??
+            refusalOf(state, input) ??
+            contradicted(state, input) ??
+            fullFor(state, name, input, taken);
           if (refusal !== null) throw failure(refusal);
         },
         description: DESCRIPTION[name] ?? '',
@@ -106,6 +109,16 @@ function refuseLarge(name: string, payload: unknown): void {
 function misnamed(name: string, payload: unknown): Refusal | null {
   const unknown = unknownInput(name, payload);
   return unknown && { code: 'INVALID_ARGUMENT', message: unknown.message, details: { field: unknown.field } };
+}
+
+/** Asked of validators only, too. A message that is sent again is taken once; other words would be lost with that. */
+function contradicted(state: SessionState, input: PersonInput): Refusal | null {
+  if (input.type !== 'send' || input.value.id === undefined) return null;
+  const { id, text } = input.value;
+  const words = wordsOf(state, id);
+  if (words === undefined || words === text) return null;
+  const message = `message ${id} is there with other words: give this one an id of its own`;
+  return { code: 'CONFLICT', message, details: { field: 'id', id } };
 }
 
 /** Asked of validators only, too. */

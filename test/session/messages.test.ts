@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineAgent, defineTool, type Session } from '../../src/index.ts';
 import type { Script } from '../../src/testing/index.ts';
+import { rejection } from '../support/rejection.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 import { allPages, expectSound } from './support/sound.ts';
 
@@ -113,7 +114,15 @@ test('one id is one message: in the queue, in the transcript, and by signal', as
   await session.send({ text: 'pay', id: 'order-1' });
   await until(session, ({ turn, phase }) => turn === 2 && phase === 'idle');
   await session.send({ text: 'pay', id: 'order-1' });
-  await session.send({ text: 'other words, same id', id: 'order-1' });
+  expect(await rejection(session.send({ text: 'other words, same id', id: 'order-1' }))).toMatchObject({
+    code: 'CONFLICT',
+    details: { field: 'id', id: 'order-1' },
+  });
+  const loose: (...given: unknown[]) => Promise<unknown> = session.send.bind(session) as never;
+  expect(await rejection(loose('pay', { id: 'order-1' }))).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringContaining('send({ text, id, mode })'),
+  });
   await stage.client.workflow.getHandle(session.id).signal('send', { text: 'pay', id: 'order-1' });
   // An id that looks like one of ours would swallow a message of ours, or be swallowed.
   await expect(session.send({ text: 'tricky', id: 'msg_6' })).rejects.toMatchObject({
