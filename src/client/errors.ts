@@ -19,46 +19,101 @@ export function invalidInput({ field, message }: InputProblem): PerdureError {
   return new PerdureError('INVALID_ARGUMENT', message, { details: { field } });
 }
 
+/** What is said of one that was asked, and answered in vain. */
+type Sayings = Record<
+  'closed' | 'missing' | 'dropped' | 'overtaken' | 'late' | 'full' | 'silent',
+  [code: ErrorCode, message: string]
+>;
+
+const ofSession = (id: string): Sayings => ({
+  closed: ['SESSION_CLOSED', `Session ${id} is closed. Start a new one: perdure start`],
+  missing: ['SESSION_NOT_FOUND', `There is no session ${id}. List them: perdure ls`],
+  dropped: [
+    'NO_WORKER',
+    `No worker has looked at what was asked of session ${id}, and it was not done. Ask again, or start one: perdure worker <module>`,
+  ],
+  overtaken: [
+    'CONFLICT',
+    `Session ${id} was ended or taken back before it had answered. Look what it has on record: perdure show ${id}`,
+  ],
+  late: [
+    'NO_WORKER',
+    `No worker answered for session ${id} in time; what was asked may still be done. ` +
+      `Look first: perdure show ${id}, or start a worker: perdure worker <module>`,
+  ],
+  full: [
+    'SESSION_FULL',
+    `session ${id} has taken as many updates as the server allows for one. It keeps all that it has. ` +
+      `Start a new session for further work, and end this one: perdure cancel ${id}`,
+  ],
+  silent: ['NO_WORKER', `No worker answered for session ${id}. Start one: perdure worker <module>`],
+});
+
+const ofThread = (id: string): Sayings => {
+  const deleted: Sayings['closed'] = [
+    'CONFLICT',
+    `Thread ${id} was deleted before it had answered. Ask again: a write begins it anew`,
+  ];
+  return {
+    closed: deleted,
+    missing: deleted,
+    overtaken: deleted,
+    dropped: [
+      'NO_WORKER',
+      `No worker has looked at what was asked of thread ${id}, and it was not done. Ask again, or start one that listens on the saver's task queue: perdure worker <module>`,
+    ],
+    late: [
+      'NO_WORKER',
+      `No worker answered for thread ${id} in time; what was asked may still be done. Ask again, a put under the same id, ` +
+        "or start a worker that listens on the saver's task queue: perdure worker <module>",
+    ],
+    full: [
+      'NO_WORKER',
+      `Thread ${id} has taken as many updates as the server allows for one run, and goes on in another as soon as a worker has seen it. ` +
+        'Ask again, or start one: perdure worker <module>',
+    ],
+    silent: [
+      'NO_WORKER',
+      `No worker answered for thread ${id}. A thread that is no session is kept by the workers that listen on the saver's task queue. Start one: perdure worker <module>`,
+    ],
+  };
+};
+
 /** Turns what Temporal's client throws into an error with a code and the next command; others pass as they are. */
 export function sessionError(sessionId: string, error: unknown): unknown {
+  return codedError(ofSession(sessionId), error);
+}
+
+/** {@link sessionError} of a thread of checkpoints that is no session. */
+export function threadError(threadId: string, error: unknown): unknown {
+  return codedError(ofThread(threadId), error);
+}
+
+/** {@link sessionError} of what the server itself answers, without a worker. */
+export function readError(id: string, error: unknown): unknown {
+  const silent: Sayings['silent'] = [
+    'SERVER_UNAVAILABLE',
+    `The Temporal server has not answered for ${id} in time. Ask again`,
+  ];
+  return codedError({ ...ofThread(id), silent }, error);
+}
+
+function codedError(sayings: Sayings, error: unknown): unknown {
   if (isPerdureError(error)) return error;
-  if (error instanceof WorkflowNotFoundError) {
-    const closed = /already completed/i.test(error.message);
-    return closed
-      ? new PerdureError('SESSION_CLOSED', `Session ${sessionId} is closed. Start a new one: perdure start`, {
-          cause: error,
-        })
-      : new PerdureError('SESSION_NOT_FOUND', `There is no session ${sessionId}. List them: perdure ls`, {
-          cause: error,
-        });
-  }
-  if (isUnprocessed(error)) {
-    return new PerdureError(
-      'NO_WORKER',
-      `No worker has looked at what was asked of session ${sessionId}, and it was not done. Ask again, or start one: perdure worker <module>`,
-      { cause: error },
-    );
-  }
-  if (typeOf(error) === 'AcceptedUpdateCompletedWorkflow') {
-    return new PerdureError(
-      'CONFLICT',
-      `Session ${sessionId} was ended or taken back before it had answered. Look what it has on record: perdure show ${sessionId}`,
-      { cause: error },
-    );
-  }
+  const saying = (which: keyof Sayings): PerdureError => {
+    const [code, message] = sayings[which];
+    return new PerdureError(code, message, { cause: error });
+  };
+  if (error instanceof WorkflowNotFoundError)
+    return saying(/already completed/i.test(error.message) ? 'closed' : 'missing');
+  if (isUnprocessed(error)) return saying('dropped');
+  if (typeOf(error) === 'AcceptedUpdateCompletedWorkflow') return saying('overtaken');
   const typed = withCode(error instanceof WorkflowUpdateFailedError ? error.cause : error);
   if (typed !== undefined) {
     const { type, message, details } = typed;
     return new PerdureError(type, message, { details, cause: error });
   }
-  if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) {
-    return new PerdureError(
-      'NO_WORKER',
-      `No worker answered for session ${sessionId} in time; what was asked may still be done. ` +
-        `Look first: perdure show ${sessionId}, or start a worker: perdure worker <module>`,
-      { cause: error },
-    );
-  }
+  if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return saying('late');
   const code = grpcCode(error);
   if (code === GRPC.unavailable) {
     const message = 'The Temporal server cannot be reached. Start one: perdure dev';
@@ -68,16 +123,9 @@ export function sessionError(sessionId: string, error: unknown): unknown {
     const message = `The server refused the request: ${(error as Error).message}`;
     return new PerdureError('INVALID_ARGUMENT', message, { cause: error });
   }
-  if (code === GRPC.failedPrecondition && isOfUpdateLimit(error)) {
-    const message =
-      `session ${sessionId} has taken as many updates as the server allows for one. It keeps all that it has. ` +
-      `Start a new session for further work, and end this one: perdure cancel ${sessionId}`;
-    return new PerdureError('SESSION_FULL', message, { cause: error });
-  }
-  if (code === GRPC.deadlineExceeded || code === GRPC.failedPrecondition || code === GRPC.cancelled) {
-    const message = `No worker answered for session ${sessionId}. Start one: perdure worker <module>`;
-    return new PerdureError('NO_WORKER', message, { cause: error });
-  }
+  if (code === GRPC.failedPrecondition && isOfUpdateLimit(error)) return saying('full');
+  if (code === GRPC.deadlineExceeded || code === GRPC.failedPrecondition || code === GRPC.cancelled)
+    return saying('silent');
   return error;
 }
 

@@ -192,6 +192,8 @@ export const THREAD_UPDATE = {
 export const THREAD_QUERY = { find: 'find', page: 'page', steps: 'steps' } as const;
 /** The failure of a write for which there is no room until the run has sealed what it holds: it may be sent again. */
 export const THREAD_BUSY = 'THREAD_BUSY';
+/** The failure of a deletion of a thread that holds nothing: there is nothing to do. */
+export const THREAD_EMPTY = 'THREAD_EMPTY';
 /** The memo that shows a thread's {@link ThreadInput.epoch} without a worker. */
 export const THREAD_MEMO = 'perdureEpoch';
 
@@ -211,7 +213,10 @@ export const THREAD_LIMIT = {
   /** Bytes and entries from which a run seals what it holds. */
   sealBytes: 400_000,
   sealEntries: 250,
-  /** What one run may hold, sealed or not: it must fit into a segment's input and into a query's answer. */
+  /**
+   * What one run may hold, sealed or not, and what it may hand to the next together with the index: each must fit into
+   * a workflow's input, and what is held into a query's answer.
+   */
   held: 1_750_000,
   /** The index of the sealed segments: it travels from run to run. About 60,000 entries. */
   index: 800_000,

@@ -1,7 +1,7 @@
 /** Threads that are no session: a workflow each, written with updates and read with queries. */
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { inChunks } from '../client/content.ts';
-import { sessionError } from '../client/errors.ts';
+import { threadError } from '../client/errors.ts';
 import type { Checkpoint, StoredStep } from '../contract/checkpoint.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { copyJson, type JsonObject } from '../contract/json.ts';
@@ -16,6 +16,7 @@ import {
   type SegmentInput,
   type StepsResult,
   segmentId,
+  THREAD_EMPTY,
   THREAD_QUERY,
   THREAD_UPDATE,
   type ThreadEntry,
@@ -25,7 +26,7 @@ import { readInput } from '../history/index.ts';
 import type { Waiting } from './batches.ts';
 import { byKey } from './memory-saver.ts';
 import { ContentStore } from './thread-content.ts';
-import { type ThreadWrite, ThreadWriter, type Written } from './thread-writes.ts';
+import { refusalOf, type ThreadWrite, ThreadWriter, type Written } from './thread-writes.ts';
 import { deleteRun, findExecution, reading, runsUpTo } from './wire.ts';
 
 /** Segments at hand: who pages through a thread reads each of them many times. */
@@ -125,8 +126,12 @@ export class ThreadStore {
     const handle = this.#client.workflow.getHandle(workflowId);
     const send = <T>(name: string, garbage: Garbage): Promise<T> =>
       this.#answered(threadId, () => handle.executeUpdate<T, [Garbage]>(name, { args: [garbage] }));
-    const { epoch, ...garbage } = await send<DeleteResult>(THREAD_UPDATE.delete, NOTHING);
-    if (garbage.runs.length === 0) return;
+    const result = await send<DeleteResult>(THREAD_UPDATE.delete, NOTHING).catch((error: unknown) => {
+      if (refusalOf(error) === THREAD_EMPTY) return null;
+      throw error;
+    });
+    if (result === null || result.runs.length === 0) return;
+    const { epoch, ...garbage } = result;
     await this.#contents.delete(garbage.contents);
     await inChunks(garbage.runs, (run) => this.#deleteRun(workflowId, run));
     await this.#contents.deleteStrays(threadId, epoch);
@@ -203,7 +208,7 @@ export class ThreadStore {
       );
     } catch (error) {
       if (error instanceof WorkflowNotFoundError) return null;
-      throw sessionError(threadId, error);
+      throw threadError(threadId, error);
     }
   }
 
@@ -211,7 +216,7 @@ export class ThreadStore {
     try {
       return await this.#client.withDeadline(Date.now() + this.#options.timeoutMs, call);
     } catch (error) {
-      throw sessionError(threadId, error);
+      throw threadError(threadId, error);
     }
   }
 }

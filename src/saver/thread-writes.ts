@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Client, WithStartWorkflowOperation } from '@temporalio/client';
 import { inChunks } from '../client/content.ts';
-import { sessionError } from '../client/errors.ts';
+import { threadError } from '../client/errors.ts';
 import { type CheckedPut, type Checkpoint, idTaken, type StoredStep } from '../contract/checkpoint.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { canonicalJson, type JsonValue, jsonSize, utf8Length } from '../contract/json.ts';
@@ -254,7 +254,7 @@ export class ThreadWriter {
     try {
       return await this.#client.withDeadline(Date.now() + this.#options.timeoutMs, call);
     } catch (error) {
-      throw sessionError(threadId, error);
+      throw threadError(threadId, error);
     }
   }
 }
@@ -295,8 +295,13 @@ function remember(map: Map<string, Known>, threadId: string, known: Known): void
 }
 
 function isBusy(error: unknown): boolean {
+  return refusalOf(error) === THREAD_BUSY;
+}
+
+/** Why a thread has refused an update that it may be given again, or that it has nothing to do for. */
+export function refusalOf(error: unknown): unknown {
   const { cause } = (error ?? {}) as { cause?: { type?: unknown } };
-  return cause?.type === THREAD_BUSY;
+  return cause?.type;
 }
 
 /** A write whose answer was lost may be repeated under its id: say it. */

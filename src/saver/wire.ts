@@ -2,7 +2,7 @@
 import type { Client } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import proto from '@temporalio/proto';
-import { sessionError } from '../client/errors.ts';
+import { readError } from '../client/errors.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { firstValue, orNull, readStart } from '../history/index.ts';
 
@@ -93,7 +93,7 @@ export async function reading<T>(threadId: string, read: () => Promise<T>): Prom
   try {
     return await read();
   } catch (error) {
-    const known = sessionError(threadId, error);
+    const known = readError(threadId, error);
     if (isPerdureError(known)) throw known;
     if (typeof (error as { code?: unknown } | null)?.code === 'number') throw error;
     throw new PerdureError(

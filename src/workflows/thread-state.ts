@@ -40,6 +40,8 @@ export class ThreadState {
   #sealing: ThreadEntry[] = [];
   #sealingBytes = 0;
   #starting = false;
+  /** A segment was begun: what comes from then on goes to the next run, beside the index. */
+  #goesOn = false;
   #bytes: number;
   #writes = 0;
   #indexBytes: number;
@@ -140,7 +142,8 @@ export class ThreadState {
 
   /** Whether a write of a size fits beside what is held; otherwise it waits until that is sealed. */
   hasRoom(size: number): boolean {
-    return this.#sealingBytes + this.#bytes + size <= THREAD_LIMIT.held;
+    const beside = this.#goesOn ? Math.max(this.#sealingBytes, this.#indexBytes) : 0;
+    return beside + this.#bytes + size <= THREAD_LIMIT.held;
   }
 
   /** Forgets everything; `run` is this one. Returns what is to be cleared away, now or since a deletion before. */
@@ -204,6 +207,7 @@ export class ThreadState {
   /** Takes what is held, to be sealed. */
   seal(): SegmentInput {
     this.#starting = true;
+    this.#goesOn = true;
     this.#sealing = this.#entries;
     this.#sealingBytes = this.#bytes;
     this.#entries = [];

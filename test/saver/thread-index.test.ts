@@ -157,3 +157,27 @@ describe('a thread whose index is full', () => {
     });
   });
 });
+
+test('what comes while a segment is on its way goes to the next run beside the index, and fits there with it', () => {
+  const state = new ThreadState(structuredClone({ ...EMPTY, segments: SEGMENTS }));
+  for (let n = 0; n < PER_SEGMENT; n++) state.put(putOf(`small-${n}`), NOW);
+  // Nothing is to be handed on yet, and the index counts for nothing.
+  expect(state.hasRoom(THREAD_LIMIT.held - PER_SEGMENT * 200)).toBe(true);
+  state.seal();
+  let taken = 0;
+  for (; taken < 10; taken++) {
+    const large = { ...putOf(`large-${taken}`), metadata: { text: 'x'.repeat(THREAD_LIMIT.entry - 500) } };
+    state.validatePut(large);
+    if (!state.hasRoom(jsonSize(large))) break;
+    state.put(large, NOW);
+  }
+  expect(taken).toBeGreaterThan(0);
+  expect(taken).toBeLessThan(10);
+  state.sealed(LAST_RUN);
+  const next = state.carry();
+  expect(next.entries).toHaveLength(taken);
+  // Some more for the segment that has come to the index; Temporal takes two megabytes.
+  expect(jsonSize(next)).toBeLessThan(THREAD_LIMIT.held + 10_000);
+  // The largest entry has room in the end, or it would be sent again for ever.
+  expect(new ThreadState(next).hasRoom(THREAD_LIMIT.entry)).toBe(true);
+});
