@@ -20,7 +20,9 @@ class SteppedDate extends TrueDate {
 export interface ClockStep {
   /** Whose call was in the tool. */
   readonly tag: string;
-  /** Milliseconds since the epoch, just before and just after. */
+  /** When it was, in milliseconds since the epoch. */
+  readonly at: number;
+  /** What the clock said just before and just after, the same. */
   readonly before: number;
   readonly after: number;
 }
@@ -30,6 +32,6 @@ export function stepClock(tag: string, file: string): void {
   const before = Date.now();
   globalThis.Date = SteppedDate as DateConstructor;
   shiftMs = shiftMs > 0 ? -HOUR_MS : HOUR_MS;
-  const step: ClockStep = { tag, before, after: Date.now() };
+  const step: ClockStep = { tag, at: TrueDate.now(), before, after: Date.now() };
   appendFileSync(file, `${JSON.stringify(step)}\n`);
 }

@@ -3,8 +3,9 @@ import type { SessionState, ToolCall } from 'perdure';
 import { readRecordFile } from 'perdure/testing';
 import { canonicalJson, type JsonObject } from '../src/contract/json.ts';
 import { foldHistory, readPages } from '../src/history/index.ts';
+import { retried } from './patience.ts';
 import type { PersonRecord } from './people.ts';
-import { type Actor, retried, type Stage } from './stage.ts';
+import type { Actor, Stage } from './stage.ts';
 import type { Story, Task } from './story.ts';
 
 /** A model call of a session from its issue to its end. */
@@ -18,6 +19,7 @@ export interface ModelFlight {
 export interface ObservedSession {
   readonly task: Task;
   readonly landed: Actor['landed'];
+  readonly wentOnAt: number | null;
   readonly restedAt: number | null;
   readonly lastPhase: string | null;
   readonly state: SessionState | null;
@@ -88,6 +90,7 @@ async function observeSession(stage: Stage, actor: Actor): Promise<ObservedSessi
   return {
     task: actor.task,
     landed: actor.landed,
+    wentOnAt: actor.wentOnAt,
     restedAt: actor.restedAt,
     lastPhase: actor.view?.phase ?? null,
     state,

@@ -49,10 +49,14 @@ export async function tell(point: FaultPoint, story: Story, lane: Lane): Promise
     try {
       const after = await inTime(point.inject(stage), 'the fault was not brought about');
       await stage.rest();
-      await after?.();
       await stage.sent();
       // What came late has its turn, too.
       await stage.rest();
+      for (const actor of stage.actors) actor.wentOnAt = actor.restedAt;
+      if (after !== undefined) {
+        await after();
+        await stage.rest();
+      }
     } catch (thrown) {
       error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
     }
@@ -98,8 +102,8 @@ function outcome(kind: ToolKind, observed: Observed, findings: readonly Finding[
     repeats: count('duplicate', 'repeatable'),
     toPerson: own.filter(({ people }) => people.some(({ what }) => what === 'unknown' || what === 'stuck'))
       .length,
-    goOnMs: own.flatMap(({ landed, restedAt }) =>
-      landed === null || restedAt === null ? [] : [Math.max(0, restedAt - landed.at)],
+    goOnMs: own.flatMap(({ landed, wentOnAt }) =>
+      landed === null || wentOnAt === null ? [] : [wentOnAt - landed.at],
     ),
   };
 }

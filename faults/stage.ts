@@ -1,6 +1,6 @@
 /** The stage of one run: sessions, workers that are held at a step, wires, and the people who help. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isPerdureError, type Session, type SessionView } from 'perdure';
+import type { Session, SessionView } from 'perdure';
 import {
   createHarness,
   type Harness,
@@ -11,14 +11,13 @@ import {
 import { readEvents } from '../src/history/index.ts';
 import { Crew } from './crew.ts';
 import type { Lane } from './lane.ts';
+import { look, PATIENCE_MS, retried } from './patience.ts';
 import { help, type PersonRecord } from './people.ts';
 import { scriptOf } from './script.ts';
 import { breakpointOf } from './steps.ts';
 import { MORE, randomOf, type Step, type Story, type Task, type ToolKind, taskText } from './story.ts';
 
 const AGENTS = new URL('./agents.ts', import.meta.url);
-/** How long sessions may take to come to rest after a fault before they count as stuck, in milliseconds. */
-const PATIENCE_MS = 90_000;
 
 /** A server without room accepts nothing; how often and how long it is asked, in milliseconds. */
 const REFUSAL_TRIES = 20;
@@ -30,7 +29,9 @@ export interface Actor {
   readonly session: Session;
   /** When the fault struck it and how that is known; `null` while it has not. */
   landed: { readonly evidence: string; readonly at: number } | null;
-  /** When it was at rest after that. */
+  /** When it was at rest again, before what a point has left for then. */
+  wentOnAt: number | null;
+  /** When it was last seen to come to rest; `null` while it is not. */
   restedAt: number | null;
   /** The last view that a worker gave. */
   view: SessionView | null;
@@ -128,6 +129,7 @@ export class Stage {
           task,
           session,
           landed: null,
+          wentOnAt: null,
           restedAt: null,
           view: null,
           acknowledged: ['first'],
@@ -174,10 +176,16 @@ export class Stage {
     this.#releases.push(setInterval(() => this.release(worker, step), 20));
   }
 
-  /** The moment of the fault: people write meanwhile, and the clock of going on starts. */
-  strike(evidence: string, struck: (actor: Actor) => boolean = () => true): void {
-    const at = Date.now();
-    for (const actor of this.actors) if (struck(actor)) actor.landed = { evidence, at };
+  /**
+   * The fault is shown to have happened, and people write. `at` is when it did, in milliseconds since the epoch, for
+   * all or by session: there the clock of going on starts.
+   */
+  strike(evidence: string, at: number | ReadonlyMap<string | undefined, number> = Date.now()): void {
+    for (const actor of this.actors) {
+      const since = typeof at === 'number' ? at : at.get(actor.task.session);
+      if (since === undefined || Number.isNaN(since)) throw new Error(`${actor.task.session}: struck when?`);
+      actor.landed = { evidence, at: since };
+    }
     if (this.story.messages) this.say('during');
   }
 
@@ -201,6 +209,7 @@ export class Stage {
     const deadline = Date.now() + patienceMs;
     await Promise.all(
       this.actors.map(async (actor) => {
+        actor.restedAt = null;
         while (Date.now() < deadline) {
           actor.view = (await look(actor.session)) ?? actor.view;
           if (actor.view?.phase === 'idle' && actor.view.queued === 0 && actor.acknowledged.length > 0) {
@@ -308,31 +317,4 @@ export class Stage {
     }
     await this.harness.stop();
   }
-}
-
-/** The session's view; `undefined` while nobody answers. */
-async function look(session: Session): Promise<SessionView | undefined> {
-  try {
-    return await session.state();
-  } catch (error) {
-    if (passing(error) || isPerdureError(error, 'SESSION_NOT_FOUND')) return undefined;
-    throw error;
-  }
-}
-
-/** Repeats what fails because a worker or the server is away. */
-export async function retried<T>(act: () => Promise<T>): Promise<T> {
-  const deadline = Date.now() + PATIENCE_MS;
-  for (;;) {
-    try {
-      return await act();
-    } catch (error) {
-      if (!passing(error) || Date.now() > deadline) throw error;
-      await sleep(100);
-    }
-  }
-}
-
-function passing(error: unknown): boolean {
-  return isPerdureError(error, 'NO_WORKER') || isPerdureError(error, 'SERVER_UNAVAILABLE');
 }

@@ -26,12 +26,17 @@ export const clockStep: FaultPoint = {
     await stage.until((_, { task }) => steps().some(({ tag }) => tag.startsWith(`${task.tag}#`)), {
       helped: true,
     });
+    const jumpedAt = stage.actors.map(({ task }): [string, number] => [
+      task.session,
+      steps().find(({ tag }) => tag.startsWith(`${task.tag}#`))?.at ?? Number.NaN,
+    ]);
     const jumps = steps().map(({ before, after }) => after - before);
     if (!jumps.every((jump) => Math.abs(jump) > LEAST_MS))
       throw new Error(`it jumped by ${jumps.join(', ')} ms`);
     if (!jumps.some((jump) => jump < 0)) throw new Error(`it never jumped back: ${jumps.join(', ')} ms`);
     stage.strike(
       `the clock jumped ${jumps.length} times in the calls, by ${Math.min(...jumps)} to ${Math.max(...jumps)} ms`,
+      new Map(jumpedAt),
     );
   },
 };

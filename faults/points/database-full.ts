@@ -29,6 +29,7 @@ export const databaseFull: FaultPoint = {
     if (resting) await stage.until(({ phase }) => phase === 'idle');
     else await stage.held(worker);
     const { pid } = database;
+    const at = Date.now();
     const giveRoom = await takeRoom(pid, ROOM);
     try {
       // Workers report, and the server cannot write it down.
@@ -42,7 +43,10 @@ export const databaseFull: FaultPoint = {
       const [why] = /PANIC: .*File too large/.exec(readFileSync(database.log, 'utf8')) ?? [];
       if (why === undefined) throw new Error(`database ${pid} has not given up for want of room`);
       if (gone(server.pid)) throw new Error('the server went with its database');
-      stage.strike(`database ${pid} gave up (${why}), server ${server.pid} refused a workflow: ${refused}`);
+      stage.strike(
+        `database ${pid} gave up (${why}), server ${server.pid} refused a workflow: ${refused}`,
+        at,
+      );
     } finally {
       if (gone(pid)) await database.restart();
       else await giveRoom();

@@ -21,6 +21,7 @@ export const databaseKill: FaultPoint = {
     else await stage.held(worker);
     const { pid } = database;
     const [since] = await database.query('postgres', 'select pg_postmaster_start_time()');
+    const at = Date.now();
     await database.kill();
     if (!gone(pid)) throw new Error(`database ${pid} is still there`);
     // Workers report, and the server cannot write it down.
@@ -29,7 +30,7 @@ export const databaseKill: FaultPoint = {
     const [now] = await database.query('postgres', 'select pg_postmaster_start_time()');
     if (now?.[0] === since?.[0]) throw new Error('the database is the one that was there before');
     if (gone(server.pid)) throw new Error('the server went with its database');
-    stage.strike(`database ${pid} is gone, ${database.pid} serves its files, server ${server.pid} lives`);
+    stage.strike(`database ${pid} is gone, ${database.pid} serves its files, server ${server.pid} lives`, at);
     if (step === 'between-turns') stage.more();
   },
 };

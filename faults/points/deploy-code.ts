@@ -17,6 +17,7 @@ export const deployCode: FaultPoint = {
     await stage.begin(step === 'approval' ? { mode: 'ask' } : {});
     if (resting) await stage.until(({ phase }) => phase === (step === 'approval' ? 'approval' : 'idle'));
     else await stage.held(worker);
+    const at = Date.now();
     const dead = await kill(worker, 'all');
     if (step === 'between-turns') stage.more();
     await stage.startWorker({ env: { LAB_WORKFLOWS: 'next' } });
@@ -31,7 +32,7 @@ export const deployCode: FaultPoint = {
     for (const { session } of stage.actors)
       if ((await memo(session.id)) !== undefined) throw new Error(`${session.id} left its path`);
     await fresh.cancel();
-    stage.strike(`${dead}; every session has tasks of two builds, a new one ran what is new`);
+    stage.strike(`${dead}; every session has tasks of two builds, a new one ran what is new`, at);
   },
 };
 

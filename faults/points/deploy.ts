@@ -19,6 +19,7 @@ export const deploy: FaultPoint = {
       digests.set(task.session, manifestDigest);
       return manifestDigest !== null;
     });
+    const at = Date.now();
     const dead = await kill(worker, 'all');
     if (step === 'between-turns') stage.more();
     await stage.startWorker({ env: { LAB_DEPLOY: '2' } });
@@ -26,6 +27,6 @@ export const deploy: FaultPoint = {
     await stage.until(({ manifestDigest }, { task }) => manifestDigest !== digests.get(task.session), {
       helped: true,
     });
-    stage.strike(`${dead}, every session has another manifest than before`);
+    stage.strike(`${dead}, every session has another manifest than before`, at);
   },
 };

@@ -13,7 +13,8 @@ export const largeValues: FaultPoint = {
     const worker = await stage.startWorker({ holdAt: [step] });
     await stage.begin({ mode: 'large' });
     await stage.held(worker);
-    stage.strike(`${await kill(worker)}, every session was held: ${step}`);
+    const at = Date.now();
+    stage.strike(`${await kill(worker)}, every session was held: ${step}`, at);
     await stage.startWorker();
   },
 };

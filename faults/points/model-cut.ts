@@ -9,13 +9,13 @@ export const modelCut: FaultPoint = {
   inject: async (stage) => {
     await stage.startWorker();
     await stage.begin({ cutReply: stage.story.strike });
-    const sessions = new Set(stage.actors.map(({ task }) => task.session));
+    const cutAt = new Map<string | undefined, number>();
     await stage.harness.model.waitFor((requests) => {
-      for (const { outcome, digest } of requests) {
-        if (outcome === 'fault:cut') sessions.delete(stage.requestsOf.get(digest) ?? '');
+      for (const { outcome, digest, at } of requests) {
+        if (outcome === 'fault:cut') cutAt.set(stage.requestsOf.get(digest), Date.parse(at));
       }
-      return sessions.size === 0;
+      return stage.actors.every(({ task }) => cutAt.has(task.session));
     });
-    stage.strike('the endpoint has cut a reply of every session');
+    stage.strike('the endpoint has cut a reply of every session', cutAt);
   },
 };

@@ -14,8 +14,9 @@ export const modelWire: FaultPoint = {
     await stage.startWorker({ modelUrl: model.url.replace(`127.0.0.1:${model.port}`, wire.address) });
     await stage.begin();
     for (const { task } of stage.actors) await wire.held(task.session);
+    const at = Date.now();
     wire.cut();
-    stage.strike(`${wire.broken} connections broken, every prompt was in them`);
+    stage.strike(`${wire.broken} connections broken, every prompt was in them`, at);
     wire.mend();
   },
 };

@@ -16,9 +16,10 @@ export const replyLost: FaultPoint = {
     const held = await stage.lane.control.held(effects);
     const rows = held.map(({ row }) => row);
     if (rows.includes(null)) throw new Error('an effect was held that had not landed');
+    const at = Date.now();
     wire.cut();
     if (wire.broken < effects) throw new Error(`${wire.broken} connections broken, of ${effects} effects`);
-    stage.strike(`${wire.broken} connections broken with ${rows.join(', ')} in the ledger`);
+    stage.strike(`${wire.broken} connections broken with ${rows.join(', ')} in the ledger`, at);
     wire.mend();
     await stage.lane.control.release();
   },

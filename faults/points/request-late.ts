@@ -14,12 +14,13 @@ export const requestLate: FaultPoint = {
     const worker = await stage.startWorker();
     await stage.begin();
     await stage.lane.control.held(effects);
+    const at = Date.now();
     const dead = await kill(worker);
     const before = stage.rows();
     if (before.length > 0) throw new Error(`${before.join(', ')} landed before its worker's death`);
     const released = await stage.lane.control.release();
     if (released < effects) throw new Error(`${released} requests were late, of ${effects} effects`);
-    stage.strike(`${dead}, nothing had landed, then ${released} requests went on`);
+    stage.strike(`${dead}, nothing had landed, then ${released} requests went on`, at);
     await stage.startWorker();
   },
 };

@@ -16,8 +16,9 @@ export const requestLost: FaultPoint = {
     for (const { task } of stage.actors) {
       await wire.held(task.kind === 'read' ? 'GET /orders/1001' : `${task.tag}#1`);
     }
+    const at = Date.now();
     wire.cut();
-    stage.strike(`${wire.broken} connections broken, every request was in them`);
+    stage.strike(`${wire.broken} connections broken, every request was in them`, at);
     wire.mend();
   },
 };

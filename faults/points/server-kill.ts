@@ -17,11 +17,12 @@ export const serverKill: FaultPoint = {
     if (resting) await stage.until(({ phase }) => phase === (step === 'approval' ? 'approval' : 'idle'));
     else await stage.held(worker);
     const { pid } = server;
+    const at = Date.now();
     await server.kill();
     if (!gone(pid)) throw new Error(`server ${pid} is still there`);
     stage.letGo(worker);
     await server.restart();
-    stage.strike(`server ${pid} is gone, ${server.pid} serves its file`);
+    stage.strike(`server ${pid} is gone, ${server.pid} serves its file`, at);
     if (step === 'between-turns') stage.more();
   },
 };

@@ -18,10 +18,11 @@ export const serverWire: FaultPoint = {
     });
     await stage.begin();
     await stage.held(worker);
+    const at = Date.now();
     wire.cut();
     stage.letGo(worker);
     await wire.refusals();
-    stage.strike(`${wire.broken} connections broken, ${wire.refused} refused`);
+    stage.strike(`${wire.broken} connections broken, ${wire.refused} refused`, at);
     await stage.startWorker();
     return async () => {
       wire.mend();

@@ -1,5 +1,6 @@
 import { isPerdureError, type Session } from 'perdure';
-import { retried, type Stage } from '../stage.ts';
+import { retried } from '../patience.ts';
+import type { Stage } from '../stage.ts';
 import type { FaultPoint } from './point.ts';
 
 /** Signals that each session is sent. */
@@ -18,7 +19,9 @@ export const signals: FaultPoint = {
     if (step === 'approval') await stage.until(({ phase }) => phase === 'approval');
     else await stage.held(worker);
     const orders: string[] = [];
+    const saidAt = new Map<string, number>();
     for (const { session, acknowledged } of stage.actors) {
+      saidAt.set(session.id, Date.now());
       orders.push(await sayAll(stage, session));
       acknowledged.push('twice');
       await session.resume({ by: 'lab' });
@@ -27,7 +30,7 @@ export const signals: FaultPoint = {
     stage.letGo(worker);
     // Temporal keeps what comes during a workflow task back until the task has ended.
     await stage.until(async (_, { session }) => (await stage.signals(session.id)) >= SIGNALS);
-    stage.strike(`${SIGNALS} signals are in every history; said: ${orders.join('; ')}`);
+    stage.strike(`${SIGNALS} signals are in every history; said: ${orders.join('; ')}`, saidAt);
   },
 };
 

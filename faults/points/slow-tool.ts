@@ -13,6 +13,7 @@ export const slowTool: FaultPoint = {
     await stage.startWorker();
     await stage.begin({ agent: 'hasty' });
     await stage.lane.control.held(effects);
+    const at = Date.now();
     const said: string[] = [];
     await stage.until(async (_, { task, session }) => {
       const [call] = (await (await stage.ownerOf(session))?.calls())?.items ?? [];
@@ -26,6 +27,6 @@ export const slowTool: FaultPoint = {
     if (before.length > 0) throw new Error(`${before.join(', ')} landed before its tool had timed out`);
     const released = await stage.lane.control.release();
     if (released < effects) throw new Error(`${released} requests were late, of ${effects} effects`);
-    stage.strike(`${said.join('; ')}; nothing of these had landed, then ${released} requests went on`);
+    stage.strike(`${said.join('; ')}; nothing of these had landed, then ${released} requests went on`, at);
   },
 };

@@ -20,6 +20,7 @@ export const storeFull: FaultPoint = {
     await stage.begin();
     if (resting) await stage.until(({ phase }) => phase === 'idle');
     else await stage.held(worker);
+    const at = Date.now();
     const giveRoom = await takeRoom(server.pid, 0);
     const files = ['temporal.db', 'temporal.db-wal'].map((name) => stage.lane.file(`temporal/${name}`));
     const written = (): string => files.map((file) => statSync(file).mtime.toISOString()).join(', ');
@@ -29,7 +30,7 @@ export const storeFull: FaultPoint = {
       stage.letGo(worker);
       const refused = await stage.refusedStart();
       if (written() !== before) throw new Error('the server has written into its file');
-      stage.strike(`server ${server.pid} refused to start a workflow and wrote nothing: ${refused}`);
+      stage.strike(`server ${server.pid} refused to start a workflow and wrote nothing: ${refused}`, at);
     } finally {
       await giveRoom();
     }

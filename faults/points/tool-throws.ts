@@ -10,10 +10,12 @@ export const toolThrows: FaultPoint = {
   inject: async (stage) => {
     await stage.startWorker();
     await stage.begin({ mode: 'throw' });
-    await stage.until(async (_, { session }) => {
+    const calledAt = new Map<string, number>();
+    await stage.until(async (_, { session, task }) => {
       const [call] = (await (await stage.ownerOf(session))?.calls())?.items ?? [];
+      calledAt.set(task.session, Date.parse(call?.dispatches[0]?.at ?? ''));
       return `${call?.dispatches[0]?.reason} ${JSON.stringify(call?.result?.content)}`.includes('planned:');
     });
-    stage.strike('the log of every session has the planned error');
+    stage.strike('the log of every session has the planned error', calledAt);
   },
 };

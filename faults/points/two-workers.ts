@@ -11,6 +11,10 @@ export const twoWorkers: FaultPoint = {
     await stage.begin();
     await stage.held(first);
     const second = await stage.startWorker();
-    stage.strike(`${await kill(first)}, worker ${second.pids.join(', ')} was there, every session was held`);
+    const at = Date.now();
+    stage.strike(
+      `${await kill(first)}, worker ${second.pids.join(', ')} was there, every session was held`,
+      at,
+    );
   },
 };

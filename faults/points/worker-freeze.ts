@@ -17,12 +17,13 @@ export const workerFreeze: FaultPoint = {
     });
     await stage.begin();
     await stage.held(worker);
+    const at = Date.now();
     const frozen = worker.freeze();
     const states = (): string => frozen.map((pid) => `worker ${pid} is ${stateOf(pid)}`).join(', ');
     // It is released, and will go on at this line as soon as it wakes.
     stage.letGo(worker);
     await stage.startWorker();
-    stage.strike(`${states()}, every session was held: ${stage.story.step}`);
+    stage.strike(`${states()}, every session was held: ${stage.story.step}`, at);
     return async () => {
       if (!frozen.every((pid) => stateOf(pid).startsWith('T'))) throw new Error(`not stopped: ${states()}`);
       // Its calls end before it does.

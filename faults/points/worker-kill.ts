@@ -23,7 +23,8 @@ export const workerKill: FaultPoint = {
       const worker = await stage.startWorker();
       await stage.begin(step === 'approval' ? { mode: 'ask' } : {});
       await stage.until(({ phase }) => phase === (step === 'approval' ? 'approval' : 'idle'));
-      stage.strike(`${await kill(worker)} while every session was ${step}`);
+      const at = Date.now();
+      stage.strike(`${await kill(worker)} while every session was ${step}`, at);
       await stage.startWorker();
       if (step === 'between-turns') stage.more();
       return;
@@ -34,14 +35,16 @@ export const workerKill: FaultPoint = {
     await stage.begin();
     await stage.held(worker, recovery ? 'landed' : step);
     if (!recovery) {
-      stage.strike(`${await kill(worker)}, every session was held: ${step}`);
+      const at = Date.now();
+      stage.strike(`${await kill(worker)}, every session was held: ${step}`, at);
       await stage.startWorker();
       return;
     }
     await worker.crash();
     const second = await stage.startWorker({ holdAt: [step] });
     await stage.held(second, step, 1);
-    stage.strike(`${await kill(second)}, every verify was held: ${step}`);
+    const at = Date.now();
+    stage.strike(`${await kill(second)}, every verify was held: ${step}`, at);
     await stage.startWorker();
   },
 };

@@ -68,6 +68,7 @@ function run(
   const session: ObservedSession = {
     task,
     landed: { evidence: 'seen', at: 1 },
+    wentOnAt: 2,
     restedAt: 2,
     lastPhase: 'idle',
     state,

@@ -1,12 +1,15 @@
 /** A fault that did not land fails its run: points of the lab with their fault taken out, on a real lane. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Lane, openLane } from '../../faults/lane.ts';
+import { deploy } from '../../faults/points/deploy.ts';
 import type { FaultPoint } from '../../faults/points/point.ts';
 import { replyLost } from '../../faults/points/reply-lost.ts';
 import { requestLate } from '../../faults/points/request-late.ts';
+import { serverKill } from '../../faults/points/server-kill.ts';
 import { signals } from '../../faults/points/signals.ts';
 import { slowTool } from '../../faults/points/slow-tool.ts';
-import { tell } from '../../faults/run.ts';
+import { workerFreeze } from '../../faults/points/worker-freeze.ts';
+import { type RunResult, tell } from '../../faults/run.ts';
 import type { Stage } from '../../faults/stage.ts';
 
 let lane: Lane;
@@ -15,12 +18,8 @@ beforeAll(async () => {
 });
 afterAll(() => lane.close());
 
-/** What is wrong with a point when its stage is not what it takes it for. */
-async function wrong(
-  point: FaultPoint,
-  spoil: (stage: Stage) => void,
-  [step] = point.steps,
-): Promise<string[]> {
+/** Tells one mutation of a point whose stage is not what it takes it for. */
+function tellOn(point: FaultPoint, spoil: (stage: Stage) => void, [step] = point.steps): Promise<RunResult> {
   if (step === undefined) throw new Error(`${point.name} has no step`);
   const spoilt: FaultPoint = {
     ...point,
@@ -41,7 +40,12 @@ async function wrong(
     workers: 1,
     seed: 7,
   } as const;
-  const { breaches } = await tell(spoilt, story, lane);
+  return tell(spoilt, story, lane);
+}
+
+/** What is wrong with a point then. */
+async function wrong(...spoilt: Parameters<typeof tellOn>): Promise<string[]> {
+  const { breaches } = await tellOn(...spoilt);
   return breaches.map(({ breach, text }) => `${breach}: ${text}`);
 }
 
@@ -114,4 +118,34 @@ test('two decisions that are both taken, or neither, are not passed over', async
     ['approval'],
   );
   expect(found).toContainEqual(expect.stringContaining('taken: [{"by":"'));
+});
+
+test.each([workerFreeze, deploy])('the clock of $name starts before the next worker does', async (point) => {
+  const startedAt: number[] = [];
+  const { breaches, observed, outcomes } = await tellOn(point, (stage) => {
+    const start = stage.startWorker.bind(stage);
+    stage.startWorker = (options) => {
+      startedAt.push(Date.now());
+      return start(options);
+    };
+  });
+  expect(breaches).toEqual([]);
+  const [{ landed, wentOnAt } = {}] = observed.sessions;
+  expect(landed?.at).toBeLessThanOrEqual(startedAt[1] ?? 0);
+  expect(outcomes).toMatchObject([{ goOnMs: [(wentOnAt ?? 0) - (landed?.at ?? 0)] }]);
+});
+
+test('the clock of server-kill starts before the server is killed', async () => {
+  const { server } = lane;
+  const kill = server.kill.bind(server);
+  let killedAt = 0;
+  const { breaches, observed } = await tellOn(serverKill, () => {
+    server.kill = () => {
+      server.kill = kill;
+      killedAt = Date.now();
+      return kill();
+    };
+  });
+  expect(breaches).toEqual([]);
+  expect(observed.sessions[0]?.landed?.at).toBeLessThanOrEqual(killedAt);
 });

@@ -1,0 +1,33 @@
+/** Asking again while a worker or the server is away. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isPerdureError, type Session, type SessionView } from 'perdure';
+
+/** How long sessions may take to come to rest after a fault before they count as stuck, in milliseconds. */
+export const PATIENCE_MS = 90_000;
+
+/** The session's view; `undefined` while nobody answers. */
+export async function look(session: Session): Promise<SessionView | undefined> {
+  try {
+    return await session.state();
+  } catch (error) {
+    if (passing(error) || isPerdureError(error, 'SESSION_NOT_FOUND')) return undefined;
+    throw error;
+  }
+}
+
+/** Repeats what fails because a worker or the server is away. */
+export async function retried<T>(act: () => Promise<T>): Promise<T> {
+  const deadline = Date.now() + PATIENCE_MS;
+  for (;;) {
+    try {
+      return await act();
+    } catch (error) {
+      if (!passing(error) || Date.now() > deadline) throw error;
+      await sleep(100);
+    }
+  }
+}
+
+function passing(error: unknown): boolean {
+  return isPerdureError(error, 'NO_WORKER') || isPerdureError(error, 'SERVER_UNAVAILABLE');
+}
