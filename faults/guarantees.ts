@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { POINTS } from './points/index.ts';
 import type { RunResult } from './run.ts';
-import { lastSoak, type SoakSummary } from './soaks.ts';
+import { lastSoaks, type SoakSummary } from './soaks.ts';
 import { type Keys, KIND_TEXT, STEPS } from './story.ts';
 import type { TableRow } from './table.ts';
 
@@ -15,7 +15,7 @@ export async function writeGuarantees(run: {
   results: readonly RunResult[];
   rows: readonly TableRow[];
 }): Promise<string> {
-  await writeFile(PATH, page(run.command, run.results, run.rows, await lastSoak()));
+  await writeFile(PATH, page(run.command, run.results, run.rows, await lastSoaks()));
   return PATH;
 }
 
@@ -41,19 +41,18 @@ function failures(results: readonly RunResult[]): string {
   ].join('\n');
 }
 
-function soaked(soak: SoakSummary | null): string {
-  if (soak === null) return '';
-  const { struck, runs, seconds, failed, date, command } = soak;
+function soaked(soak: SoakSummary): string {
+  const { stack, struck, runs, seconds, failed, date, command } = soak;
   return `
 
-The last soak that was kept (${date.slice(0, 10)}, \`${command}\`): ${struck} sessions struck in ${runs} runs, in ${Math.round(seconds / 60)} minutes; ${failed.length === 0 ? 'every run passed' : `${failed.length} runs failed`}.`;
+The last soak that was kept over ${stack === 'postgres' ? 'PostgreSQL' : 'a dev server'} (${date.slice(0, 10)}, \`${command}\`): ${struck} sessions struck in ${runs} runs, in ${Math.round(seconds / 60)} minutes; ${failed.length === 0 ? 'every run passed' : `${failed.length} runs failed`}.`;
 }
 
 function page(
   command: string,
   results: readonly RunResult[],
   rows: readonly TableRow[],
-  soak: SoakSummary | null,
+  soaks: readonly SoakSummary[],
 ): string {
   const struck = rows.reduce((sum, { landed }) => sum + landed, 0);
   const gap = rows.reduce((sum, row) => sum + row.gap, 0);
@@ -75,7 +74,7 @@ all of it on your machine, and \`npm run faults -- --soak 1000\` goes on for lon
 ${command}
 \`\`\`
 
-${failures(results)}${soaked(soak)}
+${failures(results)}${soaks.map(soaked).join('')}
 
 ## What is guaranteed
 
@@ -137,8 +136,10 @@ endpoint that writes down each request before it answers. In each run one sessio
 cannot be shown to have landed fails**. Sessions of a run share their workers. Judged is what the sessions claim, from
 their histories, against the ledger's file and the model's record. *Struck* counts sessions that the fault was shown to
 have struck, *to a person* those that asked for one;
-the lab's person looks into the ledger and says what is there. *Goes on after* is the median time from the fault to the
-session at rest again, with the start of the next worker in it, on a machine where the lab itself was running.
+the lab's person looks into the ledger and says what is there. *Losses* are claims that are not true, and calls that were
+given up though they could be repeated or verified, also where the session says so. *Goes on after* is the median time
+from the fault's beginning to the session at rest again, with all that the fault lasts and the start of the next worker
+in it, on a machine where the lab itself was running.
 
 A full disk is a limit on the size of files, which needs no privileges and strikes one program: a write fails with EFBIG
 where a full disk says ENOSPC. \`database-full\` strikes the write-ahead log: PostgreSQL gives up, and does not start before

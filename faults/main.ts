@@ -35,7 +35,7 @@ const KEPT_FROM = 100;
 const WRITE_EVERY = 10;
 
 const { fixed, soak, writeTable } = optionsOrExit();
-const { seed } = fixed;
+const { seed, stack = 'dev' } = fixed;
 const stories = plan(fixed);
 // The page has every fault: those that need another server are told there, when the others have been.
 if (writeTable && fixed.stack === undefined) {
@@ -51,12 +51,12 @@ if (stories.length === 0)
 const leftOut = POINTS.filter(({ name }) => !stories.some(({ point }) => point === name));
 if (fixed.only === undefined && soak === null && leftOut.length > 0)
   console.error(
-    `Left out: ${leftOut.map((point) => `${point.name} (${whyNot(point, fixed.stack ?? 'dev') ?? 'it strikes none of these kinds'})`).join(', ')}`,
+    `Left out: ${leftOut.map((point) => `${point.name} (${whyNot(point, stack) ?? 'it strikes none of these kinds'})`).join(', ')}`,
   );
 console.error(`${stories.length} stories, seed ${seed}`);
 
 const started = performance.now();
-const path = resultPath();
+const path = resultPath(stack);
 const results: RunResult[] = [];
 const stop = new AbortController();
 process.once('SIGINT', () => {
@@ -82,7 +82,7 @@ console.log(`Written to ${path}`);
 const command = commandLine(process.argv.slice(2), seed);
 const struck = rows.reduce((sum, { landed }) => sum + landed, 0);
 if (soak !== null && struck >= KEPT_FROM) {
-  const kept = await keepSoak({ command, seconds: seconds(), planned: stories.length, results, rows });
+  const kept = await keepSoak({ stack, command, seconds: seconds(), planned: stories.length, results, rows });
   console.log(`Written to ${kept}`);
 }
 if (writeTable && results.length === stories.length)

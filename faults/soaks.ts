@@ -3,13 +3,15 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import type { RunResult } from './run.ts';
-import type { TableRow } from './table.ts';
+import { STACKS, type StackName } from './story.ts';
+import { fileTime, type TableRow } from './table.ts';
 
 const FOLDER = 'faults/results';
 
 /** What a soak came to. */
 export interface SoakSummary {
   readonly date: string;
+  readonly stack: StackName;
   readonly command: string;
   readonly node: string;
   readonly cpu: string;
@@ -22,14 +24,13 @@ export interface SoakSummary {
   readonly rows: readonly TableRow[];
 }
 
-/** Writes the summary of a soak and returns its path. */
-export async function keepSoak(run: {
-  command: string;
-  seconds: number;
-  planned: number;
-  results: readonly RunResult[];
-  rows: readonly TableRow[];
-}): Promise<string> {
+/** Writes the summary of a soak beside the others and returns its path. */
+export async function keepSoak(
+  run: Pick<SoakSummary, 'stack' | 'command' | 'seconds' | 'planned' | 'rows'> & {
+    readonly results: readonly RunResult[];
+  },
+  folder: string = FOLDER,
+): Promise<string> {
   const { results, rows, ...rest } = run;
   const date = new Date().toISOString();
   const summary: SoakSummary = {
@@ -48,18 +49,21 @@ export async function keepSoak(run: {
       })),
     rows,
   };
-  await mkdir(FOLDER, { recursive: true });
-  const path = `${FOLDER}/${date.slice(0, 10)}-soak.json`;
-  await writeFile(path, `${JSON.stringify(summary, null, 1)}\n`);
+  await mkdir(folder, { recursive: true });
+  const path = `${folder}/${fileTime(date)}-${run.stack}-soak.json`;
+  // Another one is never written over.
+  await writeFile(path, `${JSON.stringify(summary, null, 1)}\n`, { flag: 'wx' });
   return path;
 }
 
-/** The newest soak that was kept, or `null`. */
-export async function lastSoak(): Promise<SoakSummary | null> {
-  if (!existsSync(FOLDER)) return null;
-  const name = (await readdir(FOLDER))
-    .filter((each) => each.endsWith('-soak.json'))
-    .sort()
-    .at(-1);
-  return name === undefined ? null : (JSON.parse(await readFile(`${FOLDER}/${name}`, 'utf8')) as SoakSummary);
+/** The newest soak on each stack that one was kept of. */
+export async function lastSoaks(folder: string = FOLDER): Promise<SoakSummary[]> {
+  if (!existsSync(folder)) return [];
+  const names = (await readdir(folder)).sort();
+  const last = STACKS.flatMap(
+    (stack) => names.findLast((each) => each.endsWith(`-${stack}-soak.json`)) ?? [],
+  );
+  return Promise.all(
+    last.map(async (name) => JSON.parse(await readFile(`${folder}/${name}`, 'utf8')) as SoakSummary),
+  );
 }

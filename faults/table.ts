@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { FaultPoint } from './points/point.ts';
 import type { RunResult } from './run.ts';
-import { type Keys, KIND_TEXT, KINDS, type ToolKind } from './story.ts';
+import { type Keys, KIND_TEXT, KINDS, type StackName, type ToolKind } from './story.ts';
 
 /** One line: a fault, a kind of tool, a service. */
 export interface TableRow {
@@ -85,8 +85,8 @@ function cells(rows: readonly TableRow[]): string[][] {
 const LEGEND = [
   'runs: stories with such a session; keys: whether the service honours idempotency keys or ignores them',
   'struck: sessions that the fault was shown to have struck; of a global effect two sessions share it',
-  'duplicates, losses: broken guarantees; in the gap, repeats: second effects that docs/guarantees.md allows',
-  'to a person: sessions that asked for one; goes on after: median from the fault to rest, as busy as this machine was',
+  'duplicates, losses: broken guarantees, a loss also what was given up; in the gap, repeats: second effects that docs/guarantees.md allows',
+  'to a person: sessions that asked for one; goes on after: median from the beginning of the fault to rest, as busy as this machine was',
 ];
 
 /** The table for a terminal, with its legend. */
@@ -103,8 +103,13 @@ export function table(rows: readonly TableRow[]): string {
 }
 
 /** Where the results of a run that starts now go, below the working directory. */
-export function resultPath(): string {
-  return `.perdure/faults/${new Date().toISOString().replaceAll(':', '-')}.json`;
+export function resultPath(stack: StackName): string {
+  return `.perdure/faults/${fileTime(new Date().toISOString())}-${stack}.json`;
+}
+
+/** A time as a part of a file's name, to the millisecond: later ones sort behind. */
+export function fileTime(iso: string): string {
+  return iso.replaceAll(':', '-');
 }
 
 /** Writes the result file, over what it had of this run. What failed is in it as it was observed. */
