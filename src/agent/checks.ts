@@ -16,6 +16,25 @@ export function durationProblem(field: string, value: Duration | undefined, leas
     : `${field} is ${JSON.stringify(value)}: write milliseconds, or a text like '30s'`;
 }
 
+/** A value must be of its kind: what is none would be passed over, or sent to a provider as it is. */
+export function kindProblem(
+  field: string,
+  value: unknown,
+  kind: 'a text' | 'true or false' | 'a number from 0' | 'an object',
+): string | null {
+  const right =
+    kind === 'a text'
+      ? typeof value === 'string'
+      : kind === 'true or false'
+        ? typeof value === 'boolean'
+        : kind === 'a number from 0'
+          ? Number.isFinite(value) && Number(value) >= 0
+          : typeof value === 'object' && value !== null && !Array.isArray(value);
+  return value === undefined || right
+    ? null
+    : `${field} is ${typeof value === 'number' ? value : JSON.stringify(value)}: write ${kind}`;
+}
+
 /** A count must be a whole number from 1. */
 export function countProblem(field: string, value: number | undefined): string | null {
   return value === undefined || (Number.isInteger(value) && value > 0)

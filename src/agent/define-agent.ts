@@ -4,7 +4,7 @@ import type { FlexibleSchema, LanguageModel, Tool } from 'ai';
 import { PerdureError } from '../contract/errors.ts';
 import type { BudgetLimits, ModelPrice } from '../contract/manifest.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
-import { choiceProblem, countProblem, durationProblem, nameProblem } from './checks.ts';
+import { choiceProblem, countProblem, durationProblem, kindProblem, nameProblem } from './checks.ts';
 import { checkedTool, type DefinedTool, defineTool, type ToolOptions } from './define-tool.ts';
 
 /** A model of an agent: an AI SDK model, or `provider:model` of the worker's registry; with a price when money is capped. */
@@ -90,6 +90,8 @@ export function defineAgent(options: AgentOptions): DefinedAgent {
   }
   const slip = nameProblem('', options, NAMES);
   if (slip !== null) throw invalid(`agent ${name}: ${slip}`);
+  const kind = kindsProblem(options);
+  if (kind !== null) throw invalid(`agent ${name}: ${kind}`);
   const models = (Array.isArray(model) ? (model as readonly ModelChoice[]) : [model as ModelChoice]).map(
     (choice) =>
       typeof choice === 'object' && choice !== null && 'model' in choice ? choice : { model: choice },
@@ -147,6 +149,23 @@ export function checkedAgent(definition: DefinedAgent): DefinedAgent {
 
 function isModel(model: unknown): boolean {
   return (typeof model === 'string' && model !== '') || (typeof model === 'object' && model !== null);
+}
+
+/** An option that is not of its kind, or `null`. */
+function kindsProblem(options: AgentOptions): string | null {
+  const { tools, budget, plan, temperature, providerOptions } = options;
+  const kind =
+    kindProblem('tools', tools, 'an object') ??
+    kindProblem('budget', budget, 'an object') ??
+    kindProblem('plan', plan, 'true or false') ??
+    kindProblem('temperature', temperature, 'a number from 0') ??
+    kindProblem('providerOptions', providerOptions, 'an object');
+  if (kind !== null) return kind;
+  for (const [provider, given] of Object.entries(providerOptions ?? {})) {
+    const problem = kindProblem(`providerOptions.${provider}`, given, 'an object');
+    if (problem !== null) return problem;
+  }
+  return null;
 }
 
 const CAPS: readonly string[] = ['turns', 'toolCalls', 'tokens', 'usd', 'activeMs'];

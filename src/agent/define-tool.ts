@@ -2,7 +2,7 @@ import type { Duration } from '@temporalio/common';
 import type { FlexibleSchema, ToolExecutionOptions } from 'ai';
 import { PerdureError } from '../contract/errors.ts';
 import type { Effect, IdempotencyScope } from '../contract/manifest.ts';
-import { choiceProblem, countProblem, durationProblem, nameProblem } from './checks.ts';
+import { choiceProblem, countProblem, durationProblem, kindProblem, nameProblem } from './checks.ts';
 import { schemaProblem } from './input-schema.ts';
 
 /** What a tool's functions are given beside their input. */
@@ -60,9 +60,15 @@ export interface ToolOptions<INPUT, OUTPUT> {
   idempotency?: Idempotency<INPUT>;
   /**
    * Whether a person must approve a call first. Called once, when the model asks for the call. A throw asks a person,
-   * and so does no answer: within ten seconds for all calls of a reply, or until somebody stops it.
+   * and so does no answer: within ten seconds for all calls of a reply, or until somebody stops it. Its options are the AI SDK's: our id of
+   * the call, and no messages.
    */
-  needsApproval?: boolean | ((input: INPUT) => boolean | PromiseLike<boolean>);
+  needsApproval?:
+    | boolean
+    | ((
+        input: INPUT,
+        options: Pick<ToolExecutionOptions, 'toolCallId' | 'messages'>,
+      ) => boolean | PromiseLike<boolean>);
   /** What happens to an approval that nobody gives. Default: it waits for ever; once it expires it rejects. */
   approval?: { expires?: Duration; onExpiry?: 'approve' | 'reject' };
   /** How long one attempt may take. Default: one minute. */
@@ -185,8 +191,11 @@ function toolProblem<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): string
   if (inputSchema === undefined || inputSchema === null) {
     return 'inputSchema is missing: write inputSchema: z.object({ … })';
   }
-  const effectProblem = choiceProblem('effect', effect, EFFECTS);
-  if (effectProblem !== null) return effectProblem;
+  const kind =
+    choiceProblem('effect', effect, EFFECTS) ??
+    kindProblem('description', options.description, 'a text') ??
+    kindProblem('fast', fast, 'true or false');
+  if (kind !== null) return kind;
   if (options.verify !== undefined && typeof options.verify !== 'function') {
     return "verify is not a function: write verify: async (input, { idempotencyKey }) => ({ outcome: 'landed', output })";
   }
@@ -196,7 +205,7 @@ function toolProblem<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): string
   if (fast === true && effect !== 'read') {
     return `fast is for effect 'read', this tool is '${effect}': a local activity has no record of its intent`;
   }
-  if (typeof idempotency === 'object' && idempotency.scope === 'global' && effect !== 'mutate') {
+  if (typeof idempotency === 'object' && idempotency?.scope === 'global' && effect !== 'mutate') {
     return `idempotency.scope 'global' is for effect 'mutate', this tool is '${effect}': drop it, or write effect: 'mutate'`;
   }
   const { maxAttempts, timeout, settle, approval } = options;
@@ -239,6 +248,9 @@ function idempotencyProblem(idempotency: unknown): string | null {
     nameProblem('idempotency.', idempotency, ['scope', 'ttl', 'args']) ??
     choiceProblem('idempotency.scope', scope, SCOPES) ??
     durationProblem('idempotency.ttl', ttl) ??
+    (ttl === undefined || scope === 'global'
+      ? null
+      : "idempotency.ttl is for scope 'global', the other records last as long as their session: drop it, or write scope: 'global'") ??
     (areNames
       ? null
       : `idempotency.args is ${JSON.stringify(named)}: write names of arguments, as ['orderId']`)

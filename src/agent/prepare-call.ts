@@ -97,7 +97,9 @@ export async function prepareCall(
   }
   const key = idempotencyKey({ namespace, tool: name, scope: scopeOf(tool), callId, identity });
   const prepared: PreparedCall = { name, args, idempotencyKey: key };
-  return (await asksPerson(tool, parsed.value, waits)) ? { ...prepared, needsApproval: true } : prepared;
+  return (await asksPerson(tool, parsed.value, callId, waits))
+    ? { ...prepared, needsApproval: true }
+    : prepared;
 }
 
 function identityOf(tool: DefinedTool, value: unknown, args: JsonValue): JsonValue {
@@ -112,11 +114,16 @@ function identityOf(tool: DefinedTool, value: unknown, args: JsonValue): JsonVal
   return Object.fromEntries(named.map((name) => [name, args[name] ?? null]));
 }
 
-async function asksPerson(tool: DefinedTool, input: unknown, waits: Patience): Promise<boolean> {
+async function asksPerson(
+  tool: DefinedTool,
+  input: unknown,
+  callId: string,
+  waits: Patience,
+): Promise<boolean> {
   const { needsApproval } = tool;
   if (typeof needsApproval !== 'function') return needsApproval === true;
   try {
-    return await heard(needsApproval(input), waits);
+    return await heard(needsApproval(input, { toolCallId: callId, messages: [] }), waits);
   } catch {
     // When in doubt, a person looks.
     return true;

@@ -1,7 +1,7 @@
 import { tool as aiTool, jsonSchema, zodSchema } from 'ai';
 import { expect, inject, test } from 'vitest';
 import * as z from 'zod';
-import { resolveAgent } from '../../src/agent/index.ts';
+import { prepareCall, resolveAgent } from '../../src/agent/index.ts';
 import {
   type AgentOptions,
   createWorker,
@@ -91,6 +91,17 @@ const TOOLS: [unknown, string][] = [
     'idempotency.args is "id": write names of arguments',
   ],
   [{ inputSchema, execute, idempotency: { args: [] } }, 'idempotency.args is []: write names of arguments'],
+  [{ inputSchema, execute, idempotency: null }, 'idempotency is null: write { scope, args }'],
+  [
+    { inputSchema, execute, idempotency: { ttl: '1h' } },
+    "idempotency.ttl is for scope 'global', the other records last as long as their session: drop it, or write scope: 'global'",
+  ],
+  [
+    { inputSchema, execute, idempotency: { scope: 'session', ttl: 5 } },
+    "idempotency.ttl is for scope 'global'",
+  ],
+  [{ inputSchema, execute, description: 5 }, 'description is 5: write a text'],
+  [{ inputSchema, execute, effect: 'read', fast: 'yes' }, 'fast is "yes": write true or false'],
   [
     { inputSchema, execute, idempotency: { scope: 'global', ttl: 'long' } },
     'idempotency.ttl is "long": write milliseconds',
@@ -212,6 +223,16 @@ const AGENTS: [Partial<Record<keyof AgentOptions, unknown>>, string][] = [
     { model: { model, price: { inputPerMillion: 1 } } },
     'agent support: price.outputPerMillion is undefined: write US dollars',
   ],
+  [{ temperature: 'hot' }, 'agent support: temperature is "hot": write a number from 0'],
+  [{ temperature: Number.NaN }, 'agent support: temperature is NaN: write a number from 0'],
+  [{ temperature: -1 }, 'agent support: temperature is -1: write a number from 0'],
+  [{ providerOptions: 5 }, 'agent support: providerOptions is 5: write an object'],
+  [{ providerOptions: ['low'] }, 'agent support: providerOptions is ["low"]: write an object'],
+  [{ providerOptions: { openai: 'low' } }, 'agent support: providerOptions.openai is "low": write an object'],
+  [{ plan: 'yes' }, 'agent support: plan is "yes": write true or false'],
+  [{ budget: null }, 'agent support: budget is null: write an object'],
+  [{ budget: 5 }, 'agent support: budget is 5: write an object'],
+  [{ tools: [] }, 'agent support: tools is []: write an object'],
   [{ maxOutputTokens: 0 }, 'agent support: maxOutputTokens is 0: write a whole number from 1'],
   [
     { model: { model, maxOutputTokens: 1.5 } },
@@ -258,6 +279,22 @@ test('a plain AI SDK tool is accepted, and treated as a mutation', async () => {
     verify: false,
     maxAttempts: 3,
   });
+});
+
+test('whether a plain tool needs approval is asked as the AI SDK asks it', async () => {
+  const asked: unknown[] = [];
+  const pay = aiTool({
+    inputSchema,
+    execute,
+    needsApproval: (input, options) => {
+      asked.push([input, options]);
+      return options.messages.length === 0;
+    },
+  });
+  const agent = await resolveAgent(defineAgent({ ...good, tools: { pay } }), registry);
+  const call = { name: 'pay', args: { id: '1' }, callId: 'call_1_0', namespace: 's' };
+  expect(await prepareCall(agent, call)).toMatchObject({ name: 'pay', needsApproval: true });
+  expect(asked).toEqual([[{ id: '1' }, { toolCallId: 'call_1_0', messages: [] }]]);
 });
 
 const NO_OBJECT = 'inputSchema is not of an object: providers accept only z.object({ … })';
