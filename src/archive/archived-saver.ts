@@ -3,12 +3,16 @@ import {
   type CheckpointSaver,
   checkGet,
   checkList,
+  checkPut,
+  checkStep,
   type GetOptions,
   type ListOptions,
   type PutOptions,
   type StoredStep,
 } from '../contract/checkpoint.ts';
+import { PerdureError } from '../contract/errors.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
+import { Turns } from '../saver/turns.ts';
 import type { ArchivePosition, CheckpointArchive } from './checkpoint-archive.ts';
 import { placeOf } from './place.ts';
 
@@ -20,21 +24,25 @@ export interface PrimarySaver extends Omit<CheckpointSaver, 'delete'> {
 /**
  * A saver with an archive behind it: `get` and `list` keep answering for sessions whose histories the namespace's
  * retention has removed. What the primary has is read there; the archive adds what it has no more, in the order
- * of the histories and without doubles. Writes go to the primary.
+ * of the histories and without doubles. Writes go to the primary, unless only the archive has the session whose id they name.
  *
  * Errors are those of both. Nothing is left out silently: when either cannot be read, the call rejects.
  */
 export class ArchivedSaver implements CheckpointSaver {
   readonly #primary: PrimarySaver;
   readonly #archive: CheckpointArchive;
+  readonly #turns = new Turns();
 
   constructor(primary: PrimarySaver, archive: CheckpointArchive) {
     this.#primary = primary;
     this.#archive = archive;
   }
 
-  put(threadId: string, state: JsonObject, options?: PutOptions): Promise<Checkpoint> {
-    return this.#primary.put(threadId, state, options);
+  /** @throws PerdureError `CONFLICT` for a session that only the archive still has: a thread of its id would hide it */
+  async put(threadId: string, state: JsonObject, options: PutOptions = {}): Promise<Checkpoint> {
+    const { id, state: copy, parentId, metadata } = checkPut(threadId, state, options);
+    await this.#refuseArchived(threadId);
+    return this.#primary.put(threadId, copy, { parentId, metadata, ...(id === null ? {} : { id }) });
   }
 
   async get(threadId: string, options: GetOptions = {}): Promise<Checkpoint | null> {
@@ -66,8 +74,11 @@ export class ArchivedSaver implements CheckpointSaver {
     await this.#archive.delete(threadId);
   }
 
-  putStep(threadId: string, key: string, value: JsonValue): Promise<StoredStep> {
-    return this.#primary.putStep(threadId, key, value);
+  /** @throws PerdureError `CONFLICT` for a session, also one that only the archive still has */
+  async putStep(threadId: string, key: string, value: JsonValue): Promise<StoredStep> {
+    const copy = checkStep(threadId, key, value);
+    await this.#refuseArchived(threadId);
+    return this.#primary.putStep(threadId, key, copy);
   }
 
   getStep(threadId: string, key: string): Promise<StoredStep | null> {
@@ -76,6 +87,19 @@ export class ArchivedSaver implements CheckpointSaver {
 
   listSteps(threadId: string): Promise<StoredStep[]> {
     return this.#primary.listSteps(threadId);
+  }
+
+  /** Looks one after the other, so that writes of one thread go on in the order of their calls. */
+  #refuseArchived(threadId: string): Promise<void> {
+    return this.#turns.run(threadId, async () => {
+      if ((await this.#archive.runs(threadId)).length === 0) return;
+      const present = await this.#primary.get(threadId);
+      if (present !== null && placeOf(present.id) !== null) return;
+      throw new PerdureError(
+        'CONFLICT',
+        `Thread ${threadId} is a session, and only the archive has its checkpoints: nothing is put there. Use another thread id; to go on with the session, rewind it with this saver.`,
+      );
+    });
   }
 
   /** Both, newest first. A run that the archive does not know yet is newer than all that it knows. */

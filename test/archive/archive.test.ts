@@ -195,6 +195,52 @@ inEachHome('', (server, locked) => {
       expect(await saver.list(session.id)).toEqual([]);
     });
 
+    test('keeps a session that only the archive has from being hidden by a thread of its id', async () => {
+      const stage = await server.open();
+      const session = await stage.talk('one');
+      const stop = await stage.startExporter();
+      const all = await stage.untilArchived(session.id);
+      await stop();
+      const saver = new ArchivedSaver(stage.saver, stage.archive);
+      // While the server has it, a put is an edit of the session.
+      const who = { by: 'ada', reason: 'a typing error' };
+      const state = structuredClone(all[0]?.state ?? {});
+      state['scratchpadRoot'] = '/notes';
+      expect((await saver.put(session.id, state, { metadata: who })).state['scratchpadRoot']).toBe('/notes');
+      const refusal = { code: 'CONFLICT', message: expect.stringContaining(session.id) };
+      await expect(saver.putStep(session.id, 'key', 1)).rejects.toMatchObject(refusal);
+
+      await retire(stage, session.id, runOf(all[0]?.id ?? ''));
+      await expect(saver.put(session.id, { any: 1 })).rejects.toMatchObject(refusal);
+      await expect(saver.putStep(session.id, 'key', 1)).rejects.toMatchObject(refusal);
+      expect(await saver.get(session.id)).toEqual(all[0]);
+      expect(await stage.saver.get(session.id)).toBeNull();
+
+      // A saver that knows of no archive puts there all the same: the rewind refuses, and hides nothing.
+      await stage.saver.put(session.id, { any: 1 });
+      const from = { sessionId: session.id, checkpointId: all[0]?.id ?? '' };
+      await expect(stage.sessions.rewind(from, { agent: 'writer', ...who, saver })).rejects.toMatchObject(
+        refusal,
+      );
+      expect((await stage.saver.get(session.id))?.state).toEqual({ any: 1 });
+    });
+
+    test('puts to its threads in the order of the calls, and what the calls were given', async () => {
+      const stage = await server.open();
+      const saver = new ArchivedSaver(stage.saver, stage.archive);
+      const thread = `thread-${stage.name}`;
+      const state = { n: 0 };
+      const puts = Array.from({ length: 20 }, () => {
+        state.n += 1;
+        return saver.put(thread, state, { id: `id-${state.n}` });
+      });
+      await Promise.all(puts);
+      const listed = await saver.list(thread, { limit: 50 });
+      expect(listed.map((one) => one.state['n'])).toEqual(Array.from({ length: 20 }, (_, n) => 20 - n));
+      await expect(saver.put(thread, { n: Number.NaN })).rejects.toMatchObject({ code: 'NOT_JSON' });
+      await expect(saver.put(5 as unknown as string, {})).rejects.toThrow(TypeError);
+    });
+
     test('what was deleted stays deleted, also when an export was under way', async () => {
       const stage = await server.open();
       const session = await stage.talk('one');
