@@ -154,6 +154,14 @@ export const careful: DefinedAgent = defineAgent({
   tools: tools({ timeout: '30000ms', settle: '300ms' }),
 });
 
+/** Misses no heartbeat for an hour. */
+export const patient: DefinedAgent = defineAgent({
+  ...common,
+  name: 'patient',
+  heartbeat: '1h',
+  tools: tools({ timeout: '30000ms', settle: '300ms' }),
+});
+
 /** Gives up long before the service does; what lands late lands within the settle time. */
 export const hasty: DefinedAgent = defineAgent({
   ...common,

@@ -108,7 +108,7 @@ export class Stage {
 
   /** Starts the sessions; each has its task from its first message. */
   async begin(
-    options: { agent?: 'careful' | 'hasty'; mode?: Task['mode']; cutReply?: number } = {},
+    options: { agent?: 'careful' | 'hasty' | 'patient'; mode?: Task['mode']; cutReply?: number } = {},
   ): Promise<void> {
     const { agent = 'careful', mode = 'plain', cutReply } = options;
     for (const kind of this.story.kinds) {

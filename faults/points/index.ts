@@ -16,6 +16,7 @@ import { serverWire } from './server-wire.ts';
 import { signals } from './signals.ts';
 import { slowTool } from './slow-tool.ts';
 import { storeFull } from './store-full.ts';
+import { successor } from './successor.ts';
 import { toolThrows } from './tool-throws.ts';
 import { twoWorkers } from './two-workers.ts';
 import { workerFreeze } from './worker-freeze.ts';
@@ -24,6 +25,7 @@ import { workerKill } from './worker-kill.ts';
 /** All faults, in the order of the table. */
 export const POINTS: readonly FaultPoint[] = [
   workerKill,
+  successor,
   workerFreeze,
   twoWorkers,
   serverKill,

@@ -1,0 +1,39 @@
+import type { HarnessProcessOptions } from 'perdure/testing';
+import type { Crew } from '../crew.ts';
+import type { Stage } from '../stage.ts';
+import { STEPS, type Step } from '../story.ts';
+
+/** All steps but those that a point has already: a soak goes through them, too. */
+export function allBut(steps: readonly Step[]): Step[] {
+  return (Object.keys(STEPS) as Step[]).filter((step) => !steps.includes(step));
+}
+
+/**
+ * Brings every session to the step of the story. The worker that is returned has them there: it is held, or, where
+ * they are at rest, has nothing to do.
+ *
+ * @param options - how that worker starts.
+ */
+export async function open(
+  stage: Stage,
+  options: HarnessProcessOptions = {},
+  agent: 'careful' | 'patient' = 'careful',
+): Promise<Crew> {
+  const { step } = stage.story;
+  if (step === 'verifying' || step === 'verified') {
+    // Recovery itself: a first worker dies after the effect, so that there is something to verify.
+    const first = await stage.startWorker({ holdAt: ['landed'] });
+    await stage.begin({ agent });
+    await stage.held(first, 'landed');
+    await first.crash();
+    const worker = await stage.startWorker({ ...options, holdAt: [step] });
+    await stage.held(worker, step, 1);
+    return worker;
+  }
+  const phase = { 'between-turns': 'idle', approval: 'approval' }[step as string];
+  const worker = await stage.startWorker({ ...options, holdAt: phase === undefined ? [step] : [] });
+  await stage.begin({ agent, mode: step === 'approval' ? 'ask' : 'plain' });
+  if (phase === undefined) await stage.held(worker);
+  else await stage.until((view) => view.phase === phase);
+  return worker;
+}
