@@ -1,36 +1,10 @@
 /** A history that a worker cannot read: the session waits and says so, and nothing is made up. */
 import { Client } from '@temporalio/client';
-import type { Payload, PayloadCodec } from '@temporalio/common';
 import { expect, test } from 'vitest';
 import { type DefinedAgent, defineAgent, Sessions } from '../../src/index.ts';
+import { Codec } from '../support/codec.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
-
-const SEALED = Buffer.from('binary/sealed');
-
-/** Seals what speaks of a secret, and opens it for as long as it has its key. */
-class Codec implements PayloadCodec {
-  hasKey = true;
-
-  async encode(payloads: Payload[]): Promise<Payload[]> {
-    return payloads.map((payload) => {
-      const data = Buffer.from(payload.data ?? []);
-      if (!data.includes('secret')) return payload;
-      return { metadata: { encoding: SEALED }, data: Buffer.from(data.toString('base64')) };
-    });
-  }
-
-  async decode(payloads: Payload[]): Promise<Payload[]> {
-    return payloads.map((payload) => {
-      if (!SEALED.equals(payload.metadata?.['encoding'] ?? Buffer.alloc(0))) return payload;
-      if (!this.hasKey) throw new Error('the key of this payload is gone');
-      return {
-        metadata: { encoding: Buffer.from('json/plain') },
-        data: Buffer.from(Buffer.from(payload.data ?? []).toString(), 'base64'),
-      };
-    });
-  }
-}
 
 function echo(stage: Stage): DefinedAgent {
   return defineAgent({ name: 'echo', model: stage.provider('m'), instructions: 'Answer.' });

@@ -1,6 +1,9 @@
+import { Client } from '@temporalio/client';
+import type { Payload } from '@temporalio/common';
 import { expect, test } from 'vitest';
-import { defineAgent, type Session, type StreamPart } from '../../src/index.ts';
+import { defineAgent, type Session, Sessions, type StreamPart } from '../../src/index.ts';
 import type { Script } from '../../src/testing/index.ts';
+import { Codec, SEALED } from '../support/codec.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
 
@@ -49,6 +52,36 @@ test('text arrives in pieces before the reply is recorded, and ends with the who
   ]);
   expect(parts.at(-1)).toMatchObject({ type: 'phase', phase: 'idle' });
   await expectSound(stage, session);
+});
+
+test('live text travels sealed, and is opened by the codec of the client', async () => {
+  const answer = `A secret: ${words(60)}`;
+  const stage = await openStage(() => ({ text: answer, chunks: 30, chunkDelayMs: 60 }));
+  const dataConverter = { payloadCodecs: [new Codec()] };
+  const speaking = defineAgent({ name: 'speaker', model: stage.provider('m'), instructions: 'Speak.' });
+  await stage.startWorker([speaking], { dataConverter });
+  const { connection, options } = stage.client;
+  const client = new Client({ connection, namespace: options.namespace, dataConverter });
+  const sessions = new Sessions(client, { taskQueue: stage.taskQueue });
+  const session = await sessions.start('speaker', { id: stage.id(), message: 'speak' });
+  const heartbeats: Payload[] = [];
+  const parts: StreamPart[] = [];
+  for await (const part of session.stream()) {
+    parts.push(part);
+    const { raw } = await stage.client.workflow.getHandle(session.id).describe();
+    for (const { heartbeatDetails } of raw.pendingActivities ?? []) {
+      heartbeats.push(...(heartbeatDetails?.payloads ?? []));
+    }
+  }
+  expect(parts.findIndex(({ type }) => type === 'text')).toBeLessThan(
+    parts.findIndex(({ type }) => type === 'message'),
+  );
+  expect(parts.filter(({ type }) => type === 'text').length).toBeGreaterThanOrEqual(3);
+  expect(screens(parts).at(-1)).toBe(answer);
+  const texts = heartbeats.filter(({ data }) => (data?.length ?? 0) > 100);
+  expect(texts.length).toBeGreaterThan(0);
+  for (const { metadata } of texts)
+    expect(SEALED.equals(metadata?.['encoding'] ?? Buffer.alloc(0))).toBe(true);
 });
 
 test('a stream costs no history, with any number of readers', async () => {
