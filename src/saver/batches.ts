@@ -1,4 +1,5 @@
 /** Writes of one thread, in the order of their calls: what waits while others are on their way goes together next. */
+import { setImmediate } from 'node:timers/promises';
 import { Turns } from './turns.ts';
 
 /** A write, and where its own answer or error goes. */
@@ -38,6 +39,8 @@ export class Batches<Item, Result> {
     const batch = [first];
     this.#open.set(threadId, batch);
     const run = this.#turns.run(threadId, async () => {
+      // Who only waited for the batch before has its next write ready by then.
+      await setImmediate();
       if (this.#open.get(threadId) === batch) this.#open.delete(threadId);
       await this.#work(threadId, batch);
     });

@@ -14,21 +14,30 @@ export class HeldCheckpoints {
   readonly #holders = new Map<string, Holders | null>();
   /** Puts on their way, with their threads. */
   readonly #putting = new Map<Promise<unknown>, string>();
+  /** Checkpoints that the store was given, and has not answered. */
+  readonly #begun = new Set<string>();
+  readonly #awaited = new Map<string, { begins: Promise<void>; begin: () => void }>();
 
   /** Whether a checkpoint was stored: when it is not there now, it was deleted. */
   has(thread: string, id: string): boolean {
     return this.#holders.has(keyOf(thread, id));
   }
 
-  /** The same, once what is on its way has arrived: LangGraph does not wait for a put before it puts what belongs to it. */
+  /**
+   * Whether a checkpoint was stored, or given to the store: what belongs to it can go after it. LangGraph does not
+   * wait for a put before it stores what belongs to it.
+   */
   async comes(thread: string, id: string): Promise<boolean> {
-    while (!this.has(thread, id)) {
+    const key = keyOf(thread, id);
+    const known = (): boolean => this.#holders.has(key) || this.#begun.has(key);
+    while (!known()) {
       // LangGraph begins its next put when the one before has ended.
       if (this.#puts(thread).length === 0) await setImmediate();
-      if (this.#puts(thread).length === 0) return this.has(thread, id);
-      await this.settled(thread);
+      if (this.#puts(thread).length === 0) break;
+      await Promise.race([this.settled(thread), this.#beginning(key)]);
     }
-    return true;
+    this.#awaited.delete(key);
+    return known();
   }
 
   holders(thread: string, id: string): Holders | undefined {
@@ -42,7 +51,19 @@ export class HeldCheckpoints {
     return holders;
   }
 
-  /** A checkpoint was dropped, and so is what goes on from it. */
+  /** Remembers a checkpoint that is being stored, or that it was dropped, and so is what goes on from it. */
+  async whileStoring(thread: string, id: string, row: Row, storing: Promise<boolean>): Promise<void> {
+    const key = keyOf(thread, id);
+    this.#begun.add(key);
+    this.#awaited.get(key)?.begin();
+    try {
+      if (await storing) this.remember(thread, id, row);
+      else this.drop(thread, id);
+    } finally {
+      this.#begun.delete(key);
+    }
+  }
+
   drop(thread: string, id: string): void {
     keep(this.#holders, keyOf(thread, id), null, HELD_AT_HAND);
   }
@@ -67,6 +88,19 @@ export class HeldCheckpoints {
   /** Waits for the puts of a thread that are on their way now. */
   async settled(thread: string): Promise<void> {
     await Promise.allSettled(this.#puts(thread));
+  }
+
+  #beginning(key: string): Promise<void> {
+    let awaited = this.#awaited.get(key);
+    if (awaited === undefined) {
+      let begin = (): void => undefined;
+      const begins = new Promise<void>((resolve) => {
+        begin = resolve;
+      });
+      awaited = { begins, begin };
+      this.#awaited.set(key, awaited);
+    }
+    return awaited.begins;
   }
 
   #puts(thread: string): Promise<unknown>[] {

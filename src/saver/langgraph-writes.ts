@@ -6,6 +6,7 @@ import type { CheckpointSaver } from '../contract/checkpoint.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import type { JsonValue } from '../contract/json.ts';
 import { Batches, type Waiting } from './batches.ts';
+import type { HeldCheckpoints } from './langgraph-held.ts';
 import { keep, putRecord } from './langgraph-records.ts';
 import { logId, merge, type StoredWrite } from './langgraph-rows.ts';
 
@@ -19,18 +20,20 @@ interface NewWrites {
   /** The checkpoint's record. */
   id: string;
   fresh: readonly StoredWrite[];
-  /** The checkpoint is known to have been stored: once it is gone, so are its writes. */
+  /** The checkpoint was stored or given to the store before: once it is gone, so are its writes. */
   bound: boolean;
 }
 
 export class PendingWrites {
   readonly #saver: CheckpointSaver;
+  readonly #held: HeldCheckpoints;
   readonly #ends = new Map<string, number>();
   /** Writes that wait together are stored together. */
   readonly #adding: Batches<NewWrites, void> = new Batches((thread, batch) => this.#addAll(thread, batch));
 
-  constructor(saver: CheckpointSaver) {
+  constructor(saver: CheckpointSaver, held: HeldCheckpoints) {
     this.#saver = saver;
+    this.#held = held;
   }
 
   /** Stores writes; those of a checkpoint that was deleted are dropped. */
@@ -71,10 +74,19 @@ export class PendingWrites {
   async #append(thread: string, id: string, fresh: StoredWrite[], bound: boolean): Promise<void> {
     const key = `${thread}\n${id}`;
     const state = { writes: fresh as JsonValue };
+    const put = (n: number): Promise<boolean> => {
+      const options = bound ? { id: logId(id, n), parentId: id } : { id: logId(id, n) };
+      return putRecord(this.#saver, thread, state, options);
+    };
     for (let n = this.#ends.get(key) ?? 0; ; n = (await this.#log(thread, id)).length) {
       try {
-        const options = bound ? { id: logId(id, n), parentId: id } : { id: logId(id, n) };
-        if (await putRecord(this.#saver, thread, state, options)) keep(this.#ends, key, n + 1, ENDS_AT_HAND);
+        let isStored = await put(n);
+        if (!isStored) {
+          // Deleted, or not there yet: a store may have answered in another order.
+          await this.#held.settled(thread);
+          isStored = await put(n);
+        }
+        if (isStored) keep(this.#ends, key, n + 1, ENDS_AT_HAND);
         return;
       } catch (error) {
         const taken =

@@ -81,7 +81,7 @@ export class LangGraphSaver extends BaseCheckpointSaver {
     this.#saver = saver;
     this.#prefix = options.prefix ?? 'langgraph';
     this.#index = new ThreadIndex(saver, this.#prefix);
-    this.#writes = new PendingWrites(saver);
+    this.#writes = new PendingWrites(saver, this.#held);
   }
 
   override async put(
@@ -111,7 +111,10 @@ export class LangGraphSaver extends BaseCheckpointSaver {
     const inherited = from === undefined ? null : await this.#holders(thread, from);
     // What a run with `durability: 'exit'` that has not come further puts at its end is there already.
     if (from === id && inherited !== null) return stored;
-    if (isKnown && inherited === null) return this.#drop(thread, id, stored);
+    if (isKnown && inherited === null) {
+      this.#held.drop(thread, id);
+      return stored;
+    }
     await this.#index.add(threadId, parent === undefined && namespace === '');
     // A copy's values are those of what it is a copy of, which is not its parent.
     const isWhole = (from !== undefined && inherited === null) || metadata.source === 'fork';
@@ -137,9 +140,8 @@ export class LangGraphSaver extends BaseCheckpointSaver {
       ),
     };
     const parentId = inherited === null ? around : from;
-    const isStored = await putRecord(this.#saver, thread, { ...row }, { id, parentId });
-    if (!isStored) return this.#drop(thread, id, stored);
-    this.#held.remember(thread, id, row);
+    const storing = putRecord(this.#saver, thread, { ...row }, { id, parentId });
+    await this.#held.whileStoring(thread, id, row, storing);
     return stored;
   }
 
@@ -303,12 +305,6 @@ export class LangGraphSaver extends BaseCheckpointSaver {
     if (known !== undefined) return known;
     const record = await this.#saver.get(thread, { checkpointId: id });
     return record === null ? null : this.#held.remember(thread, id, rowOf(record));
-  }
-
-  /** Lets a checkpoint of a deleted thread go, and with it all that will go on from it. */
-  #drop(thread: string, id: string, stored: RunnableConfig): RunnableConfig {
-    this.#held.drop(thread, id);
-    return stored;
   }
 
   async #around(thread: string, { parents }: CheckpointMetadata): Promise<string | undefined> {
