@@ -14,6 +14,7 @@ import { canonicalJson } from '../contract/json.ts';
 import { DEFAULT_TASK_QUEUE, SEARCH_ATTRIBUTE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
+import { agentOf } from './agent-of.ts';
 import { parseCheckpointId } from './checkpoint-id.ts';
 import { storeParts } from './content.ts';
 import { invalidInput, sessionError } from './errors.ts';
@@ -54,7 +55,8 @@ export class Sessions {
   /**
    * Starts a session. It is durable when this returns, also with no worker running.
    *
-   * @throws PerdureError `SESSION_EXISTS`, `CONFLICT` when the id is that of a thread of checkpoints,
+   * @throws PerdureError `SESSION_EXISTS`, `CONFLICT` when the id is that of a thread of checkpoints, or with
+   * `onExisting: 'use'` that of a session of another agent,
    * `INVALID_ARGUMENT` naming the field, `TOO_LARGE`, `SERVER_UNAVAILABLE`; with `onExisting: 'use'` `SESSION_FULL`
    */
   async start(agent: string, options: StartOptions = {}): Promise<Session> {
@@ -146,6 +148,17 @@ export class Sessions {
     );
   }
 
+  /** What was said to one agent must not be done by another, with other tools. */
+  async #refuseOther(id: string, agent: string): Promise<void> {
+    const other = await agentOf(this.#client, id);
+    if (other === null || other === agent) return;
+    throw new PerdureError(
+      'CONFLICT',
+      `id: session ${id} is of agent ${other}, not of ${agent}: choose another id, or start it with ${other}`,
+      { details: { field: 'id' } },
+    );
+  }
+
   /** A run that the server still has, or `null`. */
   async #runOf(sessionId: string, runId?: string): Promise<string | null> {
     try {
@@ -204,6 +217,7 @@ export class Sessions {
       staticSummary: `${input.agent} · ${id}`.slice(0, 200),
     };
     try {
+      if (options.onExisting === 'use') await this.#refuseOther(id, input.agent);
       if (options.onExisting === 'use' && message !== undefined) {
         // A session that exists does not look at what it would be started with, so the message is a signal.
         const signal = { signal: SIGNAL.send, signalArgs: [message] as [unknown], args: [rest] as [unknown] };

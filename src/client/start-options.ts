@@ -31,7 +31,7 @@ export interface StartOptions {
   scratchpadRoot?: string;
   /**
    * What to do when the id exists: `fail` (default), or `use` the running session, which takes the message. A
-   * closed one is never used again.
+   * closed one, or one of another agent, is never used.
    */
   onExisting?: 'fail' | 'use';
   /** Default: the client's. */

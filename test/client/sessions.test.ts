@@ -63,6 +63,28 @@ test('an id that exists is refused, or its running session is used and takes the
   }
 });
 
+test('a session of another agent is not used: its message was meant for others', async () => {
+  const stage = await openStage(({ lastUserText }) => ({ text: `heard ${lastUserText}` }));
+  await stage.startWorker(
+    ['echo', 'other'].map((name) =>
+      defineAgent({ name, model: stage.provider('m'), instructions: 'Say it.' }),
+    ),
+  );
+  const id = stage.id();
+  const session = await stage.sessions.start('echo', { id, message: 'one' });
+  await untilPhase(session, 'idle');
+  for (const options of [{ message: 'two' }, {}]) {
+    expect(
+      await rejection(stage.sessions.start('other', { id, ...options, onExisting: 'use' })),
+    ).toMatchObject({
+      code: 'CONFLICT',
+      message: `id: session ${id} is of agent echo, not of other: choose another id, or start it with echo`,
+      details: { field: 'id' },
+    });
+  }
+  expect(await session.state()).toMatchObject({ agent: 'echo', messages: 2, queued: 0 });
+});
+
 test('a session that is started with onExisting use and does not exist begins with its message', async () => {
   const stage = await echo();
   const session = await stage.sessions.start('echo', { id: stage.id(), message: 'one', onExisting: 'use' });
