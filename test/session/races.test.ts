@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { type DefinedAgent, defineAgent, defineTool, isPerdureError, type Session } from '../../src/index.ts';
 import type { Script } from '../../src/testing/index.ts';
 import { openStage, type Stage } from '../support/stage.ts';
-import { expectSound } from './support/sound.ts';
+import { expectSound, lookOn } from './support/sound.ts';
 
 /** What a client does next; `gap` is how many answers of the server it waits for before. */
 type Action = { gap: number } & (
@@ -162,7 +162,10 @@ test(`whatever a client does and when, the fold is the live state and the histor
   await fc.assert(
     fc.asyncProperty(fc.array(action, { minLength: 4, maxLength: 14 }), async (actions) => {
       const session = await stage.sessions.start('racer', { id: stage.id(), message: 'go' });
-      for (const next of actions) await act(stage, session, next);
+      for (const next of actions) {
+        await act(stage, session, next);
+        await lookOn(stage, session);
+      }
       await settle(session);
       expect((await expectSound(stage, session)).checkpoints.length).toBeGreaterThan(0);
     }),
@@ -181,7 +184,10 @@ test(`several clients at once, in one session (seed ${SEED})`, async () => {
         const session = await stage.sessions.start('racer', { id: stage.id(), message: 'go' });
         await Promise.all(
           clients.map(async (actions) => {
-            for (const next of actions) await act(stage, session, next);
+            for (const next of actions) {
+              await act(stage, session, next);
+              await lookOn(stage, session);
+            }
           }),
         );
         await settle(session);
@@ -200,7 +206,10 @@ test(`workers that forget everything after each task (seed ${SEED})`, async () =
   await fc.assert(
     fc.asyncProperty(fc.array(action, { minLength: 4, maxLength: 10 }), async (actions) => {
       const session = await stage.sessions.start('racer', { id: stage.id(), message: 'go' });
-      for (const next of actions) await act(stage, session, next);
+      for (const next of actions) {
+        await act(stage, session, next);
+        await lookOn(stage, session);
+      }
       await settle(session);
       expect((await expectSound(stage, session)).checkpoints.length).toBeGreaterThan(0);
     }),

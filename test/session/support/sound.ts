@@ -4,11 +4,13 @@ import { expect } from 'vitest';
 import { canonicalJson, type JsonValue } from '../../../src/contract/json.ts';
 import { type Fold, foldHistory, type HistoryEvent, readEvents } from '../../../src/history/index.ts';
 import {
+  type Checkpoint,
   isPerdureError,
   type Page,
   type PageInput,
   type Session,
   type SessionState,
+  TemporalSaver,
 } from '../../../src/index.ts';
 import { sessionView } from '../../../src/session/views.ts';
 import { workflowBundle } from '../../../src/worker/index.ts';
@@ -29,22 +31,60 @@ export async function replay(history: History, workflowId: string): Promise<void
 /** A session's whole history, its fold, and a copy of the state at each of its checkpoints. */
 async function foldOf(stage: Stage, session: Session): Promise<FoldedSession> {
   const checkpoints: SessionState[] = [];
+  const places: number[] = [];
   const events: HistoryEvent[] = [];
   for await (const event of readEvents(stage.client, { workflowId: session.id })) events.push(event);
   const fold = await foldHistory([events], stage.client.options.loadedDataConverter, {
-    onTask: ({ state }) => void checkpoints.push(structuredClone(state)),
+    onTask: ({ state, eventId }) => {
+      checkpoints.push(structuredClone(state));
+      places.push(eventId);
+    },
   });
-  return { ...fold, checkpoints, history: { events } };
+  return { ...fold, checkpoints, places, history: { events } };
 }
 
 interface FoldedSession extends Fold {
   checkpoints: SessionState[];
+  /** The event of each checkpoint. */
+  places: number[];
   history: { events: HistoryEvent[] };
 }
 
+/** A saver that is kept from step to step, and what it has answered, by session. */
+interface Onlooker {
+  saver: TemporalSaver;
+  seen: Map<string, Checkpoint[]>;
+}
+
+const onlookers = new WeakMap<Stage, Onlooker>();
+
+/** Looks at a session's latest checkpoint, as a program that lives as long as the stage; {@link expectSound} judges it. */
+export async function lookOn(stage: Stage, { id }: Session): Promise<void> {
+  const onlooker = onlookers.get(stage) ?? { saver: new TemporalSaver(stage.client), seen: new Map() };
+  onlookers.set(stage, onlooker);
+  const latest = await onlooker.saver.get(id);
+  if (latest !== null) onlooker.seen.set(id, [...(onlooker.seen.get(id) ?? []), latest]);
+}
+
+/** What was seen from step to step is what the fold of the whole history says of each place, and never went back. */
+function expectSeen(stage: Stage, { id }: Session, { checkpoints, places }: FoldedSession): void {
+  const seen = onlookers.get(stage)?.seen.get(id) ?? [];
+  let last = 0;
+  for (const checkpoint of seen) {
+    const [runId, eventId] = checkpoint.id.split(':');
+    const at = places.indexOf(Number(eventId));
+    expect(at, checkpoint.id).toBeGreaterThanOrEqual(last);
+    last = at;
+    expect(checkpoint.metadata['step']).toBe(at + 1);
+    if (at > 0) expect(checkpoint.parent_id).toBe(`${runId}:${places[at - 1]}`);
+    expectSame(checkpoint.state, checkpoints[at]);
+  }
+  expect(last).toBe(Math.max(0, places.length - 1));
+}
+
 /**
- * Checks a session at rest: the fold of its history is its live state, each of its checkpoints keeps the
- * budget, and Temporal's own SDK replays the history.
+ * Checks a session at rest: the fold of its history is its live state and what a saver answers that may have looked
+ * on for long, each of its checkpoints keeps the budget, and Temporal's own SDK replays the history.
  *
  * @returns what {@link foldOf} does.
  */
@@ -52,6 +92,8 @@ export async function expectSound(stage: Stage, session: Session): Promise<Folde
   const folded = await foldOf(stage, session);
   const { state, checkpoints, end, history } = folded;
   if (end === null && state !== null) await expectLive(session, state);
+  await lookOn(stage, session);
+  expectSeen(stage, session, folded);
   for (const checkpoint of checkpoints) expectWithinBudget(checkpoint);
   await replay(history, session.id);
   return folded;
