@@ -60,9 +60,9 @@ async function tellLane(
       if (result === null) return;
       await told(result);
       if (result.breaches.length === 0 || stop.aborted) continue;
-      const smallest = await shrink({ story, broke: broken(result) }, async (each) =>
-        broken(await play(each)),
-      );
+      const shrunk = shrink({ story, broke: broken(result) }, async (each) => broken(await play(each)));
+      const smallest = await Promise.race([shrunk, stopped]);
+      if (stop.aborted) return;
       console.error(
         smallest === null
           ? `  it did not fail so a second time; to try again: ${commandOf(story)}`
