@@ -14,6 +14,7 @@ export const archiveFull: FaultPoint = {
     'Every write to the file of the archive fails (a limit on the size of files, EFBIG, for a full disk) while sessions go on; later there is room again, and the archive is held against the histories.',
   missing: roomIsFixed,
   anyService: true,
+  // It is the archive that is struck, and no session.
   steps: ['between-turns'],
   inject: async (stage) => {
     const { client } = stage.harness;

@@ -10,6 +10,7 @@ export const clockStep: FaultPoint = {
   about:
     'In each call the wall clock of the worker process (its `Date`, not the clock of the machine) jumps: an hour forward, then two hours back, and so on.',
   anyService: true,
+  // It is the tool that steps the clock: elsewhere none does.
   steps: ['gap', 'landed'],
   soakSteps: ['in-call'],
   inject: async (stage) => {

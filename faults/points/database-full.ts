@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { roomIsFixed, takeRoom } from '../stack/room.ts';
+import { open } from './opening.ts';
 import { type FaultPoint, gone } from './point.ts';
 
 /** How far into a file may still be written, in bytes: what the database says fits, a piece of its write-ahead log does not. */
@@ -17,17 +18,14 @@ export const databaseFull: FaultPoint = {
   missing: roomIsFixed,
   anyService: true,
   steps: ['returned'],
+  // It gives up when it has written enough: around an approval and in recovery too little may be on its way.
   soakSteps: ['model-asked', 'model-answered', 'landed', 'dispatched', 'in-call', 'gap', 'between-turns'],
   inject: async (stage) => {
     const { step } = stage.story;
     const { server } = stage.lane;
     const { database } = server;
     if (database === undefined) throw new Error('this server has no database of its own');
-    const resting = step === 'between-turns';
-    const worker = await stage.startWorker({ holdAt: resting ? [] : [step] });
-    await stage.begin();
-    if (resting) await stage.until(({ phase }) => phase === 'idle');
-    else await stage.held(worker);
+    const worker = await open(stage);
     const { pid } = database;
     const at = Date.now();
     const giveRoom = await takeRoom(pid, ROOM);
@@ -51,6 +49,6 @@ export const databaseFull: FaultPoint = {
       if (gone(pid)) await database.restart();
       else await giveRoom();
     }
-    if (resting) stage.more();
+    if (step === 'between-turns') stage.more();
   },
 };

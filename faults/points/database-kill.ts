@@ -1,4 +1,8 @@
+import type { Step } from '../story.ts';
+import { allBut, open } from './opening.ts';
 import { type FaultPoint, gone } from './point.ts';
+
+const QUICK: readonly Step[] = ['model-answered', 'landed', 'returned', 'between-turns'];
 
 /** The database under the Temporal server is killed and recovers; the server and the worker live. */
 export const databaseKill: FaultPoint = {
@@ -7,18 +11,14 @@ export const databaseKill: FaultPoint = {
     'The PostgreSQL under the Temporal server is killed (SIGKILL) and recovers from its log, under a server and a worker that go on.',
   needs: 'postgres',
   anyService: true,
-  steps: ['model-answered', 'landed', 'returned', 'between-turns'],
-  soakSteps: ['model-asked', 'dispatched', 'in-call', 'gap', 'approval'],
+  steps: QUICK,
+  soakSteps: allBut(QUICK),
   inject: async (stage) => {
     const { step } = stage.story;
     const { server } = stage.lane;
     const { database } = server;
     if (database === undefined) throw new Error('this server has no database of its own');
-    const resting = step === 'between-turns' || step === 'approval';
-    const worker = await stage.startWorker({ holdAt: resting ? [] : [step] });
-    await stage.begin(step === 'approval' ? { mode: 'ask' } : {});
-    if (resting) await stage.until(({ phase }) => phase === (step === 'approval' ? 'approval' : 'idle'));
-    else await stage.held(worker);
+    const worker = await open(stage);
     const { pid } = database;
     const [since] = await database.query('postgres', 'select pg_postmaster_start_time()');
     const at = Date.now();

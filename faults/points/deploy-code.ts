@@ -1,6 +1,10 @@
 import { readEvents } from '../../src/history/index.ts';
 import type { Stage } from '../stage.ts';
+import type { Step } from '../story.ts';
+import { allBut, open } from './opening.ts';
 import { type FaultPoint, kill } from './point.ts';
+
+const QUICK: readonly Step[] = ['landed', 'approval'];
 
 /** The worker is replaced by one whose workflow code is another; sessions in flight replay on it. */
 export const deployCode: FaultPoint = {
@@ -8,15 +12,11 @@ export const deployCode: FaultPoint = {
   about:
     'The worker is killed, and one starts whose workflow code is changed behind a patch; sessions in flight replay their histories on it.',
   anyService: true,
-  steps: ['landed', 'approval'],
-  soakSteps: ['model-asked', 'model-answered', 'dispatched', 'in-call', 'returned', 'between-turns'],
+  steps: QUICK,
+  soakSteps: allBut(QUICK),
   inject: async (stage) => {
     const { step } = stage.story;
-    const resting = step === 'between-turns' || step === 'approval';
-    const worker = await stage.startWorker({ holdAt: resting ? [] : [step] });
-    await stage.begin(step === 'approval' ? { mode: 'ask' } : {});
-    if (resting) await stage.until(({ phase }) => phase === (step === 'approval' ? 'approval' : 'idle'));
-    else await stage.held(worker);
+    const worker = await open(stage);
     const at = Date.now();
     const dead = await kill(worker, 'all');
     if (step === 'between-turns') stage.more();

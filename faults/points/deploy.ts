@@ -1,19 +1,19 @@
+import type { Step } from '../story.ts';
+import { allBut, open } from './opening.ts';
 import { type FaultPoint, kill } from './point.ts';
+
+const QUICK: readonly Step[] = ['model-asked', 'landed', 'between-turns'];
 
 /** The worker is replaced by one with other instructions, tools and schemas. */
 export const deploy: FaultPoint = {
   name: 'deploy',
   about: 'The worker is killed, and one with changed instructions and tools starts.',
   anyService: true,
-  steps: ['model-asked', 'landed', 'between-turns'],
-  soakSteps: ['model-answered', 'dispatched', 'in-call', 'returned', 'approval'],
+  steps: QUICK,
+  soakSteps: allBut(QUICK),
   inject: async (stage) => {
     const { step } = stage.story;
-    const resting = step === 'between-turns' || step === 'approval';
-    const worker = await stage.startWorker({ holdAt: resting ? [] : [step] });
-    await stage.begin(step === 'approval' ? { mode: 'ask' } : {});
-    if (resting) await stage.until(({ phase }) => phase === (step === 'approval' ? 'approval' : 'idle'));
-    else await stage.held(worker);
+    const worker = await open(stage);
     const digests = new Map<string, string | null>();
     await stage.until(({ manifestDigest }, { task }) => {
       digests.set(task.session, manifestDigest);

@@ -6,6 +6,7 @@ export const largeValues: FaultPoint = {
   about:
     'The worker is killed around a tool result of up to 5 MB and a reply of 1 MB, just under and over the limits; a reply over the limit comes first at the end.',
   anyService: true,
+  // Where a worker has a large value in its hands.
   steps: ['model-answered', 'landed', 'returned'],
   oneTurn: true,
   inject: async (stage) => {

@@ -1,4 +1,8 @@
+import type { Step } from '../story.ts';
+import { allBut, open } from './opening.ts';
 import { type FaultPoint, gone } from './point.ts';
+
+const QUICK: readonly Step[] = ['model-answered', 'landed', 'returned', 'between-turns'];
 
 /** The Temporal server is killed and starts again over its file; the worker lives. */
 export const serverKill: FaultPoint = {
@@ -6,16 +10,12 @@ export const serverKill: FaultPoint = {
   about:
     'The Temporal server is killed (SIGKILL) and starts again over its file, under a worker that goes on.',
   anyService: true,
-  steps: ['model-answered', 'landed', 'returned', 'between-turns'],
-  soakSteps: ['model-asked', 'dispatched', 'in-call', 'gap', 'approval'],
+  steps: QUICK,
+  soakSteps: allBut(QUICK),
   inject: async (stage) => {
     const { step } = stage.story;
     const { server } = stage.lane;
-    const resting = step === 'between-turns' || step === 'approval';
-    const worker = await stage.startWorker({ holdAt: resting ? [] : [step] });
-    await stage.begin(step === 'approval' ? { mode: 'ask' } : {});
-    if (resting) await stage.until(({ phase }) => phase === (step === 'approval' ? 'approval' : 'idle'));
-    else await stage.held(worker);
+    const worker = await open(stage);
     const { pid } = server;
     const at = Date.now();
     await server.kill();

@@ -1,29 +1,32 @@
+import type { Step } from '../story.ts';
+import { allBut, open } from './opening.ts';
 import type { FaultPoint } from './point.ts';
+
+const QUICK: readonly Step[] = ['dispatched', 'landed'];
 
 /** The worker loses Temporal past its heartbeat, another one takes over, and the connection comes back. */
 export const serverWire: FaultPoint = {
   name: 'server-wire',
   about:
     'The connection between worker and Temporal is cut, another worker takes over, and the connection comes back.',
-  steps: ['dispatched', 'landed'],
-  soakSteps: ['model-asked', 'model-answered', 'in-call', 'gap', 'returned'],
+  steps: QUICK,
+  soakSteps: allBut(QUICK),
   overtakes: true,
   oneTurn: true,
   inject: async (stage) => {
     const wire = await stage.wire(stage.lane.server.address);
-    const worker = await stage.startWorker({
-      holdAt: [stage.story.step],
+    const { step } = stage.story;
+    const worker = await open(stage, {
       connection: wire.connection,
-      env: stage.story.step === 'gap' ? { LAB_RECKLESS: '1' } : {},
+      env: step === 'gap' ? { LAB_RECKLESS: '1' } : {},
     });
-    await stage.begin();
-    await stage.held(worker);
     const at = Date.now();
     wire.cut();
     stage.letGo(worker);
     await wire.refusals();
     stage.strike(`${wire.broken} connections broken, ${wire.refused} refused`, at);
     await stage.startWorker();
+    if (step === 'between-turns') stage.more();
     return async () => {
       wire.mend();
       // Its calls end before it does.

@@ -1,6 +1,10 @@
 import { statSync } from 'node:fs';
 import { roomIsFixed, takeRoom } from '../stack/room.ts';
+import type { Step } from '../story.ts';
+import { allBut, open } from './opening.ts';
 import type { FaultPoint } from './point.ts';
+
+const QUICK: readonly Step[] = ['returned'];
 
 /** The Temporal server can write nothing more into its store, and then can again. */
 export const storeFull: FaultPoint = {
@@ -10,16 +14,12 @@ export const storeFull: FaultPoint = {
   needs: 'dev',
   missing: roomIsFixed,
   anyService: true,
-  steps: ['returned'],
-  soakSteps: ['model-asked', 'model-answered', 'landed', 'dispatched', 'in-call', 'gap', 'between-turns'],
+  steps: QUICK,
+  soakSteps: allBut(QUICK),
   inject: async (stage) => {
     const { step } = stage.story;
     const { server } = stage.lane;
-    const resting = step === 'between-turns';
-    const worker = await stage.startWorker({ holdAt: resting ? [] : [step] });
-    await stage.begin();
-    if (resting) await stage.until(({ phase }) => phase === 'idle');
-    else await stage.held(worker);
+    const worker = await open(stage);
     const at = Date.now();
     const giveRoom = await takeRoom(server.pid, 0);
     const files = ['temporal.db', 'temporal.db-wal'].map((name) => stage.lane.file(`temporal/${name}`));
@@ -34,6 +34,6 @@ export const storeFull: FaultPoint = {
     } finally {
       await giveRoom();
     }
-    if (resting) stage.more();
+    if (step === 'between-turns') stage.more();
   },
 };

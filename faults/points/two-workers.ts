@@ -1,20 +1,25 @@
+import type { Step } from '../story.ts';
+import { allBut, open } from './opening.ts';
 import { type FaultPoint, kill } from './point.ts';
+
+const QUICK: readonly Step[] = ['landed'];
 
 /** Two workers share the sessions, and the one that has the calls dies; nobody starts in its place. */
 export const twoWorkers: FaultPoint = {
   name: 'two-workers',
   about: 'Two workers run at once, and the one that has the calls is killed.',
-  steps: ['landed'],
-  soakSteps: ['dispatched', 'returned'],
+  steps: QUICK,
+  soakSteps: allBut(QUICK),
   inject: async (stage) => {
-    const first = await stage.startWorker({ holdAt: [stage.story.step] });
-    await stage.begin();
-    await stage.held(first);
+    const { step } = stage.story;
+    const first = await open(stage);
     const second = await stage.startWorker();
     const at = Date.now();
+    const pids = second.pids.join(', ');
     stage.strike(
-      `${await kill(first)}, worker ${second.pids.join(', ')} was there, every session was held`,
+      `${await kill(first)}, worker ${pids} was there, every session was at its step: ${step}`,
       at,
     );
+    if (step === 'between-turns') stage.more();
   },
 };

@@ -1,29 +1,30 @@
 import { execFileSync } from 'node:child_process';
+import type { Step } from '../story.ts';
+import { allBut, open } from './opening.ts';
 import type { FaultPoint } from './point.ts';
+
+const QUICK: readonly Step[] = ['model-asked', 'gap', 'returned'];
 
 /** SIGSTOP past the heartbeat; another worker takes over; SIGCONT when that has finished. */
 export const workerFreeze: FaultPoint = {
   name: 'worker-freeze',
   about:
     'The worker is stopped (SIGSTOP) past its heartbeat, another one takes over, and the first one wakes.',
-  steps: ['model-asked', 'gap', 'returned'],
-  soakSteps: ['model-answered', 'dispatched', 'in-call', 'landed'],
+  steps: QUICK,
+  soakSteps: allBut(QUICK),
   overtakes: true,
   oneTurn: true,
   inject: async (stage) => {
-    const worker = await stage.startWorker({
-      holdAt: [stage.story.step],
-      env: stage.story.step === 'gap' ? { LAB_RECKLESS: '1' } : {},
-    });
-    await stage.begin();
-    await stage.held(worker);
+    const { step } = stage.story;
+    const worker = await open(stage, step === 'gap' ? { env: { LAB_RECKLESS: '1' } } : {});
     const at = Date.now();
     const frozen = worker.freeze();
     const states = (): string => frozen.map((pid) => `worker ${pid} is ${stateOf(pid)}`).join(', ');
     // It is released, and will go on at this line as soon as it wakes.
     stage.letGo(worker);
     await stage.startWorker();
-    stage.strike(`${states()}, every session was held: ${stage.story.step}`, at);
+    stage.strike(`${states()}, every session was at its step: ${step}`, at);
+    if (step === 'between-turns') stage.more();
     return async () => {
       if (!frozen.every((pid) => stateOf(pid).startsWith('T'))) throw new Error(`not stopped: ${states()}`);
       // Its calls end before it does.

@@ -135,17 +135,23 @@ test.each([workerFreeze, deploy])('the clock of $name starts before the next wor
   expect(outcomes).toMatchObject([{ goOnMs: [(wentOnAt ?? 0) - (landed?.at ?? 0)] }]);
 });
 
-test('the clock of server-kill starts before the server is killed', async () => {
+test('the clock of server-kill starts before the server is killed, in recovery too', async () => {
   const { server } = lane;
   const kill = server.kill.bind(server);
   let killedAt = 0;
-  const { breaches, observed } = await tellOn(serverKill, () => {
+  const spoil = (): void => {
     server.kill = () => {
       server.kill = kill;
       killedAt = Date.now();
       return kill();
     };
-  });
+  };
+  const { breaches, observed } = await tellOn(serverKill, spoil, ['verifying']);
   expect(breaches).toEqual([]);
-  expect(observed.sessions[0]?.landed?.at).toBeLessThanOrEqual(killedAt);
+  const [{ landed, state } = {}] = observed.sessions;
+  expect(landed?.at).toBeLessThanOrEqual(killedAt);
+  // The first worker's death is what was verified, once.
+  expect(state?.calls).toMatchObject([
+    { status: { kind: 'completed' }, dispatches: [{ outcome: 'landed' }] },
+  ]);
 });

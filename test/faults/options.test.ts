@@ -2,8 +2,10 @@
 import { expect, test } from 'vitest';
 import { OptionError, readOptions } from '../../faults/options.ts';
 import { quickPlan, soakPlan } from '../../faults/plan.ts';
+import { POINTS } from '../../faults/points/index.ts';
 import { replyLost } from '../../faults/points/reply-lost.ts';
 import { workerKill } from '../../faults/points/worker-kill.ts';
+import { STEPS } from '../../faults/story.ts';
 
 const read = (line: string): ReturnType<typeof readOptions> =>
   readOptions(line === '' ? [] : line.split(' '), 1_234_567);
@@ -61,4 +63,24 @@ test('no story is told of kinds that its fault cannot strike', () => {
   expect(soakPlan([replyLost], fixed, 10)).toEqual([]);
   const told = soakPlan([workerKill, replyLost], fixed, 10);
   expect(told.map(({ kinds }) => kinds)).toEqual(Array.from({ length: 10 }, () => ['read']));
+});
+
+test('a soak goes through every step with a point that is not tied to some', () => {
+  const everywhere = [
+    'worker-kill',
+    'worker-freeze',
+    'two-workers',
+    'server-kill',
+    'database-kill',
+    'store-full',
+    'server-wire',
+    'deploy',
+    'deploy-code',
+  ];
+  for (const point of POINTS.filter(({ name }) => everywhere.includes(name))) {
+    const told = soakPlan([point], { seed: 1 }, 1_000);
+    expect(new Set(told.map(({ step }) => step)), point.name).toEqual(new Set(Object.keys(STEPS)));
+    const recovery = told.filter(({ step }) => step === 'verifying' || step === 'verified');
+    for (const { kinds } of recovery) expect(kinds).toEqual(['mutate', 'global']);
+  }
 });
