@@ -50,6 +50,13 @@ export class PendingWrites {
     return log.reduce(merge, (old?.value ?? []) as unknown as StoredWrite[]);
   }
 
+  /** The thread was deleted. */
+  forget(thread: string): void {
+    for (const key of this.#ends.keys()) {
+      if (key.startsWith(`${thread}\n`)) this.#ends.delete(key);
+    }
+  }
+
   async #addAll(thread: string, batch: readonly Waiting<NewWrites, void>[]): Promise<void> {
     const byId = new Map<string, Waiting<NewWrites, void>[]>();
     for (const one of batch) byId.set(one.item.id, [...(byId.get(one.item.id) ?? []), one]);

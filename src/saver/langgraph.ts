@@ -73,8 +73,8 @@ export class LangGraphSaver extends BaseCheckpointSaver {
   readonly #held = new HeldCheckpoints();
 
   /**
-   * @param options - `prefix` keeps several checkpointers on one store apart (default `langgraph`); `serde` is
-   * LangGraph's serializer.
+   * @param options - `prefix` keeps several checkpointers on one store apart (default `langgraph`): none may be the
+   * beginning of another. `serde` is LangGraph's serializer.
    */
   constructor(saver: CheckpointSaver, options: { prefix?: string; serde?: SerializerProtocol } = {}) {
     super(options.serde);
@@ -217,6 +217,7 @@ export class LangGraphSaver extends BaseCheckpointSaver {
     await this.#held.settled(thread);
     await this.#saver.delete(thread);
     this.#held.dropAll(thread);
+    this.#writes.forget(thread);
     await this.#index.remove(threadId);
   }
 

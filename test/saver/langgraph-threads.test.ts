@@ -291,6 +291,17 @@ describe.each(STORES)('%s', (_, openStore) => {
   });
 });
 
+test('what is put again after a deletion, under the ids of before, is whole', async () => {
+  const saver = new LangGraphSaver(new MemorySaver());
+  const checkpoint = { ...emptyCheckpoint(), id: uuid6(3) };
+  for (const round of ['first', 'second']) {
+    const config = await saver.put(inThread('again'), checkpoint, META, {});
+    await saver.putWrites(config, [['channel', round]], 'task');
+    expect((await saver.getTuple(config))?.pendingWrites).toEqual([['task', 'channel', round]]);
+    await saver.deleteThread('again');
+  }
+});
+
 test('a checkpoint whose parent is not there has all its values', async () => {
   const saver = new LangGraphSaver(new MemorySaver());
   const values = { changed: 1, kept: 2 };
