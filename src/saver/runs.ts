@@ -13,7 +13,7 @@ const RESET = proto.temporal.api.enums.v1.WorkflowTaskFailedCause.WORKFLOW_TASK_
  * clock, which may have stepped back, only orders what no link does. Visibility finds runs that no link leads to;
  * it may lag, and does not find every id.
  *
- * @param known - runs that it may not show yet, newest first: that which the id now means before others
+ * @param known - runs that it may not show yet: first that which the id now means, which is the newest
  */
 export async function findRuns(
   client: Client,
@@ -25,7 +25,7 @@ export async function findRuns(
   if (unsearchable(workflowId) === null) {
     const query = `WorkflowId = ${quoted('id', workflowId)} AND WorkflowType = '${type}'`;
     for await (const { runId, startTime } of client.workflow.list({ query }))
-      if (!startedAt.has(runId)) startedAt.set(runId, startTime.getTime());
+      if (runId !== known[0]) startedAt.set(runId, startTime.getTime());
   }
   const found = new Map<string, string | null>();
   for (let next = [...startedAt.keys()]; next.length > 0; ) {
