@@ -11,6 +11,7 @@ import { Command } from 'commander';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { clerk } from '../../examples/quickstart/agents.ts';
 import type { Cli } from '../../src/cli/cli.ts';
+import { modelsFromEnvironment } from '../../src/index.ts';
 import { findTemporalBinary } from '../../src/server/index.ts';
 import { type Script, scriptedTurns, startScriptedModel } from '../../src/testing/index.ts';
 import { openStage, until } from '../support/stage.ts';
@@ -183,7 +184,8 @@ test("a client in any language: the commands of Temporal's own command line", as
   const before = process.cwd();
   process.chdir(folder);
   onTestFinished(() => process.chdir(before));
-  await stage.startWorker([clerk], { models: { languageModel: (id) => stage.provider(id) } });
+  const models = modelsFromEnvironment({ OPENAI_BASE_URL: stage.model.url });
+  await stage.startWorker([clerk], models === undefined ? {} : { models });
   const { path } = await findTemporalBinary();
   const id = stage.id('ticket');
   const session = stage.sessions.get(id);
