@@ -248,6 +248,7 @@ export const effectSinceSchema: z.ZodMiniType<EffectSince> = exactly<EffectSince
   z.object({
     callId: z.string(),
     tool: z.string(),
+    again: z.enum(['answered', 'doubtful', 'repeated']),
     args: jsonValue,
     output: jsonValue,
     completedAt: z.nullable(time),

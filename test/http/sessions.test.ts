@@ -325,6 +325,7 @@ test('a rewind shows the effects that it does not undo, and does nothing before 
     {
       callId: 'call_3_0',
       tool: 'refund',
+      again: 'answered',
       args: { chargeId: 'ch_2', cents: 200 },
       output: { refunded: 200 },
       completedAt: expect.any(String),

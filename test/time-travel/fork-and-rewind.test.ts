@@ -109,7 +109,7 @@ test('a rewound session goes on from the checkpoint, and what happened after it 
     await saver.get(session.id),
   ];
   expect(then === null || now === null ? null : effectsSince(then, now)).toMatchObject([
-    { tool: 'mail', args: { to: 'ben' }, output: 'sent to ben' },
+    { tool: 'mail', again: 'answered', args: { to: 'ben' }, output: 'sent to ben' },
   ]);
 
   await stage.sessions.rewind(
@@ -401,4 +401,44 @@ test('an edit changes what the model sees next, and is refused when no provider 
     expect.objectContaining({ kind: 'edit', message: expect.stringContaining('typo') }),
   );
   await expectFoldEqualsLive(stage.client, session);
+});
+
+test('what a rewind does not undo is told with what becomes of it: answered, doubtful, or done again', async () => {
+  const names = ['note', 'pay', 'guess', 'look'];
+  const stage = await openStage(({ assistantCount: n }) =>
+    n === 0 ? { toolCalls: names.map((name) => ({ name, args: {} })) } : { text: 'done' },
+  );
+  const inputSchema = z.object({});
+  await stage.startWorker([
+    defineAgent({
+      name: 'clerk',
+      model: stage.provider('scripted'),
+      instructions: 'Work.',
+      tools: {
+        note: defineTool({ inputSchema, effect: 'write', execute: () => 'noted' }),
+        pay: defineTool({ inputSchema, execute: () => 'paid' }),
+        guess: defineTool({
+          inputSchema,
+          settle: 0,
+          execute: () => {
+            throw new Error('the line was cut');
+          },
+        }),
+        look: defineTool({ inputSchema, effect: 'read', execute: () => 'seen' }),
+      },
+    }),
+  ]);
+  const session = await stage.sessions.start('clerk', { id: stage.id(), message: 'go' });
+  await untilPhase(session, 'unknown_effect');
+  await session.resolve('call_1_2', { outcome: 'failed' });
+  await untilPhase(session, 'idle');
+  const saver = new TemporalSaver(stage.client);
+  const [now, ...past] = await saver.list(session.id);
+  const first = past.at(-1);
+  const effects = now === undefined || first === undefined ? [] : effectsSince(first, now);
+  expect(effects.map(({ tool, again, output }) => [tool, again, output])).toEqual([
+    ['note', 'repeated', 'noted'],
+    ['pay', 'answered', 'paid'],
+    ['guess', 'doubtful', expect.anything()],
+  ]);
 });

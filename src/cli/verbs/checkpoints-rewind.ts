@@ -104,6 +104,13 @@ async function outlook(
   return { agent, past, effects: effectsSince(past, now) };
 }
 
+/** What an equal call comes to after the rewind, where it is not answered from the record. */
+const AGAIN: Readonly<Record<EffectSince['again'], string>> = {
+  answered: '',
+  doubtful: '  (nobody knows what became of it: you will be asked)',
+  repeated: '  (a write: it happens again if the agent asks again)',
+};
+
 async function confirmed(cli: Cli, sessionId: string, effects: readonly EffectSince[]): Promise<boolean> {
   if (!process.stdin.isTTY || cli.terminal.json) {
     throw new PerdureError(
@@ -113,8 +120,8 @@ async function confirmed(cli: Cli, sessionId: string, effects: readonly EffectSi
     );
   }
   const lines = effects.map(
-    ({ tool, args, output, completedAt }) =>
-      `  ${clean(tool)} ${inline(args, BRIEF)} -> ${inline(output, BRIEF)}  ${completedAt ?? 'before an earlier rewind'}`,
+    ({ tool, again, args, output, completedAt }) =>
+      `  ${clean(tool)} ${inline(args, BRIEF)} -> ${inline(output, BRIEF)}  ${completedAt ?? 'before an earlier rewind'}${AGAIN[again]}`,
   );
   process.stderr.write(
     effects.length === 0
