@@ -47,7 +47,7 @@ describe('start', () => {
 
   test('takes mode, tenant, scratchpad and caps; a task ends with its answer', async () => {
     const id = stage.id('task');
-    const caps = ['--usd', '0.5', '--tokens', '9000', '--turns', '4', '--tool-calls', '3', '--active', '10m'];
+    const caps = ['--usd', '0.5', '--tokens', '20000', '--turns', '4', '--tool-calls', '3', '--active', '10m'];
     const where = ['--tenant', 'acme', '--scratchpad', '/srv/scratch pad'];
     const flags = ['--task', ...where, ...caps, '--follow', '--json'];
     const { code, stdout } = await stage.perdure('start', 'support', 'do it', '--id', id, ...flags);
@@ -60,7 +60,7 @@ describe('start', () => {
       view: { mode: 'task', tenant: 'acme', scratchpadRoot: '/srv/scratch pad' },
     });
     const { limits } = await stage.json<{ limits: object }>('budget', id);
-    expect(limits).toEqual({ usd: 0.5, tokens: 9_000, turns: 4, toolCalls: 3, activeMs: 600_000 });
+    expect(limits).toEqual({ usd: 0.5, tokens: 20_000, turns: 4, toolCalls: 3, activeMs: 600_000 });
   });
 
   test('takes the message from standard input', async () => {
