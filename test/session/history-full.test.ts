@@ -99,7 +99,9 @@ test('a session that is full refuses a message by name, keeps what it has, and c
 test('messages leave updates over for decisions, of which the server takes so many', async () => {
   const stage = await openStage(() => ({ text: 'hello' }));
   await stage.startWorker([defineAgent({ name: 'a', model: stage.provider('m'), instructions: 'Greet.' })]);
-  const session = await stage.sessions.start('a', { id: stage.id(), message: 'hi' });
+  // As above, of thousands of tasks.
+  const id = stage.id();
+  const session = await stage.sessions.start('a', { id, message: 'hi', workflowTaskTimeout: '30s' });
   await untilPhase(session, 'idle');
   await session.pause();
   await untilPhase(session, 'paused');
