@@ -47,7 +47,18 @@ describe('start', () => {
 
   test('takes mode, tenant, scratchpad and caps; a task ends with its answer', async () => {
     const id = stage.id('task');
-    const caps = ['--usd', '0.5', '--tokens', '20000', '--turns', '4', '--tool-calls', '3', '--active', '10m'];
+    const caps = [
+      '--usd',
+      '0.5',
+      '--tokens',
+      '20000',
+      '--turns',
+      '4',
+      '--tool-calls',
+      '3',
+      '--active',
+      '10m',
+    ];
     const where = ['--tenant', 'acme', '--scratchpad', '/srv/scratch pad'];
     const flags = ['--task', ...where, ...caps, '--follow', '--json'];
     const { code, stdout } = await stage.perdure('start', 'support', 'do it', '--id', id, ...flags);
