@@ -1,11 +1,19 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import type { temporal } from '@temporalio/proto';
+import proto, { type temporal } from '@temporalio/proto';
+
+const RESET = proto.temporal.api.enums.v1.WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW;
 
 type HistoryPage = Pick<
   temporal.api.workflowservice.v1.IGetWorkflowExecutionHistoryResponse,
   'history' | 'nextPageToken'
 >;
+/** A run, and the run that it was reset from. */
+interface Reset {
+  runId: string;
+  from: string;
+}
+
 type PageToken = Uint8Array | null | undefined;
 
 /** One event of a Temporal history. */
@@ -19,7 +27,11 @@ export type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
 const PAGE_SIZES = [1_000, 60, 8, 1] as const;
 /** How long a page may take before it is asked for in smaller pieces, in milliseconds. */
 const PAGE_MS = 4_000;
-const GRPC = { deadlineExceeded: 4, resourceExhausted: 8 } as const;
+/**
+ * The gRPC codes of a page that is too large, or takes too long: a server that notices a passed deadline before its
+ * client does resets the call, and the client says that it was cancelled (1).
+ */
+const TOO_MUCH: readonly unknown[] = [1, 4, 8];
 
 /** Events that are read backwards are few: the end of a history is looked at, not all of it, and none is read ahead. */
 const BACKWARDS_STEP = 1;
@@ -55,8 +67,7 @@ export async function* readPages(
       try {
         return size === 1 ? await ask() : await client.withDeadline(Date.now() + PAGE_MS, ask);
       } catch (error) {
-        const { code } = error as { code?: unknown };
-        if (size === 1 || (code !== GRPC.resourceExhausted && code !== GRPC.deadlineExceeded)) throw error;
+        if (size === 1 || !TOO_MUCH.includes((error as { code?: unknown }).code)) throw error;
         step += 1;
       }
     }
@@ -90,6 +101,12 @@ export async function readStart(
     maximumPageSize: 1,
   });
   return history?.events?.[0];
+}
+
+/** What a reset by Temporal's own means has left in a history: the run that it began, and that whose history it took. */
+export function resetOf({ workflowTaskFailedEventAttributes: failed }: HistoryEvent): Reset | null {
+  if (failed?.cause !== RESET || !failed.baseRunId) return null;
+  return { runId: failed.newRunId ?? '', from: failed.baseRunId };
 }
 
 /** The events of {@link readPages} one by one, for a look at a few. */
