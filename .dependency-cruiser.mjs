@@ -33,7 +33,7 @@ export const ROOMS = {
       'node:',
     ],
   },
-  client: { rooms: ['contract'], packages: ['@temporalio/client', '@temporalio/common', 'node:'] },
+  client: { rooms: ['contract', 'history'], packages: ['@temporalio/client', '@temporalio/common', 'node:'] },
   saver: {
     rooms: ['contract', 'session', 'history', 'client'],
     packages: [

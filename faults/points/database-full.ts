@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { roomIsFixed, takeRoom } from '../stack/room.ts';
 import { open } from './opening.ts';
-import { type FaultPoint, gone } from './point.ts';
+import { databaseOf, type FaultPoint, gone } from './point.ts';
 
 /** How far into a file may still be written, in bytes: what the database says fits, a piece of its write-ahead log does not. */
 const ROOM = 64 * 1_024;
@@ -23,8 +23,7 @@ export const databaseFull: FaultPoint = {
   inject: async (stage) => {
     const { step } = stage.story;
     const { server } = stage.lane;
-    const { database } = server;
-    if (database === undefined) throw new Error('this server has no database of its own');
+    const database = databaseOf(stage);
     const worker = await open(stage);
     const { pid } = database;
     const at = Date.now();

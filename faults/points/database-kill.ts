@@ -1,6 +1,6 @@
 import type { Step } from '../story.ts';
 import { allBut, open } from './opening.ts';
-import { type FaultPoint, gone } from './point.ts';
+import { databaseOf, type FaultPoint, gone } from './point.ts';
 
 const QUICK: readonly Step[] = ['model-answered', 'landed', 'returned', 'between-turns'];
 
@@ -16,8 +16,7 @@ export const databaseKill: FaultPoint = {
   inject: async (stage) => {
     const { step } = stage.story;
     const { server } = stage.lane;
-    const { database } = server;
-    if (database === undefined) throw new Error('this server has no database of its own');
+    const database = databaseOf(stage);
     const worker = await open(stage);
     const { pid } = database;
     const [since] = await database.query('postgres', 'select pg_postmaster_start_time()');

@@ -34,7 +34,14 @@ export interface FaultPoint {
   readonly inject: (stage: Stage) => Promise<(() => Promise<void>) | undefined>;
 }
 
-/** Whether there is a process of an id that is not stopped for good. */
+/** The database of a server that has one of its own. */
+export function databaseOf({ lane }: Stage): NonNullable<Stage['lane']['server']['database']> {
+  const { database } = lane.server;
+  if (database === undefined) throw new Error('this server has no database of its own');
+  return database;
+}
+
+/** Whether there is no process of an id any more. */
 export function gone(pid: number): boolean {
   try {
     process.kill(pid, 0);

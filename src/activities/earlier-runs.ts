@@ -1,14 +1,10 @@
 /** What the runs that a reset left behind have done: a person may go back with Temporal's own means. */
 import type { Context } from '@temporalio/activity';
-import proto from '@temporalio/proto';
 import { LRUCache } from 'lru-cache';
 import type { ToolInput, ToolResult } from '../contract/activities.ts';
 import type { ToolCall } from '../contract/calls.ts';
 import { isPerdureError } from '../contract/errors.ts';
-import { foldHistory, readPages, readStart } from '../history/index.ts';
-
-const RESET = proto.temporal.api.enums.v1.WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW;
-const GRPC_NOT_FOUND = 5;
+import { foldHistory, isNotFound, readPages, readStart, resetOf } from '../history/index.ts';
 
 /** By run: the mutations that were dispatched by the runs before it. Of most runs there are none. */
 const earlier = new LRUCache<string, ToolCall[]>({ max: 1_000 });
@@ -53,9 +49,7 @@ export async function doneBefore(context: Context, input: ToolInput): Promise<To
 }
 
 function isGone(error: unknown): boolean {
-  return (
-    isPerdureError(error, 'CHECKPOINT_CORRUPTION') || (error as { code?: unknown }).code === GRPC_NOT_FOUND
-  );
+  return isPerdureError(error, 'CHECKPOINT_CORRUPTION') || isNotFound(error);
 }
 
 /** A run that was reset begins with the history of another. */
@@ -73,8 +67,9 @@ async function dispatched({ client }: Context, workflowId: string, runId: string
     const pages = readPages(client, { workflowId, runId: run });
     const noting = (async function* () {
       for await (const page of pages) {
-        for (const { workflowTaskFailedEventAttributes: failed } of page) {
-          if (failed?.cause === RESET && failed.baseRunId) seen.add(failed.baseRunId);
+        for (const event of page) {
+          const reset = resetOf(event);
+          if (reset !== null) seen.add(reset.from);
         }
         yield page;
       }

@@ -4,7 +4,13 @@ import type { Decision, Resolution } from '../contract/calls.ts';
 import type { EditInput } from '../contract/edit.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { ASK_AGAIN } from '../contract/failure.ts';
-import type { BudgetInput, PauseInput, SendInput, SessionResult } from '../contract/inputs.ts';
+import {
+  type BudgetInput,
+  inputProblem,
+  type PauseInput,
+  type SendInput,
+  type SessionResult,
+} from '../contract/inputs.ts';
 import { toJson } from '../contract/json.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
@@ -77,10 +83,7 @@ export class Session {
   /** Caps, spent and reserved. @throws PerdureError `INVALID_ARGUMENT` for caps: {@link Session.setBudget} takes them */
   async budget(...none: readonly never[]): Promise<BudgetView> {
     // Whoever gave caps, and was told some, would take them for set.
-    if (none.length > 0) {
-      const message = 'budget: reads, and sets nothing. To set caps, call setBudget({ limits: { … } })';
-      throw new PerdureError('INVALID_ARGUMENT', message, { details: { field: 'budget' } });
-    }
+    refuseMore(none, 'budget', 'reads, and sets nothing. To set caps, call setBudget({ limits: { … } })');
     return this.#query<BudgetView>(QUERY.budget);
   }
 
@@ -100,10 +103,7 @@ export class Session {
     ...none: readonly never[]
   ): Promise<{ phase: Phase; queued: number }> {
     // Whoever gave an id there, and sent again, would have the message taken twice.
-    if (none.length > 0) {
-      const what = 'message: takes its options in one object: send({ text, id, mode })';
-      throw new PerdureError('INVALID_ARGUMENT', what, { details: { field: 'message' } });
-    }
+    refuseMore(none, 'message', 'takes its options in one object: send({ text, id, mode })');
     const input = typeof message === 'string' ? { text: message } : message;
     return this.#update(UPDATE.send, input, 'message');
   }
@@ -318,6 +318,11 @@ function checked(name: string, input: object, { field, limit }: { field: string;
   const unknown = unknownInput(name, json);
   if (unknown !== null) throw invalidInput(unknown);
   return json;
+}
+
+/** Refuses arguments that JavaScript would drop. @throws PerdureError `INVALID_ARGUMENT` */
+function refuseMore(more: readonly unknown[], field: string, problem: string): void {
+  if (more.length > 0) throw invalidInput(inputProblem(field, problem));
 }
 
 /** Checks a session's id. @throws PerdureError `INVALID_ARGUMENT` */

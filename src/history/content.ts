@@ -6,6 +6,7 @@ import { type ContentRef, contentId } from '../contract/thread.ts';
 import { firstValue } from './payloads.ts';
 import { readStart } from './read-events.ts';
 
+/** Of gRPC. */
 const NOT_FOUND = 5;
 /** Parts that are on their way at one time. */
 const AT_ONCE = 4;
@@ -37,7 +38,12 @@ export async function orNull<T>(call: Promise<T>): Promise<T | null> {
   try {
     return await call;
   } catch (error) {
-    if ((error as { code?: unknown } | null)?.code === NOT_FOUND) return null;
+    if (isNotFound(error)) return null;
     throw error;
   }
+}
+
+/** Whether the server has said that there is no such thing. */
+export function isNotFound(error: unknown): boolean {
+  return (error as { code?: unknown } | null)?.code === NOT_FOUND;
 }

@@ -3,7 +3,6 @@ import type { Checkpoint } from '../contract/checkpoint.ts';
 import type { EditInput } from '../contract/edit.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { SessionState } from '../contract/state.ts';
-import { effectsLeft } from '../saver/effects-left.ts';
 import { type EffectSince, effectsSince } from '../saver/index.ts';
 import { pastEditProblem } from '../saver/past-edit.ts';
 import { invalid } from './errors.ts';
@@ -39,19 +38,6 @@ export async function pastOf(
 export async function effectsAfter({ saver }: Backend, past: Checkpoint): Promise<EffectSince[]> {
   const latest = await saver.get(past.thread_id);
   return effectsSince(past, latest ?? past);
-}
-
-/**
- * The effects that a rewind to a checkpoint has left, the ones that completed while it was asked for included.
- *
- * @param before - what was listed before it: told where the server has no more to say, for the rewind is made
- */
-export async function effectsKept(
-  { client }: Backend,
-  past: Checkpoint,
-  before: EffectSince[],
-): Promise<EffectSince[]> {
-  return (await effectsLeft(client, past).catch(() => null)) ?? before;
 }
 
 /** The refusal of a rewind that nobody has confirmed yet, with what to know before. */

@@ -16,7 +16,8 @@ import {
   sendSchema,
 } from '../contract/inputs.ts';
 import type { SessionState } from '../contract/state.ts';
-import { effectsAfter, effectsKept, pastOf, unconfirmed } from './look-back.ts';
+import { effectsKept } from '../saver/effects-left.ts';
+import { effectsAfter, pastOf, unconfirmed } from './look-back.ts';
 import { type Backend, type Operation, operation } from './operation.ts';
 import { readSession } from './read-session.ts';
 import { idempotencyKey } from './request.ts';
@@ -222,7 +223,7 @@ export const sessionOperations: readonly Operation[] = [
       const { agent = (past.state as unknown as SessionState).agent } = body;
       const options = given({ ...body, agent }) as ForkOptions;
       const { id } = await backend.sessions.rewind(from, options);
-      return { id, effects: await effectsKept(backend, past, effects) };
+      return { id, effects: await effectsKept(backend.client, past, effects) };
     },
   }),
 ];

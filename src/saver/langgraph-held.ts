@@ -1,6 +1,6 @@
 /** What a saver of LangGraph knows of the checkpoints that it has put or read, so that it need not read them again. */
 import { setImmediate } from 'node:timers/promises';
-import { keep } from './langgraph-records.ts';
+import { keep } from './keep.ts';
 import type { Row } from './langgraph-rows.ts';
 
 /** Checkpoints that are known. */

@@ -4,7 +4,7 @@
  */
 import type { CheckpointSaver } from '../contract/checkpoint.ts';
 import { isPerdureError } from '../contract/errors.ts';
-import { keep } from './langgraph-records.ts';
+import { keep } from './keep.ts';
 
 /** Threads of which is remembered that they are in the index. */
 const INDEXED_AT_HAND = 10_000;

@@ -27,11 +27,3 @@ export async function putRecord(
   }
   return true;
 }
-
-/** Keeps an entry as the newest of so many. */
-export function keep<V>(map: Map<string, V>, key: string, value: V, most: number): void {
-  map.delete(key);
-  map.set(key, value);
-  const [oldest] = map.keys();
-  if (map.size > most && oldest !== undefined) map.delete(oldest);
-}

@@ -6,8 +6,9 @@ import type { CheckpointSaver } from '../contract/checkpoint.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import type { JsonValue } from '../contract/json.ts';
 import { Batches, type Waiting } from './batches.ts';
+import { keep } from './keep.ts';
 import type { HeldCheckpoints } from './langgraph-held.ts';
-import { keep, putRecord } from './langgraph-records.ts';
+import { putRecord } from './langgraph-records.ts';
 import { logId, merge, type StoredWrite } from './langgraph-rows.ts';
 
 /** Logs of which it is remembered where they end. */

@@ -1,12 +1,9 @@
 /** The runs of a session, or of a thread, in their order: each says in its first event which one it has followed on. */
 import type { Client } from '@temporalio/client';
-import proto from '@temporalio/proto';
 import { inChunks } from '../client/content.ts';
 import { quoted, unsearchable } from '../client/visibility.ts';
 import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
-import { firstValue, orNull, readEvents, readStart } from '../history/index.ts';
-
-const RESET = proto.temporal.api.enums.v1.WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW;
+import { firstValue, orNull, readEvents, readStart, resetOf } from '../history/index.ts';
 
 /**
  * The runs of a workflow that the server still has, newest first. Their order is that of their links: the server's
@@ -67,8 +64,8 @@ export async function runBefore(
 /** The run that one was reset from. Its history begins with that of the other, which may have been reset as well. */
 async function resetFrom(client: Client, workflowId: string, runId: string): Promise<string | null> {
   for await (const event of readEvents(client, { workflowId, runId })) {
-    const { cause, newRunId, baseRunId } = event.workflowTaskFailedEventAttributes ?? {};
-    if (cause === RESET && newRunId === runId) return baseRunId ?? null;
+    const reset = resetOf(event);
+    if (reset?.runId === runId) return reset.from;
   }
   return null;
 }

@@ -24,6 +24,7 @@ import {
 } from '../contract/thread.ts';
 import { readInput } from '../history/index.ts';
 import type { Waiting } from './batches.ts';
+import { keep } from './keep.ts';
 import { byKey } from './memory-saver.ts';
 import { ContentStore } from './thread-content.ts';
 import { refusalOf, type ThreadWrite, ThreadWriter, type Written } from './thread-writes.ts';
@@ -196,7 +197,7 @@ export class ThreadStore {
         { details: { segment: segmentId(run) } },
       );
     }
-    remember(this.#segments, run, input.entries, SEGMENTS_AT_HAND);
+    keep(this.#segments, run, input.entries, SEGMENTS_AT_HAND);
     return input.entries;
   }
 
@@ -235,12 +236,4 @@ type Held<Kind> = Extract<ThreadEntry, { kind: Kind }>;
 
 function isCheckpoint(entry: ThreadEntry): entry is Held<'checkpoint'> {
   return entry.kind === 'checkpoint';
-}
-
-/** Keeps an entry as the newest of a few. */
-function remember<K, V>(map: Map<K, V>, key: K, value: V, most: number): void {
-  map.delete(key);
-  map.set(key, value);
-  const [oldest] = map.keys();
-  if (map.size > most && oldest !== undefined) map.delete(oldest);
 }

@@ -24,6 +24,7 @@ import {
   threadWorkflowId,
 } from '../contract/thread.ts';
 import type { Waiting } from './batches.ts';
+import { keep } from './keep.ts';
 import type { Content, ContentStore } from './thread-content.ts';
 import { findExecution, reading } from './wire.ts';
 
@@ -171,7 +172,7 @@ export class ThreadWriter {
       for (const one of group) await this.#fail(threadId, one, error);
       return;
     }
-    remember(this.#known, threadId, { epoch, seenAt: performance.now() });
+    keep(this.#known, threadId, { epoch, seenAt: performance.now() }, THREADS_AT_HAND);
     await inChunks([...group.entries()], async ([place, one]) => {
       try {
         const result = results[place];
@@ -246,7 +247,7 @@ export class ThreadWriter {
     if (known !== undefined) return known.epoch;
     const thread = await reading(threadId, () => findExecution(this.#client, threadWorkflowId(threadId)));
     const epoch = Number((await thread?.memo(THREAD_MEMO)) ?? 0);
-    remember(this.#known, threadId, { epoch, seenAt: Number.NEGATIVE_INFINITY });
+    keep(this.#known, threadId, { epoch, seenAt: Number.NEGATIVE_INFINITY }, THREADS_AT_HAND);
     return epoch;
   }
 
@@ -284,14 +285,6 @@ function isApart(field: string, text: string): boolean {
 function assertEntry(field: string, entry: ThreadPut | ThreadPutStep): number {
   assertSize(field, entry, THREAD_LIMIT.entry - ENVELOPE);
   return jsonSize(entry) + ENVELOPE;
-}
-
-/** Keeps what is known of a thread as the newest of many. */
-function remember(map: Map<string, Known>, threadId: string, known: Known): void {
-  map.delete(threadId);
-  map.set(threadId, known);
-  const [oldest] = map.keys();
-  if (map.size > THREADS_AT_HAND && oldest !== undefined) map.delete(oldest);
 }
 
 function isBusy(error: unknown): boolean {

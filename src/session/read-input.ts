@@ -1,6 +1,7 @@
 /** Signals and updates as they arrive from any language, read into inputs of the core. */
 
 import { editSchema } from '../contract/edit.ts';
+import type { ErrorCode } from '../contract/errors.ts';
 import {
   budgetSchema,
   cancelSchema,
@@ -20,18 +21,22 @@ import type { PersonInput } from './events.ts';
 
 type Read =
   | { ok: true; input: Exclude<PersonInput, { type: 'malformed' }> }
-  | { ok: false; message: string; details?: Readonly<Record<string, unknown>> };
+  | { ok: false; code?: ErrorCode; message: string; details?: Readonly<Record<string, unknown>> };
 
-/** Reads the payload of an update or signal of a name, or says which field is wrong. */
-export function readInput(name: string, payload: unknown): Read {
+/**
+ * Reads the payload of an update or signal of a name, or says which field is wrong.
+ *
+ * @param limit - in bytes; one that is on record may be larger than what is taken now
+ */
+export function readInput(name: string, payload: unknown, limit: number = LIMIT.input): Read {
   if (payload === UNREADABLE) return { ok: false, message: 'its payload cannot be decoded' };
   if (isDeeperThan(payload, MAX_DEPTH)) {
     return { ok: false, message: `it is nested deeper than ${MAX_DEPTH} levels` };
   }
   const size = jsonSize(payload);
-  if (size > LIMIT.input) {
-    const { message, details } = tooLarge(name, size, LIMIT.input);
-    return { ok: false, message, details };
+  if (size > limit) {
+    const { code, message, details } = tooLarge(name, size, limit);
+    return { ok: false, code, message, details };
   }
   const read = readAs(name, payload ?? {});
   return read.ok || !('field' in read)

@@ -10,7 +10,6 @@ import type {
 import { createActivities, IssuedCalls, TranscriptMemory } from '../activities/index.ts';
 import { type AgentRuntime, type DefinedAgent, type ModelRegistry, resolveAgent } from '../agent/index.ts';
 import { PerdureError } from '../contract/errors.ts';
-import type { Message, Position } from '../contract/messages.ts';
 import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
 import { InFlightJournal, recoverPredecessors } from './in-flight.ts';
 import { modelsFromEnvironment } from './models.ts';
@@ -150,8 +149,8 @@ function sinksOf(
   issued: IssuedCalls,
 ): InjectedSinks<{
   perdure: {
-    remember(piece: { from: Position; to: Position; messages: Message[] }): void;
-    issued(call: { activityId: string; mark: number }): void;
+    remember(piece: Parameters<TranscriptMemory['remember']>[1]): void;
+    issued(call: Parameters<IssuedCalls['note']>[1]): void;
   };
 }> {
   return {

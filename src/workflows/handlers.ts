@@ -8,7 +8,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { jsonSize } from '../contract/json.ts';
-import { LIMIT, tooLarge } from '../contract/limits.ts';
+import { LIMIT } from '../contract/limits.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
 import { noRoomFor } from '../contract/room.ts';
 import type { SessionState } from '../contract/state.ts';
@@ -67,8 +67,8 @@ export function registerHandlers(
       },
       {
         validator: (payload: unknown) => {
-          refuseLarge(name, payload);
-          const input = acceptable(name, payload);
+          // Validators alone: an update that is on record may be larger.
+          const input = acceptable(name, payload, LIMIT.update);
           const refusal =
             misnamed(name, payload) ??
             refusalOf(state, input) ??
@@ -99,12 +99,6 @@ export function registerHandlers(
   query(QUERY.plan, () => state.plan, 'The plan');
 }
 
-/** Asked of validators only, as the next one: an update that is on record may be larger. */
-function refuseLarge(name: string, payload: unknown): void {
-  const size = jsonSize(payload);
-  if (size > LIMIT.update) throw failure(tooLarge(name, size, LIMIT.update));
-}
-
 /** Asked of validators only, which leave no trace and do not run in a replay: what is on record reads as it did. */
 function misnamed(name: string, payload: unknown): Refusal | null {
   const unknown = unknownInput(name, payload);
@@ -130,8 +124,8 @@ function fullFor(state: SessionState, name: string, input: PersonInput, updates:
   return noRoomFor(state.sessionId, name, history, isThere);
 }
 
-function acceptable(name: string, payload: unknown): PersonInput {
-  const read = readInput(name, payload);
+function acceptable(name: string, payload: unknown, limit?: number): PersonInput {
+  const read = readInput(name, payload, limit);
   if (!read.ok) throw failure({ code: 'INVALID_ARGUMENT', ...read });
   return read.input;
 }

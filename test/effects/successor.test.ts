@@ -2,20 +2,27 @@
 import { NativeConnection } from '@temporalio/worker';
 import { expect, onTestFinished, test } from 'vitest';
 import { type HistoryEvent, readEvents } from '../../src/history/index.ts';
-import { createWorker } from '../../src/index.ts';
+import { createWorker, type Session } from '../../src/index.ts';
 import { startServer } from '../../src/server/index.ts';
+import type { ScriptedTurn } from '../../src/testing/index.ts';
 import { foldOf } from '../support/fold.ts';
-import { calls, openWorld, PEN } from '../support/world.ts';
+import { calls, openWorld, PEN, type World } from '../support/world.ts';
 
 const script = [calls('refund'), { text: 'Refunded.' }];
 
-test('the successor fails the dead worker`s mutation at once: verified landed, one refund', async () => {
-  const world = await openWorld(script, { ignoreKeys: true });
+/** A session whose worker was killed when the service had made its refund, and had not answered. */
+async function struck(turns: ScriptedTurn[] = script): Promise<{ world: World; session: Session }> {
+  const world = await openWorld(turns, { ignoreKeys: true });
   await world.control.arm({ on: 'refunds', when: 'after-write', do: 'hang' });
   const first = await world.startWorkerProcess();
   const session = await world.begin('silent');
   await world.control.held();
   await first.crash();
+  return { world, session };
+}
+
+test('the successor fails the dead worker`s mutation at once: verified landed, one refund', async () => {
+  const { world, session } = await struck();
   await world.startWorkerProcess();
 
   // With a heartbeat of an hour, nothing but the journal ends the call in the patience of a test.
@@ -28,12 +35,7 @@ test('the successor fails the dead worker`s mutation at once: verified landed, o
 });
 
 test('what the successor fails goes on at the successor: not first to the queue of the dead', async () => {
-  const world = await openWorld([calls('order'), ...script]);
-  await world.control.arm({ on: 'refunds', when: 'after-write', do: 'hang' });
-  const first = await world.startWorkerProcess();
-  const session = await world.begin('silent');
-  await world.control.held();
-  await first.crash();
+  const { world, session } = await struck([calls('order'), ...script]);
   await world.startWorkerProcess();
   await world.until(session, 'idle');
 
@@ -45,12 +47,7 @@ test('what the successor fails goes on at the successor: not first to the queue 
 });
 
 test('a worker of another server leaves the journal to the successor', async () => {
-  const world = await openWorld(script, { ignoreKeys: true });
-  await world.control.arm({ on: 'refunds', when: 'after-write', do: 'hang' });
-  const first = await world.startWorkerProcess();
-  const session = await world.begin('silent');
-  await world.control.held();
-  await first.crash();
+  const { world, session } = await struck();
   // The same namespace and task queue, by name.
   const other = await startServer({ inMemory: true });
   onTestFinished(() => other.stop());

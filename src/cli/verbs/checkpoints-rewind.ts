@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline';
 import type { Command } from 'commander';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
 import { PerdureError } from '../../contract/errors.ts';
-import { effectsLeft } from '../../saver/effects-left.ts';
+import { effectsKept } from '../../saver/effects-left.ts';
 import { type EffectSince, effectsSince } from '../../saver/index.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT } from '../failures.ts';
@@ -72,8 +72,7 @@ export function rewind(group: Command, cli: Cli): void {
           },
         ),
       );
-      // What completed while a person thought about it stays, too. The rewind is made, whatever this reading comes to.
-      const effects = (await effectsLeft(client, past).catch(() => null)) ?? before;
+      const effects = await effectsKept(client, past, before);
       const next = command('tail', sessionId);
       terminal.result({ sessionId, checkpointId, by, effects, next }, () =>
         clean(
