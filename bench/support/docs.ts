@@ -22,10 +22,20 @@ const OWN_MEASURES = [
   'langgraph',
 ];
 
-/** Writes both, from the newest run of `peers`. @throws Error when the page has lost its marks. */
+/** Writes them. @returns their paths. @throws as {@link docsOf}. */
 export async function writeDocs(): Promise<string[]> {
+  const docs = await docsOf();
+  for (const [path, text] of docs) await writeFile(path, text);
+  return [...docs.keys()];
+}
+
+/**
+ * What the docs have to say of the newest kept run of each measure, by path.
+ *
+ * @throws Error when the page has lost its marks, or no run of `peers` is kept.
+ */
+export async function docsOf(): Promise<Map<string, string>> {
   const results = await newestResults('peers');
-  await writeFile(CHART, chart(results));
   let page = await readFile(PAGE, 'utf8');
   for (const [mark, text] of [
     ['floor', await floorTable()],
@@ -35,8 +45,10 @@ export async function writeDocs(): Promise<string[]> {
     if (!marked.test(page)) throw new Error(`${PAGE} has no <!-- ${mark}:begin --> and <!-- ${mark}:end -->`);
     page = page.replace(marked, (_, begin: string, end: string) => begin + text + end);
   }
-  await writeFile(PAGE, page);
-  return [CHART, PAGE];
+  return new Map([
+    [CHART, chart(results)],
+    [PAGE, page],
+  ]);
 }
 
 const SAVERS: Record<string, string> = {

@@ -1,0 +1,24 @@
+/** What the bench makes of its samples. */
+import { expect, test } from 'vitest';
+import { interleave, median, medianRatio } from '../../bench/support/stats.ts';
+
+test('the median of an odd and of an even number of samples, and of none', () => {
+  expect(median([9, 1, 5])).toBe(5);
+  expect(median([10, 2, 4, 8])).toBe(6);
+  expect(() => median([])).toThrow('the median of nothing');
+});
+
+test('a ratio is of samples that were taken side by side: a slow phase hits both', () => {
+  // Half of the time the machine is ten times slower: the ratio of the medians would say 1.1, or 11.
+  expect(medianRatio([11, 110, 22, 220], [10, 100, 20, 200])).toBeCloseTo(1.1);
+  expect(medianRatio([3, 20], [1, 10])).toBe(2.5);
+  expect(medianRatio([1, 2], [1])).toBeNaN();
+});
+
+test('all arms run in each round, and each of them first as often as the others', async () => {
+  const order: string[] = [];
+  const arm = (name: string) => (round: number) => Promise.resolve(order.push(`${name}${round}`));
+  const samples = await interleave(3, { a: arm('a'), b: arm('b'), c: arm('c') });
+  expect(order).toEqual(['a0', 'b0', 'c0', 'b1', 'c1', 'a1', 'c2', 'a2', 'b2']);
+  expect(samples).toEqual({ a: [1, 6, 8], b: [2, 4, 9], c: [3, 5, 7] });
+});
