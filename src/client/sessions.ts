@@ -14,7 +14,7 @@ import { canonicalJson } from '../contract/json.ts';
 import { DEFAULT_TASK_QUEUE, SEARCH_ATTRIBUTE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
-import { readInput } from '../history/index.ts';
+import { readStartInput } from '../history/index.ts';
 import { parseCheckpointId } from './checkpoint-id.ts';
 import { storeParts } from './content.ts';
 import { invalidInput, sessionError } from './errors.ts';
@@ -150,7 +150,7 @@ export class Sessions {
 
   /** What was said to one agent must not be done by another, with other tools. */
   async #refuseOther(id: string, agent: string): Promise<void> {
-    const { agent: other } = ((await readInput(this.#client, id)) ?? {}) as { agent?: unknown };
+    const { agent: other } = ((await readStartInput(this.#client, id)) ?? {}) as { agent?: unknown };
     if (typeof other !== 'string' || other === agent) return;
     throw new PerdureError(
       'CONFLICT',

@@ -12,7 +12,7 @@ const NOT_FOUND = 5;
 const AT_ONCE = 4;
 
 /** What a workflow was started with, read from its history; `null` when the server does not have it. */
-export async function readInput(client: Client, workflowId: string): Promise<unknown> {
+export async function readStartInput(client: Client, workflowId: string): Promise<unknown> {
   const started = (await orNull(readStart(client, { workflowId })))?.workflowExecutionStartedEventAttributes;
   return started ? firstValue(client.options.loadedDataConverter, started.input) : null;
 }
@@ -22,7 +22,7 @@ export async function loadParts(client: Client, { key, parts, digest }: ContentR
   const pieces: unknown[] = [];
   for (let from = 0; from < parts; from += AT_ONCE) {
     const some = [...Array(Math.min(AT_ONCE, parts - from)).keys()].map((i) => from + i);
-    pieces.push(...(await Promise.all(some.map((part) => readInput(client, contentId(key, part))))));
+    pieces.push(...(await Promise.all(some.map((part) => readStartInput(client, contentId(key, part))))));
   }
   const text = pieces.join('');
   if (createHash('sha256').update(text).digest('hex') === digest) return text;

@@ -1,4 +1,4 @@
-export { isNotFound, loadParts, orNull, readInput } from './content.ts';
+export { isNotFound, loadParts, orNull, readStartInput } from './content.ts';
 export type { RunEnd } from './event-inputs.ts';
 export { type Fold, type FoldedTask, Folder, foldHistory } from './fold.ts';
 export { leftState } from './left-state.ts';

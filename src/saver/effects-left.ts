@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
-import { leftState, orNull, readInput } from '../history/index.ts';
+import { leftState, orNull, readStartInput } from '../history/index.ts';
 import { type EffectSince, effectsBetween } from './views/effects-since.ts';
 import { sessionStateOf } from './views/session-state.ts';
 
@@ -25,7 +25,7 @@ export async function effectsKept(
  * @returns `null` when the session was taken back to elsewhere since, or had no run any more to leave
  */
 async function effectsLeft(client: Client, then: Checkpoint): Promise<EffectSince[] | null> {
-  const started = parseInput(sessionInputSchema, await readInput(client, then.thread_id));
+  const started = parseInput(sessionInputSchema, await readStartInput(client, then.thread_id));
   const origin = started.ok ? started.value.origin : undefined;
   const isIt = origin?.kind === 'rewind' && `${origin.runId}:${origin.eventId}` === then.id;
   if (!isIt || origin.leaves === undefined) return null;

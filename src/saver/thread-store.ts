@@ -22,7 +22,7 @@ import {
   type ThreadEntry,
   threadWorkflowId,
 } from '../contract/thread.ts';
-import { readInput } from '../history/index.ts';
+import { readStartInput } from '../history/index.ts';
 import type { Waiting } from './batches.ts';
 import { keep } from './keep.ts';
 import { byKey } from './memory-saver.ts';
@@ -143,7 +143,7 @@ export class ThreadStore {
   async #deleteRun(workflowId: string, run: string): Promise<void> {
     const segment = await findExecution(this.#client, segmentId(run));
     if (segment !== null) {
-      const input = (await readInput(this.#client, segment.workflowId)) as SegmentInput | null;
+      const input = (await readStartInput(this.#client, segment.workflowId)) as SegmentInput | null;
       await this.#contents.delete((input?.entries ?? []).flatMap(({ content }) => content ?? []));
       // The newest names the others, so it goes last.
       for (const one of await runsUpTo(this.#client, segment.workflowId, segment.runId))
@@ -188,7 +188,7 @@ export class ThreadStore {
     const known = this.#segments.get(run);
     if (known !== undefined) return known;
     const input = (await reading(threadId, () =>
-      readInput(this.#client, segmentId(run)),
+      readStartInput(this.#client, segmentId(run)),
     )) as SegmentInput | null;
     if (input === null) {
       throw new PerdureError(

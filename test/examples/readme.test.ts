@@ -44,20 +44,28 @@ async function source(path: string, region: string | undefined): Promise<string>
   return found[1];
 }
 
-test('each piece of code is the text of a file: run this with -u to bring it over', async () => {
-  let filled = README;
-  const snippets = [
-    ...README.matchAll(/<!-- (examples\/[\w/-]+\.ts)(?:#([\w-]+))? -->\n```ts\n[\s\S]*?```/g),
-  ];
-  for (const [whole, path = '', region] of snippets) {
-    const text = await source(path, region);
-    const at = whole.slice(0, whole.indexOf('\n'));
-    filled = filled.replace(whole, () => `${at}\n\`\`\`ts\n${text.trim()}\n\`\`\``);
-  }
-  expect(README.match(/^```ts/gm)).toHaveLength(snippets.length);
-  expect(snippets.length).toBeGreaterThanOrEqual(4);
-  await expect(filled).toMatchFileSnapshot(join(ROOT, 'README.md'));
-});
+test.each([
+  ['README.md', 4],
+  ['docs/testing.md', 1],
+])(
+  'each piece of code of %s is the text of a file: run this with -u to bring it over',
+  async (page, atLeast) => {
+    const path = join(ROOT, page);
+    const shown = await readFile(path, 'utf8');
+    let filled = shown;
+    const snippets = [
+      ...shown.matchAll(/<!-- (examples\/[\w./-]+\.ts)(?:#([\w-]+))? -->\n```ts\n[\s\S]*?```/g),
+    ];
+    for (const [whole, file = '', region] of snippets) {
+      const text = await source(file, region);
+      const at = whole.slice(0, whole.indexOf('\n'));
+      filled = filled.replace(whole, () => `${at}\n\`\`\`ts\n${text.trim()}\n\`\`\``);
+    }
+    expect(shown.match(/^```ts/gm)).toHaveLength(snippets.length);
+    expect(snippets.length).toBeGreaterThanOrEqual(atLeast);
+    await expect(filled).toMatchFileSnapshot(path);
+  },
+);
 
 test('each command of perdure has the verb and the options that it shows', async () => {
   const shown = [...README.matchAll(/^.*?\bperdure ((?:[a-z]+)\b.*)$/gm)]
