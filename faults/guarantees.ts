@@ -105,7 +105,12 @@ And for every session, whatever its tools:
 - Temporal keeps what it has acknowledged. The lab's server is killed without warning over its file; a power cut may
   take the last moments of a file that is not synced at each step, as with any database.
 - \`verify\` tells the truth: *absent* means that it did not happen **and will not**. Its tool's \`settle\` is at least as
-  long as a request can still be accepted after its time-out, or after its worker's death.
+  long as a request can still be accepted after its \`abortSignal\`, or after its worker's death; a tool that heeds
+  neither the signal nor \`fence()\` may go on until its time-out. The signal comes by itself: at the time-out, at a
+  cancellation, and when the worker has not heard from the server for a heartbeat, which is before the server gives
+  the call to another. After a person's reset or termination it comes within a quarter of the heartbeat.
+- A machine's clocks go on while it is stopped, one of them at least: a virtual machine that is put to sleep with both of
+  them takes up to 100 ms of its own time to notice.
 - The declared kind is right: a tool that is declared \`read\` or \`write\` can be repeated.
 - A tool throws \`NotAttemptedError\` only when nothing has happened.
 

@@ -147,11 +147,13 @@ async function runMutation(
 ): Promise<ToolResult> {
   const { info } = context;
   const runId = info.workflowExecution?.runId;
-  if (runId !== input.issuedRunId || info.attempt !== 1) {
+  // An operator may set the attempts of an activity back, but not when it was scheduled first.
+  const again = info.attempt !== 1 || info.currentAttemptScheduledTimestampMs !== info.scheduledTimestampMs;
+  if (runId !== input.issuedRunId || again) {
     // A reset from outside, or a server that repeats what must not be: some other attempt may have happened.
     return {
       kind: 'unknown',
-      reason: `refused: dispatched by run ${input.issuedRunId ?? 'none'}, running in ${runId ?? 'none'} as attempt ${info.attempt}`,
+      reason: `refused: dispatched by run ${input.issuedRunId ?? 'none'}, running in ${runId ?? 'none'} as ${again ? 'another attempt' : 'the first attempt'}`,
     };
   }
   const fence = new Fence(context, issuedHere);
@@ -162,30 +164,35 @@ async function runMutation(
   } catch (error) {
     return { kind: 'absent', reason: errorText('fence', error), retryable: true };
   }
-  return withSigns(context, input.timeoutMs, async (abortSignal, timedOut) => {
-    const toolContext = contextOf(input, input.dispatchNo, abortSignal, fence.pass);
-    const run = execute(tool, value, toolContext);
-    try {
-      const ended = await Promise.race([run.then((output) => ({ output })), aborted(abortSignal)]);
-      if (ended !== 'aborted')
-        return { kind: 'output', output: recordable(ended.output, input.resultLimit ?? LIMIT.toolResult) };
-      run.catch(() => {});
-      return {
-        kind: 'unknown',
-        reason: timedOut() ? `timed out after ${input.timeoutMs} ms` : 'cancelled in flight',
-        ...released(context),
-      };
-    } catch (error) {
-      if (isPerdureError(error, 'NOT_ATTEMPTED')) {
-        return {
-          kind: 'absent',
-          reason: errorText(input.tool, error),
-          retryable: (error as NotAttemptedError).retryable,
-        };
+  return withSigns(context, input.timeoutMs, (stop, timedOut) =>
+    fence.held(async () => {
+      const abortSignal = AbortSignal.any([stop, fence.lost]);
+      const toolContext = contextOf(input, input.dispatchNo, abortSignal, () => fence.pass(abortSignal));
+      const run = execute(tool, value, toolContext);
+      try {
+        const ended = await Promise.race([run.then((output) => ({ output })), aborted(abortSignal)]);
+        if (ended !== 'aborted')
+          return { kind: 'output', output: recordable(ended.output, input.resultLimit ?? LIMIT.toolResult) };
+        run.catch(() => {});
+        const lost = 'stopped: the server may have given the call to another worker';
+        const reason = timedOut()
+          ? `timed out after ${input.timeoutMs} ms`
+          : fence.lost.aborted
+            ? lost
+            : 'cancelled in flight';
+        return { kind: 'unknown', reason, ...released(context) };
+      } catch (error) {
+        if (isPerdureError(error, 'NOT_ATTEMPTED')) {
+          return {
+            kind: 'absent',
+            reason: errorText(input.tool, error),
+            retryable: (error as NotAttemptedError).retryable,
+          };
+        }
+        return { kind: 'unknown', reason: errorText(input.tool, error), ...released(context) };
       }
-      return { kind: 'unknown', reason: errorText(input.tool, error), ...released(context) };
-    }
-  });
+    }),
+  );
 }
 
 /** What a deploy cuts short is not the tool's fault. */
@@ -201,7 +208,8 @@ async function runRepeatable(
 ): Promise<ToolResult> {
   return withSigns(context, input.timeoutMs, async (abortSignal, timedOut) => {
     const fence = new Fence(context);
-    const run = execute(tool, value, contextOf(input, context.info.attempt, abortSignal, fence.pass));
+    const pass = (): Promise<void> => fence.pass(abortSignal);
+    const run = execute(tool, value, contextOf(input, context.info.attempt, abortSignal, pass));
     try {
       const ended = await Promise.race([run.then((output) => ({ output })), aborted(abortSignal)]);
       if (ended !== 'aborted')

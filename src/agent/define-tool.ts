@@ -18,12 +18,16 @@ export interface ToolContext extends Omit<ToolExecutionOptions, 'abortSignal'> {
   idempotencyKey: string;
   /** 1, 2, …: of a mutation the dispatch (each follows a recorded *absent*), otherwise Temporal's attempt. */
   attempt: number;
-  /** Aborts at the tool's time-out, at a cancelled call, and when the worker shuts down. */
+  /**
+   * Aborts at the tool's time-out, at a cancelled call, when the worker shuts down, and for a mutation before the
+   * server may give the call to another worker: when it has not been heard for the agent's `heartbeat`. Pass it to the
+   * request that has the effect.
+   */
   abortSignal: AbortSignal;
   /**
    * Makes sure that this call is still ours, by asking Temporal unless it was known within the last 100 ms, and
-   * throws `FENCED` when it is not: the call was cancelled, or a worker that was thought dead woke up. Call it just
-   * before the request that has the effect.
+   * throws `FENCED` when it is not: the call was cancelled or has timed out, or a worker that was thought dead woke up.
+   * Call it just before the request that has the effect.
    */
   fence: () => Promise<void>;
   /** The session's scratchpad directory, when it has one. */
@@ -73,7 +77,10 @@ export interface ToolOptions<INPUT, OUTPUT> {
   approval?: { expires?: Duration; onExpiry?: 'approve' | 'reject' };
   /** How long one attempt may take. Default: one minute. */
   timeout?: Duration;
-  /** How long after its time-out or its worker's death an attempt may still land. Default: 5 seconds. */
+  /**
+   * How long an attempt may still land after its `abortSignal` or its worker's death. Default: 5 seconds. A tool that
+   * heeds neither signal nor `fence` may land until its `timeout`: then give it that long.
+   */
   settle?: Duration;
   /**
    * Dispatches of a mutation (each after a recorded *absent*), or attempts when a worker is lost. Default: 3. What

@@ -95,3 +95,28 @@ test('cut off from Temporal, and never frozen: it is refused at its fence when i
   const { calls: log } = await world.check(session);
   expect(await world.control.refunds()).toMatchObject([{ key: log[0]?.idempotencyKey }]);
 });
+
+test('cut off from Temporal, and never frozen: it has stopped its request by itself before the call is somebody else`s', async () => {
+  const world = await openWorld([calls('refund'), { text: 'Refunded.' }], { ignoreKeys: true });
+  const wire = await world.openWire();
+  const first = await world.startWorkerProcess({
+    breakAt: ['request', 'no reply', 'after refund'],
+    connection: wire.connection,
+  });
+  const session = await world.begin();
+  await first.reached('request');
+  wire.hold();
+  await world.startWorkerProcess();
+  await world.until(session, 'idle');
+  // Nobody could tell it, and it asks nobody.
+  const { detail } = await first.reached('after refund');
+  expect(JSON.parse(detail)).toMatchObject({
+    kind: 'unknown',
+    reason: expect.stringContaining('may have given the call to another worker'),
+  });
+  first.release('request');
+  await first.reached('no reply');
+  const { calls: log } = await world.check(session);
+  expect(await world.control.refunds()).toMatchObject([{ key: log[0]?.idempotencyKey }]);
+  expect(log[0]?.dispatches.map(({ outcome }) => outcome)).toEqual(['absent', 'returned']);
+});

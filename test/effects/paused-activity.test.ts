@@ -5,6 +5,7 @@ import * as z from 'zod';
 import { defineAgent, defineTool } from '../../src/index.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { openStage, untilPhase } from '../support/stage.ts';
+import { calls, openWorld } from '../support/world.ts';
 
 test('the fence stops a call whose activity is paused: it is found absent, and made again', async () => {
   const stage = await openStage(({ assistantCount }) =>
@@ -71,4 +72,31 @@ test('the fence stops a call whose activity is paused: it is found absent, and m
     { status: { kind: 'completed' }, dispatches: [{ outcome: 'absent' }, { outcome: 'returned' }] },
   ]);
   await expectFoldEqualsLive(stage.client, session);
+});
+
+test('a lost call whose attempts an operator sets back is not made again, but looked for', async () => {
+  const world = await openWorld([calls('refund'), { text: 'Refunded.' }], { ignoreKeys: true });
+  const first = await world.startWorkerProcess({ breakAt: ['after refund'] });
+  const session = await world.begin();
+  await first.reached('after refund');
+  const handle = world.client.workflow.getHandle(session.id);
+  const pending = async () => (await handle.describe()).raw.pendingActivities?.[0];
+  const activity = {
+    namespace: world.client.options.namespace,
+    execution: { workflowId: session.id },
+    id: (await pending())?.activityId ?? null,
+    identity: 'an operator',
+  };
+  await world.client.workflowService.pauseActivity(activity);
+  await first.crash();
+  // The successor gives the call up for the dead worker; the server takes that for one attempt of many, and waits.
+  await world.startWorkerProcess();
+  await expect.poll(async () => (await pending())?.attempt, { timeout: 30_000 }).toBe(2);
+  await world.client.workflowService.unpauseActivity({ ...activity, resetAttempts: true });
+  await world.until(session, 'idle');
+  const { calls: log } = await world.check(session);
+  expect(log[0]?.dispatches).toMatchObject([
+    { outcome: 'landed', reason: expect.stringContaining('as another attempt') },
+  ]);
+  expect(await world.control.refunds()).toHaveLength(1);
 });

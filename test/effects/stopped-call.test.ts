@@ -1,8 +1,10 @@
 /** People stop a session while a mutation is under way: it is settled, never lost. */
 import { expect, test } from 'vitest';
-import type { Session, ToolCall } from '../../src/index.ts';
+import * as z from 'zod';
+import { defineAgent, defineTool, type Session, type ToolCall } from '../../src/index.ts';
 import { foldOf } from '../support/fold.ts';
 import { rejection } from '../support/rejection.ts';
+import { openStage, untilPhase } from '../support/stage.ts';
 import { calls, openWorld, type World } from '../support/world.ts';
 
 const script = [calls('refund'), { text: 'Refunded.' }];
@@ -122,4 +124,38 @@ test('terminated with a result that it has not seen: a query says so, and the hi
   expect(folded).toMatchObject({ paused: null, calls: [{ status: { kind: 'verifying' } }] });
   await world.startWorkerProcess();
   expect(await rejection(session.state())).toMatchObject({ code: 'SESSION_CLOSED' });
+});
+
+test('its own time-out stops a call at its next fence, though it was known as its own a moment ago', async () => {
+  const stage = await openStage(({ assistantCount }) =>
+    assistantCount === 0 ? { toolCalls: [{ name: 'pay', args: {} }] } : { text: 'Done.' },
+  );
+  const fenced: Promise<unknown>[] = [];
+  const paid: number[] = [];
+  const pay = defineTool({
+    inputSchema: z.object({}),
+    settle: 0,
+    timeout: '1s',
+    execute: async (_, { attempt, fence, abortSignal }) => {
+      if (attempt === 1) {
+        const passed = (async () => {
+          // As long as it may, it asks again and again: the last answer is of just before the end.
+          while (!abortSignal.aborted) await fence();
+          await fence();
+        })();
+        fenced.push(rejection(passed));
+        await passed;
+      }
+      paid.push(attempt);
+      return 'paid';
+    },
+    verify: () => (paid.length > 0 ? { outcome: 'landed', output: 'paid' } : { outcome: 'absent' }),
+  });
+  await stage.startWorker([
+    defineAgent({ name: 'payer', model: stage.provider('m'), instructions: 'Pay.', tools: { pay } }),
+  ]);
+  const session = await stage.sessions.start('payer', { id: stage.id(), message: 'go' });
+  await untilPhase(session, 'idle');
+  expect(await Promise.all(fenced)).toMatchObject([{ code: 'FENCED' }]);
+  expect(paid).toEqual([2]);
 });

@@ -43,7 +43,12 @@ async function attempt<T>(request: Promise<T>): Promise<T> {
 
 async function execute(input: RefundArgs, context: ToolContext): Promise<Refund> {
   await breakpoint('request');
-  return attempt(payments().refund(input, context.idempotencyKey, context.abortSignal));
+  try {
+    return await attempt(payments().refund(input, context.idempotencyKey, context.abortSignal));
+  } catch (error) {
+    await breakpoint('no reply');
+    throw error;
+  }
 }
 
 function refundTool(options: Partial<ToolOptions<RefundArgs, Refund>> = {}): DefinedTool<RefundArgs, Refund> {
