@@ -100,7 +100,10 @@ export class Sessions {
    * goes on under the same id with the same keys: effects that happened after the checkpoint answer them, so
    * that nothing is done again. What was spent stays spent. `effectsSince` says beforehand which these are.
    *
-   * @throws PerdureError `SESSION_BUSY` while a mutation is open, `SESSION_NOT_FOUND`
+   * A call that is cut short may leave the session ended, with no successor: it can be taken back again.
+   *
+   * @throws PerdureError `SESSION_BUSY` while a mutation is open, `CONFLICT` when somebody else has taken it back
+   * meanwhile, `SESSION_NOT_FOUND`
    */
   async rewind(from: { sessionId: string; checkpointId: string }, options: ForkOptions): Promise<Session> {
     const { sessionId } = from;
@@ -126,10 +129,29 @@ export class Sessions {
       ...(leaves === null ? {} : { leaves }),
       ...archived,
     });
-    return this.#start(sessionId, input, options, {
-      workflowIdConflictPolicy: 'TERMINATE_EXISTING',
-      workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-    });
+    if (leaves !== null) await this.#end(sessionId, leaves, `taken back to ${from.checkpointId}`);
+    try {
+      return await this.#start(sessionId, input, options, {
+        workflowIdConflictPolicy: 'FAIL',
+        workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+      });
+    } catch (error) {
+      throw isPerdureError(error, 'SESSION_EXISTS') ? takenBack(sessionId, error) : error;
+    }
+  }
+
+  /**
+   * Ends the run that a successor leaves, and no other: what one that came in between has done would be in nobody's
+   * record.
+   */
+  async #end(sessionId: string, runId: string, reason: string): Promise<void> {
+    try {
+      await this.#client.workflow.getHandle(sessionId, runId).terminate(reason);
+    } catch (error) {
+      // It has closed by itself, or somebody else has ended it.
+      if (!(error instanceof WorkflowNotFoundError)) throw sessionError(sessionId, error);
+    }
+    if ((await this.#runOf(sessionId)) !== runId) throw takenBack(sessionId);
   }
 
   /** A session would hide the checkpoints of a thread of its id. */
@@ -263,6 +285,14 @@ export class Sessions {
       yield summary(next.value);
     }
   }
+}
+
+function takenBack(sessionId: string, cause?: unknown): PerdureError {
+  return new PerdureError(
+    'CONFLICT',
+    `Session ${sessionId} was taken back by somebody else meanwhile: look at it again, with perdure checkpoints ls ${sessionId}`,
+    cause === undefined ? {} : { cause },
+  );
 }
 
 /** Checks the id of a session that is to be. @throws PerdureError `INVALID_ARGUMENT` */

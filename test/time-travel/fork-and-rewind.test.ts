@@ -1,3 +1,4 @@
+import { Client } from '@temporalio/client';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { foldHistory, readPages } from '../../src/history/index.ts';
@@ -7,6 +8,7 @@ import {
   defineTool,
   effectsSince,
   type Session,
+  Sessions,
   TemporalSaver,
   type ToolCall,
 } from '../../src/index.ts';
@@ -262,6 +264,53 @@ test('a fork of a checkpoint at which its session had not taken over its own pas
     message: `session ${fork.id} had not begun at this checkpoint: choose a later one, or the one that it came from, ${latest} of ${session.id}`,
   });
   await expectFoldEqualsLive(stage.client, again);
+});
+
+test('of two who take a session back at once one is told so: no run that has done something is passed over', async () => {
+  const stage = await openMailStage();
+  const sent: Sent[] = [];
+  await stage.startWorker([mailer(stage, sent)]);
+  const session = await stage.sessions.start('mailer', { id: stage.id(), message: 'ann' });
+  await untilPhase(session, 'idle');
+  const checkpointId = (await checkpoints(stage, session)).at(-1)?.id ?? '';
+  const from = { sessionId: session.id, checkpointId };
+  const gate = closed();
+  let arrived = (): void => {};
+  const arrival = new Promise<void>((resolve) => {
+    arrived = resolve;
+  });
+  const { connection, options } = stage.client;
+  const slow = new Client({
+    connection,
+    namespace: options.namespace,
+    interceptors: {
+      workflow: [
+        {
+          startWithDetails: async (input, next) => {
+            arrived();
+            await gate.passed();
+            return next(input);
+          },
+        },
+      ],
+    },
+  });
+  const late = rejection(
+    new Sessions(slow, { taskQueue: stage.taskQueue }).rewind(from, {
+      agent: 'mailer',
+      by: 'ada',
+      reason: 'a mistake',
+      message: 'ben',
+    }),
+  );
+  await arrival;
+  await stage.sessions.rewind(from, { agent: 'mailer', by: 'bob', reason: 'a mistake', message: 'carl' });
+  const { runId } = await untilPhase(session, 'idle');
+  gate.open();
+  expect(await late).toMatchObject({ code: 'CONFLICT', message: expect.stringContaining('meanwhile') });
+  expect((await session.state()).runId).toBe(runId);
+  expect(sent.map(({ to }) => to)).toEqual(['ann', 'carl']);
+  await expectFoldEqualsLive(stage.client, session);
 });
 
 test('a rewind is refused while a mutation is open, and the session goes on', async () => {
