@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import type { temporal } from '@temporalio/proto';
 import type {
+  ActivityInterceptorsFactory,
   InjectedSinks,
   NativeConnection,
   Worker,
@@ -51,7 +52,8 @@ const UNEXPOSED = { isolateExecutionTimeout: '1 minute' } as const;
 export class PerdurePlugin implements WorkerPlugin {
   readonly name = 'perdure';
   readonly #options: PerdurePluginOptions;
-  #journal: InFlightJournal | null = null;
+  /** One plugin may serve several workers, each with a journal of its own: by what each has of it. */
+  readonly #journals = new Map<ActivityInterceptorsFactory, InFlightJournal>();
 
   constructor(options: PerdurePluginOptions) {
     this.#options = options;
@@ -63,14 +65,14 @@ export class PerdurePlugin implements WorkerPlugin {
     const memory = new TranscriptMemory(memoryBytes);
     const issued = new IssuedCalls();
     const bundled = options.workflowBundle !== undefined || options.workflowsPath !== undefined;
-    const [runtimes, searchAttributes, partitions, bundle] = await Promise.all([
+    const [runtimes, searchAttributes, partitions, bundle, journal] = await Promise.all([
       resolveAgents(agents, models ?? modelsFromEnvironment()),
       connection === undefined ? [] : knownSearchAttributes(connection, namespace),
       connection === undefined ? USUAL_PARTITIONS : partitionsOf(connection, namespace, taskQueue),
       bundled ? undefined : workflowBundle(),
       this.#recover(connection, { namespace, taskQueue }),
     ]);
-    const journal = this.#journal;
+    if (journal !== null) this.#journals.set(journal.interceptor, journal);
     return {
       identity: `${process.pid}@${hostname()}`,
       // After a worker's death its cached workflows go to another within this time.
@@ -109,24 +111,28 @@ export class PerdurePlugin implements WorkerPlugin {
     try {
       await next(worker);
     } finally {
-      await this.#journal?.close();
+      for (const interceptor of worker.options.interceptors.activity) {
+        await this.#journals.get(interceptor)?.close();
+        this.#journals.delete(interceptor);
+      }
     }
   }
 
   async #recover(
     connection: NativeConnection | undefined,
     scope: { namespace: string; taskQueue: string },
-  ): Promise<void> {
+  ): Promise<InFlightJournal | null> {
     const { journal } = this.#options;
-    if (journal === false || connection === undefined) return;
+    if (journal === false || connection === undefined) return null;
     const { namespace } = scope;
     // A namespace that cannot be described is the worker's own error, a moment later.
     const described = await connection.workflowService.describeNamespace({ namespace }).catch(() => null);
     const namespaceId = described?.namespaceInfo?.id;
-    if (!namespaceId) return;
+    if (!namespaceId) return null;
     const where = { ...scope, namespaceId, ...(journal === undefined ? {} : { directory: journal }) };
-    this.#journal = await InFlightJournal.open(where);
+    const opened = await InFlightJournal.open(where);
     await recoverPredecessors(connection, where);
+    return opened;
   }
 }
 

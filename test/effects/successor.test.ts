@@ -1,10 +1,12 @@
 /** A successor on the same host recovers what a dead worker had in flight, without waiting for heartbeats. */
-import { NativeConnection } from '@temporalio/worker';
+import { NativeConnection, Worker } from '@temporalio/worker';
 import { expect, onTestFinished, test } from 'vitest';
 import { type HistoryEvent, readEvents } from '../../src/history/index.ts';
-import { createWorker, type Session } from '../../src/index.ts';
+import { createWorker, PerdurePlugin, type Session } from '../../src/index.ts';
 import { startServer } from '../../src/server/index.ts';
+import { scriptedAgents } from '../../src/testing/harness/scripted-agents.ts';
 import type { ScriptedTurn } from '../../src/testing/index.ts';
+import { effects } from '../support/effect-agents.ts';
 import { foldOf } from '../support/fold.ts';
 import { calls, openWorld, PEN, type World } from '../support/world.ts';
 
@@ -96,4 +98,23 @@ test('a frozen worker keeps what it holds: its successor takes nothing from it',
   const { calls: log } = await world.check(session);
   expect(log[0]?.dispatches).toMatchObject([{ no: 1, outcome: 'returned' }]);
   expect(await world.control.refunds()).toHaveLength(1);
+});
+
+test('workers that share one plugin have a journal each: the end of one is nothing to the other', async () => {
+  const world = await openWorld(script);
+  const connection = await NativeConnection.connect({ address: world.address });
+  onTestFinished(() => connection.close());
+  const { namespace, taskQueue, model } = world;
+  const plugin = new PerdurePlugin({ agents: scriptedAgents([effects], model.url) });
+  const create = (queue: string): Promise<Worker> =>
+    Worker.create({ connection, namespace, taskQueue: queue, plugins: [plugin] });
+  const goes = await create(`${taskQueue}-other`);
+  const stays = await create(taskQueue);
+  await goes.runUntil(Promise.resolve());
+  await stays.runUntil(async () => {
+    const session = await world.begin();
+    await world.until(session, 'idle');
+    const { calls: log } = await world.check(session);
+    expect(log[0]?.dispatches).toMatchObject([{ outcome: 'returned' }]);
+  });
 });
