@@ -83,6 +83,11 @@ async function take(entry: Entry, what: string, sample: () => Promise<void>): Pr
   }
 }
 
+/** Several workers are for many sessions: in all else they are as one. */
+function isMany({ spec }: Entry): boolean {
+  return spec.workers !== undefined;
+}
+
 /** Each load in rounds, each round starting with another peer. */
 async function takeSpeeds(entries: readonly Entry[], quick: boolean): Promise<void> {
   const { loads } = PLAN[quick ? 'quick' : 'full'];
@@ -92,7 +97,7 @@ async function takeSpeeds(entries: readonly Entry[], quick: boolean): Promise<vo
     for (let round = 0; round < rounds; round++) {
       for (let i = 0; i < entries.length; i++) {
         const entry = entries[(round + i) % entries.length];
-        if (entry === undefined) continue;
+        if (entry === undefined || (isMany(entry) && load.sessions === 1)) continue;
         await take(entry, `${load.sessions} sessions at once`, async () => {
           entry.speeds[name].push(await speed(entry, entry.process, load));
         });
@@ -126,8 +131,11 @@ function speedLines(entry: Entry, quick: boolean): Line[] {
         peer: entry.spec.id,
         value: name === 'alone' ? of('turnMs') : of('turnsPerSecond'),
         unit: name === 'alone' ? 'ms a turn' : 'turns/s',
-        of: { turnMs: of('turnMs'), ...used },
-        samples: { turnMs: all('turnMs'), turnsPerSecond: all('turnsPerSecond') },
+        of: { ...(isMany(entry) ? {} : { turnMs: of('turnMs') }), ...used },
+        samples: {
+          ...(isMany(entry) ? {} : { turnMs: all('turnMs') }),
+          turnsPerSecond: all('turnsPerSecond'),
+        },
         note: `${rounds} rounds of ${sessions} x ${turns} turns, interleaved`,
       },
     ];
@@ -223,7 +231,8 @@ export const peers: Measure = async (context) => {
   const { entries, leftOut } = await open(context, stack);
   await takeSpeeds(entries, context.quick);
   console.error('  bytes …');
-  for (const entry of entries) {
+  const singles = entries.filter((entry) => !isMany(entry));
+  for (const entry of singles) {
     for (const turns of lengths) {
       await take(entry, `a session of ${turns} turns`, async () => {
         entry.bytes.set(turns, await bytes(entry, entry.process, turns));
@@ -233,7 +242,7 @@ export const peers: Measure = async (context) => {
   console.error('  killed …');
   for (const entry of entries) await entry.process.kill();
   for (let round = 0; round < recoveries; round++) {
-    for (const entry of entries) {
+    for (const entry of singles) {
       await take(entry, 'killed in a tool call', async () => {
         entry.recoveries.push(await recovery(entry));
       });

@@ -13,6 +13,8 @@ export interface PeerSpec {
   package?: string;
   store: Store;
   variant?: string;
+  /** Worker processes, the one that is told what to run among them. Default: that one. More are for many sessions only. */
+  workers?: number;
   /** The major version of Node that it needs, where ours is too old. */
   node?: number;
   /** Whether a call or a checkpoint holds the whole conversation up to it. */
@@ -60,6 +62,23 @@ export const PEERS: readonly PeerSpec[] = [
     at: { file: 'floor' },
     store: 'temporal-postgres',
     note: 'as the second row, on the stack of `docker-compose.yml`',
+  },
+  {
+    id: 'perdure-postgres-4',
+    title: 'Perdure, `mutate`, server over PostgreSQL, four workers',
+    at: { file: 'perdure' },
+    store: 'temporal-postgres',
+    variant: 'mutate',
+    workers: 4,
+    note: '',
+  },
+  {
+    id: 'floor-postgres-4',
+    title: 'bare Temporal workflow, server over PostgreSQL, four workers',
+    at: { file: 'floor' },
+    store: 'temporal-postgres',
+    workers: 4,
+    note: '',
   },
   {
     id: 'ai-sdk',

@@ -58,6 +58,7 @@ export class PeerProcess {
     const settings: Settings = {
       dir,
       ...(spec.variant === undefined ? {} : { variant: spec.variant }),
+      ...(spec.workers === undefined ? {} : { workers: spec.workers }),
       ...backing.settings,
       ...extra,
     };

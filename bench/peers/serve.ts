@@ -2,6 +2,8 @@
  * The inside of a measured process: it is worker and client of one runtime in one, as an application is, and is told
  * by messages what to run. Nothing here but Node, so that a peer may run on another version of it.
  */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { appendFileSync, readFileSync } from 'node:fs';
 import { callArgs, replyText, toolText } from '../support/job.ts';
 
@@ -22,6 +24,8 @@ export interface Settings {
   ledger?: string;
   /** The turn whose tool call never answers. */
   hangAt?: number;
+  /** Processes in all: this one starts the others, which only work. What they do is not in `gapMs`. Default: 1. */
+  workers?: number;
 }
 
 /** What a measured process says. */
@@ -66,7 +70,8 @@ function say(message: Said): void {
 /** Serves a peer until the process is ended. */
 export async function serve(start: (work: Work, settings: Settings) => Promise<Peer>): Promise<void> {
   const settings = JSON.parse(process.argv[2] ?? '{}') as Settings;
-  const { ledger, hangAt } = settings;
+  const { ledger, hangAt, workers = 1 } = settings;
+  await Promise.all(Array.from({ length: workers - 1 }, () => startAnother({ ...settings, workers: 1 })));
   const asked = new Map<string, number[]>();
   const note = (event: 'model' | 'tool', turn: number): void => {
     if (ledger === undefined) return;
@@ -114,6 +119,16 @@ export async function serve(start: (work: Work, settings: Settings) => Promise<P
   });
   process.on('disconnect', () => process.exit(0));
   say({ event: 'ready' });
+}
+
+/** Starts this program once more; it ends with this process. Resolves when it is ready. */
+async function startAnother(settings: Settings): Promise<void> {
+  const child = fork(process.argv[1] ?? '', [JSON.stringify(settings)]);
+  child.once('exit', (code, signal) => {
+    console.error(`a worker ended with ${signal ?? code}`);
+    process.exit(1);
+  });
+  await once(child, 'message');
 }
 
 function reasonOf(error: unknown): string {

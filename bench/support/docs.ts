@@ -106,9 +106,9 @@ function takenOn({ at, machine }: Results): string {
   ].join('');
 }
 
-/** Those of which there is a figure. */
-function present(results: Results): PeerSpec[] {
-  return PEERS.filter(({ id }) => results.results.some(({ peer, what }) => peer === id && what === 'alone'));
+/** Those of which there is a figure of some kind. */
+function present(results: Results, ...kinds: string[]): PeerSpec[] {
+  return PEERS.filter(({ id }) => kinds.some((kind) => lineOf(results, id, kind) !== undefined));
 }
 
 function number(value: number | undefined): string {
@@ -136,7 +136,8 @@ function table(heads: readonly string[], rows: readonly (readonly string[])[]): 
 
 function tables(results: Results): string {
   const { machine } = results;
-  const peers = present(results);
+  const peers = present(results, 'alone', 'at20');
+  const singles = present(results, 'alone');
   const name = ({ title, package: from }: PeerSpec): string => {
     const version = from === undefined ? undefined : machine.compared?.[from];
     return version === undefined ? title : `${title} ${version}`;
@@ -153,12 +154,12 @@ function tables(results: Results): string {
       number(at200?.of?.['mb']),
     ];
   });
-  const stored = peers.map((spec) => [
+  const stored = singles.map((spec) => [
     name(spec),
     ...LENGTHS.map((turns) => kilobytes(lineOf(results, spec.id, `bytes${turns}`))),
     spec.note,
   ]);
-  const killed = peers.map((spec) => {
+  const killed = singles.map((spec) => {
     const line = lineOf(results, spec.id, 'killed');
     return [
       name(spec),
@@ -213,7 +214,7 @@ function tables(results: Results): string {
 }
 
 function chart(results: Results): string {
-  const peers = present(results);
+  const peers = present(results, 'alone');
   const length =
     LENGTHS.findLast((turns) => peers.some(({ id }) => lineOf(results, id, `bytes${turns}`))) ?? 0;
   const bars = (what: string, label: (line: Line) => string, share = 1): Bar[] =>
