@@ -41,7 +41,7 @@ export const SCENARIOS: readonly Scenario[] = [
     tools: { pay: {} },
     manifest: parallel,
     replies: [[pay('a'), pay('b')]],
-    may: {},
+    may: { interrupt: 1 },
   },
   {
     name: 'two mutations at once without verify, and a cancellation',
