@@ -76,7 +76,12 @@ export function logId(id: string, n: number): string {
   return `${id}\n${n}`;
 }
 
-/** Whether a record is a checkpoint: the others are of logs. */
+/** The record that marks a namespace. */
+export function markId(namespace: string): string {
+  return `namespace\n${namespace}`;
+}
+
+/** Whether a record is a checkpoint: the others are of logs, or mark a namespace. */
 export function isRow({ state }: Checkpoint): boolean {
   return 'checkpoint_id' in state;
 }

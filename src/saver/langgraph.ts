@@ -2,8 +2,8 @@
  * `perdure/langgraph`: LangGraph.js checkpoints in any home of this package.
  *
  * One thread of the store holds one thread of LangGraph with all its namespaces. A checkpoint is a record; the
- * writes that are pending on it are records of a log beside it; a thread's name is a step of an index, for lists over
- * all threads.
+ * writes that are pending on it are records of a log beside it; each namespace has a record that marks it; a thread's
+ * name is a step of an index, for lists over all threads.
  */
 export type * from '../contract/checkpoint.ts';
 
@@ -27,6 +27,7 @@ import type { CheckpointSaver } from '../contract/checkpoint.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import { HeldCheckpoints, type Holders } from './langgraph-held.ts';
 import { ThreadIndex } from './langgraph-index.ts';
+import { Namespaces } from './langgraph-namespaces.ts';
 import { putRecord } from './langgraph-records.ts';
 import {
   type Configurable,
@@ -44,9 +45,10 @@ import {
   type StoredWrite,
 } from './langgraph-rows.ts';
 import { PendingWrites } from './langgraph-writes.ts';
+import { inPages } from './pages.ts';
 
-/** How records are looked at while one of a kind is sought: few at first, then more. */
-const PAGE = { first: 4, most: 256 } as const;
+/** Records of the first page while one of a kind is sought: most are among the newest. */
+const FIRST_PAGE = 4;
 
 /**
  * A LangGraph.js checkpointer over a {@link CheckpointSaver}: with `TemporalSaver` its threads are as durable as
@@ -69,6 +71,7 @@ export class LangGraphSaver extends BaseCheckpointSaver {
   readonly #saver: CheckpointSaver;
   readonly #prefix: string;
   readonly #index: ThreadIndex;
+  readonly #namespaces: Namespaces;
   readonly #writes: PendingWrites;
   readonly #held = new HeldCheckpoints();
 
@@ -81,6 +84,7 @@ export class LangGraphSaver extends BaseCheckpointSaver {
     this.#saver = saver;
     this.#prefix = options.prefix ?? 'langgraph';
     this.#index = new ThreadIndex(saver, this.#prefix);
+    this.#namespaces = new Namespaces(saver);
     this.#writes = new PendingWrites(saver, this.#held);
   }
 
@@ -115,7 +119,10 @@ export class LangGraphSaver extends BaseCheckpointSaver {
       this.#held.drop(thread, id);
       return stored;
     }
-    await this.#index.add(threadId, parent === undefined && namespace === '');
+    await Promise.all([
+      this.#index.add(threadId, parent === undefined && namespace === ''),
+      inherited === null ? this.#namespaces.mark(thread, namespace, around) : undefined,
+    ]);
     // A copy's values are those of what it is a copy of, which is not its parent.
     const isWhole = (from !== undefined && inherited === null) || metadata.source === 'fork';
     const { channel_values: values, ...rest } = copyCheckpoint(checkpoint);
@@ -175,6 +182,7 @@ export class LangGraphSaver extends BaseCheckpointSaver {
       const record = await this.#saver.get(this.#thread(threadId), { checkpointId });
       return record === null || !isRow(record) ? undefined : rowOf(record);
     }
+    if (!(await this.#namespaces.mayHave(this.#thread(threadId), namespace))) return undefined;
     for await (const row of this.#rows(threadId)) {
       if (row.namespace === namespace) return row;
     }
@@ -227,13 +235,8 @@ export class LangGraphSaver extends BaseCheckpointSaver {
 
   /** The checkpoints of a thread, newest first, of all its namespaces. */
   async *#rows(threadId: string): AsyncGenerator<Row> {
-    const thread = this.#thread(threadId);
-    let before: string | undefined;
-    for (let limit: number = PAGE.first; ; limit = Math.min(limit * 4, PAGE.most)) {
-      const page = await this.#saver.list(thread, before === undefined ? { limit } : { limit, before });
-      yield* page.filter(isRow).map(rowOf);
-      before = page.at(-1)?.id;
-      if (page.length < limit || before === undefined) return;
+    for await (const record of inPages(this.#saver, this.#thread(threadId), { first: FIRST_PAGE })) {
+      if (isRow(record)) yield rowOf(record);
     }
   }
 

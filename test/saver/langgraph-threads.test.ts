@@ -319,6 +319,104 @@ test('a checkpoint whose parent is not there has all its values', async () => {
   });
 });
 
+/** A store in memory, which counts how often a page of a thread is asked of it. */
+class CountingSaver extends MemorySaver {
+  pages = 0;
+
+  override list(...args: Parameters<MemorySaver['list']>): ReturnType<MemorySaver['list']> {
+    this.pages += 1;
+    return super.list(...args);
+  }
+}
+
+/** A graph that goes through a sub-graph so many times, which asks a question the last time. */
+const rounds = (checkpointer: BaseCheckpointSaver, times: number) => {
+  const inner = new StateGraph(Log)
+    .addNode('inside', ({ log }) => ({ log: [log.length === times ? String(interrupt('well?')) : 'inside'] }))
+    .addEdge(START, 'inside')
+    .addEdge('inside', END)
+    .compile();
+  return new StateGraph(Log)
+    .addNode('sub', async ({ log }) => ({ log: (await inner.invoke({ log })).log.slice(log.length) }))
+    .addEdge(START, 'sub')
+    .addConditionalEdges('sub', ({ log }) => (log.length > times ? END : 'sub'))
+    .compile({ checkpointer });
+};
+
+test.each([
+  ['async', 240, 5],
+  // Nothing is stored before the question, so there is nothing to look through.
+  ['exit', 3, 65],
+] as const)(
+  'a sub-graph that begins does not look through the thread, and one that was interrupted is found: %s',
+  async (durability, records, pages) => {
+    const store = new CountingSaver();
+    const options = { ...inThread('long'), durability, recursionLimit: 200 };
+    const asked = await rounds(new LangGraphSaver(store), 60).invoke({ log: ['start'] }, options);
+    expect(asked).toMatchObject({ __interrupt__: [{ value: 'well?' }] });
+    expect((await store.list('langgraph/long', { limit: 1_000 })).length).toBeGreaterThan(records);
+    expect(store.pages).toBeLessThan(pages);
+    store.pages = 0;
+
+    const answered = await rounds(new LangGraphSaver(store), 60).invoke(
+      new Command({ resume: 'yes' }),
+      options,
+    );
+    expect(answered.log).toHaveLength(61);
+    expect(answered.log.at(-1)).toBe('yes');
+    expect(store.pages).toBeLessThan(10);
+  },
+);
+
+test('a thread of before its namespaces were marked is looked through', async () => {
+  const store = new MemorySaver();
+  const options = { ...inThread('marked'), recursionLimit: 200 };
+  await rounds(new LangGraphSaver(store), 5).invoke({ log: ['start'] }, options);
+  const records = (await store.list('langgraph/marked', { limit: 1_000 })).reverse();
+  const old = records.filter(({ id }) => !id.startsWith('namespace\n'));
+  expect(old.length).toBeLessThan(records.length);
+  for (const { id, state, parent_id: parentId } of old) {
+    const isKept = old.some((record) => record.id === parentId);
+    await store.put('langgraph/old', state, { id, parentId: isKept ? parentId : null });
+  }
+
+  const saver = new LangGraphSaver(store);
+  const answered = await rounds(saver, 5).invoke(new Command({ resume: 'yes' }), {
+    ...options,
+    ...inThread('old'),
+  });
+  expect(answered.log.at(-1)).toBe('yes');
+  const namespace = 'later:1';
+  const put = await saver.put(
+    { configurable: { thread_id: 'old', checkpoint_ns: namespace } },
+    { ...emptyCheckpoint(), id: uuid6(3) },
+    META,
+    {},
+  );
+  const latest = { configurable: { thread_id: 'old', checkpoint_ns: namespace } };
+  expect((await new LangGraphSaver(store).getTuple(latest))?.config).toEqual(put);
+});
+
+test('large checkpoints are looked through in small pages', async () => {
+  const limits: number[] = [];
+  class Watched extends MemorySaver {
+    override list(...args: Parameters<MemorySaver['list']>): ReturnType<MemorySaver['list']> {
+      limits.push(args[1]?.limit ?? 10);
+      return super.list(...args);
+    }
+  }
+  const saver = new LangGraphSaver(new Watched());
+  let config = await putOne(saver, 'large');
+  for (let i = 0; i < 40; i++) {
+    const values = { large: 'x'.repeat(1_000_000) };
+    const checkpoint = { ...emptyCheckpoint(), id: uuid6(i), channel_values: values };
+    config = await saver.put(config, checkpoint, META, { large: i });
+  }
+  expect(await all(saver.list(inThread('large')))).toHaveLength(41);
+  expect(limits[0]).toBe(4);
+  expect(Math.max(...limits)).toBeLessThan(10);
+});
+
 /** A thread of the store that takes nothing more. */
 async function fill(thread: string, entries: unknown[]): Promise<void> {
   const segments: SegmentRef[] = [];

@@ -1,0 +1,62 @@
+/**
+ * Which namespaces of a thread have checkpoints. Each sub-graph that begins asks for the latest of its own, and what has
+ * none would be sought through the whole thread: so a record marks each namespace before its first checkpoint.
+ */
+import type { CheckpointSaver } from '../contract/checkpoint.ts';
+import { isPerdureError } from '../contract/errors.ts';
+import { putRecord } from './langgraph-records.ts';
+import { markId } from './langgraph-rows.ts';
+
+/** The namespace of the outermost graph: its mark says that the thread was marked from its beginning. */
+const ROOT = '';
+
+export class Namespaces {
+  readonly #saver: CheckpointSaver;
+
+  constructor(saver: CheckpointSaver) {
+    this.#saver = saver;
+  }
+
+  /**
+   * Marks a namespace, of which a checkpoint is to be stored that goes on from none of its own.
+   *
+   * @param around - the checkpoint of the graph around it: when it is gone, the thread was deleted, and nothing is stored
+   */
+  async mark(thread: string, namespace: string, around: string | undefined): Promise<void> {
+    let [isMarked, isWhole] = await Promise.all([this.#has(thread, namespace), this.#has(thread, ROOT)]);
+    if (isMarked) return;
+    if (!isWhole && around === undefined) isWhole = await this.#begin(thread);
+    // A thread of before there were marks is looked through, now and later.
+    if (isWhole && namespace !== ROOT) await this.#put(thread, namespace, around);
+  }
+
+  /** Whether a namespace may have checkpoints. */
+  async mayHave(thread: string, namespace: string): Promise<boolean> {
+    if (namespace === ROOT) return true;
+    const [isMarked, isWhole] = await Promise.all([this.#has(thread, namespace), this.#has(thread, ROOT)]);
+    return isMarked || !isWhole;
+  }
+
+  /** Marks a thread that has nothing yet. Returns whether it is marked. */
+  async #begin(thread: string): Promise<boolean> {
+    if ((await this.#saver.get(thread)) === null) {
+      await this.#put(thread, ROOT, undefined);
+      return true;
+    }
+    // Another may have begun it just now.
+    return this.#has(thread, ROOT);
+  }
+
+  async #has(thread: string, namespace: string): Promise<boolean> {
+    return (await this.#saver.get(thread, { checkpointId: markId(namespace) })) !== null;
+  }
+
+  async #put(thread: string, namespace: string, parentId: string | undefined): Promise<void> {
+    try {
+      await putRecord(this.#saver, thread, { marks: namespace }, { id: markId(namespace), parentId });
+    } catch (error) {
+      // Another has marked it as well, and around another checkpoint.
+      if (!isPerdureError(error, 'CONFLICT') || !(await this.#has(thread, namespace))) throw error;
+    }
+  }
+}
