@@ -39,7 +39,8 @@ const ANSWER_MS = 15_000;
  *
  * Besides the contract's errors, calls throw PerdureError `SERVER_UNAVAILABLE`, `NO_WORKER` (other threads only;
  * a write may still happen, repeat it with `details.id`), and `CHECKPOINT_CORRUPTION` when a history cannot be
- * read: a codec that does not fit, another program's, or a newer version's.
+ * read: a codec that does not fit, another program's, or a newer version's; also for a write to a thread whose workflow
+ * was ended from outside. Such a thread can be read until retention removes it, and deleted to begin it anew.
  */
 export class TemporalSaver implements CheckpointSaver {
   readonly #client: Client;

@@ -5,6 +5,7 @@ import { threadError } from '../client/errors.ts';
 import type { Checkpoint, StoredStep } from '../contract/checkpoint.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { copyJson, type JsonObject } from '../contract/json.ts';
+import { WORKFLOW } from '../contract/names.ts';
 import {
   type DeleteResult,
   entryId,
@@ -17,9 +18,11 @@ import {
   type StepsResult,
   segmentId,
   THREAD_EMPTY,
+  THREAD_MEMO,
   THREAD_QUERY,
   THREAD_UPDATE,
   type ThreadEntry,
+  type ThreadInput,
   threadWorkflowId,
 } from '../contract/thread.ts';
 import { readStartInput } from '../history/index.ts';
@@ -123,7 +126,8 @@ export class ThreadStore {
     const workflowId = threadWorkflowId(threadId);
     const thread = await findExecution(this.#client, workflowId);
     if (thread === null) return;
-    if (!thread.running) return deleteRun(this.#client, workflowId, thread.runId);
+    if (thread.completed) return deleteRun(this.#client, workflowId, thread.runId);
+    if (!thread.running) await this.#beginEmpty(threadId, thread.runId);
     const handle = this.#client.workflow.getHandle(workflowId);
     const send = <T>(name: string, garbage: Garbage): Promise<T> =>
       this.#answered(threadId, () => handle.executeUpdate<T, [Garbage]>(name, { args: [garbage] }));
@@ -137,6 +141,28 @@ export class ThreadStore {
     await inChunks(garbage.runs, (run) => this.#deleteRun(workflowId, run));
     await this.#contents.deleteStrays(threadId, epoch);
     await send(THREAD_UPDATE.swept, garbage);
+  }
+
+  /** Begins a thread anew whose run was ended from outside: empty, and with all that was held to be cleared away. */
+  async #beginEmpty(threadId: string, ended: string): Promise<void> {
+    const workflowId = threadWorkflowId(threadId);
+    const input = (await readStartInput(this.#client, workflowId)) as ThreadInput | null;
+    if (input === null) return;
+    const epoch = input.epoch + 1;
+    const contents = input.entries.flatMap(({ content }) => content ?? []);
+    const garbage = {
+      runs: [...input.garbage.runs, ...input.segments.map(({ run }) => run), ended],
+      contents: [...input.garbage.contents, ...contents],
+    };
+    await this.#client.workflow.start(WORKFLOW.thread, {
+      workflowId,
+      taskQueue: this.#options.taskQueue,
+      args: [{ threadId, epoch, segments: [], entries: [], garbage } satisfies ThreadInput],
+      workflowIdConflictPolicy: 'USE_EXISTING',
+      workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+      memo: { [THREAD_MEMO]: epoch },
+      staticSummary: `checkpoints of ${threadId}`.slice(0, 200),
+    });
   }
 
   /** Deletes a run of a thread, and before it the segment that it has sealed, and before that what it refers to. */

@@ -23,10 +23,11 @@ import {
   type ThreadWrites,
   threadWorkflowId,
 } from '../contract/thread.ts';
+import { readStartInput } from '../history/index.ts';
 import type { Waiting } from './batches.ts';
 import { keep } from './keep.ts';
 import type { Content, ContentStore } from './thread-content.ts';
-import { findExecution, reading } from './wire.ts';
+import { type Execution, findExecution, reading } from './wire.ts';
 
 /** Pause before a write is sent again for which there was no room yet. */
 const BUSY_PAUSE_MS = 20;
@@ -56,19 +57,14 @@ interface Prepared {
   content: ContentRef | undefined;
 }
 
-/** What this client knows of a thread: how often it was deleted, and when it was certainly there. */
-interface Known {
-  epoch: number;
-  seenAt: number;
-}
-
 /** Sends the writes of threads. Its caller lets the batches of one thread go one after the other. */
 export class ThreadWriter {
   readonly #client: Client;
   readonly #options: { taskQueue: string; timeoutMs: number };
   readonly #contents: ContentStore;
   readonly #stored: (threadId: string, segment: string, id: string) => Promise<ThreadEntry | null>;
-  readonly #known = new Map<string, Known>();
+  /** When a thread was certainly there. */
+  readonly #seenAt = new Map<string, number>();
 
   /** @param stored - reads a checkpoint of a segment */
   constructor(
@@ -85,12 +81,12 @@ export class ThreadWriter {
 
   /** Whether this client has lately written to the thread: then it is one, and no session. */
   knows(threadId: string): boolean {
-    const seenAt = this.#known.get(threadId)?.seenAt;
+    const seenAt = this.#seenAt.get(threadId);
     return seenAt !== undefined && performance.now() - seenAt < KNOWN_MS;
   }
 
   forget(threadId: string): void {
-    this.#known.delete(threadId);
+    this.#seenAt.delete(threadId);
   }
 
   /** Sends writes in their order, and settles each of them. */
@@ -172,7 +168,7 @@ export class ThreadWriter {
       for (const one of group) await this.#fail(threadId, one, error);
       return;
     }
-    keep(this.#known, threadId, { epoch, seenAt: performance.now() }, THREADS_AT_HAND);
+    keep(this.#seenAt, threadId, performance.now(), THREADS_AT_HAND);
     await inChunks([...group.entries()], async ([place, one]) => {
       try {
         const result = results[place];
@@ -230,6 +226,7 @@ export class ThreadWriter {
               args: [empty],
               workflowIdConflictPolicy: 'USE_EXISTING',
               workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+              memo: { [THREAD_MEMO]: epoch },
               staticSummary: `checkpoints of ${threadId}`.slice(0, 200),
             }),
           }),
@@ -241,14 +238,17 @@ export class ThreadWriter {
     }
   }
 
-  /** How often the thread was deleted, as far as this client knows: what it writes belongs to that time. */
+  /**
+   * How often the thread was deleted before these writes: they belong to that time. Asked each time, for another client
+   * may have deleted it since, and what begins after that begins the thread anew.
+   */
   async #epoch(threadId: string): Promise<number> {
-    const known = this.#known.get(threadId);
-    if (known !== undefined) return known.epoch;
-    const thread = await reading(threadId, () => findExecution(this.#client, threadWorkflowId(threadId)));
-    const epoch = Number((await thread?.memo(THREAD_MEMO)) ?? 0);
-    keep(this.#known, threadId, { epoch, seenAt: Number.NEGATIVE_INFINITY }, THREADS_AT_HAND);
-    return epoch;
+    return reading(threadId, async () => {
+      const thread = await findExecution(this.#client, threadWorkflowId(threadId));
+      if (thread === null) return 0;
+      if (!thread.running && !thread.completed) throw endedFromOutside(threadId);
+      return epochOf(this.#client, thread);
+    });
   }
 
   async #answered<T>(threadId: string, call: () => Promise<T>): Promise<T> {
@@ -258,6 +258,22 @@ export class ThreadWriter {
       throw threadError(threadId, error);
     }
   }
+}
+
+/** How often a thread was deleted. Its first run may have been begun by a client that noted it nowhere but in the input. */
+async function epochOf(client: Client, { workflowId, memo }: Execution): Promise<number> {
+  const noted = await memo(THREAD_MEMO);
+  if (noted !== undefined) return Number(noted);
+  return ((await readStartInput(client, workflowId)) as ThreadInput | null)?.epoch ?? 0;
+}
+
+function endedFromOutside(threadId: string): PerdureError {
+  const workflowId = threadWorkflowId(threadId);
+  return new PerdureError(
+    'CHECKPOINT_CORRUPTION',
+    `The workflow of thread ${threadId}, ${workflowId}, was ended from outside. What it held can be read until its namespace's retention removes it, and it takes nothing new: a write would begin an empty thread that hides it. Delete the thread to begin it anew.`,
+    { details: { workflowId } },
+  );
 }
 
 /** Writes that fit into one update each. */

@@ -6,7 +6,8 @@ import { readError } from '../client/errors.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { firstValue, orNull, readStart } from '../history/index.ts';
 
-const { WorkflowExecutionStatus } = proto.temporal.api.enums.v1;
+const { WORKFLOW_EXECUTION_STATUS_RUNNING: RUNNING, WORKFLOW_EXECUTION_STATUS_COMPLETED: COMPLETED } =
+  proto.temporal.api.enums.v1.WorkflowExecutionStatus;
 /** How long a deletion may take until it shows, in milliseconds. */
 const DELETION_MS = 120_000;
 const POLL_MS = 20;
@@ -17,6 +18,8 @@ export interface Execution {
   runId: string;
   type: string;
   running: boolean;
+  /** It has come to its end by itself: nobody ended it from outside, and it did not fail. */
+  completed: boolean;
   /** By the server's clock, in milliseconds since 1970. */
   startedAt: number;
   memo: (name: string) => Promise<unknown>;
@@ -40,7 +43,8 @@ export async function findExecution(
     workflowId,
     runId: info.execution?.runId ?? '',
     type: info.type?.name ?? '',
-    running: info.status === WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_RUNNING,
+    running: info.status === RUNNING,
+    completed: info.status === COMPLETED,
     startedAt: tsToMs(info.startTime),
     memo: async (name) => {
       const payload = info.memo?.fields?.[name];

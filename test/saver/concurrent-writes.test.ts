@@ -5,6 +5,7 @@ import { THREAD_LIMIT, threadWorkflowId } from '../../src/contract/thread.ts';
 import { readEvents } from '../../src/history/index.ts';
 import type { TemporalSaver } from '../../src/index.ts';
 import { rejection } from '../support/rejection.ts';
+import { heldSaver } from './support/held-saver.ts';
 import { useThreads } from './support/threads.ts';
 
 const threads = useThreads();
@@ -90,14 +91,17 @@ describe('writes of one client that wait for one another', () => {
     expect((await saver.list(thread)).map(({ state }) => state['n'])).toEqual([2]);
   });
 
-  test('are refused together when another client has deleted the thread', async () => {
+  test('are refused together when another client has deleted the thread meanwhile', async () => {
     const thread = threads.id();
     await saver.put(thread, { n: 0 });
-    await threads.newSaver().delete(thread);
-    const codes = await Promise.all(
-      [1, 2, 3].map(async (n) => ((await rejection(saver.put(thread, { n }))) as { code: string }).code),
+    const { saver: late, reached, release } = heldSaver(threads);
+    const refusals = [1, 2, 3].map(
+      async (n) => ((await rejection(late.put(thread, { n }))) as { code: string }).code,
     );
-    expect(codes).toEqual(['CONFLICT', 'CONFLICT', 'CONFLICT']);
+    await reached;
+    await threads.newSaver().delete(thread);
+    release();
+    expect(await Promise.all(refusals)).toEqual(['CONFLICT', 'CONFLICT', 'CONFLICT']);
     expect(await saver.list(thread)).toEqual([]);
   });
 });
