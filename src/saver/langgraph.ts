@@ -119,8 +119,9 @@ export class LangGraphSaver extends BaseCheckpointSaver {
       this.#held.drop(thread, id);
       return stored;
     }
+    const begins = parent === undefined && namespace === '';
     await Promise.all([
-      this.#index.add(threadId, parent === undefined && namespace === ''),
+      this.#index.add(threadId, begins),
       inherited === null ? this.#namespaces.mark(thread, namespace, around) : undefined,
     ]);
     // A copy's values are those of what it is a copy of, which is not its parent.
@@ -149,6 +150,8 @@ export class LangGraphSaver extends BaseCheckpointSaver {
     const parentId = inherited === null ? around : from;
     const storing = putRecord(this.#saver, thread, { ...row }, { id, parentId });
     await this.#held.whileStoring(thread, id, row, storing);
+    // A deletion elsewhere may have taken the name out since, and the thread before this was stored.
+    if (begins) await this.#index.add(threadId, true);
     return stored;
   }
 
@@ -223,10 +226,11 @@ export class LangGraphSaver extends BaseCheckpointSaver {
     const thread = this.#thread(threadId);
     // What has begun before is not to arrive after.
     await this.#held.settled(thread);
+    // First: what begins anew after the deletion lists itself again, and what began before it goes with it.
+    await this.#index.remove(threadId);
     await this.#saver.delete(thread);
     this.#held.dropAll(thread);
     this.#writes.forget(thread);
-    await this.#index.remove(threadId);
   }
 
   #thread(threadId: string): string {

@@ -368,6 +368,64 @@ test.each([
   },
 );
 
+/** A store as one process has it, which stops after some of its calls until it may go on. */
+function held(store: CheckpointSaver, stopsAfter: (call: string, args: unknown[]) => boolean) {
+  let stopped = (): void => undefined;
+  let goOn = (): void => undefined;
+  const stops = new Promise<void>((resolve) => {
+    stopped = resolve;
+  });
+  const resumed = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const saver = new Proxy(store, {
+    get: (target, name: keyof CheckpointSaver) => {
+      const call = target[name].bind(target) as (...args: unknown[]) => Promise<unknown>;
+      return async (...args: unknown[]) => {
+        const result = await call(...args);
+        if (stopsAfter(name, args)) {
+          stopped();
+          await resumed;
+        }
+        return result;
+      };
+    },
+  });
+  return { saver, stops, goOn };
+}
+
+test('a thread that begins anew while it is deleted is listed if it is there', async () => {
+  for (const stopsAfter of ['delete', 'putStep']) {
+    const store = new MemorySaver();
+    await putOne(new LangGraphSaver(store), 'anew');
+    const other = held(store, (call) => call === stopsAfter);
+    const deleting = new LangGraphSaver(other.saver).deleteThread('anew');
+    await other.stops;
+    const saver = new LangGraphSaver(store);
+    await putOne(saver, 'anew');
+    other.goOn();
+    await deleting;
+    const isThere = (await saver.getTuple(inThread('anew'))) !== undefined;
+    expect(await listed(new LangGraphSaver(store)), stopsAfter).toEqual(isThere ? ['anew'] : []);
+    await putOne(saver, 'anew');
+    expect(await listed(new LangGraphSaver(store)), stopsAfter).toEqual(['anew']);
+  }
+});
+
+test('a thread is listed whose deletion comes between a look at the index and its first checkpoint', async () => {
+  const store = new MemorySaver();
+  await putOne(new LangGraphSaver(store), 'anew');
+  const one = held(store, (call, [thread]) => call === 'getStep' && thread === 'langgraph');
+  const putting = putOne(new LangGraphSaver(one.saver), 'anew');
+  await one.stops;
+  const other = new LangGraphSaver(store);
+  await other.deleteThread('anew');
+  one.goOn();
+  await putting;
+  expect(await other.getTuple(inThread('anew'))).toBeDefined();
+  expect(await listed(other)).toEqual(['anew']);
+});
+
 test('a thread of before its namespaces were marked is looked through', async () => {
   const store = new MemorySaver();
   const options = { ...inThread('marked'), recursionLimit: 200 };
