@@ -1,6 +1,6 @@
 /** What a person should know before a session goes on from its past. */
 
-import { WorkflowNotFoundError } from '@temporalio/client';
+import { type WorkflowExecutionDescription, WorkflowNotFoundError } from '@temporalio/client';
 import { sessionError } from '../client/errors.ts';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
@@ -19,21 +19,28 @@ export function origin(checkpoint: Checkpoint): SessionState {
   );
 }
 
-/** The mutations of which nobody knows yet what becomes of them. */
-export function openMutations(state: SessionState): string[] {
-  if (state.status.kind !== 'active') return [];
-  return state.calls.filter((call) => call.effect === 'mutate' && isOpen(call)).map(({ id }) => id);
+/** The mutations that a running session waits for; one that Temporal has ended waits for none, whatever its state says. */
+export async function openMutations(cli: Cli, { sessionId, calls }: SessionState): Promise<string[]> {
+  const open = calls.filter((call) => call.effect === 'mutate' && isOpen(call)).map(({ id }) => id);
+  if (open.length === 0) return [];
+  const found = await described(cli, sessionId);
+  return found?.status.name === 'RUNNING' ? open : [];
 }
 
 /** Where a session's workers listen: what goes on from it belongs there, unless another queue was typed. */
 export async function taskQueueOf(cli: Cli, sessionId: string): Promise<string> {
   if (cli.typedTaskQueue !== undefined) return cli.typedTaskQueue;
+  // Of a session that only an archive still has, nobody knows it.
+  return (await described(cli, sessionId))?.taskQueue ?? cli.taskQueue;
+}
+
+/** What the server says of a session; `null` when it has it no more. */
+async function described(cli: Cli, sessionId: string): Promise<WorkflowExecutionDescription | null> {
   const { client } = await cli.connect();
   try {
-    return (await client.workflow.getHandle(sessionId).describe()).taskQueue;
+    return await client.workflow.getHandle(sessionId).describe();
   } catch (error) {
-    // Of a session that only an archive still has, nobody knows it.
-    if (error instanceof WorkflowNotFoundError) return cli.taskQueue;
+    if (error instanceof WorkflowNotFoundError) return null;
     throw sessionError(sessionId, error);
   }
 }

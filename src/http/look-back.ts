@@ -3,7 +3,8 @@ import type { Checkpoint } from '../contract/checkpoint.ts';
 import type { EditInput } from '../contract/edit.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { SessionState } from '../contract/state.ts';
-import { type EffectSince, effectsSince } from '../saver/index.ts';
+import { effectsAfter } from '../saver/effects-left.ts';
+import type { EffectSince } from '../saver/index.ts';
 import { pastEditProblem } from '../saver/past-edit.ts';
 import { invalid } from './errors.ts';
 import type { Backend } from './operation.ts';
@@ -35,9 +36,8 @@ export async function pastOf(
 }
 
 /** The effects that have happened after a checkpoint of a session. */
-export async function effectsAfter({ saver }: Backend, past: Checkpoint): Promise<EffectSince[]> {
-  const latest = await saver.get(past.thread_id);
-  return effectsSince(past, latest ?? past);
+export async function effectsSince({ client, saver }: Backend, past: Checkpoint): Promise<EffectSince[]> {
+  return effectsAfter(client, past, (await saver.get(past.thread_id)) ?? past);
 }
 
 /** The refusal of a rewind that nobody has confirmed yet, with what to know before. */

@@ -17,7 +17,7 @@ import {
 } from '../contract/inputs.ts';
 import type { SessionState } from '../contract/state.ts';
 import { effectsKept } from '../saver/effects-left.ts';
-import { effectsAfter, pastOf, unconfirmed } from './look-back.ts';
+import { effectsSince, pastOf, unconfirmed } from './look-back.ts';
 import { type Backend, type Operation, operation } from './operation.ts';
 import { readSession } from './read-session.ts';
 import { idempotencyKey } from './request.ts';
@@ -218,7 +218,7 @@ export const sessionOperations: readonly Operation[] = [
       const { checkpointId, confirm, ...body } = request.body;
       const from = { sessionId: request.param('id'), checkpointId };
       const past = await pastOf(backend, from, body.edits);
-      const effects = await effectsAfter(backend, past);
+      const effects = await effectsSince(backend, past);
       if (confirm !== true) throw unconfirmed(effects);
       const { agent = (past.state as unknown as SessionState).agent } = body;
       const options = given({ ...body, agent }) as ForkOptions;

@@ -1,9 +1,22 @@
 import type { Client } from '@temporalio/client';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
+import type { Origin } from '../contract/origin.ts';
+import type { SessionState } from '../contract/state.ts';
 import { leftState, orNull, readStartInput } from '../history/index.ts';
 import { type EffectSince, effectsBetween } from './views/effects-since.ts';
 import { sessionStateOf } from './views/session-state.ts';
+
+/**
+ * The effects since a checkpoint, as a rewind to it would leave them: those included that only a run knows which an
+ * earlier rewind has left.
+ *
+ * @param now - the latest checkpoint
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` when one is not a session's
+ */
+export function effectsAfter(client: Client, then: Checkpoint, now: Checkpoint): Promise<EffectSince[]> {
+  return effectsOver(client, sessionStateOf(then), sessionStateOf(now));
+}
 
 /**
  * The effects that a rewind to a checkpoint has left as they are, those that completed while it was asked for included.
@@ -30,5 +43,22 @@ async function effectsLeft(client: Client, then: Checkpoint): Promise<EffectSinc
   const isIt = origin?.kind === 'rewind' && `${origin.runId}:${origin.eventId}` === then.id;
   if (!isIt || origin.leaves === undefined) return null;
   const left = await orNull(leftState(client, origin));
-  return left === null ? null : effectsBetween(sessionStateOf(then), left);
+  return left === null ? null : effectsOver(client, sessionStateOf(then), left);
+}
+
+async function effectsOver(client: Client, past: SessionState, last: SessionState): Promise<EffectSince[]> {
+  // One that has not begun yet has what that has which it goes on from.
+  const present = last.loading === null ? last : ((await before(client, last)) ?? last);
+  const left: SessionState[] = [];
+  let run: SessionState | null = present;
+  while (run !== null && run.runId !== past.runId) {
+    run = await before(client, run);
+    if (run !== null) left.unshift(run);
+  }
+  return effectsBetween(past, present, left);
+}
+
+/** The last state of the run that one has left by a rewind. What cannot be read keeps nobody from going back. */
+async function before(client: Client, { origin }: { origin: Origin | null }): Promise<SessionState | null> {
+  return origin?.kind === 'rewind' ? leftState(client, origin).catch(() => null) : null;
 }

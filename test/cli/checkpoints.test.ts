@@ -258,6 +258,18 @@ describe('checkpoints', () => {
     const refused = await stage.perdure('checkpoints', 'rewind', id, latest?.id ?? '', '--yes', '--json');
     expect(refused).toMatchObject({ code: 4, stdout: '' });
     expect(errorOf(refused)).toMatchObject({ code: 'SESSION_BUSY', details: { open: ['call_1_0'] } });
+
+    // Of a session that Temporal has ended nobody could say what became of it.
+    const first = (await list(id, '--limit', '100')).at(-1)?.id ?? '';
+    await stage.terminate(id);
+    const doubtful = { callId: 'call_1_0', again: 'doubtful', args: { chargeId: 'lost', cents: 100 } };
+    const unsaid = await stage.perdure('checkpoints', 'rewind', id, first, '--json');
+    expect(errorOf(unsaid)).toMatchObject({ code: 'INVALID_ARGUMENT', details: { effects: [doubtful] } });
+    expect(await stage.json('checkpoints', 'rewind', id, first, '--yes')).toMatchObject({
+      sessionId: id,
+      effects: [doubtful],
+    });
+    await untilPhase(stage.session(id), 'unknown_effect');
   });
 
   test('are archived by a process of their own, also when it was killed, and the archive is held against the history', async () => {

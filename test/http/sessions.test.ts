@@ -391,6 +391,37 @@ test('a rewind answers with the effects that completed while it was asked for, t
   });
 });
 
+test('a rewind of a session that was terminated lists the mutation of which nobody knows what became', async () => {
+  const { call, begin, until, stage } = await open();
+  const path = await begin('hello');
+  await until(path, 'idle');
+  const id = path.split('/')[2] ?? '';
+  const { id: checkpointId } = (await call<Checkpoint>(`GET /threads/${id}/latest`)).body;
+  await call(`POST ${path}/messages`, { json: { text: 'refund lost 200' } });
+  await until(path, 'unknown_effect');
+  const rewind = `POST ${path}/rewind`;
+  const json = { checkpointId, by: 'ada', reason: 'again', message: { text: 'refund lost 200' } };
+  const busy = await call(rewind, { json: { ...json, confirm: true } });
+  expect(busy).toMatchObject({ status: 409, code: 'SESSION_BUSY' });
+
+  await stage.client.workflow.getHandle(id).terminate('a person at work');
+  const effects = [
+    {
+      callId: 'call_2_0',
+      tool: 'refund',
+      again: 'doubtful',
+      args: { chargeId: 'lost', cents: 200 },
+      output: null,
+      completedAt: null,
+    },
+  ];
+  const asked = await call<ErrorBody>(rewind, { json });
+  expect(asked.body.error.details).toEqual({ field: 'confirm', effects });
+  const done = await call(rewind, { json: { ...json, confirm: true } });
+  expect(done).toMatchObject({ status: 200, body: { id, effects } });
+  await until(path, 'unknown_effect');
+});
+
 /** Reads server-sent events until one satisfies a condition, or the end. */
 async function events(
   api: ServedApi,

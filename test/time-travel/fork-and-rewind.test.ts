@@ -3,15 +3,18 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { foldHistory, readPages } from '../../src/history/index.ts';
 import {
+  type Checkpoint,
   type DefinedAgent,
   defineAgent,
   defineTool,
+  type EffectSince,
   effectsSince,
   type Session,
   Sessions,
   TemporalSaver,
   type ToolCall,
 } from '../../src/index.ts';
+import { effectsAfter, effectsKept } from '../../src/saver/effects-left.ts';
 import { expectSound } from '../session/support/sound.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { rejection } from '../support/rejection.ts';
@@ -490,4 +493,101 @@ test('what a rewind does not undo is told with what becomes of it: answered, dou
     ['pay', 'answered', 'paid'],
     ['guess', 'doubtful', expect.anything()],
   ]);
+  // What nobody knew at the checkpoint already is no news of the time after it.
+  expect(now === undefined ? null : effectsSince(now, now)).toEqual([]);
+});
+
+test('of a session that was terminated, a rewind tells of the mutation that was open, and its successor knows of it', async () => {
+  const stage = await openMailStage();
+  let land: () => void = () => {};
+  const landed = new Promise<void>((resolve) => {
+    land = resolve;
+  });
+  const sent: string[] = [];
+  const mail = defineTool({
+    inputSchema: z.object({ to: z.string() }),
+    settle: 0,
+    execute: ({ to }) => {
+      sent.push(to);
+      return to === 'ann' ? 'sent' : landed.then(() => 'sent');
+    },
+  });
+  const agent = { name: 'mailer', model: stage.provider('m'), instructions: 'Send mail.', tools: { mail } };
+  await stage.startWorker([defineAgent(agent)]);
+  const session = await stage.sessions.start('mailer', { id: stage.id(), message: 'ann' });
+  await untilPhase(session, 'idle');
+  const afterAnn = (await checkpoints(stage, session)).at(-1)?.id ?? '';
+  await session.send('ben');
+  await untilPhase(session, 'acting');
+  await stage.client.workflow.getHandle(session.id).terminate('a person at work');
+  const saver = new TemporalSaver(stage.client);
+  const [then, now] = [await saver.get(session.id, { checkpointId: afterAnn }), await saver.get(session.id)];
+  if (then === null || now === null) throw new Error('no checkpoint');
+  const doubtful = {
+    callId: 'call_3_0',
+    tool: 'mail',
+    again: 'doubtful',
+    args: { to: 'ben' },
+    output: null,
+    completedAt: null,
+  };
+  expect(effectsSince(then, now)).toEqual([doubtful]);
+  expect(effectsSince(now, now)).toEqual([]);
+
+  await stage.sessions.rewind(
+    { sessionId: session.id, checkpointId: afterAnn },
+    { agent: 'mailer', by: 'ada', reason: 'it hung', message: 'ben' },
+  );
+  await untilPhase(session, 'unknown_effect');
+  land();
+  await session.resolve('call_3_0', { outcome: 'landed', output: 'sent' });
+  await untilPhase(session, 'idle');
+  expect(sent).toEqual(['ann', 'ben']);
+  await expectFoldEqualsLive(stage.client, session);
+});
+
+test('a write that an earlier rewind has left behind is told by every later one to before it', async () => {
+  const stage = await openStage(({ lastUserText, stepInTurn }) =>
+    stepInTurn === 0 && lastUserText === 'note'
+      ? { toolCalls: [{ name: 'note', args: {} }] }
+      : { text: `heard ${lastUserText}` },
+  );
+  const note = defineTool({ inputSchema: z.object({}), effect: 'write', execute: () => 'noted' });
+  const agent = { name: 'clerk', model: stage.provider('m'), instructions: 'Work.', tools: { note } };
+  const worker = await stage.startWorker([defineAgent(agent)]);
+  const session = await stage.sessions.start('clerk', { id: stage.id(), message: 'hello' });
+  await untilPhase(session, 'idle');
+  const saver = new TemporalSaver(stage.client);
+  const latest = async (): Promise<Checkpoint> => {
+    const found = await saver.get(session.id);
+    if (found === null) throw new Error('no checkpoint');
+    return found;
+  };
+  const told = async (of: Promise<EffectSince[]>): Promise<string[]> =>
+    (await of).map(({ tool, again, output }) => `${tool} ${again}: ${JSON.stringify(output)}`);
+  const then = await latest();
+  const rewind = (): Promise<Session> =>
+    stage.sessions.rewind(
+      { sessionId: session.id, checkpointId: then.id },
+      { agent: 'clerk', by: 'ada', reason: 'once more' },
+    );
+  await say(session, 'note');
+  const noted = ['note repeated: "noted"'];
+  expect(await told(effectsAfter(stage.client, then, await latest()))).toEqual(noted);
+
+  await rewind();
+  await untilPhase(session, 'idle');
+  const back = await latest();
+  expect(await told(effectsAfter(stage.client, then, back))).toEqual(noted);
+  await say(session, 'thanks');
+  expect(await told(effectsAfter(stage.client, back, await latest()))).toEqual([]);
+
+  // A run that nobody has taken yet has done nothing: what it would have gone on from is told.
+  await worker.stop();
+  await stage.client.workflow.getHandle(session.id).terminate('a person at work');
+  for (const _ of [1, 2]) {
+    await rewind();
+    await stage.client.workflow.getHandle(session.id).terminate('a person at work');
+    expect(await told(effectsKept(stage.client, then, []))).toEqual(noted);
+  }
 });

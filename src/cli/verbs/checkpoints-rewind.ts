@@ -2,8 +2,8 @@ import { createInterface } from 'node:readline';
 import type { Command } from 'commander';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
 import { PerdureError } from '../../contract/errors.ts';
-import { effectsKept } from '../../saver/effects-left.ts';
-import { type EffectSince, effectsSince } from '../../saver/index.ts';
+import { effectsAfter, effectsKept } from '../../saver/effects-left.ts';
+import type { EffectSince } from '../../saver/index.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT } from '../failures.ts';
 import { textOf } from '../input.ts';
@@ -41,7 +41,7 @@ export function rewind(group: Command, cli: Cli): void {
     .option(...ARCHIVE)
     .addHelpText(
       'after',
-      '\nIt is refused while a mutation is open. A running session needs its worker for this.',
+      '\nIt is refused while a mutation is open, unless Temporal has ended the session. A running session needs its worker for this.',
     )
     .action(async (sessionId: string, checkpointId: string, options: Options) => {
       const { terminal } = cli;
@@ -92,7 +92,7 @@ async function outlook(
   const past = await readCheckpoint(cli, sessionId, checkpointId, archive);
   const now = await readCheckpoint(cli, sessionId, undefined, archive);
   const { agent } = origin(past);
-  const open = openMutations(origin(now));
+  const open = await openMutations(cli, origin(now));
   if (open.length > 0) {
     throw new PerdureError(
       'SESSION_BUSY',
@@ -100,7 +100,8 @@ async function outlook(
       { details: { open } },
     );
   }
-  return { agent, past, effects: effectsSince(past, now) };
+  const { client } = await cli.connect();
+  return { agent, past, effects: await effectsAfter(client, past, now) };
 }
 
 /** What an equal call comes to after the rewind, where it is not answered from the record. */
@@ -120,7 +121,7 @@ async function confirmed(cli: Cli, sessionId: string, effects: readonly EffectSi
   }
   const lines = effects.map(
     ({ tool, again, args, output, completedAt }) =>
-      `  ${clean(tool)} ${inline(args, BRIEF)} -> ${inline(output, BRIEF)}  ${completedAt ?? 'before an earlier rewind'}${AGAIN[again]}`,
+      `  ${clean(tool)} ${inline(args, BRIEF)} -> ${inline(output, BRIEF)}  ${completedAt ?? (args === null ? 'before an earlier rewind' : 'not ended')}${AGAIN[again]}`,
   );
   process.stderr.write(
     effects.length === 0

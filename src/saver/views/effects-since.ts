@@ -1,8 +1,9 @@
-import type { ToolCall } from '../../contract/calls.ts';
+import { isFinal, type ToolCall } from '../../contract/calls.ts';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
 import type { JsonValue } from '../../contract/json.ts';
 import type { SessionState } from '../../contract/state.ts';
 import { sameCall } from '../../history/index.ts';
+import { isOpen } from '../../session/state.ts';
 import { sessionStateOf } from './session-state.ts';
 
 /** An effect that has happened, or may have, since a checkpoint. */
@@ -17,12 +18,13 @@ export interface EffectSince {
   /** `null` of an effect that an earlier rewind has left behind: only its output is still known. */
   args: JsonValue;
   output: JsonValue;
+  /** ISO 8601; `null` also of what has not ended. */
   completedAt: string | null;
 }
 
 /**
  * What has changed the world between two checkpoints of a session, or may have: what a rewind to the first does not undo.
- * Look at it before `Sessions.rewind`.
+ * Look at it before `Sessions.rewind`. A `write` of a run that an earlier rewind has left is in no checkpoint after it.
  *
  * @param then - the checkpoint to go back to.
  * @param now - the latest.
@@ -32,32 +34,45 @@ export function effectsSince(then: Checkpoint, now: Checkpoint): EffectSince[] {
   return effectsBetween(sessionStateOf(then), sessionStateOf(now));
 }
 
-/** {@link effectsSince}, of states. */
-export function effectsBetween(past: SessionState, present: SessionState): EffectSince[] {
-  const doneThen = new Set(past.calls.filter(({ status }) => status.kind === 'completed').map(sameCall));
+/**
+ * {@link effectsSince}, of states.
+ *
+ * @param left - of runs that rewinds have left since the first, the oldest first: what only they know is added
+ */
+export function effectsBetween(
+  past: SessionState,
+  present: SessionState,
+  left: readonly SessionState[] = [],
+): EffectSince[] {
+  const endedThen = new Set(past.calls.filter(isFinal).map(sameCall));
+  const openThen = new Set(past.calls.filter(isOpen).map(sameCall));
   const carriedThen = new Set(past.carried.map(({ idempotencyKey }) => idempotencyKey));
-  const carried = present.carried
-    .filter(({ idempotencyKey }) => !carriedThen.has(idempotencyKey))
-    .filter(({ callId, idempotencyKey }) => !doneThen.has(sameCall({ id: callId, idempotencyKey })))
-    .map(({ callId, tool, output, doubt }): EffectSince => {
-      const again = doubt === undefined ? 'answered' : 'doubtful';
-      return { callId, tool, again, args: null, output, completedAt: null };
-    });
-  const called = present.calls
-    .filter((call) => call.replayOf === null && call.dispatches.length > 0 && !doneThen.has(sameCall(call)))
-    .flatMap((call): EffectSince[] => {
-      const again = onRepeat(call);
-      const { id: callId, name: tool, args, result, completedAt } = call;
-      return again === null
-        ? []
-        : [{ callId, tool, again, args, output: result?.content ?? null, completedAt }];
-    });
-  return [...carried, ...called];
+  // What a rewind to a call that was open has carried is in the call itself, too.
+  const since = new Map<string, EffectSince>();
+  for (const { callId, tool, idempotencyKey, output, doubt } of present.carried) {
+    const key = sameCall({ id: callId, idempotencyKey });
+    if (carriedThen.has(idempotencyKey) || endedThen.has(key)) continue;
+    const again = doubt === undefined ? 'answered' : 'doubtful';
+    since.set(key, { callId, tool, again, args: null, output, completedAt: null });
+  }
+  const writes = left.flatMap(({ calls }) => calls.filter(({ effect }) => effect === 'write'));
+  for (const call of [...writes, ...present.calls]) {
+    const key = sameCall(call);
+    const known = endedThen.has(key) || (isOpen(call) && openThen.has(key));
+    const again = known || call.replayOf !== null || call.dispatches.length === 0 ? null : onRepeat(call);
+    if (again === null) continue;
+    const { id: callId, name: tool, args, result, completedAt } = call;
+    since.set(key, { callId, tool, again, args, output: result?.content ?? null, completedAt });
+  }
+  return [...since.values()];
 }
 
 /** `null` of a call that has changed nothing. */
-function onRepeat({ effect, status }: ToolCall): EffectSince['again'] | null {
-  if (effect === 'read') return null;
-  if (status.kind === 'completed') return effect === 'mutate' ? 'answered' : 'repeated';
-  return effect === 'mutate' && status.kind === 'failed' && !status.certain ? 'doubtful' : null;
+function onRepeat(call: ToolCall): EffectSince['again'] | null {
+  const { effect, status } = call;
+  const done = status.kind === 'completed';
+  const doubtful = isOpen(call) || (status.kind === 'failed' && !status.certain);
+  if (effect === 'read' || !(done || doubtful)) return null;
+  if (effect === 'write') return 'repeated';
+  return done ? 'answered' : 'doubtful';
 }
