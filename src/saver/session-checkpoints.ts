@@ -60,23 +60,25 @@ export class SessionCheckpoints {
     });
   }
 
-  /** The latest checkpoint; `null` when no worker has taken the session yet. */
+  /** The latest checkpoint; `null` when no worker has taken the session yet, or it was deleted meanwhile. */
   async latest(session: Execution): Promise<Checkpoint | null> {
     const { workflowId, runId } = session;
     const found = await reading(workflowId, () =>
-      this.#turns.run(runId, async () => {
-        const kept = this.#kept.get(runId) ?? new KeptFold(this.#client, workflowId, runId);
-        // A fold that fails is not kept.
-        this.#kept.delete(runId);
-        await kept.catchUp();
-        this.#kept.set(runId, kept);
-        const [oldest = ''] = this.#kept.keys();
-        if (this.#kept.size > FOLDS_AT_HAND) this.#kept.delete(oldest);
-        const { task, step, previous } = kept;
-        if (task === null) return null;
-        const parent = await this.#parent(session, runId, previous, task.state);
-        return checkpointOf(workflowId, runId, task, step, parent);
-      }),
+      orNull(
+        this.#turns.run(runId, async () => {
+          const kept = this.#kept.get(runId) ?? new KeptFold(this.#client, workflowId, runId);
+          // A fold that fails is not kept.
+          this.#kept.delete(runId);
+          await kept.catchUp();
+          this.#kept.set(runId, kept);
+          const [oldest = ''] = this.#kept.keys();
+          if (this.#kept.size > FOLDS_AT_HAND) this.#kept.delete(oldest);
+          const { task, step, previous } = kept;
+          if (task === null) return null;
+          const parent = await this.#parent(session, runId, previous, task.state);
+          return checkpointOf(workflowId, runId, task, step, parent);
+        }),
+      ),
     );
     // A run that has just gone on from another may have no task of its own yet.
     return found ?? (await this.list(session, null, 1))[0] ?? null;
@@ -100,7 +102,7 @@ export class SessionCheckpoints {
           continue;
         }
         at = null;
-        found.push(...(await this.#fold(session, runId, read.tasks, wanted, pages)));
+        found.push(...((await orNull(this.#fold(session, runId, read.tasks, wanted, pages))) ?? []));
         if (found.length >= limit) break;
       }
       return found;

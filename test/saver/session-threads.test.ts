@@ -1,5 +1,5 @@
 import { Client } from '@temporalio/client';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { canonicalJson, type JsonObject } from '../../src/contract/json.ts';
 import { type Checkpoint, TemporalSaver } from '../../src/index.ts';
 import type { ScriptedTurn } from '../../src/testing/index.ts';
@@ -204,6 +204,37 @@ describe('the checkpoints of a session', () => {
       });
     }
   });
+
+  test.each([
+    ['the latest', 'describeWorkflowExecution', null, (saver: TemporalSaver, id: string) => saver.get(id)],
+    ['a list', 'describeWorkflowExecution', [], (saver: TemporalSaver, id: string) => saver.list(id)],
+    [
+      'a list',
+      'getWorkflowExecutionHistoryReverse',
+      [],
+      (saver: TemporalSaver, id: string) => saver.list(id),
+    ],
+  ] as const)(
+    'are gone when %s is read while the session is deleted, after %s',
+    async (_, call, expected, read) => {
+      const stage = await openSessionStage([{ text: 'Seen.' }]);
+      const session = await idle(stage);
+      const { workflowService } = stage.client;
+      const ask = workflowService[call].bind(workflowService) as (request: object) => Promise<object>;
+      const asked = vi.spyOn(workflowService, call).mockImplementationOnce(async (request: object) => {
+        const answer = await ask(request);
+        await new TemporalSaver(stage.client, { taskQueue: stage.taskQueue }).delete(session.id, {
+          end: true,
+        });
+        return answer as never;
+      });
+      try {
+        expect(await read(stage.saver, session.id)).toEqual(expected);
+      } finally {
+        asked.mockRestore();
+      }
+    },
+  );
 
   test('are deleted with the session: not while it runs, unless it is to be ended', async () => {
     const stage = await openSessionStage([{ text: 'One.' }, { text: 'Two.' }]);
