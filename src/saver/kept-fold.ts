@@ -1,6 +1,8 @@
 import type { Client } from '@temporalio/client';
+import proto from '@temporalio/proto';
 import { type FoldedTask, Folder, type HistoryEvent, readEvents, readPages } from '../history/index.ts';
 
+const { EventType } = proto.temporal.api.enums.v1;
 /** New events from which on it is cheaper to read them forwards, from the start. */
 const FEW = 500;
 
@@ -10,6 +12,8 @@ export class KeptFold {
   readonly #execution: { workflowId: string; runId: string };
   #folder: Folder;
   #lastEvent = 0;
+  /** Events at the end of a page that are kept back until one follows them. */
+  #trailing: HistoryEvent[] = [];
   /** The last completed task; its state is the fold's own and moves on. */
   task: FoldedTask | null = null;
   /** Number of the last completed task, from 1, and the event of the one before it. */
@@ -24,6 +28,7 @@ export class KeptFold {
 
   /** Folds what is new. @throws as `foldHistory`; then this is of no use any more */
   async catchUp(): Promise<void> {
+    this.#trailing = [];
     const recent = this.#lastEvent === 0 ? null : await this.#recent();
     if (recent === null) {
       this.#folder = this.#start();
@@ -44,7 +49,13 @@ export class KeptFold {
     return null;
   }
 
-  async #take(events: readonly HistoryEvent[]): Promise<void> {
+  /**
+   * Takes events but for a task at their end that has not completed: a server may show one that is nowhere on record
+   * (Temporal does from 1.31 on), and give its numbers to other events when nothing comes of it.
+   */
+  async #take(page: readonly HistoryEvent[]): Promise<void> {
+    const events = [...this.#trailing, ...page];
+    this.#trailing = events.splice(events.findLastIndex((event) => !isUnderWay(event)) + 1);
     await this.#folder.take(events);
     this.#lastEvent = Number(events.at(-1)?.eventId ?? this.#lastEvent);
   }
@@ -62,4 +73,11 @@ export class KeptFold {
       },
     });
   }
+}
+
+function isUnderWay({ eventType }: HistoryEvent): boolean {
+  return (
+    eventType === EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED ||
+    eventType === EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED
+  );
 }
