@@ -24,6 +24,8 @@ export interface ContentRef {
   parts: number;
   /** SHA-256 of the whole text. */
   digest: string;
+  /** Of a checkpoint with large metadata: the text is `{state, metadata}`, and the entry's own metadata are `{}` too. */
+  metadata?: true | undefined;
 }
 
 /** What the server may still hold of the time before a deletion. */
@@ -82,6 +84,7 @@ export const contentSchema: LazySchema<ContentRef> = lazySchema(() =>
     key: id,
     parts: z.int().check(z.positive(), z.maximum(100)),
     digest: id,
+    metadata: z.optional(z.literal(true)),
   }),
 );
 
@@ -205,8 +208,13 @@ export const THREAD_LIMIT = {
   inline: 32_000,
   /** Characters of one part of what is stored apart. */
   part: 500_000,
-  /** One checkpoint or step without what is stored apart: as {@link LIMIT}'s `update`, by which it is written. */
+  /** One checkpoint without its state. */
   entry: 380_000,
+  /**
+   * One write, and what is larger is stored apart with its metadata. A server hands ten to a workflow task at once: its
+   * completion repeats them all, also those that it refuses, beside what it seals or hands on ({@link held}), in 4 MB.
+   */
+  write: 200_000,
   /** Bytes and number of writes from which on they are no longer sent together. */
   togetherBytes: 100_000,
   together: 50,
@@ -250,7 +258,13 @@ export function hasMark({ marks }: SegmentRef, mark: string): boolean {
 /** Whether two puts of one id are the same put. */
 export function samePut(a: Omit<ThreadPut, 'epoch' | 'id'>, b: Omit<ThreadPut, 'epoch' | 'id'>): boolean {
   const text = ({ state, parent_id, metadata, content: apart }: typeof a): string =>
-    canonicalJson({ state, parent_id, metadata, digest: apart?.digest ?? null });
+    canonicalJson({
+      state,
+      parent_id,
+      metadata,
+      digest: apart?.digest ?? null,
+      withMetadata: apart?.metadata ?? false,
+    });
   return text(a) === text(b);
 }
 

@@ -182,8 +182,11 @@ export class ThreadStore {
   async #checkpoint(threadId: string, entry: Held<'checkpoint'>): Promise<Checkpoint> {
     const { id, created_at, parent_id, metadata, content } = entry;
     const apart = content === undefined ? null : await reading(threadId, () => this.#contents.load(content));
-    const state = (apart as JsonObject | null) ?? copyJson(entry.state);
-    return { id, thread_id: threadId, created_at, state, parent_id, metadata: copyJson(metadata) };
+    const whole =
+      content?.metadata === true
+        ? (apart as Pick<Checkpoint, 'state' | 'metadata'>)
+        : { state: (apart as JsonObject | null) ?? copyJson(entry.state), metadata: copyJson(metadata) };
+    return { id, thread_id: threadId, created_at, state: whole.state, parent_id, metadata: whole.metadata };
   }
 
   /** A step as it was stored, with its value when that is stored apart. */

@@ -112,13 +112,22 @@ export class ThreadWriter {
   async #preparePut(asked: Asked, checked: CheckedPut, epoch: number): Promise<Prepared> {
     const { threadId, state, parentId, metadata } = checked;
     const id = checked.id ?? randomUUID();
-    const text = canonicalJson(state);
-    const apart = isApart('state', text);
+    const own = canonicalJson(state);
+    const apart = isApart('state', own);
     const put: ThreadPut = { epoch, id, state: apart ? {} : state, parent_id: parentId, metadata };
     const size = assertEntry('metadata', put);
-    // A put that is repeated finds what is there.
-    const of = { id, parent_id: parentId, metadata };
-    if (apart) put.content = await this.#apart(threadId, { epoch, of, text, what: `checkpoint ${id}` }, id);
+    const isLarge = size > THREAD_LIMIT.write;
+    if (apart || isLarge) {
+      const text = isLarge ? canonicalJson({ state, metadata }) : own;
+      // A put that is repeated finds what is there.
+      const of = { id, parent_id: parentId, metadata: isLarge ? null : metadata };
+      put.content = await this.#apart(threadId, { epoch, of, text, what: `checkpoint ${id}` }, id);
+      if (isLarge) {
+        put.state = {};
+        put.metadata = {};
+        put.content.metadata = true;
+      }
+    }
     const checkpoint = { id, thread_id: threadId, created_at: '', state, parent_id: parentId, metadata };
     const read = async (result: ThreadWriteResult): Promise<Checkpoint> => {
       if ('created_at' in result) return { ...checkpoint, created_at: result.created_at };
@@ -126,7 +135,7 @@ export class ThreadWriter {
       if (known?.kind !== 'checkpoint' || !samePut(known, put)) throw idTaken(threadId, id);
       return { ...checkpoint, created_at: known.created_at };
     };
-    return { asked, write: { put }, size, id, read, content: put.content };
+    return { asked, write: { put }, size: jsonSize(put) + ENVELOPE, id, read, content: put.content };
   }
 
   async #prepareStep(

@@ -270,7 +270,7 @@ export class ThreadState {
 
   #validate(epoch: number, size: number): void {
     if (this.#deleted || epoch !== this.epoch) throw deletedMeanwhile(this.threadId);
-    if (size > THREAD_LIMIT.entry) throw tooLarge('checkpoint', size, THREAD_LIMIT.entry);
+    if (size > THREAD_LIMIT.write) throw tooLarge('checkpoint', size, THREAD_LIMIT.write);
   }
 
   #validateRoom(): void {

@@ -17,7 +17,7 @@ import {
 import { isPerdureError } from '../contract/errors.ts';
 import { parseInput } from '../contract/inputs.ts';
 import { jsonSize } from '../contract/json.ts';
-import { assertSize } from '../contract/limits.ts';
+import { assertSize, tooLarge } from '../contract/limits.ts';
 import {
   type DeleteResult,
   type FindInput,
@@ -122,7 +122,9 @@ function registerHandlers(thread: ThreadState, runId: string): void {
       description,
     });
   const room = (input: unknown): void => {
-    if (thread.hasRoom(jsonSize(input))) return;
+    const size = jsonSize(input);
+    if (size > THREAD_LIMIT.write) throw failure(tooLarge('writes', size, THREAD_LIMIT.write));
+    if (thread.hasRoom(size)) return;
     const message = `Thread ${thread.threadId} is sealing what it holds`;
     throw ApplicationFailure.nonRetryable(message, THREAD_BUSY);
   };
