@@ -6,7 +6,15 @@
  * still has its socket, so it keeps what it holds. Other hosts are left to heartbeats.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { appendFileSync, closeSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  closeSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { lstat, mkdir, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
@@ -70,7 +78,8 @@ export class InFlightJournal {
   readonly #name: string;
   readonly #socket: Server;
   readonly #held = new Map<string, Held>();
-  #file: number;
+  /** `null` once it could not be written: recovery then waits for heartbeats. */
+  #file: number | null;
   #bytes = 0;
   #compactAt = COMPACT_BYTES;
   /** What is written with the next activity: a successor that does not read of an end finds it out at the server. */
@@ -101,7 +110,7 @@ export class InFlightJournal {
   readonly interceptor: ActivityInterceptorsFactory = ({ info }) => ({
     inbound: {
       execute: async (input, next) => {
-        if (info.isLocal || info.workflowExecution === undefined) return next(input);
+        if (this.#file === null || info.isLocal || info.workflowExecution === undefined) return next(input);
         const held: Held = { token: info.base64TaskToken, ...info.workflowExecution };
         this.#held.set(held.token, held);
         this.#write(held);
@@ -117,11 +126,22 @@ export class InFlightJournal {
 
   /** Removes the journal: the worker has ended all that it had. */
   async close(): Promise<void> {
-    closeSync(this.#file);
-    await rm(this.#path, { force: true });
+    this.#end();
     await new Promise((resolve) => this.#socket.close(resolve));
     // Other workers' journals keep the directory.
     await rmdir(this.#directory).catch(() => {});
+  }
+
+  /** From here on nothing is written; what was is for nobody. */
+  #end(): void {
+    if (this.#file === null) return;
+    closeSync(this.#file);
+    this.#file = null;
+    try {
+      rmSync(this.#path, { force: true });
+    } catch {
+      // Then a successor asks the server of calls that have ended, and hears so.
+    }
   }
 
   get #path(): string {
@@ -129,18 +149,27 @@ export class InFlightJournal {
   }
 
   #write(held: Held): void {
+    try {
+      if (this.#file !== null) this.#append(this.#file, held);
+    } catch {
+      // A full disk, or a directory that was swept away: the call is worth more than word of it.
+      this.#end();
+    }
+  }
+
+  #append(file: number, held: Held): void {
     const text = this.#later + line(held);
     this.#later = '';
     this.#bytes += text.length;
     if (this.#bytes < this.#compactAt) {
       // Not synced to the disk: it outlives the process, which is all that is needed of it.
-      appendFileSync(this.#file, text);
+      appendFileSync(file, text);
       return;
     }
-    this.#compact();
+    this.#compact(file);
   }
 
-  #compact(): void {
+  #compact(file: number): void {
     const now = Date.now();
     for (const [token, { endedAt }] of this.#held) {
       if (endedAt !== undefined && now - endedAt > KEEP_ENDED_MS) this.#held.delete(token);
@@ -149,8 +178,8 @@ export class InFlightJournal {
     const draft = `${this.#path}.new`;
     writeFileSync(draft, text, { mode: 0o600 });
     renameSync(draft, this.#path);
-    closeSync(this.#file);
     this.#file = openSync(this.#path, 'a', 0o600);
+    closeSync(file);
     this.#bytes = text.length;
     // A busy worker holds more than that in what has just ended: it would write all of it with each call.
     this.#compactAt = Math.max(COMPACT_BYTES, 2 * text.length);

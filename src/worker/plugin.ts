@@ -1,12 +1,13 @@
 import { hostname } from 'node:os';
 import type { temporal } from '@temporalio/proto';
-import type {
-  ActivityInterceptorsFactory,
-  InjectedSinks,
-  NativeConnection,
-  Worker,
-  WorkerOptions,
-  WorkerPlugin,
+import {
+  type ActivityInterceptorsFactory,
+  type InjectedSinks,
+  type NativeConnection,
+  Runtime,
+  type Worker,
+  type WorkerOptions,
+  type WorkerPlugin,
 } from '@temporalio/worker';
 import { createActivities, IssuedCalls, TranscriptMemory } from '../activities/index.ts';
 import { type AgentRuntime, type DefinedAgent, type ModelRegistry, resolveAgent } from '../agent/index.ts';
@@ -130,9 +131,17 @@ export class PerdurePlugin implements WorkerPlugin {
     const namespaceId = described?.namespaceInfo?.id;
     if (!namespaceId) return null;
     const where = { ...scope, namespaceId, ...(journal === undefined ? {} : { directory: journal }) };
-    const opened = await InFlightJournal.open(where);
-    await recoverPredecessors(connection, where);
-    return opened;
+    try {
+      const opened = await InFlightJournal.open(where);
+      await recoverPredecessors(connection, where);
+      return opened;
+    } catch (error) {
+      // It makes recovery faster; a worker does without.
+      Runtime.instance().logger.warn(
+        `journal: ${String(error)}: calls that this worker leaves when it dies wait for their heartbeats`,
+      );
+      return null;
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, mkdtemp, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -27,11 +27,10 @@ export const workflowsPath: string = join(SOURCE, 'workflows');
 export async function workflowBundle(logger?: Logger): Promise<{ codePath: string }> {
   const prebuilt = join(SOURCE, 'workflow-bundle.js');
   if (existsSync(prebuilt)) return { codePath: prebuilt };
-  const cache = join(tmpdir(), 'perdure-bundles');
+  const cache = await bundlesDirectory();
   const codePath = join(cache, `${await sourcesDigest()}.js`);
   if (existsSync(codePath)) return { codePath };
   const code = await buildWorkflowBundle(logger);
-  await mkdir(cache, { recursive: true });
   const partial = `${codePath}.${process.pid}`;
   await writeFile(partial, code);
   await rename(partial, codePath);
@@ -69,6 +68,15 @@ export async function buildWorkflowBundle(logger?: Logger): Promise<string> {
     logger: logger ?? new DefaultLogger('WARN'),
   });
   return code;
+}
+
+/** What lies there is run, so it is this user's alone. */
+async function bundlesDirectory(): Promise<string> {
+  const shared = join(tmpdir(), `perdure-bundles-${process.getuid?.() ?? 0}`);
+  await mkdir(shared, { recursive: true, mode: 0o700 });
+  const { uid, mode } = await lstat(shared);
+  const own = process.platform === 'win32' || (uid === process.getuid?.() && (mode & 0o022) === 0);
+  return own ? shared : mkdtemp(`${shared}-`);
 }
 
 async function sourcesDigest(): Promise<string> {

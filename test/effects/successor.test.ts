@@ -1,4 +1,9 @@
 /** A successor on the same host recovers what a dead worker had in flight, without waiting for heartbeats. */
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { Context } from '@temporalio/activity';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { expect, onTestFinished, test } from 'vitest';
 import { type HistoryEvent, readEvents } from '../../src/history/index.ts';
@@ -6,6 +11,7 @@ import { createWorker, PerdurePlugin, type Session } from '../../src/index.ts';
 import { startServer } from '../../src/server/index.ts';
 import { scriptedAgents } from '../../src/testing/harness/scripted-agents.ts';
 import type { ScriptedTurn } from '../../src/testing/index.ts';
+import { InFlightJournal } from '../../src/worker/in-flight.ts';
 import { effects } from '../support/effect-agents.ts';
 import { foldOf } from '../support/fold.ts';
 import { calls, openWorld, PEN, type World } from '../support/world.ts';
@@ -117,4 +123,35 @@ test('workers that share one plugin have a journal each: the end of one is nothi
     const { calls: log } = await world.check(session);
     expect(log[0]?.dispatches).toMatchObject([{ outcome: 'returned' }]);
   });
+});
+
+test('a journal that cannot be opened is done without', async () => {
+  const file = join(mkdtempSync(join(tmpdir(), 'journal-')), 'a file');
+  writeFileSync(file, '');
+  onTestFinished(() => rmSync(dirname(file), { recursive: true }));
+  const world = await openWorld(script);
+  await world.startWorker({ journal: file });
+  const session = await world.begin();
+  await world.until(session, 'idle');
+  expect(await world.control.refunds()).toHaveLength(1);
+});
+
+test('a journal that is swept away, or whose disk is full, fails no call', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'journal-'));
+  const scope = { namespace: 'default', namespaceId: randomUUID(), taskQueue: 'journal', directory };
+  const journal = await InFlightJournal.open(scope);
+  rmSync(directory, { recursive: true });
+  const calls: string[] = [];
+  // More than it writes before it tidies up.
+  for (let n = 0; n < 1_500; n++) {
+    const info = {
+      isLocal: false,
+      workflowExecution: { workflowId: 'w', runId: 'r' },
+      base64TaskToken: `${n}`.padStart(300, '0'),
+    };
+    const { inbound } = journal?.interceptor({ info } as Context) ?? {};
+    await inbound?.execute?.({ args: [], headers: {} }, async () => calls.push(info.base64TaskToken));
+  }
+  expect(calls).toHaveLength(1_500);
+  await journal?.close();
 });
