@@ -111,7 +111,13 @@ export class ThreadStore {
       const whole: StoredStep[] = [];
       const steps = [...newest.values()].sort(byKey);
       await inChunks([...steps.entries()], async ([place, entry]) => {
-        whole[place] = await this.#step(threadId, entry);
+        // One that is overwritten meanwhile is looked for by itself: all of them may never be still.
+        whole[place] = await this.#step(threadId, entry).catch(async (error: unknown) => {
+          if (!isPerdureError(error, 'CHECKPOINT_CORRUPTION')) throw error;
+          const newer = await this.getStep(threadId, entry.key);
+          if (newer === null) throw error;
+          return newer;
+        });
       });
       return whole;
     });
@@ -251,13 +257,21 @@ export class ThreadStore {
   }
 }
 
-/** A reading that meets a deletion half way finds segments gone: it then sees the thread as it is now. */
+/**
+ * A reading that meets a deletion, or a step that is overwritten, half way finds what it was told of gone: it then looks
+ * at the thread as it is now. What the thread still refers to when it is asked again is lost.
+ */
 async function consistent<T>(read: () => Promise<T>): Promise<T> {
-  try {
-    return await read();
-  } catch (error) {
-    if (!isPerdureError(error, 'CHECKPOINT_CORRUPTION')) throw error;
-    return read();
+  const gone = new Set<string>();
+  for (;;) {
+    try {
+      return await read();
+    } catch (error) {
+      if (!isPerdureError(error, 'CHECKPOINT_CORRUPTION')) throw error;
+      const what = JSON.stringify(error.details);
+      if (gone.has(what)) throw error;
+      gone.add(what);
+    }
   }
 }
 

@@ -118,7 +118,8 @@ export class ThreadState {
     if (replaced !== undefined) this.#bytes -= jsonSize(replaced);
     const entry = { kind: 'step' as const, key, value, updated_at: now };
     this.#add(content === undefined ? entry : { ...entry, content });
-    return replaced?.content === undefined
+    // The same is sent again to the run that goes on when the answer of the one before was lost: it replaces nothing.
+    return replaced?.content === undefined || replaced.content.key === content?.key
       ? { updated_at: now }
       : { updated_at: now, replaced: replaced.content };
   }
