@@ -2,13 +2,16 @@
 import * as z from 'zod/mini';
 import { checkId } from '../contract/checkpoint.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
-import type { JsonObject, JsonValue } from '../contract/json.ts';
+import { type JsonObject, type JsonValue, jsonSize } from '../contract/json.ts';
+import { inPages } from '../saver/pages.ts';
 import { type ApiRequest, type Operation, operation, type QueryParameter } from './operation.ts';
 import { idempotencyKey } from './request.ts';
 import { checkpointSchema, jsonObject, jsonValue, stepSchema } from './shapes.ts';
 
-/** Checkpoints of one answer: each may be a megabyte. */
-const PAGE = 100;
+/** Checkpoints of one answer: how many by default, and at most. */
+const PAGE = { usual: 10, most: 100 } as const;
+/** Bytes of JSON above which an answer ends early: of half a gigabyte the engine makes no text. One item alone may be larger. */
+const ANSWER_BYTES = 32_000_000;
 
 interface PutBody {
   state: JsonObject;
@@ -34,9 +37,28 @@ const BEFORE: QueryParameter = {
 };
 const LIMIT: QueryParameter = {
   type: 'integer',
-  maximum: PAGE,
-  description: 'The most to return. Default: 10. 0 or less: none.',
+  maximum: PAGE.most,
+  description: `The most to return. Default: ${PAGE.usual}. 0 or less: none. Large checkpoints make a page shorter.`,
 };
+const AFTER: QueryParameter = {
+  type: 'string',
+  description: 'Only steps whose key comes after this one, in the order of UTF-16 units.',
+};
+
+/** Where the next page begins, or `null` at the end. */
+const next = z.nullable(z.string());
+
+/** As many of some items as an answer has room for: one at least. */
+async function fitting<T>(all: AsyncIterable<T> | Iterable<T>): Promise<{ items: T[]; isCut: boolean }> {
+  const items: T[] = [];
+  let bytes = 0;
+  for await (const item of all) {
+    bytes += jsonSize(item);
+    if (items.length > 0 && bytes > ANSWER_BYTES) return { items, isCut: true };
+    items.push(item);
+  }
+  return { items, isCut: false };
+}
 
 /** A segment of the path that is an id. */
 function id(request: ApiRequest<unknown>, name: string): string {
@@ -87,15 +109,19 @@ export const threadOperations: readonly Operation[] = [
     query: { before: BEFORE, limit: LIMIT },
     answer: {
       status: 200,
-      description: 'Checkpoints in the order of their storing, newest first. An unknown thread: none.',
-      schema: z.object({ items: z.array(checkpointSchema) }),
+      description:
+        'Checkpoints in the order of their storing, newest first. An unknown thread: none. With `next`, there may be ' +
+        'more: pass it as `before`. An answer ends early at 32 MB.',
+      schema: z.object({ items: z.array(checkpointSchema), next }),
     },
     codes: ['NO_WORKER', 'CHECKPOINT_CORRUPTION'],
     handle: async (request, { saver }) => {
       const before = request.text('before');
       if (before !== undefined) checkId('before', before);
-      const options = { before, limit: request.integer('limit') };
-      return { items: await saver.list(id(request, 'thread_id'), options) };
+      const limit = request.integer('limit') ?? PAGE.usual;
+      const options = { before, limit, first: PAGE.usual };
+      const { items, isCut } = await fitting(inPages(saver, id(request, 'thread_id'), options));
+      return { items, next: isCut || items.length === limit ? (items.at(-1)?.id ?? null) : null };
     },
   }),
   operation({
@@ -187,13 +213,22 @@ export const threadOperations: readonly Operation[] = [
     path: '/threads/{thread_id}/steps',
     tag: 'threads',
     summary: 'All steps, by key',
+    query: { after: AFTER },
     answer: {
       status: 200,
-      description: 'The steps; an unknown thread has none',
-      schema: z.object({ items: z.array(stepSchema) }),
+      description:
+        'The steps; an unknown thread has none. An answer ends early at 32 MB. With `next`, there are more: pass it as `after`.',
+      schema: z.object({ items: z.array(stepSchema), next }),
     },
     codes: ['NO_WORKER', 'CHECKPOINT_CORRUPTION'],
-    handle: async (request, { saver }) => ({ items: await saver.listSteps(id(request, 'thread_id')) }),
+    handle: async (request, { saver }) => {
+      const after = request.text('after');
+      const steps = await saver.listSteps(id(request, 'thread_id'));
+      const { items, isCut } = await fitting(
+        after === undefined ? steps : steps.filter(({ key }) => key > after),
+      );
+      return { items, next: isCut ? (items.at(-1)?.key ?? null) : null };
+    },
   }),
 ];
 

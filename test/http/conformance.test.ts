@@ -50,7 +50,7 @@ test('the same put twice, by header or by id, stores once, also when the server 
       expect(refused).toMatchObject({ status: 409, code: 'CONFLICT' });
     }
   }
-  expect((await api.call(`GET ${path}`)).body).toEqual({ items: [first.body] });
+  expect((await api.call(`GET ${path}`)).body).toEqual({ items: [first.body], next: null });
 });
 
 test('puts at one time with one key store once; of two contents one is stored, and the other a conflict', async () => {
@@ -66,7 +66,7 @@ test('puts at one time with one key store once; of two contents one is stored, a
   expect(new Set(stored.map(({ body }) => JSON.stringify(body))).size).toBe(1);
   const refused = answers.filter(({ status, code }) => status === 409 && code === 'CONFLICT');
   expect(refused).toHaveLength(6);
-  expect((await api.call(`GET ${path}`)).body).toEqual({ items: [stored[0]?.body] });
+  expect((await api.call(`GET ${path}`)).body).toEqual({ items: [stored[0]?.body], next: null });
 });
 
 const newSaver = (): HttpSaver => new HttpSaver(api.url, api.token);

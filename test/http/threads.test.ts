@@ -29,20 +29,27 @@ test('a checkpoint is stored, listed, read by its id and as the latest, and remo
     parent_id: first.body.id,
     metadata: { by: 'ada' },
   });
-  expect((await api.call(`GET ${path}`)).body).toEqual({ items: [second.body, first.body] });
-  expect((await api.call(`GET ${path}?limit=1`)).body).toEqual({ items: [second.body] });
+  expect((await api.call(`GET ${path}`)).body).toEqual({
+    items: [second.body, first.body],
+    next: null,
+  });
+  expect((await api.call(`GET ${path}?limit=1`)).body).toEqual({
+    items: [second.body],
+    next: second.body.id,
+  });
   expect((await api.call(`GET ${path}?before=${second.body.id}&limit=5`)).body).toEqual({
     items: [first.body],
+    next: null,
   });
-  expect((await api.call(`GET ${path}?before=nobody`)).body).toEqual({ items: [] });
-  expect((await api.call(`GET ${path}?limit=0`)).body).toEqual({ items: [] });
+  expect((await api.call(`GET ${path}?before=nobody`)).body).toEqual({ items: [], next: null });
+  expect((await api.call(`GET ${path}?limit=0`)).body).toEqual({ items: [], next: null });
   expect((await api.call(`GET ${path}/${first.body.id}`)).body).toEqual(first.body);
   expect((await api.call(`GET /threads/${thread}/latest`)).body).toEqual(second.body);
   expect(await saver.get(thread)).toEqual(second.body);
 
   expect(await api.call(`DELETE /threads/${thread}`)).toMatchObject({ status: 204, body: undefined });
   expect(await api.call(`DELETE /threads/${thread}`)).toMatchObject({ status: 204 });
-  expect((await api.call(`GET ${path}`)).body).toEqual({ items: [] });
+  expect((await api.call(`GET ${path}`)).body).toEqual({ items: [], next: null });
   expect(await api.call(`GET /threads/${thread}/latest`)).toMatchObject({
     status: 404,
     code: 'CHECKPOINT_NOT_FOUND',
@@ -51,6 +58,46 @@ test('a checkpoint is stored, listed, read by its id and as the latest, and remo
     status: 404,
     code: 'CHECKPOINT_NOT_FOUND',
   });
+});
+
+test('large checkpoints and steps are answered in parts that join', async () => {
+  const thread = newThread();
+  for (let i = 0; i < 70; i++) {
+    await saver.put(thread, { large: 'x'.repeat(1_000_000) }, { id: `${i}` });
+    await saver.putStep(thread, `step ${100 + i}`, 'x'.repeat(1_000_000));
+  }
+  type Page<T> = { items: T[]; next: string | null };
+  const readAll = async <T>(path: string, word: string): Promise<{ items: T[]; sizes: number[] }> => {
+    const items: T[] = [];
+    const sizes: number[] = [];
+    let from: string | null | undefined = '';
+    while (typeof from === 'string') {
+      const query: string = from === '' ? '' : `&${word}=${encodeURIComponent(from)}`;
+      const { body }: { body: Page<T> } = await api.call(`GET /threads/${thread}/${path}${query}`);
+      items.push(...body.items);
+      sizes.push(body.items.length);
+      from = body.next;
+    }
+    return { items, sizes };
+  };
+
+  const checkpoints = await readAll<Checkpoint>('checkpoints?limit=100', 'before');
+  expect(checkpoints.items).toEqual(await saver.list(thread, { limit: 100 }));
+  expect(checkpoints.sizes).toEqual([31, 31, 8]);
+  const steps = await readAll<StoredStep>('steps?', 'after');
+  expect(steps.items).toEqual(await saver.listSteps(thread));
+  expect(steps.sizes).toEqual([31, 31, 8]);
+  await saver.delete(thread);
+});
+
+test('a checkpoint that is larger than an answer should be is answered alone', async () => {
+  const thread = newThread();
+  for (const id of ['a', 'b']) await saver.put(thread, { large: id.repeat(40_000_000) }, { id });
+  const { body } = await api.call<{ items: Checkpoint[]; next: string }>(
+    `GET /threads/${thread}/checkpoints`,
+  );
+  expect([...body.items.map(({ id }) => id), body.next]).toEqual(['b', 'b']);
+  await saver.delete(thread);
 });
 
 test('the same put twice, by header or by id, stores once', async () => {
@@ -87,7 +134,10 @@ test('steps are stored by key, overwritten, read and listed', async () => {
   const second = await api.call<StoredStep>(`PUT ${path}/${key}`, { json: { value: null } });
   expect(second).toMatchObject({ status: 200, body: { key: 'a/b 😀', value: null } });
   expect((await api.call(`GET ${path}/${key}`)).body).toEqual(second.body);
-  expect((await api.call(`GET ${path}`)).body).toEqual({ items: [second.body] });
+  expect((await api.call(`GET ${path}`)).body).toEqual({
+    items: [second.body],
+    next: null,
+  });
   expect(await api.call(`GET ${path}/other`)).toMatchObject({ status: 404, code: 'STEP_NOT_FOUND' });
   expect(await api.call(`PUT ${path}/${key}`, { json: {} })).toMatchObject({ status: 400 });
 });

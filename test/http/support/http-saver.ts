@@ -20,6 +20,12 @@ import { Turns } from '../../../src/saver/turns.ts';
 /** Checkpoints of one request: the most that the API gives. */
 const PAGE = 100;
 
+interface Page<T> {
+  items: T[];
+  /** Where the next one begins. */
+  next: string | null;
+}
+
 export class HttpSaver implements CheckpointSaver {
   readonly #url: string;
   readonly #token: string;
@@ -47,13 +53,14 @@ export class HttpSaver implements CheckpointSaver {
   async list(threadId: string, options?: ListOptions): Promise<Checkpoint[]> {
     const { before, limit } = checkList(threadId, options);
     const found: Checkpoint[] = [];
+    let from = before;
     while (found.length < limit) {
-      const from = found.at(-1)?.id ?? before;
       const wanted = Math.min(PAGE, limit - found.length);
       const query = { limit: String(wanted), ...(from === null ? {} : { before: from }) };
-      const page = await this.#call<{ items: Checkpoint[] }>('GET', [threadId, 'checkpoints'], { query });
+      const page = await this.#call<Page<Checkpoint>>('GET', [threadId, 'checkpoints'], { query });
       found.push(...page.items);
-      if (page.items.length < wanted) break;
+      from = page.next;
+      if (from === null) break;
     }
     return found;
   }
@@ -76,7 +83,13 @@ export class HttpSaver implements CheckpointSaver {
 
   async listSteps(threadId: string): Promise<StoredStep[]> {
     checkId('threadId', threadId);
-    return (await this.#call<{ items: StoredStep[] }>('GET', [threadId, 'steps'])).items;
+    const found: StoredStep[] = [];
+    for (let query = {}; ; ) {
+      const page = await this.#call<Page<StoredStep>>('GET', [threadId, 'steps'], { query });
+      found.push(...page.items);
+      if (page.next === null) return found;
+      query = { after: page.next };
+    }
   }
 
   async #orNull<T>(code: ErrorCode, path: string[]): Promise<T | null> {
