@@ -37,7 +37,13 @@ import {
 import { effectSinceSchema, phaseSchema } from './shapes.ts';
 
 /** Codes of everything that is asked of a session that a worker runs. */
-const STEER: readonly ErrorCode[] = ['SESSION_NOT_FOUND', 'SESSION_CLOSED', 'SESSION_FULL', 'NO_WORKER'];
+const STEER: readonly ErrorCode[] = [
+  'SESSION_NOT_FOUND',
+  'SESSION_CLOSED',
+  'SESSION_FULL',
+  'CONFLICT',
+  'NO_WORKER',
+];
 const DECIDE: readonly ErrorCode[] = [...STEER, 'UNKNOWN_CALL', 'CALL_NOT_PENDING'];
 const SIGNALLED: readonly ErrorCode[] = ['SESSION_NOT_FOUND', 'SESSION_CLOSED', 'SESSION_FULL'];
 
@@ -63,7 +69,7 @@ export const sessionOperations: readonly Operation[] = [
     idempotencyKey: "The session's id. The same as the id in the body.",
     body: startBodySchema,
     answer: { status: 201, description: 'The id of the session', schema: sessionIdSchema },
-    codes: ['SESSION_EXISTS'],
+    codes: ['SESSION_EXISTS', 'CONFLICT'],
     handle: async (request, { sessions }) => {
       const { agent, ...options } = request.body;
       const id = idempotencyKey(request, options.id);
@@ -188,7 +194,13 @@ export const sessionOperations: readonly Operation[] = [
     idempotencyKey: "The new session's id. The same as the id in the body.",
     body: forkBodySchema,
     answer: { status: 201, description: 'The id of the new session', schema: sessionIdSchema },
-    codes: ['SESSION_NOT_FOUND', 'SESSION_EXISTS', 'CHECKPOINT_NOT_FOUND', 'CHECKPOINT_CORRUPTION'],
+    codes: [
+      'SESSION_NOT_FOUND',
+      'SESSION_EXISTS',
+      'CONFLICT',
+      'CHECKPOINT_NOT_FOUND',
+      'CHECKPOINT_CORRUPTION',
+    ],
     handle: async (request, backend) => {
       const { checkpointId, ...body } = request.body;
       const from = { sessionId: request.param('id'), checkpointId };
@@ -206,7 +218,8 @@ export const sessionOperations: readonly Operation[] = [
     summary: 'Take the session back to a checkpoint of its own',
     description:
       'Effects that happened after the checkpoint are not undone. They answer their keys, so that nothing is done ' +
-      'again. Without confirm nothing is done, and details.effects of the error lists them as the answer would.',
+      'again. Without confirm nothing is done, and details.effects of the error lists them as the answer would. ' +
+      'CONFLICT: somebody else has taken the session back meanwhile; look at its checkpoints again.',
     body: rewindBodySchema,
     answer: {
       status: 200,

@@ -391,6 +391,37 @@ test('a rewind answers with the effects that completed while it was asked for, t
   });
 });
 
+test('of two who take a session back at once, one is told that somebody else has', async () => {
+  let meanwhile = async (): Promise<unknown> => undefined;
+  const { call, begin, until, stage } = await open({
+    workflow: [
+      {
+        startWithDetails: async (input, next) => {
+          await meanwhile();
+          return next(input);
+        },
+      },
+    ],
+  });
+  const path = await begin('hello');
+  await until(path, 'idle');
+  const id = path.split('/')[2] ?? '';
+  const { id: checkpointId } = (await call<Checkpoint>(`GET /threads/${id}/latest`)).body;
+  const who = { by: 'ada', reason: 'again' };
+  meanwhile = () =>
+    stage.sessions.rewind(
+      { sessionId: id, checkpointId },
+      { ...who, agent: 'support', message: 'refund ch_1 100' },
+    );
+  const json = { ...who, checkpointId, confirm: true };
+  const late = await call(`POST ${path}/rewind`, { json });
+  expect(late).toMatchObject({ status: 409, code: 'CONFLICT' });
+  expect(late.message).toContain(`perdure checkpoints ls ${id}`);
+  await until(path, 'idle');
+  const { items } = (await call<CallsPage>(`GET ${path}/calls`)).body;
+  expect(items).toMatchObject([{ name: 'refund', status: { kind: 'completed' } }]);
+});
+
 test('a rewind of a session that was terminated lists the mutation of which nobody knows what became', async () => {
   const { call, begin, until, stage } = await open();
   const path = await begin('hello');

@@ -42,6 +42,11 @@ export interface ServedApi {
   close(): Promise<void>;
 }
 
+/** What of the document tells which errors an operation answers. */
+interface Promised {
+  paths: Record<string, Record<string, { responses: Record<string, { description: string }> }>>;
+}
+
 const OPERATIONS = [...threadOperations, ...sessionOperations, ...inspectionOperations];
 
 /** Serves the API on a free port; whoever opens it closes it. */
@@ -93,6 +98,7 @@ async function call<T>(url: string, route: string, { json, raw, headers }: Sent 
   const body: unknown = text === '' ? undefined : JSON.parse(text);
   const error = response.ok ? undefined : errorSchema.parse(body).error;
   if (error === undefined) checkShape(method, path, response.status, body);
+  else await checkCode(url, method, path, response.status, error.code);
   return {
     status: response.status,
     headers: response.headers,
@@ -107,6 +113,22 @@ function checkShape(method: string, path: string, status: number, body: unknown)
   if (found === undefined) return;
   if (found.answer.status !== status) throw new Error(`${found.id} answered ${status}`);
   found.answer.schema?.parse(body);
+}
+
+/** An error that an operation answers is among those that the document promises of it. */
+async function checkCode(
+  url: string,
+  method: string,
+  path: string,
+  status: number,
+  code: string,
+): Promise<void> {
+  const found = OPERATIONS.find((operation) => operation.method === method && matches(operation, path));
+  // What the app itself refuses reaches no operation.
+  if (found === undefined || code === 'ROUTE_NOT_FOUND') return;
+  const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as Promised;
+  const promised = paths[found.path]?.[method.toLowerCase()]?.responses[status]?.description ?? '';
+  if (!promised.split(', ').includes(code)) throw new Error(`${found.id} answered ${code}`);
 }
 
 function matches({ path: template }: Operation, path: string): boolean {
