@@ -82,7 +82,12 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
       const query = readQuery(of.query ?? {}, searchParams);
       const body = await readBody(request, of, bodyLimit);
       const result = await of.handle(apiRequest(request, params, query, body, closing.signal), options);
-      if (result instanceof Response) return result;
+      if (result instanceof Response) {
+        if (request.method !== 'HEAD') return result;
+        // The router would drop the body, and a stream wait for its reader for ever.
+        await result.body?.cancel();
+        return new Response(null, result);
+      }
       const { status } = of.answer;
       return status === 204 ? new Response(null, { status }) : Response.json(result, { status });
     } catch (error) {

@@ -40,9 +40,10 @@ export async function eventStream(
         close('error', errorBody(error));
       }
     },
-    cancel: () => {
+    cancel: async () => {
       clearInterval(alive);
       stop();
+      await parts.return(undefined).catch(() => undefined);
     },
   });
   return new Response(body, {
