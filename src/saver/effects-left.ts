@@ -55,7 +55,8 @@ async function effectsOver(client: Client, past: SessionState, last: SessionStat
     run = await before(client, run);
     if (run !== null) left.unshift(run);
   }
-  return effectsBetween(past, present, left);
+  const branch = run === null ? await leftState(client, past).catch(() => null) : null;
+  return effectsBetween(past, present, left, branch);
 }
 
 /** The last state of the run that one has left by a rewind. What cannot be read keeps nobody from going back. */

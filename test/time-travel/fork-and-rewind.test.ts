@@ -1,6 +1,8 @@
 import { Client } from '@temporalio/client';
+import proto from '@temporalio/proto';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
+import { parseCheckpointId } from '../../src/client/checkpoint-id.ts';
 import { foldHistory, readPages } from '../../src/history/index.ts';
 import {
   type Checkpoint,
@@ -18,7 +20,7 @@ import { effectsAfter, effectsKept } from '../../src/saver/effects-left.ts';
 import { expectSound } from '../session/support/sound.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { rejection } from '../support/rejection.ts';
-import { openStage, type Stage, untilPhase } from '../support/stage.ts';
+import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 
 interface Sent {
   to: string;
@@ -590,4 +592,41 @@ test('a write that an earlier rewind has left behind is told by every later one 
     await stage.client.workflow.getHandle(session.id).terminate('a person at work');
     expect(await told(effectsKept(stage.client, then, []))).toEqual(noted);
   }
+});
+
+test("of a session that was reset by Temporal's own means, a rewind tells what the run that was reset has done", async () => {
+  const stage = await openMailStage();
+  const sent: Sent[] = [];
+  await stage.startWorker([mailer(stage, sent)]);
+  const session = await stage.sessions.start('mailer', { id: stage.id(), message: 'ann' });
+  await untilPhase(session, 'idle');
+  const saver = new TemporalSaver(stage.client);
+  const then = await saver.get(session.id);
+  if (then === null) throw new Error('no checkpoint');
+  await say(session, 'ben');
+  const { ResetReapplyExcludeType: Exclude } = proto.temporal.api.enums.v1;
+  const { runId } = await stage.client.workflowService.resetWorkflowExecution({
+    namespace: stage.client.options.namespace,
+    workflowExecution: { workflowId: session.id },
+    reason: 'a person at work',
+    requestId: session.id,
+    workflowTaskFinishEventId: parseCheckpointId(then.id).eventId as never,
+    resetReapplyExcludeTypes: [
+      Exclude.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL,
+      Exclude.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE,
+    ],
+  });
+  await until(session, (view) => view.runId === runId && view.phase === 'idle');
+  const now = await saver.get(session.id);
+  const ben = { tool: 'mail', again: 'answered', args: { to: 'ben' }, output: 'sent to ben' };
+  expect(now === null ? null : await effectsAfter(stage.client, then, now)).toMatchObject([ben]);
+
+  await stage.sessions.rewind(
+    { sessionId: session.id, checkpointId: then.id },
+    { agent: 'mailer', by: 'ada', reason: 'again', message: 'ben' },
+  );
+  await untilPhase(session, 'idle');
+  expect(await effectsKept(stage.client, then, [])).toMatchObject([ben]);
+  expect((await session.calls()).items.map(({ replayOf }) => replayOf !== null)).toEqual([false, true]);
+  expect(sent.map(({ to }) => to)).toEqual(['ann', 'ben']);
 });

@@ -37,32 +37,39 @@ export function effectsSince(then: Checkpoint, now: Checkpoint): EffectSince[] {
 /**
  * {@link effectsSince}, of states.
  *
- * @param left - of runs that rewinds have left since the first, the oldest first: what only they know is added
+ * @param left - of runs that rewinds have left since the first, the oldest first: of their writes no other run knows
+ * @param branch - of the run of the first, where none of these goes on from it: a reset has left it
  */
 export function effectsBetween(
   past: SessionState,
   present: SessionState,
   left: readonly SessionState[] = [],
+  branch: SessionState | null = null,
 ): EffectSince[] {
   const endedThen = new Set(past.calls.filter(isFinal).map(sameCall));
   const openThen = new Set(past.calls.filter(isOpen).map(sameCall));
   const carriedThen = new Set(past.carried.map(({ idempotencyKey }) => idempotencyKey));
   // What a rewind to a call that was open has carried is in the call itself, too.
   const since = new Map<string, EffectSince>();
-  for (const { callId, tool, idempotencyKey, output, doubt } of present.carried) {
+  const take = (key: string, effect: EffectSince): void => {
+    // What one branch knows is not in doubt because another was left earlier.
+    if (effect.again !== 'doubtful' || !since.has(key)) since.set(key, effect);
+  };
+  const carried = [...(branch?.carried ?? []), ...present.carried];
+  for (const { callId, tool, idempotencyKey, output, doubt } of carried) {
     const key = sameCall({ id: callId, idempotencyKey });
     if (carriedThen.has(idempotencyKey) || endedThen.has(key)) continue;
     const again = doubt === undefined ? 'answered' : 'doubtful';
-    since.set(key, { callId, tool, again, args: null, output, completedAt: null });
+    take(key, { callId, tool, again, args: null, output, completedAt: null });
   }
   const writes = left.flatMap(({ calls }) => calls.filter(({ effect }) => effect === 'write'));
-  for (const call of [...writes, ...present.calls]) {
+  for (const call of [...(branch?.calls ?? []), ...writes, ...present.calls]) {
     const key = sameCall(call);
     const known = endedThen.has(key) || (isOpen(call) && openThen.has(key));
     const again = known || call.replayOf !== null || call.dispatches.length === 0 ? null : onRepeat(call);
     if (again === null) continue;
     const { id: callId, name: tool, args, result, completedAt } = call;
-    since.set(key, { callId, tool, again, args, output: result?.content ?? null, completedAt });
+    take(key, { callId, tool, again, args, output: result?.content ?? null, completedAt });
   }
   return [...since.values()];
 }
