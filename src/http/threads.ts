@@ -187,7 +187,7 @@ export const threadOperations: readonly Operation[] = [
     summary: 'Store a step; the same key overwrites',
     body: stepBodySchema,
     answer: { status: 200, description: 'The stored step', schema: stepSchema },
-    codes: ['CONFLICT', 'NO_WORKER'],
+    codes: ['CONFLICT', 'NO_WORKER', 'CHECKPOINT_CORRUPTION'],
     handle: (request, { saver }) =>
       saver.putStep(id(request, 'thread_id'), id(request, 'key'), request.body.value),
   }),
