@@ -1,6 +1,6 @@
 /** One round of the exporter: looks through the sessions, and stores what is new. */
 import { Context } from '@temporalio/activity';
-import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import {
   type ArchiveActivities,
@@ -25,6 +25,8 @@ const LOOK_MS = 2_000;
 const SHARE = 0.5;
 /** A round in which nothing is new ends after this time, so that the exporter's history stays short. */
 const QUIET_MS = 10_000;
+/** A look that takes longer goes on in the next round: well before the activity's time is over, and the status is shown. */
+const ROUND_MS = 120_000;
 /** Checkpoints of one transaction. */
 const PIECE = 50;
 /** Visibility lags: what has closed so long before the last look is looked at again. */
@@ -34,22 +36,50 @@ const THOROUGH_MS = 3_600_000;
 /** A run that could not be read and has not changed is left alone for this time. */
 const UNREADABLE_MS = 60_000;
 
+/** A look through the sessions that is under way, and what of it is done. */
+interface Look {
+  at: number;
+  thorough: boolean;
+  seen: Set<string>;
+}
+
+/** A run to be looked at, and how it was found. */
+interface Due {
+  sessionId: string;
+  runId: string;
+  kind: 'closed' | 'unreadable' | 'open';
+}
+
 /** What the exporter of one worker remembers between rounds; losing it costs time only. */
 interface Memory {
   thoroughAt: number;
+  /** When the last look that is done began. */
   lookedAt: number;
+  look: Look | null;
   unreadable: Map<string, UnreadableRun & { events: number; at: number }>;
 }
 
-/** The activities of the exporter's worker. @param options.path - the archive's file, or the URL of its PostgreSQL database */
-export function createArchiveActivities({ path }: { path: string }): ArchiveActivities {
-  const memory: Memory = { thoroughAt: 0, lookedAt: 0, unreadable: new Map() };
+/**
+ * The activities of the exporter's worker.
+ *
+ * @param options.path - the archive's file, or the URL of its PostgreSQL database
+ * @param options.roundMs - milliseconds after which a look leaves the rest of the runs to the next round
+ * @throws PerdureError `INVALID_ARGUMENT` when the path is neither
+ */
+export function createArchiveActivities({
+  path,
+  roundMs = ROUND_MS,
+}: {
+  path: string;
+  roundMs?: number;
+}): ArchiveActivities {
+  const memory: Memory = { thoroughAt: 0, lookedAt: 0, look: null, unreadable: new Map() };
   return {
     archiveRound: async (input) => {
       // Opened anew each time: a file that was replaced, or is of a newer version by now, is found out.
       const archive = openArchive(path);
       try {
-        return await new Round(archive, memory).run(input);
+        return await new Round(archive, memory).run(input, Date.now() + roundMs);
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
         throw ApplicationFailure.create({ message, type: codeOf(error), nonRetryable: true });
@@ -74,19 +104,19 @@ class Round {
   }
 
   /** Looks until something was stored, for a while. A worker that shuts down ends the round early. */
-  async run({ archiveId: expected }: ArchiveRoundInput): Promise<ArchiveRound> {
-    const { namespace } = this.#client.options;
-    const { namespaceInfo } = await this.#client.workflowService.describeNamespace({ namespace });
-    const archiveId = await this.#archive.claim(namespaceInfo?.id ?? '', namespace, expected);
+  async run({ archiveId: expected }: ArchiveRoundInput, endsAt: number): Promise<ArchiveRound> {
+    // First of all: a database that does not answer is to be told of, and not that this gave no sign.
     const signs = setInterval(() => this.#context.heartbeat(), 2_000);
     try {
+      const { namespace } = this.#client.options;
+      const { namespaceInfo } = await this.#client.workflowService.describeNamespace({ namespace });
+      const archiveId = await this.#archive.claim(namespaceInfo?.id ?? '', namespace, expected);
       const quietAt = Date.now() + QUIET_MS;
       let upTo: string | null = null;
       while (!this.#ending) {
         const at = Date.now();
         const before = this.#memory.lookedAt;
-        await this.#look(at);
-        if (this.#ending) break;
+        if (!(await this.#look(endsAt))) break;
         // Visibility lags: what one look has not been shown yet, the next has.
         if (before > 0) {
           upTo = new Date(before).toISOString();
@@ -114,37 +144,62 @@ class Round {
     });
   }
 
-  async #look(at: number): Promise<void> {
+  /** Goes on with the look that is under way, or begins one. @returns whether it is done */
+  async #look(endsAt: number): Promise<boolean> {
     const memory = this.#memory;
-    const thorough = at - memory.thoroughAt > THOROUGH_MS;
-    const since = new Date(memory.lookedAt - MARGIN_MS).toISOString();
-    const recent = thorough ? '' : ` AND (ExecutionStatus = 'Running' OR CloseTime > '${since}')`;
-    const query = `WorkflowType = '${WORKFLOW.session}'${recent}`;
-    const unreadable = new Set<string>();
-    for await (const info of this.#client.workflow.list({ query })) {
-      if (this.#ending) return;
-      await this.#visit(info);
-      if (memory.unreadable.has(info.runId)) unreadable.add(info.runId);
+    const now = Date.now();
+    memory.look ??= { at: now, thorough: now - memory.thoroughAt > THOROUGH_MS, seen: new Set() };
+    const { at, thorough, seen } = memory.look;
+    for await (const { sessionId, runId, kind } of this.#due(thorough)) {
+      if (this.#ending) return false;
+      // One that has closed since it was seen is seen again.
+      const key = `${kind} ${runId}`;
+      if (seen.has(key)) continue;
+      await this.#visit(sessionId, runId);
+      seen.add(key);
+      if (Date.now() >= endsAt) return false;
     }
-    // What the server has no more cannot be tried again.
-    for (const runId of memory.unreadable.keys())
-      if (thorough && !unreadable.has(runId)) memory.unreadable.delete(runId);
+    memory.look = null;
     memory.lookedAt = at;
     if (thorough) memory.thoroughAt = at;
+    return !this.#ending;
   }
 
-  async #visit({ workflowId: sessionId, runId }: WorkflowExecutionInfo): Promise<void> {
+  /** The runs to be looked at. What has closed is first, for retention takes it. */
+  async *#due(thorough: boolean): AsyncGenerator<Due> {
+    const { lookedAt, unreadable } = this.#memory;
+    const since = new Date(lookedAt - MARGIN_MS).toISOString();
+    yield* this.#listed('closed', thorough ? "ExecutionStatus != 'Running'" : `CloseTime > '${since}'`);
+    // They may have closed long ago.
+    for (const { sessionId, runId } of unreadable.values()) yield { sessionId, runId, kind: 'unreadable' };
+    yield* this.#listed('open', "ExecutionStatus = 'Running'");
+  }
+
+  async *#listed(kind: Due['kind'], state: string): AsyncGenerator<Due> {
+    const query = `WorkflowType = '${WORKFLOW.session}' AND ${state}`;
+    for await (const { workflowId, runId } of this.#client.workflow.list({ query }))
+      yield { sessionId: workflowId, runId, kind };
+  }
+
+  async #visit(sessionId: string, runId: string): Promise<void> {
+    const { unreadable } = this.#memory;
     const known = await this.#archive.run(sessionId, runId);
-    if (known?.complete) return;
+    if (known?.complete) {
+      // Another exporter may have read it.
+      unreadable.delete(runId);
+      return;
+    }
     const { namespace } = this.#client.options;
     const execution = { workflowId: sessionId, runId };
     const found = await orNull(
       this.#client.workflowService.describeWorkflowExecution({ namespace, execution }),
     );
-    const events = Number(found?.workflowExecutionInfo?.historyLength ?? 0);
-    const { unreadable } = this.#memory;
+    const info = found?.workflowExecutionInfo;
+    const events = Number(info?.historyLength ?? 0);
     if (events === 0) unreadable.delete(runId);
-    if (events === 0 || (known?.events === events && !unreadable.has(runId))) return;
+    // What has closed and is not complete was not read to its end, whatever stands of its events.
+    const unchanged = known?.events === events && !info?.closeTime && !unreadable.has(runId);
+    if (events === 0 || unchanged) return;
     const before = unreadable.get(runId);
     if (before?.events === events && Date.now() - before.at < UNREADABLE_MS) return;
     const problem = await this.#export(sessionId, runId, events);
@@ -212,8 +267,8 @@ class Round {
     } catch (error) {
       if (failed !== undefined) throw failed;
       if (!isPerdureError(error, 'CHECKPOINT_CORRUPTION')) throw error;
-      // What came before the unreadable part is stored.
-      if (!moved) await store(events, false);
+      // What came before the unreadable part is stored; as read to its end it is not.
+      if (!moved && piece.length > 0) await store(0, false);
       return error.message;
     }
     if (!moved) await store(events, end !== null);

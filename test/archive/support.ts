@@ -1,6 +1,7 @@
 /** A stage for archives: a server of its own, for an exporter looks through all sessions of a namespace. */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { Client, Connection } from '@temporalio/client';
+import type { DataConverter } from '@temporalio/common';
 import { NativeConnection, type Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest';
 import * as z from 'zod';
@@ -33,7 +34,7 @@ export interface ArchiveStage {
   /** Starts a session and waits for the end of its first turn. */
   talk(...messages: string[]): Promise<Session>;
   /** Starts the worker of the exporter; returns what stops it. */
-  startExporter(): Promise<() => Promise<void>>;
+  startExporter(more?: { dataConverter?: DataConverter }): Promise<() => Promise<void>>;
   /** All checkpoints of a session that the server has, newest first. */
   present(sessionId: string): Promise<Checkpoint[]>;
   /** Waits until the archive has what the server has, and returns it. */
@@ -151,8 +152,9 @@ export async function startArchiveServer(
         }
         return session;
       },
-      startExporter: async () => {
+      startExporter: async (more = {}) => {
         const exporter = await createArchiveWorker({
+          ...more,
           connection: native,
           namespace,
           path: place.place,
