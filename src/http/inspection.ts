@@ -175,7 +175,7 @@ export const inspectionOperations: readonly Operation[] = [
       'Server-sent events: `text` {text}, `reset` {} (the text so far is void), `message` {id, text} (the answer is ' +
       'recorded), `phase` {phase, view}, then `end` {}; or `error` with the body of an error. Needs a worker.',
     answer: { status: 200, description: 'Events', mediaType: 'text/event-stream' },
-    codes: ['SESSION_NOT_FOUND', 'SESSION_CLOSED', 'NO_WORKER'],
+    codes: ['SESSION_NOT_FOUND', 'SESSION_CLOSED', 'TOO_LARGE', 'NO_WORKER'],
     handle: async (request, { sessions }) => {
       const gone = new AbortController();
       const signal = AbortSignal.any([request.signal, gone.signal]);

@@ -211,3 +211,13 @@ export function idempotencyKey(request: ApiRequest<unknown>, id: string | undefi
   if (id !== undefined && id !== header) throw invalid('Idempotency-Key', `is not the id of the body, ${id}`);
   return header;
 }
+
+/**
+ * An id under which something is stored and then asked for in a path.
+ *
+ * @throws PerdureError `INVALID_ARGUMENT` for what clients of HTTP take for a folder, also percent-encoded
+ */
+export function addressable(id: string | undefined): string | undefined {
+  if (id !== '.' && id !== '..') return id;
+  throw invalid('id', `${id} in a path means a folder, and nothing could be asked of it: choose another id`);
+}

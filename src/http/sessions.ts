@@ -20,7 +20,7 @@ import { effectsKept } from '../saver/effects-left.ts';
 import { effectsSince, pastOf, unconfirmed } from './look-back.ts';
 import { type Backend, type Operation, operation } from './operation.ts';
 import { readSession } from './read-session.ts';
-import { idempotencyKey } from './request.ts';
+import { addressable, idempotencyKey } from './request.ts';
 import {
   type DecideBody,
   decideBodySchema,
@@ -72,7 +72,7 @@ export const sessionOperations: readonly Operation[] = [
     codes: ['SESSION_EXISTS', 'CONFLICT'],
     handle: async (request, { sessions }) => {
       const { agent, ...options } = request.body;
-      const id = idempotencyKey(request, options.id);
+      const id = addressable(idempotencyKey(request, options.id));
       return { id: (await sessions.start(agent, given({ ...options, id }) as StartOptions)).id };
     },
   }),
@@ -200,11 +200,12 @@ export const sessionOperations: readonly Operation[] = [
       'CONFLICT',
       'CHECKPOINT_NOT_FOUND',
       'CHECKPOINT_CORRUPTION',
+      'NO_WORKER',
     ],
     handle: async (request, backend) => {
       const { checkpointId, ...body } = request.body;
       const from = { sessionId: request.param('id'), checkpointId };
-      const id = idempotencyKey(request, body.id);
+      const id = addressable(idempotencyKey(request, body.id));
       if (body.edits !== undefined) await pastOf(backend, from, body.edits);
       const options = await withAgent(backend, from.sessionId, { ...body, id });
       return { id: (await backend.sessions.fork(from, options)).id };

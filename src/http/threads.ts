@@ -5,7 +5,7 @@ import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { type JsonObject, type JsonValue, jsonSize } from '../contract/json.ts';
 import { inPages } from '../saver/pages.ts';
 import { type ApiRequest, type Operation, operation, type QueryParameter } from './operation.ts';
-import { idempotencyKey } from './request.ts';
+import { addressable, idempotencyKey } from './request.ts';
 import { checkpointSchema, jsonObject, jsonValue, stepSchema } from './shapes.ts';
 
 /** Checkpoints of one answer: how many by default, and at most. */
@@ -84,6 +84,7 @@ export const threadOperations: readonly Operation[] = [
     answer: { status: 200, description: 'The stored record', schema: checkpointSchema },
     codes: [
       'CONFLICT',
+      'SESSION_NOT_FOUND',
       'SESSION_BUSY',
       'SESSION_CLOSED',
       'SESSION_FULL',
@@ -94,7 +95,7 @@ export const threadOperations: readonly Operation[] = [
       const { state, parent_id, metadata, id: given } = request.body;
       const threadId = id(request, 'thread_id');
       if (typeof parent_id === 'string') checkId('parent_id', parent_id);
-      const options = { parentId: parent_id, metadata, id: idempotencyKey(request, given) };
+      const options = { parentId: parent_id, metadata, id: addressable(idempotencyKey(request, given)) };
       return saver.put(threadId, state, options).catch((error: unknown) => {
         throw ofParent(error);
       });
@@ -173,7 +174,7 @@ export const threadOperations: readonly Operation[] = [
       },
     },
     answer: { status: 204, description: 'It is gone' },
-    codes: ['SESSION_BUSY', 'NO_WORKER'],
+    codes: ['CONFLICT', 'SESSION_BUSY', 'NO_WORKER', 'CHECKPOINT_CORRUPTION'],
     handle: async (request, { saver }) => {
       const end = request.flag('end');
       await saver.delete(id(request, 'thread_id'), end ? { end } : {});

@@ -525,6 +525,8 @@ test('what is wrong in a request about a session is named', async () => {
     ['POST /sessions', { agent: '' }, 'agent'],
     ['POST /sessions', { agent: 'support', id: long }, 'id'],
     ['POST /sessions', { agent: 'support', id: ' ' }, 'id'],
+    ['POST /sessions', { agent: 'support', id: '..' }, 'id'],
+    [`POST ${path}/fork`, { checkpointId: 'x', by: 'ada', reason: 'again', id: '.' }, 'id'],
     ['POST /sessions', { agent: 'support', message: 'hello' }, 'message'],
     ['POST /sessions', { agent: 'support', message: { text: '' } }, 'message.text'],
     ['POST /sessions', { agent: 'support', mode: 'talk' }, 'mode'],

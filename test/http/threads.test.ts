@@ -192,6 +192,8 @@ test.each([
   ['checkpoint_id', 'GET /threads/t/checkpoints/%20', undefined],
   ['key', 'PUT /threads/t/steps/%20', { value: 1 }],
   ['id', 'PUT /threads/t/checkpoints', { state: {}, id: ' ' }],
+  ['id', 'PUT /threads/t/checkpoints', { state: {}, id: '.' }],
+  ['id', 'PUT /threads/t/checkpoints', { state: {}, id: '..' }],
   ['parent_id', 'PUT /threads/t/checkpoints', { state: {}, parent_id: ' ' }],
   ['parent_id', 'PUT /threads/t/checkpoints', { state: {}, parent_id: 'nobody' }],
   ['parent_id', 'PUT /threads/t/checkpoints', { state: {}, parent_id: 7 }],
