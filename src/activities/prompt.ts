@@ -1,5 +1,6 @@
 /** The transcript as a language model's prompt, and the manifest's tools as its tools. */
 import type { LanguageModelV3FunctionTool, LanguageModelV3Message } from '@ai-sdk/provider';
+import { type JsonValue, sha256Hex } from '../contract/json.ts';
 import type { Manifest } from '../contract/manifest.ts';
 import type { Block, Message } from '../contract/messages.ts';
 import { PLAN_DESCRIPTION, PLAN_SCHEMA, PLAN_TOOL } from '../contract/plan.ts';
@@ -9,26 +10,64 @@ type Part<ROLE extends LanguageModelV3Message['role']> = Exclude<
   string
 >[number];
 
-/** Messages as the AI SDK's models take them; what providers need back of their own travels as provider options. */
+/**
+ * Messages as the AI SDK's models take them; what providers need back of their own travels as provider options. One that
+ * has nothing to say is left out, but of a user's: the model answers the last message, which has to be there.
+ */
 export function toPrompt(messages: readonly Message[]): LanguageModelV3Message[] {
-  return messages.map((message): LanguageModelV3Message => {
+  const idOf = providerIds();
+  return messages.flatMap((message): LanguageModelV3Message[] => {
+    const blocks = message.blocks.filter(isSaid);
     switch (message.role) {
-      case 'user':
-        return {
-          role: 'user',
-          content: message.blocks.flatMap((b) => (b.kind === 'text' ? [{ type: 'text', text: b.text }] : [])),
-        };
-      case 'assistant':
-        return { role: 'assistant', content: message.blocks.flatMap(assistantPart) };
-      case 'tool':
-        return { role: 'tool', content: message.blocks.flatMap(toolPart) };
+      case 'user': {
+        const content = blocks.flatMap((b) =>
+          b.kind === 'text' ? [{ type: 'text' as const, text: b.text }] : [],
+        );
+        return [
+          { role: 'user', content: content.length > 0 ? content : [{ type: 'text', text: NOTHING_SAID }] },
+        ];
+      }
+      case 'assistant': {
+        const content = blocks.flatMap((block) => assistantPart(block, idOf));
+        return content.length > 0 ? [{ role: 'assistant', content }] : [];
+      }
+      case 'tool': {
+        const content = blocks.flatMap((block) => toolPart(block, idOf));
+        return content.length > 0 ? [{ role: 'tool', content }] : [];
+      }
       default:
         return message.role satisfies never;
     }
   });
 }
 
-function assistantPart(block: Block): Part<'assistant'>[] {
+const NOTHING_SAID = '(an empty message)';
+
+/** Anthropic refuses a text of nothing but white space; one with metadata is its provider's own, who wants it back. */
+function isSaid(block: Block): boolean {
+  return block.kind !== 'text' || block.metadata !== undefined || block.text.trim() !== '';
+}
+
+/**
+ * The ids of one prompt's calls as providers are sent them: Mistral takes nine letters and digits, and nothing else. An id
+ * is the same in each prompt of a transcript that only grows, so that what a provider has cached of it stays of use.
+ */
+function providerIds(): (id: string) => string {
+  const known = new Map<string, string>();
+  const taken = new Set<string>();
+  return (id) => {
+    let short = known.get(id);
+    for (let salt = ''; short === undefined; salt += '+') {
+      const next = sha256Hex(id + salt).slice(0, 9);
+      if (!taken.has(next)) short = next;
+    }
+    known.set(id, short);
+    taken.add(short);
+    return short;
+  };
+}
+
+function assistantPart(block: Block, idOf: (id: string) => string): Part<'assistant'>[] {
   const options =
     'metadata' in block && block.metadata !== undefined ? { providerOptions: block.metadata as never } : {};
   switch (block.kind) {
@@ -38,7 +77,13 @@ function assistantPart(block: Block): Part<'assistant'>[] {
       return [{ type: 'reasoning', text: block.text, ...options }];
     case 'tool_call':
       return [
-        { type: 'tool-call', toolCallId: block.id, toolName: block.name, input: block.args, ...options },
+        {
+          type: 'tool-call',
+          toolCallId: idOf(block.id),
+          toolName: block.name,
+          input: asInput(block.args),
+          ...options,
+        },
       ];
     case 'tool_result':
       return [];
@@ -47,14 +92,19 @@ function assistantPart(block: Block): Part<'assistant'>[] {
   }
 }
 
-function toolPart(block: Block): Part<'tool'>[] {
+/** Providers refuse arguments that are no object, in every request from then on; the call's result says what was wrong. */
+function asInput(args: JsonValue): JsonValue {
+  return typeof args === 'object' && args !== null && !Array.isArray(args) ? args : {};
+}
+
+function toolPart(block: Block, idOf: (id: string) => string): Part<'tool'>[] {
   if (block.kind !== 'tool_result') return [];
-  const { call_id: toolCallId, name: toolName, content, is_error: isError } = block;
+  const { call_id: id, name: toolName, content, is_error: isError } = block;
   const output =
     typeof content === 'string'
       ? { type: isError ? ('error-text' as const) : ('text' as const), value: content }
       : { type: isError ? ('error-json' as const) : ('json' as const), value: content };
-  return [{ type: 'tool-result', toolCallId, toolName, output }];
+  return [{ type: 'tool-result', toolCallId: idOf(id), toolName, output }];
 }
 
 /** The tools as schemas only: calls come back to the session, and are checked against the tool's own schema. */

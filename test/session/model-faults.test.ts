@@ -116,13 +116,16 @@ test('a reply of more than 1 MB is not a reply', async () => {
 });
 
 test('arguments that are not JSON go back to the model as an error, without another request', async () => {
-  const { stage, session } = await ask(({ assistantCount, toolResults }) =>
-    assistantCount === 0
-      ? { fault: 'invalid-arguments', name: 'look' }
-      : { text: toolResults[0]?.text ?? '' },
-  );
+  let sent: unknown;
+  const { stage, session } = await ask(({ assistantCount, toolResults, messages }) => {
+    if (assistantCount === 0) return { fault: 'invalid-arguments', name: 'look' };
+    sent = messages.flatMap(({ toolCalls }) => toolCalls.map(({ args }) => args));
+    return { text: toolResults[0]?.text ?? '' };
+  });
   const { lastText } = await untilPhase(session, 'idle');
   expect(lastText).toBe('Invalid arguments for look: they are not JSON.');
+  // Providers refuse arguments that are no object, and would refuse every request from then on.
+  expect(sent).toEqual([{}]);
   expect(stage.model.requests).toHaveLength(2);
   expect((await session.calls()).items).toMatchObject([{ status: { kind: 'skipped' }, dispatches: [] }]);
   await expectSound(stage, session);
