@@ -2,6 +2,7 @@ import { isFinal, type ToolCall } from '../contract/calls.ts';
 import type { Loaded } from '../contract/loaded.ts';
 import type { CarriedEffect } from '../contract/origin.ts';
 import type { SessionState } from '../contract/state.ts';
+import { chargeLost } from '../session/budget.ts';
 import { isOpen } from '../session/state.ts';
 
 /**
@@ -33,7 +34,14 @@ export function whatHappened(
     const later = runs.flatMap(({ calls }) => calls.filter((call) => sameCall(call) === sameCall(open)));
     ended[open.id] = later.some(({ status }) => isAbsent(status)) ? 'absent' : null;
   }
-  return { effects: [...effects.values()], ended, spent: last.budget.spent, tellsEdited: true };
+  return { effects: [...effects.values()], ended, spent: spentAtWorst(last), tellsEdited: true };
+}
+
+/** A request that was under way when its run was left is charged as one that was lost. */
+function spentAtWorst({ budget }: SessionState): SessionState['budget']['spent'] {
+  const spent = structuredClone(budget.spent);
+  chargeLost(spent, 1, budget.reserved);
+  return spent;
 }
 
 /** What tells a call from all others: runs that went on from one checkpoint give their own calls the same ids. */

@@ -104,10 +104,10 @@ export function chargeReply(
 
 /** Charges requests whose answer was lost: the provider may have billed all that was reserved. */
 export function chargeLost(
-  state: SessionState,
+  spent: SessionState['budget']['spent'],
   times: number,
   reserved: { nanoUsd: number; tokens: number },
 ): void {
-  state.budget.spent.inputTokens += reserved.tokens * times;
-  state.budget.spent.nanoUsd += reserved.nanoUsd * times;
+  spent.inputTokens += reserved.tokens * times;
+  spent.nanoUsd += reserved.nanoUsd * times;
 }

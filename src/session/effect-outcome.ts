@@ -192,7 +192,11 @@ export function readyAgain(state: SessionState, call: ToolCall): void {
 }
 
 export function awaitApproval(tool: ToolManifest | undefined, at: string): CallStatus {
+  return { kind: 'approval', ...expiryFrom(tool, at) };
+}
+
+/** When an approval that is asked for now expires. */
+export function expiryFrom(tool: ToolManifest | undefined, at: string): { expiresAt: string | null } {
   const expiresMs = tool?.approval.expiresMs ?? null;
-  const expiresAt = expiresMs === null ? null : new Date(Date.parse(at) + expiresMs).toISOString();
-  return { kind: 'approval', expiresAt };
+  return { expiresAt: expiresMs === null ? null : new Date(Date.parse(at) + expiresMs).toISOString() };
 }

@@ -34,8 +34,9 @@ export function setManifest(state: SessionState, manifest: Manifest, moment: Mom
   }
   const before = state.manifest;
   state.manifest = manifest;
-  // Another prompt is another number of tokens.
+  // Another prompt is another number of tokens, and another list of models begins with its first.
   state.measured = null;
+  state.fromModel = 0;
   if (before === null) {
     state.budget.limits = { ...manifest.budget, ...state.budget.limits };
     return;
@@ -58,7 +59,7 @@ export function applyModel(
   if (!outcome.ok) {
     // A cancelled activity that had started returns a result; without one it never started, and cost nothing.
     if (outcome.failure.kind === 'cancelled') return;
-    chargeLost(state, 1, reserved);
+    chargeLost(state.budget.spent, 1, reserved);
     repeatOrStop(state, moment, 'provider_unavailable', outcome.failure.message, flight);
     return;
   }
@@ -71,7 +72,7 @@ export function applyModel(
       stop(state, moment, 'agent_unavailable', result.message);
       return;
     case 'failed': {
-      chargeLost(state, result.maybeBilled, reserved);
+      chargeLost(state.budget.spent, result.maybeBilled, reserved);
       const { failure, message, model } = result;
       if (result.released === true) {
         // A deploy cut it short: neither the model nor the provider has failed, so the same is asked again.

@@ -4,6 +4,7 @@ import type { Loaded } from '../contract/loaded.ts';
 import type { Origin } from '../contract/origin.ts';
 import type { SessionState } from '../contract/state.ts';
 import { applyEdit, editProblem } from './edit.ts';
+import { expiryFrom } from './effect-outcome.ts';
 import type { Moment } from './events.ts';
 import { batchCalls, endCall, freshMessageId, hasMessage, isOpen, iso, note } from './state.ts';
 
@@ -58,7 +59,11 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
     state.carried = after?.effects ?? past.carried;
   }
   const calls = batchCalls(state);
-  for (const call of calls) if (!isFinal(call)) reopen(call, origin, loaded, moment);
+  for (const call of calls) {
+    if (isFinal(call)) continue;
+    reopen(call, origin, loaded, moment);
+    askAnew(state, call, moment);
+  }
   // What a call of the batch is in doubt about itself, it needs not be told.
   const asked = new Set(calls.filter(isOpen).map(({ idempotencyKey }) => idempotencyKey));
   state.carried = state.carried.filter((e) => e.doubt === undefined || !asked.has(e.idempotencyKey));
@@ -107,6 +112,13 @@ function reopen(call: ToolCall, origin: Origin, { after }: Loaded, moment: Momen
   // A fork's keys are its own, so they are derived anew; what a person has decided stays decided.
   if (origin.kind === 'fork') call.status = { kind: 'preparing' };
   else if (kind !== 'approval' && kind !== 'preparing') call.status = { kind: 'ready' };
+}
+
+/** Whoever is asked for an approval has as long for it as whoever was asked then: its time may have run out since. */
+function askAnew(state: SessionState, { name, status }: ToolCall, moment: Moment): void {
+  const { expiresAt } = expiryFrom(state.manifest?.tools[name], iso(moment));
+  if (status.kind === 'approval' && status.expiresAt !== null) status.expiresAt = expiresAt;
+  if (status.kind === 'preparing' && status.before) status.before.expiresAt &&= expiresAt;
 }
 
 function close(call: ToolCall, outcome: 'absent' | 'unknown'): void {

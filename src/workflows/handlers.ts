@@ -72,6 +72,7 @@ export function registerHandlers(
           const refusal =
             misnamed(name, payload) ??
             refusalOf(state, input) ??
+            leftBehind(state, input) ??
             contradicted(state, input) ??
             fullFor(state, name, input, taken);
           if (refusal !== null) throw failure(refusal);
@@ -113,6 +114,22 @@ function contradicted(state: SessionState, input: PersonInput): Refusal | null {
   if (words === undefined || words === text) return null;
   const message = `message ${id} is there with other words: give this one an id of its own`;
   return { code: 'CONFLICT', message, details: { field: 'id', id } };
+}
+
+/** Asked of validators only, too: what is sent to a session that goes no further would be taken and lost. */
+function leftBehind(state: SessionState, input: PersonInput): Refusal | null {
+  const { sessionId, sealed, finishing } = state;
+  if (sealed !== null && input.type !== 'seal') {
+    const message =
+      `session ${sessionId} is being taken back by ${sealed.by}: send it again when it goes on, ` +
+      `or go on as it is with perdure resume ${sessionId}`;
+    return { code: 'SESSION_BUSY', message, details: { sealed } };
+  }
+  if (finishing && input.type === 'send') {
+    const message = `session ${sessionId} is finishing with a summary; start a new one`;
+    return { code: 'SESSION_CLOSED', message, details: { phase: phaseOf(state) } };
+  }
+  return null;
 }
 
 /** Asked of validators only, too. */

@@ -4,9 +4,11 @@ import { expect, test } from 'vitest';
 import { toTools } from '../../src/activities/prompt.ts';
 import type { Manifest, ModelManifest, ToolManifest } from '../../src/contract/manifest.ts';
 import type { SessionState } from '../../src/contract/state.ts';
+import { whatHappened } from '../../src/history/what-happened.ts';
 import { advance } from '../../src/session/advance.ts';
 import { chargeLost, chargeReply, exceeded, usd, worstCase } from '../../src/session/budget.ts';
 import { initialState } from '../../src/session/initial.ts';
+import { setManifest } from '../../src/session/model-outcome.ts';
 import { MOMENT, manifestOf } from './checker/scenario.ts';
 import './seed.ts';
 
@@ -128,13 +130,29 @@ test('uncounted and lost requests are charged as reserved', () => {
     fc.property(tokens, tokens, fc.nat(3), (nanoUsd, held, times) => {
       const state = session([model(1, 1)]);
       chargeReply(state, model(1, 1), { inputTokens: null, outputTokens: 5 }, { nanoUsd, tokens: held });
-      chargeLost(state, times, { nanoUsd, tokens: held });
+      chargeLost(state.budget.spent, times, { nanoUsd, tokens: held });
       expect(state.budget.spent).toMatchObject({
         nanoUsd: nanoUsd * (1 + times),
         inputTokens: held * (1 + times),
       });
     }),
   );
+});
+
+test('a request that was under way when its run was left by a rewind is charged as reserved', () => {
+  const past = session([model(1, 1)]);
+  const last = structuredClone(past);
+  last.budget = { ...last.budget, reserved: { nanoUsd: 7, tokens: 11 } };
+  last.budget.spent.nanoUsd = 5;
+  expect(whatHappened(past, last).spent).toEqual({ ...last.budget.spent, nanoUsd: 12, inputTokens: 11 });
+});
+
+test('a list of models that has changed is asked from its first on', () => {
+  const state = session([model(1, 1), model(1, 1)]);
+  state.fromModel = 1;
+  setManifest(state, { ...(state.manifest as Manifest), models: [model(1, 1)] }, MOMENT);
+  const { commands } = advance(state, [], MOMENT);
+  expect(commands).toMatchObject([{ kind: 'model', input: expect.not.objectContaining({ fromModel: 1 }) }]);
 });
 
 test('a cap is exceeded by a billionth of a dollar more, and not by exactly itself', () => {

@@ -188,6 +188,38 @@ test.each<[string, { text?: string }, RegExp]>([
   await expectSound(stage, session);
 });
 
+test('finish: a message that comes while the summary is written is refused, and pays for no other', async () => {
+  let write = (): void => {};
+  let begin = (): void => {};
+  const written = new Promise<void>((resolve) => {
+    write = resolve;
+  });
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  const { stage, session } = await spend(
+    async (request) => {
+      if (request.body['tool_choice'] !== 'none') return threeTurns(request);
+      begin();
+      await written;
+      return { text: 'summary' };
+    },
+    { budget: { turns: 1 } },
+  );
+  await untilPhase(session, 'waiting');
+  const asked = stage.model.requests.length;
+  await session.setBudget({ finish: true, by: 'ada' });
+  await begun;
+  expect(await rejection(session.send('And then?'))).toMatchObject({
+    code: 'SESSION_CLOSED',
+    message: expect.stringContaining('finishing with a summary'),
+  });
+  write();
+  expect(await session.result()).toMatchObject({ status: 'completed', text: 'summary' });
+  expect(stage.model.requests).toHaveLength(asked + 1);
+  await expectSound(stage, session);
+});
+
 test('caps that are given to the reading of the budget are refused, with the method that sets them', async () => {
   const { stage, session } = await spend(threeTurns);
   await untilPhase(session, 'idle');

@@ -12,6 +12,7 @@ import {
   type EffectSince,
   effectsSince,
   type Session,
+  type SessionState,
   Sessions,
   TemporalSaver,
   type ToolCall,
@@ -269,6 +270,58 @@ test('a fork of a checkpoint at which its session had not taken over its own pas
     message: `session ${fork.id} had not begun at this checkpoint: choose a later one, or the one that it came from, ${latest} of ${session.id}`,
   });
   await expectFoldEqualsLive(stage.client, again);
+});
+
+test('an approval whose time had run out is asked for anew when a session is taken back to it', async () => {
+  const stage = await openMailStage();
+  const sent: Sent[] = [];
+  const agent = mailer(stage, sent);
+  const { mail } = agent.tools;
+  if (mail === undefined) throw new Error('the mailer has no mail');
+  const approval = { expires: '2s', onExpiry: 'reject' } as const;
+  await stage.startWorker([{ ...agent, tools: { mail: { ...mail, approval } } }]);
+  const session = await stage.sessions.start('mailer', { id: stage.id(), message: 'boss' });
+  await untilPhase(session, 'approval');
+  const then = (await checkpoints(stage, session)).findLast(({ phase }) => phase === 'approval');
+  const [former] = await session.approvals();
+  // Nobody decides.
+  const { runId } = await untilPhase(session, 'idle');
+  await stage.sessions.rewind(
+    { sessionId: session.id, checkpointId: then?.id ?? '' },
+    { agent: 'mailer', by: 'ada', reason: 'look again' },
+  );
+  await until(session, (view) => view.runId !== runId && view.phase === 'idle');
+  const asked = (await new TemporalSaver(stage.client).list(session.id, { limit: 100 })).flatMap(
+    ({ id, state }) =>
+      id.startsWith(runId) ? [] : (state as unknown as SessionState).calls.map(({ status }) => status),
+  );
+  const expiries = asked.flatMap((status) => (status.kind === 'approval' ? [status.expiresAt] : []));
+  expect(expiries).not.toEqual([]);
+  expect(former?.status.kind === 'approval' ? former.status.expiresAt : null).toEqual(expect.any(String));
+  for (const expiresAt of expiries) expect(former?.status).not.toMatchObject({ expiresAt });
+  expect(sent).toEqual([]);
+  await expectFoldEqualsLive(stage.client, session);
+});
+
+test('what is sent to a session that is being taken back is refused, and taken when it goes on', async () => {
+  const stage = await openMailStage();
+  const sent: Sent[] = [];
+  await stage.startWorker([mailer(stage, sent)]);
+  const session = await stage.sessions.start('mailer', { id: stage.id(), message: 'boss' });
+  await untilPhase(session, 'approval');
+  await session.seal({ by: 'ada', reason: 'to be taken back' });
+  const [call] = await session.approvals();
+  const approve = (): Promise<unknown> => session.decide(call?.callId ?? '', { decision: 'approve' });
+  const busy = { code: 'SESSION_BUSY', message: expect.stringContaining('is being taken back by ada') };
+  expect(await rejection(session.send('ben'))).toMatchObject(busy);
+  expect(await rejection(approve())).toMatchObject(busy);
+  await session.resume({ by: 'ada' });
+  await expect.poll(() => approve().then(() => 'approved', String)).toBe('approved');
+  await untilPhase(session, 'idle');
+  await session.send('ben');
+  await untilPhase(session, 'idle');
+  expect(sent.map(({ to }) => to)).toEqual(['boss', 'ben']);
+  await expectFoldEqualsLive(stage.client, session);
 });
 
 test('of two who take a session back at once one is told so: no run that has done something is passed over', async () => {
