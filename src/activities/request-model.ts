@@ -147,7 +147,17 @@ interface StreamPart {
   input?: string;
   providerMetadata?: unknown;
   finishReason?: string | { unified: string; raw: string | undefined };
-  usage?: { inputTokens?: Count; outputTokens?: Count; cachedInputTokens?: number | undefined };
+  usage?: StreamUsage;
+}
+
+interface StreamUsage {
+  inputTokens?: Count;
+  outputTokens?: Count;
+  /** Of version 2 of the interface. */
+  totalTokens?: number | undefined;
+  cachedInputTokens?: number | undefined;
+  /** As the provider sent it. */
+  raw?: { total_tokens?: unknown } | undefined;
 }
 
 /** Gathers a stream's parts into a reply, and says when they are none. */
@@ -209,13 +219,7 @@ class Collector {
         const { finishReason: reason = '', usage } = part;
         this.#finishReason = typeof reason === 'string' ? reason.replace('unknown', 'other') : reason.unified;
         this.#rawFinishReason = typeof reason === 'string' ? undefined : reason.raw;
-        const input = usage?.inputTokens;
-        const cached = typeof input === 'object' ? input.cacheRead : usage?.cachedInputTokens;
-        this.#usage = {
-          inputTokens: total(input),
-          outputTokens: total(usage?.outputTokens),
-          ...(cached === undefined ? {} : { cachedInputTokens: cached }),
-        };
+        this.#usage = readUsage(usage);
         return;
       }
       default:
@@ -262,10 +266,32 @@ class Collector {
   }
 }
 
+/**
+ * Some gateways leave thoughts out of the output, and have them in the total alone. A prompt of no tokens is one that was
+ * not counted: clients make a zero of a count that is missing.
+ */
+function readUsage({
+  inputTokens,
+  outputTokens,
+  totalTokens,
+  cachedInputTokens,
+  raw,
+}: StreamUsage = {}): Usage {
+  const input = total(inputTokens) || null;
+  const output = total(outputTokens);
+  const all = total(totalTokens) ?? total(raw?.total_tokens) ?? 0;
+  const cached = typeof inputTokens === 'object' ? inputTokens.cacheRead : cachedInputTokens;
+  return {
+    inputTokens: input,
+    outputTokens: output === null || input === null ? output : Math.max(output, all - input),
+    ...(cached === undefined ? {} : { cachedInputTokens: cached }),
+  };
+}
+
 /** Tokens that a provider says it counted, or `null` for what nobody can have counted. */
-function total(count: Count): number | null {
-  const said = typeof count === 'object' ? count.total : count;
-  return said !== undefined && Number.isSafeInteger(said) && said >= 0 ? said : null;
+function total(count: unknown): number | null {
+  const said = typeof count === 'object' ? (count as { total?: unknown } | null)?.total : count;
+  return typeof said === 'number' && Number.isSafeInteger(said) && said >= 0 ? said : null;
 }
 
 /** A call's arguments, which models write as JSON text; nothing at all stands for no arguments. */

@@ -2,11 +2,13 @@ import type {
   LanguageModelV3,
   LanguageModelV3CallOptions,
   LanguageModelV3StreamPart,
+  LanguageModelV3Usage,
 } from '@ai-sdk/provider';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { type RequestResult, requestModel } from '../../src/activities/request-model.ts';
 import { type Model, resolveAgent } from '../../src/agent/index.ts';
+import type { Usage } from '../../src/contract/activities.ts';
 import { type AgentOptions, defineAgent, defineTool } from '../../src/index.ts';
 
 type Part = LanguageModelV3StreamPart;
@@ -112,6 +114,45 @@ test('a model of version 2 of the interface is read alike', async () => {
     finishReason: 'stop',
     usage: { inputTokens: 7, outputTokens: 2, cachedInputTokens: 4 },
   });
+});
+
+const counted = (
+  input: number | undefined,
+  output: number | undefined,
+  raw?: Record<string, number>,
+): LanguageModelV3Usage => ({
+  inputTokens: { total: input, noCache: undefined, cacheRead: undefined, cacheWrite: undefined },
+  outputTokens: { total: output, text: undefined, reasoning: undefined },
+  ...(raw === undefined ? {} : { raw }),
+});
+
+test.each<[string, unknown, Usage]>([
+  [
+    'a total that holds more, as of thoughts, is believed',
+    counted(10, 5, { prompt_tokens: 10, completion_tokens: 5, total_tokens: 215 }),
+    { inputTokens: 10, outputTokens: 205 },
+  ],
+  [
+    'so is one of version 2 of the interface',
+    { inputTokens: 10, outputTokens: 5, totalTokens: 215 },
+    { inputTokens: 10, outputTokens: 205 },
+  ],
+  [
+    'a total that holds less is not',
+    counted(10, 5, { total_tokens: 12 }),
+    { inputTokens: 10, outputTokens: 5 },
+  ],
+  ['nor one that is no count', counted(10, 5, { total_tokens: 99.5 }), { inputTokens: 10, outputTokens: 5 }],
+  ['a prompt of no tokens was not counted', counted(0, 5), { inputTokens: null, outputTokens: 5 }],
+  ['whatever the total', counted(0, 0, { total_tokens: 215 }), { inputTokens: null, outputTokens: 0 }],
+  [
+    'an output without a count was not counted',
+    counted(10, undefined),
+    { inputTokens: 10, outputTokens: null },
+  ],
+])('usage: %s', async (_, given, read) => {
+  const end = { ...finish, usage: given } as Part;
+  expect(await ask(streaming(...text('Done.'), end))).toMatchObject({ ok: true, usage: read });
 });
 
 test('a stream that ends without a finish is no reply, and may have been billed', async () => {

@@ -161,6 +161,8 @@ test.each([
   { inputTokens: -1_000, outputTokens: 5 },
   { inputTokens: 5, outputTokens: -1_000 },
   { inputTokens: 1.5, outputTokens: 0.25 },
+  // A client's, of a usage that has no counts.
+  { inputTokens: 0, outputTokens: 0 },
 ])('usage that no provider can mean ($inputTokens, $outputTokens) is charged as reserved', async (usage) => {
   const { stage, session } = await ask(() => ({ text: 'fine', usage }));
   const { view } = await answered(stage, session);
