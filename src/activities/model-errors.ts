@@ -29,10 +29,13 @@ export function requestFailure(error: unknown): RequestFailure {
   if (
     name === 'AI_LoadAPIKeyError' ||
     name === 'AI_UnsupportedFunctionalityError' ||
-    name === 'AI_InvalidPromptError'
+    name === 'AI_InvalidPromptError' ||
+    name === 'GatewayAuthenticationError'
   ) {
     return { kind: 'rejected', message, billed: false };
   }
+  // What the AI SDK's gateway throws is its own, made of what happened; of a lost request it says that it failed.
+  if (error instanceof Error && APICallError.isInstance(error.cause)) return apiFailure(error.cause, message);
   if (name.startsWith('AI_')) return { kind: 'invalid_response', message, billed: true };
   if (codeOf(error) !== undefined && NOT_SENT.has(codeOf(error) ?? ''))
     return { kind: 'down', message, billed: false };

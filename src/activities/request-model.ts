@@ -279,7 +279,7 @@ function readUsage({
 }: StreamUsage = {}): Usage {
   const input = total(inputTokens) || null;
   const output = total(outputTokens);
-  const all = total(totalTokens) ?? total(raw?.total_tokens) ?? 0;
+  const all = total(totalTokens) ?? total(Number(raw?.total_tokens)) ?? 0;
   const cached = typeof inputTokens === 'object' ? inputTokens.cacheRead : cachedInputTokens;
   return {
     inputTokens: input,
@@ -289,9 +289,9 @@ function readUsage({
 }
 
 /** Tokens that a provider says it counted, or `null` for what nobody can have counted. */
-function total(count: unknown): number | null {
-  const said = typeof count === 'object' ? (count as { total?: unknown } | null)?.total : count;
-  return typeof said === 'number' && Number.isSafeInteger(said) && said >= 0 ? said : null;
+function total(count: Count): number | null {
+  const said = typeof count === 'object' ? count.total : count;
+  return said !== undefined && Number.isSafeInteger(said) && said >= 0 ? said : null;
 }
 
 /** A call's arguments, which models write as JSON text; nothing at all stands for no arguments. */
