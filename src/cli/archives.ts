@@ -10,7 +10,8 @@ export const ARCHIVE_HELP = 'a file, or the URL of a PostgreSQL database';
 /** The archive of a place that exists. @throws PerdureError `INVALID_ARGUMENT`: a reading must not make the file */
 export async function openExisting(place: string): Promise<CheckpointArchive> {
   const { isPostgresUrl, openArchive } = await import('../archive/index.ts');
-  if (isPostgresUrl(place) || existsSync(place)) return openArchive(place);
+  const archive = openArchive(place);
+  if (isPostgresUrl(place) || existsSync(place)) return archive;
   throw new PerdureError('INVALID_ARGUMENT', `file: there is no archive ${place}`);
 }
 

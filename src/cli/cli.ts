@@ -27,6 +27,8 @@ export class Cli {
   /** The verb and the session that this run is about, to be named when it fails. */
   verb = '';
   sessionId: string | null = null;
+  /** What to type when it is not known whether what was asked was done: it does it once. */
+  repeat: string | null = null;
   #options: GlobalOptions = {};
   #connected: Promise<Connected> | null = null;
   readonly #interrupt = new AbortController();

@@ -40,6 +40,8 @@ export interface FailureContext {
   /** As typed: `show`, or empty when no verb was recognised. */
   verb: string;
   sessionId: string | null;
+  /** The command that does once what may have been done already. */
+  repeat: string | null;
 }
 
 /** Says what went wrong on standard error, and returns the exit code. */
@@ -47,17 +49,19 @@ export function reportFailure(error: unknown, terminal: Terminal, context: Failu
   const known = isPerdureError(error);
   const code = known ? error.code : 'UNEXPECTED';
   const message = error instanceof Error ? error.message : String(error);
-  const next = nextCommand(code, context);
+  const exit = known ? (EXIT_OF[error.code] ?? EXIT.failure) : EXIT.failure;
+  const repeat = exit === EXIT.unreachable ? context.repeat : null;
+  const next = repeat ?? nextCommand(code, context);
   if (terminal.json) {
     const details = known ? error.details : {};
     terminal.error(JSON.stringify({ error: { code, message, details, next } }));
   } else {
     terminal.error(`${terminal.styleError('red', 'error')} ${code}: ${clean(message)}`);
     // Most messages name it already.
-    if (!/\bperdure [a-z]+\b/.test(message)) terminal.error(`  next: ${clean(next)}`);
+    if (repeat !== null || !/\bperdure [a-z]+\b/.test(message)) terminal.error(`  next: ${clean(next)}`);
   }
   if (!known && process.env['PERDURE_DEBUG'] && error instanceof Error) terminal.error(error.stack ?? '');
-  return known ? (EXIT_OF[error.code] ?? EXIT.failure) : EXIT.failure;
+  return exit;
 }
 
 /** The command to type next. */

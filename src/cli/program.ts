@@ -63,7 +63,7 @@ export async function runProgram(cli: Cli, argv: readonly string[]): Promise<num
     if (thrown instanceof CommanderError && thrown.exitCode === 0) return EXIT.ok;
     if (thrown instanceof CommanderError && thrown.code === 'commander.help') return EXIT.usage;
     const error = thrown instanceof CommanderError ? usageError(thrown) : await sessionFailure(cli, thrown);
-    code = reportFailure(error, cli.terminal, { verb: cli.verb, sessionId: cli.sessionId });
+    code = reportFailure(error, cli.terminal, cli);
   }
   await cli.close().catch(() => undefined);
   return code;

@@ -19,6 +19,22 @@ export function invalidInput({ field, message }: InputProblem): PerdureError {
   return new PerdureError('INVALID_ARGUMENT', message, { details: { field } });
 }
 
+/**
+ * An error of something that was sent and not answered says that it may be done all the same, and how to repeat it.
+ * What the server says it has dropped was not done.
+ *
+ * @param advice - a sentence, without its end.
+ */
+export function perhapsDone(error: unknown, advice: string, details: Record<string, unknown>): unknown {
+  const unanswered = isPerdureError(error, 'SERVER_UNAVAILABLE') || isPerdureError(error, 'NO_WORKER');
+  if (!unanswered || isUnprocessed(error.cause)) return error;
+  const { code, message, cause } = error;
+  return new PerdureError(code, `${message}. ${advice}`, {
+    details: { ...error.details, ...details },
+    cause,
+  });
+}
+
 /** What is said of one that was asked, and answered in vain. */
 type Sayings = Record<
   'closed' | 'missing' | 'dropped' | 'overtaken' | 'late' | 'full' | 'silent',

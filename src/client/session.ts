@@ -26,7 +26,8 @@ import type {
   TooLarge,
   TranscriptPage,
 } from '../contract/views.ts';
-import { invalidInput, isUnprocessed, sessionError } from './errors.ts';
+import { invalidInput, isUnprocessed, perhapsDone, sessionError } from './errors.ts';
+import { withId } from './start-options.ts';
 import { type StreamPart, streamSession } from './stream.ts';
 
 /** How long an update or a query may wait for a worker, in milliseconds. */
@@ -94,9 +95,11 @@ export class Session {
 
   /**
    * Sends a message. It is queued during a turn, or with `mode: 'interrupt'` ends the turn early. Sent twice
-   * with one `id`, it is taken once.
+   * with one `id`, it is taken once; without one it gets a random one.
    *
-   * @throws PerdureError `CONFLICT` when the id is another message's; `SESSION_CLOSED`, `SESSION_NOT_FOUND`, `SESSION_FULL`, `TOO_LARGE`, `NO_WORKER`
+   * @throws PerdureError `CONFLICT` when the id is another message's; `SESSION_CLOSED`, `SESSION_NOT_FOUND`,
+   * `SESSION_FULL`, `TOO_LARGE`; `NO_WORKER` and `SERVER_UNAVAILABLE`, when it may have been taken all the same:
+   * their `details.messageId` is the id to send it again with
    */
   async send(
     message: string | SendInput,
@@ -104,8 +107,14 @@ export class Session {
   ): Promise<{ phase: Phase; queued: number }> {
     // Whoever gave an id there, and sent again, would have the message taken twice.
     refuseMore(none, 'message', 'takes its options in one object: send({ text, id, mode })');
-    const input = typeof message === 'string' ? { text: message } : message;
-    return this.#update(UPDATE.send, input, 'message');
+    const input = withId(message);
+    try {
+      return await this.#update(UPDATE.send, input, 'message');
+    } catch (error) {
+      const { id: messageId } = input;
+      const advice = `The message may have been taken all the same: sent again with the id ${messageId}, it is taken once`;
+      throw perhapsDone(error, advice, { sessionId: this.id, messageId });
+    }
   }
 
   /**

@@ -17,7 +17,7 @@ import { threadWorkflowId } from '../contract/thread.ts';
 import { readStartInput } from '../history/index.ts';
 import { parseCheckpointId } from './checkpoint-id.ts';
 import { storeParts } from './content.ts';
-import { invalidInput, sessionError } from './errors.ts';
+import { invalidInput, perhapsDone, sessionError } from './errors.ts';
 import { checkRoom, checkSessionId, Session } from './session.ts';
 import {
   checkOptions,
@@ -25,6 +25,7 @@ import {
   originOf,
   type StartOptions,
   sessionInput,
+  withId,
 } from './start-options.ts';
 import { quoted, unsearchable } from './visibility.ts';
 
@@ -57,13 +58,16 @@ export class Sessions {
    *
    * @throws PerdureError `SESSION_EXISTS`, `CONFLICT` when the id is that of a thread of checkpoints, or with
    * `onExisting: 'use'` that of a session of another agent,
-   * `INVALID_ARGUMENT` naming the field, `TOO_LARGE`, `SERVER_UNAVAILABLE`; with `onExisting: 'use'` `SESSION_FULL`
+   * `INVALID_ARGUMENT` naming the field, `TOO_LARGE`, `SERVER_UNAVAILABLE`; with `onExisting: 'use'` `SESSION_FULL`.
+   * When it may have been started all the same, `details.sessionId` and `details.messageId` are the ids to repeat it with
    */
   async start(agent: string, options: StartOptions = {}): Promise<Session> {
     const id = options.id === undefined ? `session-${randomUUID()}` : options.id;
     checkNewId(id);
     checkOptions('start', options);
     const input = sessionInput(agent, options);
+    // A session that runs already takes the message once, however often it is sent there.
+    if (options.onExisting === 'use' && input.message !== undefined) input.message = withId(input.message);
     if (options.id !== undefined) await this.#refuseThread(id);
     return this.#start(id, input, options, {
       workflowIdConflictPolicy: options.onExisting === 'use' ? 'USE_EXISTING' : 'FAIL',
@@ -254,7 +258,13 @@ export class Sessions {
           { cause: error },
         );
       }
-      throw sessionError(id, error);
+      const messageId = message?.id;
+      const ids = messageId === undefined ? `id ${id}` : `id ${id} and the message's ${messageId}`;
+      const advice = `It may have been done all the same: repeated with the ${ids}, it is done once`;
+      throw perhapsDone(sessionError(id, error), advice, {
+        sessionId: id,
+        ...(messageId === undefined ? {} : { messageId }),
+      });
     }
     return new Session(this.#client, id);
   }

@@ -1,4 +1,5 @@
 /** What a session starts with, as its caller says it and as it is sent. */
+import { randomUUID } from 'node:crypto';
 import type { Duration } from '@temporalio/common';
 import type { CheckpointSaver } from '../contract/checkpoint.ts';
 import type { EditInput } from '../contract/edit.ts';
@@ -124,4 +125,10 @@ export function sessionInput(agent: string, options: StartOptions, from?: Origin
   if (!parsed.ok) throw invalidInput(inputProblem(parsed.field.replace(/^origin\./, ''), parsed.problem));
   assertSize('message', parsed.value, LIMIT.input);
   return parsed.value;
+}
+
+/** A message with the id that tells whether it was taken, whatever becomes of the answer. */
+export function withId(message: string | SendInput): SendInput {
+  const input = typeof message === 'string' ? { text: message } : message;
+  return input.id === undefined ? { ...input, id: randomUUID() } : input;
 }

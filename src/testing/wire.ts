@@ -17,6 +17,8 @@ export interface Wire {
   held(text: string): Promise<void>;
   /** Lets what is held, and all that follows, pass. */
   release(): void;
+  /** From the request on that has the text in it, what they send arrives, and no answer comes back. */
+  loseAnswersFrom(text: string): void;
   /** Breaks all connections and refuses new ones; what is held is lost. */
   cut(): void;
   /** Resolves when so many connections have been refused since the start. */
@@ -36,6 +38,8 @@ export async function openWire(target: string): Promise<Wire> {
   let state: 'open' | 'holding' | 'cut' = 'open';
   let broken = 0;
   let refused = 0;
+  let loseFrom: string | null = null;
+  const answers = new Map<Socket, Socket>();
   const changed = (): void => {
     for (const watcher of watchers) watcher();
   };
@@ -69,7 +73,12 @@ export async function openWire(target: string): Promise<Wire> {
         });
     }
     far.pipe(near);
+    answers.set(far, near);
+    far.on('close', () => answers.delete(far));
     near.on('data', (chunk: Buffer) => {
+      if (loseFrom !== null && chunk.includes(loseFrom)) {
+        for (const [from, to] of answers) from.unpipe(to).resume();
+      }
       if (state !== 'holding') return void far.write(chunk);
       kept.push({ chunk, to: far });
       changed();
@@ -94,6 +103,9 @@ export async function openWire(target: string): Promise<Wire> {
     release: () => {
       state = 'open';
       for (const { chunk, to } of kept.splice(0)) to.write(chunk);
+    },
+    loseAnswersFrom: (text) => {
+      loseFrom = text;
     },
     cut: () => {
       state = 'cut';

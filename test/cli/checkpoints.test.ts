@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'libsql';
@@ -103,6 +103,24 @@ describe('checkpoints', () => {
       code: 'INVALID_ARGUMENT',
       next: 'perdure checkpoints export --help',
     });
+  });
+
+  test('are not exported in part: a file that cannot take all of them is not made, and can be named again', async () => {
+    const id = stage.id('large');
+    await stage.json('start', 'support', `refund ch_1:100 ${'x'.repeat(20_000)}`, '--id', id);
+    await untilPhase(stage.session(id), 'idle');
+    const into = await mkdtemp(join(directory, 'full-'));
+    const file = join(into, 'session.jsonl');
+    const full = await stage.start(['checkpoints', 'export', id, file, '--json'], { fileBlocks: 64 }).ended;
+    expect(full.code).toBe(2);
+    expect(errorOf(full)).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining(`file: ${file} cannot be written: EFBIG`),
+    });
+    expect(await readdir(into)).toEqual([]);
+    const { checkpoints } = await stage.json<{ checkpoints: number }>('checkpoints', 'export', id, file);
+    expect(jsonLines(await readFile(file, 'utf8'))).toHaveLength(checkpoints);
+    expect(await readdir(into)).toEqual(['session.jsonl']);
   });
 
   test('a fork goes on beside the session, a rewind in its place, after a word about what has happened', async () => {

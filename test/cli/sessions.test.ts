@@ -96,6 +96,19 @@ describe('start', () => {
     expect(closed.stderr).toMatch(/^error SESSION_CLOSED: /);
   });
 
+  test('gives no message to a session of another agent', async () => {
+    const id = stage.id('others');
+    await stage.json('start', 'support', 'first', '--id', id);
+    await untilPhase(stage.session(id), 'idle');
+    const ran = await stage.perdure('start', 'echo', 'second', '--id', id, '--use-existing', '--json');
+    expect(ran).toMatchObject({ code: 4, stdout: '' });
+    expect(errorOf(ran)).toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining('of agent support, not of echo'),
+    });
+    expect(await stage.session(id).state()).toMatchObject({ messages: 2, queued: 0 });
+  });
+
   test('of an agent that no worker has, says so, and which session waits', async () => {
     const id = stage.id('nobody');
     const ran = await stage.perdure('start', 'nobody', 'hello', '--id', id, '--follow', '--json');

@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import { textOf } from '../input.ts';
+import { command, typedWith } from '../shell.ts';
 
 interface Options {
   interrupt?: true;
@@ -25,18 +27,21 @@ export function send(program: Command, cli: Cli): void {
       const session = await cli.session(id);
       const text = await textOf(message);
       const from = options.follow ? (await session.transcript({ limit: 0 })).total : 0;
+      const messageId = options.id ?? randomUUID();
+      cli.repeat = typedWith({ '--id': messageId });
       const { phase, queued } = await terminal.wait('sending', () =>
         session.send({
           text,
           by: cli.actor(options.by),
-          ...(options.id === undefined ? {} : { id: options.id }),
+          id: messageId,
           ...(options.interrupt ? { mode: 'interrupt' } : {}),
         }),
       );
+      cli.repeat = null;
       if (!options.follow) {
-        const next = `perdure tail ${id}`;
+        const next = command('tail', id);
         terminal.result(
-          { sessionId: id, phase, queued, next },
+          { sessionId: id, messageId, phase, queued, next },
           () => `sent to ${id}, which is ${phase}\n  next: ${next}`,
         );
         return;

@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { type Command, Option } from 'commander';
 import type { Session, StartOptions } from '../../client/index.ts';
-import { isPerdureError } from '../../contract/errors.ts';
+import { isPerdureError, PerdureError } from '../../contract/errors.ts';
 import type { SendInput } from '../../contract/inputs.ts';
-import type { Cli, Connected } from '../cli.ts';
+import type { Cli } from '../cli.ts';
 import { type BudgetOptions, limitsOf, textOf, withBudget } from '../input.ts';
+import { command, typedWith } from '../shell.ts';
 
 interface Options extends BudgetOptions {
   id?: string;
@@ -14,11 +16,12 @@ interface Options extends BudgetOptions {
   by?: string;
   follow?: true;
   useExisting?: true;
+  messageId?: string;
 }
 
 /** `perdure start`: a new session. */
 export function start(program: Command, cli: Cli): void {
-  const command = program
+  const verb = program
     .command('start')
     .description('start a session of an agent')
     .argument('<agent>')
@@ -33,17 +36,24 @@ export function start(program: Command, cli: Cli): void {
     )
     .option('--tenant <name>', 'for whom; can be listed by')
     .option('--scratchpad <directory>', 'where tools keep files of this session');
-  withBudget(command)
+  withBudget(verb)
     .option('--by <name>', 'who says the message (default: $USER)')
     .option('--use-existing', 'when a running session has the id, send the message to it')
+    .option('--message-id <id>', 'the session takes a message with this id once, however often it is sent')
     .option('--follow', 'show what the session does until it rests')
     .action(async (agent: string, message: string | undefined, options: Options) => {
       const { terminal } = cli;
       const first =
-        message === undefined ? undefined : { text: await textOf(message), by: cli.actor(options.by) };
+        message === undefined
+          ? undefined
+          : {
+              text: await textOf(message),
+              by: cli.actor(options.by),
+              id: options.messageId ?? randomUUID(),
+            };
       const { session, existing, from } = await startOrUse(cli, agent, first, options);
-      cli.sessionId = session.id;
-      const next = `perdure tail ${session.id}`;
+      cli.repeat = null;
+      const next = command('tail', session.id);
       const value = { sessionId: session.id, agent, existing, taskQueue: cli.taskQueue, next };
       const said = `${existing ? 'using' : 'started'} ${session.id}`;
       if (!options.follow) {
@@ -63,37 +73,34 @@ async function startOrUse(
   message: SendInput | undefined,
   options: Options,
 ): Promise<{ session: Session; existing: boolean; from: number }> {
-  const connected = await cli.connect();
-  cli.sessionId = options.id ?? null;
+  const { sessions } = await cli.connect();
+  const { id = `session-${randomUUID()}`, useExisting, follow } = options;
+  cli.sessionId = id;
+  const start = { ...startOptions(message, options), id };
+  cli.repeat = typedWith({
+    '--id': id,
+    // Without it the repetition says that the session exists.
+    ...(useExisting && message?.id !== undefined ? { '--message-id': message.id } : {}),
+  });
   try {
-    const session = await connected.sessions.start(agent, startOptions(message, options));
-    return { session, existing: false, from: 0 };
+    return { session: await sessions.start(agent, start), existing: false, from: 0 };
   } catch (error) {
-    const { id } = options;
-    if (id === undefined || !options.useExisting || !isPerdureError(error, 'SESSION_EXISTS')) throw error;
-    return { ...(await use(connected, id, message, options)), existing: true };
+    if (!useExisting || !isPerdureError(error, 'SESSION_EXISTS')) throw error;
+  }
+  const from = follow ? (await sessions.get(id).transcript({ limit: 0 })).total : 0;
+  try {
+    return { session: await sessions.start(agent, { ...start, onExisting: 'use' }), existing: true, from };
+  } catch (error) {
+    if (!isPerdureError(error, 'SESSION_EXISTS')) throw error;
+    throw new PerdureError('SESSION_CLOSED', `Session ${id} is closed: choose another id`, { cause: error });
   }
 }
 
-/** The running session, which gets the message: to start with a used id would drop it. */
-async function use(
-  { sessions }: Connected,
-  id: string,
-  message: SendInput | undefined,
-  { follow }: Options,
-): Promise<{ session: Session; from: number }> {
-  const session = sessions.get(id);
-  const from = follow ? (await session.transcript({ limit: 0 })).total : 0;
-  if (message !== undefined) await session.send(message);
-  return { session, from };
-}
-
 function startOptions(message: SendInput | undefined, options: Options): StartOptions {
-  const { id, tenant, scratchpad } = options;
+  const { tenant, scratchpad } = options;
   const mode = options.task ? 'task' : options.mode;
   const budget = limitsOf(options);
   return {
-    ...(id === undefined ? {} : { id }),
     ...(message === undefined ? {} : { message }),
     ...(mode === undefined ? {} : { mode }),
     ...(tenant === undefined ? {} : { tenant }),

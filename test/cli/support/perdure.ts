@@ -16,6 +16,8 @@ export interface RunOptions {
   readonly cwd?: string;
   /** What is piped in. */
   readonly stdin?: string;
+  /** The most that it may write into a file, in blocks of 512 bytes. */
+  readonly fileBlocks?: number;
 }
 
 /** A run that has ended. */
@@ -50,8 +52,12 @@ function environment(env: RunOptions['env']): NodeJS.ProcessEnv {
 }
 
 /** Starts `perdure` with some arguments. */
-export function start(args: readonly string[], { env, cwd = ROOT, stdin }: RunOptions = {}): Running {
-  const child = spawn(process.execPath, ['--import', LOADER.href, MAIN, ...args], {
+export function start(args: readonly string[], { env, cwd = ROOT, stdin, fileBlocks }: RunOptions = {}): Running {
+  const words = [process.execPath, '--import', LOADER.href, MAIN, ...args];
+  // The shell's limit stays with what takes its place.
+  if (fileBlocks !== undefined) words.unshift('/bin/sh', '-c', `ulimit -f ${fileBlocks} && exec "$@"`, 'sh');
+  const [program = '', ...rest] = words;
+  const child = spawn(program, rest, {
     cwd,
     stdio: ['pipe', 'pipe', 'pipe'],
     env: environment(env),
@@ -149,4 +155,13 @@ export function errorOf({ stderr }: Ran): {
 } {
   const last = stderr.trimEnd().split('\n').at(-1) ?? '';
   return (JSON.parse(last) as { error: ReturnType<typeof errorOf> }).error;
+}
+
+/** The arguments of a command of ours, as a shell reads them: what it would run besides shows as a failure. */
+export function wordsOf(command: string): string[] {
+  // Nothing else can be run.
+  const script = `PATH=/nowhere\nperdure() { printf '%s\\0' "$@"; }\n${command}`;
+  const { status, stdout, stderr } = spawnSync('/bin/sh', ['-c', script], { encoding: 'utf8' });
+  if (status !== 0 || stderr !== '') throw new Error(`${command}\n${stderr}`);
+  return stdout.split('\0').slice(0, -1);
 }
