@@ -73,6 +73,7 @@ export function createArchiveActivities({
   path: string;
   roundMs?: number;
 }): ArchiveActivities {
+  openArchive(path); // Refuses what is neither, before anything is started.
   const memory: Memory = { thoroughAt: 0, lookedAt: 0, look: null, unreadable: new Map() };
   return {
     archiveRound: async (input) => {

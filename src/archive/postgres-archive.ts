@@ -13,6 +13,9 @@ import {
 const SCHEMA = 'perdure_archive';
 /** "prda": who makes the tables is alone. */
 const LOCK = 0x70726461;
+/** How long a server may take to be connected to, and to answer a query, in milliseconds: it may be there and silent. */
+const CONNECT_MS = 5_000;
+const QUERY_MS = 30_000;
 /**
  * SQLSTATE classes and codes of a server that cannot be used now: no connection, refused, no resources, shut down;
  * and a system error that is as long as one.
@@ -31,13 +34,15 @@ export class PostgresArchive extends CheckpointArchive {
   override readonly place: string;
 
   /**
-   * @param url - `postgres://user:password@host:5432/database`, with what `pg` takes as its query.
+   * @param url - `postgres://user:password@host:5432/database`, with what `pg` takes as its query: `?query_timeout=60000`
+   * has it wait longer than 30 seconds for an answer.
    * @throws PerdureError `INVALID_ARGUMENT`
    */
   constructor(url: string) {
     super();
     const parsed = URL.canParse(url) ? new URL(url) : null;
-    if (parsed === null || !isPostgresUrl(url)) {
+    // An @ in the path is a password's: what is before it would be shown as the place.
+    if (parsed === null || !isPostgresUrl(url) || parsed.pathname.includes('@')) {
       throw new PerdureError('INVALID_ARGUMENT', 'url: write postgres://user:password@host:5432/database');
     }
     this.#url = url;
@@ -58,7 +63,7 @@ export class PostgresArchive extends CheckpointArchive {
 
 /** Whether a text is the URL of a PostgreSQL database. */
 export function isPostgresUrl(text: string): boolean {
-  return /^postgres(ql)?:\/\//.test(text);
+  return /^postgres(ql)?:\/\//i.test(text);
 }
 
 /** The part of the driver's interface that is used here. */
@@ -66,7 +71,7 @@ interface Querying {
   query(text: string, values?: (string | number | null)[]): Promise<{ rows: unknown[] }>;
 }
 interface Pool extends Querying {
-  connect(): Promise<Querying & { release(broken?: boolean): void }>;
+  connect(): Promise<Querying & { release(destroy?: boolean): void }>;
   end(): Promise<void>;
 }
 
@@ -122,24 +127,18 @@ class PostgresStatements implements ArchiveDatabase {
   #within<T>(work: (client: Querying) => Promise<T>): Promise<T> {
     return this.#known(async () => {
       const client = await this.#pool.connect();
-      let broken = true;
+      // One that has failed is let go with what it had begun: it may not answer any more.
+      let failed = true;
       try {
         await client.query('BEGIN');
         await client.query(`SET LOCAL search_path TO ${SCHEMA}`);
         await client.query(`SET LOCAL lock_timeout TO ${ARCHIVE_BUSY_MS}`);
         const result = await work(client);
         await client.query('COMMIT');
-        broken = false;
+        failed = false;
         return result;
-      } catch (error) {
-        // Whose connection is lost has nothing to roll back.
-        await client.query('ROLLBACK').then(
-          () => (broken = false),
-          () => undefined,
-        );
-        throw error;
       } finally {
-        client.release(broken);
+        client.release(failed);
       }
     });
   }
@@ -180,7 +179,9 @@ async function newPool(url: string): Promise<Pool> {
   const pool = new Driver({
     connectionString: url,
     max: 4,
-    connectionTimeoutMillis: 10_000,
+    connectionTimeoutMillis: CONNECT_MS,
+    query_timeout: QUERY_MS,
+    keepAlive: true,
     options: `-c search_path=${SCHEMA}`,
     // A process that has nothing else to do may end.
     allowExitOnIdle: true,

@@ -1,3 +1,4 @@
+import { PerdureError } from '../contract/errors.ts';
 import { type Database, openDatabase } from '../saver/sqlite-file.ts';
 import { CheckpointArchive } from './checkpoint-archive.ts';
 import {
@@ -18,9 +19,19 @@ import {
 export class SqliteArchive extends CheckpointArchive {
   readonly path: string;
 
-  /** @param path - the file, made when it is not there. */
+  /**
+   * @param path - the file, made when it is not there.
+   * @throws PerdureError `INVALID_ARGUMENT` for what looks like a URL
+   */
   constructor(path: string) {
     super();
+    // It may hold a password, and a file's path is shown and kept in histories.
+    if (/:\/\/|^\s*postgres(ql)?:/i.test(path)) {
+      throw new PerdureError(
+        'INVALID_ARGUMENT',
+        'path: it looks like a URL. Write the path of a file, or postgres://user:password@host:5432/database',
+      );
+    }
     this.path = path;
   }
 

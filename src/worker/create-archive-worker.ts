@@ -27,6 +27,7 @@ export interface ArchiveWorkerOptions extends Omit<WorkerOptions, 'taskQueue'> {
  */
 export async function createArchiveWorker(options: ArchiveWorkerOptions): Promise<Worker> {
   const { path, name = DEFAULT_ARCHIVE, address, ...rest } = options;
+  const activities = { ...createArchiveActivities({ path }) };
   const found = rest.connection === undefined ? whereTo(address) : null;
   const connection = rest.connection ?? (await openConnection(found?.connection ?? {}));
   const namespace = rest.namespace ?? found?.namespace ?? 'default';
@@ -49,7 +50,7 @@ export async function createArchiveWorker(options: ArchiveWorkerOptions): Promis
       namespace,
       taskQueue: archiveWorkflowId(name),
       workflowBundle: await workflowBundle(),
-      activities: { ...createArchiveActivities({ path }) },
+      activities,
     });
   } catch (error) {
     if (rest.connection === undefined) await connection.close();
