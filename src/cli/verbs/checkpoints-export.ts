@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { createWriteStream, WriteStream } from 'node:fs';
-import { finished } from 'node:stream/promises';
+import { existsSync, rmSync } from 'node:fs';
+import { link, open, rename } from 'node:fs/promises';
 import type { Command } from 'commander';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
 import { PerdureError } from '../../contract/errors.ts';
@@ -57,11 +57,11 @@ async function exportTo(
   if (session === null && past.length === 0) {
     throw new PerdureError('SESSION_NOT_FOUND', `There is no session ${sessionId}. List them: perdure ls`);
   }
-  const out = file === undefined ? process.stdout : await newFile(file);
+  const out = file === undefined ? STANDARD_OUTPUT : await newFile(file);
   let checkpoints = 0;
   const write = async (checkpoint: Checkpoint): Promise<void> => {
     checkpoints += 1;
-    if (!out.write(`${JSON.stringify(checkpoint)}\n`)) await once(out, 'drain');
+    await out.write(`${JSON.stringify(checkpoint)}\n`);
   };
   for (const runId of past) {
     for await (const checkpoint of archive?.walk(sessionId, runId) ?? []) await write(checkpoint);
@@ -71,21 +71,46 @@ async function exportTo(
     for (const runId of present) await orNull(saver.walk({ workflowId: sessionId }, runId, 1, write));
   });
   await archive?.close();
-  if (out instanceof WriteStream) {
-    out.end();
-    await finished(out);
-  }
+  await out.end();
   return checkpoints;
 }
 
-/** A file that nothing is lost by: one that exists is refused. */
-async function newFile(path: string): Promise<WriteStream> {
-  const out = createWriteStream(path, { flags: 'wx' });
-  try {
-    await once(out, 'open');
-    return out;
-  } catch (cause) {
+/** Where the lines go. */
+interface Output {
+  write(line: string): Promise<void>;
+  end(): Promise<void>;
+}
+
+const STANDARD_OUTPUT: Output = {
+  write: async (line) => {
+    if (!process.stdout.write(line)) await once(process.stdout, 'drain');
+  },
+  end: async () => undefined,
+};
+
+/**
+ * A file that nothing is lost by: one that exists is refused. It has its name when all of it is written; until then
+ * it lies beside, and goes with the process.
+ */
+async function newFile(path: string): Promise<Output> {
+  const fail = (verb: string) => (cause: unknown) => {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new PerdureError('INVALID_ARGUMENT', `file: ${path} cannot be made: ${why}`, { cause });
-  }
+    throw new PerdureError('INVALID_ARGUMENT', `file: ${path} cannot be ${verb}: ${why}`, { cause });
+  };
+  if (existsSync(path)) fail('made')(new Error('it exists'));
+  const partial = `${path}.${process.pid}.partial`;
+  const handle = await open(partial, 'wx').catch(fail('made'));
+  process.once('exit', () => rmSync(partial, { force: true }));
+  return {
+    write: (line) => handle.appendFile(line).catch(fail('written')),
+    end: async () => {
+      await handle.sync().catch(fail('written'));
+      await handle.close();
+      await link(partial, path).catch((error: NodeJS.ErrnoException) => {
+        if (error.code === 'EEXIST') fail('made')(error);
+        // Not every file system has links.
+        return rename(partial, path).catch(fail('made'));
+      });
+    },
+  };
 }

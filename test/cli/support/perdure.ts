@@ -52,7 +52,10 @@ function environment(env: RunOptions['env']): NodeJS.ProcessEnv {
 }
 
 /** Starts `perdure` with some arguments. */
-export function start(args: readonly string[], { env, cwd = ROOT, stdin, fileBlocks }: RunOptions = {}): Running {
+export function start(
+  args: readonly string[],
+  { env, cwd = ROOT, stdin, fileBlocks }: RunOptions = {},
+): Running {
   const words = [process.execPath, '--import', LOADER.href, MAIN, ...args];
   // The shell's limit stays with what takes its place.
   if (fileBlocks !== undefined) words.unshift('/bin/sh', '-c', `ulimit -f ${fileBlocks} && exec "$@"`, 'sh');
