@@ -84,7 +84,7 @@ async function askInOrder(
     const result = await requestModel({
       agent,
       model,
-      maxOutputTokens: agent.manifest.models[index]?.maxOutputTokens ?? 1,
+      maxOutputTokens: agent.maxOutputTokens[index] ?? 1,
       messages,
       summarize: input.summarize === true,
       abortSignal: context.cancellationSignal,

@@ -13,6 +13,8 @@ import { inputSchema } from './input-schema.ts';
 
 const DEFAULTS = {
   maxOutputTokens: 4_096,
+  /** The client's own, of thoughts without a budget. */
+  thinkingTokens: 1_024,
   timeoutMs: 60_000,
   settleMs: 5_000,
   maxAttempts: 3,
@@ -35,6 +37,8 @@ export interface AgentRuntime {
   readonly definition: DefinedAgent;
   readonly manifest: Manifest;
   readonly models: readonly Model[];
+  /** The most tokens of one reply of each model, as its client is told them: less than what the manifest reserves. */
+  readonly maxOutputTokens: readonly number[];
   readonly modelTimeoutMs: number;
 }
 
@@ -47,6 +51,10 @@ export interface AgentRuntime {
 export async function resolveAgent(given: DefinedAgent, registry?: ModelRegistry): Promise<AgentRuntime> {
   const definition = checkedAgent(given);
   const models = definition.models.map(({ model }) => resolveModel(definition.name, model, registry));
+  const maxOutputTokens = definition.models.map(
+    ({ maxOutputTokens: own }) => own ?? definition.maxOutputTokens ?? DEFAULTS.maxOutputTokens,
+  );
+  const thoughts = thinkingTokens(definition.providerOptions);
   const tools: Record<string, ToolManifest> = {};
   for (const [name, tool] of Object.entries(definition.tools)) {
     tools[name] = await toolManifest(definition.name, name, tool);
@@ -55,11 +63,11 @@ export async function resolveAgent(given: DefinedAgent, registry?: ModelRegistry
     schema: 1,
     agent: definition.name,
     instructions: definition.instructions,
-    models: definition.models.map(({ price, maxOutputTokens }, i): ModelManifest => {
+    models: definition.models.map(({ price }, i): ModelManifest => {
       const model = models[i];
       return {
         id: `${model?.provider ?? ''}:${model?.modelId ?? ''}`,
-        maxOutputTokens: maxOutputTokens ?? definition.maxOutputTokens ?? DEFAULTS.maxOutputTokens,
+        maxOutputTokens: (maxOutputTokens[i] ?? 0) + thoughts,
         price: price ?? null,
       };
     }),
@@ -80,8 +88,26 @@ export async function resolveAgent(given: DefinedAgent, registry?: ModelRegistry
     definition,
     manifest: { ...body, digest: shortDigest(digestJson(json)) },
     models,
+    maxOutputTokens,
     modelTimeoutMs: duration(definition.modelTimeout, DEFAULTS.modelTimeoutMs),
   };
+}
+
+/**
+ * Tokens that the clients of Anthropic (`thinking`) and of Bedrock (`reasoningConfig`) ask for on top of a reply's. Options
+ * are matched by what they hold: their providers go by several names, and a reserve may be too large, but not too small.
+ */
+function thinkingTokens(options: DefinedAgent['providerOptions'] = {}): number {
+  const budgets = Object.values(options).flatMap(({ thinking, reasoningConfig }) =>
+    [thinking, reasoningConfig].map((given) => {
+      if (typeof given !== 'object' || given === null || Array.isArray(given)) return 0;
+      const { type, budgetTokens = DEFAULTS.thinkingTokens } = given;
+      return type === 'enabled' && typeof budgetTokens === 'number' && Number.isSafeInteger(budgetTokens)
+        ? budgetTokens
+        : 0;
+    }),
+  );
+  return Math.max(0, ...budgets);
 }
 
 function duration(value: Parameters<typeof msToNumber>[0] | undefined, fallback: number): number {

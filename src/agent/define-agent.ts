@@ -31,7 +31,10 @@ export interface AgentOptions {
   tools?: Readonly<Record<string, AnyTool>>;
   /** Caps for each session; a session may be started with others. */
   budget?: BudgetLimits;
-  /** The most tokens of one reply: sent to the provider, and what is reserved. Default: 4,096. */
+  /**
+   * The most tokens of one reply: sent to the provider, and what is reserved, with the budget for thoughts of
+   * `providerOptions` that the clients of Anthropic and Bedrock add to it. Default: 4,096.
+   */
   maxOutputTokens?: number;
   temperature?: number;
   /** Handed to the model as they are, by provider: `{ openai: { reasoningEffort: 'low' } }`. */

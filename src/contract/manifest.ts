@@ -41,7 +41,7 @@ export interface ModelPrice {
 export interface ModelManifest {
   /** `provider:model`, for the record. */
   id: string;
-  /** The most tokens that one reply may have: sent to the provider, and what is reserved. */
+  /** The most tokens that one reply may have, with a budget for thoughts that the model's client adds: what is reserved. */
   maxOutputTokens: number;
   price: ModelPrice | null;
 }

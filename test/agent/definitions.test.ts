@@ -405,3 +405,20 @@ test('a worker whose server is not there says so', async () => {
     message: 'The Temporal server at 127.0.0.1:1 cannot be reached. Start one: perdure dev',
   });
 });
+
+test.each<[string, NonNullable<AgentOptions['providerOptions']>, number]>([
+  ['Anthropic', { anthropic: { thinking: { type: 'enabled', budgetTokens: 2_000 } } }, 2_100],
+  ['Anthropic, which has a default', { anthropic: { thinking: { type: 'enabled' } } }, 1_124],
+  ['Bedrock', { bedrock: { reasoningConfig: { type: 'enabled', budgetTokens: 2_000 } } }, 2_100],
+  ['nobody', { anthropic: { thinking: { type: 'disabled', budgetTokens: 2_000 } } }, 100],
+  ['nobody who says how much', { anthropic: { thinking: { type: 'adaptive' } } }, 100],
+  ['nobody, of what is no count', { anthropic: { thinking: { type: 'enabled', budgetTokens: -5 } } }, 100],
+])(
+  'what clients add to a reply for thoughts is reserved, and not asked for: %s',
+  async (_, providerOptions, reserved) => {
+    const agent = defineAgent({ ...good, maxOutputTokens: 100, providerOptions });
+    const { manifest, maxOutputTokens } = await resolveAgent(agent, registry);
+    expect(manifest.models).toMatchObject([{ maxOutputTokens: reserved }]);
+    expect(maxOutputTokens).toEqual([100]);
+  },
+);

@@ -171,6 +171,21 @@ test.each([
   await expectSound(stage, session);
 });
 
+test('a budget for thoughts, which the client of Anthropic adds to a reply, is reserved, and not asked for twice', async () => {
+  const asked: unknown[] = [];
+  const { stage, session } = await ask(
+    ({ body }) => {
+      asked.push(body['max_tokens']);
+      return { text: 'fine', usage: 'omit' };
+    },
+    { providerOptions: { anthropic: { thinking: { type: 'enabled', budgetTokens: 10_000 } } } },
+  );
+  const { view } = await answered(stage, session);
+  expect(asked).toEqual([100]);
+  expect(view.budget.spent.inputTokens).toBeGreaterThan(10_100);
+  await expectSound(stage, session);
+});
+
 test('a reply that was cut at the limit of its tokens is kept, and says so', async () => {
   const { stage, session } = await ask(() => ({ text: 'fine', finishReason: 'length' }));
   const { view } = await answered(stage, session);
