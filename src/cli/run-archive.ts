@@ -1,7 +1,10 @@
 /** The process of an archive's exporter. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
-import { archiveStatus, openArchive } from '../archive/index.ts';
+import { archiveStatus, DEFAULT_ARCHIVE, openArchive } from '../archive/index.ts';
+import { archiveWorkflowId } from '../contract/archive.ts';
+import { PerdureError } from '../contract/errors.ts';
+import { findExecution } from '../saver/wire.ts';
 import { createArchiveWorker } from '../worker/index.ts';
 import { problems } from './archives.ts';
 import type { Cli } from './cli.ts';
@@ -10,7 +13,11 @@ import { clean } from './terminal.ts';
 /** How often the exporter is asked what stands in its way, in milliseconds. */
 const LOOK_MS = 2_000;
 
-/** Runs the exporter into a file. Resolves when it was told to end and has ended. */
+/**
+ * Runs the exporter into a file. Resolves when it was told to end and has ended.
+ *
+ * @throws PerdureError `SESSION_CLOSED` when the exporter was ended from outside
+ */
 export async function runArchive(cli: Cli, path: string, name: string | undefined): Promise<void> {
   const stop = cli.untilInterrupted();
   const { server, client } = await cli.connect();
@@ -33,9 +40,19 @@ export async function runArchive(cli: Cli, path: string, name: string | undefine
     cli.terminal.item(ready, () =>
       clean(`archiving into ${place} (namespace ${namespace} at ${address}, pid ${process.pid})`),
     );
+    const id = archiveWorkflowId(name ?? DEFAULT_ARCHIVE);
     let told = '';
     while (!stop.aborted) {
       await delay(LOOK_MS, undefined, { signal: stop }).catch(() => undefined);
+      const exporter = stop.aborted ? undefined : await findExecution(client, id).catch(() => undefined);
+      if (exporter !== undefined && exporter?.running !== true) {
+        end();
+        await running;
+        throw new PerdureError(
+          'SESSION_CLOSED',
+          `The exporter ${id} was ended, and stores nothing any more. To start it again: perdure archive <archive>`,
+        );
+      }
       const status = stop.aborted ? null : await archiveStatus(client, name).catch(() => null);
       if (status === null) continue;
       const lines = problems(status);

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'libsql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { archiveWorkflowId } from '../../src/contract/archive.ts';
 import {
   type Change,
   type Checkpoint,
@@ -331,6 +332,17 @@ describe('checkpoints', () => {
     expect(status).toMatchObject({ file, exporter: { name: stage.taskQueue, failure: null } });
     archive.child.kill('SIGTERM');
     expect(await archive.ended).toMatchObject({ code: 0, stderr: '' });
+
+    // An exporter that was ended from outside is not run in silence.
+    const idle = startArchive();
+    await idle.line((line) => line);
+    await stage.terminate(archiveWorkflowId(stage.taskQueue));
+    const ended = await idle.ended;
+    expect(ended.code).toBe(4);
+    expect(errorOf(ended)).toMatchObject({
+      code: 'SESSION_CLOSED',
+      message: expect.stringContaining(`${archiveWorkflowId(stage.taskQueue)} was ended`),
+    });
 
     const copy = `${file}.copy`;
     const other = new Database(file);
