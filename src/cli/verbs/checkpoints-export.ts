@@ -106,8 +106,8 @@ async function newFile(path: string): Promise<Output> {
     end: async () => {
       await handle.sync().catch(fail('written'));
       await handle.close();
-      await link(partial, path).catch((error: NodeJS.ErrnoException) => {
-        if (error.code === 'EEXIST') fail('made')(error);
+      await link(partial, path).catch((error: unknown) => {
+        if ((error as NodeJS.ErrnoException).code === 'EEXIST') fail('made')(error);
         // Not every file system has links.
         return rename(partial, path).catch(fail('made'));
       });
