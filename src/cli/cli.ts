@@ -60,7 +60,11 @@ export class Cli {
 
   /** Where the verb looks for a server. */
   get serverOptions(): ResolveServerOptions {
-    const { address, namespace } = this.#options;
+    const { address } = this.#options;
+    // The rest of the environment is for the server that it names.
+    const namespace =
+      this.#options.namespace ??
+      (address === undefined ? undefined : process.env['TEMPORAL_NAMESPACE'] || undefined);
     return {
       ...(address === undefined ? {} : { address }),
       ...(namespace === undefined ? {} : { namespace }),

@@ -1,6 +1,7 @@
 /** What approve, edit, reject, respond and resolve share: which call, what it is, and the answer. */
 import type { Decision } from '../contract/calls.ts';
 import { PerdureError } from '../contract/errors.ts';
+import { command } from '../contract/shell.ts';
 import type { PendingCall } from '../contract/views.ts';
 import { sessionView } from '../session/views.ts';
 import type { Cli } from './cli.ts';
@@ -81,7 +82,7 @@ export async function decideCall(
     if (decision.decision === 'respond') lines.push(`  with ${inline(decision.output)}`);
     if (decision.decision === 'reject' && decision.reason !== undefined)
       lines.push(`  ${clean(decision.reason)}`);
-    lines.push(`  by ${clean(actor)}; the call is ${status}`, `  next: perdure tail ${clean(sessionId)}`);
+    lines.push(`  by ${clean(actor)}; the call is ${status}`, `  next: ${clean(command('tail', sessionId))}`);
     return lines.join('\n');
   });
 }

@@ -1,6 +1,6 @@
 /** How a verb that did not do what it was asked to ends: what is said, what to type next, and the exit code. */
 import { type ErrorCode, isPerdureError } from '../contract/errors.ts';
-import { command } from './shell.ts';
+import { command } from '../contract/shell.ts';
 import { clean, type Terminal } from './terminal.ts';
 
 /** What the process answers to the shell. */
@@ -51,21 +51,22 @@ export function reportFailure(error: unknown, terminal: Terminal, context: Failu
   const message = error instanceof Error ? error.message : String(error);
   const exit = known ? (EXIT_OF[error.code] ?? EXIT.failure) : EXIT.failure;
   const repeat = exit === EXIT.unreachable ? context.repeat : null;
-  const next = repeat ?? nextCommand(code, context);
+  const next = nextCommand(code, context);
   if (terminal.json) {
     const details = known ? error.details : {};
     terminal.error(JSON.stringify({ error: { code, message, details, next } }));
   } else {
     terminal.error(`${terminal.styleError('red', 'error')} ${code}: ${clean(message)}`);
     // Most messages name it already.
-    if (repeat !== null || !/\bperdure [a-z]+\b/.test(message)) terminal.error(`  next: ${clean(next)}`);
+    if (repeat !== null) terminal.error(`  again: ${clean(repeat)}`);
+    else if (!/\bperdure [a-z]+\b/.test(message)) terminal.error(`  next: ${clean(next)}`);
   }
   if (!known && process.env['PERDURE_DEBUG'] && error instanceof Error) terminal.error(error.stack ?? '');
   return exit;
 }
 
 /** The command to type next. */
-function nextCommand(code: string, { verb, sessionId }: FailureContext): string {
+function nextCommand(code: string, { verb, sessionId, repeat }: FailureContext): string {
   const help = verb === '' ? 'perdure --help' : `perdure ${verb} --help`;
   switch (code) {
     case 'INVALID_ARGUMENT':
@@ -90,7 +91,7 @@ function nextCommand(code: string, { verb, sessionId }: FailureContext): string 
     case 'NO_WORKER':
       return 'perdure worker <module>';
     case 'SERVER_UNAVAILABLE':
-      return 'perdure doctor';
+      return repeat ?? 'perdure doctor';
     case 'INVALID_DEFINITION':
       return `correct the module, then again: perdure ${verb} <module>`;
     default:

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Session, StreamPart } from '../client/index.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
+import { command } from '../contract/shell.ts';
 import type { SessionView } from '../contract/views.ts';
 import type { Cli } from './cli.ts';
 import { EXIT } from './failures.ts';
@@ -19,18 +20,28 @@ export interface FollowOptions {
   once: boolean;
 }
 
+/** What is read of a session that is followed. */
+export type Followed = Pick<Session, 'state' | 'stream' | 'transcript'>;
+
 /** Shows a session as it goes on. Returns its last view, or `null` when it was interrupted. */
 export async function follow(
-  cli: Cli,
-  session: Session,
+  cli: Pick<Cli, 'terminal' | 'untilInterrupted'>,
+  session: Followed,
   options: FollowOptions,
 ): Promise<SessionView | null> {
   const signal = cli.untilInterrupted();
   const show = new Printer(cli);
   let view: SessionView | null = null;
-  for await (const part of parts(cli, session, options, signal)) {
-    if (part.type === 'phase') view = part.view;
-    show.part(part);
+  const all = parts(cli, session, options, signal);
+  // What is asked of a session that nobody serves is answered late: nobody waits for that at Ctrl-C.
+  const interrupted = new Promise<null>((resolve) => {
+    signal.addEventListener('abort', () => resolve(null), { once: true });
+  });
+  while (!signal.aborted) {
+    const next = await Promise.race([all.next(), interrupted]);
+    if (next === null || next.done === true) break;
+    if (next.value.type === 'phase') view = next.value.view;
+    show.part(next.value);
   }
   if (signal.aborted) {
     show.breakLine();
@@ -41,8 +52,8 @@ export async function follow(
 
 /** One stream without gaps: a message that is recorded between two looks is found in the transcript. */
 async function* parts(
-  cli: Cli,
-  session: Session,
+  cli: Pick<Cli, 'terminal'>,
+  session: Followed,
   { from, once }: FollowOptions,
   signal: AbortSignal,
 ): AsyncGenerator<StreamPart> {
@@ -50,6 +61,7 @@ async function* parts(
   let cursor = from;
   let rest = '';
   let waiting = false;
+  let partial = false;
   const missed = async (): Promise<StreamPart[]> => {
     const { total } = await session.transcript({ limit: 0 });
     const page = await session.transcript({ before: total, limit: Math.max(0, total - cursor) });
@@ -67,9 +79,11 @@ async function* parts(
       let last: SessionView | null = null;
       for await (const part of session.stream({ signal })) {
         if (part.type === 'message') {
+          partial = false;
           if (shown.has(part.id)) continue;
           shown.add(part.id);
         }
+        if (part.type === 'text') partial = true;
         if (part.type === 'phase') {
           last = part.view;
           // The stream begins where the transcript was when it looked first.
@@ -91,6 +105,9 @@ async function* parts(
     } catch (error) {
       // A worker that is restarted is no reason to stop looking.
       if (once || signal.aborted || !isPerdureError(error, 'NO_WORKER')) throw error;
+      // What was shown of an answer is void: it is found whole in the transcript, or begins anew.
+      if (partial) yield { type: 'reset' };
+      partial = false;
       if (!waiting) cli.terminal.progress('no worker answers; waiting for one');
       waiting = true;
     }
@@ -104,10 +121,10 @@ function restOf({ phase, pending, wait }: SessionView): string {
 
 /** Writes the parts: JSON, live text on a terminal, or whole messages elsewhere. */
 class Printer {
-  readonly #cli: Cli;
+  readonly #cli: Pick<Cli, 'terminal'>;
   #open = false;
 
-  constructor(cli: Cli) {
+  constructor(cli: Pick<Cli, 'terminal'>) {
     this.#cli = cli;
   }
 
@@ -162,7 +179,7 @@ export async function followToRest(cli: Cli, session: Session, from: number): Pr
   if (view?.wait?.reason !== 'agent_unavailable') return;
   throw new PerdureError(
     'UNKNOWN_AGENT',
-    `${view.wait.message}. Session ${view.sessionId} waits: serve the agent, then perdure resume ${view.sessionId}`,
+    `${view.wait.message}. Session ${view.sessionId} waits: serve the agent, then ${command('resume', view.sessionId)}`,
     { details: { agent: view.agent, sessionId: view.sessionId } },
   );
 }

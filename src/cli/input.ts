@@ -6,6 +6,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { PerdureError } from '../contract/errors.ts';
 import type { JsonValue } from '../contract/json.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
+import { command } from '../contract/shell.ts';
 
 /** A number from 0. */
 function amount(text: string): number {
@@ -99,4 +100,19 @@ async function fileOr(option: string, argument: string): Promise<string> {
       { details: { option, path }, cause: error },
     );
   }
+}
+
+/**
+ * What was typed, with options that it did not have; those that it had stay as they are.
+ *
+ * @param more - options and their values.
+ */
+export function typedWith(more: Readonly<Record<string, string>>): string {
+  const typed = process.argv.slice(2);
+  // What comes after `--` is no option.
+  const end = typed.includes('--') ? typed.indexOf('--') : typed.length;
+  const has = (option: string): boolean =>
+    typed.slice(0, end).some((word) => word === option || word.startsWith(`${option}=`));
+  const added = Object.entries(more).filter(([option]) => !has(option));
+  return command(...typed.slice(0, end), ...added.flat(), ...typed.slice(end));
 }

@@ -1,10 +1,10 @@
 /** Checkpoints for the verbs that show them. None of this needs a worker where the thread is a session. */
 import type { Checkpoint, CheckpointSaver } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
+import { command } from '../contract/shell.ts';
 import type { SessionState } from '../contract/state.ts';
 import { openExisting } from './archives.ts';
 import type { Cli } from './cli.ts';
-import { command } from './shell.ts';
 
 /** The option that {@link openSaver} serves. */
 export const ARCHIVE = [

@@ -2,6 +2,7 @@
 import type { ToolCall } from '../contract/calls.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
 import type { Block, Message } from '../contract/messages.ts';
+import { command } from '../contract/shell.ts';
 import type { Notice, PlanStep } from '../contract/state.ts';
 import type { BudgetView, PendingCall, SessionView } from '../contract/views.ts';
 import { clean, inline, type Terminal } from './terminal.ts';
@@ -58,7 +59,7 @@ export function needs(view: SessionView, terminal: Terminal): string {
   if (view.paused !== null) {
     const { by, at, reason } = view.paused;
     lines.push(`paused by ${clean(by)} at ${at}${because(reason)}`);
-    next(`perdure resume ${view.sessionId}`);
+    next(command('resume', view.sessionId));
   }
   if (view.wait !== null) {
     lines.push(
@@ -86,11 +87,11 @@ function pendingCall(call: PendingCall, sessionId: string, terminal: Terminal): 
   if (decision !== null) lines.push(`  ${decision.decision} by ${clean(decision.by)} at ${decision.at}`);
   lines.push(`  next: ${terminal.style('green', clean(call.next))}`);
   if (status.kind === 'approval') {
-    const at = clean(`${sessionId} ${call.callId}`);
+    const at = (verb: string): string => clean(command(verb, sessionId, call.callId));
     lines.push(
-      terminal.style('dim', `    or: perdure edit ${at} --args <json>`),
-      terminal.style('dim', `        perdure reject ${at} --reason <text>`),
-      terminal.style('dim', `        perdure respond ${at} --output <json|text>`),
+      terminal.style('dim', `    or: ${at('edit')} --args <json>`),
+      terminal.style('dim', `        ${at('reject')} --reason <text>`),
+      terminal.style('dim', `        ${at('respond')} --output <json|text>`),
     );
   }
   return lines.join('\n');

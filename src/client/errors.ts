@@ -5,6 +5,7 @@ import {
 } from '@temporalio/client';
 import { ERROR_CODES, type ErrorCode, isPerdureError, PerdureError } from '../contract/errors.ts';
 import type { InputProblem } from '../contract/inputs.ts';
+import { command } from '../contract/shell.ts';
 
 const GRPC = {
   invalidArgument: 3,
@@ -50,17 +51,17 @@ const ofSession = (id: string): Sayings => ({
   ],
   overtaken: [
     'CONFLICT',
-    `Session ${id} was ended or taken back before it had answered. Look what it has on record: perdure show ${id}`,
+    `Session ${id} was ended or taken back before it had answered. Look what it has on record: ${command('show', id)}`,
   ],
   late: [
     'NO_WORKER',
     `No worker answered for session ${id} in time; what was asked may still be done. ` +
-      `Look first: perdure show ${id}, or start a worker: perdure worker <module>`,
+      `Look first: ${command('show', id)}, or start a worker: perdure worker <module>`,
   ],
   full: [
     'SESSION_FULL',
     `session ${id} has taken as many updates as the server allows for one. It keeps all that it has. ` +
-      `Start a new session for further work, and end this one: perdure cancel ${id}`,
+      `Start a new session for further work, and end this one: ${command('cancel', id)}`,
   ],
   silent: ['NO_WORKER', `No worker answered for session ${id}. Start one: perdure worker <module>`],
 });

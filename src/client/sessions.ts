@@ -13,6 +13,7 @@ import { inputProblem, type SessionInput } from '../contract/inputs.ts';
 import { canonicalJson } from '../contract/json.ts';
 import { DEFAULT_TASK_QUEUE, SEARCH_ATTRIBUTE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
+import { command } from '../contract/shell.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
 import { readStartInput } from '../history/index.ts';
 import { parseCheckpointId } from './checkpoint-id.ts';
@@ -254,7 +255,7 @@ export class Sessions {
       if (error instanceof WorkflowExecutionAlreadyStartedError) {
         throw new PerdureError(
           'SESSION_EXISTS',
-          `id: session ${id} exists. Choose another id, or with onExisting: 'use' take the running one; see perdure show ${id}`,
+          `id: session ${id} exists. Choose another id, or with onExisting: 'use' take the running one; see ${command('show', id)}`,
           { cause: error },
         );
       }
@@ -300,7 +301,7 @@ export class Sessions {
 function takenBack(sessionId: string, cause?: unknown): PerdureError {
   return new PerdureError(
     'CONFLICT',
-    `Session ${sessionId} was taken back by somebody else meanwhile: look at it again, with perdure checkpoints ls ${sessionId}`,
+    `Session ${sessionId} was taken back by somebody else meanwhile: look at it again, with ${command('checkpoints', 'ls', sessionId)}`,
     cause === undefined ? {} : { cause },
   );
 }

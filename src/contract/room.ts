@@ -8,6 +8,7 @@
  */
 import { PerdureError } from './errors.ts';
 import { SIGNAL, UPDATE } from './names.ts';
+import { command } from './shell.ts';
 
 /** A history's size. */
 export interface HistorySize {
@@ -48,7 +49,7 @@ export function noRoomFor(
   const next =
     kind === 'cancel'
       ? `Have Temporal cancel it: temporal workflow cancel -w ${sessionId}`
-      : `Start a new session for further work, and end this one: perdure cancel ${sessionId}`;
+      : `Start a new session for further work, and end this one: ${command('cancel', sessionId)}`;
   return new PerdureError(
     'SESSION_FULL',
     `session ${sessionId} has no room for another ${name}: its history has ${events} events, ${bytes} bytes and ` +

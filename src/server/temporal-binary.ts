@@ -74,6 +74,13 @@ export async function findTemporalBinary(options: FindTemporalOptions = {}): Pro
   const cached = await tryBinary(target, 'cache');
   if (typeof cached === 'object') return cached;
 
+  // Who may fetch nothing has nothing to wait for.
+  if (options.download === false && options.build === false) {
+    attempts.push({ way: `the cache (${target})`, reason: cached });
+    for (const { way, source } of WAYS) attempts.push(notAllowed(way, source));
+    throw nothingFound(attempts);
+  }
+
   const release = await lockBuild(`${home}.lock`, options.onProgress);
   try {
     const meanwhile = await tryBinary(target, 'cache');
@@ -85,6 +92,15 @@ export async function findTemporalBinary(options: FindTemporalOptions = {}): Pro
   }
 }
 
+const WAYS = [
+  { source: 'download', way: "the Temporal SDK's download", fetch: downloadWithSdk },
+  { source: 'build', way: 'a Go build', fetch: buildWithGo },
+] as const;
+
+function notAllowed(way: string, source: string): BinaryAttempt {
+  return { way, reason: `not allowed here (${source}: false)` };
+}
+
 async function fetchInto(
   home: string,
   target: string,
@@ -92,18 +108,9 @@ async function fetchInto(
   attempts: BinaryAttempt[],
 ): Promise<TemporalBinary> {
   await removeLeftovers(home);
-  const ways = [
-    {
-      source: 'download',
-      way: "the Temporal SDK's download",
-      allowed: options.download,
-      fetch: downloadWithSdk,
-    },
-    { source: 'build', way: 'a Go build', allowed: options.build, fetch: buildWithGo },
-  ] as const;
-  for (const { source, way, allowed, fetch } of ways) {
-    if (allowed === false) {
-      attempts.push({ way, reason: `not allowed here (${source}: false)` });
+  for (const { source, way, fetch } of WAYS) {
+    if (options[source] === false) {
+      attempts.push(notAllowed(way, source));
       continue;
     }
     const staging = await mkdtemp(join(home, STAGING));

@@ -2,6 +2,7 @@
 import type { ToolCall } from '../contract/calls.ts';
 import { jsonSize } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
+import { command } from '../contract/shell.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { BudgetView, Page, PageInput, PendingCall, SessionView } from '../contract/views.ts';
 import { usd } from './budget.ts';
@@ -47,13 +48,20 @@ const CAP_OPTION: Readonly<Record<string, string>> = {
   activeMs: '--active <time>',
 };
 
-/** What a session waits for. The command on record names the cap on money, whichever was reached. */
+/**
+ * What a session waits for. The command on record names the cap on money, whichever was reached, and has the id as it
+ * is: a shell may read another command in it.
+ */
 export function waitView({ wait, sessionId }: SessionState): SessionState['wait'] {
-  const cap = wait?.reason === 'budget' ? wait.message.slice(0, wait.message.indexOf(':')) : '';
+  if (wait === null) return null;
+  const cap = wait.reason === 'budget' ? wait.message.slice(0, wait.message.indexOf(':')) : '';
   const option = Object.hasOwn(CAP_OPTION, cap) ? CAP_OPTION[cap] : undefined;
-  return wait === null || option === undefined
-    ? wait
-    : { ...wait, next: `perdure budget ${sessionId} ${option} | --finish` };
+  if (option !== undefined) return { ...wait, next: `${command('budget', sessionId)} ${option} | --finish` };
+  const verb = /^perdure (\w+) /.exec(wait.next)?.[1] ?? '';
+  const plain = `perdure ${verb} ${sessionId}`;
+  return wait.next.startsWith(plain)
+    ? { ...wait, next: `${command(verb, sessionId)}${wait.next.slice(plain.length)}` }
+    : wait;
 }
 
 /** The calls that wait for a person, each with the command to type next. */
@@ -64,11 +72,10 @@ export function pendingCalls(state: SessionState): PendingCall[] {
 function pending(state: SessionState, call: ToolCall): PendingCall[] {
   const { status } = call;
   if (status.kind !== 'approval' && status.kind !== 'unknown' && status.kind !== 'stuck') return [];
-  const at = `${state.sessionId} ${call.id}`;
   const next = {
-    approval: `perdure approve ${at}`,
-    unknown: `perdure resolve ${at} landed|absent|failed`,
-    stuck: `perdure resume ${state.sessionId}`,
+    approval: command('approve', state.sessionId, call.id),
+    unknown: `${command('resolve', state.sessionId, call.id)} landed|absent|failed`,
+    stuck: command('resume', state.sessionId),
   }[status.kind];
   return [
     {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { SessionSummary, SessionView } from '../../src/index.ts';
 import { until, untilPhase } from '../support/stage.ts';
-import { errorOf, jsonLines } from './support/perdure.ts';
+import { errorOf, jsonLines, wordsOf } from './support/perdure.ts';
 import { type CliStage, openStage } from './support/stage.ts';
 
 interface Shown {
@@ -279,6 +279,34 @@ describe('pause, resume, cancel', () => {
       expect(errorOf(ran).code).toBe('SESSION_CLOSED');
     }
   });
+});
+
+test('what is to be typed next is for this session, whatever its id would be to a shell', async () => {
+  const id = `${stage.id('odd')}; \`ls\` $(ls) it's | it`;
+  const said: string[] = [];
+  const perdure = async (...args: string[]): Promise<void> => {
+    const { code, stdout, stderr } = await stage.perdure(...args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    for (const [, command = ''] of stdout.matchAll(/ (perdure .*)/g)) {
+      const [verb = '', ...words] = wordsOf(command.replace(/ <[^>]*>$/, ''));
+      said.push(verb);
+      expect(words[0]).toBe(id);
+    }
+  };
+  await perdure('start', 'support', 'refund ch_1:9000', '--id', id);
+  await untilPhase(stage.session(id), 'approval');
+  await perdure('show', id);
+  await perdure('approve', id);
+  await untilPhase(stage.session(id), 'idle');
+  await perdure('send', id, 'hello');
+  await until(stage.session(id), ({ phase, turn }) => phase === 'idle' && turn === 3);
+  await perdure('pause', id);
+  await untilPhase(stage.session(id), 'paused');
+  await perdure('show', id);
+  await perdure('resume', id);
+  await perdure('cancel', id);
+  const shown = ['approve', 'edit', 'reject', 'respond'];
+  expect(said).toEqual(['tail', ...shown, 'tail', 'tail', 'resume', 'resume', 'tail', 'show']);
 });
 
 describe('budget', () => {

@@ -86,6 +86,13 @@ test('a namespace that is not there is named', async () => {
   expect(errorOf(ran).message).toContain('namespace nowhere');
 });
 
+test('an address that is typed goes with the namespace of the environment', async () => {
+  const { address } = inject('temporal');
+  const ran = await run(['ls', '--json', '--address', address], { env: { TEMPORAL_NAMESPACE: 'nowhere' } });
+  expect(ran.code).toBe(5);
+  expect(errorOf(ran).message).toContain('namespace nowhere');
+});
+
 test('a reader that goes away is no error', async () => {
   const { child, ended } = start(['--help']);
   child.stdout?.destroy();

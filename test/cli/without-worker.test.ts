@@ -45,11 +45,29 @@ describe('without a worker', () => {
       stage.perdure('send', id, 'hello?', '--json'),
       stage.perdure('tail', id, '--once', '--json'),
     ]);
+    expect(errorOf(sent).message).toContain(
+      `with the id ${errorOf(sent).details['messageId']}, it is taken once`,
+    );
     for (const ran of [sent, tailed]) {
       expect(ran).toMatchObject({ code: 5, stdout: '' });
       expect(errorOf(ran)).toMatchObject({ code: 'NO_WORKER', next: 'perdure worker <module>' });
       expect(errorOf(ran).message).toContain(id);
     }
+  });
+
+  test('Ctrl-C ends what is followed at once', async () => {
+    const followed = stage.start([
+      'start',
+      'support',
+      'hello',
+      '--id',
+      stage.id('left'),
+      '--follow',
+      '--json',
+    ]);
+    await followed.line((line) => line.includes('"session"'));
+    followed.child.kill('SIGINT');
+    expect(await followed.ended).toMatchObject({ code: 130, stderr: '' });
   });
 
   test('a session is read from its history: while it waits, and when it is closed or was ended from outside', async () => {

@@ -115,6 +115,19 @@ describe('the build', () => {
     expect((await readFile(calls, 'utf8')).trim().split('\n')).toHaveLength(1);
   });
 
+  it('is not waited for by who may fetch nothing', async () => {
+    const { cache, env } = await machine();
+    await script(cacheHome(cache), 'other', '');
+    await writeFile(`${cacheHome(cache)}.lock`, JSON.stringify({ pid: process.pid, at: Date.now() }));
+    const { attempts } = await failure(findTemporalBinary({ env, download: false, build: false }));
+    expect(attempts.map(({ reason }) => reason)).toEqual([
+      'not there',
+      'not there',
+      'not allowed here (download: false)',
+      'not allowed here (build: false)',
+    ]);
+  });
+
   it('leaves nothing when it fails half-way', async () => {
     const { bin, cache, env } = await machine();
     await script(bin, 'go', `echo half > "$GOBIN/temporal"; echo "disk is full" >&2; exit 1`);

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { command } from '../../contract/shell.ts';
 import type { Cli } from '../cli.ts';
 
 /** `perdure cancel`: a session ends. */
@@ -13,7 +14,7 @@ export function cancel(program: Command, cli: Cli): void {
       const session = await cli.session(sessionId);
       const actor = cli.actor(by);
       await session.cancel({ by: actor, ...(reason === undefined ? {} : { reason }) });
-      const next = `perdure show ${sessionId}`;
+      const next = command('show', sessionId);
       cli.terminal.result(
         { sessionId, asked: 'cancel', by: actor, next },
         () => `asked ${sessionId} to end\n  next: ${next}`,

@@ -2,13 +2,13 @@ import { createInterface } from 'node:readline';
 import type { Command } from 'commander';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
 import { PerdureError } from '../../contract/errors.ts';
+import { command } from '../../contract/shell.ts';
 import { effectsAfter, effectsKept } from '../../saver/effects-left.ts';
 import type { EffectSince } from '../../saver/index.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT } from '../failures.ts';
 import { textOf } from '../input.ts';
 import { ARCHIVE, openSaver, readCheckpoint } from '../read-checkpoint.ts';
-import { command } from '../shell.ts';
 import { clean, inline } from '../terminal.ts';
 import { openMutations, origin, taskQueueOf } from '../time-travel.ts';
 

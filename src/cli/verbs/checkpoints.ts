@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
+import { command } from '../../contract/shell.ts';
 import type { Cli } from '../cli.ts';
 import { count } from '../input.ts';
 import {
@@ -10,7 +11,6 @@ import {
   readCheckpoint,
   sessionStateOf,
 } from '../read-checkpoint.ts';
-import { command } from '../shell.ts';
 import { clean, inline } from '../terminal.ts';
 import { audit } from './checkpoints-audit.ts';
 import { exportCheckpoints } from './checkpoints-export.ts';

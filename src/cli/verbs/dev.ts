@@ -17,10 +17,11 @@ export function dev(program: Command, cli: Cli): void {
       '\nThe server keeps its data in .perdure. A server that is configured, or runs here already, is used as it is.',
     )
     .action(async (module: string | undefined, { ui }: { ui: boolean }) => {
-      const stop = cli.untilInterrupted();
       const { agentsPath } = await import('../load-agents.ts');
       const path = agentsPath(module);
+      // A download or a build ends at the first Ctrl-C; a server that has begun ends with this process, in order.
       const connected = await startDevServer(cli, ui);
+      const stop = cli.untilInterrupted();
       tellServer(cli, connected);
       const { supervise } = await import('../supervisor.ts');
       const { connectionOptions, namespace, source } = connected.server;

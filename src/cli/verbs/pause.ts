@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { command } from '../../contract/shell.ts';
 import type { Cli } from '../cli.ts';
 
 interface Options {
@@ -24,7 +25,7 @@ export function pause(program: Command, cli: Cli): void {
         ...(now === undefined ? {} : { now }),
         ...(reason === undefined ? {} : { reason }),
       });
-      const next = `perdure resume ${sessionId}`;
+      const next = command('resume', sessionId);
       cli.terminal.result(
         { sessionId, asked: 'pause', by: actor, next },
         () => `asked ${sessionId} to pause\n  next: ${next}`,

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { Resolution } from '../../contract/calls.ts';
 import { PerdureError } from '../../contract/errors.ts';
+import { command } from '../../contract/shell.ts';
 import type { Cli } from '../cli.ts';
 import { jsonOrTextOf } from '../input.ts';
 import { clean } from '../terminal.ts';
@@ -41,7 +42,7 @@ export function resolve(program: Command, cli: Cli): void {
       terminal.result({ sessionId, callId, ...resolution, by, status }, () =>
         [
           `${clean(callId)} ${resolution.outcome}, says ${clean(by)}; the call is ${status}`,
-          `  next: perdure tail ${clean(sessionId)}`,
+          `  next: ${clean(command('tail', sessionId))}`,
         ].join('\n'),
       );
     });

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { command } from '../../contract/shell.ts';
 import type { Cli } from '../cli.ts';
 
 /** `perdure resume`: a session goes on. */
@@ -12,7 +13,7 @@ export function resume(program: Command, cli: Cli): void {
       const session = await cli.session(sessionId);
       const by = cli.actor(options.by);
       await session.resume({ by });
-      const next = `perdure tail ${sessionId}`;
+      const next = command('tail', sessionId);
       cli.terminal.result(
         { sessionId, asked: 'resume', by, next },
         () => `asked ${sessionId} to go on\n  next: ${next}`,

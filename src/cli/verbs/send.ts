@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
+import { command } from '../../contract/shell.ts';
 import type { Cli } from '../cli.ts';
-import { textOf } from '../input.ts';
-import { command, typedWith } from '../shell.ts';
+import { textOf, typedWith } from '../input.ts';
 
 interface Options {
   interrupt?: true;
