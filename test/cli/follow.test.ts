@@ -30,9 +30,9 @@ test('an answer of which a part was shown is shown whole when it was recorded wh
     items = [answer];
     throw new PerdureError('NO_WORKER', 'No worker answered');
   }
-  // biome-ignore lint/correctness/useYield: it is interrupted before anything is said
   async function* ends(): AsyncGenerator<StreamPart> {
     interrupt.abort();
+    yield { type: 'reset' };
   }
   const streams = [lost, ends];
   const session: Followed = {
