@@ -22,4 +22,9 @@ export interface Loaded {
     /** Whether a call whose edit is being checked is told what became of it; absent in what was recorded before that was so. */
     tellsEdited?: true;
   } | null;
+  /**
+   * Whether a session that cannot begin as it was asked to, with its edits or under its cap, waits for a person; absent
+   * in what was recorded before that was so.
+   */
+  waits?: true;
 }

@@ -1,7 +1,7 @@
 /** Money is reserved before it is spent: what a model call can cost at worst, and what it did cost. */
 
 import type { Usage } from '../contract/activities.ts';
-import type { Manifest, ModelManifest } from '../contract/manifest.ts';
+import type { BudgetLimits, Manifest, ModelManifest } from '../contract/manifest.ts';
 import { PLAN_DESCRIPTION, PLAN_SCHEMA } from '../contract/plan.ts';
 import type { SessionState } from '../contract/state.ts';
 
@@ -56,6 +56,13 @@ export function worstCase(state: SessionState): { nanoUsd: number; tokens: numbe
 function price(model: ModelManifest, inputTokens: number, outputTokens: number): number {
   if (model.price === null) return 0;
   return cost(inputTokens, model.price.inputPerMillion) + cost(outputTokens, model.price.outputPerMillion);
+}
+
+/** Why a cap on dollars cannot be kept, or `null`. */
+export function capProblem({ models, agent }: Manifest, { usd: cap }: BudgetLimits): string | null {
+  const free = models.find(({ price }) => price === null);
+  if (free === undefined || cap === undefined) return null;
+  return `usd: model ${free.id} has no price, so dollars cannot be capped: give it one in the definition of ${agent}`;
 }
 
 /** The first cap that a further cost would exceed, in words, or `null`. */

@@ -3,7 +3,7 @@ import type { ActivityOutcome, ModelResult } from '../contract/activities.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { Manifest } from '../contract/manifest.ts';
 import type { InFlight, SessionState, WaitReason } from '../contract/state.ts';
-import { chargeLost } from './budget.ts';
+import { capProblem, chargeLost } from './budget.ts';
 import type { Moment } from './events.ts';
 import { applyReply } from './reply.ts';
 import { note } from './state.ts';
@@ -26,10 +26,9 @@ export function setManifest(state: SessionState, manifest: Manifest, moment: Mom
       `the definition of ${manifest.agent} has schema ${String(schema)}, which this version does not know: update the workers`,
     );
   }
-  const free = manifest.models.find(({ price }) => price === null);
-  if (free !== undefined && state.budget.limits.usd !== undefined) {
-    const message = `usd: model ${free.id} has no price, so dollars cannot be capped: give it one in the definition of ${manifest.agent}`;
-    stop(state, moment, 'budget', message);
+  const problem = capProblem(manifest, state.budget.limits);
+  if (problem !== null) {
+    stop(state, moment, 'budget', problem);
     return;
   }
   const before = state.manifest;

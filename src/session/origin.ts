@@ -3,10 +3,12 @@ import { isFinal, type ToolCall } from '../contract/calls.ts';
 import type { Loaded } from '../contract/loaded.ts';
 import type { Origin } from '../contract/origin.ts';
 import type { SessionState } from '../contract/state.ts';
+import { capProblem } from './budget.ts';
 import { applyEdit, editProblem } from './edit.ts';
 import { expiryFrom } from './effect-outcome.ts';
 import type { Moment } from './events.ts';
-import { batchCalls, endCall, freshMessageId, hasMessage, isOpen, iso, note } from './state.ts';
+import { batchCalls, endCall, freshMessageId, hasMessage, isOpen, iso, note, pause } from './state.ts';
+import { stop } from './wait.ts';
 
 /** Reads what was loaded. @returns `null` when it is not a state that this version knows. */
 export function readLoaded(text: string): Loaded | null {
@@ -73,10 +75,16 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
     origin.kind,
     `${origin.by}: ${origin.kind} of ${origin.sessionId} at ${origin.runId}:${origin.eventId}: ${origin.reason}`,
   );
-  if (edits === null) return;
-  const problem = editProblem(state, edits);
-  if (problem === null) applyEdit(state, edits, moment);
-  else note(state, moment, 'edit_refused', problem.message);
+  const refused = edits === null ? null : editProblem(state, edits);
+  if (refused !== null) note(state, moment, 'edit_refused', refused.message);
+  else if (edits !== null) applyEdit(state, edits, moment);
+  if (loaded.waits !== true) return;
+  if (refused !== null) {
+    const reason = `the edits of the ${origin.kind} were refused: ${refused.message}`;
+    pause(state, { by: origin.by, at: iso(moment), reason, requestedNow: false });
+  }
+  const problem = state.manifest && capProblem(state.manifest, state.budget.limits);
+  if (problem !== null) stop(state, moment, 'budget', problem);
 }
 
 /** A call that was open at the checkpoint. Whoever had it then has it no more. */

@@ -16,6 +16,7 @@ import {
   isOpen,
   iso,
   note,
+  pause,
   phaseOf,
 } from './state.ts';
 
@@ -162,8 +163,7 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
         state.paused.requestedNow ||= now;
         return null;
       }
-      state.paused = { by, at, reason, requestedNow: now };
-      state.pauses.push({ pausedAt: at, resumedAt: null, by });
+      pause(state, { by, at, reason, requestedNow: now });
       return null;
     }
     case 'resume': {

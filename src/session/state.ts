@@ -144,6 +144,13 @@ export function note(state: SessionState, moment: Moment, kind: string, message:
   if (state.notices.length > 100) state.notices.splice(0, state.notices.length - 100);
 }
 
+/** Pauses a session that is not. */
+export function pause(state: SessionState, paused: NonNullable<SessionState['paused']>): void {
+  if (state.paused !== null) return;
+  state.paused = paused;
+  state.pauses.push({ pausedAt: paused.at, resumedAt: null, by: paused.by });
+}
+
 /** Whether something is in flight that counts as active time. */
 export function isActive(state: SessionState): boolean {
   return state.inFlight.some(({ kind }) => kind === 'model' || kind === 'tool' || kind === 'fast_tool');

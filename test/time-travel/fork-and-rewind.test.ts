@@ -247,6 +247,33 @@ test('a fork with edits goes on from what they made of the past, and its origin 
   await expectFoldEqualsLive(stage.client, fork);
 });
 
+test('a fork that cannot begin as it was asked to waits for a person: with its edits, or under its cap', async () => {
+  const stage = await openMailStage();
+  const sent: Sent[] = [];
+  await stage.startWorker([mailer(stage, sent)]);
+  const session = await stage.sessions.start('mailer', { id: stage.id(), message: 'boss' });
+  await untilPhase(session, 'approval');
+  const { transcript } = await session.snapshot();
+  const latest = (await checkpoints(stage, session)).at(-1)?.id ?? '';
+  const from = { sessionId: session.id, checkpointId: latest };
+  const why = { agent: 'mailer', by: 'ada', reason: 'what if' } as const;
+  const edits = { transcript: { from: 0, messages: transcript } };
+  const edited = await stage.sessions.fork(from, { ...why, id: stage.id('edited'), edits });
+  await until(edited, ({ notices }) => notices.some(({ kind }) => kind === 'edit_refused'));
+  expect(await edited.snapshot()).toMatchObject({
+    paused: { by: 'ada', reason: expect.stringContaining('the edits of the fork were refused: ') },
+  });
+  await edited.resume({ by: 'ada' });
+  await untilPhase(edited, 'approval');
+  await expectFoldEqualsLive(stage.client, edited);
+
+  const capped = await stage.sessions.fork(from, { ...why, id: stage.id('capped'), budget: { usd: 1 } });
+  const { wait } = await untilPhase(capped, 'waiting');
+  expect(wait).toMatchObject({ reason: 'budget', message: expect.stringContaining('has no price') });
+  await expectFoldEqualsLive(stage.client, capped);
+  expect(sent).toEqual([]);
+});
+
 test('a fork of a checkpoint at which its session had not taken over its own past waits, and names the one to choose', async () => {
   const stage = await openMailStage();
   await stage.startWorker([mailer(stage, [])]);
