@@ -8,6 +8,7 @@ import { canonicalJson, type JsonValue } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
 import type { Manifest } from '../contract/manifest.ts';
 import { QUERY, WORKFLOW } from '../contract/names.ts';
+import { command } from '../contract/shell.ts';
 import type { CallsPage, SessionView } from '../contract/views.ts';
 import { type FindAgent, missing } from './tool.ts';
 
@@ -157,7 +158,7 @@ function outcomeOf(call: ToolCall, workflowId: string): ToolResult | undefined {
     case 'stuck':
       return {
         kind: 'unavailable',
-        message: `its effect waits for a person (${call.status.reason}): perdure resolve ${workflowId} ${call.id} landed|absent|failed, then resume this session`,
+        message: `its effect waits for a person (${call.status.reason}): ${command('resolve', workflowId, call.id)} landed|absent|failed, then resume this session`,
       };
     default:
       return undefined;

@@ -5,6 +5,7 @@ import type { Checkpoint } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { copyJson, type JsonObject } from '../contract/json.ts';
 import { WORKFLOW } from '../contract/names.ts';
+import { command } from '../contract/shell.ts';
 import type { SessionState } from '../contract/state.ts';
 import {
   type Fold,
@@ -118,7 +119,7 @@ export class SessionCheckpoints {
         if (present.running && !end) {
           throw new PerdureError(
             'SESSION_BUSY',
-            `Session ${workflowId} is running. End it first (perdure cancel ${workflowId}), or delete it with { end: true }, which ends it without waiting for a call in flight.`,
+            `Session ${workflowId} is running. End it first (${command('cancel', workflowId)}), or delete it with { end: true }, which ends it without waiting for a call in flight.`,
           );
         }
         const runs = await findRuns(this.#client, workflowId, WORKFLOW.session, [present.runId]);
