@@ -166,7 +166,7 @@ test('what comes while a segment is on its way goes to the next run beside the i
   state.seal();
   let taken = 0;
   for (; taken < 10; taken++) {
-    const large = { ...putOf(`large-${taken}`), metadata: { text: 'x'.repeat(THREAD_LIMIT.entry - 500) } };
+    const large = { ...putOf(`large-${taken}`), metadata: { text: 'x'.repeat(THREAD_LIMIT.write - 500) } };
     state.validatePut(large);
     if (!state.hasRoom(jsonSize(large))) break;
     state.put(large, NOW);
@@ -179,5 +179,5 @@ test('what comes while a segment is on its way goes to the next run beside the i
   // Some more for the segment that has come to the index; Temporal takes two megabytes.
   expect(jsonSize(next)).toBeLessThan(THREAD_LIMIT.held + 10_000);
   // The largest entry has room in the end, or it would be sent again for ever.
-  expect(new ThreadState(next).hasRoom(THREAD_LIMIT.entry)).toBe(true);
+  expect(new ThreadState(next).hasRoom(THREAD_LIMIT.write)).toBe(true);
 });
