@@ -37,12 +37,13 @@ export async function runModel(
   input: ModelInput,
 ): Promise<ModelResult> {
   const context = Context.current();
-  const agent = find(input.agent);
-  if (agent === undefined) return { kind: 'unavailable', message: missing(find, input.agent) };
-  if (agent.manifest.digest !== input.manifest) return { kind: 'manifest', manifest: agent.manifest };
+  // Before all else: whatever this worker is, what the one before it has sent may have been billed.
   if (context.info.attempt > 1 && !(await lastAttemptUnbilled(context))) {
     return failed('interrupted', 'the worker that had sent the request was lost', 1);
   }
+  const agent = find(input.agent);
+  if (agent === undefined) return { kind: 'unavailable', message: missing(find, input.agent) };
+  if (agent.manifest.digest !== input.manifest) return { kind: 'manifest', manifest: agent.manifest };
   let messages: readonly Message[];
   try {
     messages = await transcript(context, memory, input);

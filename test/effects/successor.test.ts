@@ -86,6 +86,26 @@ test('a successor repeats a dead worker`s model call under a reserve of its own'
   expect(await world.control.refunds()).toHaveLength(1);
 });
 
+test('a request that a dead worker has sent is charged, also by a successor with another definition', async () => {
+  const world = await openWorld(script);
+  const first = await world.startWorkerProcess({ breakAt: ['after model'] });
+  const session = await world.begin();
+  await first.reached('after model');
+  const { budget } = await world.until(session, ({ phase }) => phase === 'thinking');
+  await first.crash();
+  await world.startWorker({ agents: [{ ...effects, instructions: 'Help with refunds, and say why.' }] });
+
+  await world.until(session, 'idle');
+  const { notices } = await world.check(session);
+  expect(notices.map(({ message }) => message)).toEqual([
+    'the worker that had sent the request was lost',
+    expect.stringContaining('the definition of effects changed'),
+  ]);
+  const { spent } = await session.budget();
+  expect(budget.reserved.tokens).toBeGreaterThan(0);
+  expect(spent.inputTokens).toBeGreaterThanOrEqual(budget.reserved.tokens);
+});
+
 test('a frozen worker keeps what it holds: its successor takes nothing from it', async () => {
   const world = await openWorld(script, { ignoreKeys: true });
   const first = await world.startWorkerProcess({ breakAt: ['request'] });
