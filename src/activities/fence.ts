@@ -1,12 +1,10 @@
 import type { Context } from '@temporalio/activity';
 import { PerdureError } from '../contract/errors.ts';
+import { isNotFound } from '../history/index.ts';
 import { type Instant, instant } from './issued-calls.ts';
 
 /** For how long a call that was the worker's own still is, before the server is asked again, in milliseconds. */
 const FRESH_MS = 100;
-
-/** Of gRPC: the server does not know what it is asked for. */
-const NOT_FOUND = 5;
 
 /**
  * Whether a call is still its worker's to make: asked of the server, or known because it was just issued here.
@@ -88,7 +86,7 @@ export class Fence {
       await this.#ask();
     } catch (error) {
       // No answer leaves what was known; a cancellation comes with Temporal's own heartbeats.
-      if (((error as Error).cause as { code?: unknown } | undefined)?.code === NOT_FOUND) this.#lost.abort();
+      if (isNotFound((error as Error).cause)) this.#lost.abort();
     } finally {
       this.#asking = false;
     }

@@ -65,7 +65,7 @@ export async function runFastTool(find: FindAgent, input: ToolInput): Promise<To
   const cap = new AbortController();
   const timer = setTimeout(() => cap.abort(), LOCAL_CAP_MS);
   try {
-    const toolContext = contextOf(input, 1, cap.signal, async () => {});
+    const toolContext = contextOf(input, 1, cap.signal);
     const run = execute(tool, parsed.value, toolContext);
     const ended = await Promise.race([run.then((output) => ({ output })), aborted(cap.signal)]);
     if (ended === 'aborted') {
@@ -114,7 +114,7 @@ function tryVerify(
   { value, attempt }: { value: unknown; attempt: number },
 ): Promise<VerifyResult> {
   return withSigns(context, input.timeoutMs, async (abortSignal) => {
-    const toolContext = contextOf(input, attempt, abortSignal, async () => {});
+    const toolContext = contextOf(input, attempt, abortSignal);
     const ended = await Promise.race([
       Promise.resolve(tool.verify?.(value, toolContext)).then((found: unknown) => ({ found })),
       aborted(abortSignal),
@@ -164,35 +164,29 @@ async function runMutation(
   } catch (error) {
     return { kind: 'absent', reason: errorText('fence', error), retryable: true };
   }
-  return withSigns(context, input.timeoutMs, (stop, timedOut) =>
-    fence.held(async () => {
-      const abortSignal = AbortSignal.any([stop, fence.lost]);
-      const toolContext = contextOf(input, input.dispatchNo, abortSignal, () => fence.pass(abortSignal));
-      const run = execute(tool, value, toolContext);
-      try {
-        const ended = await Promise.race([run.then((output) => ({ output })), aborted(abortSignal)]);
-        if (ended !== 'aborted')
-          return { kind: 'output', output: recordable(ended.output, input.resultLimit ?? LIMIT.toolResult) };
-        run.catch(() => {});
-        const lost = 'stopped: the server may have given the call to another worker';
-        const reason = timedOut()
-          ? `timed out after ${input.timeoutMs} ms`
-          : fence.lost.aborted
-            ? lost
-            : 'cancelled in flight';
-        return { kind: 'unknown', reason, ...released(context) };
-      } catch (error) {
-        if (isPerdureError(error, 'NOT_ATTEMPTED')) {
-          return {
-            kind: 'absent',
-            reason: errorText(input.tool, error),
-            retryable: (error as NotAttemptedError).retryable,
-          };
-        }
-        return { kind: 'unknown', reason: errorText(input.tool, error), ...released(context) };
+  const attempt = async (abortSignal: AbortSignal, timedOut: () => boolean): Promise<ToolResult> => {
+    const run = execute(tool, value, contextOf(input, input.dispatchNo, abortSignal, fence));
+    try {
+      const ended = await Promise.race([run.then((output) => ({ output })), aborted(abortSignal)]);
+      if (ended !== 'aborted')
+        return { kind: 'output', output: recordable(ended.output, input.resultLimit ?? LIMIT.toolResult) };
+      run.catch(() => {});
+      const lost = 'stopped: the server may have given the call to another worker';
+      const other = fence.lost.aborted ? lost : 'cancelled in flight';
+      const reason = timedOut() ? `timed out after ${input.timeoutMs} ms` : other;
+      return { kind: 'unknown', reason, ...released(context) };
+    } catch (error) {
+      if (isPerdureError(error, 'NOT_ATTEMPTED')) {
+        return {
+          kind: 'absent',
+          reason: errorText(input.tool, error),
+          retryable: (error as NotAttemptedError).retryable,
+        };
       }
-    }),
-  );
+      return { kind: 'unknown', reason: errorText(input.tool, error), ...released(context) };
+    }
+  };
+  return fence.held(() => withSigns(context, input.timeoutMs, attempt, fence.lost));
 }
 
 /** What a deploy cuts short is not the tool's fault. */
@@ -207,9 +201,8 @@ async function runRepeatable(
   { value, attempts }: { value: unknown; attempts: number },
 ): Promise<ToolResult> {
   return withSigns(context, input.timeoutMs, async (abortSignal, timedOut) => {
-    const fence = new Fence(context);
-    const pass = (): Promise<void> => fence.pass(abortSignal);
-    const run = execute(tool, value, contextOf(input, context.info.attempt, abortSignal, pass));
+    const toolContext = contextOf(input, context.info.attempt, abortSignal, new Fence(context));
+    const run = execute(tool, value, toolContext);
     try {
       const ended = await Promise.race([run.then((output) => ({ output })), aborted(abortSignal)]);
       if (ended !== 'aborted')
@@ -231,18 +224,19 @@ async function runRepeatable(
   });
 }
 
-/** Runs with signs of life to Temporal through the whole call, under the tool's own time-out. */
+/** Runs with signs of life to Temporal through the whole call, under the tool's own time-out and what else stops it. */
 async function withSigns<T>(
   context: Context,
   timeoutMs: number,
   run: (abortSignal: AbortSignal, timedOut: () => boolean) => Promise<T>,
+  ...stops: AbortSignal[]
 ): Promise<T> {
   const timeout = new AbortController();
   const timer = setTimeout(() => timeout.abort(new Error(`timed out after ${timeoutMs} ms`)), timeoutMs);
   const signs = setInterval(() => context.heartbeat(), (context.info.heartbeatTimeoutMs ?? 10_000) / 4);
   try {
     return await run(
-      AbortSignal.any([context.cancellationSignal, timeout.signal]),
+      AbortSignal.any([context.cancellationSignal, timeout.signal, ...stops]),
       () => timeout.signal.aborted,
     );
   } finally {
@@ -268,7 +262,7 @@ function contextOf(
   input: { callId: string; idempotencyKey: string; scratchpadRoot?: string },
   attempt: number,
   abortSignal: AbortSignal,
-  fence: () => Promise<void>,
+  fence?: Fence,
 ): ToolContext {
   return {
     sessionId: Context.current().info.workflowExecution?.workflowId ?? '',
@@ -279,7 +273,7 @@ function contextOf(
     idempotencyKey: input.idempotencyKey,
     attempt,
     abortSignal,
-    fence,
+    fence: async () => fence?.pass(abortSignal),
     ...(input.scratchpadRoot === undefined ? {} : { scratchpadRoot: input.scratchpadRoot }),
   };
 }

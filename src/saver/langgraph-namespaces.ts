@@ -23,18 +23,26 @@ export class Namespaces {
    * @param around - the checkpoint of the graph around it: when it is gone, the thread was deleted, and nothing is stored
    */
   async mark(thread: string, namespace: string, around: string | undefined): Promise<void> {
-    let [isMarked, isWhole] = await Promise.all([this.#has(thread, namespace), this.#has(thread, ROOT)]);
+    const { isMarked, isWhole } = await this.#marks(thread, namespace);
     if (isMarked) return;
-    if (!isWhole && around === undefined) isWhole = await this.#begin(thread);
     // A thread of before there were marks is looked through, now and later.
-    if (isWhole && namespace !== ROOT) await this.#put(thread, namespace, around);
+    const keepsMarks = isWhole || (around === undefined && (await this.#begin(thread)));
+    if (keepsMarks && namespace !== ROOT) await this.#put(thread, namespace, around);
   }
 
   /** Whether a namespace may have checkpoints. */
   async mayHave(thread: string, namespace: string): Promise<boolean> {
     if (namespace === ROOT) return true;
-    const [isMarked, isWhole] = await Promise.all([this.#has(thread, namespace), this.#has(thread, ROOT)]);
+    const { isMarked, isWhole } = await this.#marks(thread, namespace);
     return isMarked || !isWhole;
+  }
+
+  /** Whether a namespace is marked, and whether its thread was from its beginning. */
+  async #marks(thread: string, namespace: string): Promise<{ isMarked: boolean; isWhole: boolean }> {
+    const root = this.#has(thread, ROOT);
+    const own = namespace === ROOT ? root : this.#has(thread, namespace);
+    const [isMarked, isWhole] = await Promise.all([own, root]);
+    return { isMarked, isWhole };
   }
 
   /** Marks a thread that has nothing yet. Returns whether it is marked. */

@@ -19,6 +19,7 @@ import {
   readStart,
 } from '../history/index.ts';
 import { phaseOf } from '../session/state.ts';
+import { keep } from './keep.ts';
 import { KeptFold } from './kept-fold.ts';
 import { findRuns } from './runs.ts';
 import { Turns } from './turns.ts';
@@ -71,9 +72,7 @@ export class SessionCheckpoints {
           // A fold that fails is not kept.
           this.#kept.delete(runId);
           await kept.catchUp();
-          this.#kept.set(runId, kept);
-          const [oldest = ''] = this.#kept.keys();
-          if (this.#kept.size > FOLDS_AT_HAND) this.#kept.delete(oldest);
+          keep(this.#kept, runId, kept, FOLDS_AT_HAND);
           const { task, step, previous } = kept;
           if (task === null) return null;
           const parent = await this.#parent(session, runId, previous, task.state);

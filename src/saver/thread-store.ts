@@ -18,7 +18,6 @@ import {
   type StepsResult,
   segmentId,
   THREAD_EMPTY,
-  THREAD_MEMO,
   THREAD_QUERY,
   THREAD_UPDATE,
   type ThreadEntry,
@@ -30,6 +29,7 @@ import type { Waiting } from './batches.ts';
 import { keep } from './keep.ts';
 import { byKey } from './memory-saver.ts';
 import { ContentStore } from './thread-content.ts';
+import { type ThreadWorkflow, threadStart } from './thread-start.ts';
 import { refusalOf, type ThreadWrite, ThreadWriter, type Written } from './thread-writes.ts';
 import { deleteRun, findExecution, reading, runsUpTo } from './wire.ts';
 
@@ -160,15 +160,11 @@ export class ThreadStore {
       runs: [...input.garbage.runs, ...input.segments.map(({ run }) => run), ended],
       contents: [...input.garbage.contents, ...contents],
     };
-    await this.#client.workflow.start(WORKFLOW.thread, {
-      workflowId,
-      taskQueue: this.#options.taskQueue,
-      args: [{ threadId, epoch, segments: [], entries: [], garbage } satisfies ThreadInput],
-      workflowIdConflictPolicy: 'USE_EXISTING',
-      workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-      memo: { [THREAD_MEMO]: epoch },
-      staticSummary: `checkpoints of ${threadId}`.slice(0, 200),
-    });
+    const empty: ThreadInput = { threadId, epoch, segments: [], entries: [], garbage };
+    await this.#client.workflow.start<ThreadWorkflow>(
+      WORKFLOW.thread,
+      threadStart(empty, this.#options.taskQueue),
+    );
   }
 
   /** Deletes a run of a thread, and before it the segment that it has sealed, and before that what it refers to. */

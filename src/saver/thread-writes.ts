@@ -27,6 +27,7 @@ import { readStartInput } from '../history/index.ts';
 import type { Waiting } from './batches.ts';
 import { keep } from './keep.ts';
 import type { Content, ContentStore } from './thread-content.ts';
+import { type ThreadWorkflow, threadStart } from './thread-start.ts';
 import { type Execution, findExecution, reading } from './wire.ts';
 
 /** Pause before a write is sent again for which there was no room yet. */
@@ -223,21 +224,14 @@ export class ThreadWriter {
       entries: [],
       garbage: { runs: [], contents: [] },
     };
+    const start = threadStart(empty, this.#options.taskQueue);
     const deadline = performance.now() + this.#options.timeoutMs;
     for (;;) {
       try {
         return await this.#answered(threadId, () =>
-          this.#client.workflow.executeUpdateWithStart<() => Promise<void>, T, [unknown]>(name, {
+          this.#client.workflow.executeUpdateWithStart<ThreadWorkflow, T, [unknown]>(name, {
             args: [input],
-            startWorkflowOperation: new WithStartWorkflowOperation(WORKFLOW.thread, {
-              workflowId: threadWorkflowId(threadId),
-              taskQueue: this.#options.taskQueue,
-              args: [empty],
-              workflowIdConflictPolicy: 'USE_EXISTING',
-              workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-              memo: { [THREAD_MEMO]: epoch },
-              staticSummary: `checkpoints of ${threadId}`.slice(0, 200),
-            }),
+            startWorkflowOperation: new WithStartWorkflowOperation<ThreadWorkflow>(WORKFLOW.thread, start),
           }),
         );
       } catch (error) {

@@ -15,11 +15,12 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { lstat, mkdir, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ActivityInterceptorsFactory, NativeConnection } from '@temporalio/worker';
+import { ownDirectory } from './own-directory.ts';
 
 /** An activity that a worker has, or had a moment ago. */
 interface Held {
@@ -44,16 +45,14 @@ export interface JournalScope {
 }
 
 async function journalDirectory({ namespaceId, taskQueue, directory }: JournalScope): Promise<string | null> {
-  const uid = process.getuid?.() ?? 0;
-  const root = directory ?? join(tmpdir(), `perdure-${uid}`);
+  const root = directory ?? join(tmpdir(), `perdure-${process.getuid?.() ?? 0}`);
+  // Whoever else can write here could have our calls failed.
+  if (!(await ownDirectory(root))) return null;
   const scope = createHash('sha256')
     .update(`${namespaceId}\n${taskQueue}\n${kernel()}`)
     .digest('hex')
     .slice(0, 16);
   await mkdir(join(root, scope), { recursive: true, mode: 0o700 });
-  const { uid: owner, mode } = await lstat(root);
-  // Whoever else can write here could have our calls failed.
-  if (process.platform !== 'win32' && (owner !== uid || (mode & 0o022) !== 0)) return null;
   return join(root, scope);
 }
 

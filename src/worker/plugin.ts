@@ -132,9 +132,8 @@ export class PerdurePlugin implements WorkerPlugin {
     if (!namespaceId) return null;
     const where = { ...scope, namespaceId, ...(journal === undefined ? {} : { directory: journal }) };
     try {
-      const opened = await InFlightJournal.open(where);
       await recoverPredecessors(connection, where);
-      return opened;
+      return await InFlightJournal.open(where);
     } catch (error) {
       // It makes recovery faster; a worker does without.
       Runtime.instance().logger.warn(

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { lstat, mkdir, mkdtemp, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, DefaultLogger, type Logger } from '@temporalio/worker';
 import packageJson from '@temporalio/worker/package.json' with { type: 'json' };
+import { ownDirectory } from './own-directory.ts';
 
 const ROOMS = ['contract', 'session', 'workflows'] as const;
 const SOURCE = fileURLToPath(new URL('..', import.meta.url));
@@ -73,10 +74,7 @@ export async function buildWorkflowBundle(logger?: Logger): Promise<string> {
 /** What lies there is run, so it is this user's alone. */
 async function bundlesDirectory(): Promise<string> {
   const shared = join(tmpdir(), `perdure-bundles-${process.getuid?.() ?? 0}`);
-  await mkdir(shared, { recursive: true, mode: 0o700 });
-  const { uid, mode } = await lstat(shared);
-  const own = process.platform === 'win32' || (uid === process.getuid?.() && (mode & 0o022) === 0);
-  return own ? shared : mkdtemp(`${shared}-`);
+  return (await ownDirectory(shared)) ? shared : mkdtemp(`${shared}-`);
 }
 
 async function sourcesDigest(): Promise<string> {

@@ -11,6 +11,7 @@ import { jsonSize } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
 import { noRoomFor } from '../contract/room.ts';
+import { command } from '../contract/shell.ts';
 import type { SessionState } from '../contract/state.ts';
 import { unknownInput } from '../contract/unknown-name.ts';
 import type { PageInput, TooLarge } from '../contract/views.ts';
@@ -122,7 +123,7 @@ function leftBehind(state: SessionState, input: PersonInput): Refusal | null {
   if (sealed !== null && input.type !== 'seal') {
     const message =
       `session ${sessionId} is being taken back by ${sealed.by}: send it again when it goes on, ` +
-      `or go on as it is with perdure resume ${sessionId}`;
+      `or go on as it is with ${command('resume', sessionId)}`;
     return { code: 'SESSION_BUSY', message, details: { sealed } };
   }
   if (finishing && input.type === 'send') {

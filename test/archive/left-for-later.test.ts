@@ -1,23 +1,14 @@
 /** Runs that the exporter cannot read, or not in this round: they are not forgotten. */
 import type { PayloadCodec } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createArchiveActivities } from '../../src/archive/index.ts';
 import type { ArchiveRound } from '../../src/contract/archive.ts';
 import { archiveStatus, type Session } from '../../src/index.ts';
-import { type Home, startSqlite } from './homes.ts';
-import { type ArchiveServer, expectAllArchived, startArchiveServer } from './support.ts';
+import { startSqlite } from './homes.ts';
+import { expectAllArchived, useArchiveServer } from './support.ts';
 
-let home: Home;
-let server: ArchiveServer;
-beforeAll(async () => {
-  home = await startSqlite();
-  server = await startArchiveServer(home);
-});
-afterAll(async () => {
-  await server?.close();
-  await home?.stop();
-});
+const server = useArchiveServer(startSqlite);
 
 /** A codec without the key of one text. */
 const keyless = (text: string): PayloadCodec => ({

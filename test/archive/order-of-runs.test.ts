@@ -1,23 +1,14 @@
 /** The runs of a session: in the order of their links whatever the server's clock has said, and by odd ids as well. */
 import type { Client, WorkflowClient, WorkflowExecutionInfo } from '@temporalio/client';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ArchivedSaver, auditSession, type Checkpoint, TemporalSaver } from '../../src/index.ts';
 import { findRuns } from '../../src/saver/runs.ts';
 import { deleteRun, untilGone } from '../../src/saver/wire.ts';
 import { untilPhase } from '../support/stage.ts';
-import { type Home, startSqlite } from './homes.ts';
-import { type ArchiveServer, type ArchiveStage, startArchiveServer } from './support.ts';
+import { startSqlite } from './homes.ts';
+import { type ArchiveStage, useArchiveServer } from './support.ts';
 
-let home: Home;
-let server: ArchiveServer;
-beforeAll(async () => {
-  home = await startSqlite();
-  server = await startArchiveServer(home);
-});
-afterAll(async () => {
-  await server?.close();
-  await home?.stop();
-});
+const server = useArchiveServer(startSqlite);
 
 const HOUR = 3_600_000;
 const ADA = { agent: 'writer', by: 'ada', reason: 'once more' };

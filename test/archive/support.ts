@@ -56,19 +56,24 @@ export function inEachHome(
     describe.skipIf(missing !== null)(
       `${title}in ${name}${missing === null ? '' : `, skipped because ${missing}`}`,
       () => {
-        let home: Home;
-        let server: ArchiveServer;
-        beforeAll(async () => {
-          home = await start();
-          server = await startArchiveServer(home);
-        });
-        afterAll(async () => {
-          await server?.close();
-          await home?.stop();
-        });
-        tests({ open: () => server.open() }, locked);
+        tests(useArchiveServer(start), locked);
       },
     );
+}
+
+/** A server with archives in one kind of database: started before the tests around it, and stopped after them. */
+export function useArchiveServer(start: () => Promise<Home>): Pick<ArchiveServer, 'open'> {
+  let home: Home;
+  let server: ArchiveServer;
+  beforeAll(async () => {
+    home = await start();
+    server = await startArchiveServer(home);
+  });
+  afterAll(async () => {
+    await server?.close();
+    await home?.stop();
+  });
+  return { open: () => server.open() };
 }
 
 /** Fails unless an audit finds these checkpoints in the archive as the history says them, and nothing else. */

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { segmentId, threadWorkflowId } from '../../src/contract/thread.ts';
 import { type Checkpoint, type PerdureError, Sessions, TemporalSaver } from '../../src/index.ts';
@@ -175,14 +174,6 @@ describe('a thread over many runs', () => {
 });
 
 describe('large states', () => {
-  const contents = async (thread: string): Promise<string[]> => {
-    const found: string[] = [];
-    const digest = createHash('sha256').update(thread).digest('hex').slice(0, 32);
-    const query = `WorkflowId STARTS_WITH 'perdure-content/${digest}/'`;
-    for await (const { workflowId } of threads.client.workflow.list({ query })) found.push(workflowId);
-    return found;
-  };
-
   test('are stored apart in parts, read whole, and deleted with their thread', async () => {
     const thread = threads.id();
     const text = '"\\é😀\u0000\ud800'.repeat(150_000);
@@ -198,18 +189,18 @@ describe('large states', () => {
     expect(await saver.get(thread, { checkpointId: 'large' })).toEqual(large);
 
     await fill(`${thread}-b`, 1, 100_000);
-    await expect.poll(async () => (await contents(thread)).length).toBeGreaterThan(6);
+    await expect.poll(async () => (await threads.contents(thread)).length).toBeGreaterThan(6);
     await saver.delete(thread);
-    await expect.poll(() => contents(thread), { timeout: 20_000 }).toEqual([]);
+    await expect.poll(() => threads.contents(thread), { timeout: 20_000 }).toEqual([]);
     expect(await saver.list(`${thread}-b`)).toHaveLength(1);
   });
 
   test('of which a part was taken away are no checkpoint any more, and say so', async () => {
     const thread = threads.id();
     await fill(thread, 2, 100_000);
-    await expect.poll(async () => (await contents(thread)).length).toBe(2);
+    await expect.poll(async () => (await threads.contents(thread)).length).toBe(2);
     const { namespace } = threads.client.options;
-    for (const workflowId of await contents(thread)) {
+    for (const workflowId of await threads.contents(thread)) {
       await threads.client.workflowService.deleteWorkflowExecution({
         namespace,
         workflowExecution: { workflowId },

@@ -1,5 +1,4 @@
 /** What a thread was before: deleted by another client, emptied and closed, ended from outside. */
-import { createHash } from 'node:crypto';
 import proto from '@temporalio/proto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { segmentId, THREAD_MEMO, type ThreadInput, threadWorkflowId } from '../../src/contract/thread.ts';
@@ -39,16 +38,6 @@ async function closed(): Promise<string> {
   const commands = [{ commandType, completeWorkflowExecutionCommandAttributes: {} }];
   await service.respondWorkflowTaskCompleted({ namespace, taskToken, commands });
   return thread;
-}
-
-/** Large states and steps of a thread that the server holds. */
-async function contents(thread: string): Promise<number> {
-  const digest = createHash('sha256').update(thread).digest('hex').slice(0, 32);
-  const query = `WorkflowId STARTS_WITH 'perdure-content/${digest}/'`;
-  let count = 0;
-  for await (const { workflowId } of threads.client.workflow.list({ query }))
-    count += workflowId === '' ? 0 : 1;
-  return count;
 }
 
 describe('a thread that was deleted, and is used again when its empty run has closed', () => {
@@ -107,7 +96,7 @@ describe('a thread whose workflow was terminated from outside', () => {
       .toBe(2);
     const last = await saver.putStep(thread, 'large', 'y'.repeat(100_000));
     const runs = await findRuns(threads.client, workflowId, 'checkpointThread');
-    await expect.poll(() => contents(thread)).toBe(3);
+    await expect.poll(async () => (await threads.contents(thread)).length).toBe(3);
     const segments = async (): Promise<number> =>
       (await Promise.all(runs.map((run) => findExecution(threads.client, segmentId(run))))).filter(Boolean)
         .length;
@@ -123,7 +112,7 @@ describe('a thread whose workflow was terminated from outside', () => {
     await saver.delete(thread);
     expect(await saver.list(thread)).toEqual([]);
     expect(await segments()).toBe(0);
-    await expect.poll(() => contents(thread), { timeout: 20_000 }).toBe(0);
+    await expect.poll(async () => (await threads.contents(thread)).length, { timeout: 20_000 }).toBe(0);
     const anew = await threads.newSaver().put(thread, { n: 'new' }, { id: 'large' });
     expect(await saver.list(thread)).toEqual([anew]);
   });

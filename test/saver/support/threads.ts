@@ -1,4 +1,5 @@
 /** A worker and savers for threads that are no session, on the shared server. */
+import { createHash } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
 import { afterAll, beforeAll, inject } from 'vitest';
@@ -13,6 +14,8 @@ export interface Threads {
   /** A thread id that no other test has. */
   id(): string;
   startWorker(queue?: string): Promise<void>;
+  /** The workflows that the server holds of a thread's large states and steps: one a part. */
+  contents(thread: string): Promise<string[]>;
 }
 
 /** Connects before the file's tests and disconnects after them. */
@@ -28,6 +31,13 @@ export function useThreads(): Threads {
     taskQueue,
     newSaver: () => new TemporalSaver(threads.client, { taskQueue }),
     id: () => `${taskQueue}-${ids++}`,
+    contents: async (thread) => {
+      const found: string[] = [];
+      const digest = createHash('sha256').update(thread).digest('hex').slice(0, 32);
+      const query = `WorkflowId STARTS_WITH 'perdure-content/${digest}/'`;
+      for await (const { workflowId } of threads.client.workflow.list({ query })) found.push(workflowId);
+      return found;
+    },
     startWorker: async (queue = taskQueue) => {
       const { namespace } = inject('temporal');
       const worker = await createWorker({ agents: [], connection: native, namespace, taskQueue: queue });
