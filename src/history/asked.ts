@@ -18,16 +18,20 @@ interface Asked {
   stopped: boolean;
 }
 
+type Activity = Exclude<Command, { kind: 'cancel' | 'close' | 'timer' }>;
+
 /** The commands that the core has asked for. */
 export class AskedCommands {
   readonly #open = new Map<number, Asked>();
   /** Commands of activities by the SDK's own count, which is all that a local activity records of itself. */
-  readonly #activities: number[] = [];
+  readonly #activities: { seq: number; kind: Activity['kind'] }[] = [];
   /** Commands of timers by the SDK's own count, which is a timer's id. */
   readonly #timers: number[] = [];
   /** Timers that the history has shown, by their id. */
   readonly #started = new Map<string, number>();
   #localInFlight = false;
+  /** Whether the history has the marker of {@link PATCH.localDescribe}. */
+  localDescribe = false;
 
   /** Whether a local activity has been asked for, and {@link localEnded} has not been called. */
   get localInFlight(): boolean {
@@ -45,8 +49,9 @@ export class AskedCommands {
         if (asked !== undefined) asked.stopped = true;
         continue;
       }
-      (kind === 'timer' ? this.#timers : this.#activities).push(seq);
-      if (kind === 'fast_tool') {
+      if (kind === 'timer') this.#timers.push(seq);
+      else this.#activities.push({ seq, kind });
+      if (kind === 'fast_tool' || (kind === 'describe' && this.localDescribe)) {
         this.#localInFlight = true;
         continue;
       }
@@ -57,9 +62,10 @@ export class AskedCommands {
   }
 
   /** The command of the local activity that has ended. */
-  localEnded(sdkSeq: number): number {
+  localEnded(sdkSeq: number): { seq: number; kind: 'tool' | 'describe' } {
     this.#localInFlight = false;
-    return this.#activities[sdkSeq - 1] ?? 0;
+    const { seq, kind } = this.#activities[sdkSeq - 1] ?? { seq: 0, kind: 'fast_tool' };
+    return { seq, kind: kind === 'describe' ? kind : 'tool' };
   }
 
   /** The command of a timer that has started, by its id. */

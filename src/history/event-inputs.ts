@@ -3,7 +3,7 @@
  * workflow: signals and updates by sequence, then results and timers.
  */
 import proto from '@temporalio/proto';
-import type { SessionActivities, ToolResult } from '../contract/activities.ts';
+import type { SessionActivities } from '../contract/activities.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { HANDLER_ORDER } from '../contract/names.ts';
 import type { Input, Outcome } from '../session/events.ts';
@@ -28,6 +28,12 @@ export interface Pending {
 export interface ActivityEnd {
   scheduledEventId: number;
   result: { ok: true; value: unknown } | { ok: false; failure: unknown };
+}
+
+/** How a local activity ended, by the SDK's own count of activities. */
+export interface LocalEnd {
+  sdkSeq: number;
+  result: ActivityEnd['result'];
 }
 
 /** Reads an activity's end. @returns `null` for every other event */
@@ -55,22 +61,15 @@ export function outcomeOf(activityType: string, result: ActivityEnd['result']): 
 }
 
 /** Reads what a local activity left in its marker. @returns `null` for every other marker */
-export function localEnd(
-  event: HistoryEvent,
-  payloads: PayloadReader,
-): { sdkSeq: number; outcome: Outcome } | null {
+export function localEnd(event: HistoryEvent, payloads: PayloadReader): LocalEnd | null {
   const marker = event.markerRecordedEventAttributes;
   if (marker?.markerName !== 'core_local_activity') return null;
   const data = payloads.first(marker.details?.['data']) as { seq?: number } | undefined;
-  const value = payloads.first(marker.details?.['result']) as ToolResult | undefined;
+  const value = payloads.first(marker.details?.['result']);
   const failure = marker.failure ? payloads.failure(marker.failure).message : '';
   return {
     sdkSeq: data?.seq ?? 0,
-    outcome: {
-      kind: 'tool',
-      local: true,
-      result: value ? { ok: true, value } : { ok: false, failure: { kind: 'failed', message: failure } },
-    },
+    result: value ? { ok: true, value } : { ok: false, failure: { kind: 'failed', message: failure } },
   };
 }
 

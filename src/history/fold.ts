@@ -11,19 +11,19 @@ import { tsToMs } from '@temporalio/common/lib/time.js';
 import proto from '@temporalio/proto';
 import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
 import { useSha256 } from '../contract/json.ts';
-import { SIGNAL, WORKFLOW } from '../contract/names.ts';
+import { PATCH, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
 import { advance } from '../session/advance.ts';
 import { type Input, type Moment, momentOf, type Outcome } from '../session/events.ts';
 import { initialState } from '../session/initial.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
-import { issuedAt } from '../session/state.ts';
 import { AskedCommands, type Shown } from './asked.ts';
 import {
   activityEnd,
   CLOSING,
   corrupt,
   inOrder,
+  type LocalEnd,
   localEnd,
   outcomeOf,
   type Pending,
@@ -65,7 +65,7 @@ interface OpenTask {
   moment: Moment;
   updates: Pending[];
   /** Results of local activities, in the order of their markers. */
-  local: { sdkSeq: number; outcome: Outcome }[];
+  local: LocalEnd[];
   /** What the task asked of the server, to hold against what the core asks. */
   shown: Shown[];
 }
@@ -204,7 +204,7 @@ export class Folder {
       case EventType.EVENT_TYPE_MARKER_RECORDED: {
         const local = localEnd(event, this.#payloads);
         if (local !== null) this.#open?.local.push(local);
-        else refuseNewer(event, this.#payloads);
+        else if (refuseNewer(event, this.#payloads) === PATCH.localDescribe) this.#asked.localDescribe = true;
         return;
       }
       case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
@@ -303,10 +303,11 @@ export class Folder {
     const held = this.#asked.localInFlight;
     this.#pending = held ? pending : [];
     const due = !held && (pending.length > 0 || first) ? this.#apply(task, inOrder(pending, first)) : [];
-    for (const { sdkSeq, outcome } of task.local) {
+    for (const { sdkSeq, result } of task.local) {
       const before = inOrder(this.#pending, false);
       this.#pending = [];
-      const seq = this.#asked.localEnded(sdkSeq);
+      const { seq, kind } = this.#asked.localEnded(sdkSeq);
+      const outcome = { kind, local: true, result } as Outcome;
       this.#apply(task, [...before, { type: 'outcome', seq, outcome }]);
     }
     // The end of a run may leave out what it makes pointless.
@@ -324,7 +325,7 @@ export class Folder {
   /** @returns the commands that the server was asked for */
   #apply({ eventId, moment: task }: OpenTask, inputs: readonly Input[]): number[] {
     const state = this.#state as SessionState;
-    this.#moment = momentOf(inputs, task, this.#moment, (seq) => issuedAt(state, seq));
+    this.#moment = momentOf(inputs, task, this.#moment);
     try {
       return this.#asked.take(advance(state, inputs, this.#moment).commands);
     } catch (error) {

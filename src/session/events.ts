@@ -46,9 +46,9 @@ export type PersonInput =
 /** What became of a command. */
 export type Outcome =
   | { kind: 'load'; result: ActivityOutcome<LoadResult> }
-  | { kind: 'describe'; result: ActivityOutcome<DescribeResult> }
-  | { kind: 'model'; result: ActivityOutcome<ModelResult> }
   /** `local`: of a local activity, also when it gave no result that says so. */
+  | { kind: 'describe'; result: ActivityOutcome<DescribeResult>; local?: true }
+  | { kind: 'model'; result: ActivityOutcome<ModelResult> }
   | { kind: 'tool'; result: ActivityOutcome<ToolResult>; local?: true }
   | { kind: 'verify'; result: ActivityOutcome<VerifyResult> }
   | { kind: 'prepare'; result: ActivityOutcome<PreparedCall> }
@@ -112,11 +112,11 @@ export interface Moment {
 }
 
 /** The result of a local activity. */
-type LocalOutcome = Extract<Input, { type: 'outcome' }> & { outcome: Extract<Outcome, { kind: 'tool' }> };
+type LocalOutcome = Extract<Input, { type: 'outcome' }> & { outcome: Extract<Outcome, { local?: true }> };
 
 /** Whether an input is the result of a local activity. */
 export function isLocalOutcome(input: Input): input is LocalOutcome {
-  return input.type === 'outcome' && input.outcome.kind === 'tool' && input.outcome.local === true;
+  return input.type === 'outcome' && 'local' in input.outcome && input.outcome.local === true;
 }
 
 /**
@@ -125,21 +125,14 @@ export function isLocalOutcome(input: Input): input is LocalOutcome {
  * before it, at a time of its own. So what comes while a local activity is in flight waits for its result, and
  * happens at the time that the result has recorded.
  *
- * @param issuedAt - when a command was issued, in milliseconds since 1970: no result of it is earlier, whatever
- * a worker's clock says, and one that timed out and has recorded no time is no later.
+ * @param last - the moment before, at which the local activity was issued: no result of it is earlier, whatever a
+ * worker's clock says, and one that timed out and has recorded no time is no later.
  */
-export function momentOf(
-  inputs: readonly Input[],
-  task: Moment,
-  last: Moment,
-  issuedAt: (seq: number) => number,
-): Moment {
-  const times = inputs
-    .filter(isLocalOutcome)
-    .flatMap(({ seq, outcome }) => [issuedAt(seq), completedAt(outcome.result)]);
-  return times.length === 0 ? task : { ...last, now: Math.max(...times) };
+export function momentOf(inputs: readonly Input[], task: Moment, last: Moment): Moment {
+  const times = inputs.filter(isLocalOutcome).map(({ outcome }) => completedAt(outcome.result));
+  return times.length === 0 ? task : { ...last, now: Math.max(last.now, ...times) };
 }
 
-function completedAt(result: ActivityOutcome<ToolResult>): number {
+function completedAt(result: ActivityOutcome<ToolResult | DescribeResult>): number {
   return result.ok ? (localEnd(result.value) ?? 0) : 0;
 }

@@ -54,13 +54,6 @@ export function theCall(state: SessionState, callId: string): ToolCall {
   return call;
 }
 
-/** When the call of a command in flight was last dispatched, in milliseconds since 1970. */
-export function issuedAt(state: SessionState, seq: number): number {
-  const flight = state.inFlight.find((candidate) => candidate.seq === seq);
-  const call = flight?.callId === undefined ? undefined : findCall(state, flight.callId);
-  return Date.parse(call?.dispatches.at(-1)?.at ?? state.createdAt);
-}
-
 /** The calls of the present batch, in the model's order. */
 export function batchCalls(state: SessionState): ToolCall[] {
   return state.batch.map((id) => theCall(state, id));

@@ -4,6 +4,7 @@ import {
   ActivityCancellationType,
   type ActivityOptions,
   CancellationScope,
+  patched,
   proxyActivities,
   proxyLocalActivities,
   sleep,
@@ -15,6 +16,7 @@ import {
   VERIFY_TRIES,
 } from '../contract/activities.ts';
 import { activityFailureInfo } from '../contract/failure.ts';
+import { PATCH } from '../contract/names.ts';
 import type { Command, Outcome } from '../session/events.ts';
 
 /** Time beyond a tool's own time-out in which its activity can still say what happened. */
@@ -23,6 +25,8 @@ const TIMEOUT_MARGIN_MS = 5_000;
 const VERIFY_WORKERS = 25;
 /** The cap of a local activity, with room for it to say that it was exceeded. */
 const LOCAL_TIMEOUT: Duration = '2s';
+
+const RETRY = { initialInterval: '1s', maximumAttempts: 5 } as const;
 
 /** One for all: the SDK records a stack for each promise. */
 const DONE = Promise.resolve();
@@ -71,6 +75,14 @@ export class CommandRunner {
   }
 }
 
+/**
+ * Whether a command is a local activity. What an agent is, its worker has at hand: an activity of the queue for it was a
+ * good part of what a short session costs.
+ */
+export function runsLocally({ kind }: Command): boolean {
+  return kind === 'fast_tool' || (kind === 'describe' && patched(PATCH.localDescribe));
+}
+
 /** Calls `ended` once, with `null` for a timer that was stopped: the core has dropped it already. */
 function run(command: Runnable, ended: (outcome: Outcome | null) => void): void {
   switch (command.kind) {
@@ -80,8 +92,15 @@ function run(command: Runnable, ended: (outcome: Outcome | null) => void): void 
       return;
     }
     case 'describe': {
-      const { describe } = remote(command.seq, { startToCloseTimeout: '10s' });
-      settle(describe(command.input), (result) => ended({ kind: 'describe', result }));
+      const options = { startToCloseTimeout: '10s', retry: RETRY } as const;
+      if (runsLocally(command)) {
+        const summary = `describe ${command.input.agent}`;
+        const { describe } = proxyLocalActivities<SessionActivities>({ ...options, summary });
+        settle(describe(command.input), (result) => ended({ kind: 'describe', local: true, result }));
+      } else {
+        const { describe } = remote(command.seq, options);
+        settle(describe(command.input), (result) => ended({ kind: 'describe', result }));
+      }
       return;
     }
     case 'model': {
@@ -164,7 +183,7 @@ function remote(
     activityId: String(seq),
     // The outcome of a cancelled call is what it says of itself, not that we asked.
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-    retry: { initialInterval: '1s', maximumAttempts: 5 },
+    retry: RETRY,
     ...options,
   });
 }

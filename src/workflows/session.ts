@@ -23,9 +23,9 @@ import { advance } from '../session/advance.ts';
 import { type Command, type Input, isLocalOutcome, type Moment, momentOf } from '../session/events.ts';
 import { initialState } from '../session/initial.ts';
 import type { Refusal } from '../session/people.ts';
-import { issuedAt, phaseOf } from '../session/state.ts';
+import { phaseOf } from '../session/state.ts';
 import { budgetView, pendingCalls, waitView } from '../session/views.ts';
-import { CommandRunner } from './commands.ts';
+import { CommandRunner, runsLocally } from './commands.ts';
 import { registerHandlers } from './handlers.ts';
 import type { PerdureSinks } from './sinks.ts';
 
@@ -87,15 +87,14 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
     task = now;
     const entries = inbox.splice(0).sort(byHistoryOrder);
     const inputs = entries.map(({ input }) => input);
-    moment = momentOf(inputs, now, moment, (seq) => issuedAt(state, seq));
+    moment = momentOf(inputs, now, moment);
     const { commands, refusals } = advance(state, inputs, moment);
     for (const command of commands) {
       if (command.kind === 'close') result = command.result;
       else perform(command, state, runner, remembered);
     }
     for (const [i, { applied }] of entries.entries()) applied?.(refusals[i] ?? null);
-    const started = commands.find(({ kind }) => kind === 'fast_tool');
-    if (started !== undefined) local = { task: now, replayed: inReplay() };
+    if (commands.some(runsLocally)) local = { task: now, replayed: inReplay() };
     else if (entries.some(isLocal)) local = null;
     showStatus(state, shown);
   };

@@ -9,7 +9,7 @@ import { advance } from '../../src/session/advance.ts';
 import { usd } from '../../src/session/budget.ts';
 import { type Input, type Moment, momentOf } from '../../src/session/events.ts';
 import { initialState } from '../../src/session/initial.ts';
-import { issuedAt, phaseOf } from '../../src/session/state.ts';
+import { phaseOf } from '../../src/session/state.ts';
 import { budgetView, pageOf, pendingCalls, sessionView } from '../../src/session/views.ts';
 import { checkReserve, checkTranscript } from './checker/invariants.ts';
 import { CORE } from './checker/node.ts';
@@ -31,7 +31,7 @@ function begin(input: Pick<SessionInput, 'mode' | 'budget'>): Run {
 function proceed(run: Run, inputs: readonly Input[], later: number): ReturnType<typeof advance> {
   const { now, historyEvents, historyBytes } = run.moment;
   const task = { now: now + later, historyEvents: historyEvents + 5, historyBytes: historyBytes + 1_000 };
-  run.moment = momentOf(inputs, task, run.moment, (seq) => issuedAt(run.state, seq));
+  run.moment = momentOf(inputs, task, run.moment);
   return advance(run.state, inputs, run.moment);
 }
 

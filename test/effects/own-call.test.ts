@@ -6,7 +6,9 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { IssuedCalls } from '../../src/activities/index.ts';
 import type { ToolInput } from '../../src/contract/activities.ts';
 import { readEvents } from '../../src/history/index.ts';
+import { scriptedAgents } from '../../src/testing/harness/scripted-agents.ts';
 import { createWorker } from '../../src/worker/index.ts';
+import { effects } from '../support/effect-agents.ts';
 import { openWorld } from '../support/world.ts';
 
 /** Longer than a call counts as just issued: a quarter of the agent's heartbeat. */
@@ -71,7 +73,8 @@ test('a call that another worker has issued is asked for, however soon it comes'
   const world = await openWorld(letters(() => told.length >= 5));
   // Alone with the session at first, so that its workflow tasks stay with it.
   const issuer = await createWorker({
-    agents: [],
+    // Says what the agent is, within its workflow task.
+    agents: scriptedAgents([effects], world.model.url),
     address: { address: world.address },
     taskQueue: world.taskQueue,
     identity: 'issuer',

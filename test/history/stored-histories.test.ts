@@ -102,7 +102,7 @@ test.each(files)('%s reads the same with names in its updates that would be refu
     const value: unknown = CONVERTER.payloadConverter.fromPayload(payload);
     payload.data = CONVERTER.payloadConverter.toPayload(withUnknownNames(value)).data ?? null;
   }
-  expect(given.length > 0).toBe(file !== 'meanwhile-0.1b.json');
+  expect(given.length > 0).toBe(!file.startsWith('meanwhile-'));
   // Only a validator refuses them, and none is asked of what is on record.
   await replay(decoded, stored.state?.sessionId ?? '');
   const { checkpoints, state } = await folded(decoded.events);

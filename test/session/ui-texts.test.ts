@@ -13,7 +13,9 @@ async function summaries(stage: Stage, session: Session): Promise<string[]> {
     const on =
       event.activityTaskScheduledEventAttributes?.activityType?.name ??
       (event.timerStartedEventAttributes ? 'timer' : undefined) ??
-      (event.markerRecordedEventAttributes ? 'local activity' : undefined);
+      (event.markerRecordedEventAttributes?.markerName === 'core_local_activity'
+        ? 'local activity'
+        : undefined);
     const payload = event.userMetadata?.summary;
     if (on === undefined) return [];
     return [payload ? `${on}: ${defaultPayloadConverter.fromPayload<string>(payload)}` : on];
@@ -73,7 +75,7 @@ test('a session, its activities and timers say what they are for; the details sa
   expect(shown).toContain(`Waits: provider_rejected: ${wait?.message}\n\nNext: \`perdure resume ${id}\``);
 
   expect(await summaries(stage, session)).toEqual([
-    'describe',
+    'local activity: describe payer',
     'model: turn 1',
     'tool: look call_1_0',
     'local activity: peek',
