@@ -12,6 +12,7 @@ const root = (path: string): string => fileURLToPath(new URL(`../../${path}`, im
 const service = z.strictObject({
   image: z.string(),
   build: z.literal('.').optional(),
+  pull_policy: z.literal('never').optional(),
   command: z.array(z.string()).optional(),
   init: z.boolean().optional(),
   depends_on: z
@@ -67,6 +68,14 @@ describe('docker-compose.yml', () => {
     const bases = readFileSync(root('Dockerfile'), 'utf8').match(/(?<=^FROM )\S+/gm) ?? [];
     expect(bases.length).toBeGreaterThan(0);
     for (const base of bases) expect(base).toMatch(/^node:22\.\d+\.\d+-.*slim$/);
+  });
+
+  it('builds each image once: two builds of one tag at the same time fail', () => {
+    const built = services.flatMap(([, { build, image }]) => (build === undefined ? [] : [image]));
+    expect(built).toEqual(['perdure-worker:0.1.0']);
+    // What is built here is in no registry.
+    for (const [name, { build, image, pull_policy: pull }] of services)
+      expect(pull, name).toBe(build === undefined && built.includes(image) ? 'never' : undefined);
   });
 
   it('checks the health of every service that stays, and restarts it', () => {
