@@ -18,11 +18,17 @@ export type Found<Output> = { outcome: 'landed'; output: Output } | { outcome: '
  * Why a call gave no result.
  *
  * - `NOT_SENT`: no byte left this machine: no connection could be made, or the signal had fired before.
- * - `REFUSED`: the service said no (4xx), and did nothing.
+ * - `REFUSED`: the answer was no (4xx): the effect may have happened, unless `reason` is one of {@link TURNED_AWAY}.
  * - `FAILED`: the service said that it failed (5xx): the effect may have happened.
  * - `NO_REPLY`: the connection broke, or what came was not the protocol: the effect may have happened.
  */
 export type PaymentsErrorCode = 'NOT_SENT' | 'REFUSED' | 'FAILED' | 'NO_REPLY';
+
+/**
+ * What the service says of a request that it did nothing for. `key_reused` is not among them: that key has an effect
+ * already. Nor is a 4xx without these words, which anything between here and the service may give.
+ */
+const TURNED_AWAY: ReadonlySet<string | undefined> = new Set(['invalid', 'no_such_charge', 'too_much']);
 
 export class PaymentsError extends Error {
   override readonly name = 'PaymentsError';
@@ -44,7 +50,7 @@ export class PaymentsError extends Error {
 
   /** The effect has certainly not happened: a tool may say so (`NotAttemptedError`). */
   get notDone(): boolean {
-    return this.code === 'NOT_SENT' || this.code === 'REFUSED';
+    return this.code === 'NOT_SENT' || (this.code === 'REFUSED' && TURNED_AWAY.has(this.reason));
   }
 }
 
@@ -69,8 +75,10 @@ export function createPaymentsClient(url: string): PaymentsClient {
     schema: z.ZodType<Output>,
     signal?: AbortSignal,
   ): Promise<Output> {
-    const init = {
+    const init: Init = {
       method: 'POST',
+      // A request that was redirected has been received once already.
+      redirect: 'manual',
       headers: { 'content-type': 'application/json', 'idempotency-key': key },
       body: JSON.stringify(input),
     };
@@ -105,6 +113,7 @@ export function createPaymentsClient(url: string): PaymentsClient {
 
 interface Init {
   method?: string;
+  redirect?: 'manual';
   headers?: Record<string, string>;
   body?: string;
 }
@@ -135,7 +144,8 @@ async function request(url: string, init: Init, signal?: AbortSignal): Promise<u
   if (response.ok) return body;
   const { code, message } =
     (body as { error?: { code?: string; message?: string } } | undefined)?.error ?? {};
-  throw new PaymentsError(status < 500 ? 'REFUSED' : 'FAILED', message ?? response.statusText, {
+  const said = status < 400 ? 'NO_REPLY' : status < 500 ? 'REFUSED' : 'FAILED';
+  throw new PaymentsError(said, message ?? response.statusText, {
     status,
     ...(code === undefined ? {} : { reason: code }),
   });

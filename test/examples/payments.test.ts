@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createPaymentsClient, type PaymentsClient, PaymentsError } from '../../examples/payments/client.ts';
 import { createPaymentsControl, type PaymentsControl } from '../../examples/payments/control.ts';
 import {
@@ -59,14 +59,14 @@ describe('a service that honours keys', () => {
     ]);
   });
 
-  test('refuses a key that comes with other arguments', async () => {
+  test('refuses a key that comes with other arguments: it has an effect already', async () => {
     const { payments, control } = await start();
     await payments.refund(PEN, 'key-1');
-    expect(await rejection(payments.refund({ ...PEN, cents: 1 }, 'key-1'))).toMatchObject({
+    expect(await rejection(payments.refund({ ...PEN, reason: 'late' }, 'key-1'))).toMatchObject({
       code: 'REFUSED',
       status: 422,
       reason: 'key_reused',
-      notDone: true,
+      notDone: false,
     });
     expect(await control.refunds()).toHaveLength(1);
   });
@@ -194,6 +194,13 @@ describe('faults', () => {
     expect(await payments.find('key-1')).toMatchObject({ outcome });
   });
 
+  test('a refusal that comes after the write is no proof that nothing happened', async () => {
+    const { payments, control } = await start();
+    await control.arm({ on: 'refunds', when: 'after-write', do: 'status', status: 422 });
+    expect(await rejection(payments.refund(PEN, 'key-1'))).toMatchObject({ status: 422, notDone: false });
+    expect(await payments.find('key-1')).toMatchObject({ outcome: 'landed' });
+  });
+
   test('what is disarmed does not strike', async () => {
     const { payments, control } = await start();
     await control.arm({ on: 'refunds', when: 'before-write', do: 'status' });
@@ -220,21 +227,34 @@ describe('what was certainly not sent', () => {
   });
 });
 
-test.each([
-  ['a 404 that is not the service’s', 404, '<html>no such page</html>', 'REFUSED'],
-  ['a 200 that is not the service’s', 200, '<html>log in</html>', 'NO_REPLY'],
-])('%s does not pass for absent', async (_name, status, body, code) => {
-  const proxy = createServer((_request, response) => response.writeHead(status).end(body));
-  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
-  try {
-    const payments = createPaymentsClient(`http://127.0.0.1:${(proxy.address() as AddressInfo).port}`);
-    expect(await rejection(payments.find('key-1'))).toMatchObject({
-      code,
-      status: status === 404 ? 404 : undefined,
-    });
-  } finally {
-    await new Promise((resolve) => proxy.close(resolve));
+describe('what something between the tool and the service answers', () => {
+  /** A client whose requests all get this answer. */
+  async function behindProxy(status: number, body: string, headers = {}): Promise<PaymentsClient> {
+    const proxy = createServer((_request, response) => response.writeHead(status, headers).end(body));
+    onTestFinished(() => void proxy.close());
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    return createPaymentsClient(`http://127.0.0.1:${(proxy.address() as AddressInfo).port}`);
   }
+
+  test.each([
+    ['a 404', 404, '<html>no such page</html>', 'REFUSED'],
+    ['a 408', 408, '{"error":{"code":"timeout","message":"the upstream is slow"}}', 'REFUSED'],
+    ['a 200', 200, '<html>log in</html>', 'NO_REPLY'],
+  ])('%s does not pass for absent, nor for a refund that was not done', async (_name, status, body, code) => {
+    const payments = await behindProxy(status, body);
+    expect(await rejection(payments.find('key-1'))).toMatchObject({ code });
+    expect(await rejection(payments.refund(PEN, 'key-1'))).toMatchObject({ code, notDone: false });
+  });
+
+  test.each([303, 307])('a %i: a refund does not go elsewhere', async (status) => {
+    const { service, control } = await start();
+    const payments = await behindProxy(status, '', { location: `${service.url}/refunds` });
+    expect(await rejection(payments.refund(PEN, 'key-1'))).toMatchObject({
+      code: 'NO_REPLY',
+      notDone: false,
+    });
+    expect(await control.refunds()).toEqual([]);
+  });
 });
 
 test('a last line that a crash cut short never happened, and the next row is whole', async () => {
