@@ -92,7 +92,8 @@ And for every session, whatever its tools:
 - **A recorded reply is never paid for again.** A reply that was on its way when its worker died was not recorded; it
   is asked for again, and the lost request is charged at its worst case, because the provider may bill it. A worker that
   is stopped between its last question to Temporal and the request, and wakes later, is in the gap described below.
-- **The budget is exact.** Spent is the price of the recorded replies, plus the reserve of each request that was lost.
+- **The budget is exact.** Spent is the price of the recorded replies, plus the reserve of each request that was lost,
+  as one is that a gateway gave up on (HTTP 408, 504, 522, 524). Any other error status is taken as not billed.
 - **No message is lost or taken twice** once \`send\` has returned; one that is sent again under its id is taken once.
 - **The history is the state.** The fold of the history, with no worker, is the state that the worker has.
 - **Nothing is cut without a word.** A result or a reply up to its limit is on record as it was; a larger result is

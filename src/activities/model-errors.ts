@@ -21,6 +21,9 @@ const NOT_SENT = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
+/** A gateway's time-outs: the provider may go on behind it, as it does behind a connection that was dropped. */
+const TIMED_OUT = new Set([408, 504, 522, 524]);
+
 /** Classifies what the AI SDK threw or streamed as an error. */
 export function requestFailure(error: unknown): RequestFailure {
   const message = textOf(error);
@@ -53,6 +56,8 @@ function apiFailure(error: APICallError, message: string): RequestFailure {
     const parsed = error.cause instanceof Error && error.cause.name.startsWith('AI_');
     return { kind: parsed ? 'invalid_response' : 'interrupted', message, billed: true };
   }
+  if (TIMED_OUT.has(statusCode)) return { kind: 'interrupted', message, billed: true };
+  // Any other refusal, a 500, 502 or 503 too, is taken for a request that failed, which providers do not bill.
   if (!error.isRetryable) return { kind: 'rejected', message, billed: false };
   const retryAfterMs = retryAfter(error.responseHeaders);
   return { kind: 'down', message, billed: false, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };

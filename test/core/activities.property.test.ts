@@ -214,7 +214,7 @@ describe('a failed request to a model', () => {
     ['404', api(404), rejected],
     ['413', api(413), rejected],
     ['422', api(422), rejected],
-    ['408', api(408), down],
+    ['408', api(408), interrupted],
     ['409', api(409), down],
     ['429', api(429), down],
     ['429 with seconds', api(429, { headers: { 'retry-after': '7' } }), { ...down, retryAfterMs: 7_000 }],
@@ -232,6 +232,9 @@ describe('a failed request to a model', () => {
     ['500', api(500), down],
     ['502', api(502), down],
     ['503', api(503), down],
+    ['504', api(504), interrupted],
+    ['522', api(522), interrupted],
+    ['524', api(524), interrupted],
     ['529', api(529), down],
     [
       'a reply that cannot be read',

@@ -122,9 +122,10 @@ test.each<[string, Fault]>([
 });
 
 test.each<[string, Fault]>([
-  ['before its first byte', { fault: 'cut', afterChunks: 0 }],
-  ['in mid-stream', { fault: 'cut', afterChunks: 3 }],
-])('a connection that is cut %s may have been billed: charged, and asked again', async (_, fault) => {
+  ['is cut before its first byte', { fault: 'cut', afterChunks: 0 }],
+  ['is cut in mid-stream', { fault: 'cut', afterChunks: 3 }],
+  ['a gateway gives up on', { fault: 'status', status: 504 }],
+])('a request that %s may have been billed: charged, and asked again', async (_, fault) => {
   const { stage, session } = await ask(passes(1, fault));
   const { view, requests } = await answered(stage, session);
   expect(requests).toBe(2);
