@@ -1,6 +1,7 @@
 /** A wire to a server that a test can hold or cut: what is sent leaves and never arrives. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { PerdureError } from '../contract/errors.ts';
 
 /** A TCP proxy in front of a server. */
 export interface Wire {
@@ -8,14 +9,17 @@ export interface Wire {
   readonly address: string;
   /** How a worker connects to Temporal through it: uncompressed, so that a test can read what it sends. */
   readonly connection: { readonly address: string; readonly grpcCompression: { readonly codec: 'none' } };
-  /** Connections that {@link cut} has broken, and those that were refused since, each a number of sockets. */
+  /** Connections that {@link cut} has broken, and those that were refused since. */
   readonly broken: number;
   readonly refused: number;
-  /** From now on what they send is held here; answers still pass. */
+  /**
+   * From now on what they send is held here; answers still pass. What is held outlives its sender: the server's end
+   * of the connection stays open for it, unless the server closes it.
+   */
   hold(): void;
   /** Resolves when the text is in what is held. */
   held(text: string): Promise<void>;
-  /** Lets what is held, and all that follows, pass. */
+  /** Lets what is held pass, also that of a sender that is gone, and then all that follows. */
   release(): void;
   /** From the request on that has the text in it, what they send arrives, and no answer comes back. */
   loseAnswersFrom(text: string): void;
@@ -23,22 +27,26 @@ export interface Wire {
   cut(): void;
   /** Resolves when so many connections have been refused since the start. */
   refusals(count?: number): Promise<void>;
-  /** Takes connections again. */
+  /** Takes connections again and loses no more answers; what is held passes, as with {@link release}. */
   mend(): void;
   /** Ends all connections; what is held is lost. */
   close(): Promise<void>;
 }
 
-/** Opens a wire to `target` (`host:port`) on a free port of this machine. */
+/**
+ * Opens a wire to `target` (`host:port`) on a free port of this machine.
+ *
+ * @throws PerdureError `INVALID_ARGUMENT` when `target` is something else, a URL for one.
+ */
 export async function openWire(target: string): Promise<Wire> {
-  const [host = '127.0.0.1', port = '0'] = target.split(':');
-  const sockets = new Set<Socket>();
+  const { host, port } = parseTarget(target);
   const kept: { chunk: Buffer; to: Socket }[] = [];
   const watchers = new Set<() => void>();
   let state: 'open' | 'holding' | 'cut' = 'open';
   let broken = 0;
   let refused = 0;
   let loseFrom: string | null = null;
+  /** The open connections: the server's end, and the end to which its answers go. */
   const answers = new Map<Socket, Socket>();
   const changed = (): void => {
     for (const watcher of watchers) watcher();
@@ -53,6 +61,14 @@ export async function openWire(target: string): Promise<Wire> {
       watchers.add(look);
       look();
     });
+  const release = (): void => {
+    state = 'open';
+    for (const { chunk, to } of kept.splice(0)) to.write(chunk);
+  };
+  const breakAll = (): void => {
+    kept.length = 0;
+    for (const ends of answers) for (const end of ends) end.destroy();
+  };
   const server = createServer((near) => {
     near.on('error', () => {});
     if (state === 'cut') {
@@ -61,20 +77,23 @@ export async function openWire(target: string): Promise<Wire> {
       changed();
       return;
     }
-    const far = connect(Number(port), host);
-    for (const socket of [near, far]) {
-      sockets.add(socket);
-      socket
-        .on('error', () => {})
-        .on('close', () => {
-          sockets.delete(socket);
-          near.destroy();
-          far.destroy();
-        });
-    }
-    far.pipe(near);
+    const far = connect(port, host);
+    const isKept = (): boolean => kept.some(({ to }) => to === far);
     answers.set(far, near);
-    far.on('close', () => answers.delete(far));
+    far.pipe(near);
+    far
+      .on('error', () => {})
+      .on('close', () => {
+        answers.delete(far);
+        near.destroy();
+      });
+    near.on('close', () => {
+      if (!isKept()) return void far.destroySoon();
+      // As on a slow network, the request outlives its sender. Once it has arrived, the first word of an answer says
+      // that it was served; an end of the connection right behind it could make the server drop it.
+      far.unpipe();
+      far.on('data', () => void (isKept() || far.destroySoon())).resume();
+    });
     near.on('data', (chunk: Buffer) => {
       if (loseFrom !== null && chunk.includes(loseFrom)) {
         for (const [from, to] of answers) from.unpipe(to).resume();
@@ -100,28 +119,36 @@ export async function openWire(target: string): Promise<Wire> {
       state = 'holding';
     },
     held: (text) => when(() => Buffer.concat(kept.map(({ chunk }) => chunk)).includes(text)),
-    release: () => {
-      state = 'open';
-      for (const { chunk, to } of kept.splice(0)) to.write(chunk);
-    },
+    release,
     loseAnswersFrom: (text) => {
       loseFrom = text;
     },
     cut: () => {
       state = 'cut';
-      kept.length = 0;
-      broken += sockets.size / 2;
-      for (const socket of sockets) socket.destroy();
+      for (const near of answers.values()) if (!near.destroyed) broken += 1;
+      breakAll();
     },
     refusals: (count = 1) => when(() => refused >= count),
     mend: () => {
-      state = 'open';
+      loseFrom = null;
+      release();
     },
     close: async () => {
       const closed = once(server, 'close');
       server.close();
-      for (const socket of sockets) socket.destroy();
+      breakAll();
       await closed;
     },
   };
+}
+
+function parseTarget(target: string): { host: string; port: number } {
+  const [, bracketed, plain, digits] = /^(?:\[(.+)\]|([^\s:/[\]]+)):(\d{1,5})$/.exec(target) ?? [];
+  const host = bracketed ?? plain;
+  const port = Number(digits);
+  if (host !== undefined && port >= 1 && port <= 65_535) return { host, port };
+  throw new PerdureError(
+    'INVALID_ARGUMENT',
+    `target: "${target}" is no host:port; of a URL take new URL(url).host`,
+  );
 }
