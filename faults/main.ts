@@ -9,8 +9,8 @@
  *   npm run faults -- --seed 7                  the schedule of another run
  *   npm run faults -- --write-table             all points with both services, and writes docs/guarantees.md
  *
- * A story by itself: `--keys honoured|ignored --kinds mutate,blind --turns 2 --strike 1 --quiet`, as printed beside
- * a run that failed. Exits with 1 when a guarantee was broken or a fault did not land. Ctrl-C ends it with the
+ * A story by itself: `--keys honoured|ignored --kinds mutate,blind --turns 2 --strike 1 --quiet` (or `--messages`, from
+ * people while the fault is on), as printed beside a run that failed. Exits with 1 when a guarantee was broken or a fault did not land. Ctrl-C ends it with the
  * table of the stories that were told. The summary of a soak that is worth it stays in faults/results.
  */
 import { commandLine, writeGuarantees } from './guarantees.ts';

@@ -29,6 +29,8 @@ export function readOptions(words: readonly string[], now: number = Date.now()):
     if (narrow !== undefined)
       throw new OptionError(`--write-table: the page is of all faults; leave --${narrow} out`);
   }
+  const [said, ...rest] = (['messages', 'quiet'] as const).filter((name) => values[name]);
+  if (rest.length > 0) throw new OptionError('--messages and --quiet: leave one of them out');
   const turns = count('turns', values.turns, MOST);
   const strike = count('strike', values.strike, turns ?? DRAWN_TURNS);
   const workers = count('workers', values.workers, MOST);
@@ -45,7 +47,7 @@ export function readOptions(words: readonly string[], now: number = Date.now()):
     ...(strike === undefined ? {} : { strike }),
     ...(values.stack === undefined ? {} : { stack: oneOf('stack', values.stack, STACKS) }),
     ...(workers === undefined ? {} : { workers }),
-    quiet: values.quiet,
+    ...(said === undefined ? {} : { messages: said === 'messages' }),
   };
   return { fixed, soak: count('soak', values.soak, 1_000_000) ?? null, writeTable };
 }
@@ -64,7 +66,7 @@ function parsed(words: readonly string[]): ReturnType<typeof parse> {
 
 function parse(args: string[]): {
   [name in 'soak' | 'seed' | 'only' | 'keys' | 'kinds' | 'turns' | 'strike' | 'stack' | 'workers']?: string;
-} & { quiet: boolean; 'write-table': boolean } {
+} & { messages: boolean; quiet: boolean; 'write-table': boolean } {
   return parseArgs({
     args,
     options: {
@@ -77,6 +79,7 @@ function parse(args: string[]): {
       strike: { type: 'string' },
       stack: { type: 'string' },
       workers: { type: 'string' },
+      messages: { type: 'boolean', default: false },
       quiet: { type: 'boolean', default: false },
       'write-table': { type: 'boolean', default: false },
     },

@@ -1,6 +1,15 @@
 /** Which stories a run of the lab tells: all points at all their steps, or as many as a soak asks for. */
 import type { FaultPoint } from './points/point.ts';
-import { type Keys, KINDS, randomOf, type StackName, type Step, type Story, type ToolKind } from './story.ts';
+import {
+  type Keys,
+  KINDS,
+  randomOf,
+  type StackName,
+  type Step,
+  type Story,
+  shuffled,
+  type ToolKind,
+} from './story.ts';
 
 /** What the command line fixes; the seed chooses the rest. */
 export interface Fixed {
@@ -11,7 +20,7 @@ export interface Fixed {
   readonly kinds?: readonly ToolKind[];
   readonly turns?: number;
   readonly strike?: number;
-  readonly quiet?: boolean;
+  readonly messages?: boolean;
   /** Default: a dev server. */
   readonly stack?: StackName;
   /** Default: one. */
@@ -59,7 +68,10 @@ export function quickPlan(points: readonly FaultPoint[], fixed: Fixed, full: boo
   );
 }
 
-/** Stories until they have struck so many sessions, each point and step by chance. */
+/**
+ * Stories until they have struck so many sessions: each point and step once in an order of chance, then each once in
+ * another one, and so on.
+ */
 export function soakPlan(points: readonly FaultPoint[], fixed: Fixed, faults: number): Story[] {
   const random = randomOf(fixed.seed);
   const all = points.flatMap((point) =>
@@ -68,8 +80,10 @@ export function soakPlan(points: readonly FaultPoint[], fixed: Fixed, faults: nu
       .map((step) => ({ point, step })),
   );
   const stories: Story[] = [];
-  for (let struck = 0; struck < faults && all.length > 0; ) {
-    const chosen = all[Math.floor(random() * all.length)];
+  let dealt: typeof all = [];
+  for (let struck = 0; struck < faults; ) {
+    if (dealt.length === 0) dealt = shuffled(all, random);
+    const chosen = dealt.pop();
     if (chosen === undefined) break;
     const keys = fixed.keys ?? (stories.length % 2 === 0 ? 'honoured' : 'ignored');
     const story = storyOf(chosen.point, chosen.step, keys, fixed, random);
@@ -92,7 +106,7 @@ function storyOf(point: FaultPoint, step: Step, keys: Keys, fixed: Fixed, random
     kinds,
     turns,
     strike: first ? 1 : Math.min(turns, fixed.strike ?? 1 + Math.floor(drawn.strike * turns)),
-    messages: fixed.quiet !== true && drawn.messages < 0.7,
+    messages: fixed.messages ?? drawn.messages < 0.7,
     stack: fixed.stack ?? 'dev',
     workers: fixed.workers ?? 1,
     seed: fixed.only === undefined ? Math.floor(drawn.seed * 2 ** 31) : fixed.seed,

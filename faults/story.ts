@@ -70,7 +70,7 @@ export function commandOf(story: Story): string {
   const { point, step, keys, kinds, turns, strike, messages, stack, workers, seed } = story;
   const words = [`--only ${point}@${step}`, `--keys ${keys}`, `--kinds ${kinds.join(',')}`];
   words.push(`--turns ${turns}`, `--strike ${strike}`);
-  if (!messages) words.push('--quiet');
+  words.push(messages ? '--messages' : '--quiet');
   if (stack !== 'dev') words.push(`--stack ${stack}`);
   if (workers !== 1) words.push(`--workers ${workers}`);
   return `npm run faults -- ${words.join(' ')} --seed ${seed}`;
@@ -125,4 +125,12 @@ export function randomOf(seed: number): () => number {
     t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
     return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
   };
+}
+
+/** The items in an order of chance. */
+export function shuffled<T>(items: readonly T[], random: () => number): T[] {
+  return items
+    .map((item) => ({ item, at: random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ item }) => item);
 }

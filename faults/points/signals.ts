@@ -1,6 +1,7 @@
 import { isPerdureError, type Session } from 'perdure';
 import { retried } from '../patience.ts';
 import type { Stage } from '../stage.ts';
+import { shuffled } from '../story.ts';
 import type { FaultPoint } from './point.ts';
 
 /** Signals that each session is sent. */
@@ -72,11 +73,4 @@ async function sayAll({ story, random }: Stage, session: Session): Promise<strin
     if (won !== winners[0]) throw new Error(`${by} was told that ${won} had decided`);
   }
   return order.map(([what]) => what).join(', ');
-}
-
-function shuffled<T>(items: readonly T[], random: () => number): T[] {
-  return items
-    .map((item) => ({ item, at: random() }))
-    .sort((a, b) => a.at - b.at)
-    .map(({ item }) => item);
 }

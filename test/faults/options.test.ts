@@ -5,13 +5,13 @@ import { quickPlan, soakPlan } from '../../faults/plan.ts';
 import { POINTS } from '../../faults/points/index.ts';
 import { replyLost } from '../../faults/points/reply-lost.ts';
 import { workerKill } from '../../faults/points/worker-kill.ts';
-import { STEPS } from '../../faults/story.ts';
+import { commandOf, STACKS, STEPS } from '../../faults/story.ts';
 
 const read = (line: string): ReturnType<typeof readOptions> =>
   readOptions(line === '' ? [] : line.split(' '), 1_234_567);
 
 test('a run by itself, and a story', () => {
-  expect(read('')).toEqual({ fixed: { seed: 34_567, quiet: false }, soak: null, writeTable: false });
+  expect(read('')).toEqual({ fixed: { seed: 34_567 }, soak: null, writeTable: false });
   expect(
     read('--only a@gap,b --keys ignored --kinds mutate,blind --turns 2 --strike 2 --quiet --seed 0').fixed,
   ).toEqual({
@@ -21,7 +21,7 @@ test('a run by itself, and a story', () => {
     kinds: ['mutate', 'blind'],
     turns: 2,
     strike: 2,
-    quiet: true,
+    messages: false,
   });
   expect(read('--write-table --seed 41').writeTable).toBe(true);
 });
@@ -48,6 +48,7 @@ test.each<[string, string]>([
   ['--keys some', '--keys some: write honoured or ignored'],
   ['--kinds mutate,none', '--kinds none: write read or'],
   ['--stack none', '--stack none: write dev or postgres'],
+  ['--messages --quiet', '--messages and --quiet: leave one of them out'],
   ['--fast', "Unknown option '--fast'"],
   ['worker-kill', "Unexpected argument 'worker-kill'"],
   ['--only signals --write-table', '--write-table: the page is of all faults; leave --only out'],
@@ -55,6 +56,18 @@ test.each<[string, string]>([
 ])('%s is refused', (line, words) => {
   expect(() => read(line)).toThrow(OptionError);
   expect(() => read(line)).toThrow(words);
+});
+
+test('the command that is printed beside a story tells it, and no other one', () => {
+  for (const stack of STACKS)
+    for (const workers of [1, 4])
+      for (const seed of [1, 2]) {
+        const given = { seed, stack, workers };
+        for (const story of [...quickPlan(POINTS, given, true), ...soakPlan(POINTS, given, 1_000)]) {
+          const [, words = ''] = commandOf(story).split(' -- ');
+          expect(quickPlan(POINTS, read(words).fixed, false)).toEqual([story]);
+        }
+      }
 });
 
 test('no story is told of kinds that its fault cannot strike', () => {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { quickPlan, soakPlan, tellable, whyNot } from '../../faults/plan.ts';
 import { POINTS } from '../../faults/points/index.ts';
 import type { FaultPoint } from '../../faults/points/point.ts';
-import { KINDS } from '../../faults/story.ts';
+import { KINDS, STACKS } from '../../faults/story.ts';
 
 const point: FaultPoint = {
   name: 'a',
@@ -50,6 +50,19 @@ test('a soak strikes as many sessions as are asked for, and both services', () =
   expect(struck).toBeLessThan(1_000 + KINDS.length);
   expect(new Set(told.map(({ keys }) => keys)).size).toBe(2);
   expect(soakPlan([], { seed: 3 }, 1_000)).toEqual([]);
+});
+
+test('a soak of 1,000 sessions goes to each step of each point', () => {
+  for (const stack of STACKS) {
+    const points = POINTS.filter(({ needs = stack }) => needs === stack);
+    const pairs = points.flatMap(({ name, steps, soakSteps = [] }) =>
+      [...steps, ...soakSteps].map((step) => `${name}@${step}`),
+    );
+    const told = soakPlan(points, { seed: 3, stack }, 1_000).map(
+      ({ point: name, step }) => `${name}@${step}`,
+    );
+    expect(new Set(told)).toEqual(new Set(pairs));
+  }
 });
 
 test('the turn that is struck is one that the session has', () => {
