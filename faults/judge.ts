@@ -44,10 +44,13 @@ export interface Finding {
 }
 
 /** What a point declares of its fault: see {@link FaultPoint}. */
-type Declared = Pick<FaultPoint, 'overtakes' | 'fails'>;
+type Declared = Pick<FaultPoint, 'overtakes' | 'fails' | 'unseen'>;
 
 /** Judges a run. */
-export function judge(observed: Observed, { overtakes = false, fails = [] }: Declared): Finding[] {
+export function judge(
+  observed: Observed,
+  { overtakes = false, fails = [], unseen = 0 }: Declared,
+): Finding[] {
   const findings: Finding[] = [];
   const gap = overtakes && observed.story.step === 'gap' && observed.story.keys === 'ignored';
   if (observed.error !== null) {
@@ -61,8 +64,10 @@ export function judge(observed: Observed, { overtakes = false, fails = [] }: Dec
     };
     if (session.landed === null) add('not-landed', 'the fault did not land');
     judgeRest(session, add);
+    // Of a history that cannot be folded nothing more is known.
+    if (session.state === null && session.foldDiffers.length > 0) continue;
     judgeMessages(session, add);
-    judgeMoney(observed, session, add);
+    judgeMoney(observed, session, unseen, add);
     const turns = session.task.turns + (session.acknowledged.includes(MORE) ? 1 : 0);
     for (let turn = 1; turn <= turns; turn++) {
       const tag = effectTag(session.task, turn);
@@ -100,7 +105,12 @@ function judgeMessages({ acknowledged, state }: ObservedSession, add: Add): void
   }
 }
 
-function judgeMoney({ model }: Observed, { task, state, flights }: ObservedSession, add: Add): void {
+function judgeMoney(
+  { model }: Observed,
+  { task, state, flights }: ObservedSession,
+  unseen: number,
+  add: Add,
+): void {
   if (state === null) return;
   const replies = state.transcript.filter(({ role }) => role === 'assistant');
   const billed = model.filter(
@@ -113,9 +123,12 @@ function judgeMoney({ model }: Observed, { task, state, flights }: ObservedSessi
     }
   }
   let lost = 0;
-  for (const { reserved, replied, charged } of flights) {
-    if (!replied && charged === reserved && reserved > 0) lost += 1;
-    else if (charged !== (replied ? REPLY_NANO_USD : 0)) {
+  let workerLost = 0;
+  for (const { reserved, replied, charged, lost: withWorker } of flights) {
+    if (!replied && charged === reserved && reserved > 0) {
+      lost += 1;
+      if (withWorker) workerLost += 1;
+    } else if (charged !== (replied ? REPLY_NANO_USD : 0)) {
       add(
         'budget',
         `a model call was charged ${charged}, of ${reserved} reserved, ${replied ? 'with' : 'without'} a reply`,
@@ -127,6 +140,13 @@ function judgeMoney({ model }: Observed, { task, state, flights }: ObservedSessi
     add(
       'budget',
       `${billed.length} requests were billed, ${replies.length} replies recorded and ${lost} charged as lost`,
+    );
+  }
+  // A call whose worker was lost is charged though nobody knows whether it was sent; any other one has been.
+  if (lost - workerLost > Math.max(0, paidUnrecorded) + unseen) {
+    add(
+      'budget',
+      `${lost} requests were charged as lost, ${workerLost} with their worker; ${billed.length} were billed, ${replies.length} replies recorded`,
     );
   }
   const sum = flights.reduce((total, { charged }) => total + charged, 0);
@@ -145,8 +165,12 @@ function judgeLarge({ model }: Observed, { task, state }: ObservedSession, call:
 }
 
 function judgePerson(call: ToolCall, add: Add): void {
-  // It has no verify: only a person can have said that it landed.
-  const open = call.dispatches.some(({ outcome }) => outcome === 'unknown' || outcome === 'landed');
+  // It has no verify: only a person can have said that it landed, or that it did not where the tool could not know.
+  const known = new RegExp(`^(${call.name}|fence) failed: |^its worker was shut down`);
+  const open = call.dispatches.some(
+    ({ outcome, reason = '' }) =>
+      outcome === 'unknown' || outcome === 'landed' || (outcome === 'absent' && !known.test(reason)),
+  );
   if (open && call.resolution === null)
     add('without-person', `${call.id} was open and is ${call.status.kind}`);
 }
@@ -171,7 +195,7 @@ function judgeLoss({ rows }: Observed, call: ToolCall, tag: string, add: Add): v
 
 /**
  * Whether what was asked for has been done: a fault is no reason to give up what can be repeated, or verified. What
- * nobody can verify is a person's to decide, and where one was asked, theirs is the word.
+ * nobody can verify is a person's to give up, and where one was asked, theirs is the word.
  */
 function judgeDone(
   { rows, effects }: Observed,
@@ -181,7 +205,7 @@ function judgeDone(
 ): void {
   const { status, result, resolution, idempotencyKey } = call;
   const person = resolution ?? effects[idempotencyKey]?.resolution ?? null;
-  if (kind === 'blind' || status.kind === 'completed' || person !== null) return;
+  if (status.kind === 'completed' || person !== null) return;
   // The model may be told that a write has failed which is there: it may be repeated.
   if (kind === 'write' && rows.some((row) => row.tag === tag)) return;
   if (status.kind === 'failed' || status.kind === 'skipped')
@@ -195,7 +219,9 @@ function judgeEffect(
 ): void {
   const own = rows.filter((row) => row.tag === tag);
   // A tool that says `write` says that it may be repeated: with a service that ignores keys it is.
-  const allowed = kind === 'write' && story.keys === 'ignored' ? 'repeatable' : gap ? 'gap' : null;
+  // One worker is stopped in the gap, so that one request of a call can be there.
+  const allowed =
+    kind === 'write' && story.keys === 'ignored' ? 'repeatable' : gap && own.length <= 2 ? 'gap' : null;
   if (own.length > 1)
     add(
       'duplicate',

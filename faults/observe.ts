@@ -2,7 +2,8 @@
 import type { SessionState, ToolCall } from 'perdure';
 import { readRecordFile } from 'perdure/testing';
 import { canonicalJson, type JsonObject } from '../src/contract/json.ts';
-import { foldHistory, readPages } from '../src/history/index.ts';
+import { foldHistory, isNotFound, readPages } from '../src/history/index.ts';
+import { lostActivities } from './lost.ts';
 import { retried } from './patience.ts';
 import type { PersonRecord } from './people.ts';
 import type { Actor, Stage } from './stage.ts';
@@ -14,6 +15,8 @@ export interface ModelFlight {
   readonly reserved: number;
   readonly replied: boolean;
   readonly charged: number;
+  /** The history has it lost with a worker. */
+  readonly lost: boolean;
 }
 
 export interface ObservedSession {
@@ -23,7 +26,7 @@ export interface ObservedSession {
   readonly restedAt: number | null;
   readonly lastPhase: string | null;
   readonly state: SessionState | null;
-  /** Where the fold of the history is not the live state. */
+  /** Where the fold of the history is not the live state, or why there is none. */
   readonly foldDiffers: readonly string[];
   readonly flights: readonly ModelFlight[];
   readonly acknowledged: readonly string[];
@@ -57,14 +60,27 @@ export async function observe(stage: Stage, error: string | null): Promise<Obser
   const sessions: ObservedSession[] = [];
   const effects: Record<string, ToolCall> = {};
   for (const actor of stage.actors) {
-    const observed = await retried(() => observeSession(stage, actor));
-    sessions.push(observed);
-    for (const call of observed.state?.calls ?? []) {
+    const unfolded: string[] = [];
+    /** What cannot be folded is a finding; the rest is observed all the same. */
+    const folded = <T>(fold: () => Promise<T>): Promise<T | null> =>
+      retried(fold).catch((error: unknown) => {
+        unfolded.push(String(error));
+        return null;
+      });
+    const seen = (await folded(() => observeSession(stage, actor))) ?? unread(actor);
+    for (const call of seen.state?.calls ?? []) {
       if (call.scope !== 'global' || effects[call.idempotencyKey] !== undefined) continue;
-      const effect = await foldOf(stage, `effect:${call.idempotencyKey}`).catch(() => null);
+      const effect = await folded(() =>
+        foldOf(stage, `effect:${call.idempotencyKey}`).catch((error: unknown) => {
+          // A call that never got so far has none.
+          if (isNotFound(error)) return null;
+          throw error;
+        }),
+      );
       const own = effect?.state?.calls[0];
       if (own !== undefined) effects[call.idempotencyKey] = own;
     }
+    sessions.push({ ...seen, foldDiffers: [...seen.foldDiffers, ...unfolded] });
   }
   const tags = new Set(stage.actors.map(({ task }) => task.tag));
   return {
@@ -86,31 +102,39 @@ export async function observe(stage: Stage, error: string | null): Promise<Obser
 }
 
 async function observeSession(stage: Stage, actor: Actor): Promise<ObservedSession> {
-  const { state, flights } = await foldOf(stage, actor.session.id);
+  const folded = await foldOf(stage, actor.session.id);
+  return { ...unread(actor), ...folded, foldDiffers: await foldDiffers(stage, actor) };
+}
+
+/** What is known of a session without its history. */
+function unread({ task, landed, wentOnAt, restedAt, view, acknowledged, people }: Actor): ObservedSession {
   return {
-    task: actor.task,
-    landed: actor.landed,
-    wentOnAt: actor.wentOnAt,
-    restedAt: actor.restedAt,
-    lastPhase: actor.view?.phase ?? null,
-    state,
-    foldDiffers: await foldDiffers(stage, actor),
-    flights,
-    acknowledged: actor.acknowledged,
-    people: actor.people,
+    task,
+    landed,
+    wentOnAt,
+    restedAt,
+    lastPhase: view?.phase ?? null,
+    state: null,
+    foldDiffers: [],
+    flights: [],
+    acknowledged,
+    people,
   };
 }
+
+/** How often a session's state is asked for until it holds still. */
+const LOOKS = 20;
 
 /** Only a session at rest is asked: of one that goes on, the two are of different moments. */
 async function foldDiffers(stage: Stage, { session, restedAt }: Actor): Promise<string[]> {
   if (restedAt === null) return [];
-  for (let look = 0; look < 20; look++) {
+  for (let look = 0; look < LOOKS; look++) {
     const before = await session.snapshot();
     const { state } = await foldOf(stage, session.id);
     const after = await session.snapshot();
     if (text(before) === text(after)) return differences(state, after);
   }
-  return [];
+  return [`it was another state at each of ${LOOKS} looks, though at rest`];
 }
 
 function differences(folded: unknown, live: unknown, path = '$'): string[] {
@@ -134,6 +158,7 @@ async function foldOf(
   workflowId: string,
 ): Promise<{ state: SessionState | null; flights: ModelFlight[] }> {
   const { client } = stage.harness;
+  const lost = new Set((await lostActivities(client, workflowId)).map(({ id }) => id));
   const flights: ModelFlight[] = [];
   let before: { spent: number; turns: number; open: Map<number, number> } = {
     spent: 0,
@@ -151,7 +176,12 @@ async function foldOf(
       for (const [seq, reserved] of before.open) {
         if (open.has(seq)) continue;
         const replied = spent.turns > before.turns;
-        flights.push({ reserved, replied, charged: spent.nanoUsd - before.spent });
+        flights.push({
+          reserved,
+          replied,
+          charged: spent.nanoUsd - before.spent,
+          lost: lost.has(String(seq)),
+        });
       }
       before = { spent: spent.nanoUsd, turns: spent.turns, open };
     },

@@ -6,6 +6,7 @@ export const modelWire: FaultPoint = {
   about: 'The connection between worker and model is cut with the request on its way, and comes back.',
   anyService: true,
   steps: ['model-asked'],
+  unseen: 1,
   oneTurn: true,
   inject: async (stage) => {
     const { model } = stage.harness;

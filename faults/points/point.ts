@@ -18,6 +18,11 @@ export interface FaultPoint {
   readonly overtakes?: boolean;
   /** Kinds whose calls may end as failed, for the fault is the tool's own answer. */
   readonly fails?: readonly ToolKind[];
+  /**
+   * Requests of a session to the model that may be lost on their way, or be taken back, under a worker that lives on:
+   * they are charged, and the endpoint has no record of them. Default none.
+   */
+  readonly unseen?: number;
   /** The server that it needs; default any. */
   readonly needs?: StackName;
   /** It is not about requests to the service: a quick run tells it with one of the two in turn. */

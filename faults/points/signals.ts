@@ -13,6 +13,8 @@ export const signals: FaultPoint = {
   about: 'Messages, decisions, pauses and resumes arrive twice and in any order.',
   anyService: true,
   steps: ['in-call', 'approval'],
+  // A pause takes back a request that is on its way.
+  unseen: 1,
   inject: async (stage) => {
     const { step } = stage.story;
     const worker = await stage.startWorker({ holdAt: step === 'approval' ? [] : [step] });

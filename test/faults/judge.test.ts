@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { judge } from '../../faults/judge.ts';
 import { enlarged, LARGE_REPLY, TOO_LARGE_REPLY } from '../../faults/large.ts';
-import type { Observed, ObservedSession } from '../../faults/observe.ts';
+import type { ModelFlight, Observed, ObservedSession } from '../../faults/observe.ts';
 import { MORE, REPLY_NANO_USD, type Story, type Task, type ToolKind } from '../../faults/story.ts';
 import type { JsonObject, JsonValue } from '../../src/contract/json.ts';
 import { LIMIT } from '../../src/contract/limits.ts';
@@ -74,9 +74,9 @@ function run(
     state,
     foldDiffers: [],
     flights: [
-      { reserved: RESERVED, replied: true, charged: REPLY_NANO_USD },
-      { reserved: RESERVED, replied: false, charged: RESERVED },
-      { reserved: RESERVED, replied: true, charged: REPLY_NANO_USD },
+      { reserved: RESERVED, replied: true, charged: REPLY_NANO_USD, lost: false },
+      { reserved: RESERVED, replied: false, charged: RESERVED, lost: true },
+      { reserved: RESERVED, replied: true, charged: REPLY_NANO_USD, lost: false },
     ],
     acknowledged: ['first', 'during'],
     people: [],
@@ -105,6 +105,8 @@ const breaches = (observed: Observed, point: Parameters<typeof judge>[1] = {}): 
 test('a good run has no findings', () => {
   expect(judge(run(), {})).toEqual([]);
 });
+
+const blind: Partial<ObservedSession> = { task: { ...task, kind: 'blind' } };
 
 const twoRows: Partial<Observed> = {
   rows: [
@@ -150,8 +152,8 @@ test.each<[string, Observed, string[]]>([
       spent: 2 * REPLY_NANO_USD,
       session: {
         flights: [
-          { reserved: RESERVED, replied: true, charged: REPLY_NANO_USD },
-          { reserved: RESERVED, replied: true, charged: REPLY_NANO_USD },
+          { reserved: RESERVED, replied: true, charged: REPLY_NANO_USD, lost: false },
+          { reserved: RESERVED, replied: true, charged: REPLY_NANO_USD, lost: false },
         ],
       },
     }),
@@ -169,6 +171,11 @@ test.each<[string, Observed, string[]]>([
       },
     }),
     ['paid-twice'],
+  ],
+  [
+    'a history that cannot be folded',
+    run({ session: { state: null, foldDiffers: ['CHECKPOINT_CORRUPTION'] }, observed: { rows: [] } }),
+    ['fold'],
   ],
   [
     'decided without a person',
@@ -205,9 +212,40 @@ describe('a call that was given up', () => {
     const resolution = { at: at(800), by: 'lab', outcome: 'absent' } as const;
     expect(breaches(failed('mutate', { resolution }))).toEqual([]);
     expect(breaches(failed('blind', { resolution }))).toEqual([]);
+    const twice = [
+      { no: 1, at: at(100), outcome: 'absent', reason: 'timed out after 400 ms' },
+      { no: 2, at: at(300), outcome: 'returned' },
+    ] as const;
+    const done = run({ call: { resolution, dispatches: [...twice] }, session: blind });
+    expect(breaches(done)).toEqual([]);
     const effects = { [KEY]: { ...goodCall, resolution, dispatches: [] } };
     const shared = failed('global', { scope: 'global' });
     expect(breaches({ ...shared, effects })).not.toContain('not-done');
+  });
+
+  test('was nobody`s to give up without a verify', () => {
+    const uncertain = { kind: 'failed', certain: false } as const;
+    const { rows } = run();
+    const returned = [{ no: 1, at: at(100), outcome: 'returned' }] as const;
+    const lost = failed('blind', { status: uncertain, dispatches: [...returned] });
+    expect(breaches({ ...lost, rows })).toEqual(['not-done']);
+    expect(breaches(failed('blind', { dispatches: [], status: { kind: 'skipped' } }))).toEqual(['not-done']);
+    expect(breaches(failed('blind', { dispatches: [...returned] }))).toEqual(['not-done']);
+  });
+
+  test.each<[string | undefined, string[]]>([
+    [undefined, ['without-person']],
+    ['timed out after 400 ms', ['without-person']],
+    ['activity Heartbeat timeout', ['without-person']],
+    ['payBlind failed: NotAttemptedError: connect ECONNREFUSED', []],
+    ['fence failed: NotAttemptedError: the call was given to another worker', []],
+    ['its worker was shut down', []],
+  ])('absent for %s, and made again', (reason, expected) => {
+    const dispatches: ToolCall['dispatches'] = [
+      { no: 1, at: at(100), outcome: 'absent', ...(reason === undefined ? {} : { reason }) },
+      { no: 2, at: at(300), outcome: 'returned' },
+    ];
+    expect(breaches(run({ call: { name: 'payBlind', dispatches }, session: blind }))).toEqual(expected);
   });
 
   test('may be there, of a write', () => {
@@ -231,6 +269,41 @@ test('a second effect in the gap is allowed only where a worker overtakes and th
   expect(breaches(gap)).toEqual(['duplicate', 'not-linearizable']);
   const honoured = run({ observed: { ...twoRows, story: { ...story, step: 'gap', keys: 'honoured' } } });
   expect(breaches(honoured, { overtakes: true })).toEqual(['duplicate', 'not-linearizable']);
+  // One request can be in the gap: a third effect has another cause.
+  const rows = [...(twoRows.rows ?? []), { id: 're_3', key: KEY, at: at(700), tag: 's#1' }];
+  const third = run({ observed: { rows, story: { ...story, step: 'gap' } } });
+  expect(breaches(third, { overtakes: true })).toEqual(['duplicate', 'not-linearizable']);
+});
+
+describe('a model call that was charged at its worst case', () => {
+  const flight = (charged: Partial<ModelFlight>): ModelFlight => ({
+    reserved: RESERVED,
+    replied: false,
+    charged: RESERVED,
+    lost: false,
+    ...charged,
+  });
+  const reply = flight({ replied: true, charged: REPLY_NANO_USD });
+  /** Two replies on record and paid for, and a call more. */
+  const charged = (lost: boolean, requests = 2): Observed => {
+    const observed = run({ session: { flights: [reply, flight({ lost }), reply] } });
+    return { ...observed, model: observed.model.slice(0, requests) };
+  };
+
+  test('was billed, or lost with its worker', () => {
+    expect(breaches(charged(false))).toEqual(['budget']);
+    expect(breaches(charged(false, 3))).toEqual([]);
+    expect(breaches(charged(true))).toEqual([]);
+  });
+
+  test('or its fault keeps requests from the model', () => {
+    expect(breaches(charged(false), { unseen: 1 })).toEqual([]);
+    const twice = run({
+      spent: 2 * REPLY_NANO_USD + 2 * RESERVED,
+      session: { flights: [reply, flight({}), flight({}), reply] },
+    });
+    expect(breaches({ ...twice, model: twice.model.slice(0, 2) }, { unseen: 1 })).toEqual(['budget']);
+  });
 });
 
 describe('values near and over the limits', () => {
