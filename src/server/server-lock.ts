@@ -1,9 +1,7 @@
 /** One server for one database file: the record beside the file says who serves it, and where. */
 
-import { randomUUID } from 'node:crypto';
-import { rm } from 'node:fs/promises';
 import { PerdureError } from '../contract/errors.ts';
-import { breakLock, createLock, isAlive, readLock, updateLock } from './file-lock.ts';
+import { breakLock, createLock, type Holder, isAlive, isHeld, parseHolder, readLock } from './file-lock.ts';
 import { openConnection } from './probe.ts';
 import { poll } from './wait.ts';
 
@@ -25,8 +23,7 @@ export interface ServerLock {
   release(): Promise<void>;
 }
 
-interface LockRecord extends Omit<RunningServer, 'pid'> {
-  readonly token: string;
+interface LockRecord extends Omit<RunningServer, 'pid'>, Holder {
   /** Null while the server is being started. */
   readonly pid: number | null;
 }
@@ -42,7 +39,8 @@ function lockFileOf(dbFile: string): string {
 /**
  * Takes the lock of a database file, or finds the server that has it.
  *
- * A server whose owner is gone is ended first (it is going down anyway), so two servers never share a file.
+ * A server whose owner is gone is ended first (it is going down anyway), so two servers under one kernel, in
+ * containers or not, never share a file.
  *
  * @throws PerdureError `SERVER_UNAVAILABLE` when the holder neither serves nor goes away in time.
  */
@@ -51,24 +49,15 @@ export async function acquireServerLock(
   timeoutMs: number,
 ): Promise<ServerLock | RunningServer> {
   const path = lockFileOf(dbFile);
-  const token = randomUUID();
-  const draft = {
-    token,
-    ownerPid: process.pid,
-    pid: null,
-    address: '',
-    uiUrl: null,
-    namespace: '',
-    logFile: '',
-  };
+  const draft = { pid: null, address: '', uiUrl: null, namespace: '', logFile: '' };
   const started = performance.now();
   const outcome = await poll<ServerLock | RunningServer>(async () => {
     const seen = await readLock(path);
-    if (seen === null) return (await createLock(path, draft)) ? heldLock(path, token) : undefined;
+    if (seen === null) return (await createLock(path, draft)) ?? undefined;
     const record = parseRecord(seen);
     if (record === null) return breakLock(path, seen);
-    const { ownerPid, pid } = record;
-    if (!isAlive(ownerPid)) {
+    const { pid } = record;
+    if (!(await isHeld(path, record))) {
       if (pid !== null && isAlive(pid)) {
         if (performance.now() - started < ORPHAN_MS) return undefined;
         // Answering at its address proves that the process id was not given to somebody else.
@@ -80,7 +69,6 @@ export async function acquireServerLock(
       return breakLock(path, seen);
     }
     if (pid === null) return undefined;
-    if (!isAlive(pid)) return breakLock(path, seen);
     return (await serves(record)) ? { ...record, pid } : undefined;
   }, timeoutMs);
   if (outcome !== undefined) return outcome;
@@ -101,20 +89,10 @@ export async function acquireServerLock(
 
 /** The server that serves this database file now, or null. Changes nothing. */
 export async function findRunningServer(dbFile: string): Promise<RunningServer | null> {
-  const record = parseRecord((await readLock(lockFileOf(dbFile))) ?? '');
-  if (record === null || record.pid === null || !isAlive(record.ownerPid) || !isAlive(record.pid))
-    return null;
+  const path = lockFileOf(dbFile);
+  const record = parseRecord((await readLock(path)) ?? '');
+  if (record === null || record.pid === null || !(await isHeld(path, record))) return null;
   return (await serves(record)) ? { ...record, pid: record.pid } : null;
-}
-
-function heldLock(path: string, token: string): ServerLock {
-  return {
-    publish: (server) => updateLock(path, { token, ownerPid: process.pid, ...server }),
-    async release() {
-      const seen = await readLock(path);
-      if (seen !== null && parseRecord(seen)?.token === token) await rm(path, { force: true });
-    },
-  };
 }
 
 async function serves(record: { address: string; namespace: string }): Promise<boolean> {
@@ -128,17 +106,10 @@ async function serves(record: { address: string; namespace: string }): Promise<b
 }
 
 function parseRecord(text: string): LockRecord | null {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return null;
-  }
-  if (typeof value !== 'object' || value === null) return null;
-  const { token, ownerPid, pid, address, uiUrl, namespace, logFile } = value as Record<string, unknown>;
+  const holder = parseHolder(text);
+  if (holder === null) return null;
+  const { pid, address, uiUrl, namespace, logFile } = holder;
   if (
-    typeof token !== 'string' ||
-    typeof ownerPid !== 'number' ||
     !(pid === null || typeof pid === 'number') ||
     typeof address !== 'string' ||
     !(uiUrl === null || typeof uiUrl === 'string') ||
@@ -147,5 +118,5 @@ function parseRecord(text: string): LockRecord | null {
   ) {
     return null;
   }
-  return { token, ownerPid, pid, address, uiUrl, namespace, logFile };
+  return { ...holder, pid, address, uiUrl, namespace, logFile };
 }

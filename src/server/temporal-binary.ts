@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { PerdureError } from '../contract/errors.ts';
 import { buildWithGo, downloadWithSdk } from './binary-sources.ts';
 import { cacheDir, type Environment } from './cache-dir.ts';
-import { breakLock, createLock, isAlive, readLock } from './file-lock.ts';
+import { breakLock, createLock, isHeld, parseHolder, readLock } from './file-lock.ts';
 import { poll } from './wait.ts';
 
 /** The Temporal CLI that is downloaded or built; its dev server is Temporal 1.29. Later tags cannot be installed by Go. */
@@ -16,9 +16,6 @@ export const TEMPORAL_CLI_VERSION = '1.5.1';
 
 /** Sessions start with update-with-start, which older servers keep behind a flag. */
 const OLDEST_SERVER = [1, 28] as const;
-
-/** A holder of the build lock that is older than this is taken for dead, whatever its pid says. */
-const BUILD_LOCK_MS = 15 * 60_000;
 
 /** A runnable Temporal CLI and where it came from. */
 export interface TemporalBinary {
@@ -181,35 +178,20 @@ async function tryBinary(path: string, source: TemporalBinary['source']): Promis
 /** Waits until no other process is fetching; returns how to let go. */
 async function lockBuild(path: string, onProgress?: (line: string) => void): Promise<() => Promise<void>> {
   let told = false;
-  await poll(
+  const lock = await poll(
     async () => {
-      if (await createLock(path, { pid: process.pid, at: Date.now() })) return true;
       const seen = await readLock(path);
-      if (seen === null) return undefined;
+      if (seen === null) return (await createLock(path, {})) ?? undefined;
       const holder = parseHolder(seen);
-      if (holder === null || !isAlive(holder.pid) || Date.now() - holder.at > BUILD_LOCK_MS) {
-        await breakLock(path, seen);
-        return undefined;
-      }
-      if (!told) onProgress?.(`waiting for process ${holder.pid}, which is fetching Temporal`);
+      if (holder === null || !(await isHeld(path, holder))) return breakLock(path, seen);
+      if (!told) onProgress?.(`waiting for process ${holder.ownerPid}, which is fetching Temporal`);
       told = true;
       return undefined;
     },
     Number.POSITIVE_INFINITY,
     250,
   );
-  return () => rm(path, { force: true });
-}
-
-function parseHolder(text: string): { pid: number; at: number } | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value !== 'object' || value === null) return null;
-    const { pid, at } = value as Record<string, unknown>;
-    return typeof pid === 'number' && typeof at === 'number' ? { pid, at } : null;
-  } catch {
-    return null;
-  }
+  return async () => lock?.release();
 }
 
 function nothingFound(attempts: BinaryAttempt[]): PerdureError {

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,6 +13,7 @@ import {
   type StartServerOptions,
   startServer,
 } from '../../src/server/index.ts';
+import { acquireServerLock } from '../../src/server/server-lock.ts';
 import { startProcess } from '../support/ready-process.ts';
 import { refusal } from './support/refusal.ts';
 import { scratch, script } from './support/scripts.ts';
@@ -145,7 +146,7 @@ describe('one server for one file', () => {
   it('does not trust a lock whose processes are gone, or that cannot be read', async () => {
     const dir = await scratch();
     const lock = join(dir, 'temporal.db.lock');
-    const dead = { token: 'x', ownerPid: 2 ** 22 + 1, pid: 2 ** 22 + 2 };
+    const dead = { token: 'x', socket: false, ownerPid: 2 ** 22 + 1, pid: 2 ** 22 + 2 };
     const place = { address: '127.0.0.1:1', uiUrl: null, namespace: 'default', logFile: '' };
     await writeFile(lock, JSON.stringify({ ...dead, ...place }));
     expect(await findServer({ dir })).toBeNull();
@@ -156,11 +157,41 @@ describe('one server for one file', () => {
     expect((await start({ dir })).owned).toBe(true);
   });
 
+  it('does not trust the process id of a holder that was killed: another process may have it now', async () => {
+    const dir = await scratch();
+    const other = await startProcess(holder, [dir]);
+    await other.kill();
+    await gone(other.ready.pid);
+    const lock = join(dir, 'temporal.db.lock');
+    const record = JSON.parse(await readFile(lock, 'utf8')) as object;
+    // As after the restart of a container, in which each first process has the id 1.
+    await writeFile(lock, JSON.stringify({ ...record, ownerPid: process.pid, pid: null }));
+    expect(await findServer({ dir })).toBeNull();
+    expect((await start({ dir })).owned).toBe(true);
+    const left = await readdir(dir);
+    expect(left.filter((name) => name.includes('.lock'))).toHaveLength(2);
+  });
+
+  it('leaves the file to a holder whose processes it cannot see', async () => {
+    const dir = await scratch();
+    const other = await startProcess(holder, [dir]);
+    const lock = join(dir, 'temporal.db.lock');
+    const record = JSON.parse(await readFile(lock, 'utf8')) as object;
+    // As it reads in another container, or outside of the one that it was written in.
+    const unseen = { ...record, ownerPid: 2 ** 22 + 1, pid: 2 ** 22 + 2 };
+    await writeFile(lock, JSON.stringify(unseen));
+    expect(await start({ dir })).toMatchObject({ owned: false, address: `127.0.0.1:${other.ready.port}` });
+    await writeFile(lock, JSON.stringify({ ...unseen, address: '127.0.0.1:1' }));
+    expect(await refusal(startServer({ dir, startTimeoutMs: 200 }))).toMatchObject({
+      code: 'SERVER_UNAVAILABLE',
+    });
+    await other.kill();
+  });
+
   it('says who holds the file when that one does not answer', async () => {
     const dir = await scratch();
-    const held = { token: 'x', ownerPid: process.pid, pid: null };
-    const place = { address: '', uiUrl: null, namespace: '', logFile: '' };
-    await writeFile(join(dir, 'temporal.db.lock'), JSON.stringify({ ...held, ...place }));
+    const lock = await acquireServerLock(join(dir, 'temporal.db'), 1_000);
+    onTestFinished(() => ('release' in lock ? lock.release() : undefined));
     const error = await refusal(startServer({ dir, startTimeoutMs: 200 }));
     expect(error.code).toBe('SERVER_UNAVAILABLE');
     expect(error.message).toContain(`held by process ${process.pid}`);

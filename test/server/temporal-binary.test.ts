@@ -2,8 +2,9 @@ import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { cacheDir } from '../../src/server/cache-dir.ts';
+import { createLock } from '../../src/server/file-lock.ts';
 import { type BinaryAttempt, findTemporalBinary, TEMPORAL_CLI_VERSION } from '../../src/server/index.ts';
 import { startProcess } from '../support/ready-process.ts';
 import { refusal } from './support/refusal.ts';
@@ -118,7 +119,8 @@ describe('the build', () => {
   it('is not waited for by who may fetch nothing', async () => {
     const { cache, env } = await machine();
     await script(cacheHome(cache), 'other', '');
-    await writeFile(`${cacheHome(cache)}.lock`, JSON.stringify({ pid: process.pid, at: Date.now() }));
+    const lock = await createLock(`${cacheHome(cache)}.lock`, {});
+    onTestFinished(() => lock?.release());
     const { attempts } = await failure(findTemporalBinary({ env, download: false, build: false }));
     expect(attempts.map(({ reason }) => reason)).toEqual([
       'not there',
