@@ -29,6 +29,8 @@ export interface RunResult {
   readonly breaches: readonly Finding[];
   readonly allowed: readonly Finding[];
   readonly observed: Observed;
+  /** Why its stage did not close: the lane is of no more use then. */
+  readonly unclosed: string | null;
 }
 
 /** How long a fault may take to be brought about, in milliseconds: a session may never come to its step. */
@@ -37,43 +39,63 @@ const INJECT_MS = 180_000;
 let runs = 0;
 
 /**
- * Tells a story on a lane. What goes wrong in the telling is an `error` among the findings. Throws when there is
- * no stage for it: then the lane is of no more use.
+ * Tells a story on a lane. What goes wrong in the telling, or in looking at what it left, is an `error` among the
+ * findings. Throws only when there is no stage for it: then the lane is of no more use, and nothing was told.
  */
 export async function tell(point: FaultPoint, story: Story, lane: Lane): Promise<RunResult> {
   const started = performance.now();
   runs += 1;
   const stage = await Stage.open(`run-${process.pid}-${runs}`, story, lane);
+  const { observed, findings } = await judged(stage, point, await played(stage, point));
+  const unclosed = await stage.close().then(() => null, words);
+  return {
+    story,
+    ms: performance.now() - started,
+    evidence: stage.actors.find(({ landed }) => landed !== null)?.landed?.evidence ?? null,
+    outcomes: story.kinds.map((kind) => outcome(kind, observed, findings)),
+    breaches: findings.filter(({ allowed }) => allowed === null),
+    allowed: findings.filter(({ allowed }) => allowed !== null),
+    observed,
+    unclosed,
+  };
+}
+
+/** Lets the fault happen and the sessions come to rest; returns what went wrong. */
+async function played(stage: Stage, point: FaultPoint): Promise<string | null> {
   try {
-    let error: string | null = null;
-    try {
-      const after = await inTime(point.inject(stage), 'the fault was not brought about');
+    const after = await inTime(point.inject(stage), 'the fault was not brought about');
+    await stage.rest();
+    await stage.sent();
+    // What came late has its turn, too.
+    await stage.rest();
+    for (const actor of stage.actors) actor.wentOnAt = actor.restedAt;
+    if (after !== undefined) {
+      await after();
       await stage.rest();
-      await stage.sent();
-      // What came late has its turn, too.
-      await stage.rest();
-      for (const actor of stage.actors) actor.wentOnAt = actor.restedAt;
-      if (after !== undefined) {
-        await after();
-        await stage.rest();
-      }
-    } catch (thrown) {
-      error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
     }
-    const observed = await observe(stage, error);
-    const findings = judge(observed, point);
-    return {
-      story,
-      ms: performance.now() - started,
-      evidence: stage.actors.find(({ landed }) => landed !== null)?.landed?.evidence ?? null,
-      outcomes: story.kinds.map((kind) => outcome(kind, observed, findings)),
-      breaches: findings.filter(({ allowed }) => allowed === null),
-      allowed: findings.filter(({ allowed }) => allowed !== null),
-      observed,
-    };
-  } finally {
-    await stage.close();
+    return null;
+  } catch (thrown) {
+    return words(thrown);
   }
+}
+
+async function judged(
+  stage: Stage,
+  point: FaultPoint,
+  error: string | null,
+): Promise<{ observed: Observed; findings: Finding[] }> {
+  try {
+    const observed = await observe(stage, error);
+    return { observed, findings: judge(observed, point) };
+  } catch (thrown) {
+    const both = [error, words(thrown)].filter((each) => each !== null).join('\n');
+    const nothing = { story: stage.story, sessions: [], effects: {}, rows: [], model: [], error: both };
+    return { observed: nothing, findings: judge(nothing, point) };
+  }
+}
+
+function words(thrown: unknown): string {
+  return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
 }
 
 async function inTime<T>(work: Promise<T>, otherwise: string): Promise<T> {
@@ -100,8 +122,8 @@ function outcome(kind: ToolKind, observed: Observed, findings: readonly Finding[
     losses: count('loss', null) + count('not-done', null),
     gap: count('duplicate', 'gap'),
     repeats: count('duplicate', 'repeatable'),
-    toPerson: own.filter(({ people }) => people.some(({ what }) => what === 'unknown' || what === 'stuck'))
-      .length,
+    // An approval is asked for without any fault.
+    toPerson: own.filter(({ people }) => people.some(({ what }) => what !== 'approval')).length,
     goOnMs: own.flatMap(({ landed, wentOnAt }) =>
       landed === null || wentOnAt === null ? [] : [wentOnAt - landed.at],
     ),

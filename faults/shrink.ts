@@ -1,5 +1,4 @@
 /** Cuts a failing story down to a smaller one that still fails the same way. */
-import type { Breach } from './judge.ts';
 import type { Story } from './story.ts';
 
 /** Smaller stories, the boldest cut first. */
@@ -20,12 +19,12 @@ function smaller(story: Story): Story[] {
  * when it does not break that again as it is.
  */
 export async function shrink(
-  { story, broke }: { story: Story; broke: readonly Breach[] },
-  tell: (story: Story) => Promise<readonly Breach[]>,
+  { story, broke }: { story: Story; broke: readonly string[] },
+  tell: (story: Story) => Promise<readonly string[]>,
   budget = 12,
 ): Promise<Story | null> {
   const fails = async (each: Story): Promise<boolean> =>
-    (await tell(each)).some((breach) => broke.includes(breach));
+    (await tell(each)).some((failure) => broke.includes(failure));
   // What does not fail as it is would only be cut at random.
   if (!(await fails(story))) return null;
   let smallest = story;

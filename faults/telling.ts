@@ -1,5 +1,4 @@
 /** Telling many stories: the two services side by side, each with a server and a queue of stories of its own. */
-import type { Breach } from './judge.ts';
 import { type Lane, openLane } from './lane.ts';
 import { POINTS } from './points/index.ts';
 import { type RunResult, tell } from './run.ts';
@@ -8,9 +7,9 @@ import { commandOf, STACKS, type Story } from './story.ts';
 
 /**
  * Tells all stories, one stack after the other. `told` is called with each result as it comes.
- * A lane that breaks is opened anew, and the story that broke it is told once more.
+ * A lane on which a story cannot begin, or has not closed, is opened anew.
  *
- * @throws what the second telling throws, when the lanes have ended.
+ * @throws when a story cannot begin on a new lane either, once the lanes have ended.
  */
 export async function tellAll(
   stories: readonly Story[],
@@ -39,17 +38,24 @@ async function tellLane(
   if (first === undefined || stop.aborted) return;
   const { keys, stack } = first;
   let lane: Lane = await openLane(keys, stack);
+  let broken = false;
+  const anew = async (story: Story, why: string): Promise<void> => {
+    console.error(`A lane broke (${commandOf(story)}): ${why}; it is opened anew`);
+    await lane.close().catch(() => {});
+    lane = await openLane(keys, stack);
+    broken = false;
+  };
   const play = async (story: Story): Promise<RunResult> => {
     const point = POINTS.find(({ name }) => name === story.point);
     if (point === undefined) throw new Error(`no point ${story.point}`);
-    try {
-      return await tell(point, story, lane);
-    } catch (error) {
-      console.error(`A lane broke (${commandOf(story)}): ${String(error)}; it is opened anew`);
-      await lane.close().catch(() => {});
-      lane = await openLane(keys, stack);
+    if (broken) await anew(story, 'the story before it has not closed');
+    const result = await tell(point, story, lane).catch(async (error: unknown) => {
+      await anew(story, String(error));
       return tell(point, story, lane);
-    }
+    });
+    broken = result.unclosed !== null;
+    if (broken) console.error(`A story has not closed (${commandOf(story)}): ${result.unclosed}`);
+    return result;
   };
   const stopped = new Promise<null>((resolve) => stop.addEventListener('abort', () => resolve(null)));
   try {
@@ -60,7 +66,7 @@ async function tellLane(
       if (result === null) return;
       await told(result);
       if (result.breaches.length === 0 || stop.aborted) continue;
-      const shrunk = shrink({ story, broke: broken(result) }, async (each) => broken(await play(each)));
+      const shrunk = shrink({ story, broke: failures(result) }, async (each) => failures(await play(each)));
       const smallest = await Promise.race([shrunk, stopped]);
       if (stop.aborted) return;
       console.error(
@@ -74,6 +80,11 @@ async function tellLane(
   }
 }
 
-function broken({ breaches }: RunResult): Breach[] {
-  return breaches.map(({ breach }) => breach);
+/** How a run failed, to know it again: by its breaches, and an error by the words that every telling of it has. */
+export function failures({ breaches }: Pick<RunResult, 'breaches'>): string[] {
+  return breaches.map(({ breach, text }) => {
+    if (breach !== 'error') return breach;
+    const [line = ''] = text.split(/\n|\{/);
+    return `error: ${line.replace(/run-\d+-\d+(-[a-z]+-\d+)?/g, 'session').replace(/\d+/g, '#')}`;
+  });
 }

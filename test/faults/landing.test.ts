@@ -1,4 +1,5 @@
 /** A fault that did not land fails its run: points of the lab with their fault taken out, on a real lane. */
+import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Lane, openLane } from '../../faults/lane.ts';
 import { deploy } from '../../faults/points/deploy.ts';
@@ -8,6 +9,7 @@ import { requestLate } from '../../faults/points/request-late.ts';
 import { serverKill } from '../../faults/points/server-kill.ts';
 import { signals } from '../../faults/points/signals.ts';
 import { slowTool } from '../../faults/points/slow-tool.ts';
+import { toolThrows } from '../../faults/points/tool-throws.ts';
 import { workerFreeze } from '../../faults/points/worker-freeze.ts';
 import { type RunResult, tell } from '../../faults/run.ts';
 import type { Stage } from '../../faults/stage.ts';
@@ -118,6 +120,42 @@ test('two decisions that are both taken, or neither, are not passed over', async
     ['approval'],
   );
   expect(found).toContainEqual(expect.stringContaining('taken: [{"by":"'));
+});
+
+test('a history that is no session`s is a finding, and a stage that does not close leaves the verdict', async () => {
+  const { breaches, observed, unclosed } = await tellOn(toolThrows, (stage) => {
+    const [rest, close] = [stage.rest.bind(stage), stage.close.bind(stage)];
+    let rests = 0;
+    stage.rest = async () => {
+      await rest();
+      rests += 1;
+      const { client, taskQueue } = stage.harness;
+      const [{ session } = {}] = stage.actors;
+      if (rests < 2 || session === undefined) return;
+      await client.workflow.getHandle(session.id).terminate();
+      await client.workflow.start('nothing', { workflowId: session.id, taskQueue: `nobody-${taskQueue}` });
+    };
+    stage.close = async () => {
+      await close();
+      throw new Error('planned: not closed');
+    };
+  });
+  expect(breaches).toMatchObject([
+    { breach: 'fold', text: expect.stringContaining('starts a nothing, not a session') },
+  ]);
+  expect(observed.sessions).toMatchObject([{ state: null, landed: { evidence: expect.any(String) } }]);
+  expect(unclosed).toContain('planned: not closed');
+});
+
+test('a run of which nothing can be read has failed', async () => {
+  const { breaches } = await tellOn(toolThrows, (stage) => {
+    const sent = stage.sent.bind(stage);
+    stage.sent = async () => {
+      await sent();
+      writeFileSync(stage.recordFile, 'no record\n');
+    };
+  });
+  expect(breaches).toMatchObject([{ breach: 'error', text: expect.stringContaining('JSON') }]);
 });
 
 test.each([workerFreeze, deploy])('the clock of $name starts before the next worker does', async (point) => {

@@ -1,8 +1,9 @@
 /** The shrinker: the smallest story that still fails, and few stories told for it. */
 import { expect, test } from 'vitest';
-import type { Breach } from '../../faults/judge.ts';
+import type { Breach, Finding } from '../../faults/judge.ts';
 import { shrink } from '../../faults/shrink.ts';
 import { commandOf, KINDS, type Story } from '../../faults/story.ts';
+import { failures } from '../../faults/telling.ts';
 
 const story: Story = {
   point: 'worker-kill',
@@ -58,4 +59,19 @@ test('what fails in another way is another story', async () => {
     );
   const smallest = await shrink(first, tell, 100);
   expect(smallest).toEqual({ ...story, turns: 1, strike: 1, messages: false });
+});
+
+test('an error is the same failure only where its words are', async () => {
+  const error = (text: string): string[] => {
+    const finding: Finding = { breach: 'error', kind: null, text, allowed: null };
+    return failures({ breaches: [finding, { ...finding, breach: 'stuck' }] });
+  };
+  const stood = error('Error: run-12-3-mutate-1: {"phase":"idle"}\n    at until (stage.ts:239)');
+  expect(stood).toEqual(['error: Error: session: ', 'stuck']);
+  expect(error('Error: run-99-41-blind-1: {"phase":"acting"}\n    at rest')).toEqual(stood);
+  expect(error('Error: worker 4711 is still there')).toEqual(error('Error: worker 12 is still there'));
+  const late = error('Error: the fault was not brought about in 180 s').slice(0, 1);
+  expect(late).not.toEqual(stood.slice(0, 1));
+  const told = { story, broke: error('Error: worker 4711 is still there').slice(0, 1) };
+  expect(await shrink(told, () => Promise.resolve(late))).toBeNull();
 });
