@@ -6,6 +6,7 @@ import {
   defineTool,
   NotAttemptedError,
   type Session,
+  TemporalSaver,
 } from '../../src/index.ts';
 import type { Script } from '../../src/testing/index.ts';
 import { type Stage, until, untilPhase } from '../support/stage.ts';
@@ -201,5 +202,54 @@ const meanwhile: Story = {
   },
 };
 
+/** What a rewind has left of a session with a plan: what happened after its checkpoint answers an equal call. */
+const rewound: Story = {
+  script: ({ assistantCount }) => {
+    const step = { id: 's', title: 'Pay', postconditions: ['paid'], status: 'in_progress' };
+    if (assistantCount === 0)
+      return { toolCalls: [{ name: 'update_plan', args: { steps: [step] } }, call('pay', 'x')] };
+    if (assistantCount === 2) return { toolCalls: [call('pay', 'y'), call('announce', 'z')] };
+    return assistantCount === 4
+      ? { toolCalls: [call('announce', 'thanks')] }
+      : { text: `Reply ${assistantCount}.` };
+  },
+  agent: (stage) =>
+    defineAgent({
+      ...base(stage),
+      plan: true,
+      tools: {
+        pay: defineTool({ inputSchema: id, execute: (input) => ({ paid: input.id }) }),
+        announce: defineTool({
+          inputSchema: id,
+          idempotency: { scope: 'global', ttl: '1h' },
+          execute: (input) => ({ announced: input.id }),
+        }),
+      },
+    }),
+  message: 'Pay x.',
+  act: async (session, { client, sessions }) => {
+    const { turn } = await untilPhase(session, 'idle');
+    const [checkpoint] = await new TemporalSaver(client).list(session.id, { limit: 1 });
+    await session.send('Pay y, and say so.');
+    await until(session, (view) => view.phase === 'idle' && view.turn > turn);
+    await sessions.rewind(
+      { sessionId: session.id, checkpointId: checkpoint?.id ?? '' },
+      { agent: 'story', by: 'ada', reason: 'a mistake', message: 'Pay y once more.' },
+    );
+    await until(session, (view) => view.phase === 'idle' && view.turn > turn);
+    await session.send('Thank you.');
+    await until(session, (view) => view.phase === 'idle' && view.turn > turn + 3);
+    await session.cancel({ by: 'ada', reason: 'done' });
+    await session.result();
+  },
+};
+
 /** All stories by the name of their file. */
-export const STORIES: Readonly<Record<string, Story>> = { refund, people, faults, effects, meanwhile };
+export const STORIES: Readonly<Record<string, Story>> = {
+  refund,
+  people,
+  faults,
+  effects,
+  meanwhile,
+  rewound,
+};
