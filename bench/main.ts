@@ -1,30 +1,46 @@
 /**
- * `npm run bench`: the measurements of docs/performance.md.
- *
- *   npm run bench                        all of them
- *   npm run bench -- --only turns,bytes  some
- *   npm run bench -- --quick             fewer rounds, to see that it works
- *   npm run bench -- --only peers --peers perdure,dbos
- *                                        of the comparison with other runtimes, some
- *   npm run bench -- --write-docs        measures nothing, writes the docs from the runs that are kept
+ * `npm run bench`: the measurements of docs/performance.md; `npm run bench -- --help` says what it can be told.
  *
  * It compiles the sources and runs them in a plain Node process: a loader would be measured too.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { type Options, readOptions, USAGE } from './options.ts';
+import { writeDocs } from './support/docs.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const { status } = spawnSync('tsc', ['-p', 'bench/tsconfig.build.json'], {
-  cwd: root,
-  stdio: 'inherit',
-  shell: process.platform === 'win32',
-});
-if (status !== 0) process.exit(status ?? 1);
-const child = spawn(process.execPath, ['.perdure/bench/bench/run.js', ...process.argv.slice(2)], {
-  cwd: root,
-  stdio: 'inherit',
-});
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
-const [code] = (await once(child, 'exit')) as [number | null];
-process.exitCode = code ?? 1;
+const { help, writeDocs: onlyDocs } = optionsOrExit();
+if (help) console.log(USAGE);
+else if (onlyDocs) console.log(`Written: ${(await writeDocs()).join(', ')}`);
+else await measure();
+
+function optionsOrExit(): Options {
+  try {
+    return readOptions(process.argv.slice(2));
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error));
+    process.exit(2);
+  }
+}
+
+async function measure(): Promise<void> {
+  const { status } = spawnSync('tsc', ['-p', 'bench/tsconfig.build.json'], {
+    cwd: root,
+    stdio: 'inherit',
+    shell: process.platform === 'win32',
+  });
+  if (status !== 0) process.exit(status ?? 1);
+  const child = spawn(process.execPath, ['.perdure/bench/bench/run.js', ...process.argv.slice(2)], {
+    cwd: root,
+    stdio: 'inherit',
+  });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => {
+      // A terminal has already sent Ctrl-C to the whole group.
+      if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal);
+    });
+  }
+  const [code] = (await once(child, 'exit')) as [number | null];
+  process.exitCode = code ?? 1;
+}

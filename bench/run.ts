@@ -1,6 +1,5 @@
 /** The measurements; `main.ts` compiles and starts it. */
 
-import { parseArgs } from 'node:util';
 import { bytes } from './measures/bytes.ts';
 import { fold } from './measures/fold.ts';
 import { langgraph } from './measures/langgraph.ts';
@@ -12,13 +11,14 @@ import { saver } from './measures/saver.ts';
 import { server } from './measures/server.ts';
 import { start } from './measures/start.ts';
 import { turns } from './measures/turns.ts';
+import { type MeasureName, readOptions } from './options.ts';
+import { othersShare } from './peers/usage.ts';
 import { Context, type Measure } from './support/context.ts';
-import { writeDocs } from './support/docs.ts';
 import { readMachine } from './support/machine.ts';
 import { quietRuntime } from './support/quiet.ts';
-import { type Line, table, writeResults } from './support/report.ts';
+import { KEPT, type Line, SCRATCH, table, writeResults } from './support/report.ts';
 
-const MEASURES: Readonly<Record<string, Measure>> = {
+const TAKE: Readonly<Record<MeasureName, Measure>> = {
   turns,
   bytes,
   fold,
@@ -31,47 +31,51 @@ const MEASURES: Readonly<Record<string, Measure>> = {
   memory,
   peers,
 };
+/** What others may take of the machine. It makes both sides wait, and so brings each ratio nearer to 1. */
+const OTHERS_AT_MOST = 0.15;
 
-const { values } = parseArgs({
-  options: {
-    only: { type: 'string' },
-    peers: { type: 'string' },
-    quick: { type: 'boolean', default: false },
-    'write-docs': { type: 'boolean', default: false },
-  },
-});
-if (values['write-docs']) {
-  console.log(`Written: ${(await writeDocs()).join(', ')}`);
-  process.exit(0);
-}
-const names = values.only?.split(',') ?? Object.keys(MEASURES);
-const unknown = names.filter((name) => MEASURES[name] === undefined);
-if (unknown.length > 0) {
-  console.error(
-    `--only ${unknown.join(',')}: there is no such measure; write some of ${Object.keys(MEASURES).join(',')}`,
-  );
-  process.exit(2);
-}
-
+const options = readOptions(process.argv.slice(2));
 quietRuntime();
-const context = new Context({ quick: values.quick, peers: values.peers?.split(',') });
+const context = new Context(options);
 const lines: Line[] = [];
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  // Servers are processes of their own, and would stay.
-  process.once(signal, () => void context.close().finally(() => process.exit(130)));
+let interrupted = false;
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  // Servers are processes of their own, and would stay. A second signal must not end this one meanwhile.
+  process.on(signal, () => {
+    interrupted = true;
+    void context.close().finally(() => process.exit(130));
+  });
 }
 try {
   const machine = await readMachine((await context.server()).address);
-  for (const name of names) {
+  const busy: string[] = [];
+  for (const name of options.only) {
     console.error(`${name} …`);
     const started = performance.now();
-    lines.push(...((await MEASURES[name]?.(context)) ?? []));
-    console.error(`${name}: ${((performance.now() - started) / 1_000).toFixed(0)} s`);
+    const share = othersShare();
+    const found = await TAKE[name](context);
+    // A measure tells what failed, and goes on: what an end made of it is no finding.
+    if (interrupted) throw new Error('interrupted');
+    const others = share();
+    lines.push(...(others === undefined ? found : found.map((line) => ({ ...line, others }))));
+    const percent = `${((others ?? 0) * 100).toFixed(0)} %`;
+    console.error(
+      `${name}: ${((performance.now() - started) / 1_000).toFixed(0)} s${others === undefined ? '' : `, others took ${percent} of the machine`}`,
+    );
+    if (others !== undefined && others > OTHERS_AT_MOST) busy.push(`${name} ${percent}`);
   }
   console.log(`\n${table(lines)}\n`);
   if (Object.keys(context.versions).length > 0) machine.compared = context.versions;
-  const what = values.only === undefined ? 'all' : names.join('-');
-  console.log(`Written to ${await writeResults(what, values.quick, machine, lines)}`);
+  const whole = !options.quick && options.peers === undefined;
+  const idle = busy.length === 0 || options.keepAnyway;
+  if (whole && !idle)
+    console.error(
+      `Others took more than ${OTHERS_AT_MOST * 100} % of the machine (${busy.join(', ')}): not kept; take it again, or with --keep-anyway`,
+    );
+  const path = await writeResults(whole && idle ? KEPT : SCRATCH, options.what, machine, lines);
+  console.log(`Written to ${path}`);
+} catch (error) {
+  if (!interrupted) throw error;
 } finally {
   await context.close();
 }

@@ -13,6 +13,8 @@ const MB = 2 ** 20;
  */
 const EVENTS = { full: 50_000, quick: 3_000 } as const;
 const TURNS = { full: 420, quick: 120 } as const;
+/** It is minutes of work. */
+const LISTED_WITHIN_MS = 1_800_000;
 const PAGE = { large: 100, small: 10 } as const;
 
 interface History {
@@ -57,7 +59,7 @@ async function listed(context: Context, id: string, limit: number, befores: stri
   const args = [address, id, String(limit), JSON.stringify(befores)];
   const reader = startMeasured('list-pages', args, ['--expose-gc']);
   try {
-    return await reader.said('listed');
+    return await reader.said('listed', undefined, LISTED_WITHIN_MS);
   } finally {
     await reader.kill();
   }
@@ -80,7 +82,7 @@ export const listing: Measure = async (context) => {
       target: { atMost: 1.5 },
       of: { peakMb: Math.max(...peaks) / MB, beforeMb: before / MB, pages: peaks.length, checkpoints },
       samples: { peakMb: peaks.map((bytes) => bytes / MB) },
-      note: `${runs} runs of one session, each but the first a rewind to its beginning; what the heap holds after a collection, looked at every 200 ms and with each page in hand`,
+      note: `${runs} runs of one session, by rewind; looked at every 200 ms, after a collection`,
     };
   };
   return [line(PAGE.small, small), line(PAGE.large, large)];

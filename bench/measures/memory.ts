@@ -1,6 +1,9 @@
 /** What a worker's memory is with many sessions that wait for a person. */
 import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { WorkflowExecutionDescription } from '@temporalio/client';
+import { bundleFloor } from '../floor/bundle.ts';
 import type { Context, Measure } from '../support/context.ts';
 import { jobText } from '../support/job.ts';
 import { startMeasured } from '../support/processes.ts';
@@ -26,14 +29,20 @@ interface Waiting {
   cached: number;
 }
 
-async function waiting(context: Context, side: 'ours' | 'floor', count: number): Promise<Waiting> {
+/** `bundle` is the file of the floor's workflows; ours keeps its own. */
+async function waiting(
+  context: Context,
+  side: 'ours' | 'floor',
+  count: number,
+  bundle: string,
+): Promise<Waiting> {
   const { address } = await context.server();
   const { client, sessions } = await context.scene();
   const taskQueue = `memory-${randomUUID()}`;
   const journal = await context.temporaryDir();
-  const worker = startMeasured('memory-worker', [side, address, taskQueue, journal], ['--expose-gc']);
+  const worker = startMeasured('memory-worker', [side, address, taskQueue, journal, bundle], ['--expose-gc']);
   const memory = async (question: number): Promise<{ rss: number; cached: number }> => {
-    worker.ask(question);
+    worker.child.send(question);
     const { rss = 0, cached = 0 } = await worker.said('memory', ({ turn }) => turn === question);
     return { rss, cached };
   };
@@ -67,8 +76,10 @@ async function waiting(context: Context, side: 'ours' | 'floor', count: number):
 /** One process of its own for each side. The floor's workflows wait for a signal after one model call. */
 export const memory: Measure = async (context) => {
   const count = context.quick ? 100 : 1_000;
-  const ours = await waiting(context, 'ours', count);
-  const floor = await waiting(context, 'floor', count);
+  const bundle = join(await context.temporaryDir(), 'floor.cjs');
+  await writeFile(bundle, (await bundleFloor()).code);
+  const ours = await waiting(context, 'ours', count, bundle);
+  const floor = await waiting(context, 'floor', count, bundle);
   const perSession = ({ before, after }: Waiting): number => (after - before) / count / 1_024;
   return [
     {

@@ -30,37 +30,44 @@ const PLAN = {
   },
 } as const;
 
+/** The length at which sizes are held against each other. */
+const COMPARED_TURNS = 200;
+
 type LoadName = keyof (typeof PLAN)['full']['loads'];
 
 /** A peer, what was measured of it, and why something was not. */
 interface Entry extends Prepared {
   process: PeerProcess;
-  speeds: Record<LoadName, Speed[]>;
+  /** By round, so that a ratio is of one round; a round that failed is missing. */
+  speeds: Record<LoadName, Map<number, Speed>>;
   bytes: Map<number, Bytes>;
   recoveries: Recovery[];
-  failures: string[];
+  failures: Set<string>;
+}
+
+function isAsked({ peers }: Context, id: string): boolean {
+  return peers?.includes(id) ?? true;
 }
 
 /** Those that can run here, each warmed up; what says why another cannot. */
 async function open(context: Context, stack: Stack): Promise<{ entries: Entry[]; leftOut: Line[] }> {
   const entries: Entry[] = [];
   const leftOut: Line[] = [];
-  for (const spec of PEERS.filter(({ id }) => context.peers?.includes(id) ?? true)) {
+  for (const spec of PEERS.filter(({ id }) => isAsked(context, id))) {
     console.error(`  ${spec.title} …`);
     let process: PeerProcess | undefined;
     try {
       const prepared = await prepare(spec, stack, context);
       process = new PeerProcess(prepared);
-      context.onClose(process.kill.bind(process));
       await process.said('ready');
       await speed(prepared, process, { sessions: 3, turns: 10 });
       entries.push({
         ...prepared,
         process,
-        speeds: { alone: [], at20: [], at200: [] },
+        speeds: { alone: new Map(), at20: new Map(), at200: new Map() },
         bytes: new Map(),
         recoveries: [],
-        failures: [],
+        failures: new Set(),
       });
     } catch (error) {
       const note = error instanceof Error ? error.message : String(error);
@@ -79,7 +86,7 @@ async function take(entry: Entry, what: string, sample: () => Promise<void>): Pr
   } catch (error) {
     const reason = `${what}: ${error instanceof Error ? error.message : String(error)}`;
     console.error(`  ${entry.spec.title}: ${reason}`);
-    entry.failures.push(reason);
+    entry.failures.add(reason);
   }
 }
 
@@ -99,21 +106,27 @@ async function takeSpeeds(entries: readonly Entry[], quick: boolean): Promise<vo
         const entry = entries[(round + i) % entries.length];
         if (entry === undefined || (isMany(entry) && load.sessions === 1)) continue;
         await take(entry, `${load.sessions} sessions at once`, async () => {
-          entry.speeds[name].push(await speed(entry, entry.process, load));
+          entry.speeds[name].set(round, await speed(entry, entry.process, load));
         });
       }
     }
   }
 }
 
+/** Its samples, not a number for a round that failed. */
+function byRound(entry: Entry | undefined, name: LoadName, key: keyof Speed, rounds: number): number[] {
+  return Array.from({ length: rounds }, (_, round) => entry?.speeds[name].get(round)?.[key] ?? Number.NaN);
+}
+
 function speedLines(entry: Entry, quick: boolean): Line[] {
   const { loads } = PLAN[quick ? 'quick' : 'full'];
   return (Object.keys(loads) as LoadName[]).flatMap((name): Line[] => {
-    const samples = entry.speeds[name];
-    if (samples.length === 0) return [];
+    if (entry.speeds[name].size === 0) return [];
     const { sessions, turns, rounds } = loads[name];
-    const all = (key: keyof Speed): number[] => samples.map((sample) => sample[key]);
-    const of = (key: keyof Speed): number => median(all(key));
+    const all = (key: keyof Speed): number[] => byRound(entry, name, key, rounds);
+    const of = (key: keyof Speed): number => median(all(key).filter(Number.isFinite));
+    const kept = (...keys: (keyof Speed)[]): Record<string, number[]> =>
+      Object.fromEntries(keys.map((key) => [key, all(key)]));
     const used = canTell
       ? {
           cpuMs: of('workerCpuMs') + of('serverCpuMs'),
@@ -133,8 +146,9 @@ function speedLines(entry: Entry, quick: boolean): Line[] {
         unit: name === 'alone' ? 'ms a turn' : 'turns/s',
         of: { ...(isMany(entry) ? {} : { turnMs: of('turnMs') }), ...used },
         samples: {
-          ...(isMany(entry) ? {} : { turnMs: all('turnMs') }),
-          turnsPerSecond: all('turnsPerSecond'),
+          ...(isMany(entry) ? {} : kept('turnMs')),
+          ...kept('turnsPerSecond'),
+          ...(canTell ? kept('workerCpuMs', 'serverCpuMs', 'workerMb', 'serverMb') : {}),
         },
         note: `${rounds} rounds of ${sessions} x ${turns} turns, interleaved`,
       },
@@ -150,6 +164,7 @@ function byteLines(entry: Entry): Line[] {
     value: stored,
     unit: 'bytes a turn',
     ...(counted === undefined ? {} : { of: { counted } }),
+    samples: { stored: [stored], ...(counted === undefined ? {} : { counted: [counted] }) },
   }));
 }
 
@@ -170,18 +185,30 @@ function recoveryLines({ spec, recoveries }: Entry): Line[] {
         toolsRepeated: Math.max(...all('toolsRepeated')),
         modelsRepeated: Math.max(...all('modelsRepeated')),
       },
-      samples: { goOnMs: all('goOnMs'), readyMs: all('readyMs') },
+      samples: {
+        goOnMs: all('goOnMs'),
+        readyMs: all('readyMs'),
+        toolsRepeated: all('toolsRepeated'),
+        modelsRepeated: all('modelsRepeated'),
+      },
     },
   ];
 }
 
-/** What is promised of ours against the floor and against those that store whole prompts. */
-function targetLines(entries: readonly Entry[]): Line[] {
+/**
+ * What is promised of ours against the floor and against those that store whole prompts; not a number, and so missed,
+ * where something of it failed.
+ */
+function targetLines(context: Context, entries: readonly Entry[]): Line[] {
+  const { loads, lengths, recoveries } = PLAN[context.quick ? 'quick' : 'full'];
   const byId = new Map(entries.map((entry) => [entry.spec.id, entry]));
   const [ours, fast, floor] = ['perdure', 'perdure-fast', 'floor'].map((id) => byId.get(id));
   const lines: Line[] = [];
-  const add = (what: string, value: number, target: NonNullable<Line['target']>): void => {
-    if (Number.isFinite(value)) lines.push({ measure: 'peers', what, value, unit: 'x', target });
+  const add = (
+    whose: readonly string[],
+    line: Pick<Line, 'what' | 'value' | 'target'> & Partial<Line>,
+  ): void => {
+    if (whose.every((id) => isAsked(context, id))) lines.push({ measure: 'peers', unit: 'x', ...line });
   };
   const against = (
     entry: Entry | undefined,
@@ -189,38 +216,54 @@ function targetLines(entries: readonly Entry[]): Line[] {
     name: LoadName,
     key: keyof Speed,
   ): number => {
-    const [all = [], of = []] = [entry, base].map((each) => each?.speeds[name].map((speed) => speed[key]));
-    return all.length === 0 || all.length !== of.length ? Number.NaN : medianRatio(all, of);
+    const [all = [], of = []] = [entry, base].map((each) => byRound(each, name, key, loads[name].rounds));
+    return medianRatio(all, of);
   };
-  for (const [entry, most, tool] of [
-    [ours, 1.1, 'remote tool'],
-    [fast, 0.75, 'fast tool'],
+  for (const [id, entry, most, tool] of [
+    ['perdure', ours, 1.1, 'remote tool'],
+    ['perdure-fast', fast, 0.75, 'fast tool'],
   ] as const) {
-    add(`turn with a ${tool} against the floor, 1 session`, against(entry, floor, 'alone', 'turnMs'), {
-      atMost: most,
+    add([id, 'floor'], {
+      what: `turn with a ${tool} against the floor, 1 session`,
+      value: against(entry, floor, 'alone', 'turnMs'),
+      target: { atMost: most },
     });
-    add(
-      `turn with a ${tool} against the floor, 20 sessions`,
-      1 / against(entry, floor, 'at20', 'turnsPerSecond'),
-      { atMost: most },
-    );
-    add(`CPU of the worker, ${tool}, against the bare one`, against(entry, floor, 'at20', 'workerCpuMs'), {
-      atMost: 1.5,
+    add([id, 'floor'], {
+      what: `turn with a ${tool} against the floor, 20 sessions`,
+      value: 1 / against(entry, floor, 'at20', 'turnsPerSecond'),
+      target: { atMost: most },
+    });
+    if (!canTell) continue;
+    add([id, 'floor'], {
+      what: `CPU of the worker, ${tool}, against the bare one`,
+      value: against(entry, floor, 'at20', 'workerCpuMs'),
+      target: { atMost: 1.5 },
     });
   }
-  const size = (entry: Entry | undefined, key: keyof Bytes): number =>
-    entry?.bytes.get(200)?.[key] ?? Number.NaN;
-  add('history bytes a turn against the floor, 200 turns', size(ours, 'counted') / size(floor, 'counted'), {
-    atMost: 0.9,
+  if (lengths.some((turns) => turns === COMPARED_TURNS)) {
+    const size = (entry: Entry | undefined, key: keyof Bytes): number =>
+      entry?.bytes.get(COMPARED_TURNS)?.[key] ?? Number.NaN;
+    add(['perdure', 'floor'], {
+      what: `history bytes a turn against the floor, ${COMPARED_TURNS} turns`,
+      value: size(ours, 'counted') / size(floor, 'counted'),
+      target: { atMost: 0.9 },
+    });
+    for (const entry of entries) {
+      if (entry.spec.wholePrompts !== true) continue;
+      add(['perdure'], {
+        what: `stored bytes a turn of ${entry.spec.id} against ours, ${COMPARED_TURNS} turns`,
+        value: size(entry, 'stored') / size(ours, 'stored'),
+        target: { atLeast: 100 },
+      });
+    }
+  }
+  const repeated = ours?.recoveries.map(({ toolsRepeated }) => toolsRepeated) ?? [];
+  add(['perdure'], {
+    what: 'calls of the mutating tool that were repeated after SIGKILL, in the worst round',
+    value: repeated.length === recoveries ? Math.max(...repeated) : Number.NaN,
+    unit: '',
+    target: { atMost: 0 },
   });
-  for (const entry of entries) {
-    if (entry.spec.wholePrompts !== true) continue;
-    add(
-      `stored bytes a turn of ${entry.spec.id} against ours, 200 turns`,
-      size(entry, 'stored') / size(ours, 'stored'),
-      { atLeast: 100 },
-    );
-  }
   return lines;
 }
 
@@ -257,10 +300,10 @@ export const peers: Measure = async (context) => {
       ...speedLines(entry, context.quick),
       ...byteLines(entry),
       ...recoveryLines(entry),
-      ...entry.failures.map(
+      ...[...entry.failures].map(
         (note): Line => ({ measure: 'peers', what: 'failed', peer: entry.spec.id, value: 0, unit: '', note }),
       ),
     ]),
-    ...targetLines(entries),
+    ...targetLines(context, entries),
   ];
 };

@@ -1,9 +1,9 @@
 /** The floor: a bare workflow with two remote activities a turn, on the same server as ours. */
-import { fileURLToPath } from 'node:url';
 import { Context } from '@temporalio/activity';
 import { Client, Connection } from '@temporalio/client';
-import { bundleWorkflowCode, DefaultLogger, NativeConnection, Worker } from '@temporalio/worker';
+import { NativeConnection, Worker } from '@temporalio/worker';
 import type { FloorActivities } from '../floor/activities.ts';
+import { bundleFloor } from '../floor/bundle.ts';
 import { jobText } from '../support/job.ts';
 import { quietRuntime } from '../support/quiet.ts';
 import { serve, turnsOf, type Work } from './serve.ts';
@@ -25,14 +25,11 @@ await serve(async (work, { temporal = '', taskQueue = '' }) => {
   const worker = await Worker.create({
     connection: await NativeConnection.connect({ address: temporal }),
     taskQueue,
-    // What `createWorker` sets, so that only the workflow and its activities differ.
+    // As `createWorker` sets them. Polls and build id are the SDK's own: to choose them better is a part of ours.
     stickyQueueScheduleToStartTimeout: '1s',
     maxHeartbeatThrottleInterval: 250,
     defaultHeartbeatThrottleInterval: 250,
-    workflowBundle: await bundleWorkflowCode({
-      workflowsPath: fileURLToPath(new URL('../floor/workflow.js', import.meta.url)),
-      logger: new DefaultLogger('ERROR'),
-    }),
+    workflowBundle: await bundleFloor(),
     activities: activities(work),
   });
   worker.run().catch((error: unknown) => {

@@ -1,10 +1,10 @@
 /** A peer's process as the bench holds it: told by messages, with its files and servers beside it. */
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
-import { openSync, readFileSync } from 'node:fs';
+import { fork } from 'node:child_process';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Context } from '../support/context.ts';
+import { Talk } from '../support/processes.ts';
 import type { PeerSpec } from './catalogue.ts';
 import { findNode, type Installed, install } from './install.ts';
 import type { Asked, Said, Settings } from './serve.ts';
@@ -45,16 +45,13 @@ export async function prepare(spec: PeerSpec, stack: Stack, context: Context): P
 export type Ran = Extract<Said, { event: 'ran' }>;
 
 /** One process of a peer. */
-export class PeerProcess {
-  readonly #child: ChildProcess;
-  readonly #exited: Promise<unknown>;
-  readonly #said: (Said & { at: number })[] = [];
+export class PeerProcess extends Talk<Said> {
   readonly #log: string;
   #run = 0;
 
   constructor({ spec, backing, dir, file, node }: Prepared, extra: Partial<Settings> = {}) {
-    this.#log = join(dir, `${spec.id}.log`);
-    const log = openSync(this.#log, 'a');
+    const path = join(dir, `${spec.id}.log`);
+    const log = openSync(path, 'a');
     const settings: Settings = {
       dir,
       ...(spec.variant === undefined ? {} : { variant: spec.variant }),
@@ -62,58 +59,34 @@ export class PeerProcess {
       ...backing.settings,
       ...extra,
     };
-    this.#child = fork(file, [JSON.stringify(settings)], {
+    const child = fork(file, [JSON.stringify(settings)], {
       execPath: node,
       execArgv: [],
       env: { ...process.env, NODE_ENV: 'production', LANGSMITH_TRACING: 'false' },
       stdio: ['ignore', log, log, 'ipc'],
     });
-    this.#exited = once(this.#child, 'exit');
-    this.#child.on('message', (message) => {
-      this.#said.push({ ...(message as Said), at: performance.now() });
-      this.#child.emit('said');
-    });
+    closeSync(log);
+    super('its process', child);
+    this.#log = path;
   }
 
   get pid(): number {
-    return this.#child.pid ?? 0;
-  }
-
-  /** The first message that fits, also one that has come already, and when it came. */
-  async said<EVENT extends Said['event']>(
-    event: EVENT,
-    where: (message: Extract<Said, { event: EVENT }>) => boolean = () => true,
-  ): Promise<Extract<Said, { event: EVENT }> & { at: number }> {
-    for (;;) {
-      for (const message of this.#said) {
-        if (message.event === 'failed' && message.run === this.#run)
-          throw new Error(message.reason.slice(0, 300));
-        const found = message as Extract<Said, { event: EVENT }> & { at: number };
-        if (message.event === event && where(found)) return found;
-      }
-      await Promise.race([
-        once(this.#child, 'said'),
-        this.#exited.then(() => {
-          const { exitCode, signalCode } = this.#child;
-          const last = readFileSync(this.#log, 'utf8').trim().slice(-300);
-          throw new Error(
-            `its process ended with ${signalCode ?? exitCode} before it said ${event}: ${last}`,
-          );
-        }),
-      ]);
-    }
+    return this.child.pid ?? 0;
   }
 
   /** Starts the sessions at once and waits for all. @throws Error with the reason of the first that failed. */
   async run(sessions: readonly string[], { resume = false }: { resume?: boolean } = {}): Promise<Ran> {
     const run = ++this.#run;
-    this.#child.send({ run, sessions, resume } satisfies Asked);
+    this.child.send({ run, sessions, resume } satisfies Asked);
     return this.said('ran', (message) => message.run === run);
   }
 
-  /** SIGKILL. */
-  async kill(): Promise<void> {
-    if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill('SIGKILL');
-    await this.#exited;
+  protected override check(message: Said): void {
+    if (message.event === 'failed' && message.run === this.#run)
+      throw new Error(message.reason.slice(0, 300));
+  }
+
+  protected override last(): string {
+    return `: ${readFileSync(this.#log, 'utf8').trim().slice(-300)}`;
   }
 }

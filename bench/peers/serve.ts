@@ -70,6 +70,8 @@ function say(message: Said): void {
 /** Serves a peer until the process is ended. */
 export async function serve(start: (work: Work, settings: Settings) => Promise<Peer>): Promise<void> {
   const settings = JSON.parse(process.argv[2] ?? '{}') as Settings;
+  // Whoever has started it may be gone before it is ready.
+  process.on('disconnect', () => process.exit(0));
   const { ledger, hangAt, workers = 1 } = settings;
   await Promise.all(Array.from({ length: workers - 1 }, () => startAnother({ ...settings, workers: 1 })));
   const asked = new Map<string, number[]>();
@@ -117,7 +119,6 @@ export async function serve(start: (work: Work, settings: Settings) => Promise<P
       (error: unknown) => say({ event: 'failed', run, reason: reasonOf(error) }),
     );
   });
-  process.on('disconnect', () => process.exit(0));
   say({ event: 'ready' });
 }
 

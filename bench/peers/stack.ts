@@ -137,19 +137,24 @@ export class Stack {
 }
 
 /** Bytes of a session's history, as its server counts them. */
-async function historyBytes(client: Client, workflowId: string): Promise<number> {
+export async function historyBytes(client: Client, workflowId: string): Promise<number> {
   const { raw } = await client.workflow.getHandle(workflowId).describe();
   return Number(raw.workflowExecutionInfo?.historySizeBytes ?? Number.NaN);
 }
 
-/** Bytes of the pages in use, those in the write-ahead log among them. */
-async function sqliteBytes(path: string): Promise<number> {
+/** Bytes of the pages in use, those in the write-ahead log among them, by what the pragmas answer. */
+export function bytesInUse(pragma: (name: string) => number): number {
+  return (pragma('page_count') - pragma('freelist_count')) * pragma('page_size');
+}
+
+/** Of a file that another process has open: to open it twice in one would end SQLite's locks. */
+export async function sqliteBytes(path: string): Promise<number> {
   const { default: Database } = await import('libsql');
   const database = new Database(path, { timeout: 10_000 });
   try {
-    const read = (name: string): number =>
-      Number(Object.values(database.prepare(`pragma ${name}`).get() as Record<string, number>)[0]);
-    return (read('page_count') - read('freelist_count')) * read('page_size');
+    return bytesInUse((name) =>
+      Number(Object.values(database.prepare(`pragma ${name}`).get() as Record<string, number>)[0]),
+    );
   } finally {
     database.close();
   }

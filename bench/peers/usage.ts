@@ -1,5 +1,6 @@
 /** What processes use, read from /proc: Linux only. */
 import { readdirSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 
 /** Milliseconds of a clock tick: the kernel tells user space in hundredths of a second, whatever its own clock. */
 const TICK_MS = 10;
@@ -26,11 +27,14 @@ function statOf(pid: number): Stat | undefined {
   }
 }
 
-/** The processes and all that they have started. */
-function treeOf(roots: readonly number[]): Stat[] {
-  const all = readdirSync('/proc')
+function allStats(): Stat[] {
+  return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .flatMap((name) => statOf(Number(name)) ?? []);
+}
+
+/** The processes and all that they have started. */
+function treeOf(roots: readonly number[], all: readonly Stat[] = allStats()): Stat[] {
   const found = new Map(all.filter(({ pid }) => roots.includes(pid)).map((stat) => [stat.pid, stat]));
   for (let before = -1; before !== found.size; ) {
     before = found.size;
@@ -44,13 +48,43 @@ export function cpuMs(roots: readonly number[]): number {
   return canTell ? treeOf(roots).reduce((sum, stat) => sum + stat.cpuMs, 0) : Number.NaN;
 }
 
-/** Resident bytes; what processes share counts once (proportional set size). */
+/** Time that the machine below this one gave to others, in milliseconds. */
+function stolenMs(): number {
+  const [, ...ticks] = readFileSync('/proc/stat', 'utf8').split('\n', 1)[0]?.split(/\s+/) ?? [];
+  return Number(ticks[7] ?? 0) * TICK_MS;
+}
+
+/**
+ * Begins to watch what others than this process and all that it starts take of the processors.
+ *
+ * @returns what they have taken since, as a share of the whole machine (0 to 1); nothing where no one can tell.
+ */
+export function othersShare(): () => number | undefined {
+  if (!canTell) return () => undefined;
+  const sum = (stats: readonly Stat[]): number => stats.reduce((total, { cpuMs }) => total + cpuMs, 0);
+  const look = (): { at: number; ms: number } => {
+    const all = allStats();
+    return { at: performance.now(), ms: sum(all) - sum(treeOf([process.pid], all)) + stolenMs() };
+  };
+  const before = look();
+  return () => {
+    const { at, ms } = look();
+    return Math.max(0, ms - before.ms) / ((at - before.at) * availableParallelism());
+  };
+}
+
+/**
+ * Resident bytes. Of several processes, what they share counts once (proportional set size); of one alone all counts,
+ * for what it shares with processes of other trees it would have without them too.
+ */
 export function residentBytes(roots: readonly number[]): number {
   if (!canTell) return Number.NaN;
-  return treeOf(roots).reduce((sum, { pid }) => {
+  const tree = treeOf(roots);
+  const size = tree.length === 1 ? /^Rss:\s+(\d+) kB/m : /^Pss:\s+(\d+) kB/m;
+  return tree.reduce((sum, { pid }) => {
     try {
       const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
-      return sum + Number(/^Pss:\s+(\d+) kB/m.exec(text)?.[1] ?? 0) * 1_024;
+      return sum + Number(size.exec(text)?.[1] ?? 0) * 1_024;
     } catch {
       return sum;
     }

@@ -1,7 +1,5 @@
 /** A worker that says how much memory it has when it is asked; `ours` or the `floor`. */
-
-import { fileURLToPath } from 'node:url';
-import { bundleWorkflowCode, DefaultLogger, NativeConnection, Worker } from '@temporalio/worker';
+import { NativeConnection, Worker } from '@temporalio/worker';
 import * as z from 'zod';
 import { createWorker, defineAgent, defineTool } from '../../src/index.ts';
 import { floorActivities } from '../floor/activities.ts';
@@ -10,7 +8,7 @@ import { readJob } from '../support/job.ts';
 import { say } from '../support/processes.ts';
 import { quietRuntime } from '../support/quiet.ts';
 
-const [side = '', address = '', taskQueue = '', journal = ''] = process.argv.slice(2);
+const [side = '', address = '', taskQueue = '', journal = '', bundle = ''] = process.argv.slice(2);
 quietRuntime();
 const mutate = defineTool({
   inputSchema: z.object({ ref: z.string() }),
@@ -35,10 +33,8 @@ const worker =
     : await Worker.create({
         connection: await NativeConnection.connect({ address }),
         taskQueue,
-        workflowBundle: await bundleWorkflowCode({
-          workflowsPath: fileURLToPath(new URL('../floor/workflow.js', import.meta.url)),
-          logger: new DefaultLogger('ERROR'),
-        }),
+        // Made elsewhere, as ours is: a bundler in this process would be measured.
+        workflowBundle: { codePath: bundle },
         activities: floorActivities((id) => readJob(`bench ${id} 0 read`)),
       });
 process.on('message', (question) => {

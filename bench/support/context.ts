@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SESSION_SEARCH_ATTRIBUTES, type ServerHandle, startServer } from '../../src/server/index.ts';
+import { endProcesses } from './processes.ts';
 import type { Line } from './report.ts';
 import { openScene, type Run, type Scene } from './scene.ts';
 
@@ -21,6 +22,7 @@ export class Context {
   #serverDir: Promise<string> | undefined;
   #scene: Promise<Scene> | undefined;
   #long: Promise<Run> | undefined;
+  #closed: Promise<void> | undefined;
 
   constructor(options: { quick: boolean; peers?: readonly string[] | undefined }) {
     this.quick = options.quick;
@@ -66,8 +68,9 @@ export class Context {
 
   /** A directory that goes with the run. */
   async temporaryDir(): Promise<string> {
+    if (this.#closed !== undefined) throw new Error('The bench is being ended');
     const dir = await mkdtemp(join(tmpdir(), 'perdure-bench-'));
-    this.onClose(() => rm(dir, { recursive: true, force: true }));
+    this.onClose(() => rm(dir, { recursive: true, force: true, maxRetries: 5 }));
     return dir;
   }
 
@@ -76,7 +79,18 @@ export class Context {
     this.#closing.unshift(end);
   }
 
-  async close(): Promise<void> {
-    for (const end of this.#closing) await end();
+  /** Ends all that was made, also where something does not end as it should; once, however often it is called. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    await endProcesses();
+    // What is being opened would stay.
+    await Promise.allSettled([this.#server, this.#scene]);
+    for (let end = this.#closing.shift(); end !== undefined; end = this.#closing.shift()) {
+      await end().catch((error: unknown) => console.error(error));
+    }
   }
 }

@@ -3,7 +3,100 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-/** What a measured process says; each kind knows which fields it sends. */
+/** The longest that something is waited for: a process that has not said it then is stuck. */
+const LIMIT_MS = 300_000;
+
+/** Those that run. */
+const running = new Set<Pick<Talk<never>, 'child' | 'kill'>>();
+// One may have been started while all else was ended.
+process.on('exit', () => {
+  for (const { child } of running) child.kill('SIGKILL');
+});
+
+/** SIGKILL to all measured processes that run. */
+export async function endProcesses(): Promise<void> {
+  await Promise.all([...running].map((each) => each.kill()));
+}
+
+type Of<SAID extends { event: string }, EVENT> = (string extends SAID['event']
+  ? SAID
+  : Extract<SAID, { event: EVENT }>) & { at: number };
+
+/** A measured process, and what it has said. */
+export class Talk<SAID extends { event: string }> {
+  readonly child: ChildProcess;
+  readonly #name: string;
+  readonly #said: (SAID & { at: number })[] = [];
+  /** How it ended. Never rejects. */
+  readonly #ended: Promise<string>;
+
+  constructor(name: string, child: ChildProcess) {
+    this.#name = name;
+    this.child = child;
+    running.add(this);
+    child.on('message', (message) => {
+      this.#said.push({ ...(message as SAID), at: performance.now() });
+      child.emit('said');
+    });
+    this.#ended = new Promise((resolve) => {
+      const end = (how: string): void => {
+        running.delete(this);
+        resolve(how);
+      };
+      child.once('exit', (code, signal) => end(`ended with ${signal ?? code}`));
+      child.on('error', (error) => {
+        // It is also told of a message to one that is gone.
+        if (child.pid === undefined) end(`cannot be started: ${error.message}`);
+      });
+    });
+  }
+
+  /**
+   * The first message that fits, also one that has come already, and when it came.
+   *
+   * @throws Error when the process ends before, or has not said it within the time limit: then it is ended.
+   */
+  async said<EVENT extends SAID['event']>(
+    event: EVENT,
+    where: (message: Of<SAID, EVENT>) => boolean = () => true,
+    limitMs: number = LIMIT_MS,
+  ): Promise<Of<SAID, EVENT>> {
+    const limit = AbortSignal.timeout(limitMs);
+    for (;;) {
+      for (const message of this.#said) {
+        this.check?.(message);
+        const found = message as Of<SAID, EVENT>;
+        if (message.event === event && where(found)) return found;
+      }
+      const how = await Promise.race([
+        this.#ended,
+        once(this.child, 'said', { signal: limit }).then(
+          () => undefined,
+          () => (limit.aborted ? `has not said ${event} within ${limitMs / 1_000} s` : undefined),
+        ),
+      ]);
+      if (how === undefined) continue;
+      await this.kill();
+      throw new Error(`${this.#name} ${how}${this.last()}`);
+    }
+  }
+
+  /** SIGKILL, which also ends a stopped process; nothing where it has ended or was never there. */
+  async kill(): Promise<void> {
+    if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill('SIGKILL');
+    await this.#ended;
+  }
+
+  /** Throws where a message says that what is waited for does not come. */
+  protected check?(message: SAID): void;
+
+  /** What to add to the error of one that has ended. */
+  protected last(): string {
+    return '';
+  }
+}
+
+/** What a process of `bench/processes` says; each kind knows which fields it sends. */
 export interface Said {
   event: string;
   turn?: number;
@@ -17,16 +110,8 @@ export interface Said {
   lasts?: string[];
 }
 
-/** A measured process. */
-export interface Measured {
-  readonly child: ChildProcess;
-  /** The first message of that kind, also one that has come already, and when it came. */
-  said(event: string, where?: (message: Said) => boolean): Promise<Said & { at: number }>;
-  /** Asks a numbered question. */
-  ask(question: number): void;
-  /** SIGKILL, which also ends a stopped process. */
-  kill(): Promise<void>;
-}
+/** A process of `bench/processes`. */
+export type Measured = Talk<Said>;
 
 /** Starts a file of `bench/processes` by its name. */
 export function startMeasured(
@@ -35,33 +120,10 @@ export function startMeasured(
   execArgv: readonly string[] = [],
 ): Measured {
   const file = fileURLToPath(new URL(`../processes/${name}.js`, import.meta.url));
-  const child = fork(file, args, { execArgv: [...execArgv], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
-  const messages: (Said & { at: number })[] = [];
-  child.on('message', (message) => {
-    messages.push({ ...(message as Said), at: performance.now() });
-    child.emit('said');
-  });
-  const exited = once(child, 'exit');
-  return {
-    child,
-    said: async (event, where = () => true) => {
-      for (;;) {
-        const found = messages.find((message) => message.event === event && where(message));
-        if (found !== undefined) return found;
-        await Promise.race([
-          once(child, 'said'),
-          exited.then(([code, signal]) => {
-            throw new Error(`${name} ended with ${code ?? signal} before it said ${event}`);
-          }),
-        ]);
-      }
-    },
-    ask: (question) => void child.send(question),
-    kill: async () => {
-      if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
-      await exited;
-    },
-  };
+  return new Talk(
+    name,
+    fork(file, args, { execArgv: [...execArgv], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] }),
+  );
 }
 
 /** Inside a measured process: says something to the one that measures. */

@@ -1,6 +1,11 @@
 /** A measurement's lines, their verdicts, and the table and file that they end in. */
 import { mkdir, writeFile } from 'node:fs/promises';
+import { fileTime } from '../../faults/table.ts';
 import type { Machine } from './machine.ts';
+
+/** Folders of result files: of runs that the docs may show, and of all others. */
+export const KEPT = 'bench/results';
+export const SCRATCH = '.perdure/bench';
 
 /** One figure, with what it is held against. */
 export interface Line {
@@ -8,19 +13,22 @@ export interface Line {
   what: string;
   /** Whose, in a comparison of several. */
   peer?: string;
+  /** Not a number where it could not be taken: then a target is missed. */
   value: number;
   unit: string;
   /** Absent when the figure is for information. */
   target?: { atMost: number } | { atLeast: number };
   /** The medians that a ratio is made of, in the unit that the key names. */
   of?: Record<string, number>;
-  /** All samples of those, in the order in which they were taken. */
+  /** All samples of those, in the order of their rounds; not a number for a round that failed. */
   samples?: Record<string, number[]>;
   note?: string;
+  /** Of the machine's processor time during the measure, the share that others took (0 to 1), where it is known. */
+  others?: number;
 }
 
 /** `met`, `MISSED`, or nothing where there is no target. */
-function verdict({ value, target }: Line): 'met' | 'MISSED' | '' {
+export function verdict({ value, target }: Line): 'met' | 'MISSED' | '' {
   if (target === undefined) return '';
   const met = 'atMost' in target ? value <= target.atMost : value >= target.atLeast;
   return met ? 'met' : 'MISSED';
@@ -61,23 +69,21 @@ function shown(value: number): string {
   return value.toFixed(Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2);
 }
 
-/**
- * Writes the result file and returns its path below the working directory, the project's. A quick run's is not
- * one to keep.
- */
+/** Writes a result file of its own into the folder and returns its path; `what` is a part of its name. */
 export async function writeResults(
+  folder: string,
   what: string,
-  quick: boolean,
   machine: Machine,
   lines: readonly Line[],
 ): Promise<string> {
-  const folder = quick ? '.perdure/bench' : 'bench/results';
-  const path = `${folder}/${new Date().toISOString().slice(0, 10)}-${what}.json`;
+  const at = new Date().toISOString();
+  const path = `${folder}/${fileTime(at)}-${what}.json`;
   await mkdir(folder, { recursive: true });
   const results = lines.map((line) => ({ ...line, verdict: verdict(line) || undefined }));
-  const text = JSON.stringify({ at: new Date().toISOString(), machine, results }, (_, value: unknown) =>
+  const text = JSON.stringify({ at, machine, results }, (_, value: unknown) =>
     typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value,
   );
-  await writeFile(path, `${JSON.stringify(JSON.parse(text), null, 1)}\n`);
+  // Another one is never written over.
+  await writeFile(path, `${JSON.stringify(JSON.parse(text), null, 1)}\n`, { flag: 'wx' });
   return path;
 }

@@ -2,7 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Machine } from './machine.ts';
-import type { Line } from './report.ts';
+import { KEPT, type Line } from './report.ts';
 
 /** A run as it was written down. */
 export interface Results {
@@ -11,24 +11,28 @@ export interface Results {
   results: Line[];
 }
 
-const FOLDER = 'bench/results';
-
 /** The newest kept run that has lines of a measure. @throws Error when there is none. */
 export async function newestResults(measure: string): Promise<Results> {
   const [found] = await keptResults(measure);
-  if (found === undefined) throw new Error(`no run of ${measure} is kept in ${FOLDER}`);
+  if (found === undefined) throw new Error(`no run of ${measure} is kept in ${KEPT}`);
   return found;
 }
 
 /** All kept runs that have lines of a measure, the newest first. */
 export async function keptResults(measure: string): Promise<Results[]> {
-  const names = (await readdir(FOLDER).catch(() => [])).filter((name) => name.endsWith('.json'));
+  const names = (await readdir(KEPT).catch(() => [])).filter((name) => name.endsWith('.json'));
   const all = await Promise.all(
-    names.map(async (name) => JSON.parse(await readFile(join(FOLDER, name), 'utf8')) as Results),
+    names.map(async (name) => readResults(await readFile(join(KEPT, name), 'utf8'))),
   );
   return all
     .filter(({ results }) => results.some((line) => line.measure === measure))
     .sort((a, b) => b.at.localeCompare(a.at));
+}
+
+/** A result file's text; JSON has no other word than `null` for what is not a number. */
+export function readResults(text: string): Results {
+  const { results, ...run } = JSON.parse(text) as Results;
+  return { ...run, results: results.map((line) => ({ ...line, value: line.value ?? Number.NaN })) };
 }
 
 /** Finds a peer's line. */

@@ -1,10 +1,10 @@
 /** A server with two workers in this process, ours and the floor's, and runs on either. */
 import { randomUUID } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
 import { Client, Connection } from '@temporalio/client';
-import { bundleWorkflowCode, DefaultLogger, NativeConnection, Worker } from '@temporalio/worker';
+import { NativeConnection, Worker } from '@temporalio/worker';
 import { createWorker, type Session, Sessions } from '../../src/index.ts';
 import { floorActivities } from '../floor/activities.ts';
+import { bundleFloor } from '../floor/bundle.ts';
 import { benchAgent } from './agent.ts';
 import { type BenchTool, type Job, jobText } from './job.ts';
 import { until } from './until.ts';
@@ -52,15 +52,12 @@ export async function openScene(address: string): Promise<Scene> {
     await Worker.create({
       connection: native,
       taskQueue: QUEUE.floor,
-      // What `createWorker` sets, so that only the workflow and its activities differ.
+      // As `createWorker` sets them. Polls and build id are the SDK's own: to choose them better is a part of ours.
       stickyQueueScheduleToStartTimeout: '1s',
       maxHeartbeatThrottleInterval: 250,
       defaultHeartbeatThrottleInterval: 250,
       shutdownGraceTime: '10s',
-      workflowBundle: await bundleWorkflowCode({
-        workflowsPath: fileURLToPath(new URL('../floor/workflow.js', import.meta.url)),
-        logger: new DefaultLogger('ERROR'),
-      }),
+      workflowBundle: await bundleFloor(),
       activities: floorActivities((id) => jobs.get(id) ?? { id, turns: 0, tool: 'read' }, onRequest),
     }),
   ];

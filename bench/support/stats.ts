@@ -9,9 +9,13 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2;
 }
 
-/** The median of `ours[i] / base[i]`: both were measured right after each other, so slow phases cancel out. */
+/**
+ * The median of `ours[i] / base[i]`: both were measured right after each other, so slow phases cancel out. A round that
+ * one of them lacks, or has as not a number, is left out; not a number when none is left.
+ */
 export function medianRatio(ours: readonly number[], base: readonly number[]): number {
-  return median(ours.map((value, i) => value / (base[i] ?? Number.NaN)));
+  const ratios = ours.map((value, i) => value / (base[i] ?? Number.NaN)).filter(Number.isFinite);
+  return ratios.length === 0 ? Number.NaN : median(ratios);
 }
 
 /** Runs all arms once per round, each round starting with another one; returns the samples of each arm. */

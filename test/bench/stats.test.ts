@@ -12,7 +12,10 @@ test('a ratio is of samples that were taken side by side: a slow phase hits both
   // Half of the time the machine is ten times slower: the ratio of the medians would say 1.1, or 11.
   expect(medianRatio([11, 110, 22, 220], [10, 100, 20, 200])).toBeCloseTo(1.1);
   expect(medianRatio([3, 20], [1, 10])).toBe(2.5);
-  expect(medianRatio([1, 2], [1])).toBeNaN();
+  // A round that one of them lacks is none.
+  expect(medianRatio([3, Number.NaN, 20, 8], [1, 10, Number.NaN, 2])).toBe(3.5);
+  expect(medianRatio([3, 20], [1])).toBe(3);
+  expect(medianRatio([Number.NaN], [1])).toBeNaN();
 });
 
 test('all arms run in each round, and each of them first as often as the others', async () => {

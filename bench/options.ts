@@ -1,0 +1,83 @@
+/** What `npm run bench` is told: read before anything is compiled, for a mistake should cost nothing. */
+import { parseArgs } from 'node:util';
+import { PEERS } from './peers/catalogue.ts';
+
+/** The measures, in the order in which they are taken. */
+export const MEASURES = [
+  'turns',
+  'bytes',
+  'fold',
+  'server',
+  'recovery',
+  'saver',
+  'listing',
+  'langgraph',
+  'start',
+  'memory',
+  'peers',
+] as const;
+export type MeasureName = (typeof MEASURES)[number];
+
+export const USAGE: string = `npm run bench                        all measures; what they came to is kept in bench/results
+npm run bench -- --only turns,bytes  some of ${MEASURES.join(', ')}
+npm run bench -- --quick             fewer rounds, to see that it works; not kept
+npm run bench -- --only peers --peers perdure,dbos
+                                     of the comparison some; not kept. There are
+                                     ${PEERS.map(({ id }) => id).join(', ')}
+npm run bench -- --keep-anyway       keeps a run also when others kept the machine busy
+npm run bench -- --write-docs        measures nothing, writes the docs from the runs that are kept`;
+
+/** What was asked for. */
+export interface Options {
+  help: boolean;
+  writeDocs: boolean;
+  /** `all`, or the measures: a part of the result file's name. */
+  what: string;
+  only: readonly MeasureName[];
+  /** `undefined` means all. */
+  peers: readonly string[] | undefined;
+  quick: boolean;
+  keepAnyway: boolean;
+}
+
+/** @throws Error of one line that says what is wrong. */
+export function readOptions(args: readonly string[]): Options {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      help: { type: 'boolean', short: 'h', default: false },
+      only: { type: 'string' },
+      peers: { type: 'string' },
+      quick: { type: 'boolean', default: false },
+      'keep-anyway': { type: 'boolean', default: false },
+      'write-docs': { type: 'boolean', default: false },
+    },
+  });
+  const only = some('only', values.only, MEASURES) ?? MEASURES;
+  const ids = PEERS.map(({ id }) => id);
+  const peers = some('peers', values.peers, ids);
+  if (peers !== undefined && !only.includes('peers'))
+    throw new Error('--peers: only the measure peers has some; write --only peers');
+  return {
+    help: values.help,
+    writeDocs: values['write-docs'],
+    what: values.only === undefined ? 'all' : only.join('-'),
+    only,
+    peers,
+    quick: values.quick,
+    keepAnyway: values['keep-anyway'],
+  };
+}
+
+function some<T extends string>(
+  option: string,
+  given: string | undefined,
+  choices: readonly T[],
+): T[] | undefined {
+  return given?.split(',').map((name) => {
+    const found = choices.find((choice) => choice === name);
+    if (found === undefined)
+      throw new Error(`--${option} ${name}: there is no such one; write some of ${choices.join(',')}`);
+    return found;
+  });
+}
