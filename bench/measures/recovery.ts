@@ -81,7 +81,7 @@ export const recovery: Measure = async (context) => {
     unit: 'ms, the slowest',
     of: { medianMs: median(samples[name]) },
     samples: { ms: samples[name] },
-    note: `heartbeat ${CASES[name].heartbeatMs} ms, settle 0, workflow task time-out 2 s`,
+    note: `heartbeat ${CASES[name].heartbeatMs / 1_000} s, settle 0`,
   });
   return [
     {

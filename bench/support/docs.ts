@@ -2,7 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { PEERS, type PeerSpec } from '../peers/catalogue.ts';
 import { type Bar, drawChart } from './chart.ts';
-import type { Line } from './report.ts';
+import { type Line, verdict } from './report.ts';
 import { keptResults, lineOf, newestResults, type Results } from './results.ts';
 
 const PAGE = 'docs/performance.md';
@@ -60,33 +60,35 @@ const SAVERS: Record<string, string> = {
 /** Each of our own measures, from the newest kept run of it. */
 async function floorTable(): Promise<string> {
   const rows: string[][] = [];
-  const taken = new Set<string>();
+  const runs: Results[] = [];
   for (const measure of OWN_MEASURES) {
     const [results] = await keptResults(measure);
     if (results === undefined) continue;
-    taken.add(takenOn(results));
+    if (!runs.some(({ at }) => at === results.at)) runs.push(results);
+    const run = runs.findIndex(({ at }) => at === results.at) + 1;
     for (const line of results.results) {
       if (line.measure !== measure) continue;
       const what =
         line.peer === undefined
           ? line.what
           : `LangGraph.js on ${SAVERS[line.peer] ?? line.peer}: ${line.what}`;
-      rows.push([what, figure(line), ...judged(line), medians(line)]);
+      rows.push([what, figure(line), ...judged(line), medians(line), line.note ?? '', String(run)]);
     }
   }
-  const head = [...taken].map((text) => `${text}.\n\n`).join('');
-  return `${head}${table(['', 'figure', 'asked', ':', ':medians'], rows)}`;
+  const head = runs.map((run, i) => `${i + 1}. ${takenOn(run)}.\n`).join('');
+  return `Runs:\n\n${head}\n${table(['', 'figure', 'asked', ':', ':medians', ':how', 'run'], rows)}`;
 }
 
 /** The columns of a target: what is asked, and whether it is met. */
-function judged({ value, target }: Line): [string, string] {
+function judged(line: Line): [string, string] {
+  const { target } = line;
   if (target === undefined) return ['', ''];
   const [sign, bound] = 'atMost' in target ? ['≤', target.atMost] : ['≥', target.atLeast];
-  const met = 'atMost' in target ? value <= bound : value >= bound;
-  return [`${sign} ${bound}`, met ? 'met' : '**missed**'];
+  return [`${sign} ${bound}`, verdict(line) === 'met' ? 'met' : '**missed**'];
 }
 
 function figure({ value, unit }: Line): string {
+  if (!Number.isFinite(value)) return '–';
   const digits = Number.isInteger(value) ? 0 : value < 10 ? 2 : 0;
   return `${value.toFixed(digits)} ${unit}`.trimEnd();
 }
@@ -97,11 +99,13 @@ function medians({ of = {} }: Line): string {
     .join(', ');
 }
 
-/** When and on what a run was taken. */
-function takenOn({ at, machine }: Results): string {
+/** When and on what a run was taken, and how much of it others had. */
+function takenOn({ at, machine, results }: Results): string {
+  const others = Math.max(...results.map((line) => line.others ?? Number.NaN));
+  const busy = Number.isFinite(others) ? `, others had at most ${(others * 100).toFixed(0)} % of it` : '';
   return [
-    `Taken ${at.slice(0, 10)} on ${machine.cores} cores (${machine.cpu}, ${machine.memoryGb} GB, ${machine.os}), `,
-    `load before ${machine.loadBefore}; Perdure ${machine.perdure} (${machine.commit}), `,
+    `Taken ${at.slice(0, 16).replace('T', ' ')} on ${machine.cores} cores (${machine.cpu}, ${machine.memoryGb} GB, ${machine.os}), `,
+    `load before ${machine.loadBefore}${busy}; Perdure ${machine.perdure} (${machine.commit}), `,
     `Temporal server ${machine.temporalServer}, SDK ${machine.temporalSdk}, Node ${machine.node}`,
   ].join('');
 }
@@ -177,7 +181,8 @@ function tables(results: Results): string {
     });
   const targets = results.results
     .filter(({ measure, peer, target }) => measure === 'peers' && peer === undefined && target !== undefined)
-    .map((line) => [line.what, line.value.toFixed(line.value < 10 ? 2 : 0), ...judged(line)]);
+    .map((line) => [line.what, figure(line), ...judged(line)]);
+  const overPostgres = peers.some(({ store }) => store === 'temporal-postgres');
   return [
     takenOn(results),
     Object.entries(machine.compared ?? {})
@@ -199,6 +204,9 @@ function tables(results: Results): string {
       ],
       speed,
     ),
+    overPostgres
+      ? '\nOver PostgreSQL: the same programs on the server of `docker-compose.yml` and its database, run from their binaries. Four workers are four processes.\n'
+      : '',
     '\nKB stored a turn, in one session of so many turns:\n\n',
     table(['', ...LENGTHS.map((turns) => `${turns} turns`), ':why'], stored),
     '\nAfter SIGKILL of the worker in the middle of a tool call, its successor started at once on the same machine:\n\n',
@@ -209,7 +217,7 @@ function tables(results: Results): string {
     told.length === 0 ? '' : `\nWhat did not end as asked:\n\n${told.join('')}`,
     targets.length === 0
       ? ''
-      : `\nAgainst what is asked of Perdure:\n\n${table(['', 'times', 'asked', ':'], targets)}`,
+      : `\nAgainst what is asked of Perdure:\n\n${table(['', 'figure', 'asked', ':'], targets)}`,
   ].join('');
 }
 
