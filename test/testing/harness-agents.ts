@@ -1,7 +1,7 @@
 /** The agents of the harness's own tests, as a user would write them. */
 import { appendFile, readFile } from 'node:fs/promises';
 import * as z from 'zod';
-import { type DefinedAgent, defineAgent, defineTool } from '../../src/index.ts';
+import { type DefinedAgent, defineAgent, defineTool, type SessionWorkerOptions } from '../../src/index.ts';
 
 const ledger = (): string => process.env['LEDGER'] ?? '';
 
@@ -29,4 +29,7 @@ export const clerk: DefinedAgent = defineAgent({
   heartbeat: '1s',
 });
 
-export const workerOptions = { maxConcurrentActivityTaskExecutions: 3 };
+export const workerOptions: Partial<SessionWorkerOptions> = {
+  maxConcurrentActivityTaskExecutions: 3,
+  ...(process.env['IMPATIENT'] === undefined ? {} : { shutdownGraceTime: '10ms' }),
+};

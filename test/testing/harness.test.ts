@@ -1,7 +1,9 @@
 /** The harness as users have it: a story of a crash, told against a server that it starts itself. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { beforeEach, expect, inject, onTestFinished, test } from 'vitest';
 import { createHarness, type Harness, type HarnessOptions } from '../../src/testing/index.ts';
 import { rejection } from '../support/rejection.ts';
@@ -71,6 +73,64 @@ test('a worker that is held goes on when it is released, and ends its calls when
   await harness.until(session, ({ lastText }) => lastText === 'It is written down.');
   await worker.stop();
   expect(await rejection(worker.reached('before append'))).toMatchObject({ code: 'NO_WORKER' });
+});
+
+test('a worker that is stopped while a call is held ends it past its time of grace, and goes', async () => {
+  const harness = await open();
+  const worker = await harness.startWorkerProcess({ breakAt: ['after append'], env: { IMPATIENT: '1' } });
+  const session = await harness.startSession('clerk', { message: 'Write down one pen.' });
+  await worker.reached('after append');
+  await worker.stop();
+  await harness.startWorkerProcess();
+  await harness.until(session, ({ lastText }) => lastText === 'It is written down.');
+  expect(lines()).toHaveLength(1);
+});
+
+test('a tool of a CommonJS module, with a copy of the kit of its own, can be held', async () => {
+  const file = (path: string): string => JSON.stringify(fileURLToPath(new URL(path, import.meta.url)));
+  const module = join(dirname(ledger), 'agents.cjs');
+  writeFileSync(
+    module,
+    `const { defineAgent, defineTool } = require(${file('../../src/index.ts')});
+    const { breakpoint } = require(${file('../../src/testing/index.ts')});
+    const { z } = require(${JSON.stringify(createRequire(import.meta.url).resolve('zod'))});
+    const append = defineTool({
+      effect: 'read',
+      inputSchema: z.object({ line: z.string() }),
+      execute: async ({ line }) => {
+        await breakpoint('inside', line);
+        return {};
+      },
+    });
+    const model = { model: 'openai:gpt-5', price: { inputPerMillion: 1, outputPerMillion: 2 } };
+    exports.clerk = defineAgent({ name: 'clerk', model, instructions: 'Look.', tools: { append } });`,
+  );
+  const harness = await open({ module });
+  const worker = await harness.startWorkerProcess({ breakAt: ['inside'] });
+  const session = await harness.startSession('clerk', { message: 'Look.' });
+  const ended = harness.until(session, 'idle').then(() => ({ detail: 'not held' }));
+  expect(await Promise.race([worker.reached('inside'), ended])).toMatchObject({ detail: 'one pen' });
+  worker.release('inside');
+  await ended;
+});
+
+test('a worker that is gone takes a release, one that starts ends with its harness, a point that nobody named is refused', async () => {
+  const harness = await open();
+  const worker = await harness.startWorkerProcess({ breakAt: ['before append'] });
+  expect(await rejection(worker.reached('before apend'))).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringContaining('before append'),
+  });
+  await harness.startSession('clerk', { message: 'Write down one pen.' });
+  await worker.reached('before append');
+  await worker.crash();
+  worker.release('before append');
+  const starting = rejection(harness.startWorkerProcess());
+  await harness.stop();
+  expect(await starting).toMatchObject({
+    code: 'NO_WORKER',
+    message: expect.stringContaining('SIGKILL'),
+  });
 });
 
 test('what is missing is said: a module, agents in it, a worker, an end', async () => {

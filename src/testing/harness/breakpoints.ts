@@ -12,18 +12,34 @@ export interface Release {
   readonly visit: number;
 }
 
-let points: ReadonlySet<string> = new Set();
-let visits = 0;
-const held = new Map<number, () => void>();
+interface Breakpoints {
+  points: ReadonlySet<string>;
+  visits: number;
+  readonly held: Map<number, () => void>;
+}
+
+/** On the process, not in this module: agents that load as CommonJS have a copy of it. */
+const KEY = Symbol.for('perdure.breakpoints');
+const shared = globalThis as { [KEY]?: Breakpoints };
 
 /** Called once by the worker process: where it is to hold, and how it learns that it may go on. */
 export function installBreakpoints(names: readonly string[]): void {
-  points = new Set(names);
+  const held: Breakpoints['held'] = new Map();
+  shared[KEY] = { points: new Set(names), visits: 0, held };
   process.on('message', (message: Release) => {
     if (message.kind !== 'release') return;
     held.get(message.visit)?.();
     held.delete(message.visit);
   });
+}
+
+/** From now on nothing is held, and what is goes on. */
+export function endBreakpoints(): void {
+  const state = shared[KEY];
+  if (state === undefined) return;
+  state.points = new Set();
+  for (const release of state.held.values()) release();
+  state.held.clear();
 }
 
 /**
@@ -33,10 +49,11 @@ export function installBreakpoints(names: readonly string[]): void {
  * @param detail - a text that the test gets to see when the point is reached.
  */
 export async function breakpoint(name: string, detail = ''): Promise<void> {
-  if (!points.has(name) || process.send === undefined) return;
-  visits += 1;
-  const visit = visits;
-  const released = new Promise<void>((resolve) => held.set(visit, resolve));
+  const state = shared[KEY];
+  if (state === undefined || !state.points.has(name) || process.send === undefined) return;
+  state.visits += 1;
+  const visit = state.visits;
+  const released = new Promise<void>((resolve) => state.held.set(visit, resolve));
   process.send({ kind: 'reached', point: name, visit, detail } satisfies WorkerNews);
   await released;
 }

@@ -116,7 +116,9 @@ export interface Harness {
  * ```
  *
  * Nothing is mocked but the model, which answers over real HTTP. Tests on one given server do not disturb each
- * other. Worker processes end with the process that started them, however that ends.
+ * other, but for tools of scope `global`: their effects are one for a whole namespace, so give each test arguments or
+ * a namespace of its own. Worker processes end with the process that started them; a frozen one outlives it when that
+ * is killed.
  *
  * @throws PerdureError `SERVER_UNAVAILABLE` when no server is given and none can be started.
  */
@@ -182,12 +184,11 @@ async function open(
     startWorkerProcess: async (started = {}) => {
       const { breakAt = [], env = {}, connection: own = { address }, modelUrl = model.url } = started;
       const module = moduleUrl(options.module);
-      const process = await startWorkerProcess(
+      return startWorkerProcess(
         { connection: own, namespace, taskQueue, module, modelUrl, breakAt },
         { ...options.env, ...env },
+        (crash) => stops.push(crash),
       );
-      stops.push(() => process.crash());
-      return process;
     },
     until: (session, ...goal) => waitFor(session, goal, options.patienceMs ?? 60_000),
     stop,

@@ -13,7 +13,7 @@ import type { DefinedAgent } from '../../agent/index.ts';
 import type { SessionActivities, ToolInput, VerifyInput } from '../../contract/activities.ts';
 import { PerdureError } from '../../contract/errors.ts';
 import { createWorker, type SessionWorkerOptions } from '../../worker/index.ts';
-import { breakpoint, installBreakpoints, type WorkerNews } from './breakpoints.ts';
+import { breakpoint, endBreakpoints, installBreakpoints, type WorkerNews } from './breakpoints.ts';
 import { scriptedAgents } from './scripted-agents.ts';
 
 /** What a worker process is told. */
@@ -32,12 +32,16 @@ const config = JSON.parse(process.argv[2] ?? '{}') as WorkerConfig;
 Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] });
 installBreakpoints(config.breakAt);
 process.once('disconnect', () => process.exit(0));
+// Its parent may have ended while it loaded.
+if (!process.connected) process.exit(0);
 
 const module = (await import(config.module)) as Record<string, unknown>;
 const agents = exportedAgents(module);
 const options = (module['workerOptions'] ?? {}) as Partial<SessionWorkerOptions>;
 const connection = await NativeConnection.connect(config.connection);
 const worker = await createWorker({
+  // As of `perdure worker`: what never ends is ended by force.
+  shutdownForceTime: '20s',
   ...options,
   agents: config.modelUrl === undefined ? agents : scriptedAgents(agents, config.modelUrl),
   connection,
@@ -45,7 +49,11 @@ const worker = await createWorker({
   taskQueue: config.taskQueue,
   interceptors: withBreakpoints(options.interceptors),
 });
-process.once('SIGTERM', () => worker.shutdown());
+process.once('SIGTERM', () => {
+  worker.shutdown();
+  // Nobody may come to release what is held: past the time in which calls may end, it goes on.
+  setTimeout(endBreakpoints, worker.options.shutdownGraceTimeMs);
+});
 const running = worker.run();
 process.send?.({ kind: 'ready' } satisfies WorkerNews);
 await running;

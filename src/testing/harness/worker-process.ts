@@ -13,7 +13,8 @@ export interface WorkerProcess {
   readonly pid: number;
   /**
    * Resolves when the worker is held at a breakpoint, also when it was before; each visit is told once, in
-   * order. Rejects with `NO_WORKER` when the process ends first. `detail` of `after <tool>` is the result as JSON.
+   * order. Rejects with `NO_WORKER` when the process ends first, with `INVALID_ARGUMENT` for a point that `breakAt`
+   * does not name. `detail` of `after <tool>` is the result as JSON.
    */
   reached(point: string): Promise<{ readonly detail: string }>;
   /** Lets everything that is held at a breakpoint now go on. A frozen worker goes on when it is woken. */
@@ -24,14 +25,29 @@ export interface WorkerProcess {
   freeze(): void;
   /** SIGCONT: the worker goes on as if no time had passed. */
   wake(): void;
-  /** SIGTERM: the worker ends its calls in flight and goes. Resolves when the process is gone. */
+  /**
+   * SIGTERM: the worker ends its calls in flight and goes. One that is held at a breakpoint has the worker's
+   * `shutdownGraceTime` (default: 10 seconds) to be released, and then goes on; one that never ends is ended by
+   * force after `shutdownForceTime` (default: 20 seconds). Resolves when the process is gone.
+   */
   stop(): Promise<void>;
 }
 
-/** Starts a worker process; resolves when it polls, rejects when it ends before. */
+/** Those that would outlive this process: frozen, they do not see its end. */
+const living = new Set<ChildProcess>();
+const killAll = (): void => {
+  for (const child of living) child.kill('SIGKILL');
+};
+
+/**
+ * Starts a worker process; resolves when it polls, rejects when it ends before.
+ *
+ * @param onFork - told at once how to end it, also while it starts.
+ */
 export async function startWorkerProcess(
   config: WorkerConfig,
-  env: Readonly<Record<string, string>> = {},
+  env: Readonly<Record<string, string>>,
+  onFork: (crash: () => Promise<void>) => void,
 ): Promise<WorkerProcess> {
   const child = fork(mainFile(), [JSON.stringify(config)], {
     // The user's module may be TypeScript.
@@ -44,6 +60,11 @@ export async function startWorkerProcess(
     stderr = (stderr + text).slice(-20_000);
   });
   const exited = once(child, 'exit') as Promise<[number | null, string | null]>;
+  living.add(child);
+  child.once('exit', () => living.delete(child));
+  process.off('exit', killAll).on('exit', killAll);
+  const crash = (): Promise<void> => end(child, exited, 'SIGKILL');
+  onFork(crash);
   const visits = new Visits();
   const ready = new Promise<void>((resolve) => {
     child.on('message', (news: WorkerNews) => {
@@ -63,13 +84,17 @@ export async function startWorkerProcess(
   await Promise.race([ready, ended]);
   return {
     pid: child.pid ?? 0,
-    reached: (point) => visits.next(point),
+    reached: async (point) => {
+      if (!config.breakAt.includes(point)) throw unknownPoint(point, config.breakAt);
+      return visits.next(point);
+    },
     release: (point) => {
       for (const visit of visits.leave(point)) {
-        child.send({ kind: 'release', point, visit } satisfies Release);
+        // To a process that is gone there is nothing to say.
+        child.send({ kind: 'release', point, visit } satisfies Release, () => {});
       }
     },
-    crash: () => end(child, exited, 'SIGKILL'),
+    crash,
     freeze: () => void child.kill('SIGSTOP'),
     wake: () => void child.kill('SIGCONT'),
     stop: async () => {
@@ -82,6 +107,13 @@ export async function startWorkerProcess(
 async function end(child: ChildProcess, exited: Promise<unknown>, signal: NodeJS.Signals): Promise<void> {
   if (child.exitCode === null && child.signalCode === null) child.kill(signal);
   await exited;
+}
+
+function unknownPoint(point: string, breakAt: readonly string[]): PerdureError {
+  return new PerdureError(
+    'INVALID_ARGUMENT',
+    `point: this worker is not held at "${point}". Its breakAt is ${JSON.stringify(breakAt)}`,
+  );
 }
 
 /** Beside this file: TypeScript in the sources, JavaScript in the package. */
