@@ -15,7 +15,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -33,10 +33,11 @@ interface Held {
 /** How long an ended activity is kept: its completion may not have reached the server yet. */
 const KEEP_ENDED_MS = 10_000;
 const COMPACT_BYTES = 256_000;
+/** The gRPC statuses NOT_FOUND and INVALID_ARGUMENT: there is no such call, or none can be told of. */
+const GONE: ReadonlySet<unknown> = new Set([5, 3]);
 
 /** The journals of one user's workers of one task queue on one kernel. */
 export interface JournalScope {
-  namespace: string;
   /** The server's own id of the namespace: each server on a host has a `default`. */
   namespaceId: string;
   taskQueue: string;
@@ -44,10 +45,11 @@ export interface JournalScope {
   directory?: string;
 }
 
-async function journalDirectory({ namespaceId, taskQueue, directory }: JournalScope): Promise<string | null> {
+/** Makes the directory of a scope's journals. @throws Error where it is not this user's alone */
+export async function journalDirectory({ namespaceId, taskQueue, directory }: JournalScope): Promise<string> {
   const root = directory ?? join(tmpdir(), `perdure-${process.getuid?.() ?? 0}`);
   // Whoever else can write here could have our calls failed.
-  if (!(await ownDirectory(root))) return null;
+  if (!(await ownDirectory(root))) throw new Error(`${root} is not this user's alone to write`);
   const scope = createHash('sha256')
     .update(`${namespaceId}\n${taskQueue}\n${kernel()}`)
     .digest('hex')
@@ -91,10 +93,8 @@ export class InFlightJournal {
     this.#file = openSync(this.#path, 'a', 0o600);
   }
 
-  /** Opens a journal. @returns `null` where the directory is not this user's alone. */
-  static async open(scope: JournalScope): Promise<InFlightJournal | null> {
-    const directory = await journalDirectory(scope);
-    if (directory === null) return null;
+  /** Opens a journal in a directory of journals. */
+  static async open(directory: string): Promise<InFlightJournal> {
     const name = `${process.pid}-${randomBytes(4).toString('hex')}`;
     const socket = createServer((connection) => connection.destroy());
     await new Promise<void>((resolve, reject) => {
@@ -192,33 +192,25 @@ function line(held: Held): string {
 /**
  * Fails what dead predecessors on this kernel had in flight, and gives their workflows back to the common queue.
  * A failed mutation is *unknown*, as after a lost heartbeat; a read, a write or a model call is attempted again.
+ * A journal goes when the server has taken all of it; two successors at once may tell it the same, and it takes it once.
  *
- * @returns how many activities were given up.
+ * @throws what the server, or the disk, fails with: the journal stays, for the next successor.
  */
 export async function recoverPredecessors(
   connection: NativeConnection,
-  scope: JournalScope,
-): Promise<number> {
-  const directory = await journalDirectory(scope);
-  if (directory === null) return 0;
-  let recovered = 0;
+  namespace: string,
+  directory: string,
+): Promise<void> {
   for (const file of await readdir(directory)) {
     if (!file.endsWith('.jsonl')) continue;
-    const name = file.slice(0, -'.jsonl'.length);
-    if (!(await isDead(socketPath(directory, name)))) continue;
-    const claimed = join(directory, `${name}.claimed-${process.pid}`);
-    try {
-      await rename(join(directory, file), claimed);
-    } catch {
-      // Another successor was first.
-      continue;
-    }
-    const held = readHeld(await readFile(claimed, 'utf8'));
-    recovered += await recover(connection, scope.namespace, held);
-    await rm(claimed, { force: true });
-    await rm(socketPath(directory, name), { force: true });
+    const socket = socketPath(directory, file.slice(0, -'.jsonl'.length));
+    if (!(await isDead(socket))) continue;
+    // Another successor may have done it meanwhile.
+    const text = await readFile(join(directory, file), 'utf8').catch(() => '');
+    await recover(connection, namespace, readHeld(text));
+    await rm(join(directory, file), { force: true });
+    await rm(socket, { force: true });
   }
-  return recovered;
 }
 
 /**
@@ -229,22 +221,24 @@ async function recover(
   connection: NativeConnection,
   namespace: string,
   held: readonly Held[],
-): Promise<number> {
+): Promise<void> {
   const giveUpAll = (some: readonly Held[]): Promise<boolean[]> =>
     Promise.all(some.map((activity) => giveUp(connection, namespace, activity)));
   const unstickAll = async (some: readonly Held[]): Promise<void> => {
     const runs = new Map(some.map(({ workflowId, runId }) => [runId, { workflowId, runId }]));
     await Promise.all([...runs.values()].map((execution) => unstick(connection, namespace, execution)));
   };
-  const ended = await giveUpAll(held.filter(({ endedAt }) => endedAt !== undefined));
+  await giveUpAll(held.filter(({ endedAt }) => endedAt !== undefined));
   await unstickAll(held);
   const open = held.filter(({ endedAt }) => endedAt === undefined);
   const failed = await giveUpAll(open);
   await unstickAll(open.filter((_, i) => failed[i] === false));
-  return [...ended, ...failed].filter(Boolean).length;
 }
 
-/** Only a socket that nobody listens on is proof: one that is missing may have been swept up by a cleaner. */
+/**
+ * Only a socket that nobody listens on is proof: one that is missing may have been swept up by a cleaner. The named
+ * pipe of Windows goes with its process, and with nothing else.
+ */
 function isDead(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(path);
@@ -252,7 +246,9 @@ function isDead(path: string): Promise<boolean> {
       socket.destroy();
       resolve(false);
     });
-    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'));
+    socket.once('error', (error: NodeJS.ErrnoException) =>
+      resolve(error.code === (process.platform === 'win32' ? 'ENOENT' : 'ECONNREFUSED')),
+    );
   });
 }
 
@@ -271,6 +267,7 @@ function readHeld(text: string): Held[] {
   return [...held.values()].filter(({ endedAt }) => endedAt === undefined || last - endedAt < KEEP_ENDED_MS);
 }
 
+/** @returns whether it was open still. */
 async function giveUp(connection: NativeConnection, namespace: string, { token }: Held): Promise<boolean> {
   try {
     await connection.workflowService.respondActivityTaskFailed({
@@ -284,9 +281,10 @@ async function giveUp(connection: NativeConnection, namespace: string, { token }
       },
     });
     return true;
-  } catch {
+  } catch (error) {
     // Its completion had arrived, or the server has given up on it already.
-    return false;
+    if (GONE.has((error as { code?: unknown }).code)) return false;
+    throw error;
   }
 }
 

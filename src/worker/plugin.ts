@@ -13,7 +13,7 @@ import { createActivities, IssuedCalls, TranscriptMemory } from '../activities/i
 import { type AgentRuntime, type DefinedAgent, type ModelRegistry, resolveAgent } from '../agent/index.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
-import { InFlightJournal, recoverPredecessors } from './in-flight.ts';
+import { InFlightJournal, journalDirectory, recoverPredecessors } from './in-flight.ts';
 import { modelsFromEnvironment } from './models.ts';
 import { buildIdOf, workflowBundle } from './workflow-bundle.ts';
 
@@ -66,8 +66,9 @@ export class PerdurePlugin implements WorkerPlugin {
     const memory = new TranscriptMemory(memoryBytes);
     const issued = new IssuedCalls();
     const bundled = options.workflowBundle !== undefined || options.workflowsPath !== undefined;
-    const [runtimes, searchAttributes, partitions, bundle, journal] = await Promise.all([
-      resolveAgents(agents, models ?? modelsFromEnvironment()),
+    // First, and alone: whoever is told of a mistake in them may close the connection.
+    const runtimes = await resolveAgents(agents, models ?? modelsFromEnvironment());
+    const [searchAttributes, partitions, bundle, journal] = await Promise.all([
       connection === undefined ? [] : knownSearchAttributes(connection, namespace),
       connection === undefined ? USUAL_PARTITIONS : partitionsOf(connection, namespace, taskQueue),
       bundled ? undefined : workflowBundle(),
@@ -109,37 +110,41 @@ export class PerdurePlugin implements WorkerPlugin {
   }
 
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
-    try {
-      await next(worker);
-    } finally {
-      for (const interceptor of worker.options.interceptors.activity) {
-        await this.#journals.get(interceptor)?.close();
-        this.#journals.delete(interceptor);
-      }
+    // A run that throws may leave calls behind: their journal stays, for the one who comes after this process.
+    await next(worker);
+    for (const interceptor of worker.options.interceptors.activity) {
+      await this.#journals.get(interceptor)?.close();
+      this.#journals.delete(interceptor);
     }
   }
 
   async #recover(
     connection: NativeConnection | undefined,
-    scope: { namespace: string; taskQueue: string },
+    { namespace, taskQueue }: { namespace: string; taskQueue: string },
   ): Promise<InFlightJournal | null> {
     const { journal } = this.#options;
     if (journal === false || connection === undefined) return null;
-    const { namespace } = scope;
     // A namespace that cannot be described is the worker's own error, a moment later.
     const described = await connection.workflowService.describeNamespace({ namespace }).catch(() => null);
     const namespaceId = described?.namespaceInfo?.id;
     if (!namespaceId) return null;
-    const where = { ...scope, namespaceId, ...(journal === undefined ? {} : { directory: journal }) };
-    try {
-      await recoverPredecessors(connection, where);
-      return await InFlightJournal.open(where);
-    } catch (error) {
-      // It makes recovery faster; a worker does without.
+    // It makes recovery faster; a worker does without.
+    const unavailable = (whose: string) => (error: unknown) => {
       Runtime.instance().logger.warn(
-        `journal: ${String(error)}: calls that this worker leaves when it dies wait for their heartbeats`,
+        `journal: ${String(error)}: calls that ${whose} wait for their heartbeats`,
       );
       return null;
+    };
+    try {
+      const directory = await journalDirectory({
+        namespaceId,
+        taskQueue,
+        ...(journal === undefined ? {} : { directory: journal }),
+      });
+      await recoverPredecessors(connection, namespace, directory).catch(unavailable('dead workers left'));
+      return await InFlightJournal.open(directory);
+    } catch (error) {
+      return unavailable('this worker leaves when it dies')(error);
     }
   }
 }

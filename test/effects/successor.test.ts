@@ -1,17 +1,17 @@
 /** A successor on the same host recovers what a dead worker had in flight, without waiting for heartbeats. */
-import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, linkSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Context } from '@temporalio/activity';
-import { NativeConnection, Worker } from '@temporalio/worker';
-import { expect, onTestFinished, test } from 'vitest';
+import { NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { type HistoryEvent, readEvents } from '../../src/history/index.ts';
 import { createWorker, PerdurePlugin, type Session } from '../../src/index.ts';
 import { startServer } from '../../src/server/index.ts';
 import { scriptedAgents } from '../../src/testing/harness/scripted-agents.ts';
 import type { ScriptedTurn } from '../../src/testing/index.ts';
-import { InFlightJournal } from '../../src/worker/in-flight.ts';
+import { InFlightJournal, journalDirectory, recoverPredecessors } from '../../src/worker/in-flight.ts';
 import { effects } from '../support/effect-agents.ts';
 import { foldOf } from '../support/fold.ts';
 import { calls, openWorld, PEN, type World } from '../support/world.ts';
@@ -145,6 +145,85 @@ test('workers that share one plugin have a journal each: the end of one is nothi
   });
 });
 
+/** A directory of journals for tests of what is kept there. */
+function journals(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'journal-'));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+/** The journal of a worker that was killed with one call, of which the server knows nothing any more. */
+async function leaveJournal(directory: string): Promise<string> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(join(directory, 'bound'), resolve));
+  // A second name outlives the first, which goes with the listener, and nobody listens there.
+  linkSync(join(directory, 'bound'), join(directory, 'dead.sock'));
+  await new Promise((resolve) => server.close(resolve));
+  const file = join(directory, 'dead.jsonl');
+  writeFileSync(file, `${JSON.stringify({ token: 'AAAA', workflowId: 'w', runId: '' })}\n`);
+  return file;
+}
+
+test('what the server could not be told is kept for the next successor', async () => {
+  const { address, namespace } = inject('temporal');
+  const directory = journals();
+  const file = await leaveJournal(directory);
+  const lost = await NativeConnection.connect({ address });
+  await lost.close();
+  await expect(recoverPredecessors(lost, namespace, directory)).rejects.toThrow(/closed/);
+  expect(existsSync(file)).toBe(true);
+  const connection = await NativeConnection.connect({ address });
+  onTestFinished(() => connection.close());
+  await recoverPredecessors(connection, namespace, directory);
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+test('a worker whose agents are refused has recovered nothing', async () => {
+  const { address, namespace } = inject('temporal');
+  const connection = await NativeConnection.connect({ address });
+  onTestFinished(() => connection.close());
+  const { namespaceInfo } = await connection.workflowService.describeNamespace({ namespace });
+  const where = { taskQueue: 'refused', directory: journals() };
+  const file = await leaveJournal(await journalDirectory({ namespaceId: namespaceInfo?.id ?? '', ...where }));
+  const create = (agents: (typeof effects)[]): Promise<Worker> =>
+    createWorker({ agents, connection, namespace, taskQueue: where.taskQueue, journal: where.directory });
+  await expect(create([effects, effects])).rejects.toMatchObject({ code: 'INVALID_DEFINITION' });
+  expect(existsSync(file)).toBe(true);
+  const worker = await create([]);
+  expect(existsSync(file)).toBe(false);
+  await worker.runUntil(Promise.resolve());
+});
+
+test('a run that fails leaves its journal: calls of it may be open', async () => {
+  const { address, namespace } = inject('temporal');
+  const connection = await NativeConnection.connect({ address });
+  onTestFinished(() => connection.close());
+  const journal = journals();
+  const plugin = new PerdurePlugin({ agents: [], journal });
+  const worker = await Worker.create({ connection, namespace, taskQueue: 'failed-run', plugins: [plugin] });
+  const kept = (): string[] =>
+    readdirSync(journal, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.jsonl'));
+  const forced = new Error('the time to end is over');
+  await expect(plugin.runWorker(worker, () => Promise.reject(forced))).rejects.toBe(forced);
+  expect(kept()).toHaveLength(1);
+  await worker.runUntil(Promise.resolve());
+  expect(kept()).toEqual([]);
+});
+
+test('a directory that others can write to is not used, and that is said', async () => {
+  const { address, namespace } = inject('temporal');
+  const connection = await NativeConnection.connect({ address });
+  onTestFinished(() => connection.close());
+  const journal = journals();
+  chmodSync(journal, 0o770);
+  const warn = vi.spyOn(Runtime.instance().logger, 'warn');
+  onTestFinished(() => warn.mockRestore());
+  const worker = await createWorker({ agents: [], connection, namespace, taskQueue: 'shared', journal });
+  expect(readdirSync(journal)).toEqual([]);
+  expect(warn).toHaveBeenCalledWith(expect.stringContaining(`${journal} is not this user's alone to write`));
+  await worker.runUntil(Promise.resolve());
+});
+
 test('a journal that cannot be opened is done without', async () => {
   const file = join(mkdtempSync(join(tmpdir(), 'journal-')), 'a file');
   writeFileSync(file, '');
@@ -158,8 +237,7 @@ test('a journal that cannot be opened is done without', async () => {
 
 test('a journal that is swept away, or whose disk is full, fails no call', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'journal-'));
-  const scope = { namespace: 'default', namespaceId: randomUUID(), taskQueue: 'journal', directory };
-  const journal = await InFlightJournal.open(scope);
+  const journal = await InFlightJournal.open(directory);
   rmSync(directory, { recursive: true });
   const calls: string[] = [];
   // More than it writes before it tidies up.
@@ -169,9 +247,9 @@ test('a journal that is swept away, or whose disk is full, fails no call', async
       workflowExecution: { workflowId: 'w', runId: 'r' },
       base64TaskToken: `${n}`.padStart(300, '0'),
     };
-    const { inbound } = journal?.interceptor({ info } as Context) ?? {};
+    const { inbound } = journal.interceptor({ info } as Context);
     await inbound?.execute?.({ args: [], headers: {} }, async () => calls.push(info.base64TaskToken));
   }
   expect(calls).toHaveLength(1_500);
-  await journal?.close();
+  await journal.close();
 });
