@@ -1,22 +1,70 @@
 /** docs/guarantees.md: the table of a run, and beside it in words what is guaranteed, when, and what is not. */
-import { writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { POINTS } from './points/index.ts';
 import type { RunResult } from './run.ts';
 import { lastSoaks, type SoakSummary } from './soaks.ts';
-import { type Keys, KIND_TEXT, STEPS } from './story.ts';
+import { type Keys, KIND_TEXT, STEPS, type ToolKind } from './story.ts';
 import type { TableRow } from './table.ts';
 
-const PATH = 'docs/guarantees.md';
+const PAGE = 'docs/guarantees.md';
+/** The run that the page shows. */
+const KEPT = 'faults/results/table.json';
 
-/** Writes the page and returns its path below the working directory. */
-export async function writeGuarantees(run: {
+/** What the page says of a run. */
+export interface KeptTable {
   /** The command that runs it again. */
+  readonly command: string;
+  readonly runs: number;
+  /** A line each. */
+  readonly failed: readonly string[];
+  /** Effects that were struck between the last fence and the socket by what overtakes, with a service that ignores keys. */
+  readonly gapStruck: number;
+  readonly rows: readonly TableRow[];
+}
+
+/** Kinds whose second effect is never allowed elsewhere. */
+const MUTATIONS: readonly ToolKind[] = ['mutate', 'blind', 'global'];
+
+/** What there is to be said of a run. */
+export function tableOf(run: {
   command: string;
   results: readonly RunResult[];
   rows: readonly TableRow[];
-}): Promise<string> {
-  await writeFile(PATH, page(run.command, run.results, run.rows, await lastSoaks()));
-  return PATH;
+}): KeptTable {
+  const { command, results, rows } = run;
+  const gapStruck = results
+    .filter(({ story }) => story.step === 'gap' && story.keys === 'ignored')
+    .filter(({ story }) => POINTS.find(({ name }) => name === story.point)?.overtakes === true)
+    .flatMap(({ outcomes }) => outcomes)
+    // Two sessions share a global effect.
+    .filter(({ kind, landed }) => MUTATIONS.includes(kind) && landed > 0).length;
+  return { command, runs: results.length, failed: failures(results), gapStruck, rows };
+}
+
+/** Keeps a run for the page. */
+export async function keepTable(table: KeptTable): Promise<void> {
+  await mkdir(dirname(KEPT), { recursive: true });
+  await writeFile(KEPT, `${JSON.stringify(table, null, 1)}\n`);
+}
+
+/** Whether a run is kept for the page. */
+export function isTableKept(): boolean {
+  return existsSync(KEPT);
+}
+
+/** The page of the run that is kept, with the newest soaks. */
+export async function guarantees(): Promise<{ path: string; text: string }> {
+  const table = JSON.parse(await readFile(KEPT, 'utf8')) as KeptTable;
+  return { path: PAGE, text: page(table, await lastSoaks()) };
+}
+
+/** Writes the page and returns its path below the working directory. */
+export async function writeGuarantees(): Promise<string> {
+  const { path, text } = await guarantees();
+  await writeFile(path, text);
+  return path;
 }
 
 /** The command that plans the same run again. */
@@ -25,20 +73,20 @@ export function commandLine(words: readonly string[], seed: number): string {
 }
 
 /** What broke a guarantee in a run, or kept its fault from landing: said on the page, not left out. */
-function failures(results: readonly RunResult[]): string {
-  const failed = results.filter(({ breaches }) => breaches.length > 0);
-  if (failed.length === 0) return `All ${results.length} runs passed.`;
-  const lines = failed.map(({ story, breaches }) => {
-    const names = [...new Set(breaches.map(({ breach }) => breach))].join(', ');
-    const [first] = breaches;
-    const [text = ''] = first?.text.split('\n') ?? [];
-    return `- \`${story.point}@${story.step}\`, keys ${story.keys}: ${names}. ${text}`;
-  });
-  return [
-    `${results.length - failed.length} of the ${results.length} runs passed. The others:`,
-    '',
-    ...lines,
-  ].join('\n');
+function failures(results: readonly RunResult[]): string[] {
+  return results
+    .filter(({ breaches }) => breaches.length > 0)
+    .map(({ story, breaches }) => {
+      const names = [...new Set(breaches.map(({ breach }) => breach))].join(', ');
+      const [text = ''] = breaches[0]?.text.split('\n') ?? [];
+      return `\`${story.point}@${story.step}\`, keys ${story.keys}: ${names}. ${text}`;
+    });
+}
+
+function verdict({ runs, failed }: KeptTable): string {
+  if (failed.length === 0) return `All ${runs} runs passed.`;
+  const head = `${runs - failed.length} of the ${runs} runs passed. The others:`;
+  return [head, '', ...failed.map((line) => `- ${line}`)].join('\n');
 }
 
 function soaked(soak: SoakSummary): string {
@@ -48,33 +96,23 @@ function soaked(soak: SoakSummary): string {
 The last soak that was kept over ${stack === 'postgres' ? 'PostgreSQL' : 'a dev server'} (${date.slice(0, 10)}, \`${command}\`): ${struck} sessions struck in ${runs} runs, in ${Math.round(seconds / 60)} minutes; ${failed.length === 0 ? 'every run passed' : `${failed.length} runs failed`}.`;
 }
 
-function page(
-  command: string,
-  results: readonly RunResult[],
-  rows: readonly TableRow[],
-  soaks: readonly SoakSummary[],
-): string {
+function page(table: KeptTable, soaks: readonly SoakSummary[]): string {
+  const { command, runs, gapStruck, rows } = table;
   const struck = rows.reduce((sum, { landed }) => sum + landed, 0);
   const gap = rows.reduce((sum, row) => sum + row.gap, 0);
-  const gapStruck = results
-    .filter(({ story }) => story.step === 'gap' && story.keys === 'ignored')
-    .filter(({ story }) => POINTS.find(({ name }) => name === story.point)?.overtakes === true)
-    .flatMap(({ outcomes }) => outcomes)
-    .filter(({ kind }) => kind !== 'read')
-    .reduce((sum, { landed }) => sum + landed, 0);
-  return `<!-- Written by \`npm run faults -- --write-table\`. Change faults/guarantees.ts instead. -->
+  return `<!-- Written by \`npm run faults -- --write-table\`, and without a run by \`--write-page\`. Change faults/guarantees.ts instead. -->
 
 # Guarantees
 
 What a session promises of its effects, under which assumptions, and what nobody can promise. The table at the end
-is from a run of the fault lab: ${results.length} runs, ${struck} sessions struck by a fault. \`npm run faults\` tries
+is from a run of the fault lab: ${runs} runs, ${struck} sessions struck by a fault. \`npm run faults\` tries
 all of it on your machine, and \`npm run faults -- --soak 1000\` goes on for longer. This run was:
 
 \`\`\`sh
 ${command}
 \`\`\`
 
-${failures(results)}${soaks.map(soaked).join('')}
+${verdict(table)}${soaks.map(soaked).join('')}
 
 ## What is guaranteed
 
@@ -123,8 +161,8 @@ And for every session, whatever its tools:
   or termination may come up to 100 ms before the fence and be missed, for so long an answer stands, or a second before
   the tool runs, where its worker has issued the call itself.) What closes it is
   the service: one that honours the idempotency key makes the second request the first one's receipt; or a deadline
-  in the request that it enforces. In this run the gap was struck on purpose, ${gapStruck} times with a service that ignores
-  keys: ${gap} of them became a second effect. With a service that honours keys it was none.
+  in the request that it enforces. In this run the gap was struck on purpose, for ${gapStruck} mutations with a service
+  that ignores keys: ${gap} of them had a second effect. With a service that honours keys it was none.
 - **Exactly one execution.** A tool may run more than once; what is guaranteed is about effects.
 - **A \`write\` on a service that ignores its key** is repeated after a lost worker. Declare it \`mutate\`.
 - **A \`mutate\` without \`verify\`** cannot be decided by anybody but a person who looks.

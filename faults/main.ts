@@ -7,13 +7,14 @@
  *   npm run faults -- --stack postgres --workers 4   over PostgreSQL, with so many worker processes
  *   npm run faults -- --only worker-kill@gap    a point, or one step of it; several with commas
  *   npm run faults -- --seed 7                  the schedule of another run
- *   npm run faults -- --write-table             all points with both services, and writes docs/guarantees.md
+ *   npm run faults -- --write-table             all points with both services, kept for docs/guarantees.md
+ *   npm run faults -- --write-page              writes that page of the run that is kept, and runs nothing
  *
  * A story by itself: `--keys honoured|ignored --kinds mutate,blind --turns 2 --strike 1 --quiet` (or `--messages`, from
  * people while the fault is on), as printed beside a run that failed. Exits with 1 when a guarantee was broken or a fault did not land. Ctrl-C ends it with the
  * table of the stories that were told. The summary of a soak that is worth it stays in faults/results.
  */
-import { commandLine, writeGuarantees } from './guarantees.ts';
+import { commandLine, isTableKept, keepTable, tableOf, writeGuarantees } from './guarantees.ts';
 import { type LabOptions, OptionError, readOptions } from './options.ts';
 import { type Fixed, quickPlan, soakPlan, tellable, whyNot } from './plan.ts';
 import { POINTS } from './points/index.ts';
@@ -34,7 +35,11 @@ const KEPT_FROM = 100;
 /** How many stories are told between two writings of the result file. */
 const WRITE_EVERY = 10;
 
-const { fixed, soak, writeTable } = optionsOrExit();
+const { fixed, soak, writeTable, writePage } = optionsOrExit();
+if (writePage) {
+  console.log(`Written to ${await writeGuarantees()}`);
+  process.exit();
+}
 const { seed, stack = 'dev' } = fixed;
 const stories = plan(fixed);
 // The page has every fault: those that need another server are told there, when the others have been.
@@ -81,12 +86,15 @@ await write();
 console.log(`Written to ${path}`);
 const command = commandLine(process.argv.slice(2), seed);
 const struck = rows.reduce((sum, { landed }) => sum + landed, 0);
-if (soak !== null && struck >= KEPT_FROM) {
+const keptSoak = soak !== null && struck >= KEPT_FROM;
+if (keptSoak) {
   const kept = await keepSoak({ stack, command, seconds: seconds(), planned: stories.length, results, rows });
   console.log(`Written to ${kept}`);
 }
-if (writeTable && results.length === stories.length)
-  console.log(`Written to ${await writeGuarantees({ command, results, rows })}`);
+const wholeTable = writeTable && results.length === stories.length;
+if (wholeTable) await keepTable(tableOf({ command, results, rows }));
+// It names the newest soak, too.
+if (wholeTable || (keptSoak && isTableKept())) console.log(`Written to ${await writeGuarantees()}`);
 const failed = results.filter(({ breaches }) => breaches.length > 0);
 console.log(
   `${results.length} runs, ${struck} sessions struck, ${failed.length} runs failed, in ${seconds().toFixed(0)} s; seed ${seed}`,

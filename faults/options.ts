@@ -15,6 +15,8 @@ export interface LabOptions {
   /** How many sessions are to be struck by chance, or `null` for each point in turn. */
   readonly soak: number | null;
   readonly writeTable: boolean;
+  /** The page is written of the run that is kept, and nothing is run. */
+  readonly writePage: boolean;
 }
 
 /** A word that the lab does not understand; the message says what to write. */
@@ -49,7 +51,12 @@ export function readOptions(words: readonly string[], now: number = Date.now()):
     ...(workers === undefined ? {} : { workers }),
     ...(said === undefined ? {} : { messages: said === 'messages' }),
   };
-  return { fixed, soak: count('soak', values.soak, 1_000_000) ?? null, writeTable };
+  return {
+    fixed,
+    soak: count('soak', values.soak, 1_000_000) ?? null,
+    writeTable,
+    writePage: values['write-page'],
+  };
 }
 
 function parsed(words: readonly string[]): ReturnType<typeof parse> {
@@ -66,7 +73,7 @@ function parsed(words: readonly string[]): ReturnType<typeof parse> {
 
 function parse(args: string[]): {
   [name in 'soak' | 'seed' | 'only' | 'keys' | 'kinds' | 'turns' | 'strike' | 'stack' | 'workers']?: string;
-} & { messages: boolean; quiet: boolean; 'write-table': boolean } {
+} & { messages: boolean; quiet: boolean; 'write-table': boolean; 'write-page': boolean } {
   return parseArgs({
     args,
     options: {
@@ -82,6 +89,7 @@ function parse(args: string[]): {
       messages: { type: 'boolean', default: false },
       quiet: { type: 'boolean', default: false },
       'write-table': { type: 'boolean', default: false },
+      'write-page': { type: 'boolean', default: false },
     },
   }).values;
 }

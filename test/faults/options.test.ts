@@ -11,7 +11,7 @@ const read = (line: string): ReturnType<typeof readOptions> =>
   readOptions(line === '' ? [] : line.split(' '), 1_234_567);
 
 test('a run by itself, and a story', () => {
-  expect(read('')).toEqual({ fixed: { seed: 34_567 }, soak: null, writeTable: false });
+  expect(read('')).toEqual({ fixed: { seed: 34_567 }, soak: null, writeTable: false, writePage: false });
   expect(
     read('--only a@gap,b --keys ignored --kinds mutate,blind --turns 2 --strike 2 --quiet --seed 0').fixed,
   ).toEqual({
@@ -24,6 +24,7 @@ test('a run by itself, and a story', () => {
     messages: false,
   });
   expect(read('--write-table --seed 41').writeTable).toBe(true);
+  expect(read('--write-page').writePage).toBe(true);
 });
 
 test.each<[string, number]>([
