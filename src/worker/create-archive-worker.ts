@@ -4,7 +4,7 @@ import { Worker, type WorkerOptions } from '@temporalio/worker';
 import { createArchiveActivities, DEFAULT_ARCHIVE, startArchive } from '../archive/index.ts';
 import { archiveWorkflowId } from '../contract/archive.ts';
 import type { SessionWorkerOptions } from './create-worker.ts';
-import { openConnection, whereTo } from './open-connection.ts';
+import { closing, openConnection, whereTo } from './open-connection.ts';
 import { workflowBundle } from './workflow-bundle.ts';
 
 /** What the worker of an archive needs. What Temporal's `WorkerOptions` takes may be given beside it. */
@@ -21,6 +21,7 @@ export interface ArchiveWorkerOptions extends Omit<WorkerOptions, 'taskQueue'> {
  * Creates the worker of an archive, and starts its exporter unless it runs: a workflow that stores the checkpoints
  * of all sessions of the namespace in an archive as they are made. Start it with `worker.run()`. The exporter goes on
  * where it stopped, whenever it was stopped; what fails is tried again until it succeeds, and `archiveStatus` says why.
+ * A connection that it opened is closed after the run.
  *
  * @throws PerdureError `SERVER_UNAVAILABLE` when no `connection` is given and the address does not answer;
  * `INVALID_ARGUMENT`
@@ -28,7 +29,7 @@ export interface ArchiveWorkerOptions extends Omit<WorkerOptions, 'taskQueue'> {
 export async function createArchiveWorker(options: ArchiveWorkerOptions): Promise<Worker> {
   const { path, name = DEFAULT_ARCHIVE, address, ...rest } = options;
   const activities = { ...createArchiveActivities({ path }) };
-  const found = rest.connection === undefined ? whereTo(address) : null;
+  const found = rest.connection === undefined ? whereTo(address) : undefined;
   const connection = rest.connection ?? (await openConnection(found?.connection ?? {}));
   const namespace = rest.namespace ?? found?.namespace ?? 'default';
   const { dataConverter } = rest;
@@ -51,6 +52,7 @@ export async function createArchiveWorker(options: ArchiveWorkerOptions): Promis
       taskQueue: archiveWorkflowId(name),
       workflowBundle: await workflowBundle(),
       activities,
+      plugins: [...(found === undefined ? [] : [closing(connection)]), ...(rest.plugins ?? [])],
     });
   } catch (error) {
     if (rest.connection === undefined) await connection.close();

@@ -1,6 +1,6 @@
 import { type NativeConnectionOptions, Worker, type WorkerOptions } from '@temporalio/worker';
 import { DEFAULT_TASK_QUEUE } from '../contract/names.ts';
-import { openConnection, whereTo } from './open-connection.ts';
+import { closing, openConnection, whereTo } from './open-connection.ts';
 import { PerdurePlugin, type PerdurePluginOptions } from './plugin.ts';
 
 /** What a worker of sessions needs. Everything that Temporal's `WorkerOptions` takes may be given beside it. */
@@ -16,7 +16,8 @@ export interface SessionWorkerOptions extends PerdurePluginOptions, Omit<WorkerO
 
 /**
  * Creates a Temporal worker that runs agent sessions. Start it with `worker.run()`; at a shutdown calls in flight
- * have ten seconds to end, and what does not end is recovered by the next worker.
+ * have ten seconds to end, and what does not end is recovered by the next worker. A connection that it opened is closed
+ * after the run.
  *
  * @throws PerdureError `INVALID_DEFINITION` when an agent cannot be resolved or two have one name;
  * `SERVER_UNAVAILABLE` when no `connection` is given and the address does not answer.
@@ -37,7 +38,7 @@ export async function createWorker(options: SessionWorkerOptions): Promise<Worke
       ...rest,
       connection,
       taskQueue,
-      plugins: [...(rest.plugins ?? []), plugin],
+      plugins: [...(found === undefined ? [] : [closing(connection)]), ...(rest.plugins ?? []), plugin],
     });
   } catch (error) {
     if (rest.connection === undefined) await connection.close();

@@ -1,5 +1,5 @@
 import { loadClientConnectConfig } from '@temporalio/envconfig';
-import { NativeConnection, type NativeConnectionOptions } from '@temporalio/worker';
+import { NativeConnection, type NativeConnectionOptions, type WorkerPlugin } from '@temporalio/worker';
 import { PerdureError } from '../contract/errors.ts';
 
 /** Connects a worker. @throws PerdureError `SERVER_UNAVAILABLE` */
@@ -13,6 +13,21 @@ export async function openConnection(options: NativeConnectionOptions): Promise<
       { cause },
     );
   }
+}
+
+/** Closes a connection that was opened for one worker, when that has run. */
+export function closing(connection: NativeConnection): WorkerPlugin {
+  return {
+    name: 'perdure-connection',
+    runWorker: async (worker, next) => {
+      try {
+        await next(worker);
+      } finally {
+        // A worker that did not end in order may hold it still; its own error says more.
+        await connection.close().catch(() => {});
+      }
+    },
+  };
 }
 
 /** Where to connect: as given, or as Temporal's own clients find it. */

@@ -1,9 +1,17 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { Client } from '@temporalio/client';
+import { NativeConnection } from '@temporalio/worker';
 import { tool as aiTool, jsonSchema, zodSchema } from 'ai';
-import { expect, inject, test } from 'vitest';
+import { expect, inject, onTestFinished, test } from 'vitest';
 import * as z from 'zod';
 import { prepareCall, resolveAgent } from '../../src/agent/index.ts';
+import { archiveWorkflowId } from '../../src/contract/archive.ts';
 import {
   type AgentOptions,
+  createArchiveWorker,
   createWorker,
   type DefinedAgent,
   type DefinedTool,
@@ -395,6 +403,30 @@ test('two agents of one name are refused when the worker starts', async () => {
     code: 'INVALID_DEFINITION',
     message: 'agents: two agents are named support: rename one',
   });
+});
+
+test('a worker closes the connection that it opened, and not one that it was given', async () => {
+  const { address, namespace } = inject('temporal');
+  const given = await NativeConnection.connect({ address });
+  onTestFinished(() => given.close());
+  const name = randomUUID();
+  const path = join(mkdtempSync(join(tmpdir(), 'archive-')), 'archive.db');
+  onTestFinished(() => rmSync(dirname(path), { recursive: true }));
+  const ask = (connection: NativeConnection | undefined): Promise<unknown> | undefined =>
+    connection?.workflowService.getSystemInfo({});
+  const where = { agents: [], taskQueue: name, namespace, journal: false } as const;
+  for (const worker of [
+    await createWorker({ ...where, address }),
+    await createArchiveWorker({ path, name, namespace, address }),
+  ]) {
+    await worker.runUntil(Promise.resolve());
+    await expect(ask(worker.connection)).rejects.toThrow(/closed/);
+  }
+  const worker = await createWorker({ ...where, connection: given });
+  await worker.runUntil(Promise.resolve());
+  await expect(ask(given)).resolves.toBeDefined();
+  const client = new Client({ connection: given, namespace });
+  await client.workflow.getHandle(archiveWorkflowId(name)).terminate();
 });
 
 test('a worker whose server is not there says so', async () => {
