@@ -34,9 +34,11 @@ const CHECKS = {
 function capture([command = '', ...args]) {
   return new Promise((resolve) => {
     let output = '';
-    const child = spawn(command === 'node' ? process.execPath : command, args, {
+    const node = command === 'node';
+    const child = spawn(node ? process.execPath : command, args, {
       stdio: ['ignore', 'pipe', 'pipe'],
-      shell: process.platform === 'win32',
+      // What npm installs there is a batch file; Node itself may lie in a folder with a space, which a shell would split.
+      shell: process.platform === 'win32' && !node,
       env: { ...process.env, ...(tty && { FORCE_COLOR: '1' }) },
     });
     for (const stream of [child.stdout, child.stderr]) {
