@@ -283,7 +283,8 @@ export const peers: Measure = async (context) => {
     }
   }
   console.error('  killed …');
-  for (const entry of entries) await entry.process.kill();
+  // Several workers end with the run: what they have used would count as others' once their parent is gone.
+  for (const entry of singles) await entry.process.kill();
   for (let round = 0; round < recoveries; round++) {
     for (const entry of singles) {
       await take(entry, 'killed in a tool call', async () => {
