@@ -2,17 +2,19 @@
  * The conformance kit of checkpoint savers: one specification a verb.
  *
  * ```ts
- * import { describe, it, beforeAll, afterAll } from 'vitest'; // or jest, mocha, node:test
+ * import { describe, it, beforeAll, afterAll } from 'vitest'; // or jest
  * import { checkpointSaverConformance } from 'perdure/testing';
  *
  * checkpointSaverConformance(
- *   { name: 'MySaver', create: () => new MySaver() },
- *   { describe, it, beforeAll, afterAll },
+ *   // The clock tells your saver the time, and steps back: what it makes of that is tested with it.
+ *   { name: 'MySaver', create: (clock) => new MySaver({ now: clock.now }) },
+ *   { describe, it, beforeAll, afterAll }, // of mocha and node:test: beforeAll: before, afterAll: after
  * );
  * ```
  */
 import { randomUUID } from 'node:crypto';
 import type { CheckpointSaver } from '../../contract/checkpoint.ts';
+import { PerdureError } from '../../contract/errors.ts';
 import { deleteSpec } from './delete.ts';
 import { getSpec } from './get.ts';
 import type { Runner, SaverUnderTest, Spec, SpecContext } from './kit.ts';
@@ -34,8 +36,13 @@ const SPECS: Record<string, Spec> = {
  * Declares the tests that every checkpoint saver passes. Each test makes its own saver and takes it down.
  *
  * @param runner - the test runner's functions.
+ * @throws PerdureError `INVALID_ARGUMENT` when the saver has a hook and the runner has none of its name.
  */
 export function checkpointSaverConformance(subject: SaverUnderTest, runner: Runner): void {
+  for (const hook of ['beforeAll', 'afterAll'] as const) {
+    if (subject[hook] === undefined || runner[hook] !== undefined) continue;
+    throw new PerdureError('INVALID_ARGUMENT', `runner.${hook}: ${subject.name} has it, so the runner must`);
+  }
   runner.describe(`${subject.name} as a checkpoint saver`, () => {
     const { beforeAll, afterAll } = subject;
     if (beforeAll !== undefined) runner.beforeAll?.(async () => beforeAll());

@@ -25,11 +25,11 @@ export interface SaverUnderTest {
   many?: number;
 }
 
-/** The test runner's functions: those of vitest, jest, mocha or `node:test`. */
+/** The test runner's functions: those of vitest or jest; of mocha and `node:test`, `before` and `after` are the hooks. */
 export interface Runner {
   describe: (name: string, body: () => void) => unknown;
   it: (name: string, body: () => Promise<void>) => unknown;
-  /** Needed when the saver has hooks of the same names. */
+  /** Each needed when the saver has a hook of its name. */
   beforeAll?: (body: () => Promise<void>) => unknown;
   afterAll?: (body: () => Promise<void>) => unknown;
 }
@@ -98,16 +98,17 @@ export function notJson(): { state: JsonObject; path: string }[] {
   class Thing {
     readonly a = 1;
   }
+  // A name that no message has by chance.
   const values: [unknown, string][] = [
-    [{ a: undefined }, 'a'],
-    [{ a: [1, () => 1] }, 'a[1]'],
-    [{ a: { b: 1n } }, 'a.b'],
-    [{ a: Number.NaN }, 'a'],
-    [{ a: Number.POSITIVE_INFINITY }, 'a'],
-    [{ a: new Date(0) }, 'a'],
-    [{ a: new Map() }, 'a'],
-    [{ a: new Thing() }, 'a'],
-    [{ a: Symbol('a') }, 'a'],
+    [{ culprit: undefined }, 'culprit'],
+    [{ culprit: [1, () => 1] }, 'culprit[1]'],
+    [{ culprit: { b: 1n } }, 'culprit.b'],
+    [{ culprit: Number.NaN }, 'culprit'],
+    [{ culprit: Number.POSITIVE_INFINITY }, 'culprit'],
+    [{ culprit: new Date(0) }, 'culprit'],
+    [{ culprit: new Map() }, 'culprit'],
+    [{ culprit: new Thing() }, 'culprit'],
+    [{ culprit: Symbol('a') }, 'culprit'],
     [{ 'a b': { c: undefined } }, '["a b"].c'],
     [cycle, 'self.again'],
   ];
