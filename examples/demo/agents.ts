@@ -16,6 +16,9 @@ const order = defineTool({
   execute: ({ id }, { abortSignal }) => payments.order(id, abortSignal),
 });
 
+/** A refund takes three or four replies, which may cost money: what goes on and on is ended. */
+export const BUDGET = { turns: 8, tokens: 40_000 };
+
 // #region refund
 const refund = defineTool({
   description: 'Refund a charge, wholly or in part',
@@ -56,4 +59,5 @@ export const support: DefinedAgent = defineAgent({
     'You are the support desk of a shop. Look up an order before you act on it. When a customer is entitled to a ' +
     'refund, refund the charge of the order yourself, once; do not ask the customer for confirmation. Then answer in one sentence.',
   tools: { order, refund },
+  budget: BUDGET,
 });

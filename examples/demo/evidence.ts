@@ -3,14 +3,20 @@ import type { SessionState, ToolCall } from 'perdure';
 import type { RecordLine } from 'perdure/testing';
 import type { Row } from '../payments/protocol.ts';
 
+/** An activity that a process began: its kind, the tool call it is for, and the process, `<pid>@<host>`. */
+export interface Ran {
+  readonly kind: string;
+  readonly callId: string | null;
+  readonly identity: string;
+}
+
 /** What a run of the demo left behind. */
 export interface Evidence {
   /** The payments service's refunds. */
   readonly ledger: readonly Extract<Row, { kind: 'refund' }>[];
   /** The session as its history folds. */
   readonly state: SessionState;
-  /** Which process ran an activity of a kind, as Temporal has it: `<pid>@<host>`. */
-  readonly ranBy: { readonly kind: string; readonly identity: string }[];
+  readonly ranBy: readonly Ran[];
   readonly killedPid: number;
   readonly nextPid: number;
   /** What the scripted endpoint was asked; `null` with a real model, which keeps no record for us. */
@@ -33,7 +39,9 @@ export function claims(evidence: Evidence): Claim[] {
   const call = completed[0];
   const dispatch = call?.dispatches[0];
   const ran = (kind: string, pid: number): boolean =>
-    ranBy.some((each) => each.kind === kind && each.identity.startsWith(`${pid}@`));
+    ranBy.some(
+      (each) => each.kind === kind && each.callId === call?.id && each.identity.startsWith(`${pid}@`),
+    );
   const result: Claim[] = [
     {
       text: `the ledger has one row for this refund (it has ${ledger.length})`,

@@ -2,7 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { type Phase, type SessionState, TemporalSaver } from 'perdure';
-import { readEvents } from '../../src/history/index.ts';
+import { firstValue, readEvents } from '../../src/history/index.ts';
+import type { Ran } from './evidence.ts';
 
 /** How often a history is read while something is waited for, in milliseconds. */
 const LOOK_MS = 150;
@@ -20,21 +21,23 @@ export async function readJournal(client: Client, sessionId: string): Promise<Jo
   return { state: latest.state as unknown as SessionState, phase: latest.metadata['phase'] as Phase };
 }
 
-/** Which process ran which kind of activity, as Temporal has recorded it. */
-export async function readIdentities(
-  client: Client,
-  workflowId: string,
-): Promise<{ kind: string; identity: string }[]> {
-  const kinds = new Map<number, string>();
-  const ranBy: { kind: string; identity: string }[] = [];
+/** Which process ran which activity, as Temporal has recorded it. */
+export async function readIdentities(client: Client, workflowId: string): Promise<Ran[]> {
+  const { loadedDataConverter } = client.options;
+  const asked = new Map<number, Omit<Ran, 'identity'>>();
+  const ranBy: Ran[] = [];
   for await (const event of readEvents(client, { workflowId })) {
     const scheduled = event.activityTaskScheduledEventAttributes;
     const started = event.activityTaskStartedEventAttributes;
-    if (scheduled) kinds.set(Number(event.eventId), scheduled.activityType?.name ?? '');
-    if (started) {
-      const kind = kinds.get(Number(started.scheduledEventId)) ?? '';
-      ranBy.push({ kind, identity: started.identity ?? '' });
+    if (scheduled) {
+      const input = (await firstValue(loadedDataConverter, scheduled.input)) as
+        | { callId?: string }
+        | undefined;
+      const kind = scheduled.activityType?.name ?? '';
+      asked.set(Number(event.eventId), { kind, callId: input?.callId ?? null });
     }
+    const activity = asked.get(Number(started?.scheduledEventId));
+    if (activity !== undefined) ranBy.push({ ...activity, identity: started?.identity ?? '' });
   }
   return ranBy;
 }

@@ -60,7 +60,11 @@ export async function play(
   await control.arm({ on: 'refunds', when: 'after-write', do: 'hang' });
   story.step('the payments service will write the next refund to its ledger and hold back the reply');
   const approved = await (options.manual ? waitForPerson(scene, asked) : approve(scene, asked));
-  if (!approved) return { kind: 'not_refunded' };
+  if (!approved) {
+    await control.disarm();
+    await untilEnd(scene);
+    return { kind: 'not_refunded' };
+  }
   const row = await untilHeld(scene);
   await killed.kill();
   story.step(`worker 1 (pid ${killed.pid}) got SIGKILL`, 'red');
@@ -73,10 +77,7 @@ export async function play(
   story.step(`worker 2: pid ${next.pid}`);
   story.detail('It sees that worker 1 is dead and gives up what it had in flight. On another host Temporal');
   story.detail('would miss the heartbeat of worker 1 after 10 s.');
-  const closed = await follow('the end of the session', resting);
-  if (closed.phase !== 'closed') throw new Error(`The session did not end: ${why(closed)}.`);
-  const { text } = await session.result();
-  story.step(`the agent: "${text}"`, 'green');
+  await untilEnd(scene);
   return { kind: 'refunded', sessionId: session.id, killed, next };
 }
 
@@ -125,8 +126,10 @@ async function approve({ story, session }: Scene, asked: Journal): Promise<boole
 
 async function waitForPerson({ story, stage, session, follow }: Scene, asked: Journal): Promise<boolean> {
   const { id } = waitingCall(asked);
+  const { address, namespace } = stage.server;
   const command = (verb: string): string =>
-    `TEMPORAL_ADDRESS=${stage.server.address} npx tsx src/cli/main.ts ${verb} ${session.id} ${id}`;
+    // The options go before a profile or a namespace that the terminal is set up for.
+    `npx tsx src/cli/main.ts ${verb} ${session.id} ${id} --address ${address} --namespace ${namespace}`;
   story.step('it is up to you. In another terminal, in this directory:');
   story.command(command('approve'));
   story.detail('or, to see what becomes of a refund that is not approved:');
@@ -136,6 +139,13 @@ async function waitForPerson({ story, stage, session, follow }: Scene, asked: Jo
   const decision = state?.calls.find((call) => call.id === id)?.decision;
   story.step(`${decision?.decision ?? 'no decision'}, by ${decision?.by ?? 'nobody'}`);
   return decision?.decision === 'approve' || decision?.decision === 'edit';
+}
+
+async function untilEnd({ story, session, follow }: Scene): Promise<void> {
+  const closed = await follow('the end of the session', resting);
+  if (closed.phase !== 'closed') throw new Error(`The session did not end: ${why(closed)}.`);
+  const { text } = await session.result();
+  story.step(`the agent: "${text}"`, 'green');
 }
 
 /** Waits until the service has written the refund and holds back its reply; answers the row's id. */

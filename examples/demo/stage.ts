@@ -1,11 +1,20 @@
 /** The parts of the demo: a Temporal server, the payments service, a model endpoint, workers, and a client. */
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { SESSION_SEARCH_ATTRIBUTES, type ServerHandle, startServer } from '../../src/server/index.ts';
+import { BUDGET } from './agents.ts';
 import { Processes, ROOT, type Running } from './processes.ts';
 import type { Story } from './story.ts';
+
+export interface StageOptions {
+  /** Everything keeps running after the play, until the signal fires. */
+  readonly keep: boolean;
+  /** The script is the model, whatever the environment names. */
+  readonly scripted: boolean;
+}
 
 /** What the story is played on. */
 export interface Stage {
@@ -19,16 +28,18 @@ export interface Stage {
 }
 
 /**
- * Sets the stage, hands it to `play`, and clears it whatever happens. What it wrote stays on disk only after a
- * failure, for its logs.
+ * Sets the stage, hands it to `play`, and clears it whatever happens. What it wrote stays on disk only when `play`
+ * fails or answers false, to be looked into.
  *
  * @param signal - fires when the demo is to end at once.
+ * @returns what `play` answered
  */
-export async function onStage<T>(
+export async function onStage(
   story: Story,
   signal: AbortSignal,
-  play: (stage: Stage, signal: AbortSignal) => Promise<T>,
-): Promise<T> {
+  options: StageOptions,
+  play: (stage: Stage, signal: AbortSignal) => Promise<boolean>,
+): Promise<boolean> {
   const parent = join(ROOT, '.perdure');
   mkdirSync(parent, { recursive: true });
   const dir = mkdtempSync(join(parent, 'demo-'));
@@ -36,20 +47,30 @@ export async function onStage<T>(
   const either = AbortSignal.any([signal, broken.signal]);
   const processes = new Processes(dir, (error) => broken.abort(error));
   const open: { server?: ServerHandle; connection?: Connection } = {};
-  let done = false;
+  let failed = false;
   try {
-    const result = await orAborted(either, async () => {
-      const stage = await setUp(story, dir, processes, open);
+    const holds = await orAborted(either, async () => {
+      const stage = await setUp(story, dir, processes, open, options.scripted ? null : realModel());
       return play(stage, either);
     });
-    done = true;
-    return result;
+    failed = !holds;
+    if (options.keep) {
+      story.end('Everything keeps running until Ctrl-C.');
+      if (!either.aborted) await once(either, 'abort');
+      broken.signal.throwIfAborted();
+    } else {
+      story.end('Everything ends now; with `npm run demo -- --keep` it keeps running.');
+    }
+    return holds;
+  } catch (error) {
+    failed ||= !signal.aborted;
+    throw error;
   } finally {
     await open.connection?.close();
     await processes.stop();
     await open.server?.stop();
-    if (done || signal.aborted) await rm(dir, { recursive: true, force: true });
-    else console.error(`\nThe logs are in ${relative(process.cwd(), dir)}`);
+    if (failed) console.error(`\nThe ledger and the logs are in ${relative(process.cwd(), dir)}`);
+    else await rm(dir, { recursive: true, force: true });
   }
 }
 
@@ -58,7 +79,15 @@ async function setUp(
   dir: string,
   processes: Processes,
   open: { server?: ServerHandle; connection?: Connection },
+  real: RealModel | null,
 ): Promise<Stage> {
+  if (real !== null) {
+    const { variable, url } = real;
+    story.step(`${variable} is set: a real model is asked, at ${url}, which may cost money.`, 'yellow');
+    story.detail(
+      `At most ${BUDGET.turns} replies and ${BUDGET.tokens} tokens. Without: npm run demo -- --scripted`,
+    );
+  }
   story.step(`Temporal server: starting, with its data in ${relative(process.cwd(), dir)}`);
   const server = await startServer({
     dir,
@@ -69,14 +98,13 @@ async function setUp(
   open.server = server;
   const connection = await Connection.connect({ address: server.address });
   open.connection = connection;
-  story.step(`Temporal server: ${server.address}, web UI ${server.uiUrl ?? 'off'}`);
+  story.step(`Temporal server: pid ${server.pid}, ${server.address}, web UI ${server.uiUrl ?? 'off'}`);
 
   const ledger = join(dir, 'ledger.jsonl');
   const recordFile = join(dir, 'model-calls.jsonl');
-  const scripted = !process.env['OPENAI_API_KEY'] && !process.env['OPENAI_BASE_URL'];
   const [payments, model] = await Promise.all([
     processes.start('payments', 'examples/payments/server.ts', ['--ledger', ledger]),
-    scripted
+    real === null
       ? processes.start('model', 'src/testing/scripted-model/main.ts', [
           '--script',
           'examples/demo/script.ts',
@@ -87,9 +115,7 @@ async function setUp(
   ]);
   story.step(`payments service: pid ${payments.pid}, with a ledger of its own on disk`);
   story.step(
-    model === null
-      ? `model: ${process.env['OPENAI_BASE_URL'] || 'OpenAI'}, as the environment says`
-      : `model: pid ${model.pid}, scripted, speaks OpenAI's protocol (OPENAI_API_KEY or OPENAI_BASE_URL: a real one)`,
+    model === null ? `model: ${real?.url}` : `model: pid ${model.pid}, scripted, speaks OpenAI's protocol`,
   );
   const env: Record<string, string> = {
     TEMPORAL_ADDRESS: server.address,
@@ -104,6 +130,19 @@ async function setUp(
     modelRecord: model === null ? null : recordFile,
     startWorker: (name) => processes.start(name, 'examples/demo/worker.ts', [], env),
   };
+}
+
+interface RealModel {
+  /** The variable that names it. */
+  readonly variable: string;
+  readonly url: string;
+}
+
+/** The model that the environment names, if it names one. */
+function realModel(): RealModel | null {
+  const { OPENAI_BASE_URL: url, OPENAI_API_KEY: key } = process.env;
+  if (url) return { variable: 'OPENAI_BASE_URL', url };
+  return key ? { variable: 'OPENAI_API_KEY', url: 'OpenAI' } : null;
 }
 
 async function orAborted<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {

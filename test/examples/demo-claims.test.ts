@@ -42,8 +42,9 @@ function evidence(changes: Partial<Evidence> = {}, call: Partial<ToolCall> = {})
       budget: { spent: { turns: 3 } },
     } as SessionState,
     ranBy: [
-      { kind: 'tool', identity: '11@host' },
-      { kind: 'verify', identity: '22@host' },
+      { kind: 'tool', callId: 'call_1_0', identity: '11@host' },
+      { kind: 'tool', callId: 'call_2_0', identity: '11@host' },
+      { kind: 'verify', callId: 'call_2_0', identity: '22@host' },
     ],
     killedPid: 11,
     nextPid: 22,
@@ -100,11 +101,22 @@ describe.each<[string, Evidence, RegExp]>([
     'a verify by the killed worker',
     evidence({
       ranBy: [
-        { kind: 'tool', identity: '11@host' },
-        { kind: 'verify', identity: '11@host' },
+        { kind: 'tool', callId: 'call_2_0', identity: '11@host' },
+        { kind: 'verify', callId: 'call_2_0', identity: '11@host' },
       ],
     }),
     /looked for it/,
+  ],
+  [
+    'a killed worker that has only looked the order up',
+    evidence({
+      ranBy: [
+        { kind: 'tool', callId: 'call_1_0', identity: '11@host' },
+        { kind: 'tool', callId: 'call_2_0', identity: '22@host' },
+        { kind: 'verify', callId: 'call_2_0', identity: '22@host' },
+      ],
+    }),
+    /sent the refund/,
   ],
   [
     'a reply that was paid for twice',

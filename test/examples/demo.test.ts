@@ -1,7 +1,7 @@
 /** The demo as people run it: a process, with the real server, workers and services. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -60,24 +60,42 @@ function startDemo(args: readonly string[] = [], env: Readonly<Record<string, st
   };
 }
 
+/** No process of a demo is left. */
+function expectEnded(text: string): void {
+  const started = [...text.matchAll(/ {2}([\w ]+): pid (\d+)/g)];
+  expect(started.map(([, name = '']) => name.trim())).toEqual(
+    expect.arrayContaining(['Temporal server', 'payments service', 'worker 1']),
+  );
+  for (const [told, , pid] of started) expect(() => process.kill(Number(pid), 0), told).toThrow('ESRCH');
+}
+
 /** Nothing of a demo is left: neither its processes nor its data. */
 function expectGone(text: string): void {
-  const pids = [...text.matchAll(/: pid (\d+)/g)].map(([, pid]) => Number(pid));
-  expect(pids.length).toBeGreaterThanOrEqual(2);
-  for (const pid of pids) expect(() => process.kill(pid, 0), `process ${pid}`).toThrow('ESRCH');
+  expectEnded(text);
   const dir = /data in (\S+)/.exec(text)?.[1] ?? '';
   expect(dir).toMatch(/^\.perdure\/demo-/);
   expect(existsSync(join(ROOT, dir)), dir).toBe(false);
+}
+
+/** The directory that a demo has left to look into, which goes with the test. */
+function leftBehind(text: string): string {
+  expectEnded(text);
+  const [, dir = ''] = /logs are in (\S+)/.exec(text) ?? [];
+  expect(dir).toMatch(/^\.perdure\/demo-/);
+  onTestFinished(() => rmSync(join(ROOT, dir), { recursive: true }));
+  return join(ROOT, dir);
 }
 
 test(
   'a refund survives the death of its worker: one row, found by verify; two demos at once keep apart',
   LONG,
   async () => {
-    const demos = [startDemo(), startDemo()];
+    const stale = { OPENAI_API_KEY: 'stale', OPENAI_BASE_URL: 'http://127.0.0.1:1' };
+    const demos = [startDemo(), startDemo(['--scripted'], stale)];
     for (const demo of demos) {
       expect(await demo.exitCode, demo.text()).toBe(0);
       const text = demo.text();
+      expect(text).not.toMatch(/real model/);
       expect(text).toMatch(/waits for a person/);
       expect(text).toMatch(/worker 1 \(pid \d+\) got SIGKILL/);
       expect(text).toMatch(/refund: lost \(.*waiting 1 s, then asking verify/);
@@ -105,9 +123,13 @@ test('a model that makes another refund makes it fail: two rows are not one', LO
   onTestFinished(() => model.stop());
   const demo = startDemo([], { OPENAI_BASE_URL: model.url });
   expect(await demo.exitCode).toBe(1);
+  expect(demo.text()).toMatch(
+    /OPENAI_BASE_URL is set: a real model [\s\S]*--scripted[\s\S]*Temporal server: starting/,
+  );
   expect(demo.text()).toMatch(/FAIL {2}the ledger has one row for this refund \(it has 2\)/);
   expect(demo.text()).toMatch(/did not keep its promise/);
-  expectGone(demo.text());
+  const ledger = readFileSync(join(leftBehind(demo.text()), 'ledger.jsonl'), 'utf8');
+  expect(ledger.trimEnd().split('\n')).toHaveLength(2);
 });
 
 test('a model that does not refund is said so', LONG, async () => {
@@ -116,15 +138,29 @@ test('a model that does not refund is said so', LONG, async () => {
   const demo = startDemo([], { OPENAI_BASE_URL: model.url });
   expect(await demo.exitCode).toBe(1);
   expect(demo.text()).toMatch(/did not ask for a refund over the limit: it answered "I would rather not\."/);
-  const [, dir = ''] = /The logs are in (\S+)/.exec(demo.text()) ?? [];
-  expect(readdirSync(join(ROOT, dir))).toContain('worker-1.log');
-  rmSync(join(ROOT, dir), { recursive: true });
+  expect(readdirSync(leftBehind(demo.text()))).toContain('worker-1.log');
+});
+
+test('a model that goes on and on is stopped by the budget', LONG, async () => {
+  const model = await startScriptedModel({
+    script: ({ assistantCount }) => ({
+      toolCalls: [{ name: 'order', args: { id: String(1_001 + (assistantCount % 3)) } }],
+    }),
+  });
+  onTestFinished(() => model.stop());
+  const demo = startDemo([], { OPENAI_BASE_URL: model.url });
+  expect(await demo.exitCode).toBe(1);
+  expect(demo.text()).toMatch(/did not ask for a refund over the limit: it waits \(budget/);
+  expect(model.requests.length).toBeLessThanOrEqual(8);
+  leftBehind(demo.text());
 });
 
 test('the approval is a person: the command that it prints, typed in another terminal', LONG, async () => {
   const demo = startDemo(['--manual']);
-  const [, command = ''] = await demo.until(/^ {4}(TEMPORAL_ADDRESS=.* approve .*)$[\s\S]*waiting for you/m);
-  const { stdout } = await promisify(execFile)('sh', ['-c', command], { cwd: ROOT });
+  const [, command = ''] = await demo.until(/^ {4}(npx .* approve .*)$[\s\S]*waiting for you/m);
+  // A terminal that is set up for another server.
+  const env = { ...process.env, TEMPORAL_NAMESPACE: 'elsewhere', TEMPORAL_API_KEY: 'of-elsewhere' };
+  const { stdout } = await promisify(execFile)('sh', ['-c', command], { cwd: ROOT, env });
   expect(stdout).toMatch(/call_2_0/);
   expect(await demo.exitCode, demo.text()).toBe(0);
   expect(demo.text()).toMatch(/approve, by /);
@@ -134,10 +170,12 @@ test('the approval is a person: the command that it prints, typed in another ter
 
 test('a person who rejects: nothing is refunded, and it says so', LONG, async () => {
   const demo = startDemo(['--manual']);
-  const [, command = ''] = await demo.until(/^ {4}(TEMPORAL_ADDRESS=.* reject .*)$[\s\S]*waiting for you/m);
+  const [, command = ''] = await demo.until(/^ {4}(npx .* reject .*)$[\s\S]*waiting for you/m);
   await promisify(execFile)('sh', ['-c', command], { cwd: ROOT });
   expect(await demo.exitCode, demo.text()).toBe(0);
-  expect(demo.text()).toMatch(/ok {4}nothing was refunded: the ledger has 0 rows/);
+  expect(demo.text()).toMatch(
+    /the agent: "Order 1002 was not refunded: A person rejected this call of refund\."[\s\S]*ok {4}nothing was refunded: the ledger has 0 rows/,
+  );
   expectGone(demo.text());
 });
 
@@ -150,6 +188,16 @@ test('kept at the end, everything is there until it is ended', LONG, async () =>
   demo.child.kill('SIGINT');
   expect(await demo.exitCode).toBe(0);
   expectGone(demo.text());
+});
+
+test('kept at the end, a part that dies is told of', LONG, async () => {
+  const demo = startDemo(['--keep']);
+  await demo.until(/keeps running until Ctrl-C/);
+  const [, pid] = /payments service: pid (\d+)/.exec(demo.text()) ?? [];
+  process.kill(Number(pid), 'SIGKILL');
+  expect(await demo.exitCode).toBe(1);
+  expect(demo.text()).toMatch(/payments ended by itself \(SIGKILL\)/);
+  leftBehind(demo.text());
 });
 
 test('ended in the middle, it clears up', LONG, async () => {
