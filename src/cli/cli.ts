@@ -1,4 +1,5 @@
 /** One run of the command line: its connection, its terminal, and how it is interrupted. */
+import { createInterface } from 'node:readline';
 import type { Client } from '@temporalio/client';
 import type { Session, Sessions } from '../client/index.ts';
 import { DEFAULT_TASK_QUEUE } from '../contract/names.ts';
@@ -113,6 +114,23 @@ export class Cli {
   /** Ends a verb that was asked to be graceful, as a signal would. */
   interrupt(): void {
     this.#interrupt.abort();
+  }
+
+  /** Whether somebody is here who can be asked. */
+  get attended(): boolean {
+    return process.stdin.isTTY && !this.terminal.json;
+  }
+
+  /** What a person answers to a question, on standard error. Ctrl-D is no word, and Ctrl-C ends everything. */
+  async ask(question: string): Promise<string> {
+    const terminal = createInterface({ input: process.stdin, output: process.stderr });
+    const word = await new Promise<string>((resolve) => {
+      terminal.once('close', () => resolve(''));
+      terminal.once('SIGINT', () => void this.exit(EXIT.interrupted));
+      terminal.question(question, resolve);
+    });
+    terminal.close();
+    return word.trim();
   }
 
   /** What people do is done in the name of this person. */

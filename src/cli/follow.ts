@@ -6,7 +6,7 @@ import { command } from '../contract/shell.ts';
 import type { SessionView } from '../contract/views.ts';
 import type { Cli } from './cli.ts';
 import { EXIT } from './failures.ts';
-import { needs } from './render.ts';
+import { boundView, needs } from './render.ts';
 import { clean } from './terminal.ts';
 
 /** How often a resting session is looked at, in milliseconds. */
@@ -116,7 +116,11 @@ async function* parts(
 
 /** What is new about a phase when it is entered: other calls may wait for a person. */
 function restOf({ phase, pending, wait }: SessionView): string {
-  return JSON.stringify([phase, pending.map(({ callId, status }) => [callId, status]), wait?.since]);
+  return JSON.stringify([
+    phase,
+    pending.map(({ callId, argsDigest, status }) => [callId, argsDigest, status]),
+    wait?.since,
+  ]);
 }
 
 /** Writes the parts: JSON, live text on a terminal, or whole messages elsewhere. */
@@ -128,8 +132,9 @@ class Printer {
     this.#cli = cli;
   }
 
-  part(part: StreamPart): void {
+  part(given: StreamPart): void {
     const { terminal } = this.#cli;
+    const part = given.type === 'phase' ? { ...given, view: boundView(given.view) } : given;
     if (terminal.json) {
       terminal.item(part, () => null);
       return;

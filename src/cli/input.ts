@@ -58,6 +58,36 @@ export function limitsOf(options: BudgetOptions): BudgetLimits | undefined {
   return given.length === 0 ? undefined : Object.fromEntries(given);
 }
 
+/** Who speaks of a call, and how they say that they have seen it. */
+export interface SeenOptions {
+  by?: string;
+  digest?: string;
+  yes?: true;
+}
+
+/** Gives a verb about a call the options that say who has seen it. */
+export function withSeen(command: Command): Command {
+  return command
+    .option(
+      '--digest <digits>',
+      'only if its arguments are those: `show` prints it with each command',
+      digits,
+    )
+    .option('--yes', 'do not ask, whatever the arguments are')
+    .option('--by <name>', 'who says so (default: $USER)')
+    .addHelpText(
+      'after',
+      '\nWithout --digest the call is shown, and you are asked. Off a terminal, or with --json, nobody can be asked: the\n' +
+        'call then has to be named, and what it is said of are the arguments that it has by then.',
+    );
+}
+
+/** The first digits of a digest: enough of them that no other arguments have the same. */
+function digits(text: string): string {
+  if (/^[0-9a-f]{8,64}$/i.test(text)) return text.toLowerCase();
+  throw new InvalidArgumentError('Write 8 or more of its hexadecimal digits.');
+}
+
 /** A text, or standard input when it is `-`. */
 export async function textOf(argument: string): Promise<string> {
   return argument === '-' ? (await readAll(process.stdin)).replace(/\r?\n$/, '') : argument;

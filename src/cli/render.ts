@@ -24,6 +24,23 @@ const PHASE: Record<SessionView['phase'], string> = {
   closed: 'closed',
 };
 
+/** How many digits of a digest a command has: nobody finds other arguments with the same. */
+const DIGITS = 12;
+
+/** A command about a call that holds only for the arguments with this digest. */
+export function boundTo(argsDigest: string, command: string): string {
+  return `${command} --digest ${argsDigest.slice(0, DIGITS)}`;
+}
+
+/** A view whose commands about calls hold only for the arguments that it shows. */
+export function boundView(view: SessionView): SessionView {
+  const pending = view.pending.map((call) => ({
+    ...call,
+    next: call.status.kind === 'stuck' ? call.next : boundTo(call.argsDigest, call.next),
+  }));
+  return { ...view, pending };
+}
+
 /** The first lines of a session: what it is and what it does. */
 export function header(view: SessionView, run: string, terminal: Terminal): string {
   const { status, phase } = view;
@@ -51,7 +68,7 @@ export function header(view: SessionView, run: string, terminal: Terminal): stri
   return lines.join('\n');
 }
 
-/** What the session waits for, each with the command to type next; empty when nothing is to be done. */
+/** What the session waits for, of a {@link boundView}, each with the command to type next; empty when nothing is to be done. */
 export function needs(view: SessionView, terminal: Terminal): string {
   const lines: string[] = [];
   const next = (command: string): number => lines.push(`  next: ${terminal.style('green', clean(command))}`);
@@ -87,7 +104,8 @@ function pendingCall(call: PendingCall, sessionId: string, terminal: Terminal): 
   if (decision !== null) lines.push(`  ${decision.decision} by ${clean(decision.by)} at ${decision.at}`);
   lines.push(`  next: ${terminal.style('green', clean(call.next))}`);
   if (status.kind === 'approval') {
-    const at = (verb: string): string => clean(command(verb, sessionId, call.callId));
+    const at = (verb: string): string =>
+      clean(boundTo(call.argsDigest, command(verb, sessionId, call.callId)));
     lines.push(
       terminal.style('dim', `    or: ${at('edit')} --args <json>`),
       terminal.style('dim', `        ${at('reject')} --reason <text>`),

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { SessionView } from '../../src/index.ts';
 import { untilPhase } from '../support/stage.ts';
-import { errorOf } from './support/perdure.ts';
+import { errorOf, noTerminal, type Ran, typeInto, wordsOf } from './support/perdure.ts';
 import { type CliStage, openStage } from './support/stage.ts';
 
 let stage: CliStage;
@@ -32,8 +32,8 @@ describe('approve', () => {
   test('lets the only call that waits run as it was shown, and says who did', async () => {
     const id = await waiting('approval', 'ch_1:9000');
     const shown = await stage.perdure('show', id);
-    expect(shown.stdout).toContain(`next: perdure approve ${id} call_1_0`);
-    const { code, stdout } = await stage.perdure('approve', id);
+    expect(shown.stdout).toContain(`next: perdure approve ${id} call_1_0 --digest `);
+    const { code, stdout } = await stage.perdure('approve', id, 'call_1_0');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^approved call_1_0 {2}refund \{"chargeId":"ch_1","cents":9000\}\n {2}by ada; /);
     expect(await told(id)).toEqual([{ content: { refunded: 9_000 }, isError: false }]);
@@ -62,7 +62,7 @@ describe('approve', () => {
     });
     await stage.json('approve', id, 'call_1_1');
     // Now one waits, and need not be named.
-    expect(await stage.json('reject', id)).toMatchObject({ callId: 'call_1_0' });
+    expect(await stage.json('reject', id, '--yes')).toMatchObject({ callId: 'call_1_0' });
     expect(await told(id)).toMatchObject([{ isError: true }, { content: { refunded: 9_000 } }]);
   });
 
@@ -91,7 +91,13 @@ describe('edit', () => {
     const folder = await mkdtemp(join(tmpdir(), 'perdure-cli-'));
     try {
       await writeFile(join(folder, 'args.json'), '{"chargeId": "ch_7", "cents": 200}\n');
-      const { code, stdout } = await stage.perdure('edit', id, '--args', `@${join(folder, 'args.json')}`);
+      const { code, stdout } = await stage.perdure(
+        'edit',
+        id,
+        'call_1_1',
+        '--args',
+        `@${join(folder, 'args.json')}`,
+      );
       expect(code).toBe(0);
       expect(stdout).toMatch(/^edited call_1_1 .*9000\}\n {2}now \{"chargeId":"ch_7","cents":200\}\n/);
     } finally {
@@ -102,7 +108,14 @@ describe('edit', () => {
 
   test("arguments that the tool's schema refuses leave the call waiting", async () => {
     const id = await waiting('approval', 'ch_8:9000');
-    const ran = await stage.perdure('edit', id, '--args', '{"chargeId": "ch_8", "cents": "a lot"}', '--json');
+    const ran = await stage.perdure(
+      'edit',
+      id,
+      'call_1_0',
+      '--args',
+      '{"chargeId": "ch_8", "cents": "a lot"}',
+      '--json',
+    );
     expect(ran).toMatchObject({ code: 4, stdout: '' });
     expect(errorOf(ran).code).toBe('INVALID_TOOL_INPUT');
     expect(errorOf(ran).message).toMatch(/cents/);
@@ -112,7 +125,7 @@ describe('edit', () => {
 
 test('reject tells the model why', async () => {
   const id = await waiting('approval', 'ch_9:9000');
-  const { code, stdout } = await stage.perdure('reject', id, '--reason', 'not our charge');
+  const { code, stdout } = await stage.perdure('reject', id, 'call_1_0', '--reason', 'not our charge');
   expect(code).toBe(0);
   expect(stdout).toMatch(/^rejected call_1_0 .*\n {2}not our charge\n/);
   expect(await told(id)).toEqual([{ content: expect.stringContaining('not our charge'), isError: true }]);
@@ -123,7 +136,7 @@ test.each([
   ['it was paid back in the shop', 'it was paid back in the shop'],
 ])('respond answers in place of the call: %s', async (output, content) => {
   const id = await waiting('approval', 'ch_10:9000');
-  expect(await stage.json('respond', id, '--output', output)).toMatchObject({ output: content });
+  expect(await stage.json('respond', id, 'call_1_0', '--output', output)).toMatchObject({ output: content });
   expect(await told(id)).toEqual([{ content, isError: false }]);
 });
 
@@ -131,8 +144,8 @@ describe('resolve', () => {
   test('says that a lost call landed, with what it returned', async () => {
     const id = await waiting('unknown_effect', 'lost:100');
     const { stdout } = await stage.perdure('show', id);
-    expect(stdout).toContain(`next: perdure resolve ${id} call_1_0 landed|absent|failed`);
-    const resolved = await stage.json('resolve', id, 'landed', '--output', '{"refunded": 100}');
+    expect(stdout).toContain(`next: perdure resolve ${id} call_1_0 landed|absent|failed --digest `);
+    const resolved = await stage.json('resolve', id, 'landed', '--yes', '--output', '{"refunded": 100}');
     expect(resolved).toMatchObject({ callId: 'call_1_0', outcome: 'landed', by: 'ada', status: 'completed' });
     expect(await told(id)).toEqual([{ content: { refunded: 100 }, isError: false }]);
   });
@@ -144,7 +157,14 @@ describe('resolve', () => {
       .poll(async () => (await stage.session(id).calls()).items[0]?.dispatches.length, { timeout: 30_000 })
       .toBe(2);
     await untilPhase(stage.session(id), 'unknown_effect');
-    const { code, stdout } = await stage.perdure('resolve', id, 'failed', '--reason', 'the bank said no');
+    const { code, stdout } = await stage.perdure(
+      'resolve',
+      id,
+      'call_1_0',
+      'failed',
+      '--reason',
+      'the bank said no',
+    );
     expect({ code, stdout: stdout.split('\n')[0] }).toEqual({
       code: 0,
       stdout: 'call_1_0 failed, says ada; the call is failed',
@@ -160,5 +180,114 @@ describe('resolve', () => {
     const none = await stage.perdure('resolve', id, 'landed', '--json');
     expect(none.code).toBe(3);
     expect(errorOf(none).code).toBe('UNKNOWN_CALL');
+  });
+
+  test('holds for the call that was seen', async () => {
+    const id = await waiting('unknown_effect', 'lost:100');
+    for (const [call, code] of [
+      [[], 'INVALID_ARGUMENT'],
+      [['call_1_0', '--digest', '00000000'], 'DIGEST_MISMATCH'],
+    ] as const) {
+      const ran = await stage.perdure('resolve', id, ...call, 'failed', '--json');
+      expect(errorOf(ran)).toMatchObject({ code, details: { args: { chargeId: 'lost', cents: 100 } } });
+      expect((await stage.session(id).state()).phase).toBe('unknown_effect');
+      const [, next = ''] = / (perdure resolve .*)$/.exec(errorOf(ran).message) ?? [];
+      expect(wordsOf(next)).toEqual(['resolve', id, 'call_1_0', '--digest', expect.any(String), 'failed']);
+    }
+  });
+});
+
+describe('a decision holds for what was seen', () => {
+  /** The command that `show` prints for the only call that waits, as its arguments. */
+  const printed = async (id: string): Promise<string[]> => {
+    const { stdout } = await stage.perdure('show', id);
+    return wordsOf(/next: (perdure .*)/.exec(stdout)?.[1] ?? '');
+  };
+  const untouched = async (id: string): Promise<void> =>
+    expect((await stage.session(id).calls()).items.at(-1)).toMatchObject({
+      status: { kind: 'approval' },
+      decision: null,
+    });
+
+  test('whatever waits now is refused off a terminal', async () => {
+    const id = await waiting('approval', 'ch_20:5001');
+    const seen = await printed(id);
+    await stage.session(id).decide('call_1_0', { decision: 'reject' }, { by: 'bob' });
+    await untilPhase(stage.session(id), 'idle');
+    await stage.session(id).send('refund ch_20:500000');
+    await untilPhase(stage.session(id), 'approval');
+    for (const typed of [['approve'], ['edit', '--args', '{}'], ['reject'], ['respond', '--output', 'no']]) {
+      const ran = await stage.perdure(...typed, id, '--json');
+      expect(ran.code).toBe(2);
+      expect(errorOf(ran)).toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        details: { callId: 'call_3_0', tool: 'refund', args: { chargeId: 'ch_20', cents: 500_000 } },
+      });
+      const [, next = ''] = / (perdure \S+ .*)$/.exec(errorOf(ran).message) ?? [];
+      const words = wordsOf(next.replace(/ --\w+ <.*>$/, ''));
+      expect(words).toEqual([typed[0], id, 'call_3_0', '--digest', expect.any(String)]);
+    }
+    const late = await stage.perdure(...seen, '--json');
+    expect(late.code).toBe(4);
+    expect(errorOf(late).code).toBe('CALL_NOT_PENDING');
+    await untouched(id);
+  });
+
+  test('not for another call that has its id after a rewind', async () => {
+    const id = stage.id('decide');
+    await stage.json('start', 'support', 'hello', '--id', id);
+    await untilPhase(stage.session(id), 'idle');
+    const [hello] = await stage.saver.list(id, { limit: 1 });
+    await stage.session(id).send('refund ch_21:5001');
+    await untilPhase(stage.session(id), 'approval');
+    const seen = await printed(id);
+    const message = 'refund ch_21:500000';
+    await stage.json('checkpoints', 'rewind', id, hello?.id ?? '', '--message', message, '--yes');
+    await untilPhase(stage.session(id), 'approval');
+
+    expect(seen.slice(0, 4)).toEqual(['approve', id, 'call_2_0', '--digest']);
+    const ran = await stage.perdure(...seen, '--json');
+    expect(ran.code).toBe(4);
+    expect(errorOf(ran)).toMatchObject({
+      code: 'DIGEST_MISMATCH',
+      details: { callId: 'call_2_0', tool: 'refund', args: { chargeId: 'ch_21', cents: 500_000 } },
+    });
+    await untouched(id);
+    const { stderr } = await stage.perdure(...seen);
+    expect(stderr).toContain('refund {"chargeId":"ch_21","cents":500000}');
+    const [, next = ''] = /(perdure approve .*)$/m.exec(stderr) ?? [];
+    expect(await stage.json(...wordsOf(next))).toMatchObject({ callId: 'call_2_0', decision: 'approve' });
+    expect(await told(id)).toEqual([{ content: { refunded: 500_000 }, isError: false }]);
+  });
+
+  test('a script that names the call is told what it has approved, and --yes takes whatever waits', async () => {
+    const id = await waiting('approval', 'ch_22:9000', 'ch_23:8000');
+    const { code, stdout } = await stage.perdure('approve', id, 'call_1_0');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^approved call_1_0 {2}refund \{"chargeId":"ch_22","cents":9000\}\n/);
+    expect(await stage.json('approve', id, '--yes')).toMatchObject({ args: { chargeId: 'ch_23' } });
+    expect(await told(id)).toMatchObject([{ isError: false }, { isError: false }]);
+  });
+
+  test('too few digits of a digest are none', async () => {
+    const ran = await stage.perdure('approve', 'any', 'call_1_0', '--digest', 'abc', '--json');
+    expect(ran.code).toBe(2);
+    expect(errorOf(ran).message).toMatch(/--digest/);
+  });
+
+  const lacks = noTerminal();
+  test.skipIf(lacks !== null)(`at a terminal a person is asked (${lacks ?? 'with script'})`, async () => {
+    const id = await waiting('approval', 'ch_24:9000');
+    const type = (keys: string): Promise<Ran> =>
+      typeInto(['approve', id], '[y/N] ', keys, { env: stage.env });
+    for (const keys of ['\r', '\u0004']) {
+      const { code, stdout } = await type(keys);
+      expect(code).toBe(1);
+      expect(stdout).toMatch(/call_1_0 .*refund.* \{"chargeId":"ch_24","cents":9000\}/);
+      expect(stdout).toContain('nothing was decided');
+    }
+    await untouched(id);
+    expect((await type('y\r')).code).toBe(0);
+    expect(await told(id)).toEqual([{ content: { refunded: 9_000 }, isError: false }]);
   });
 });

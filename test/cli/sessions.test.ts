@@ -296,7 +296,7 @@ test('what is to be typed next is for this session, whatever its id would be to 
   await perdure('start', 'support', 'refund ch_1:9000', '--id', id);
   await untilPhase(stage.session(id), 'approval');
   await perdure('show', id);
-  await perdure('approve', id);
+  await perdure('approve', id, 'call_1_0');
   await untilPhase(stage.session(id), 'idle');
   await perdure('send', id, 'hello');
   await until(stage.session(id), ({ phase, turn }) => phase === 'idle' && turn === 3);

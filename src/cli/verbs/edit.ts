@@ -1,19 +1,17 @@
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { jsonOf } from '../input.ts';
+import { jsonOf, type SeenOptions, withSeen } from '../input.ts';
 
 /** `perdure edit`: lets a call run with other arguments. */
 export function edit(program: Command, cli: Cli): void {
-  program
-    .command('edit')
+  withSeen(program.command('edit'))
     .description("let a call run with other arguments, which the tool's schema checks first")
     .argument('<session>')
     .argument('[call]', 'may be left out when exactly one waits')
     .requiredOption('--args <json>', 'all of the arguments, or @file')
-    .option('--by <name>', 'who decides (default: $USER)')
-    .action(async (session: string, call: string | undefined, options: { args: string; by?: string }) => {
+    .action(async (session: string, call: string | undefined, options: SeenOptions & { args: string }) => {
       const args = await jsonOf('--args', options.args);
       const { decideCall } = await import('../decide-call.ts');
-      await decideCall(cli, session, call, { decision: 'edit', args }, options.by);
+      await decideCall(cli, session, call, { decision: 'edit', args }, options);
     });
 }
