@@ -24,15 +24,16 @@ interface Args {
   mode: Mode;
 }
 
-const inputSchema = z.object({
-  tag: z.string(),
-  mode: z.enum(MODES),
-}) as z.ZodType<Args>;
-
 const service = createPaymentsClient(process.env['PAYMENTS_URL'] ?? '');
 /** A request that is as good as written when its worker is stopped: it does not look at the signal any more. */
 const reckless = process.env['LAB_RECKLESS'] === '1';
 const deploy = process.env['LAB_DEPLOY'] ?? '1';
+/** The next version of the agent takes one argument more, of which the calls in flight know nothing. */
+const inputSchema = z.object({
+  tag: z.string(),
+  mode: z.enum(MODES),
+  ...(deploy === '1' ? {} : { note: z.string().optional() }),
+}) as z.ZodType<Args>;
 const clock = { step: process.env['LAB_CLOCK_STEP'], file: process.env['LAB_CLOCK_FILE'] ?? '' };
 /** Planted mistakes, to see that the lab sees them: a verify that always says that nothing happened, ... */
 const lies = process.env['LAB_LYING_VERIFY'] === '1';
@@ -134,7 +135,7 @@ function tools(limits: Limits): Record<string, DefinedTool<Args, unknown>> {
       { verify: verifying('global'), idempotency: { scope: 'global', ttl: '1h' } },
       limits,
     ),
-    // The next version of the agent has one more.
+    // It also has one tool more.
     ...(deploy === '1' ? {} : { greet: paying('read', { effect: 'read' }, limits) }),
   };
 }
@@ -160,6 +161,13 @@ export const patient: DefinedAgent = defineAgent({
   name: 'patient',
   heartbeat: '1h',
   tools: tools({ timeout: '30000ms', settle: '300ms' }),
+});
+
+/** Waits for long after a lost worker: what lands late lands within the settle time. */
+export const late: DefinedAgent = defineAgent({
+  ...common,
+  name: 'late',
+  tools: tools({ timeout: '30000ms', settle: '6000ms' }),
 });
 
 /** Gives up long before the service does; what lands late lands within the settle time. */

@@ -20,6 +20,8 @@ class SteppedDate extends TrueDate {
 export interface ClockStep {
   /** Whose call was in the tool. */
   readonly tag: string;
+  /** The process whose clock it was. */
+  readonly pid: number;
   /** When it was, in milliseconds since the epoch. */
   readonly at: number;
   /** What the clock said just before and just after, the same. */
@@ -32,6 +34,6 @@ export function stepClock(tag: string, file: string): void {
   const before = Date.now();
   globalThis.Date = SteppedDate as DateConstructor;
   shiftMs = shiftMs > 0 ? -HOUR_MS : HOUR_MS;
-  const step: ClockStep = { tag, at: TrueDate.now(), before, after: Date.now() };
+  const step: ClockStep = { tag, pid: process.pid, at: TrueDate.now(), before, after: Date.now() };
   appendFileSync(file, `${JSON.stringify(step)}\n`);
 }

@@ -108,7 +108,11 @@ export class Stage {
 
   /** Starts the sessions; each has its task from its first message. */
   async begin(
-    options: { agent?: 'careful' | 'hasty' | 'patient'; mode?: Task['mode']; cutReply?: number } = {},
+    options: {
+      agent?: 'careful' | 'hasty' | 'late' | 'patient';
+      mode?: Task['mode'];
+      cutReply?: number;
+    } = {},
   ): Promise<void> {
     const { agent = 'careful', mode = 'plain', cutReply } = options;
     for (const kind of this.story.kinds) {
@@ -212,7 +216,7 @@ export class Stage {
         actor.restedAt = null;
         while (Date.now() < deadline) {
           actor.view = (await look(actor.session)) ?? actor.view;
-          if (actor.view?.phase === 'idle' && actor.view.queued === 0 && actor.acknowledged.length > 0) {
+          if (actor.view?.phase === 'idle' && actor.view.queued === 0) {
             actor.restedAt = Date.now();
             return;
           }

@@ -7,7 +7,7 @@ const QUICK: readonly Step[] = ['model-asked', 'landed', 'between-turns'];
 /** The worker is replaced by one with other instructions, tools and schemas. */
 export const deploy: FaultPoint = {
   name: 'deploy',
-  about: 'The worker is killed, and one with changed instructions and tools starts.',
+  about: 'The worker is killed, and one with changed instructions, tools and schemas starts.',
   anyService: true,
   steps: QUICK,
   soakSteps: allBut(QUICK),

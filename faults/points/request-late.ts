@@ -1,3 +1,4 @@
+import type { Actor } from '../stage.ts';
 import { type FaultPoint, kill } from './point.ts';
 
 /** The request is with the service when its worker dies, and lands after that. */
@@ -12,15 +13,28 @@ export const requestLate: FaultPoint = {
     const effects = stage.effects();
     await stage.lane.control.arm({ on: 'refunds', when: 'before-write', do: 'hang', times: effects });
     const worker = await stage.startWorker();
-    await stage.begin();
+    await stage.begin({ agent: 'late' });
     await stage.lane.control.held(effects);
     const at = Date.now();
     const dead = await kill(worker);
-    const before = stage.rows();
-    if (before.length > 0) throw new Error(`${before.join(', ')} landed before its worker's death`);
+    const early = stage.rows();
+    if (early.length > 0) throw new Error(`${early.join(', ')} landed before its worker's death`);
+    await stage.startWorker();
+    const settling = async ({ session, task }: Actor): Promise<boolean> => {
+      // A write is sent again at once.
+      if (task.kind === 'write') return true;
+      const [call] = (await (await stage.ownerOf(session))?.calls())?.items ?? [];
+      return call?.status.kind === 'settling';
+    };
+    await stage.until((_, actor) => settling(actor));
     const released = await stage.lane.control.release();
     if (released < effects) throw new Error(`${released} requests were late, of ${effects} effects`);
-    stage.strike(`${dead}, nothing had landed, then ${released} requests went on`, at);
-    await stage.startWorker();
+    for (const actor of stage.actors)
+      if (!(await settling(actor)))
+        throw new Error(`${actor.task.session} had settled before its request went on`);
+    stage.strike(
+      `${dead}, nothing had landed, then every call was settling and ${released} requests went on`,
+      at,
+    );
   },
 };

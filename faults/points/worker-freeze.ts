@@ -1,4 +1,6 @@
 import { execFileSync } from 'node:child_process';
+import { lostActivities } from '../lost.ts';
+import type { Stage } from '../stage.ts';
 import type { Step } from '../story.ts';
 import { allBut, open } from './opening.ts';
 import type { FaultPoint } from './point.ts';
@@ -27,11 +29,27 @@ export const workerFreeze: FaultPoint = {
     if (step === 'between-turns') stage.more();
     return async () => {
       if (!frozen.every((pid) => stateOf(pid).startsWith('T'))) throw new Error(`not stopped: ${states()}`);
+      await overtaken(stage, at);
       // Its calls end before it does.
       await worker.wakeAndStop();
     };
   },
 };
+
+/** @throws where the history of a session, or of its effect, does not have a call lost since, though the step has one. */
+async function overtaken(stage: Stage, since: number): Promise<void> {
+  const { step } = stage.story;
+  if (step === 'between-turns' || step === 'approval') return;
+  const type = { 'model-asked': 'model', 'model-answered': 'model', verifying: 'verify', verified: 'verify' }[
+    step as string
+  ];
+  for (const { session } of stage.actors) {
+    const owner = type === 'model' ? session : await stage.ownerOf(session);
+    const lost = await lostActivities(stage.harness.client, owner?.id ?? session.id);
+    if (!lost.some((each) => each.type === (type ?? 'tool') && each.at >= since))
+      throw new Error(`${session.id}: no heartbeat was missed by its call at ${step}`);
+  }
+}
 
 /** The state of a process as `ps` has it: `T` is stopped. */
 function stateOf(pid: number): string {

@@ -76,6 +76,31 @@ test('a request that is accepted before its worker dies is not late', async () =
   expect(found).toContainEqual(expect.stringMatching(/^not-landed/));
 });
 
+test('a request that is accepted when its call has settled is too late', async () => {
+  const found = await wrong(requestLate, (stage) => {
+    const { release } = stage.lane.control;
+    stage.lane.control.release = async () => {
+      stage.lane.control.release = release;
+      await stage.until(({ phase }) => phase === 'idle');
+      return release();
+    };
+  });
+  expect(found).toContainEqual(expect.stringContaining('had settled before its request went on'));
+  expect(found).toContainEqual(expect.stringMatching(/^not-landed/));
+});
+
+test('a worker is overtaken only where a history has its call lost', async () => {
+  const found = await wrong(
+    workerFreeze,
+    (stage) => {
+      // Looked at is a session that nobody froze.
+      stage.ownerOf = () => stage.harness.startSession('careful', { id: `${stage.recordFile}-other` });
+    },
+    ['landed'],
+  );
+  expect(found).toContainEqual(expect.stringContaining('no heartbeat was missed'));
+});
+
 test('a request that somebody else lets go is not late', async () => {
   const found = await wrong(slowTool, (stage) => {
     const until = stage.until.bind(stage);
