@@ -1,8 +1,10 @@
 import { appendFile, readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
 import { type DefinedAgent, defineAgent, defineTool } from 'perdure';
 import { z } from 'zod';
 
-const FILE = process.env['TASKS_FILE'] ?? 'tasks.jsonl';
+// One list, from wherever a worker is started: `verify` must look where `execute` has written.
+const FILE = process.env['TASKS_FILE'] ?? fileURLToPath(new URL('tasks.jsonl', import.meta.url));
 
 const addTask = defineTool({
   description: 'Add a task to the list',

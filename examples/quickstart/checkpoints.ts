@@ -15,7 +15,7 @@ const [latest] = checkpoints;
 if (latest === undefined) throw new Error(`there is no session ${sessionId}`);
 const other = await new Sessions(client).fork(
   { sessionId, checkpointId: latest.id },
-  { agent: 'clerk', message: 'And eggs.', by: 'ada', reason: 'to try another list' },
+  { message: 'And eggs.', by: 'ada', reason: 'to try another list' },
 );
 console.log(`forked into ${other.id}`);
 await connection.close();

@@ -1,15 +1,14 @@
 /** The README: its code is that of files which are checked and run, and its commands do what it says. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Command } from 'commander';
-import { expect, inject, onTestFinished, test } from 'vitest';
-import { clerk } from '../../examples/quickstart/agents.ts';
+import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import type { Cli } from '../../src/cli/cli.ts';
 import { modelsFromEnvironment } from '../../src/index.ts';
 import { findTemporalBinary } from '../../src/server/index.ts';
@@ -117,9 +116,12 @@ test(
     // A clone of its own, as far as a server's data and a task list are concerned.
     const clone = mkdtempSync(join(tmpdir(), 'perdure-readme-'));
     onTestFinished(() => rmSync(clone, { recursive: true, force: true }));
-    for (const name of ['src', 'examples', 'node_modules', 'package.json', 'tsconfig.json']) {
+    for (const name of ['src', 'node_modules', 'package.json', 'tsconfig.json']) {
       symlinkSync(join(ROOT, name), join(clone, name));
     }
+    const quickstart = join(clone, 'examples', 'quickstart');
+    const code = (path: string): boolean => !path.endsWith('.jsonl');
+    cpSync(join(ROOT, 'examples', 'quickstart'), quickstart, { recursive: true, filter: code });
     const run = (line: string, env: Record<string, string> = {}) => {
       const typed = words(line);
       const at = typed.indexOf('perdure');
@@ -151,7 +153,7 @@ test(
     const { stdout } = await execute(process.execPath, session.args, session.options);
     expect(stdout).toContain('Milk and bread are on your list.');
     const tasks = (): unknown[] =>
-      readFileSync(join(clone, 'tasks.jsonl'), 'utf8')
+      readFileSync(join(quickstart, 'tasks.jsonl'), 'utf8')
         .trimEnd()
         .split('\n')
         .map((line) => (JSON.parse(line) as { title: string }).title);
@@ -189,9 +191,9 @@ test("a client in any language: the commands of Temporal's own command line", as
   const stage = await openStage(CLERK);
   const folder = mkdtempSync(join(tmpdir(), 'perdure-readme-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const before = process.cwd();
-  process.chdir(folder);
-  onTestFinished(() => process.chdir(before));
+  vi.stubEnv('TASKS_FILE', join(folder, 'tasks.jsonl'));
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const { clerk } = await import('../../examples/quickstart/agents.ts');
   const models = modelsFromEnvironment({ OPENAI_BASE_URL: stage.model.url });
   await stage.startWorker([clerk], models === undefined ? {} : { models });
   const { path } = await findTemporalBinary();
