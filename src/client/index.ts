@@ -1,4 +1,5 @@
 export { Session } from './session.ts';
-export { type SessionSummary, Sessions } from './sessions.ts';
+export { Sessions } from './sessions.ts';
 export type { ForkOptions, StartOptions } from './start-options.ts';
 export type { StreamPart } from './stream.ts';
+export type { SessionSummary } from './visibility.ts';

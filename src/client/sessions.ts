@@ -3,15 +3,13 @@ import { randomUUID } from 'node:crypto';
 import {
   type Client,
   WorkflowExecutionAlreadyStartedError,
-  type WorkflowExecutionInfo,
   WorkflowNotFoundError,
   type WorkflowStartOptions,
 } from '@temporalio/client';
-import { defineSearchAttributeKey } from '@temporalio/common';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { inputProblem, type SessionInput } from '../contract/inputs.ts';
 import { canonicalJson } from '../contract/json.ts';
-import { DEFAULT_TASK_QUEUE, SEARCH_ATTRIBUTE, SIGNAL, WORKFLOW } from '../contract/names.ts';
+import { DEFAULT_TASK_QUEUE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import { command } from '../contract/shell.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
@@ -28,20 +26,10 @@ import {
   sessionInput,
   withId,
 } from './start-options.ts';
-import { quoted, unsearchable } from './visibility.ts';
+import { listSessions, type SessionSummary, unsearchable } from './visibility.ts';
 
 /** How long a checkpoint out of an archive waits for the session that starts from it. */
 const ORIGIN_STAYS = { startDelay: '60 days', workflowRunTimeout: '1 minute' } as const;
-
-/** A session in a list. */
-export interface SessionSummary {
-  id: string;
-  agent: string | null;
-  status: string;
-  tenant: string | null;
-  startedAt: string;
-  closedAt: string | null;
-}
 
 /** Sessions of one namespace. */
 export class Sessions {
@@ -81,7 +69,7 @@ export class Sessions {
    * open at the checkpoint waits for a person, and what waited for approval waits again.
    *
    * @param from - the session, and the checkpoint's id as the saver lists it.
-   * @throws PerdureError as {@link Sessions.start}; a checkpoint that is not there shows as a waiting session, or
+   * @throws PerdureError as {@link Sessions.start}; `SESSION_NOT_FOUND`; a checkpoint that is not there shows as a waiting session, or
    * with a `saver` is `CHECKPOINT_NOT_FOUND`.
    */
   async fork(from: { sessionId: string; checkpointId: string }, options: ForkOptions): Promise<Session> {
@@ -90,10 +78,11 @@ export class Sessions {
     checkOptions('fork', options);
     const origin = originOf('fork', from, options);
     // What is wrong with the input shows before anything is sent.
-    sessionInput(options.agent, options, origin);
+    sessionInput(options.agent ?? 'the same', options, origin);
     if (options.id !== undefined) await this.#refuseThread(id);
+    const agent = await this.#agentOf(from, options);
     const archived = await this.#archived(from, options, false);
-    const input = sessionInput(options.agent, options, { ...origin, ...archived });
+    const input = sessionInput(agent, options, { ...origin, ...archived });
     return this.#start(id, input, options, {
       workflowIdConflictPolicy: 'FAIL',
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
@@ -116,7 +105,8 @@ export class Sessions {
     checkOptions('fork', options);
     const origin = originOf('rewind', from, options);
     // What is wrong with the input shows before the session is touched.
-    sessionInput(options.agent, options, origin);
+    sessionInput(options.agent ?? 'the same', options, origin);
+    const agent = await this.#agentOf(from, options);
     const session = new Session(this.#client, sessionId);
     try {
       await session.seal({ by: options.by, reason: options.reason });
@@ -129,7 +119,7 @@ export class Sessions {
     // What only an archive still has may have become a thread's id since.
     if (leaves === null) await this.#refuseThread(sessionId);
     const archived = await this.#archived(from, options, leaves === null);
-    const input = sessionInput(options.agent, options, {
+    const input = sessionInput(agent, options, {
       ...origin,
       ...(leaves === null ? {} : { leaves }),
       ...archived,
@@ -183,6 +173,31 @@ export class Sessions {
       'CONFLICT',
       `id: session ${id} is of agent ${other}, not of ${agent}: choose another id, or start it with ${other}`,
       { details: { field: 'id' } },
+    );
+  }
+
+  /**
+   * The agent that goes on from a checkpoint: the session's own, with its tools. Who has named another must not take it for
+   * that one. Of a session that nobody has any more it is the named one, which waits for the checkpoint.
+   */
+  async #agentOf(
+    { sessionId, checkpointId }: { sessionId: string; checkpointId: string },
+    { agent, saver }: ForkOptions,
+  ): Promise<string> {
+    const started = await readStartInput(this.#client, sessionId).catch((error: unknown) => {
+      throw sessionError(sessionId, error);
+    });
+    let { agent: own } = (started ?? {}) as { agent?: unknown };
+    if (own === undefined) {
+      const past = await saver?.get(sessionId, { checkpointId });
+      own = past?.state['agent'] ?? agent;
+    }
+    if (typeof own !== 'string') {
+      throw new PerdureError('SESSION_NOT_FOUND', `There is no session ${sessionId}`);
+    }
+    if (agent === undefined || agent === own) return own;
+    throw invalidInput(
+      inputProblem('agent', `session ${sessionId} is of ${own}, which goes on from its checkpoints`),
     );
   }
 
@@ -280,21 +295,7 @@ export class Sessions {
   async *list(
     options: { agent?: string; status?: string; tenant?: string; limit?: number } = {},
   ): AsyncGenerator<SessionSummary> {
-    const conditions = [`WorkflowType = '${WORKFLOW.session}'`];
-    for (const key of ['agent', 'status', 'tenant'] as const) {
-      const value = options[key];
-      if (value !== undefined) conditions.push(`${SEARCH_ATTRIBUTE[key]} = ${quoted(key, value)}`);
-    }
-    let left = options.limit ?? Number.POSITIVE_INFINITY;
-    if (left <= 0) return;
-    const infos = this.#client.workflow.list({ query: conditions.join(' AND ') })[Symbol.asyncIterator]();
-    for (; left > 0; left -= 1) {
-      const next = await infos.next().catch((error: unknown) => {
-        throw listError(error);
-      });
-      if (next.done === true) return;
-      yield summary(next.value);
-    }
+    yield* listSessions(this.#client, options);
   }
 }
 
@@ -314,35 +315,4 @@ function checkNewId(id: unknown): asserts id is string {
   throw invalidInput(
     inputProblem('id', `${JSON.stringify(id)} ${problem}: Temporal could not find the session by it`),
   );
-}
-
-function listError(error: unknown): unknown {
-  const known = sessionError('list', error);
-  if (!isPerdureError(known, 'INVALID_ARGUMENT')) return known;
-  return new PerdureError(
-    'INVALID_ARGUMENT',
-    'The server cannot filter sessions: it does not know their search attributes. Register them: perdure setup',
-    { cause: error },
-  );
-}
-
-function summary(info: WorkflowExecutionInfo): SessionSummary {
-  const attribute = (name: string): string | null => {
-    return info.typedSearchAttributes.get(defineSearchAttributeKey(name, 'KEYWORD')) ?? null;
-  };
-  return {
-    id: info.workflowId,
-    agent: attribute(SEARCH_ATTRIBUTE.agent),
-    status: statusOf(info, attribute(SEARCH_ATTRIBUTE.status)),
-    tenant: attribute(SEARCH_ATTRIBUTE.tenant),
-    startedAt: info.startTime.toISOString(),
-    closedAt: info.closeTime?.toISOString() ?? null,
-  };
-}
-
-function statusOf(info: WorkflowExecutionInfo, said: string | null): string {
-  const { name } = info.status;
-  if (name === 'RUNNING') return said ?? 'active';
-  // A session that ends itself completes its workflow either way, and says which; other ends are Temporal's own.
-  return name === 'COMPLETED' && said !== null ? said : name.toLowerCase();
 }

@@ -26,7 +26,7 @@ export interface StartOptions {
   mode?: SessionMode;
   /** For whom; a search attribute. */
   tenant?: string;
-  /** Caps in place of the agent's. */
+  /** Caps, each in place of the agent's own; the agent's others stay. */
   budget?: BudgetLimits;
   /** Where tools keep files of this session. */
   scratchpadRoot?: string;
@@ -43,8 +43,8 @@ export interface StartOptions {
 
 /** How a session starts from a checkpoint. */
 export interface ForkOptions extends Omit<StartOptions, 'onExisting' | 'mode'> {
-  /** The agent that goes on. */
-  agent: string;
+  /** The session's own agent, which goes on: another is refused. Default: that one. */
+  agent?: string;
   /** Changes to the past that the model sees, made before it goes on. */
   edits?: EditInput;
   /** Who, and why; both are recorded. */

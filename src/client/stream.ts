@@ -9,7 +9,7 @@ import type { PageInput, SessionView, TranscriptPage } from '../contract/views.t
 export type StreamPart =
   /** More of the answer's text. */
   | { type: 'text'; text: string }
-  /** The text so far is void: the attempt is repeated, or the window moved on without us. */
+  /** The text so far is void: the attempt is repeated. */
   | { type: 'reset' }
   /** The answer is recorded; this is its whole text. */
   | { type: 'message'; id: string; text: string }

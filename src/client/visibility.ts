@@ -1,5 +1,33 @@
 /** What Temporal's visibility can be asked for. */
-import { PerdureError } from '../contract/errors.ts';
+import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
+import { defineSearchAttributeKey } from '@temporalio/common';
+import { isPerdureError, PerdureError } from '../contract/errors.ts';
+import { SEARCH_ATTRIBUTE, WORKFLOW } from '../contract/names.ts';
+import { sessionError } from './errors.ts';
+
+/** A session in a list. */
+export interface SessionSummary {
+  id: string;
+  agent: string | null;
+  /**
+   * Running: `active`, `approval`, `unknown_effect`, `waiting` or `paused`, or `unknown` while it has not said so: before
+   * a worker has taken it up, and always when the search attributes were not registered when its worker started. Closed:
+   * `completed` or `cancelled`, or what has become of it from outside, such as `terminated`.
+   */
+  status: string;
+  tenant: string | null;
+  startedAt: string;
+  closedAt: string | null;
+}
+
+/** Which sessions are listed: of this agent, status and tenant, and at most so many. */
+export interface ListOptions {
+  agent?: string;
+  /** As {@link SessionSummary.status}. */
+  status?: string;
+  tenant?: string;
+  limit?: number;
+}
 
 /**
  * Why the server's visibility does not find a text, or `null` when it does. It compares these as it has read them,
@@ -16,4 +44,66 @@ export function quoted(field: string, text: string): string {
   if (problem === null) return `'${text.replaceAll("'", "''")}'`;
   const message = `${field} ${problem}, which Temporal's visibility does not find`;
   throw new PerdureError('INVALID_ARGUMENT', message, { details: { field } });
+}
+
+/** As {@link Sessions.list} of `sessions.ts` gives them. */
+export async function* listSessions(client: Client, options: ListOptions): AsyncGenerator<SessionSummary> {
+  const conditions = [`WorkflowType = '${WORKFLOW.session}'`];
+  for (const key of ['agent', 'tenant'] as const) {
+    const value = options[key];
+    if (value !== undefined) conditions.push(`${SEARCH_ATTRIBUTE[key]} = ${quoted(key, value)}`);
+  }
+  if (options.status !== undefined) conditions.push(statusCondition(options.status));
+  let left = options.limit ?? Number.POSITIVE_INFINITY;
+  if (left <= 0) return;
+  const infos = client.workflow.list({ query: conditions.join(' AND ') })[Symbol.asyncIterator]();
+  for (; left > 0; left -= 1) {
+    const next = await infos.next().catch((error: unknown) => {
+      throw listError(error);
+    });
+    if (next.done === true) return;
+    yield summary(next.value);
+  }
+}
+
+function listError(error: unknown): unknown {
+  const known = sessionError('list', error);
+  if (!isPerdureError(known, 'INVALID_ARGUMENT')) return known;
+  return new PerdureError(
+    'INVALID_ARGUMENT',
+    'The server cannot filter sessions: it does not know their search attributes. Register them: perdure setup',
+    { cause: error },
+  );
+}
+
+function summary(info: WorkflowExecutionInfo): SessionSummary {
+  const attribute = (name: string): string | null => {
+    return info.typedSearchAttributes.get(defineSearchAttributeKey(name, 'KEYWORD')) ?? null;
+  };
+  return {
+    id: info.workflowId,
+    agent: attribute(SEARCH_ATTRIBUTE.agent),
+    status: statusOf(info, attribute(SEARCH_ATTRIBUTE.status)),
+    tenant: attribute(SEARCH_ATTRIBUTE.tenant),
+    startedAt: info.startTime.toISOString(),
+    closedAt: info.closeTime?.toISOString() ?? null,
+  };
+}
+
+/** As {@link statusOf} says it. */
+function statusCondition(status: string): string {
+  if (status === 'terminated') return "ExecutionStatus = 'Terminated'";
+  if (status === 'failed') return "ExecutionStatus = 'Failed'";
+  const said = `${SEARCH_ATTRIBUTE.status} = ${quoted('status', status)}`;
+  if (status === 'completed' || status === 'cancelled') return said;
+  // What was ended from outside, as a rewind does, still has what it said last.
+  const condition = status === 'unknown' ? `${SEARCH_ATTRIBUTE.status} IS NULL` : said;
+  return `ExecutionStatus = 'Running' AND ${condition}`;
+}
+
+function statusOf(info: WorkflowExecutionInfo, said: string | null): string {
+  const { name } = info.status;
+  if (name === 'RUNNING') return said ?? 'unknown';
+  // A session that ends itself completes its workflow either way, and says which; other ends are Temporal's own.
+  return name === 'COMPLETED' && said !== null ? said : name.toLowerCase();
 }

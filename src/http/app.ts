@@ -28,7 +28,7 @@ export interface HttpApiOptions extends Backend {
   token: string;
   /** Names under which callers may reach the API, in lower case: what a web page has made to point here has another. Default: any. */
   hosts?: readonly string[];
-  /** Bytes of JSON text that a body may have. Default: 3.1 MB, which has room for each state and input that is not too large. */
+  /** Bytes of JSON text that a body may have. Default: 3.1 MB, which has room for each input; savers themselves take states of 20 MB. */
   bodyLimit?: number;
   /** Told what went wrong when the answer is `INTERNAL`. */
   onError?: (error: unknown) => void;

@@ -48,7 +48,7 @@ export const startBodySchema: z.ZodMiniType<StartBody> = z.object({
 /** What `fork` and `rewind` take. */
 interface GoingOn extends Beginning {
   checkpointId: string;
-  /** Default: the session's own. */
+  /** The session's own, which is the default: another is refused. */
   agent?: string | undefined;
   edits?: EditInput | undefined;
   by: string;

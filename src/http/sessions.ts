@@ -15,11 +15,9 @@ import {
   type SendInput,
   sendSchema,
 } from '../contract/inputs.ts';
-import type { SessionState } from '../contract/state.ts';
 import { effectsKept } from '../saver/effects-left.ts';
 import { effectsSince, pastOf, unconfirmed } from './look-back.ts';
 import { type Backend, type Operation, operation } from './operation.ts';
-import { readSession } from './read-session.ts';
 import { addressable, idempotencyKey } from './request.ts';
 import {
   type DecideBody,
@@ -207,7 +205,7 @@ export const sessionOperations: readonly Operation[] = [
       const from = { sessionId: request.param('id'), checkpointId };
       const id = addressable(idempotencyKey(request, body.id));
       if (body.edits !== undefined) await pastOf(backend, from, body.edits);
-      const options = await withAgent(backend, from.sessionId, { ...body, id });
+      const options = given({ ...body, id }) as ForkOptions;
       return { id: (await backend.sessions.fork(from, options)).id };
     },
   }),
@@ -234,9 +232,7 @@ export const sessionOperations: readonly Operation[] = [
       const past = await pastOf(backend, from, body.edits);
       const effects = await effectsSince(backend, past);
       if (confirm !== true) throw unconfirmed(effects);
-      const { agent = (past.state as unknown as SessionState).agent } = body;
-      const options = given({ ...body, agent }) as ForkOptions;
-      const { id } = await backend.sessions.rewind(from, options);
+      const { id } = await backend.sessions.rewind(from, given(body) as ForkOptions);
       return { id, effects: await effectsKept(backend.client, past, effects) };
     },
   }),
@@ -251,21 +247,6 @@ async function accepted(
 ): Promise<{ id: string }> {
   await signal(sessions.get(id));
   return { id };
-}
-
-/** The agent goes on that the session has, unless another is named. */
-async function withAgent(
-  backend: Backend,
-  sessionId: string,
-  body: Omit<ForkBody, 'checkpointId'>,
-): Promise<ForkOptions> {
-  const agent =
-    body.agent ??
-    (await readSession(backend, sessionId, {
-      live: async (session) => (await session.state()).agent,
-      folded: (state) => state.agent,
-    }));
-  return given({ ...body, agent }) as ForkOptions;
 }
 
 /** What was given: the client tells a field that is absent from one that is `undefined`. */

@@ -103,7 +103,7 @@ inEachHome('', (server, locked) => {
         ({ state, metadata }) => state['turn'] === 2 && metadata['phase'] === 'idle',
       );
       const from = { sessionId: session.id, checkpointId: atOne?.id ?? '' };
-      const who = { agent: 'writer', by: 'ada', reason: 'once more' };
+      const who = { by: 'ada', reason: 'once more' };
       await stage.sessions.rewind(from, { ...who, message: 'three' });
       const second = await untilPhase(session, 'idle');
       const stop = await stage.startExporter();

@@ -246,6 +246,10 @@ test('a session goes on from a checkpoint, as another one or itself', async () =
 
   const from = { checkpointId: latest.id, by: 'ada', reason: 'try again' };
   const fork = { ...from, id: stage.id('fork'), message: { text: 'from there' } };
+  expect(await call(`POST ${path}/fork`, { json: { ...fork, agent: 'another' } })).toMatchObject({
+    status: 400,
+    body: { error: { code: 'INVALID_ARGUMENT', details: { field: 'agent' } } },
+  });
   const forked = await call(`POST ${path}/fork`, { json: fork });
   expect(forked).toMatchObject({ status: 201, body: { id: fork.id } });
   const texts = async (of: string): Promise<string[]> => {

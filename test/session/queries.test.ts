@@ -10,8 +10,9 @@ import {
   LIMIT,
   type SessionSummary,
   Sessions,
+  TemporalSaver,
 } from '../../src/index.ts';
-import { startServer } from '../../src/server/index.ts';
+import { ensureSearchAttributes, SESSION_SEARCH_ATTRIBUTES, startServer } from '../../src/server/index.ts';
 import { startScriptedModel } from '../../src/testing/index.ts';
 import { rejection } from '../support/rejection.ts';
 import { openStage, until, untilPhase } from '../support/stage.ts';
@@ -149,6 +150,30 @@ test('sessions are listed by agent, status and tenant', async () => {
   });
 });
 
+test('what was ended from outside is listed as that, and not as what it did', async () => {
+  const stage = await openStage(() => ({ text: 'ok' }));
+  const agent = `ended-${stage.taskQueue}`;
+  await stage.startWorker([defineAgent({ name: agent, model: stage.provider('m'), instructions: 'List.' })]);
+  const killed = await stage.sessions.start(agent, { id: stage.id(), message: 'a' });
+  const rewound = await stage.sessions.start(agent, { id: stage.id(), message: 'b' });
+  await Promise.all([killed, rewound].map((session) => untilPhase(session, 'idle')));
+  const [checkpoint] = await new TemporalSaver(stage.client).list(rewound.id, { limit: 1 });
+  await stage.client.workflow.getHandle(killed.id).terminate('by a test');
+  const from = { sessionId: rewound.id, checkpointId: checkpoint?.id ?? '' };
+  await stage.sessions.rewind(from, { agent, by: 'ada', reason: 'a test' });
+  const listed = async (status: string): Promise<string[]> => {
+    const ids: string[] = [];
+    for await (const { id } of stage.sessions.list({ agent, status })) ids.push(id);
+    return ids.toSorted();
+  };
+  await expect
+    .poll(() => listed('terminated'), { timeout: 10_000 })
+    .toEqual([killed.id, rewound.id].toSorted());
+  await expect.poll(() => listed('active'), { timeout: 10_000 }).toEqual([rewound.id]);
+  expect(await listed('paused')).toEqual([]);
+  expect(await listed('failed')).toEqual([]);
+});
+
 test('a server that does not know our search attributes runs sessions, too', async () => {
   const server = await startServer({ inMemory: true });
   onTestFinished(() => server.stop());
@@ -180,4 +205,18 @@ test('a server that does not know our search attributes runs sessions, too', asy
     code: 'INVALID_ARGUMENT',
     message: expect.stringContaining('perdure setup'),
   });
+  const open = await sessions.start('plain', { message: 'hi' });
+  await untilPhase(open, 'idle');
+  const unknown = async (status?: string): Promise<string[]> => {
+    const ids: string[] = [];
+    for await (const summary of sessions.list(status === undefined ? {} : { status })) {
+      if (summary.status === 'unknown') ids.push(summary.id);
+    }
+    return ids;
+  };
+  await expect.poll(() => unknown(), { timeout: 30_000 }).toEqual([open.id]);
+  await ensureSearchAttributes(connection, 'default', SESSION_SEARCH_ATTRIBUTES);
+  // The server needs a moment to know them.
+  const asked = (): Promise<string[]> => unknown('unknown').catch(() => []);
+  await expect.poll(asked, { timeout: 30_000 }).toEqual([open.id]);
 });

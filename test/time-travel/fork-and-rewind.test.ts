@@ -197,10 +197,16 @@ test('a fork has keys of its own, and asks again for what waited for approval', 
   await untilPhase(session, 'approval');
   const waiting = (await checkpoints(stage, session)).findLast(({ phase }) => phase === 'approval');
 
-  const fork = await stage.sessions.fork(
-    { sessionId: session.id, checkpointId: waiting?.id ?? '' },
-    { id: stage.id('fork'), agent: 'mailer', by: 'ada', reason: 'what if' },
-  );
+  const from = { sessionId: session.id, checkpointId: waiting?.id ?? '' };
+  const why = { by: 'ada', reason: 'what if' };
+  for (const verb of ['fork', 'rewind'] as const) {
+    // Its tools are not those of another agent, whatever that one is called.
+    expect(await rejection(stage.sessions[verb](from, { ...why, agent: 'dry-run' }))).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      details: { field: 'agent' },
+    });
+  }
+  const fork = await stage.sessions.fork(from, { id: stage.id('fork'), ...why });
   const forked = await untilPhase(fork, 'approval');
   const [pending] = forked.pending;
   expect(pending?.idempotencyKey).not.toBe((await session.approvals())[0]?.idempotencyKey);

@@ -55,7 +55,6 @@ export function fork(group: Command, cli: Cli): void {
         return sessions.fork(
           { sessionId, checkpointId },
           {
-            agent: past.agent,
             by,
             reason,
             taskQueue: await taskQueueOf(cli, sessionId),

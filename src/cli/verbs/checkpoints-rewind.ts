@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline';
 import type { Command } from 'commander';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
 import { PerdureError } from '../../contract/errors.ts';
@@ -48,11 +47,9 @@ export function rewind(group: Command, cli: Cli): void {
       const message = options.message === undefined ? undefined : await textOf(options.message);
       const by = cli.actor(options.by);
       const { archive } = options;
-      const {
-        agent,
-        past,
-        effects: before,
-      } = await terminal.wait(`reading ${sessionId}`, () => outlook(cli, sessionId, checkpointId, archive));
+      const { past, effects: before } = await terminal.wait(`reading ${sessionId}`, () =>
+        outlook(cli, sessionId, checkpointId, archive),
+      );
       if (!options.yes && !(await confirmed(cli, sessionId, before))) {
         terminal.progress('not rewound');
         process.exitCode = EXIT.failure;
@@ -63,7 +60,6 @@ export function rewind(group: Command, cli: Cli): void {
         sessions.rewind(
           { sessionId, checkpointId },
           {
-            agent,
             by,
             reason: options.reason ?? 'no reason given',
             ...(archive === undefined ? {} : { saver: await openSaver(cli, sessionId, archive) }),
@@ -88,10 +84,10 @@ async function outlook(
   sessionId: string,
   checkpointId: string,
   archive: string | undefined,
-): Promise<{ agent: string; past: Checkpoint; effects: EffectSince[] }> {
+): Promise<{ past: Checkpoint; effects: EffectSince[] }> {
   const past = await readCheckpoint(cli, sessionId, checkpointId, archive);
   const now = await readCheckpoint(cli, sessionId, undefined, archive);
-  const { agent } = origin(past);
+  origin(past);
   const open = await openMutations(cli, origin(now));
   if (open.length > 0) {
     throw new PerdureError(
@@ -101,7 +97,7 @@ async function outlook(
     );
   }
   const { client } = await cli.connect();
-  return { agent, past, effects: await effectsAfter(client, past, now) };
+  return { past, effects: await effectsAfter(client, past, now) };
 }
 
 /** What an equal call comes to after the rewind, where it is not answered from the record. */
@@ -112,7 +108,7 @@ const AGAIN: Readonly<Record<EffectSince['again'], string>> = {
 };
 
 async function confirmed(cli: Cli, sessionId: string, effects: readonly EffectSince[]): Promise<boolean> {
-  if (!process.stdin.isTTY || cli.terminal.json) {
+  if (!cli.attended) {
     throw new PerdureError(
       'INVALID_ARGUMENT',
       `A rewind asks for a word, and nobody is here to give it. Effects after the checkpoint, which stay: ${effects.length}. Add --yes`,
@@ -128,13 +124,5 @@ async function confirmed(cli: Cli, sessionId: string, effects: readonly EffectSi
       ? 'No effect has happened after the checkpoint.\n'
       : `These have happened after the checkpoint, and stay as they are:\n${lines.join('\n')}\n`,
   );
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  const word = await new Promise<string>((resolve) => {
-    // Ctrl-D is no word, and Ctrl-C ends everything.
-    terminal.once('close', () => resolve(''));
-    terminal.once('SIGINT', () => void cli.exit(EXIT.interrupted));
-    terminal.question("Type the session's id to take it back: ", resolve);
-  });
-  terminal.close();
-  return word.trim() === sessionId;
+  return (await cli.ask("Type the session's id to take it back: ")) === sessionId;
 }

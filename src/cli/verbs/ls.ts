@@ -17,6 +17,7 @@ const STATUSES = [
   'unknown_effect',
   'waiting',
   'paused',
+  'unknown',
   'completed',
   'cancelled',
   'failed',
@@ -27,7 +28,10 @@ const STATUSES = [
 export function ls(program: Command, cli: Cli): void {
   program
     .command('ls')
-    .description('list sessions, newest first; the list may lag behind by a second')
+    .description(
+      'list sessions, newest first; the list may lag behind by a second. A session is unknown until a worker has taken ' +
+        'it up, and stays so when the search attributes were not registered then: perdure show says what it does',
+    )
     .option('--agent <name>', 'of this agent')
     .addOption(new Option('--status <status>', 'in this state').choices(STATUSES))
     .option('--tenant <name>', 'of this tenant')

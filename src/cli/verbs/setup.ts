@@ -5,7 +5,10 @@ import type { Cli } from '../cli.ts';
 export function setup(program: Command, cli: Cli): void {
   program
     .command('setup')
-    .description('register the search attributes of sessions with the server; safe to repeat')
+    .description(
+      'register the search attributes of sessions with the server; safe to repeat. Before workers are started: they ' +
+        'look once, and a session that began without the attributes stays without',
+    )
     .action(async () => {
       const { terminal } = cli;
       const { server } = await cli.connect();
@@ -21,6 +24,9 @@ export function setup(program: Command, cli: Cli): void {
           `namespace ${namespace} at ${address}`,
           ...added.map((name) => `  added   ${name} (${SESSION_SEARCH_ATTRIBUTES[name] ?? ''})`),
           ...present.map((name) => `  present ${name}`),
+          ...(added.length === 0
+            ? []
+            : ['  workers that run have to be restarted; sessions that have begun stay without these']),
           '  next: perdure worker <module>',
         ].join('\n'),
       );
