@@ -122,7 +122,7 @@ export interface Notice {
 export interface SessionState {
   schema: 1;
   sessionId: string;
-  /** Keys of effects are derived from it: the session's id, unless it was forked. */
+  /** Keys of effects are derived from it: the session's id, which is a fork's own; a rewind keeps that of its past. */
   namespace: string;
   runId: string;
   agent: string;
