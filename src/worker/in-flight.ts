@@ -205,8 +205,9 @@ export async function recoverPredecessors(
     if (!file.endsWith('.jsonl')) continue;
     const socket = socketPath(directory, file.slice(0, -'.jsonl'.length));
     if (!(await isDead(socket))) continue;
+    const text = await readFile(join(directory, file), 'utf8').catch(() => null);
     // Another successor may have done it meanwhile.
-    const text = await readFile(join(directory, file), 'utf8').catch(() => '');
+    if (text === null) continue;
     await recover(connection, namespace, readHeld(text));
     await rm(join(directory, file), { force: true });
     await rm(socket, { force: true });
