@@ -125,11 +125,12 @@ async function approve({ story, session }: Scene, asked: Journal): Promise<boole
 }
 
 async function waitForPerson({ story, stage, session, follow }: Scene, asked: Journal): Promise<boolean> {
-  const { id } = waitingCall(asked);
+  const { id, argsDigest } = waitingCall(asked);
   const { address, namespace } = stage.server;
+  const call = `${session.id} ${id} --digest ${argsDigest.slice(0, 12)}`;
   const command = (verb: string): string =>
     // The options go before a profile or a namespace that the terminal is set up for.
-    `npx tsx src/cli/main.ts ${verb} ${session.id} ${id} --address ${address} --namespace ${namespace}`;
+    `npx tsx src/cli/main.ts ${verb} ${call} --address ${address} --namespace ${namespace}`;
   story.step('it is up to you. In another terminal, in this directory:');
   story.command(command('approve'));
   story.detail('or, to see what becomes of a refund that is not approved:');
