@@ -116,7 +116,7 @@ type LocalOutcome = Extract<Input, { type: 'outcome' }> & { outcome: Extract<Out
 
 /** Whether an input is the result of a local activity. */
 export function isLocalOutcome(input: Input): input is LocalOutcome {
-  return input.type === 'outcome' && 'local' in input.outcome && input.outcome.local === true;
+  return input.type === 'outcome' && 'local' in input.outcome;
 }
 
 /**
