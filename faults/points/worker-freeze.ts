@@ -40,13 +40,16 @@ export const workerFreeze: FaultPoint = {
 async function overtaken(stage: Stage, since: number): Promise<void> {
   const { step } = stage.story;
   if (step === 'between-turns' || step === 'approval') return;
-  const type = { 'model-asked': 'model', 'model-answered': 'model', verifying: 'verify', verified: 'verify' }[
-    step as string
-  ];
+  const types =
+    step === 'model-asked' || step === 'model-answered'
+      ? ['model']
+      : step === 'verifying' || step === 'verified'
+        ? ['verify']
+        : ['tool', 'globalTool'];
   for (const { session } of stage.actors) {
-    const owner = type === 'model' ? session : await stage.ownerOf(session);
-    const lost = await lostActivities(stage.harness.client, owner?.id ?? session.id);
-    if (!lost.some((each) => each.type === (type ?? 'tool') && each.at >= since))
+    const ids = new Set([session.id, (await stage.ownerOf(session))?.id ?? session.id]);
+    const lost = await Promise.all([...ids].map((id) => lostActivities(stage.harness.client, id)));
+    if (!lost.flat().some(({ type, at }) => types.includes(type) && at >= since))
       throw new Error(`${session.id}: no heartbeat was missed by its call at ${step}`);
   }
 }

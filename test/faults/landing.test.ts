@@ -93,8 +93,16 @@ test('a worker is overtaken only where a history has its call lost', async () =>
   const found = await wrong(
     workerFreeze,
     (stage) => {
-      // Looked at is a session that nobody froze.
-      stage.ownerOf = () => stage.harness.startSession('careful', { id: `${stage.recordFile}-other` });
+      const rest = stage.rest.bind(stage);
+      stage.rest = async () => {
+        await rest();
+        // Looked at is a session that nobody froze.
+        for (const actor of stage.actors) {
+          const session = await stage.harness.startSession('careful', { id: `${actor.task.session}-other` });
+          Object.assign(actor, { session });
+        }
+        stage.rest = rest;
+      };
     },
     ['landed'],
   );
