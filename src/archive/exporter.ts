@@ -55,6 +55,8 @@ interface Memory {
   thoroughAt: number;
   /** When the last look that is done began. */
   lookedAt: number;
+  /** When the next look may begin, by the clock of `performance.now()`. */
+  nextAt: number;
   look: Look | null;
   unreadable: Map<string, UnreadableRun & { events: number; at: number }>;
 }
@@ -74,13 +76,13 @@ export function createArchiveActivities({
   roundMs?: number;
 }): ArchiveActivities {
   openArchive(path); // Refuses what is neither, before anything is started.
-  const memory: Memory = { thoroughAt: 0, lookedAt: 0, look: null, unreadable: new Map() };
+  const memory: Memory = { thoroughAt: 0, lookedAt: 0, nextAt: 0, look: null, unreadable: new Map() };
   return {
     archiveRound: async (input) => {
       // Opened anew each time: a file that was replaced, or is of a newer version by now, is found out.
       const archive = openArchive(path);
       try {
-        return await new Round(archive, memory).run(input, Date.now() + roundMs);
+        return await new Round(archive, memory).run(input, roundMs);
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
         throw ApplicationFailure.create({ message, type: codeOf(error), nonRetryable: true });
@@ -105,7 +107,7 @@ class Round {
   }
 
   /** Looks until something was stored, for a while. A worker that shuts down ends the round early. */
-  async run({ archiveId: expected }: ArchiveRoundInput, endsAt: number): Promise<ArchiveRound> {
+  async run({ archiveId: expected }: ArchiveRoundInput, roundMs: number): Promise<ArchiveRound> {
     // First of all: a database that does not answer is to be told of, and not that this gave no sign.
     const signs = setInterval(() => this.#context.heartbeat(), 2_000);
     try {
@@ -114,17 +116,20 @@ class Round {
       const archiveId = await this.#archive.claim(namespaceInfo?.id ?? '', namespace, expected);
       const quietAt = Date.now() + QUIET_MS;
       let upTo: string | null = null;
-      while (!this.#ending) {
-        const at = Date.now();
+      for (;;) {
+        // Also after a round that ended because it had stored something: sessions that write all the time give no rest.
+        await this.#rest(this.#memory.nextAt - performance.now());
+        if (this.#ending) break;
+        const at = performance.now();
         const before = this.#memory.lookedAt;
-        if (!(await this.#look(endsAt))) break;
+        if (!(await this.#look(Date.now() + roundMs))) break;
+        this.#memory.nextAt = at + Math.max(LOOK_MS, (performance.now() - at) / SHARE);
         // Visibility lags: what one look has not been shown yet, the next has.
         if (before > 0) {
           upTo = new Date(before).toISOString();
           await this.#archive.setUpTo(upTo);
         }
         if (this.#stored > 0 || Date.now() > quietAt) break;
-        await this.#rest(Math.max(LOOK_MS, (Date.now() - at) / SHARE));
       }
       const unreadable = [...this.#memory.unreadable.values()]
         .slice(0, UNREADABLE_SHOWN)
@@ -140,6 +145,7 @@ class Round {
   }
 
   async #rest(ms: number): Promise<void> {
+    if (ms <= 0) return;
     await this.#context.sleep(ms).catch((error: unknown) => {
       if (!this.#ending) throw error;
     });

@@ -1,7 +1,7 @@
 /** Runs that the exporter cannot read, or not in this round: they are not forgotten. */
 import type { PayloadCodec } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createArchiveActivities } from '../../src/archive/index.ts';
 import type { ArchiveRound } from '../../src/contract/archive.ts';
 import { archiveStatus, type Session } from '../../src/index.ts';
@@ -77,4 +77,31 @@ test('rounds that end before the look does go on at its place, with what has clo
   expect(order.slice(0, 2).sort()).toEqual(closed.map(({ id }) => id).sort());
   for (const { id } of all) await expectAllArchived(stage, id, await stage.present(id));
   expect((await stage.archive.status()).upTo).toBe(upTo);
+});
+
+test('a round that follows one which stored something does not look again at once', async () => {
+  const stage = await server.open();
+  await stage.talk('one');
+  const looks: number[] = [];
+  const list = stage.client.workflow.list.bind(stage.client.workflow);
+  const listed = vi.spyOn(stage.client.workflow, 'list').mockImplementation((options) => {
+    if (options?.query?.includes("ExecutionStatus = 'Running'") === true) looks.push(performance.now());
+    return list(options);
+  });
+  onTestFinished(() => listed.mockRestore());
+  const { archiveRound } = createArchiveActivities({ path: stage.home.place });
+  const environment = (): MockActivityEnvironment =>
+    new MockActivityEnvironment(undefined, { client: stage.client });
+  const first: ArchiveRound = await environment().run(archiveRound, { archiveId: null });
+  expect(first.stored).toBeGreaterThan(0);
+  expect(looks).toHaveLength(1);
+
+  const second = environment();
+  const round = second.run(archiveRound, { archiveId: first.archiveId });
+  // Its first look is over; it is ended as it rests.
+  await expect.poll(async () => (await stage.archive.status()).upTo, { timeout: 20_000 }).not.toBeNull();
+  second.cancel();
+  await round;
+  const [one = 0, two = 0] = looks;
+  expect(two - one).toBeGreaterThan(1_000);
 });
