@@ -12,7 +12,7 @@ interface Case {
 
 async function openCase(stage: ArchiveStage): Promise<Case> {
   const { client, archive } = stage;
-  const session = await stage.talk('one');
+  const session = await stage.talk('one', 'two');
   const history = (await stage.present(session.id)).reverse();
   const runId = history[0]?.id.split(':')[0] ?? '';
   return {
