@@ -171,7 +171,8 @@ function aheadOfTask(last: Moment, now: Moment): boolean {
  * The local activity in flight, one at a time. The SDK goes on in the next workflow task with what was done in one
  * that has timed out, and hands a result over in the next, beside what that brings, whose record is in this one
  * already: a replay finds another order. Then the task is failed, and the session goes on from its history, where
- * the worker has the result at hand.
+ * the worker has the result at hand. A task that was completed early, to answer a query, is no such task: the next one
+ * begins before it could have timed out, and a result that comes alone has nothing to change places with.
  */
 interface LocalCall {
   /** The task that it was started in. */
@@ -181,7 +182,10 @@ interface LocalCall {
 }
 
 function isOfTask({ task, replayed }: LocalCall, now: Moment): boolean {
-  return replayed || now.historyEvents === task.historyEvents;
+  const laterMs = now.now - task.now;
+  // A clock that has been set back shows as one that stands still, and says nothing.
+  const completed = laterMs > 0 && laterMs < workflowInfo().taskTimeoutMs;
+  return replayed || completed || now.historyEvents === task.historyEvents;
 }
 
 function inReplay(): boolean {
