@@ -26,7 +26,7 @@ test('a session that is asked as soon as it is started fails no task of its work
 
 test('what a session is told as soon as it is started is where a replay finds it', async () => {
   const { stage, start } = await open();
-  const told = async (_: unknown, i: number): Promise<void> => {
+  const told = async (_: unknown, i: number): Promise<string | null> => {
     const session = await start('one');
     const asking = session.state();
     if (i % 3 === 0) await session.pause({ by: 'ada' });
@@ -34,11 +34,13 @@ test('what a session is told as soon as it is started is where a replay finds it
     if (i % 3 === 2) await session.setBudget({ limits: { turns: 5 }, by: 'ada' });
     await asking;
     if (i % 3 === 0) await session.resume({ by: 'ada' });
-    await until(
+    const { lastText: answer } = await until(
       session,
       ({ phase, queued, lastText }) => phase === 'idle' && queued === 0 && lastText !== null,
     );
     await expectSound(stage, session);
+    return answer;
   };
-  await Promise.all(Array.from({ length: SESSIONS }, told));
+  const answers = await Promise.all(Array.from({ length: SESSIONS }, told));
+  expect(answers.filter((answer) => answer?.startsWith('heard ') !== true)).toEqual([]);
 });
