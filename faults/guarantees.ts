@@ -149,7 +149,7 @@ And for every session, whatever its tools:
   cancellation, and when the worker has not heard from the server for a heartbeat, which is before the server gives
   the call to another. After a person's reset or termination it comes within a quarter of the heartbeat.
 - A machine's clocks go on while it is stopped, one of them at least: a virtual machine that is put to sleep with both of
-  them takes up to a second of its own time to notice.
+  them takes up to 100 ms of its own time to notice.
 - The declared kind is right: a tool that is declared \`read\` or \`write\` can be repeated.
 - A tool throws \`NotAttemptedError\` only when nothing has happened.
 
@@ -158,8 +158,7 @@ And for every session, whatever its tools:
 - **The gap between the last fence and the socket.** A worker that is stopped there (a frozen process or machine, a
   long pause) and wakes after it was given up still writes its request: no client can take that back. The fence runs
   before the tool and wherever the tool calls \`fence()\`, so the gap is the few instructions after it. (A person's reset
-  or termination may come up to 100 ms before the fence and be missed, for so long an answer stands, or a second before
-  the tool runs, where its worker has issued the call itself.) What closes it is
+  or termination may come up to 100 ms before the fence and be missed: for so long an answer stands.) What closes it is
   the service: one that honours the idempotency key makes the second request the first one's receipt; or a deadline
   in the request that it enforces. In this run the gap was struck on purpose, for ${gapStruck} mutations with a service
   that ignores keys: ${gap} of them had a second effect. With a service that honours keys it was none.

@@ -3,10 +3,8 @@ import { PerdureError } from '../contract/errors.ts';
 import { isNotFound } from '../history/index.ts';
 import { type Instant, instant } from './issued-calls.ts';
 
-/** For how long an answer of the server stands before it is asked again, in milliseconds. */
-const ANSWER_MS = 100;
-/** For how long its own dispatch is as good as an answer before the tool runs: a worker under load is that late. */
-const ISSUED_MS = 1_000;
+/** For how long a call that was the worker's own still is, before the server is asked again, in milliseconds. */
+const FRESH_MS = 100;
 
 /**
  * Whether a call is still its worker's to make: asked of the server, or known because it was just issued here.
@@ -44,17 +42,11 @@ export class Fence {
    * @throws PerdureError `FENCED` when it was cancelled, paused, timed out, or given to another worker.
    */
   async pass(stop: AbortSignal = this.#context.cancellationSignal): Promise<void> {
-    await this.#passWithin(ANSWER_MS, stop);
-  }
-
-  /**
-   * As {@link pass}, before the tool runs: one that this process has issued is not asked for under load either. Later
-   * than a tool that runs would, it does not notice a reset or a termination: see {@link held}.
-   *
-   * @throws PerdureError `FENCED` as {@link pass}.
-   */
-  async passFirst(): Promise<void> {
-    await this.#passWithin(ISSUED_MS, this.#context.cancellationSignal);
+    if (this.#context.cancellationSignal.aborted) throw fenced('the call was cancelled');
+    if (stop.aborted) throw fenced('its time is over, or the server may have given it to another worker');
+    const freshMs = Math.min(FRESH_MS, this.#heartbeatMs / 4);
+    if (this.#ours !== undefined && elapsed(this.#ours) < freshMs) return;
+    await this.#ask();
   }
 
   /** Keeps the lease while `run` runs, once {@link pass} has passed. */
@@ -81,14 +73,6 @@ export class Fence {
     // Half of it, so that the clocks of worker and server may differ by as much.
     const age = Math.abs(Date.now() - this.#context.info.currentAttemptScheduledTimestampMs);
     if (age > this.#heartbeatMs / 2) await this.pass();
-  }
-
-  async #passWithin(knownMs: number, stop: AbortSignal): Promise<void> {
-    if (this.#context.cancellationSignal.aborted) throw fenced('the call was cancelled');
-    if (stop.aborted) throw fenced('its time is over, or the server may have given it to another worker');
-    const freshMs = Math.min(knownMs, this.#heartbeatMs / 4);
-    if (this.#ours !== undefined && elapsed(this.#ours) < freshMs) return;
-    await this.#ask();
   }
 
   get #heartbeatMs(): number {

@@ -160,7 +160,7 @@ async function runMutation(
   try {
     const before = await doneBefore(context, input);
     if (before !== null) return before;
-    await fence.passFirst();
+    await fence.pass();
   } catch (error) {
     return { kind: 'absent', reason: errorText('fence', error), retryable: true };
   }

@@ -11,8 +11,8 @@ import { createWorker } from '../../src/worker/index.ts';
 import { effects } from '../support/effect-agents.ts';
 import { openWorld } from '../support/world.ts';
 
-/** Longer than a call counts as just issued: a quarter of the agent's heartbeat. */
-const LATE_MS = 400;
+/** Longer than a call counts as just issued. */
+const LATE_MS = 150;
 
 interface Told {
   activityId: string;
