@@ -35,6 +35,7 @@ export {
 export {
   type ForkOptions,
   Session,
+  type SessionListOptions,
   type SessionSummary,
   Sessions,
   type StartOptions,

@@ -1,5 +1,6 @@
 /** The story: a refund over the limit, an approval, a worker's death at the worst moment, and its successor. */
 import { type Session, Sessions } from 'perdure';
+import { boundTo } from '../../src/cli/render.ts';
 import { createPaymentsControl, type PaymentsControl } from '../payments/control.ts';
 import { followUntil, type Journal } from './journal.ts';
 import { Narrator } from './narrator.ts';
@@ -127,10 +128,11 @@ async function approve({ story, session }: Scene, asked: Journal): Promise<boole
 async function waitForPerson({ story, stage, session, follow }: Scene, asked: Journal): Promise<boolean> {
   const { id, argsDigest } = waitingCall(asked);
   const { address, namespace } = stage.server;
-  const call = `${session.id} ${id} --digest ${argsDigest.slice(0, 12)}`;
-  const command = (verb: string): string =>
+  const command = (verb: string): string => {
+    const decides = boundTo(argsDigest, `npx tsx src/cli/main.ts ${verb} ${session.id} ${id}`);
     // The options go before a profile or a namespace that the terminal is set up for.
-    `npx tsx src/cli/main.ts ${verb} ${call} --address ${address} --namespace ${namespace}`;
+    return `${decides} --address ${address} --namespace ${namespace}`;
+  };
   story.step('it is up to you. In another terminal, in this directory:');
   story.command(command('approve'));
   story.detail('or, to see what becomes of a refund that is not approved:');

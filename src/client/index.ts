@@ -2,4 +2,4 @@ export { Session } from './session.ts';
 export { Sessions } from './sessions.ts';
 export type { ForkOptions, StartOptions } from './start-options.ts';
 export type { StreamPart } from './stream.ts';
-export type { SessionSummary } from './visibility.ts';
+export type { SessionListOptions, SessionSummary } from './visibility.ts';

@@ -26,7 +26,7 @@ import {
   sessionInput,
   withId,
 } from './start-options.ts';
-import { listSessions, type SessionSummary, unsearchable } from './visibility.ts';
+import { listSessions, type SessionListOptions, type SessionSummary, unsearchable } from './visibility.ts';
 
 /** How long a checkpoint out of an archive waits for the session that starts from it. */
 const ORIGIN_STAYS = { startDelay: '60 days', workflowRunTimeout: '1 minute' } as const;
@@ -69,8 +69,8 @@ export class Sessions {
    * open at the checkpoint waits for a person, and what waited for approval waits again.
    *
    * @param from - the session, and the checkpoint's id as the saver lists it.
-   * @throws PerdureError as {@link Sessions.start}; `SESSION_NOT_FOUND`; a checkpoint that is not there shows as a waiting session, or
-   * with a `saver` is `CHECKPOINT_NOT_FOUND`.
+   * @throws PerdureError as {@link Sessions.start}; `SESSION_NOT_FOUND`; a checkpoint that is not there shows as a
+   * waiting session, or with a `saver` is `CHECKPOINT_NOT_FOUND`.
    */
   async fork(from: { sessionId: string; checkpointId: string }, options: ForkOptions): Promise<Session> {
     const id = options.id ?? `session-${randomUUID()}`;
@@ -292,10 +292,8 @@ export class Sessions {
   }
 
   /** Sessions, newest first, from Temporal's visibility: a list may lag behind by a second. */
-  async *list(
-    options: { agent?: string; status?: string; tenant?: string; limit?: number } = {},
-  ): AsyncGenerator<SessionSummary> {
-    yield* listSessions(this.#client, options);
+  list(options: SessionListOptions = {}): AsyncGenerator<SessionSummary> {
+    return listSessions(this.#client, options);
   }
 }
 

@@ -21,7 +21,7 @@ export interface SessionSummary {
 }
 
 /** Which sessions are listed: of this agent, status and tenant, and at most so many. */
-export interface ListOptions {
+export interface SessionListOptions {
   agent?: string;
   /** As {@link SessionSummary.status}. */
   status?: string;
@@ -47,7 +47,10 @@ export function quoted(field: string, text: string): string {
 }
 
 /** As {@link Sessions.list} of `sessions.ts` gives them. */
-export async function* listSessions(client: Client, options: ListOptions): AsyncGenerator<SessionSummary> {
+export async function* listSessions(
+  client: Client,
+  options: SessionListOptions,
+): AsyncGenerator<SessionSummary> {
   const conditions = [`WorkflowType = '${WORKFLOW.session}'`];
   for (const key of ['agent', 'tenant'] as const) {
     const value = options[key];

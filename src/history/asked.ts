@@ -1,5 +1,5 @@
 /** What the session has asked of the server, held against what the history shows: otherwise another program wrote it. */
-import type { Command } from '../session/events.ts';
+import { type Command, runsLocally } from '../session/events.ts';
 import { corrupt } from './event-inputs.ts';
 
 /** A command of a completed task, as its event shows it. */
@@ -51,7 +51,7 @@ export class AskedCommands {
       }
       if (kind === 'timer') this.#timers.push(seq);
       else this.#activities.push({ seq, kind });
-      if (kind === 'fast_tool' || (kind === 'describe' && this.localDescribe)) {
+      if (runsLocally(command, () => this.localDescribe)) {
         this.#localInFlight = true;
         continue;
       }

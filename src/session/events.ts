@@ -86,6 +86,16 @@ export type Command =
   | { kind: 'cancel'; seq: number; timer: boolean }
   | { kind: 'close'; result: SessionResult };
 
+/**
+ * Whether a command is a local activity. What an agent is, its worker has at hand: an activity of the queue for it was a
+ * good part of what a short session costs.
+ *
+ * @param localDescribe - whether the session has the patch of that name.
+ */
+export function runsLocally({ kind }: Command, localDescribe: () => boolean): boolean {
+  return kind === 'fast_tool' || (kind === 'describe' && localDescribe());
+}
+
 /** What the session decides by itself; applied to the state like any other event. */
 export type Step =
   | { type: 'issue'; command: Exclude<Command, { kind: 'cancel' } | { kind: 'close' }>; callId?: string }

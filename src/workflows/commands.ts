@@ -17,7 +17,7 @@ import {
 } from '../contract/activities.ts';
 import { activityFailureInfo } from '../contract/failure.ts';
 import { PATCH } from '../contract/names.ts';
-import type { Command, Outcome } from '../session/events.ts';
+import { type Command, type Outcome, runsLocally } from '../session/events.ts';
 
 /** Time beyond a tool's own time-out in which its activity can still say what happened. */
 const TIMEOUT_MARGIN_MS = 5_000;
@@ -75,12 +75,9 @@ export class CommandRunner {
   }
 }
 
-/**
- * Whether a command is a local activity. What an agent is, its worker has at hand: an activity of the queue for it was a
- * good part of what a short session costs.
- */
-export function runsLocally({ kind }: Command): boolean {
-  return kind === 'fast_tool' || (kind === 'describe' && patched(PATCH.localDescribe));
+/** Whether a command is a local activity. Behind a patch, for the agent was described by one of the queue before. */
+export function isLocal(command: Command): boolean {
+  return runsLocally(command, () => patched(PATCH.localDescribe));
 }
 
 /** Calls `ended` once, with `null` for a timer that was stopped: the core has dropped it already. */
@@ -93,7 +90,7 @@ function run(command: Runnable, ended: (outcome: Outcome | null) => void): void 
     }
     case 'describe': {
       const options = { startToCloseTimeout: '10s', retry: RETRY } as const;
-      if (runsLocally(command)) {
+      if (isLocal(command)) {
         const summary = `describe ${command.input.agent}`;
         const { describe } = proxyLocalActivities<SessionActivities>({ ...options, summary });
         settle(describe(command.input), (result) => ended({ kind: 'describe', local: true, result }));

@@ -25,7 +25,7 @@ import { initialState } from '../session/initial.ts';
 import type { Refusal } from '../session/people.ts';
 import { phaseOf } from '../session/state.ts';
 import { budgetView, pendingCalls, waitView } from '../session/views.ts';
-import { CommandRunner, runsLocally } from './commands.ts';
+import { CommandRunner, isLocal } from './commands.ts';
 import { registerHandlers } from './handlers.ts';
 import type { PerdureSinks } from './sinks.ts';
 
@@ -94,8 +94,8 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
       else perform(command, state, runner, remembered);
     }
     for (const [i, { applied }] of entries.entries()) applied?.(refusals[i] ?? null);
-    if (commands.some(runsLocally)) local = { task: now, replayed: inReplay() };
-    else if (entries.some(isLocal)) local = null;
+    if (commands.some(isLocal)) local = { task: now, replayed: inReplay() };
+    else if (entries.some(isLocalResult)) local = null;
     showStatus(state, shown);
   };
   // Temporal's cancellation is an input like any other; it must not tear down what is in flight.
@@ -107,7 +107,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
     // wake this function for each would be one more way into the sandbox, a good part of what an activation costs.
     await condition(() => {
       // While a local activity is in flight, what comes waits for its result: see `momentOf`.
-      if (awake || (local === null ? inbox.length > 0 : inbox.some(isLocal))) {
+      if (awake || (local === null ? inbox.length > 0 : inbox.some(isLocalResult))) {
         awake = false;
         step(runner);
       } else {
@@ -123,7 +123,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
   return result as unknown as SessionResult;
 }
 
-function isLocal({ input }: Entry): boolean {
+function isLocalResult({ input }: Entry): boolean {
   return isLocalOutcome(input);
 }
 

@@ -57,14 +57,19 @@ async function seen(wire: Wire): Promise<void> {
   await wire.held('/later');
 }
 
-test('a request that is held arrives after its sender is gone', async () => {
-  const { wire, bodies, arrived } = await openService();
+/** Holds a request whose sender is then gone, and the one that tells of it. */
+async function holdOfGone(wire: Wire): Promise<void> {
   wire.hold();
   const refund = post(wire, '/refund');
   refund.end('refund');
   await wire.held('/refund');
   refund.destroy();
   await seen(wire);
+}
+
+test('a request that is held arrives after its sender is gone', async () => {
+  const { wire, bodies, arrived } = await openService();
+  await holdOfGone(wire);
   expect(bodies).toEqual([]);
   wire.release();
   await arrived(2);
@@ -73,12 +78,7 @@ test('a request that is held arrives after its sender is gone', async () => {
 
 test('a wire that is cut loses what is held of a sender that is gone', async () => {
   const { wire, bodies, arrived } = await openService();
-  wire.hold();
-  const refund = post(wire, '/refund');
-  refund.end('refund');
-  await wire.held('/refund');
-  refund.destroy();
-  await seen(wire);
+  await holdOfGone(wire);
   wire.cut();
   // Of the two connections one had its sender.
   expect(wire.broken).toBe(1);

@@ -87,7 +87,6 @@ async function outlook(
 ): Promise<{ past: Checkpoint; effects: EffectSince[] }> {
   const past = await readCheckpoint(cli, sessionId, checkpointId, archive);
   const now = await readCheckpoint(cli, sessionId, undefined, archive);
-  origin(past);
   const open = await openMutations(cli, origin(now));
   if (open.length > 0) {
     throw new PerdureError(
