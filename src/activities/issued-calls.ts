@@ -15,6 +15,13 @@ export function instant(): Instant {
 /** More than can be under way from a worker's workflow tasks to its activities; what is forgotten is asked for. */
 const KEPT = 2_000;
 
+/** A call that this process has issued itself. */
+export interface IssuedHere {
+  at: Instant;
+  /** Whether its run is known to be the first of its session: a reset begins another one with what a run has done. */
+  firstRun: boolean;
+}
+
 /**
  * The mutating calls that this process has issued, so that it knows its own when they arrive as activities.
  *
@@ -23,18 +30,22 @@ const KEPT = 2_000;
  * that two workers have carried out, one of them too late, has two marks, of which the history took one.
  */
 export class IssuedCalls {
-  readonly #calls = new LRUCache<string, { mark: number; at: Instant }>({ max: KEPT });
+  readonly #calls = new LRUCache<string, IssuedHere & { mark: number }>({ max: KEPT });
 
   /** Notes a call that the workflow is about to issue. */
-  note(runId: string, { activityId, mark }: { activityId: string; mark: number }): void {
-    this.#calls.set(`${runId} ${activityId}`, { mark, at: instant() });
+  note(
+    { runId, firstExecutionRunId }: { runId: string; firstExecutionRunId: string },
+    { activityId, mark }: { activityId: string; mark: number },
+  ): void {
+    const firstRun = runId === firstExecutionRunId;
+    this.#calls.set(`${runId} ${activityId}`, { mark, at: instant(), firstRun });
   }
 
-  /** When this process issued the call, once; `undefined` when it did not, or does not remember. */
-  take(runId: string, activityId: string, { issueMark }: ToolInput): Instant | undefined {
+  /** What this process knows of a call that it has issued, once; `undefined` when it has not, or does not remember. */
+  take(runId: string, activityId: string, { issueMark }: ToolInput): IssuedHere | undefined {
     const key = `${runId} ${activityId}`;
     const noted = this.#calls.get(key);
     this.#calls.delete(key);
-    return noted !== undefined && noted.mark === issueMark ? noted.at : undefined;
+    return noted !== undefined && noted.mark === issueMark ? noted : undefined;
   }
 }

@@ -1,5 +1,6 @@
 /** The transcript as a language model's prompt, and the manifest's tools as its tools. */
 import type { LanguageModelV3FunctionTool, LanguageModelV3Message } from '@ai-sdk/provider';
+import { LRUCache } from 'lru-cache';
 import { type JsonValue, sha256Hex } from '../contract/json.ts';
 import type { Manifest } from '../contract/manifest.ts';
 import type { Block, Message } from '../contract/messages.ts';
@@ -58,13 +59,25 @@ function providerIds(): (id: string) => string {
   return (id) => {
     let short = known.get(id);
     for (let salt = ''; short === undefined; salt += '+') {
-      const next = sha256Hex(id + salt).slice(0, 9);
+      const next = shortOf(id + salt);
       if (!taken.has(next)) short = next;
     }
     known.set(id, short);
     taken.add(short);
     return short;
   };
+}
+
+/** The ids of calls are alike in all sessions, and each prompt has those of all turns before it. */
+const shorts = new LRUCache<string, string>({ max: 10_000 });
+
+function shortOf(id: string): string {
+  let short = shorts.get(id);
+  if (short === undefined) {
+    short = sha256Hex(id).slice(0, 9);
+    shorts.set(id, short);
+  }
+  return short;
 }
 
 function assistantPart(block: Block, idOf: (id: string) => string): Part<'assistant'>[] {

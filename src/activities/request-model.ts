@@ -7,6 +7,7 @@ import { LIMIT } from '../contract/limits.ts';
 import type { Message, ReasoningBlock, TextBlock } from '../contract/messages.ts';
 import { type RequestFailure, requestFailure } from './model-errors.ts';
 import { toPrompt, toTools } from './prompt.ts';
+import { stopWith } from './stop-with.ts';
 
 /** A call as the model asked for it. */
 export interface RequestedCall {
@@ -52,15 +53,18 @@ export async function requestModel(options: {
 }): Promise<RequestResult> {
   const { agent, model, abortSignal, onText } = options;
   const { modelTimeoutMs } = agent;
-  const stalled = new AbortController();
+  const stop = stopWith(abortSignal);
   const timer = setTimeout(
-    () => stalled.abort(new Error(`the provider sent nothing for ${modelTimeoutMs} ms`)),
+    () => stop.abort(new Error(`the provider sent nothing for ${modelTimeoutMs} ms`)),
     modelTimeoutMs,
   );
   const collected = new Collector();
   try {
-    const signal = AbortSignal.any([abortSignal, stalled.signal]);
-    for await (const part of parts(model, { ...callOptions(options), abortSignal: signal }, signal)) {
+    for await (const part of parts(
+      model,
+      { ...callOptions(options), abortSignal: stop.signal },
+      stop.signal,
+    )) {
       timer.refresh();
       collected.add(part);
       if (collected.endless) break;
@@ -71,8 +75,8 @@ export async function requestModel(options: {
   } finally {
     clearTimeout(timer);
   }
-  if (abortSignal.aborted || stalled.signal.aborted) {
-    const reason: unknown = stalled.signal.aborted ? stalled.signal.reason : abortSignal.reason;
+  if (stop.signal.aborted) {
+    const reason: unknown = stop.signal.reason;
     const message = reason instanceof Error ? reason.message : String(reason);
     return { ok: false, failure: { kind: 'interrupted', message, billed: true } };
   }

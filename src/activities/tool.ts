@@ -17,9 +17,10 @@ import { argsDigest, shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { doneBefore } from './earlier-runs.ts';
 import { Fence } from './fence.ts';
-import type { Instant, IssuedCalls } from './issued-calls.ts';
+import type { IssuedCalls, IssuedHere } from './issued-calls.ts';
 import { recordable } from './recordable.ts';
 import { shutDown } from './shut-down.ts';
+import { stopWith } from './stop-with.ts';
 
 /** How long `verify` rests after its first try that failed, in milliseconds; twice that after the second. */
 const VERIFY_PAUSE_MS = 1_000;
@@ -143,7 +144,7 @@ async function runMutation(
   context: Context,
   tool: DefinedTool,
   input: ToolInput,
-  { value, issuedHere }: { value: unknown; issuedHere: Instant | undefined },
+  { value, issuedHere }: { value: unknown; issuedHere: IssuedHere | undefined },
 ): Promise<ToolResult> {
   const { info } = context;
   const runId = info.workflowExecution?.runId;
@@ -156,9 +157,9 @@ async function runMutation(
       reason: `refused: dispatched by run ${input.issuedRunId ?? 'none'}, running in ${runId ?? 'none'} as ${again ? 'another attempt' : 'the first attempt'}`,
     };
   }
-  const fence = new Fence(context, issuedHere);
+  const fence = new Fence(context, issuedHere?.at);
   try {
-    const before = await doneBefore(context, input);
+    const before = issuedHere?.firstRun === true ? null : await doneBefore(context, input);
     if (before !== null) return before;
     await fence.pass();
   } catch (error) {
@@ -231,14 +232,15 @@ async function withSigns<T>(
   run: (abortSignal: AbortSignal, timedOut: () => boolean) => Promise<T>,
   ...stops: AbortSignal[]
 ): Promise<T> {
-  const timeout = new AbortController();
-  const timer = setTimeout(() => timeout.abort(new Error(`timed out after ${timeoutMs} ms`)), timeoutMs);
+  const stop = stopWith(context.cancellationSignal, ...stops);
+  let timedOut = false;
+  const timer = setTimeout(() => {
+    timedOut = true;
+    stop.abort(new Error(`timed out after ${timeoutMs} ms`));
+  }, timeoutMs);
   const signs = setInterval(() => context.heartbeat(), (context.info.heartbeatTimeoutMs ?? 10_000) / 4);
   try {
-    return await run(
-      AbortSignal.any([context.cancellationSignal, timeout.signal, ...stops]),
-      () => timeout.signal.aborted,
-    );
+    return await run(stop.signal, () => timedOut);
   } finally {
     clearTimeout(timer);
     clearInterval(signs);

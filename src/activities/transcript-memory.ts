@@ -48,6 +48,11 @@ export class TranscriptMemory {
     this.#set(runId, { messages: [...messages], positions: [position], bytes: jsonSize(messages) });
   }
 
+  /** Lets go of a run that has ended. */
+  forget(runId: string): void {
+    this.#runs.delete(runId);
+  }
+
   /** The messages up to the position of which that is the start of the digest, when this worker has exactly those. */
   recall(runId: string, digestStart: string): readonly Message[] | undefined {
     const entry = this.#runs.get(runId);

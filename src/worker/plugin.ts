@@ -38,6 +38,12 @@ const MEMORY_BYTES = 256_000_000;
 const USUAL_PARTITIONS = 4;
 
 /**
+ * Polls for the next tasks of the sessions at hand. A task that no poll waits for is written to the queue's store and read
+ * again: with two polls, as many as there were turns when twenty sessions ran at once.
+ */
+const STICKY_POLLS = 8;
+
+/**
  * An option that the SDK has and does not expose: it ends a workflow's code after five seconds by the wall clock,
  * which on a busy machine has ended the whole process. Sessions have no endless loop, but megabytes to read again.
  */
@@ -80,8 +86,9 @@ export class PerdurePlugin implements WorkerPlugin {
       // After a worker's death its cached workflows go to another within this time.
       stickyQueueScheduleToStartTimeout: '1s',
       // A frozen worker's open polls swallow a task each, found out by a time-out each: have few open at rest. But
-      // a task may wait for two seconds in a partition that nobody polls. The sticky queue has one.
-      workflowTaskPollerBehavior: pollers(partitions + 1),
+      // a task may wait for two seconds in a partition that nobody polls. Those of the sticky queue swallow only what
+      // is the frozen worker's already.
+      ...workflowPollers(partitions + 1),
       activityTaskPollerBehavior: pollers(partitions),
       // Live text and the news of a cancellation travel with heartbeats.
       maxHeartbeatThrottleInterval: 250,
@@ -169,6 +176,7 @@ function sinksOf(
 ): InjectedSinks<{
   perdure: {
     remember(piece: Parameters<TranscriptMemory['remember']>[1]): void;
+    forget(): void;
     issued(call: Parameters<IssuedCalls['note']>[1]): void;
   };
 }> {
@@ -179,12 +187,23 @@ function sinksOf(
         // A replayed workflow fills the memory of the worker that it moved to.
         callDuringReplay: true,
       },
+      forget: { fn: ({ runId }) => memory.forget(runId), callDuringReplay: true },
       issued: {
-        fn: ({ runId }, call) => issued.note(runId, call),
+        fn: (info, call) => issued.note(info, call),
         // What is issued again in a replay has been scheduled already.
         callDuringReplay: false,
       },
     },
+  };
+}
+
+/** So many polls of the common queue, and those of the sticky one. */
+function workflowPollers(common: number): Partial<WorkerOptions> {
+  const maximum = common + STICKY_POLLS;
+  return {
+    workflowTaskPollerBehavior: { type: 'simple-maximum', maximum },
+    // The SDK rounds down what the ratio leaves to the common queue.
+    nonStickyToStickyPollRatio: (common + 0.5) / maximum,
   };
 }
 

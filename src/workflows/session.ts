@@ -90,8 +90,10 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
     moment = momentOf(inputs, now, moment);
     const { commands, refusals } = advance(state, inputs, moment);
     for (const command of commands) {
-      if (command.kind === 'close') result = command.result;
-      else perform(command, state, runner, remembered);
+      if (command.kind === 'close') {
+        result = command.result;
+        worker.forget();
+      } else perform(command, state, runner, remembered);
     }
     for (const [i, { applied }] of entries.entries()) applied?.(refusals[i] ?? null);
     if (commands.some(isLocal)) local = { task: now, replayed: inReplay() };

@@ -16,5 +16,5 @@ export interface IssuedCall {
 
 /** What the workflow tells its worker beside the history. */
 export interface PerdureSinks extends Sinks {
-  perdure: { remember(piece: TranscriptPiece): void; issued(call: IssuedCall): void };
+  perdure: { remember(piece: TranscriptPiece): void; forget(): void; issued(call: IssuedCall): void };
 }

@@ -18,6 +18,8 @@ interface Told {
   activityId: string;
   /** How often the server was asked whose it is. */
   asked: number;
+  /** How often a history was read: what runs before this one have done. */
+  read: number;
   held: boolean;
 }
 
@@ -31,13 +33,16 @@ function observer(told: Told[], hold: (nth: number) => boolean): WorkerIntercept
             if (info.activityType !== 'tool') return next(input);
             const { workflowService } = Context.current().client;
             const asks = vi.spyOn(workflowService, 'recordActivityTaskHeartbeat');
+            const reads = vi.spyOn(workflowService, 'getWorkflowExecutionHistory');
             const held = hold(told.length);
             if (held) await sleep(LATE_MS);
             try {
               return await next(input);
             } finally {
-              told.push({ activityId: info.activityId, asked: asks.mock.calls.length, held });
+              const [asked = 0, read = 0] = [asks, reads].map(({ mock }) => mock.calls.length);
+              told.push({ activityId: info.activityId, asked, read, held });
               asks.mockRestore();
+              reads.mockRestore();
             }
           },
         },
@@ -66,6 +71,8 @@ test('a call that its worker has just issued is run at once; one that comes to i
   expect(told.filter(({ held }) => held)).not.toHaveLength(0);
   for (const { held, asked } of told) if (held) expect(asked).toBe(1);
   expect(told.filter(({ asked }) => asked === 0)).not.toHaveLength(0);
+  // The run is the first, and the worker that issues its calls knows it.
+  for (const { read } of told) expect(read).toBe(0);
 });
 
 test('a call that another worker has issued is asked for, however soon it comes', async () => {
@@ -101,20 +108,28 @@ test('a call that another worker has issued is asked for, however soon it comes'
   const byOther = told.filter(({ activityId }) => issuers.get(activityId) === 'issuer');
   expect(byOther).not.toHaveLength(0);
   for (const { asked } of byOther) expect(asked).toBe(1);
+  expect(byOther[0]?.read).toBe(1);
 });
 
 test('a workflow task that was carried out twice has two marks, and only the call with the own one is the own', () => {
   const issued = new IssuedCalls();
+  const run = { runId: 'run', firstExecutionRunId: 'run' };
   const call = (issueMark?: number): ToolInput => ({ issueMark }) as ToolInput;
-  issued.note('run', { activityId: '3', mark: 17 });
+  issued.note(run, { activityId: '3', mark: 17 });
   expect(issued.take('run', '3', call(18))).toBeUndefined();
   // A call has one chance to be the own: what was another's is not looked at again.
   expect(issued.take('run', '3', call(17))).toBeUndefined();
 
-  issued.note('run', { activityId: '3', mark: 17 });
+  issued.note(run, { activityId: '3', mark: 17 });
   expect(issued.take('other run', '3', call(17))).toBeUndefined();
   expect(issued.take('run', '4', call(17))).toBeUndefined();
-  expect(issued.take('run', '3', call(17))).toMatchObject({ wall: expect.closeTo(Date.now(), -5) });
+  expect(issued.take('run', '3', call(17))).toMatchObject({
+    at: { wall: expect.closeTo(Date.now(), -5) },
+    firstRun: true,
+  });
+
+  issued.note({ ...run, firstExecutionRunId: 'run before the reset' }, { activityId: '3', mark: 17 });
+  expect(issued.take('run', '3', call(17))).toMatchObject({ firstRun: false });
 });
 
 test('a call of a history from before marks were there is nobody`s own', () => {

@@ -69,7 +69,7 @@ test('reset to before a refund that is done, and again: its record in the first 
   const [row] = await world.control.refunds();
   for (let times = 0; times < 2; times++) {
     // To the task that asks the model for the first time.
-    await reset(world, session, 1);
+    await reset(world, session, 0);
     const { runId } = await world.until(
       session,
       (view) => !runs.includes(view.runId) && view.phase === 'idle',
