@@ -9,6 +9,7 @@ export const MEASURES = [
   'fold',
   'server',
   'recovery',
+  'gap',
   'saver',
   'listing',
   'langgraph',

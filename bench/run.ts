@@ -2,6 +2,7 @@
 
 import { bytes } from './measures/bytes.ts';
 import { fold } from './measures/fold.ts';
+import { gap } from './measures/gap.ts';
 import { langgraph } from './measures/langgraph.ts';
 import { listing } from './measures/listing.ts';
 import { memory } from './measures/memory.ts';
@@ -24,6 +25,7 @@ const TAKE: Readonly<Record<MeasureName, Measure>> = {
   fold,
   server,
   recovery,
+  gap,
   saver,
   listing,
   langgraph,

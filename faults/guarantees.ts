@@ -157,7 +157,8 @@ And for every session, whatever its tools:
 
 - **The gap between the last fence and the socket.** A worker that is stopped there (a frozen process or machine, a
   long pause) and wakes after it was given up still writes its request: no client can take that back. The fence runs
-  before the tool and wherever the tool calls \`fence()\`, so the gap is the few instructions after it. (A person's reset
+  before the tool and wherever the tool calls \`fence()\`, so the gap is the few instructions after it and
+  the request's way ([how long](performance.md#against-the-floor)). (A person's reset
   or termination may come up to 100 ms before the fence and be missed: for so long an answer stands.) What closes it is
   the service: one that honours the idempotency key makes the second request the first one's receipt; or a deadline
   in the request that it enforces. In this run the gap was struck on purpose, for ${gapStruck} mutations with a service

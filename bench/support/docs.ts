@@ -13,6 +13,7 @@ const OWN_MEASURES = [
   'turns',
   'bytes',
   'recovery',
+  'gap',
   'server',
   'start',
   'memory',

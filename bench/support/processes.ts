@@ -101,6 +101,7 @@ export interface Said {
   event: string;
   turn?: number;
   rss?: number;
+  port?: number;
   cached?: number;
   checkpoints?: number;
   /** Bytes of a heap: before the work, and at most in each of its parts. */

@@ -48,11 +48,12 @@ export async function openScene(address: string): Promise<Scene> {
     if (times !== undefined) times[turn] ??= performance.now();
   };
   const workers = [
-    await createWorker({ agents: [benchAgent(onRequest)], connection: native, taskQueue: QUEUE.ours }),
+    await createWorker({ agents: [benchAgent(onRequest)], address, taskQueue: QUEUE.ours }),
     await Worker.create({
       connection: native,
       taskQueue: QUEUE.floor,
-      // As `createWorker` sets them. Polls and build id are the SDK's own: to choose them better is a part of ours.
+      // As `createWorker` sets them. Polls, build id and connection are the SDK's own: to choose them better is a part
+      // of ours.
       stickyQueueScheduleToStartTimeout: '1s',
       maxHeartbeatThrottleInterval: 250,
       defaultHeartbeatThrottleInterval: 250,

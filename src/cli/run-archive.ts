@@ -1,11 +1,11 @@
 /** The process of an archive's exporter. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
+import { DefaultLogger, Runtime } from '@temporalio/worker';
 import { archiveStatus, DEFAULT_ARCHIVE, openArchive } from '../archive/index.ts';
 import { archiveWorkflowId } from '../contract/archive.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { findExecution } from '../saver/wire.ts';
-import { createArchiveWorker } from '../worker/index.ts';
+import { createArchiveWorker, openConnection } from '../worker/index.ts';
 import { problems } from './archives.ts';
 import type { Cli } from './cli.ts';
 import { clean } from './terminal.ts';
@@ -25,7 +25,7 @@ export async function runArchive(cli: Cli, path: string, name: string | undefine
   if (stop.aborted) return;
   // Signals are ours: the runtime's own handlers would end the worker a second time.
   Runtime.install({ logger: new DefaultLogger('WARN'), shutdownSignals: [] });
-  const connection = await NativeConnection.connect(connectionOptions);
+  const connection = await openConnection(connectionOptions);
   try {
     const named = name === undefined ? {} : { name };
     const worker = await createArchiveWorker({ connection, namespace, path, ...named });

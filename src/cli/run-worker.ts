@@ -1,8 +1,8 @@
 /** A worker that runs until it is told to end. */
 import { relative } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { DefaultLogger, NativeConnection, Runtime, type Worker } from '@temporalio/worker';
-import { createWorker } from '../worker/index.ts';
+import { DefaultLogger, type NativeConnection, Runtime, type Worker } from '@temporalio/worker';
+import { createWorker, openConnection } from '../worker/index.ts';
 import type { Cli } from './cli.ts';
 import { loadAgents } from './load-agents.ts';
 import { pollersOf } from './pollers.ts';
@@ -27,7 +27,7 @@ export async function runWorker(cli: Cli, path: string, supervised: boolean): Pr
   if (stop.aborted) return;
   // Signals are ours: the runtime's own handlers would end the worker a second time.
   Runtime.install({ logger: new DefaultLogger('WARN'), shutdownSignals: [] });
-  const connection = await NativeConnection.connect(connectionOptions);
+  const connection = await openConnection(connectionOptions);
   try {
     const worker = await createWorker({
       ...loaded,

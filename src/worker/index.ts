@@ -1,5 +1,6 @@
 export { type ArchiveWorkerOptions, createArchiveWorker } from './create-archive-worker.ts';
 export { createWorker, type SessionWorkerOptions } from './create-worker.ts';
 export { modelsFromEnvironment } from './models.ts';
+export { openConnection } from './open-connection.ts';
 export { PerdurePlugin, type PerdurePluginOptions } from './plugin.ts';
 export { workflowBundle, workflowsPath } from './workflow-bundle.ts';

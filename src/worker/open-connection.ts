@@ -2,10 +2,16 @@ import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { NativeConnection, type NativeConnectionOptions, type WorkerPlugin } from '@temporalio/worker';
 import { PerdureError } from '../contract/errors.ts';
 
-/** Connects a worker. @throws PerdureError `SERVER_UNAVAILABLE` */
+/**
+ * Connects a worker. The SDK compresses each request and answer, which is for long ways: to a server that is reached
+ * without TLS, so a near one, nothing is compressed unless `grpcCompression` says so.
+ *
+ * @throws PerdureError `SERVER_UNAVAILABLE`
+ */
 export async function openConnection(options: NativeConnectionOptions): Promise<NativeConnection> {
+  const far = Boolean(options.tls) || options.apiKey !== undefined;
   try {
-    return await NativeConnection.connect(options);
+    return await NativeConnection.connect(far ? options : { grpcCompression: { codec: 'none' }, ...options });
   } catch (cause) {
     throw new PerdureError(
       'SERVER_UNAVAILABLE',

@@ -2,14 +2,19 @@
 import { randomUUID } from 'node:crypto';
 import { pathToFileURL } from 'node:url';
 import { Client, Connection } from '@temporalio/client';
-import { DefaultLogger, NativeConnection, type NativeConnectionOptions, Runtime } from '@temporalio/worker';
+import {
+  DefaultLogger,
+  type NativeConnection,
+  type NativeConnectionOptions,
+  Runtime,
+} from '@temporalio/worker';
 import type { DefinedAgent } from '../../agent/index.ts';
 import { type Session, Sessions, type StartOptions } from '../../client/index.ts';
 import { isPerdureError, PerdureError } from '../../contract/errors.ts';
 import type { Phase } from '../../contract/state.ts';
 import type { SessionView } from '../../contract/views.ts';
 import { SESSION_SEARCH_ATTRIBUTES, startServer } from '../../server/index.ts';
-import { createWorker, type SessionWorkerOptions } from '../../worker/index.ts';
+import { createWorker, openConnection, type SessionWorkerOptions } from '../../worker/index.ts';
 import {
   type Script,
   type ScriptedModel,
@@ -166,7 +171,7 @@ async function open(
       sessions.start(agent, { id: `${agent}-${++ids}-${taskQueue}`, ...start }),
     startWorker: async (workerOptions = {}) => {
       if (native === undefined) {
-        const opened = await NativeConnection.connect({ address });
+        const opened = await openConnection({ address });
         stops.push(() => opened.close());
         native = opened;
       }

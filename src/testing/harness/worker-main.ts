@@ -4,7 +4,6 @@
  */
 import {
   DefaultLogger,
-  NativeConnection,
   type NativeConnectionOptions,
   Runtime,
   type WorkerInterceptors,
@@ -12,7 +11,7 @@ import {
 import type { DefinedAgent } from '../../agent/index.ts';
 import type { SessionActivities, ToolInput, VerifyInput } from '../../contract/activities.ts';
 import { PerdureError } from '../../contract/errors.ts';
-import { createWorker, type SessionWorkerOptions } from '../../worker/index.ts';
+import { createWorker, openConnection, type SessionWorkerOptions } from '../../worker/index.ts';
 import { breakpoint, endBreakpoints, installBreakpoints, type WorkerNews } from './breakpoints.ts';
 import { scriptedAgents } from './scripted-agents.ts';
 
@@ -38,7 +37,7 @@ if (!process.connected) process.exit(0);
 const module = (await import(config.module)) as Record<string, unknown>;
 const agents = exportedAgents(module);
 const options = (module['workerOptions'] ?? {}) as Partial<SessionWorkerOptions>;
-const connection = await NativeConnection.connect(config.connection);
+const connection = await openConnection(config.connection);
 const worker = await createWorker({
   // As of `perdure worker`: what never ends is ended by force.
   shutdownForceTime: '20s',
