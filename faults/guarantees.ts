@@ -166,7 +166,8 @@ And for every session, whatever its tools:
 - **The time of a message in a live view.** Where a workflow task is lost with its worker, and a query comes before the server
   has given the task to another one, that worker's copy of the session has the time of the lost task: up to a workflow
   task's time-out before the one in the history. The record and its checkpoints are right, and the copy is once it is loaded
-  anew; a message that arrives in the same moment may stand one place later in that copy.
+  anew; a message that arrives in the same moment may stand one place later in that copy. That this has changed what a
+  session does has not been seen, and is not shown to be impossible.
 - **Exactly one execution.** A tool may run more than once; what is guaranteed is about effects.
 - **A \`write\` on a service that ignores its key** is repeated after a lost worker. Declare it \`mutate\`.
 - **A \`mutate\` without \`verify\`** cannot be decided by anybody but a person who looks.

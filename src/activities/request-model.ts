@@ -54,17 +54,14 @@ export async function requestModel(options: {
   const { agent, model, abortSignal, onText } = options;
   const { modelTimeoutMs } = agent;
   const stop = stopWith(abortSignal);
+  const { signal } = stop;
   const timer = setTimeout(
     () => stop.abort(new Error(`the provider sent nothing for ${modelTimeoutMs} ms`)),
     modelTimeoutMs,
   );
   const collected = new Collector();
   try {
-    for await (const part of parts(
-      model,
-      { ...callOptions(options), abortSignal: stop.signal },
-      stop.signal,
-    )) {
+    for await (const part of parts(model, { ...callOptions(options), abortSignal: signal }, signal)) {
       timer.refresh();
       collected.add(part);
       if (collected.endless) break;
@@ -75,8 +72,8 @@ export async function requestModel(options: {
   } finally {
     clearTimeout(timer);
   }
-  if (stop.signal.aborted) {
-    const reason: unknown = stop.signal.reason;
+  if (signal.aborted) {
+    const reason: unknown = signal.reason;
     const message = reason instanceof Error ? reason.message : String(reason);
     return { ok: false, failure: { kind: 'interrupted', message, billed: true } };
   }

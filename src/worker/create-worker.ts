@@ -7,7 +7,8 @@ import { PerdurePlugin, type PerdurePluginOptions } from './plugin.ts';
 export interface SessionWorkerOptions extends PerdurePluginOptions, Omit<WorkerOptions, 'taskQueue'> {
   /**
    * Where Temporal is, when no `connection` is given. Default: what `TEMPORAL_ADDRESS` or the user's Temporal
-   * config file says, with its namespace; else `localhost:7233`.
+   * config file says, with its namespace; else `localhost:7233`. Without TLS nothing is compressed on the way, unless
+   * `grpcCompression` says so.
    */
   address?: string | NativeConnectionOptions | undefined;
   /** Default: `perdure`. */
