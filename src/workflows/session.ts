@@ -27,6 +27,7 @@ import { phaseOf } from '../session/state.ts';
 import { budgetView, pendingCalls, waitView } from '../session/views.ts';
 import { CommandRunner, isLocal } from './commands.ts';
 import { registerHandlers } from './handlers.ts';
+import { QueriedTask } from './queried-task.ts';
 import type { PerdureSinks } from './sinks.ts';
 
 const { perdure: worker } = proxySinks<PerdureSinks>();
@@ -69,6 +70,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
   registerHandlers(state, (input) => new Promise((applied) => void push({ input, applied })), push);
   void watchCancellation(push);
 
+  const queried = new QueriedTask();
   const remembered: Remembered = { of: state.transcript, position: NOTHING };
   let local: LocalCall | null = null;
   /** Inputs that have come in earlier activations. */
@@ -82,10 +84,10 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
   const step = (runner: CommandRunner): void => {
     const now = clock();
     const asReplayed = inReplay() || local === null || (inbox.length - held === 1 && isOfTask(local, now));
-    if (aheadOfTask(task, now) || !asReplayed) throw new Error(ASK_AGAIN);
+    const entries = inbox.splice(0).sort(byHistoryOrder);
+    if (aheadOfTask(task, now) || !asReplayed || queried.mayBeLost(now, entries)) throw new Error(ASK_AGAIN);
     held = 0;
     task = now;
-    const entries = inbox.splice(0).sort(byHistoryOrder);
     const inputs = entries.map(({ input }) => input);
     moment = momentOf(inputs, now, moment);
     const { commands, refusals } = advance(state, inputs, moment);
@@ -98,7 +100,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
     for (const [i, { applied }] of entries.entries()) applied?.(refusals[i] ?? null);
     if (commands.some(isLocal)) local = { task: now, replayed: inReplay() };
     else if (entries.some(isLocalResult)) local = null;
-    showStatus(state, shown);
+    queried.note(now, entries, commands, showStatus(state, shown));
   };
   // Temporal's cancellation is an input like any other; it must not tear down what is in flight.
   await CancellationScope.nonCancellable(async () => {
@@ -242,12 +244,15 @@ function details(state: SessionState, phase: Phase): string {
   return lines.join('\n\n').slice(0, 4_000);
 }
 
-/** Keeps the search attributes true where the server knows them. An unknown one would stop the session for ever. */
-function showStatus(state: SessionState, shown: { status: string }): void {
+/**
+ * Keeps the search attributes true where the server knows them: an unknown one would stop the session for ever.
+ * Returns how many commands that took.
+ */
+function showStatus(state: SessionState, shown: { status: string }): number {
   const phase = phaseOf(state);
   setCurrentDetails(details(state, phase));
   const status = phase === 'closed' ? state.status.kind : needsPerson(phase) ? phase : 'active';
-  if (state.manifest === null || status === shown.status) return;
+  if (state.manifest === null || status === shown.status) return 0;
   const known = (name: string): boolean => state.searchAttributes.includes(name);
   const pairs: SearchAttributePair[] = [];
   const add = (name: string, value: string): void => {
@@ -259,7 +264,9 @@ function showStatus(state: SessionState, shown: { status: string }): void {
   }
   add(SEARCH_ATTRIBUTE.status, status);
   shown.status = status;
-  if (pairs.length > 0) upsertSearchAttributes(pairs);
+  if (pairs.length === 0) return 0;
+  upsertSearchAttributes(pairs);
+  return 1;
 }
 
 function needsPerson(phase: Phase): boolean {

@@ -1,0 +1,85 @@
+import { allHandlersFinished, workflowInfo } from '@temporalio/workflow';
+import { getActivator } from '@temporalio/workflow/lib/global-attributes.js';
+import { type Command, type Input, isLocalOutcome, type Moment, runsLocally } from '../session/events.ts';
+
+/** The SDK's id of a query that comes without a workflow task. */
+const DIRECT_QUERY = 'legacy_query';
+
+/** Events between what two tasks have written: the end of the first, and the schedule and start of the second. */
+const TASK_ENDS = 1;
+const TASK_BEGINS = 2;
+
+/** What has come with a task; `applied` is there for an update. */
+interface Arrived {
+  readonly input: Input;
+  readonly applied?: unknown;
+}
+
+/**
+ * Notices that a query has put the session out of step with its history.
+ *
+ * Temporal may hand a worker a query with a history that ends in a task that another worker has taken and loses. The
+ * SDK lets the session go on as if that task were its own, and keeps what it did for the task that it is given when
+ * the other has timed out. What comes in between is applied after it, and in a replay with it or before it: where that
+ * makes other commands, the session could never be loaded again.
+ *
+ * Nobody is told of this. But then the history has other events than the session's own steps account for; so after
+ * a query without a task, they are counted at the next step. A wrong suspicion costs a task, which is given again.
+ */
+export class QueriedTask {
+  #queried = false;
+  /** The start of the task of the last step. */
+  #start = 0;
+  /** The last event that this task is to write; `null` where that is not known. */
+  #end: number | null = null;
+  /** Whether it was the first task that was not replayed. */
+  #first = false;
+  #replayed = true;
+
+  /** Replaces a method of the SDK's own: interceptors do not see the queries of Temporal's own UI. */
+  constructor() {
+    const activator = getActivator();
+    const queryWorkflow = activator.queryWorkflow.bind(activator);
+    activator.queryWorkflow = (activation) => {
+      this.#queried ||= activation.queryId === DIRECT_QUERY;
+      queryWorkflow(activation);
+    };
+  }
+
+  /** Whether the last step's task may have been another worker's, as a next step finds it. */
+  mayBeLost(now: Moment, arrived: readonly Arrived[]): boolean {
+    if (!this.#queried || this.#end === null || now.historyEvents === this.#start) return false;
+    // A local activity may have spanned tasks; the session looks after that itself.
+    if (arrived.some(({ input }) => isLocalOutcome(input))) return false;
+    // A task that writes nothing but its end leaves as many events as one that times out.
+    const wroteNothing = this.#end === this.#start + TASK_ENDS;
+    const came = arrived.reduce((sum, entry) => sum + eventsBefore(entry), 0);
+    return (this.#first && wroteNothing) || now.historyEvents !== this.#end + came + TASK_BEGINS;
+  }
+
+  /** Notes a step that was taken: what it has applied, and what it makes its task write. */
+  note(now: Moment, arrived: readonly Arrived[], commands: readonly Command[], upserts: number): void {
+    const replayed = workflowInfo().unsafe.isReplaying;
+    const results = arrived.filter(({ input }) => isLocalOutcome(input)).length;
+    if (now.historyEvents !== this.#start) {
+      this.#queried = false;
+      this.#start = now.historyEvents;
+      // The result of a local activity of a former task may have been written with that one.
+      this.#end = results > 0 ? null : now.historyEvents + TASK_ENDS;
+      this.#first = this.#replayed;
+    }
+    this.#replayed = replayed;
+    // An update is written when it is answered, which may be later. The task that describes the agent also writes
+    // patches; it is the first, and no query comes before its end.
+    const isKnown = !replayed && allHandlersFinished() && commands.every(({ kind }) => kind !== 'describe');
+    const issued = commands.filter((command) => !runsLocally(command, () => true)).length;
+    this.#end = isKnown && this.#end !== null ? this.#end + issued + results + upserts : null;
+  }
+}
+
+/** The events by which an input is in the history before its task. */
+function eventsBefore({ input, applied }: Arrived): number {
+  if (applied !== undefined) return 0;
+  // An activity has two: its start and its end.
+  return input.type === 'outcome' && input.outcome.kind !== 'timer' ? 2 : 1;
+}

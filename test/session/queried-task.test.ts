@@ -1,0 +1,79 @@
+/** A query that is answered from the events of a workflow task that another worker has taken and loses. */
+import proto from '@temporalio/proto';
+import { expect, test } from 'vitest';
+import type { Phase, Session } from '../../src/index.ts';
+import { openWorld, type World } from '../support/world.ts';
+import { replay } from './support/sound.ts';
+
+const { TaskQueueKind } = proto.temporal.api.enums.v1;
+
+test.each<{ meanwhile: string; before: Phase; signals: string[]; after: Phase }>([
+  { meanwhile: 'nothing', before: 'idle', signals: [], after: 'idle' },
+  { meanwhile: 'a signal that changes what is done', before: 'idle', signals: ['pause'], after: 'paused' },
+  {
+    meanwhile: 'a signal after a task without commands',
+    before: 'paused',
+    signals: ['resume'],
+    after: 'idle',
+  },
+])(
+  'meanwhile comes $meanwhile: the session goes on as a replay would',
+  async ({ before, signals, after }) => {
+    const world = await openWorld([{ text: 'Hello.' }, { text: 'Done.' }, { text: 'Done.' }]);
+    const session = await queriedAhead(world, before);
+    const handle = world.client.workflow.getHandle(session.id);
+    for (const signal of signals) await handle.signal(signal);
+    await world.until(session, ({ phase, messages, queued }) => phase === after && messages + queued > 2);
+    const state = await world.check(session);
+    expect(state.transcript.length + state.inbox.length).toBe(after === 'paused' ? 3 : 4);
+    await replay(await handle.fetchHistory(), session.id);
+  },
+);
+
+/** A session that has answered a query ahead of its history, in a worker that will be given the lost task. */
+async function queriedAhead(world: World, phase: Phase): Promise<Session> {
+  for (;;) {
+    const worker = await world.startWorkerProcess();
+    const session = await world.startSession('effects', { message: 'Please.', workflowTaskTimeout: '5s' });
+    await world.until(session, 'idle');
+    if (phase === 'paused') await session.pause();
+    await world.until(session, phase);
+    const handle = world.client.workflow.getHandle(session.id);
+    const last = async () => (await handle.fetchHistory()).events?.at(-1);
+    const name = await stickyQueueOf(world, session);
+    await worker.crash();
+    // Its successor knows nothing of it.
+    const next = await world.startWorker({ journal: false });
+    const take = () => takeAndLose(world, name);
+
+    const query = take();
+    const asked = session.state();
+    expect((await query).query?.queryType).toBe('state');
+    // The server waits a second for its answer before it asks the next worker.
+    const task = take();
+    await handle.signal('send', { text: 'Do this.' });
+    const { startedEventId } = await Promise.race([task, asked.then(() => ({ startedEventId: null }))]);
+    await asked;
+    if (startedEventId !== null && String((await last())?.eventId) === String(startedEventId)) return session;
+    await next.stop();
+  }
+}
+
+/** Takes what comes for a worker that is gone, and is as silent. */
+async function takeAndLose({ client, namespace, taskQueue }: World, name: string) {
+  return client.connection.withDeadline(Date.now() + 60_000, () =>
+    client.workflowService.pollWorkflowTaskQueue({
+      namespace,
+      taskQueue: { name, kind: TaskQueueKind.TASK_QUEUE_KIND_STICKY, normalName: taskQueue },
+    }),
+  );
+}
+
+async function stickyQueueOf({ client }: World, session: Session): Promise<string> {
+  const { events } = await client.workflow.getHandle(session.id).fetchHistory();
+  const task = events?.findLast(
+    ({ workflowTaskScheduledEventAttributes: scheduled }) =>
+      scheduled?.taskQueue?.kind === TaskQueueKind.TASK_QUEUE_KIND_STICKY,
+  );
+  return task?.workflowTaskScheduledEventAttributes?.taskQueue?.name ?? expect.fail('no sticky queue');
+}
