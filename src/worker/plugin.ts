@@ -4,6 +4,7 @@ import {
   type ActivityInterceptorsFactory,
   type InjectedSinks,
   type NativeConnection,
+  type ReplayWorkerOptions,
   Runtime,
   type Worker,
   type WorkerOptions,
@@ -109,6 +110,20 @@ export class PerdurePlugin implements WorkerPlugin {
     };
   }
 
+  /**
+   * For `Worker.runReplayHistories`, with which you see before an upgrade that the sessions in flight go on with it:
+   * the sessions' workflows, unless the options have some. No agent is asked for anything, so none need be given.
+   */
+  async configureReplayWorker(options: ReplayWorkerOptions): Promise<ReplayWorkerOptions> {
+    const bundled = options.workflowBundle !== undefined || options.workflowsPath !== undefined;
+    return {
+      ...UNEXPOSED,
+      ...options,
+      ...(bundled ? {} : { workflowBundle: await workflowBundle() }),
+      sinks: { ...NOWHERE, ...options.sinks },
+    };
+  }
+
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
     // A run that throws may leave calls behind: their journal stays, for the one who comes after this process.
     await next(worker);
@@ -163,16 +178,20 @@ async function resolveAgents(
   return runtimes;
 }
 
-function sinksOf(
-  memory: TranscriptMemory,
-  issued: IssuedCalls,
-): InjectedSinks<{
+type Sinks = InjectedSinks<{
   perdure: {
     remember(piece: Parameters<TranscriptMemory['remember']>[1]): void;
     forget(): void;
     issued(call: Parameters<IssuedCalls['note']>[1]): void;
   };
-}> {
+}>;
+
+/** Sinks of a replay that nobody listens to. */
+const NOWHERE: Sinks = {
+  perdure: { remember: { fn: () => {} }, forget: { fn: () => {} }, issued: { fn: () => {} } },
+};
+
+function sinksOf(memory: TranscriptMemory, issued: IssuedCalls): Sinks {
   return {
     perdure: {
       remember: {

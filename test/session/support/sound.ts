@@ -1,5 +1,5 @@
 /** Holds a session against its own history: what every test of sessions asks at its end. */
-import { type bundleWorkflowCode, Worker } from '@temporalio/worker';
+import { Worker } from '@temporalio/worker';
 import { expect } from 'vitest';
 import { canonicalJson, type JsonValue } from '../../../src/contract/json.ts';
 import { type Fold, foldHistory, type HistoryEvent, readEvents } from '../../../src/history/index.ts';
@@ -8,24 +8,18 @@ import {
   isPerdureError,
   type Page,
   type PageInput,
+  PerdurePlugin,
   type Session,
   type SessionState,
   TemporalSaver,
 } from '../../../src/index.ts';
 import { sessionView } from '../../../src/session/views.ts';
-import { workflowBundle } from '../../../src/worker/index.ts';
 import type { Stage } from '../../support/stage.ts';
 
 type History = Parameters<typeof Worker.runReplayHistory>[1];
-type Bundle = Awaited<ReturnType<typeof workflowBundle>> | Awaited<ReturnType<typeof bundleWorkflowCode>>;
-
-let bundle: Promise<Bundle> | undefined;
-
 /** Replays a history with Temporal's own SDK; rejects when the workflow would ask for other commands. */
 export async function replay(history: History, workflowId: string): Promise<void> {
-  bundle ??= workflowBundle();
-  const sinks = { perdure: { remember: { fn: () => {}, callDuringReplay: true } } };
-  await Worker.runReplayHistory({ workflowBundle: await bundle, sinks }, history, workflowId);
+  await Worker.runReplayHistory({ plugins: [new PerdurePlugin({ agents: [] })] }, history, workflowId);
 }
 
 /** A session's whole history, its fold, and a copy of the state at each of its checkpoints. */
