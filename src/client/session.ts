@@ -1,5 +1,10 @@
 /** One session, from outside. */
-import { type Client, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
+import {
+  type Client,
+  isGrpcDeadlineError,
+  type WorkflowHandle,
+  WorkflowNotFoundError,
+} from '@temporalio/client';
 import type { Decision, Resolution } from '../contract/calls.ts';
 import type { EditInput } from '../contract/edit.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
@@ -36,6 +41,11 @@ const ANSWER_MS = 15_000;
 const SERVER_MS = 2_000;
 /** How long a query or an update that came at a bad moment rests, in milliseconds. */
 const ASK_AGAIN_MS = 100;
+/**
+ * How long a worker may be silent before another is asked, at the first times, in milliseconds. One that is frozen takes a
+ * query and never answers; one that has a long history to read needs longer, and is asked last.
+ */
+const SILENT_MS = [3_000, 3_000];
 
 /**
  * A handle of a session. Inputs are checked for size and unknown names before they are sent; a refusal is a {@link PerdureError}
@@ -220,12 +230,17 @@ export class Session {
     );
   }
 
-  /** Asks again while a query comes between an event and its workflow task, as after a worker's death. */
+  /** Asks again while a query comes between an event and its workflow task, as after a worker's death, or is swallowed. */
   async #askUntil<T>(deadline: number, ask: () => Promise<T>): Promise<T> {
-    for (;;) {
+    for (let silences = 0; ; ) {
+      const patience = Math.min(deadline, Date.now() + (SILENT_MS[silences] ?? ANSWER_MS));
       try {
-        return await ask();
+        return await this.#client.withDeadline(patience, ask);
       } catch (error) {
+        if (isGrpcDeadlineError(error) && patience < deadline) {
+          silences += 1;
+          continue;
+        }
         if (!(error instanceof Error) || !error.message.includes(ASK_AGAIN)) throw error;
         const { status } = await this.#handle.describe();
         if (status.name !== 'RUNNING') {
