@@ -164,10 +164,9 @@ And for every session, whatever its tools:
   in the request that it enforces. In this run the gap was struck on purpose, for ${gapStruck} mutations with a service
   that ignores keys: ${gap} of them had a second effect. With a service that honours keys it was none.
 - **The time of a message in a live view.** Where a workflow task is lost with its worker, and a query comes before the server
-  has given the task to another one, that worker's copy of the session has the time of the lost task: up to a workflow
-  task's time-out before the one in the history. The record and its checkpoints are right, and the copy is once it is loaded
-  anew; a message that arrives in the same moment may stand one place later in that copy. That this has changed what a
-  session does has not been seen, and is not shown to be impossible.
+  has given the task to another one, that worker may show what the lost task brought with that task's time: up to a
+  workflow task's time-out before the one in the history. The record and its checkpoints are right; the session's next
+  step notices it, and goes on from the history.
 - **Exactly one execution.** A tool may run more than once; what is guaranteed is about effects.
 - **A \`write\` on a service that ignores its key** is repeated after a lost worker. Declare it \`mutate\`.
 - **A \`mutate\` without \`verify\`** cannot be decided by anybody but a person who looks.

@@ -1,5 +1,6 @@
 import { allHandlersFinished, workflowInfo } from '@temporalio/workflow';
 import { getActivator } from '@temporalio/workflow/lib/global-attributes.js';
+import { ASK_AGAIN } from '../contract/failure.ts';
 import { type Command, type Input, isLocalOutcome, type Moment, runsLocally } from '../session/events.ts';
 
 /** The SDK's id of a query that comes without a workflow task. */
@@ -35,13 +36,20 @@ export class QueriedTask {
   /** Whether it was the first task that was not replayed. */
   #first = false;
   #replayed = true;
+  /** The commands that it has issued. */
+  #issued = 0;
 
   /** Replaces a method of the SDK's own: interceptors do not see the queries of Temporal's own UI. */
   constructor() {
     const activator = getActivator();
     const queryWorkflow = activator.queryWorkflow.bind(activator);
     activator.queryWorkflow = (activation) => {
-      this.#queried ||= activation.queryId === DIRECT_QUERY;
+      if (activation.queryId === DIRECT_QUERY) {
+        // The session rests, and there may be no next step for long. A failed query lets it leave the cache, and the
+        // next one finds a task that has ended in a replay.
+        if (this.#first && this.#end !== null && this.#issued === 0) throw new Error(ASK_AGAIN);
+        this.#queried = true;
+      }
       queryWorkflow(activation);
     };
   }
@@ -51,10 +59,8 @@ export class QueriedTask {
     if (!this.#queried || this.#end === null || now.historyEvents === this.#start) return false;
     // A local activity may have spanned tasks; the session looks after that itself.
     if (arrived.some(({ input }) => isLocalOutcome(input))) return false;
-    // A task that writes nothing but its end leaves as many events as one that times out.
-    const wroteNothing = this.#end === this.#start + TASK_ENDS;
     const came = arrived.reduce((sum, entry) => sum + eventsBefore(entry), 0);
-    return (this.#first && wroteNothing) || now.historyEvents !== this.#end + came + TASK_BEGINS;
+    return now.historyEvents !== this.#end + came + TASK_BEGINS;
   }
 
   /** Notes a step that was taken: what it has applied, and what it makes its task write. */
@@ -67,8 +73,10 @@ export class QueriedTask {
       // The result of a local activity of a former task may have been written with that one.
       this.#end = results > 0 ? null : now.historyEvents + TASK_ENDS;
       this.#first = this.#replayed;
+      this.#issued = 0;
     }
     this.#replayed = replayed;
+    this.#issued += commands.length;
     // An update is written when it is answered, which may be later. The task that describes the agent also writes
     // patches; it is the first, and no query comes before its end.
     const isKnown = !replayed && allHandlersFinished() && commands.every(({ kind }) => kind !== 'describe');
