@@ -39,6 +39,12 @@ const MEMORY_BYTES = 256_000_000;
 const USUAL_PARTITIONS = 4;
 
 /**
+ * Polls for the next tasks of the sessions at hand. A task that no poll waits for is written to the queue's store and read
+ * again: with two polls, as many as there were turns when twenty sessions ran at once.
+ */
+const STICKY_POLLS = 8;
+
+/**
  * An option that the SDK has and does not expose: it ends a workflow's code after five seconds by the wall clock,
  * which on a busy machine has ended the whole process. Sessions have no endless loop, but megabytes to read again.
  */
@@ -81,8 +87,9 @@ export class PerdurePlugin implements WorkerPlugin {
       // After a worker's death its cached workflows go to another within this time.
       stickyQueueScheduleToStartTimeout: '1s',
       // A frozen worker's open polls swallow a task each, found out by a time-out each: have few open at rest. But
-      // a task may wait for two seconds in a partition that nobody polls. The sticky queue has one.
-      workflowTaskPollerBehavior: pollers(partitions + 1),
+      // a task may wait for two seconds in a partition that nobody polls. Those of the sticky queue swallow only what
+      // is the frozen worker's already.
+      ...workflowPollers(partitions + 1),
       activityTaskPollerBehavior: pollers(partitions),
       // Live text and the news of a cancellation travel with heartbeats.
       maxHeartbeatThrottleInterval: 250,
@@ -206,6 +213,16 @@ function sinksOf(memory: TranscriptMemory, issued: IssuedCalls): Sinks {
         callDuringReplay: false,
       },
     },
+  };
+}
+
+/** So many polls of the common queue, and those of the sticky one. */
+function workflowPollers(common: number): Partial<WorkerOptions> {
+  const maximum = common + STICKY_POLLS;
+  return {
+    workflowTaskPollerBehavior: { type: 'simple-maximum', maximum },
+    // The SDK rounds down what the ratio leaves to the common queue.
+    nonStickyToStickyPollRatio: (common + 0.5) / maximum,
   };
 }
 
