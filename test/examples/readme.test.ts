@@ -45,7 +45,7 @@ async function source(path: string, region: string | undefined): Promise<string>
 
 test.each([
   ['README.md', 4],
-  ['docs/testing.md', 1],
+  ['docs/testing.md', 2],
 ])(
   'each piece of code of %s is the text of a file: run this with -u to bring it over',
   async (page, atLeast) => {
@@ -182,6 +182,8 @@ test(
     expect((await execute(process.execPath, shown.args, shown.options)).stdout).toContain(
       'It is there already.',
     );
+    const replayed = await example('replay.ts');
+    for (const running of [id, fork]) expect(replayed.stdout).toContain(`${running} goes on\n`);
     child.kill('SIGTERM');
     expect(await exited, told).toEqual([0, null]);
   },
