@@ -3,6 +3,7 @@
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { transform } from 'esbuild';
 
 const [folder = 'dist'] = process.argv.slice(2);
 const { buildWorkflowBundle } = /** @type {typeof import('../src/worker/workflow-bundle.ts')} */ (
@@ -16,13 +17,15 @@ const { buildWorkflowBundle } = /** @type {typeof import('../src/worker/workflow
  */
 const anywhere = (text) => text.replaceAll(`/${folder}/`, '/dist/').replaceAll(resolve(), '/perdure');
 
-const MAP = 'sourceMappingURL=data:application/json;charset=utf-8;base64,';
-const [code = '', map] = (await buildWorkflowBundle()).split(MAP);
-if (map === undefined) throw new Error('the bundle has no source map where one is expected');
-// Without the sources' text, which is most of it: each worker reads the map when it starts.
-const parsed = /** @type {Record<string, unknown>} */ (
-  JSON.parse(anywhere(Buffer.from(map, 'base64').toString()))
+// Without comments and the sources' text, which are most of it: each worker reads code and map when it starts.
+const { code, map } = await transform(await buildWorkflowBundle(undefined, resolve(folder)), {
+  minifyWhitespace: true,
+  legalComments: 'none',
+  sourcemap: 'external',
+  sourcesContent: false,
+});
+const places = Buffer.from(anywhere(map)).toString('base64');
+await writeFile(
+  resolve(folder, 'workflow-bundle.js'),
+  `${anywhere(code)}//# sourceMappingURL=data:application/json;charset=utf-8;base64,${places}\n`,
 );
-const { sourcesContent: _, ...places } = parsed;
-const moved = Buffer.from(JSON.stringify(places)).toString('base64');
-await writeFile(resolve(folder, 'workflow-bundle.js'), anywhere(code) + MAP + moved);

@@ -7,6 +7,7 @@ import { register as registerCommonJs } from 'tsx/cjs/api';
 import { register } from 'tsx/esm/api';
 import type { DefinedAgent, ModelRegistry } from '../agent/index.ts';
 import { PerdureError } from '../contract/errors.ts';
+import { OWN } from '../worker/own-modules.ts';
 
 /** What a module of agents holds. */
 export interface LoadedAgents {
@@ -16,9 +17,6 @@ export interface LoadedAgents {
 }
 
 const EXAMPLE = "export const support = defineAgent({ name: 'support', model: …, instructions: '…' })";
-
-/** This package's own files. */
-const OWN = fileURLToPath(new URL('..', import.meta.url));
 
 /** Where agents are looked for when no module is named. */
 const USUAL = [
@@ -60,7 +58,7 @@ function isFile(path: string): boolean {
  */
 export async function loadAgents(path: string, onFile: (file: string) => void): Promise<LoadedAgents> {
   const tell = (file: string): void => {
-    if (!file.startsWith(OWN) && !file.includes(`${sep}node_modules${sep}`)) onFile(file);
+    if (!file.startsWith(OWN + sep) && !file.includes(`${sep}node_modules${sep}`)) onFile(file);
   };
   onFile(path);
   // Both loaders: a directory without `"type": "module"` is CommonJS, also in TypeScript.

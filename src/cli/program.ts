@@ -1,6 +1,6 @@
 /** The command line as a whole: its verbs, its help, its exit codes. */
-import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
+import packageJson from 'perdure/package.json' with { type: 'json' };
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import type { Cli, GlobalOptions } from './cli.ts';
 import { EXIT, reportFailure } from './failures.ts';
@@ -73,7 +73,7 @@ function buildProgram(cli: Cli): Command {
   const program = new Command('perdure');
   program
     .description('Agent sessions on Temporal that survive crashes, deploys, people and time.')
-    .version(version())
+    .version(packageJson.version)
     .option('--address <host:port>', 'where Temporal is')
     .option('--namespace <name>', 'its namespace (default: TEMPORAL_NAMESPACE, or default)')
     .option('--task-queue <name>', 'of sessions and workers (default: PERDURE_TASK_QUEUE, or perdure)')
@@ -95,11 +95,6 @@ function buildProgram(cli: Cli): Command {
 function verbOf(command: Command): string {
   const group = command.parent;
   return group?.parent ? `${group.name()} ${command.name()}` : command.name();
-}
-
-function version(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }
 
 function usageError(error: CommanderError): PerdureError {

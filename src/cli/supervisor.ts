@@ -1,7 +1,7 @@
 /** Keeps one worker process running: again when a file of its agents changes, again when it dies. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
+import { ownModule } from '../worker/own-modules.ts';
 import { FileWatch } from './file-watch.ts';
 import type { WorkerReport } from './worker-report.ts';
 
@@ -21,8 +21,6 @@ export interface SupervisorOptions {
   stdout: 'inherit' | number;
   onEvent: (event: SupervisorEvent) => void;
 }
-
-const MAIN = fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? 'main.ts' : 'main.js', import.meta.url));
 
 /** How long a worker may take to end before it is killed: longer than it gives its own calls. */
 const END_MS = 25_000;
@@ -62,7 +60,7 @@ interface RunningWorker {
 }
 
 function startWorker({ args, stdout, onEvent }: SupervisorOptions, watch: FileWatch): RunningWorker {
-  const child = spawn(process.execPath, [...process.execArgv, MAIN, ...args], {
+  const child = spawn(process.execPath, [...process.execArgv, ownModule('cli/main'), ...args], {
     // In a process group of its own Ctrl-C reaches it through us, once.
     detached: process.platform !== 'win32',
     stdio: ['ignore', stdout, 'inherit', 'ipc'],

@@ -1,5 +1,5 @@
 /** The OpenAPI 3.1 document, generated from the operations and their schemas. */
-import { readFileSync } from 'node:fs';
+import packageJson from 'perdure/package.json' with { type: 'json' };
 import * as z from 'zod/mini';
 import type { ErrorCode } from '../contract/errors.ts';
 import type { JsonObject } from '../contract/json.ts';
@@ -83,7 +83,7 @@ export function describeApi(operations: readonly Operation[]): JsonObject {
     openapi: '3.1.0',
     info: {
       title: 'Perdure',
-      version: version(),
+      version: packageJson.version,
       description: 'Durable agent sessions on Temporal, and a durable store of checkpoints for any harness.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
@@ -163,9 +163,4 @@ function errorResponses({ codes, body, open }: Operation): JsonObject {
   return Object.fromEntries(
     [...byStatus].map(([status, names]) => [String(status), { description: [...names].join(', '), content }]),
   );
-}
-
-function version(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }

@@ -2,31 +2,23 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { extname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { bundleWorkflowCode, DefaultLogger, type Logger } from '@temporalio/worker';
 import packageJson from '@temporalio/worker/package.json' with { type: 'json' };
 import { ownDirectory } from './own-directory.ts';
+import { OWN, ownModule } from './own-modules.ts';
 
 const ROOMS = ['contract', 'session', 'workflows'] as const;
-const SOURCE = fileURLToPath(new URL('..', import.meta.url));
-
-/**
- * One copy of the workflows, with all that they import, serves the sessions of a worker. Loading the modules for
- * each session would be most of what its start and its waiting cost, and its first turns would run code that is cold.
- * No module of these rooms has a state of its own, and Temporal freezes what they export.
- */
-const SHARED = join(SOURCE, 'workflows', `index${extname(import.meta.filename)}`);
 
 /** The directory of the workflows, for a worker that bundles them with workflows of its own. */
-export const workflowsPath: string = join(SOURCE, 'workflows');
+export const workflowsPath: string = join(OWN, 'workflows');
 
 /**
  * The sessions' workflow bundle: the one that was built with the package, or one made from the sources and
  * kept by their digest, so that a worker starts without bundling.
  */
 export async function workflowBundle(logger?: Logger): Promise<{ codePath: string }> {
-  const prebuilt = join(SOURCE, 'workflow-bundle.js');
+  const prebuilt = join(OWN, 'workflow-bundle.js');
   if (existsSync(prebuilt)) return { codePath: prebuilt };
   const cache = await bundlesDirectory();
   const codePath = join(cache, `${await sourcesDigest()}.js`);
@@ -53,17 +45,22 @@ export async function buildIdOf({ codePath }: { codePath: string }): Promise<str
  * Bundles the sessions' workflows, for the build of the package.
  *
  * @public
+ * @param directory - where this package's modules lie, which is elsewhere while it is built.
  */
-export async function buildWorkflowBundle(logger?: Logger): Promise<string> {
+export async function buildWorkflowBundle(logger?: Logger, directory: string = OWN): Promise<string> {
+  // One copy of the workflows, with all that they import, serves the sessions of a worker. Loading the modules for
+  // each session would be most of what its start and its waiting cost, and its first turns would run code that is
+  // cold. No module of these rooms has a state of its own, and Temporal freezes what they export.
+  const shared = ownModule('workflows/index', directory);
   const { code } = await bundleWorkflowCode({
-    workflowsPath,
-    preloadModules: [SHARED],
+    workflowsPath: join(directory, 'workflows'),
+    preloadModules: [shared],
     // The package has no side effects, and webpack would leave out what is only loaded.
     webpackConfigHook: (config) => ({
       ...config,
       module: {
         ...config.module,
-        rules: [...(config.module?.rules ?? []), { include: SHARED, sideEffects: true }],
+        rules: [...(config.module?.rules ?? []), { include: shared, sideEffects: true }],
       },
     }),
     logger: logger ?? new DefaultLogger('WARN'),
@@ -83,8 +80,8 @@ async function sourcesDigest(): Promise<string> {
     .update(packageJson.version)
     .update(await readFile(import.meta.filename));
   for (const room of ROOMS) {
-    for (const name of (await readdir(join(SOURCE, room))).sort()) {
-      hash.update(name).update(await readFile(join(SOURCE, room, name)));
+    for (const name of (await readdir(join(OWN, room))).sort()) {
+      hash.update(name).update(await readFile(join(OWN, room, name)));
     }
   }
   return hash.digest('hex').slice(0, 32);

@@ -1,10 +1,10 @@
 /** A worker in a process of its own, which a test may kill, freeze and wake. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { pathToFileURL } from 'node:url';
 import { PerdureError } from '../../contract/errors.ts';
+import { ownModule } from '../../worker/own-modules.ts';
 import type { Release, WorkerNews } from './breakpoints.ts';
 import type { WorkerConfig } from './worker-main.ts';
 
@@ -49,7 +49,7 @@ export async function startWorkerProcess(
   env: Readonly<Record<string, string>>,
   onFork: (crash: () => Promise<void>) => void,
 ): Promise<WorkerProcess> {
-  const child = fork(mainFile(), [JSON.stringify(config)], {
+  const child = fork(ownModule('testing/harness/worker-main'), [JSON.stringify(config)], {
     // The user's module may be TypeScript.
     execArgv: ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href],
     env: { ...process.env, ...env },
@@ -114,12 +114,6 @@ function unknownPoint(point: string, breakAt: readonly string[]): PerdureError {
     'INVALID_ARGUMENT',
     `point: this worker is not held at "${point}". Its breakAt is ${JSON.stringify(breakAt)}`,
   );
-}
-
-/** Beside this file: TypeScript in the sources, JavaScript in the package. */
-function mainFile(): string {
-  const source = fileURLToPath(new URL('worker-main.ts', import.meta.url));
-  return existsSync(source) ? source : fileURLToPath(new URL('worker-main.js', import.meta.url));
 }
 
 type Visit = Extract<WorkerNews, { kind: 'reached' }>;
