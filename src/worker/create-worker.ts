@@ -33,8 +33,9 @@ export async function createWorker(options: SessionWorkerOptions): Promise<Worke
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
     ...(journal === undefined ? {} : { journal }),
   });
+  const ownCode = rest.workflowBundle !== undefined || rest.workflowsPath !== undefined;
   try {
-    return await Worker.create({
+    return await (ownCode ? Worker : UntimedWorker).create({
       ...(found?.namespace === undefined ? {} : { namespace: found.namespace }),
       ...rest,
       connection,
@@ -44,5 +45,20 @@ export async function createWorker(options: SessionWorkerOptions): Promise<Worke
   } catch (error) {
     if (rest.connection === undefined) await connection.close();
     throw error;
+  }
+}
+
+/**
+ * A worker without the time limit on each call into its workflow code, which is this package's alone and has no endless
+ * loop. For the limit Node starts a thread and waits for its end, three times or more an activation: a tenth of
+ * the time of a turn, and of the worker's processor.
+ */
+class UntimedWorker extends Worker {
+  protected static override createWorkflowCreator(
+    ...[bundle, options, logger]: Parameters<typeof Worker.createWorkflowCreator>
+  ): ReturnType<typeof Worker.createWorkflowCreator> {
+    // A limit has to be a number to be given as an option; none is `undefined`.
+    const untimed = { ...options, isolateExecutionTimeoutMs: undefined as unknown as number };
+    return Worker.createWorkflowCreator(bundle, untimed, logger);
   }
 }
