@@ -13,7 +13,7 @@ const PLAN = {
   full: {
     loads: {
       alone: { sessions: 1, turns: 40, rounds: 5 },
-      at20: { sessions: 20, turns: 10, rounds: 5 },
+      at20: { sessions: 20, turns: 10, rounds: 9 },
       at200: { sessions: 200, turns: 3, rounds: 2 },
     },
     lengths: [10, 50, 200, 500],

@@ -76,6 +76,7 @@ export async function resolveAgent(given: DefinedAgent, registry?: ModelRegistry
     loopLimit: definition.loopLimit ?? DEFAULTS.loopLimit,
     loopPerMessage: true,
     keysHidden: true,
+    stopsTold: true,
     evidenceKept: true,
     planReserved: true,
     toolOrder: definition.toolOrder ?? 'ordered',

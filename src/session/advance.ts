@@ -81,6 +81,11 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
     }
     case 'skip_call': {
       const call = theCall(state, step.callId);
+      if (call.effect === 'write' && call.dispatches.some(({ outcome }) => outcome === 'unknown')) {
+        const content = `${step.reason} It was stopped while it ran, and may have happened`;
+        endCall(call, { kind: 'failed', certain: false }, { content, isError: true }, at);
+        return null;
+      }
       if (call.scope !== 'global' || call.dispatches.length === 0) {
         endCall(call, { kind: 'skipped' }, { content: step.reason, isError: true }, at);
         return null;

@@ -38,7 +38,7 @@ export function applyTool(
       call.status = { kind: 'settling', reason };
     } else if (flight.cancelled === true) {
       // Safe to repeat: after a pause it runs again, otherwise the turn is over.
-      record('absent', reason);
+      record(stopped(state, call), reason);
       call.status = { kind: 'ready' };
     } else if (flight.kind === 'fast_tool') {
       // It held up its worker past the local activity's time-out: it runs again, remotely.
@@ -76,7 +76,7 @@ export function applyTool(
       call.status = { kind: 'settling', reason: result.reason };
       return;
     case 'released':
-      record('absent', 'its worker was shut down');
+      record(stopped(state, call), 'its worker was shut down');
       dispatch.released = true;
       call.status = { kind: 'ready' };
       return;
@@ -91,6 +91,11 @@ export function applyTool(
     default:
       result satisfies never;
   }
+}
+
+/** What a call that was stopped while it ran has done: a read nothing, a write perhaps all. */
+function stopped({ manifest }: SessionState, { effect }: ToolCall): 'absent' | 'unknown' {
+  return effect === 'write' && manifest?.stopsTold === true ? 'unknown' : 'absent';
 }
 
 /** Deploys do not count: a call that is longer than their grace would not live through a day of them. */

@@ -155,3 +155,60 @@ test("Temporal's own cancellation is an orderly end, too", async () => {
   expect((await session.state()).status).toMatchObject({ kind: 'cancelled', by: 'temporal' });
   await expectSound(stage, session);
 });
+
+test.each(['cancelled', 'interrupted'])(
+  'a write that a pause stopped while it ran, and that is then %s, is told as one that may have happened',
+  async (how) => {
+    const stage = await openStage(({ assistantCount, toolResults }) =>
+      assistantCount === 0
+        ? { toolCalls: [{ name: 'save', args: {} }] }
+        : { text: toolResults.map(({ text }) => text).join('|') },
+    );
+    let started = (): void => {};
+    const running = new Promise<void>((resolve) => {
+      started = resolve;
+    });
+    const save = defineTool({
+      inputSchema: z.object({}),
+      effect: 'write',
+      execute: (_, { abortSignal }) =>
+        new Promise((_, reject) => {
+          abortSignal.addEventListener('abort', () => reject(abortSignal.reason as Error));
+          started();
+        }),
+    });
+    await stage.startWorker([
+      defineAgent({
+        name: 'worker',
+        model: stage.provider('m'),
+        instructions: 'Work.',
+        tools: { save },
+        heartbeat: '1s',
+      }),
+    ]);
+    const session = await stage.sessions.start('worker', { id: stage.id(), message: 'go' });
+    await running;
+    await session.pause({ now: true });
+    await expect
+      .poll(async () => (await session.calls()).items, { timeout: 60_000 })
+      .toMatchObject([{ status: { kind: 'ready' } }]);
+    const why = how === 'cancelled' ? 'The session was cancelled.' : 'A new message of the user came first.';
+    const told = `${why} It was stopped while it ran, and may have happened`;
+    if (how === 'cancelled') {
+      await session.cancel();
+      await session.result().catch(() => {});
+    } else {
+      await session.send({ text: 'leave it', mode: 'interrupt' });
+      await session.resume();
+      expect((await untilPhase(session, 'idle')).lastText).toBe(told);
+    }
+    expect((await session.calls()).items).toMatchObject([
+      {
+        status: { kind: 'failed', certain: false },
+        result: { content: told, isError: true },
+        dispatches: [{ outcome: 'unknown' }],
+      },
+    ]);
+    await expectSound(stage, session);
+  },
+);
