@@ -2,6 +2,7 @@ import { type NativeConnectionOptions, Worker, type WorkerOptions } from '@tempo
 import { DEFAULT_TASK_QUEUE } from '../contract/names.ts';
 import { closing, openConnection, whereTo } from './open-connection.ts';
 import { PerdurePlugin, type PerdurePluginOptions } from './plugin.ts';
+import { workflowBundle } from './workflow-bundle.ts';
 
 /** What a worker of sessions needs. Everything that Temporal's `WorkerOptions` takes may be given beside it. */
 export interface SessionWorkerOptions extends PerdurePluginOptions, Omit<WorkerOptions, 'taskQueue'> {
@@ -33,9 +34,8 @@ export async function createWorker(options: SessionWorkerOptions): Promise<Worke
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
     ...(journal === undefined ? {} : { journal }),
   });
-  const ownCode = rest.workflowBundle !== undefined || rest.workflowsPath !== undefined;
   try {
-    return await (ownCode ? Worker : UntimedWorker).create({
+    return await SessionWorker.create({
       ...(found?.namespace === undefined ? {} : { namespace: found.namespace }),
       ...rest,
       connection,
@@ -49,16 +49,18 @@ export async function createWorker(options: SessionWorkerOptions): Promise<Worke
 }
 
 /**
- * A worker without the time limit on each call into its workflow code, which is this package's alone and has no endless
- * loop. For the limit Node starts a thread and waits for its end, three times or more an activation: a tenth of
- * the time of a turn, and of the worker's processor.
+ * A worker without the time limit on each call into the sandbox, where all that runs there is this package's own
+ * bundle: it has no endless loop. For the limit Node starts a thread and waits for its end, three times or more an
+ * activation: a tenth of the time of a turn, and of the worker's processor.
  */
-class UntimedWorker extends Worker {
-  protected static override createWorkflowCreator(
+class SessionWorker extends Worker {
+  protected static override async createWorkflowCreator(
     ...[bundle, options, logger]: Parameters<typeof Worker.createWorkflowCreator>
   ): ReturnType<typeof Worker.createWorkflowCreator> {
+    const given = options.workflowBundle;
+    const own = given && 'codePath' in given && given.codePath === (await workflowBundle()).codePath;
     // A limit has to be a number to be given as an option; none is `undefined`.
     const untimed = { ...options, isolateExecutionTimeoutMs: undefined as unknown as number };
-    return Worker.createWorkflowCreator(bundle, untimed, logger);
+    return Worker.createWorkflowCreator(bundle, own ? untimed : options, logger);
   }
 }

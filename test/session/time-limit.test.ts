@@ -1,6 +1,6 @@
 /** Whose workflow code the SDK limits in time: for the limit it starts a thread at each call into the sandbox. */
 import { randomUUID } from 'node:crypto';
-import { NativeConnection, Worker } from '@temporalio/worker';
+import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { createWorker, type SessionWorkerOptions, workflowsPath } from '../../src/index.ts';
 
@@ -29,4 +29,10 @@ type Create = (bundle: unknown, options: { isolateExecutionTimeoutMs: number }, 
 test('a worker of sessions alone has no limit; with workflows of its own it has one', async () => {
   expect(await limitOf({})).toBeUndefined();
   expect(await limitOf({ workflowsPath })).toBe(60_000);
+  // Also where they come by a plugin.
+  const plugin = {
+    name: 'own-workflows',
+    configureWorker: (options: WorkerOptions): WorkerOptions => ({ ...options, workflowsPath }),
+  };
+  expect(await limitOf({ plugins: [plugin] })).toBe(60_000);
 });
