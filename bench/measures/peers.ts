@@ -12,7 +12,7 @@ import { median, medianRatio } from '../support/stats.ts';
 const PLAN = {
   full: {
     loads: {
-      alone: { sessions: 1, turns: 40, rounds: 5 },
+      alone: { sessions: 1, turns: 40, rounds: 9 },
       at20: { sessions: 20, turns: 10, rounds: 9 },
       at200: { sessions: 200, turns: 3, rounds: 2 },
     },
@@ -95,19 +95,30 @@ function isMany({ spec }: Entry): boolean {
   return spec.workers !== undefined;
 }
 
-/** Each load in rounds, each round starting with another peer. */
+/** Those that share a store, and so a server. */
+function byStore(entries: readonly Entry[]): Entry[][] {
+  const stores = new Set(entries.map(({ spec }) => spec.store));
+  return [...stores].map((store) => entries.filter(({ spec }) => spec.store === store));
+}
+
+/**
+ * Each load in rounds, each round starting with another peer. What is held against each other shares a store, and runs
+ * right after each other: a process that has been idle while all others had their turns is slower for a while.
+ */
 async function takeSpeeds(entries: readonly Entry[], quick: boolean): Promise<void> {
   const { loads } = PLAN[quick ? 'quick' : 'full'];
   for (const name of Object.keys(loads) as LoadName[]) {
     console.error(`  ${name} …`);
     const { rounds, ...load } = loads[name];
-    for (let round = 0; round < rounds; round++) {
-      for (let i = 0; i < entries.length; i++) {
-        const entry = entries[(round + i) % entries.length];
-        if (entry === undefined || (isMany(entry) && load.sessions === 1)) continue;
-        await take(entry, `${load.sessions} sessions at once`, async () => {
-          entry.speeds[name].set(round, await speed(entry, entry.process, load));
-        });
+    for (const group of byStore(entries)) {
+      for (let round = 0; round < rounds; round++) {
+        for (let i = 0; i < group.length; i++) {
+          const entry = group[(round + i) % group.length];
+          if (entry === undefined || (isMany(entry) && load.sessions === 1)) continue;
+          await take(entry, `${load.sessions} sessions at once`, async () => {
+            entry.speeds[name].set(round, await speed(entry, entry.process, load));
+          });
+        }
       }
     }
   }
