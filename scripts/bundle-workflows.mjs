@@ -17,10 +17,20 @@ const { buildWorkflowBundle } = /** @type {typeof import('../src/worker/workflow
  */
 const anywhere = (text) => text.replaceAll(`/${folder}/`, '/dist/').replaceAll(resolve(), '/perdure');
 
-// Without comments and the sources' text, which are most of it: each worker reads code and map when it starts.
-const { code, map } = await transform(await buildWorkflowBundle(undefined, resolve(folder)), {
+/**
+ * Marks what names a copyright as a comment to keep, in as many lines.
+ *
+ * @param {string} text
+ */
+const licensed = (text) =>
+  text.replace(/^(?:\/\/.*\n)+/gm, (lines) =>
+    /copyright/i.test(lines) ? `/*!${lines.replaceAll(/^\/\//gm, '').trimEnd()} */\n` : lines,
+  );
+
+// Without other comments and the sources' text, which are most of it: each worker reads code and map when it starts.
+const { code, map } = await transform(licensed(await buildWorkflowBundle(undefined, resolve(folder))), {
   minifyWhitespace: true,
-  legalComments: 'none',
+  legalComments: 'eof',
   sourcemap: 'external',
   sourcesContent: false,
 });

@@ -91,7 +91,7 @@ export interface Manifest {
   loopPerMessage?: true;
   /** Whether no key stands in what the model is told of a call; absent in what was recorded before that was so. */
   keysHidden?: true;
-  /** Whether a write that was stopped while it ran is told as one that may have happened; absent as above. */
+  /** Whether a write that was stopped after its dispatch is told as one that may have happened; absent as above. */
   stopsTold?: true;
   /** Whether an edited plan keeps the evidence of what it leaves as it is; absent in what was recorded before that was so. */
   evidenceKept?: true;

@@ -82,7 +82,7 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
     case 'skip_call': {
       const call = theCall(state, step.callId);
       if (call.effect === 'write' && call.dispatches.some(({ outcome }) => outcome === 'unknown')) {
-        const content = `${step.reason} It was stopped while it ran, and may have happened`;
+        const content = `${step.reason} It was stopped after its dispatch, and may have happened`;
         endCall(call, { kind: 'failed', certain: false }, { content, isError: true }, at);
         return null;
       }

@@ -93,8 +93,8 @@ export function applyTool(
   }
 }
 
-/** What a call that was stopped while it ran has done: a read nothing, a write perhaps all. */
-function stopped({ manifest }: SessionState, { effect }: ToolCall): 'absent' | 'unknown' {
+/** What a call that was stopped after its dispatch has done: a read nothing, a write perhaps all. */
+export function stopped({ manifest }: SessionState, { effect }: ToolCall): 'absent' | 'unknown' {
   return effect === 'write' && manifest?.stopsTold === true ? 'unknown' : 'absent';
 }
 

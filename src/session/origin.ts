@@ -5,7 +5,7 @@ import type { Origin } from '../contract/origin.ts';
 import type { SessionState } from '../contract/state.ts';
 import { capProblem } from './budget.ts';
 import { applyEdit, editProblem } from './edit.ts';
-import { expiryFrom } from './effect-outcome.ts';
+import { expiryFrom, stopped } from './effect-outcome.ts';
 import type { Moment } from './events.ts';
 import { batchCalls, endCall, freshMessageId, hasMessage, isOpen, iso, note, pause } from './state.ts';
 import { stop } from './wait.ts';
@@ -63,7 +63,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   const calls = batchCalls(state);
   for (const call of calls) {
     if (isFinal(call)) continue;
-    reopen(call, origin, loaded, moment);
+    reopen(state, call, origin, loaded, moment);
     askAnew(state, call, moment);
   }
   // What a call of the batch is in doubt about itself, it needs not be told.
@@ -88,7 +88,13 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
 }
 
 /** A call that was open at the checkpoint. Whoever had it then has it no more. */
-function reopen(call: ToolCall, origin: Origin, { after }: Loaded, moment: Moment): void {
+function reopen(
+  state: SessionState,
+  call: ToolCall,
+  origin: Origin,
+  { after }: Loaded,
+  moment: Moment,
+): void {
   const { status } = call;
   const { kind } = status;
   // Of edited arguments that were being checked the key is not known yet.
@@ -116,7 +122,7 @@ function reopen(call: ToolCall, origin: Origin, { after }: Loaded, moment: Momen
       return;
     }
   }
-  close(call, 'absent');
+  close(call, stopped(state, call));
   // A fork's keys are its own, so they are derived anew; what a person has decided stays decided.
   if (origin.kind === 'fork') call.status = { kind: 'preparing' };
   else if (kind !== 'approval' && kind !== 'preparing') call.status = { kind: 'ready' };

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { defineAgent, defineTool, type Session } from '../../src/index.ts';
+import { defineAgent, defineTool, effectsSince, type Session, TemporalSaver } from '../../src/index.ts';
 import type { Script } from '../../src/testing/index.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
@@ -192,8 +192,12 @@ test.each(['cancelled', 'interrupted'])(
     await expect
       .poll(async () => (await session.calls()).items, { timeout: 60_000 })
       .toMatchObject([{ status: { kind: 'ready' } }]);
+    // Who goes back from here is told of it.
+    const [now, ...past] = await new TemporalSaver(stage.client).list(session.id);
+    const first = past.at(-1);
+    expect(now && first && effectsSince(first, now)).toMatchObject([{ tool: 'save', again: 'repeated' }]);
     const why = how === 'cancelled' ? 'The session was cancelled.' : 'A new message of the user came first.';
-    const told = `${why} It was stopped while it ran, and may have happened`;
+    const told = `${why} It was stopped after its dispatch, and may have happened`;
     if (how === 'cancelled') {
       await session.cancel();
       await session.result().catch(() => {});

@@ -716,3 +716,45 @@ test("of a session that was reset by Temporal's own means, a rewind tells what t
   expect((await session.calls()).items.map(({ replayOf }) => replayOf !== null)).toEqual([false, true]);
   expect(sent.map(({ to }) => to)).toEqual(['ann', 'ben']);
 });
+
+test.each(['fork', 'rewind'] as const)(
+  'nobody can tell of a write that ran at the checkpoint of a %s; it runs again',
+  async (kind) => {
+    const stage = await openStage(({ stepInTurn }) =>
+      stepInTurn === 0 ? { toolCalls: [{ name: 'note', args: {} }] } : { text: 'noted' },
+    );
+    let noted = 0;
+    const note = defineTool({
+      inputSchema: z.object({}),
+      effect: 'write',
+      execute: (_, { abortSignal }) =>
+        ++noted > 1
+          ? 'noted'
+          : new Promise<string>((_resolve, reject) => {
+              abortSignal.addEventListener('abort', () => reject(abortSignal.reason as Error));
+            }),
+    });
+    await stage.startWorker(
+      [defineAgent({ name: 'clerk', model: stage.provider('m'), instructions: 'Note.', tools: { note } })],
+      // What a fork was taken from goes on, and hangs.
+      { shutdownGraceTime: 1 },
+    );
+    const session = await stage.sessions.start('clerk', { id: stage.id(), message: 'go' });
+    await expect.poll(() => noted, { timeout: 30_000, interval: 20 }).toBe(1);
+    const latest = await new TemporalSaver(stage.client).get(session.id);
+    expect((await session.calls()).items).toMatchObject([
+      { status: { kind: 'running' }, dispatches: [{ outcome: null }] },
+    ]);
+    const from = { sessionId: session.id, checkpointId: latest?.id ?? '' };
+    const why = { agent: 'clerk', by: 'ada', reason: 'it hung' };
+    const later =
+      kind === 'fork'
+        ? await stage.sessions.fork(from, { id: stage.id('fork'), ...why })
+        : await stage.sessions.rewind(from, why);
+    await until(later, ({ lastText }) => lastText === 'noted');
+    expect((await later.calls()).items).toMatchObject([
+      { status: { kind: 'completed' }, dispatches: [{ outcome: 'unknown' }, { outcome: 'returned' }] },
+    ]);
+    await expectFoldEqualsLive(stage.client, later);
+  },
+);

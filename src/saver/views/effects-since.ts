@@ -79,7 +79,9 @@ function onRepeat(call: ToolCall): EffectSince['again'] | null {
   const { effect, status } = call;
   const done = status.kind === 'completed';
   const doubtful = isOpen(call) || (status.kind === 'failed' && !status.certain);
-  if (effect === 'read' || !(done || doubtful)) return null;
+  // A write that was stopped runs again, or has been skipped since.
+  const stopped = effect === 'write' && call.dispatches.some(({ outcome }) => outcome === 'unknown');
+  if (effect === 'read' || !(done || doubtful || stopped)) return null;
   if (effect === 'write') return 'repeated';
   return done ? 'answered' : 'doubtful';
 }
