@@ -244,6 +244,38 @@ const rewound: Story = {
   },
 };
 
+/** A write that a pause stops after its dispatch, and that a message then passes over. */
+const stopped: Story = {
+  script: ({ assistantCount }) =>
+    assistantCount === 0 ? { toolCalls: [call('note', 'a')] } : { text: `Reply ${assistantCount}.` },
+  agent: (stage) =>
+    defineAgent({
+      ...base(stage),
+      heartbeat: '1s',
+      tools: {
+        note: defineTool({
+          inputSchema: id,
+          effect: 'write',
+          execute: (_, { abortSignal }) =>
+            new Promise((_resolve, reject) => {
+              abortSignal.addEventListener('abort', () => reject(abortSignal.reason as Error));
+              // It is in the worker's hands: what it does from here on nobody is told.
+              void stage.client.workflow.getHandle('story-stopped').signal('pause', { by: 'ada', now: true });
+            }),
+        }),
+      },
+    }),
+  message: 'Note a.',
+  act: async (session) => {
+    await untilPhase(session, 'paused');
+    await session.send({ text: 'Leave it.', mode: 'interrupt', id: 'm2' });
+    await session.resume({ by: 'ada' });
+    await until(session, ({ turn, phase }) => turn === 2 && phase === 'idle');
+    await session.send('Go on.');
+    await until(session, ({ turn, phase }) => turn === 3 && phase === 'idle');
+  },
+};
+
 /** All stories by the name of their file. */
 export const STORIES: Readonly<Record<string, Story>> = {
   refund,
@@ -252,4 +284,5 @@ export const STORIES: Readonly<Record<string, Story>> = {
   effects,
   meanwhile,
   rewound,
+  stopped,
 };
