@@ -8,7 +8,17 @@ import { releaseCall } from './effect-outcome.ts';
 import type { Command, Input, Moment, Step } from './events.ts';
 import { applyOutcome } from './outcomes.ts';
 import { applyPerson, type Refusal } from './people.ts';
-import { appendMessage, batchCalls, endCall, freshMessageId, isActive, iso, note, theCall } from './state.ts';
+import {
+  appendMessage,
+  batchCalls,
+  endCall,
+  freshMessageId,
+  isActive,
+  iso,
+  note,
+  theCall,
+  wasStopped,
+} from './state.ts';
 import { stop } from './wait.ts';
 
 /** The commands of one activation, and for each input whether it was refused. */
@@ -81,7 +91,7 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
     }
     case 'skip_call': {
       const call = theCall(state, step.callId);
-      if (call.effect === 'write' && call.dispatches.some(({ outcome }) => outcome === 'unknown')) {
+      if (wasStopped(call)) {
         const content = `${step.reason} It was stopped after its dispatch, and may have happened`;
         endCall(call, { kind: 'failed', certain: false }, { content, isError: true }, at);
         return null;

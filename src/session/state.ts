@@ -70,6 +70,11 @@ export function isOpen(call: ToolCall): boolean {
   return kind === 'running' || kind === 'settling' || kind === 'verifying' || kind === 'unknown';
 }
 
+/** Whether a call is a write that was stopped after a dispatch of it, so that it may have happened. */
+export function wasStopped({ effect, dispatches }: ToolCall): boolean {
+  return effect === 'write' && dispatches.some(({ outcome }) => outcome === 'unknown');
+}
+
 /** Whether only the check of its edit tells what became of a call after the checkpoint that it was taken back to. */
 export function isUntold({ status }: ToolCall): boolean {
   return status.kind === 'preparing' && status.rewound === true;

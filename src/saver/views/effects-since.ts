@@ -3,7 +3,7 @@ import type { Checkpoint } from '../../contract/checkpoint.ts';
 import type { JsonValue } from '../../contract/json.ts';
 import type { SessionState } from '../../contract/state.ts';
 import { sameCall } from '../../history/index.ts';
-import { isOpen } from '../../session/state.ts';
+import { isOpen, wasStopped } from '../../session/state.ts';
 import { sessionStateOf } from './session-state.ts';
 
 /** An effect that has happened, or may have, since a checkpoint. */
@@ -78,10 +78,8 @@ export function effectsBetween(
 function onRepeat(call: ToolCall): EffectSince['again'] | null {
   const { effect, status } = call;
   const done = status.kind === 'completed';
-  const doubtful = isOpen(call) || (status.kind === 'failed' && !status.certain);
-  // A write that was stopped runs again, or has been skipped since.
-  const stopped = effect === 'write' && call.dispatches.some(({ outcome }) => outcome === 'unknown');
-  if (effect === 'read' || !(done || doubtful || stopped)) return null;
+  const doubtful = isOpen(call) || wasStopped(call) || (status.kind === 'failed' && !status.certain);
+  if (effect === 'read' || !(done || doubtful)) return null;
   if (effect === 'write') return 'repeated';
   return done ? 'answered' : 'doubtful';
 }
