@@ -127,7 +127,7 @@ function tools(limits: Limits): Record<string, DefinedTool<Args, unknown>> {
       },
       limits,
     ),
-    [TOOL.write]: paying('write', { effect: 'write' }, limits),
+    [TOOL.idempotent]: paying('idempotent', { effect: 'idempotent' }, limits),
     [TOOL.mutate]: paying('mutate', { verify: verifying('mutate') }, limits),
     [TOOL.blind]: paying('blind', {}, limits),
     [TOOL.global]: paying(

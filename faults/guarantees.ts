@@ -119,7 +119,7 @@ ${verdict(table)}${soaks.map(soaked).join('')}
 | Tool | After any fault of the table |
 |---|---|
 | \`read\` | has a result, or the model is told the error; it may run more than once |
-| \`write\` | the same; it may run more than once, as it says of itself, with one idempotency key |
+| \`idempotent\` | the same; it may run more than once, as it says of itself, with one idempotency key |
 | \`mutate\` with \`verify\` | at most one dispatch for each recorded *absent*: it is dispatched again only when it is on record that it did not happen and will not: from \`verify\`, from the tool (\`NotAttemptedError\`), from a worker that did not begin it, or from a person |
 | \`mutate\` without \`verify\` | never dispatched again by itself once its outcome is open: every open call is put before a person |
 | \`mutate\`, scope \`global\` | as with and without \`verify\`, for all sessions together: equal calls share one effect and its record |
@@ -150,7 +150,7 @@ And for every session, whatever its tools:
   the call to another. After a person's reset or termination it comes within a quarter of the heartbeat.
 - A machine's clocks go on while it is stopped, one of them at least: a virtual machine that is put to sleep with both of
   them takes up to 100 ms of its own time to notice.
-- The declared kind is right: a tool that is declared \`read\` or \`write\` can be repeated.
+- The declared kind is right: a tool that is declared \`read\` or \`idempotent\` can be repeated.
 - A tool throws \`NotAttemptedError\` only when nothing has happened.
 
 ## What is not guaranteed
@@ -168,7 +168,7 @@ And for every session, whatever its tools:
   workflow task's time-out before the one in the history. The record and its checkpoints are right; the session's next
   step notices it, and goes on from the history.
 - **Exactly one execution.** A tool may run more than once; what is guaranteed is about effects.
-- **A \`write\` on a service that ignores its key** is repeated after a lost worker. Declare it \`mutate\`.
+- **An idempotent tool on a service that ignores its key** is repeated after a lost worker. Declare it \`mutate\`.
 - **A \`mutate\` without \`verify\`** cannot be decided by anybody but a person who looks.
 - **A session that is cancelled while it waits for a \`global\` effect** does not end the effect, which has a session of its
   own. It waits for as long as a call of its own would take to settle; if nothing is known then, it says so, and names
@@ -218,7 +218,7 @@ ${section('A service that honours idempotency keys', 'honoured', rows)}
 ${section('A service that ignores them', 'ignored', rows)}
 
 *In the gap* counts second effects by a request that was between the last fence and the socket, and *repeats* those of
-a \`write\`, which says of itself that it may be repeated; neither breaks a guarantee, and both are zero with a service
+an idempotent call, which says of itself that it may be repeated; neither breaks a guarantee, and both are zero with a service
 that honours keys.
 `;
 }

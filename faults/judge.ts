@@ -206,8 +206,8 @@ function judgeDone(
   const { status, result, resolution, idempotencyKey } = call;
   const person = resolution ?? effects[idempotencyKey]?.resolution ?? null;
   if (status.kind === 'completed' || person !== null) return;
-  // The model may be told that a write has failed which is there: it may be repeated.
-  if (kind === 'write' && rows.some((row) => row.tag === tag)) return;
+  // The model may be told that an idempotent call has failed which is there: it may be repeated.
+  if (kind === 'idempotent' && rows.some((row) => row.tag === tag)) return;
   if (status.kind === 'failed' || status.kind === 'skipped')
     add('not-done', `${call.id} is ${status.kind}: ${JSON.stringify(result?.content ?? null)}`);
 }
@@ -218,17 +218,17 @@ function judgeEffect(
   add: Add,
 ): void {
   const own = rows.filter((row) => row.tag === tag);
-  // A tool that says `write` says that it may be repeated: with a service that ignores keys it is.
+  // A tool that says `idempotent` says that it may be repeated: with a service that ignores keys it is.
   // One worker is stopped in the gap, so that one request of a call can be there.
   const allowed =
-    kind === 'write' && story.keys === 'ignored' ? 'repeatable' : gap && own.length <= 2 ? 'gap' : null;
+    kind === 'idempotent' && story.keys === 'ignored' ? 'repeatable' : gap && own.length <= 2 ? 'gap' : null;
   if (own.length > 1)
     add(
       'duplicate',
       `${tag} is ${own.length} times in the ledger: ${own.map(({ id }) => id).join(', ')}`,
       allowed,
     );
-  if (kind === 'read' || kind === 'write') return;
+  if (kind === 'read' || kind === 'idempotent') return;
   const claims = sessions.flatMap(({ task, state }) =>
     (state?.calls ?? [])
       .filter(({ idempotencyKey }) => idempotencyKey === call.idempotencyKey)

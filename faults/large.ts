@@ -7,7 +7,7 @@ import type { ToolKind } from './story.ts';
 /** Characters that each kind of tool adds to its result: just under the limit, over it, beyond any message of Temporal's. */
 const TAIL: Readonly<Record<ToolKind, number>> = {
   read: LIMIT.toolResult - 500,
-  write: LIMIT.toolResult + 1,
+  idempotent: LIMIT.toolResult + 1,
   mutate: 5_000_000,
   blind: LIMIT.toolResult - 500,
   global: 1_000_000,

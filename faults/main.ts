@@ -28,7 +28,7 @@ import { tellAll } from './telling.ts';
 /** Second effects that the docs allow, and why. */
 const ALLOWED: Readonly<Record<'gap' | 'repeatable', string>> = {
   gap: 'between the last fence and the socket, with a service that ignores keys',
-  repeatable: 'of a write, which says that it may be repeated, with a service that ignores keys',
+  repeatable: 'of an idempotent call, which says that it may be repeated, with a service that ignores keys',
 };
 /** A soak of fewer sessions says too little to be kept. */
 const KEPT_FROM = 100;

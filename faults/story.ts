@@ -2,13 +2,13 @@
 import type { ScriptedRequest } from 'perdure/testing';
 
 /** The kinds of tools that the guarantees differ for. */
-export const KINDS = ['read', 'write', 'mutate', 'blind', 'global'] as const;
+export const KINDS = ['read', 'idempotent', 'mutate', 'blind', 'global'] as const;
 export type ToolKind = (typeof KINDS)[number];
 
 /** The kinds in words. */
 export const KIND_TEXT: Readonly<Record<ToolKind, string>> = {
   read: 'read',
-  write: 'write',
+  idempotent: 'idempotent',
   mutate: 'mutate with verify',
   blind: 'mutate without verify',
   global: 'mutate, global',
@@ -16,7 +16,7 @@ export const KIND_TEXT: Readonly<Record<ToolKind, string>> = {
 
 export const TOOL: Readonly<Record<ToolKind, string>> = {
   read: 'look',
-  write: 'note',
+  idempotent: 'note',
   mutate: 'pay',
   blind: 'payBlind',
   global: 'payGlobally',

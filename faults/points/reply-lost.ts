@@ -5,7 +5,7 @@ export const replyLost: FaultPoint = {
   name: 'reply-lost',
   about: 'The connection between worker and service breaks after the effect: the reply is lost.',
   steps: ['landed'],
-  kinds: () => ['write', 'mutate', 'blind', 'global'],
+  kinds: () => ['idempotent', 'mutate', 'blind', 'global'],
   oneTurn: true,
   inject: async (stage) => {
     const wire = await stage.wire(stage.lane.payments);

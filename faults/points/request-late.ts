@@ -7,7 +7,7 @@ export const requestLate: FaultPoint = {
   about:
     'The worker is killed with its request at the service, which accepts it after that, within the settle time.',
   steps: ['gap'],
-  kinds: () => ['write', 'mutate', 'blind', 'global'],
+  kinds: () => ['idempotent', 'mutate', 'blind', 'global'],
   oneTurn: true,
   inject: async (stage) => {
     const effects = stage.effects();
@@ -21,8 +21,8 @@ export const requestLate: FaultPoint = {
     if (early.length > 0) throw new Error(`${early.join(', ')} landed before its worker's death`);
     await stage.startWorker();
     const settling = async ({ session, task }: Actor): Promise<boolean> => {
-      // A write is sent again at once.
-      if (task.kind === 'write') return true;
+      // An idempotent call is sent again at once.
+      if (task.kind === 'idempotent') return true;
       const [call] = (await (await stage.ownerOf(session))?.calls())?.items ?? [];
       return call?.status.kind === 'settling';
     };

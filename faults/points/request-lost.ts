@@ -6,7 +6,7 @@ export const requestLost: FaultPoint = {
   about: 'The connection between worker and service breaks with the request on its way: it never arrives.',
   steps: ['gap'],
   // The connection's error is what their tool throws, and the model is told.
-  fails: ['read', 'write'],
+  fails: ['read', 'idempotent'],
   oneTurn: true,
   inject: async (stage) => {
     const wire = await stage.wire(stage.lane.payments);

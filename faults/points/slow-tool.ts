@@ -5,7 +5,7 @@ export const slowTool: FaultPoint = {
   name: 'slow-tool',
   about: 'The tool times out, and the service accepts its request after that, within the settle time.',
   steps: ['gap'],
-  kinds: () => ['write', 'mutate', 'blind', 'global'],
+  kinds: () => ['idempotent', 'mutate', 'blind', 'global'],
   oneTurn: true,
   inject: async (stage) => {
     const effects = stage.effects();
@@ -22,8 +22,8 @@ export const slowTool: FaultPoint = {
       said.push(`${task.session}: ${reason}`);
       return true;
     });
-    // A write is sent again at once.
-    const before = stage.rows({ but: 'write' });
+    // An idempotent call is sent again at once.
+    const before = stage.rows({ but: 'idempotent' });
     if (before.length > 0) throw new Error(`${before.join(', ')} landed before its tool had timed out`);
     const released = await stage.lane.control.release();
     if (released < effects) throw new Error(`${released} requests were late, of ${effects} effects`);

@@ -5,7 +5,7 @@ export const toolThrows: FaultPoint = {
   name: 'tool-throws',
   about: 'The tool throws after its effect.',
   steps: ['landed'],
-  // The model is told; the effect of a write has happened.
+  // The model is told; the effect of an idempotent call has happened.
   fails: ['read'],
   inject: async (stage) => {
     await stage.startWorker();

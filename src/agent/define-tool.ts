@@ -96,11 +96,11 @@ export interface ToolOptions<INPUT, OUTPUT> {
   /**
    * Runs the call. Its result must be JSON; a large one is shortened with a notice.
    *
-   * On throw: of a `read` or `write` the model is told the message. Of a `mutate` nobody can know whether the
+   * On throw: of a `read` or `idempotent` the model is told the message. Of a `mutate` nobody can know whether the
    * effect happened, so the call is *unknown*: it settles, is verified, and is never simply run again. Throw
    * {@link NotAttemptedError} when it certainly did not happen.
    *
-   * On a lost worker: a `read` or `write` is attempted again; a `mutate` is *unknown*.
+   * On a lost worker: a `read` or `idempotent` is attempted again; a `mutate` is *unknown*.
    * On replay of the workflow: not called; the recorded result stands.
    */
   execute(input: INPUT, context: ToolContext): OUTPUT | PromiseLike<OUTPUT> | AsyncIterable<OUTPUT>;
@@ -186,7 +186,7 @@ const AI_SDK_NAMES: readonly string[] = [
   'toModelOutput',
 ];
 
-const EFFECTS: readonly string[] = ['read', 'write', 'mutate'];
+const EFFECTS: readonly string[] = ['read', 'idempotent', 'mutate'];
 const SCOPES: readonly string[] = ['session', 'call', 'global'];
 
 /** What is wrong with a tool, with what to write instead, or `null`. */

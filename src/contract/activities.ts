@@ -3,7 +3,7 @@
  *
  * A failure of the world is a returned value, not an exception: what the session should do about it is in
  * the history as data. Exceptions are left to Temporal's own: time-outs, cancellation, a lost worker, and
- * the retries of model, `read` and `write` calls.
+ * the retries of model, `read` and `idempotent` calls.
  */
 import type { EffectOutcome } from './calls.ts';
 import type { JsonObject, JsonValue } from './json.ts';
@@ -159,12 +159,12 @@ export type ToolResult =
       /** When a local activity ended, in milliseconds since 1970. */
       at?: number;
     }
-  /** The tool threw; of a `read` or `write`. */
+  /** The tool threw; of a `read` or `idempotent`. */
   | { kind: 'error'; message: string; at?: number }
   /** A `mutate` that did not simply return. */
   | { kind: 'absent'; reason: string; retryable: boolean }
   | { kind: 'unknown'; reason: string; released?: true }
-  /** A `read` or `write` whose worker was shut down in the middle of it: run it again. */
+  /** A `read` or `idempotent` whose worker was shut down in the middle of it: run it again. */
   | { kind: 'released' }
   /** The worker has no such tool or agent. */
   | { kind: 'unavailable'; message: string }

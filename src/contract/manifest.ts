@@ -4,10 +4,10 @@ import type { JsonObject } from './json.ts';
 /**
  * What a call of a tool does to the world.
  * - `read`: nothing; calls run in parallel and are repeated freely.
- * - `write`: something that is safe to repeat with the same arguments.
+ * - `idempotent`: something that is safe to repeat with the same arguments.
  * - `mutate`: something that must not happen twice; guarded by the effect protocol.
  */
-export type Effect = 'read' | 'write' | 'mutate';
+export type Effect = 'read' | 'idempotent' | 'mutate';
 
 /**
  * Within what an equal call counts as the same call.
@@ -71,7 +71,7 @@ export interface ToolManifest {
   timeoutMs: number;
   /** How long after its end a lost attempt may still land, in milliseconds. */
   settleMs: number;
-  /** The most dispatches (`mutate`) or attempts (`read`, `write`) of one call. */
+  /** The most dispatches (`mutate`) or attempts (`read`, `idempotent`) of one call. */
   maxAttempts: number;
   approval: ApprovalPolicy;
 }

@@ -106,7 +106,7 @@ const toolCall: z.ZodMiniType<ToolCall> = exactly<ToolCall>()(
     name: z.string(),
     args: jsonValue,
     argsDigest: z.string(),
-    effect: z.enum(['read', 'write', 'mutate']),
+    effect: z.enum(['read', 'idempotent', 'mutate']),
     scope: z.enum(['session', 'call', 'global']),
     idempotencyKey: z.string(),
     status: callStatus,

@@ -93,9 +93,9 @@ export function applyTool(
   }
 }
 
-/** What a call that was stopped after its dispatch has done: a read nothing, a write perhaps all. */
+/** What a call that was stopped after its dispatch has done: a read nothing, an idempotent call perhaps all. */
 export function stopped({ manifest }: SessionState, { effect }: ToolCall): 'absent' | 'unknown' {
-  return effect === 'write' && manifest?.stopsTold === true ? 'unknown' : 'absent';
+  return effect === 'idempotent' && manifest?.stopsTold === true ? 'unknown' : 'absent';
 }
 
 /** Deploys do not count: a call that is longer than their grace would not live through a day of them. */

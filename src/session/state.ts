@@ -70,9 +70,9 @@ export function isOpen(call: ToolCall): boolean {
   return kind === 'running' || kind === 'settling' || kind === 'verifying' || kind === 'unknown';
 }
 
-/** Whether a call is a write that was stopped after a dispatch of it, so that it may have happened. */
+/** Whether a call is an idempotent one that was stopped after a dispatch, so that it may have happened. */
 export function wasStopped({ effect, dispatches }: ToolCall): boolean {
-  return effect === 'write' && dispatches.some(({ outcome }) => outcome === 'unknown');
+  return effect === 'idempotent' && dispatches.some(({ outcome }) => outcome === 'unknown');
 }
 
 /** Whether only the check of its edit tells what became of a call after the checkpoint that it was taken back to. */

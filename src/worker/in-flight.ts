@@ -191,7 +191,7 @@ function line(held: Held): string {
 
 /**
  * Fails what dead predecessors on this kernel had in flight, and gives their workflows back to the common queue.
- * A failed mutation is *unknown*, as after a lost heartbeat; a read, a write or a model call is attempted again.
+ * A failed mutation is *unknown*, as after a lost heartbeat; a read, an idempotent call or a model call is attempted again.
  * A journal goes when the server has taken all of it; two successors at once may tell it the same, and it takes it once.
  *
  * @throws what the server, or the disk, fails with: the journal stays, for the next successor.

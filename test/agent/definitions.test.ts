@@ -45,14 +45,17 @@ const TOOLS: [unknown, string][] = [
   [{ inputSchema }, 'execute is missing: write execute: async (input, { idempotencyKey }) => …'],
   [{ inputSchema, execute: 'run' }, 'execute is missing: write execute: '],
   [{ execute }, 'inputSchema is missing: write inputSchema: z.object({ … })'],
-  [{ inputSchema, execute, effect: 'delete' }, `effect is "delete": write 'read', 'write' or 'mutate'`],
+  [{ inputSchema, execute, effect: 'delete' }, `effect is "delete": write 'read', 'idempotent' or 'mutate'`],
   [{ inputSchema, execute, verify: true }, 'verify is not a function: write verify: async ('],
   [
     { inputSchema, execute, effect: 'read', verify: () => ({ outcome: 'absent' }) },
     "verify is only asked for effect 'mutate', this tool is 'read': drop verify, or write effect: 'mutate'",
   ],
   [{ inputSchema, execute, fast: true }, "fast is for effect 'read', this tool is 'mutate'"],
-  [{ inputSchema, execute, effect: 'write', fast: true }, "fast is for effect 'read', this tool is 'write'"],
+  [
+    { inputSchema, execute, effect: 'idempotent', fast: true },
+    "fast is for effect 'read', this tool is 'idempotent'",
+  ],
   [
     { inputSchema, execute, idempotency: { scope: 'tenant' } },
     `idempotency.scope is "tenant": write 'session', 'call' or 'global'`,

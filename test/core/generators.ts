@@ -18,7 +18,7 @@ import type { Input, Outcome } from '../../src/session/events.ts';
 import { readInput, readSignal } from '../../src/session/read-input.ts';
 import { pendingCalls } from '../../src/session/views.ts';
 
-const TOOLS = ['look', 'pay', 'write', 'fast', 'ask'];
+const TOOLS = ['look', 'pay', 'idempotent', 'fast', 'ask'];
 const json = fc.jsonValue({ maxDepth: 2, stringUnit: 'binary' }) as fc.Arbitrary<JsonValue>;
 const words = fc.string({ maxLength: 12 });
 /** Stands for a call that waits for a person when it is sent. */
@@ -34,7 +34,7 @@ const toolManifest = (name: string): fc.Arbitrary<ToolManifest> =>
     name: fc.constant(name),
     description: words,
     inputSchema: fc.constant({}),
-    effect: fc.constantFrom('read', 'write', 'mutate'),
+    effect: fc.constantFrom('read', 'idempotent', 'mutate'),
     scope: fc.constantFrom('session', 'call', 'global'),
     ttlMs: fc.nat(100_000),
     verify: fc.boolean(),

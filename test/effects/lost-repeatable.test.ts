@@ -6,7 +6,7 @@ import { expectFoldEqualsLive } from '../support/fold.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 import { calls, openWorld } from '../support/world.ts';
 
-test('a write is run again with the same key, in the same dispatch: a service that honours it has one row', async () => {
+test('an idempotent call is run again with the same key, in the same dispatch: a service that honours it has one row', async () => {
   const world = await openWorld([calls('note'), { text: 'Noted.' }]);
   const first = await world.startWorkerProcess({ breakAt: ['after note'] });
   const session = await world.begin();
@@ -23,7 +23,7 @@ test('a write is run again with the same key, in the same dispatch: a service th
   expect(await world.control.refunds()).toMatchObject([{ key: log[0]?.idempotencyKey }]);
 });
 
-test('a write may happen twice where the service ignores the key: that is what `write` says of it', async () => {
+test('an idempotent call may happen twice where the service ignores the key: that is what `idempotent` says of it', async () => {
   const world = await openWorld([calls('note'), { text: 'Noted.' }], { ignoreKeys: true });
   const first = await world.startWorkerProcess({ breakAt: ['after note'] });
   const session = await world.begin();

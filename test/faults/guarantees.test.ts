@@ -43,7 +43,7 @@ test('the gap counts mutations, one for the two sessions of a global effect', ()
     evidence: null,
     outcomes: [
       outcome('read', 1),
-      outcome('write', 1),
+      outcome('idempotent', 1),
       outcome('mutate', 1),
       outcome('blind', 0),
       outcome('global', 2),

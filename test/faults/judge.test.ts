@@ -202,11 +202,14 @@ describe('a call that was given up', () => {
       observed: { rows: [] },
     });
 
-  test.each<ToolKind>(['read', 'write', 'mutate', 'global'])('is not done, though it is said: %s', (kind) => {
-    expect(breaches(failed(kind))).toEqual(['not-done']);
-    expect(breaches(failed(kind, { status: { kind: 'failed', certain: false } }))).toEqual(['not-done']);
-    expect(breaches(failed(kind), { fails: [kind] })).toEqual([]);
-  });
+  test.each<ToolKind>(['read', 'idempotent', 'mutate', 'global'])(
+    'is not done, though it is said: %s',
+    (kind) => {
+      expect(breaches(failed(kind))).toEqual(['not-done']);
+      expect(breaches(failed(kind, { status: { kind: 'failed', certain: false } }))).toEqual(['not-done']);
+      expect(breaches(failed(kind), { fails: [kind] })).toEqual([]);
+    },
+  );
 
   test('was a person`s to give up, and without a verify nobody else could', () => {
     const resolution = { at: at(800), by: 'lab', outcome: 'absent' } as const;
@@ -248,9 +251,9 @@ describe('a call that was given up', () => {
     expect(breaches(run({ call: { name: 'payBlind', dispatches }, session: blind }))).toEqual(expected);
   });
 
-  test('may be there, of a write', () => {
+  test('may be there, of an idempotent call', () => {
     const { rows } = run();
-    const uncertain = failed('write', { status: { kind: 'failed', certain: false } });
+    const uncertain = failed('idempotent', { status: { kind: 'failed', certain: false } });
     expect(breaches({ ...uncertain, rows })).toEqual([]);
     expect(breaches({ ...failed('mutate', { status: { kind: 'failed', certain: false } }), rows })).toContain(
       'not-done',

@@ -47,7 +47,7 @@ const refund: Story = {
       tools: {
         look: defineTool({ inputSchema: id, effect: 'read', fast: true, execute: (input) => input.id }),
         fetch: defineTool({ inputSchema: id, effect: 'read', execute: (input) => input.id }),
-        note: defineTool({ inputSchema: id, effect: 'write', execute: (input) => input.id }),
+        note: defineTool({ inputSchema: id, effect: 'idempotent', execute: (input) => input.id }),
         pay: defineTool({ inputSchema: id, needsApproval: true, execute: (input) => ({ paid: input.id }) }),
       },
     }),
@@ -255,7 +255,7 @@ const stopped: Story = {
       tools: {
         note: defineTool({
           inputSchema: id,
-          effect: 'write',
+          effect: 'idempotent',
           execute: (_, { abortSignal }) =>
             new Promise((_resolve, reject) => {
               abortSignal.addEventListener('abort', () => reject(abortSignal.reason as Error));

@@ -88,7 +88,7 @@ async function redeploy(
   await stage.startWorker([agent]);
 }
 
-test.each(['read', 'write', 'mutate'] as const)(
+test.each(['read', 'idempotent', 'mutate'] as const)(
   'a redeploy that burns the retry budget of a tool: %s',
   async (effect) => {
     const stage = await openStage(
@@ -126,8 +126,8 @@ test.each(['read', 'write', 'mutate'] as const)(
     });
     expect(started).toBe(REDEPLOYS + 1);
     const { state } = await expectSound(stage, session);
-    // Nobody can tell of a write that was stopped while it ran.
-    const stopped = effect === 'write' ? 'unknown' : 'absent';
+    // Nobody can tell of an idempotent call that was stopped while it ran.
+    const stopped = effect === 'idempotent' ? 'unknown' : 'absent';
     expect(state?.calls[0]?.dispatches.map(({ outcome, released }) => [outcome, released])).toEqual([
       ...Array.from({ length: REDEPLOYS }, () => [stopped, true]),
       ['returned', undefined],

@@ -47,7 +47,7 @@ async function batch(
         return `${effect} ${n}`;
       },
     });
-  const tools = { read: toolOf('read'), write: toolOf('write'), mutate: toolOf('mutate') };
+  const tools = { read: toolOf('read'), idempotent: toolOf('idempotent'), mutate: toolOf('mutate') };
   await stage.startWorker([
     defineAgent({ name: 'batch', model: stage.provider('m'), instructions: 'Do it.', tools, toolOrder }),
   ]);
@@ -56,8 +56,8 @@ async function batch(
   return { stage, session, seen };
 }
 
-test('reads run beside each other; a write and a mutation wait for all before them, and hold up all after them', async () => {
-  const names = ['read', 'read', 'write', 'mutate', 'mutate', 'read', 'read'] as const;
+test('reads run beside each other; an idempotent call and a mutation wait for all before them, and hold up all after them', async () => {
+  const names = ['read', 'read', 'idempotent', 'mutate', 'mutate', 'read', 'read'] as const;
   // Each read waits until the other one beside it has come.
   const gates = [gate(2), gate(2)];
   let reads = 0;
@@ -66,12 +66,12 @@ test('reads run beside each other; a write and a mutation wait for all before th
   });
 
   // The results are in the model's order, whichever of two reads ended first.
-  expect((await session.state()).lastText).toBe('read 0 read 1 write 2 mutate 3 mutate 4 read 5 read 6');
+  expect((await session.state()).lastText).toBe('read 0 read 1 idempotent 2 mutate 3 mutate 4 read 5 read 6');
   const changes = seen.filter(({ name }) => !name.startsWith('read'));
   const ready = (count: number): string[] => Array.from({ length: count }, () => 'ready');
   const done = (count: number): string[] => Array.from({ length: count }, () => 'completed');
   expect(changes).toEqual([
-    { name: 'write 2', statuses: [...done(2), 'running', ...ready(4)] },
+    { name: 'idempotent 2', statuses: [...done(2), 'running', ...ready(4)] },
     { name: 'mutate 3', statuses: [...done(3), 'running', ...ready(3)] },
     { name: 'mutate 4', statuses: [...done(4), 'running', ...ready(2)] },
   ]);
@@ -81,13 +81,13 @@ test('reads run beside each other; a write and a mutation wait for all before th
   await expectSound(stage, session);
 });
 
-test('with toolOrder parallel, writes and mutations run beside each other, too', async () => {
-  const names = ['write', 'mutate', 'mutate', 'read'] as const;
+test('with toolOrder parallel, idempotent calls and mutations run beside each other, too', async () => {
+  const names = ['idempotent', 'mutate', 'mutate', 'read'] as const;
   const all = gate(names.length);
   const { stage, session, seen } = await batch(names, 'parallel', all);
 
   expect(seen).toHaveLength(names.length);
-  expect((await session.state()).lastText).toBe('write 0 mutate 1 mutate 2 read 3');
+  expect((await session.state()).lastText).toBe('idempotent 0 mutate 1 mutate 2 read 3');
   expect((await session.calls()).items.map(({ dispatches }) => dispatches.length)).toEqual([1, 1, 1, 1]);
   await expectSound(stage, session);
 });

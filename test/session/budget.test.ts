@@ -24,7 +24,7 @@ async function spend(
   const ran: string[] = [];
   const step = defineTool({
     inputSchema: z.object({ n: z.string() }),
-    effect: 'write',
+    effect: 'idempotent',
     execute: async ({ n }) => {
       if (options.toolMs !== undefined) await new Promise((resolve) => setTimeout(resolve, options.toolMs));
       return ran.push(n);

@@ -170,7 +170,7 @@ test.each(['cancelled', 'interrupted'])(
     });
     const save = defineTool({
       inputSchema: z.object({}),
-      effect: 'write',
+      effect: 'idempotent',
       execute: (_, { abortSignal }) =>
         new Promise((_, reject) => {
           abortSignal.addEventListener('abort', () => reject(abortSignal.reason as Error));

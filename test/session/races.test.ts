@@ -83,7 +83,7 @@ function racer(stage: Stage): DefinedAgent {
     tools: {
       look: defineTool({ inputSchema, effect: 'read', fast: true, execute: answer }),
       fetch: defineTool({ inputSchema, effect: 'read', execute: answer }),
-      note: defineTool({ inputSchema, effect: 'write', execute: answer }),
+      note: defineTool({ inputSchema, effect: 'idempotent', execute: answer }),
       pay: defineTool({
         inputSchema: z.object({ cents: z.number().max(100) }),
         needsApproval: true,

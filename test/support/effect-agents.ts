@@ -115,7 +115,7 @@ const tools = {
     approval: { expires: '200ms', onExpiry: 'approve' },
   }),
   /** Safe to repeat: the service knows the key. */
-  note: refundTool({ effect: 'write' }),
+  note: refundTool({ effect: 'idempotent' }),
   email: defineTool({
     description: 'Send an e-mail',
     inputSchema: z.object({ to: z.string(), subject: z.string(), body: z.string() }),

@@ -555,7 +555,7 @@ test('what a rewind does not undo is told with what becomes of it: answered, dou
       model: stage.provider('scripted'),
       instructions: 'Work.',
       tools: {
-        note: defineTool({ inputSchema, effect: 'write', execute: () => 'noted' }),
+        note: defineTool({ inputSchema, effect: 'idempotent', execute: () => 'noted' }),
         pay: defineTool({ inputSchema, execute: () => 'paid' }),
         guess: defineTool({
           inputSchema,
@@ -640,7 +640,7 @@ test('a write that an earlier rewind has left behind is told by every later one 
       ? { toolCalls: [{ name: 'note', args: {} }] }
       : { text: `heard ${lastUserText}` },
   );
-  const note = defineTool({ inputSchema: z.object({}), effect: 'write', execute: () => 'noted' });
+  const note = defineTool({ inputSchema: z.object({}), effect: 'idempotent', execute: () => 'noted' });
   const agent = { name: 'clerk', model: stage.provider('m'), instructions: 'Work.', tools: { note } };
   const worker = await stage.startWorker([defineAgent(agent)]);
   const session = await stage.sessions.start('clerk', { id: stage.id(), message: 'hello' });
@@ -726,7 +726,7 @@ test.each(['fork', 'rewind'] as const)(
     let noted = 0;
     const note = defineTool({
       inputSchema: z.object({}),
-      effect: 'write',
+      effect: 'idempotent',
       execute: (_, { abortSignal }) =>
         ++noted > 1
           ? 'noted'

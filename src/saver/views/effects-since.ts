@@ -12,7 +12,7 @@ export interface EffectSince {
   tool: string;
   /**
    * What an equal call comes to after a rewind: `answered` from the record; `doubtful`: nobody knows what became of it, so
-   * a person decides; `repeated`: of a `write`, which says that it may be.
+   * a person decides; `repeated`: of an idempotent call, which says that it may be.
    */
   again: 'answered' | 'doubtful' | 'repeated';
   /** `null` of an effect that an earlier rewind has left behind: only its output is still known. */
@@ -24,7 +24,7 @@ export interface EffectSince {
 
 /**
  * What has changed the world between two checkpoints of a session, or may have: what a rewind to the first does not undo.
- * Look at it before `Sessions.rewind`. A `write` of a run that an earlier rewind has left is in no checkpoint after it.
+ * Look at it before `Sessions.rewind`. An idempotent call of a run that an earlier rewind has left is in no checkpoint after it.
  *
  * @param then - the checkpoint to go back to.
  * @param now - the latest.
@@ -37,7 +37,7 @@ export function effectsSince(then: Checkpoint, now: Checkpoint): EffectSince[] {
 /**
  * {@link effectsSince}, of states.
  *
- * @param left - of runs that rewinds have left since the first, the oldest first: of their writes no other run knows
+ * @param left - of runs that rewinds have left since the first, the oldest first: of their idempotent calls no other run knows
  * @param branch - of the run of the first, where none of these goes on from it: a reset has left it
  */
 export function effectsBetween(
@@ -62,8 +62,8 @@ export function effectsBetween(
     const again = doubt === undefined ? 'answered' : 'doubtful';
     take(key, { callId, tool, again, args: null, output, completedAt: null });
   }
-  const writes = left.flatMap(({ calls }) => calls.filter(({ effect }) => effect === 'write'));
-  for (const call of [...(branch?.calls ?? []), ...writes, ...present.calls]) {
+  const idempotent = left.flatMap(({ calls }) => calls.filter(({ effect }) => effect === 'idempotent'));
+  for (const call of [...(branch?.calls ?? []), ...idempotent, ...present.calls]) {
     const key = sameCall(call);
     const known = endedThen.has(key) || (isOpen(call) && openThen.has(key));
     const again = known || call.replayOf !== null || call.dispatches.length === 0 ? null : onRepeat(call);
@@ -80,6 +80,6 @@ function onRepeat(call: ToolCall): EffectSince['again'] | null {
   const done = status.kind === 'completed';
   const doubtful = isOpen(call) || wasStopped(call) || (status.kind === 'failed' && !status.certain);
   if (effect === 'read' || !(done || doubtful)) return null;
-  if (effect === 'write') return 'repeated';
+  if (effect === 'idempotent') return 'repeated';
   return done ? 'answered' : 'doubtful';
 }

@@ -30,8 +30,8 @@ export const SCENARIOS: readonly Scenario[] = [
     may: { interrupt: 1 },
   },
   {
-    name: 'reads, a write and a mutation in order',
-    tools: { look: { effect: 'read' }, note: { effect: 'write' }, pay: { maxAttempts: 1 } },
+    name: 'reads, an idempotent call and a mutation in order',
+    tools: { look: { effect: 'read' }, note: { effect: 'idempotent' }, pay: { maxAttempts: 1 } },
     dispatches: 1,
     replies: [[look, look, { tool: 'note', args: {} }, look, pay('a')]],
     may: { interrupt: 1, readFault: 1 },

@@ -17,8 +17,8 @@ const local: Scenario = {
 };
 const ordered: Scenario = {
   ...one,
-  name: 'a read, a write and a mutation in order',
-  tools: { look: { effect: 'read' }, note: { effect: 'write' }, pay: {} },
+  name: 'a read, an idempotent call and a mutation in order',
+  tools: { look: { effect: 'read' }, note: { effect: 'idempotent' }, pay: {} },
   replies: [[{ tool: 'look', args: {} }, { tool: 'note', args: {} }, pay]],
 };
 
@@ -103,14 +103,14 @@ export const DISPATCHES: readonly Fault[] = [
     breaks: /dispatched out of its order/,
   },
   {
-    name: 'a write runs beside a read',
+    name: 'an idempotent call runs beside a read',
     scenario: ordered,
     protocol: deciding((state, decide, moment) => {
-      const write = state.calls.find(({ effect }) => effect === 'write');
-      if (write === undefined) return decide(state, moment);
-      write.effect = 'read';
+      const note = state.calls.find(({ effect }) => effect === 'idempotent');
+      if (note === undefined) return decide(state, moment);
+      note.effect = 'read';
       const step = decide(state, moment);
-      write.effect = 'write';
+      note.effect = 'idempotent';
       return step;
     }),
     breaks: /call_1_1 was dispatched out of its order with call_1_0/,
