@@ -10,9 +10,17 @@
 export const ROOMS = {
   contract: { rooms: [], packages: ['zod', '@noble/hashes', 'canonicalize'] },
   session: { rooms: ['contract'], packages: [] },
-  workflows: { rooms: ['contract', 'session'], packages: ['@temporalio/workflow', '@temporalio/common'] },
+  thread: { rooms: ['contract'], packages: [] },
+  workflows: {
+    rooms: ['contract', 'session', 'thread'],
+    packages: ['@temporalio/workflow', '@temporalio/common'],
+  },
+  temporal: {
+    rooms: ['contract'],
+    packages: ['@temporalio/client', '@temporalio/common', '@temporalio/proto', 'node:'],
+  },
   history: {
-    rooms: ['contract', 'session'],
+    rooms: ['contract', 'session', 'temporal'],
     packages: ['@temporalio/client', '@temporalio/common', '@temporalio/proto', 'node:'],
   },
   agent: {
@@ -20,7 +28,7 @@ export const ROOMS = {
     packages: ['@temporalio/common', 'ai', '@ai-sdk/provider', '@ai-sdk/provider-utils', 'zod', 'node:'],
   },
   activities: {
-    rooms: ['contract', 'agent', 'history'],
+    rooms: ['contract', 'agent', 'temporal', 'history'],
     packages: [
       '@temporalio/activity',
       '@temporalio/client',
@@ -33,9 +41,16 @@ export const ROOMS = {
       'node:',
     ],
   },
-  client: { rooms: ['contract', 'history'], packages: ['@temporalio/client', '@temporalio/common', 'node:'] },
+  checkpoints: {
+    rooms: ['contract', 'session', 'temporal', 'history'],
+    packages: ['@temporalio/client', '@temporalio/proto', 'node:'],
+  },
+  client: {
+    rooms: ['contract', 'temporal'],
+    packages: ['@temporalio/client', '@temporalio/common', 'node:'],
+  },
   saver: {
-    rooms: ['contract', 'session', 'history', 'client'],
+    rooms: ['contract', 'session', 'temporal', 'checkpoints', 'client'],
     packages: [
       '@temporalio/client',
       '@temporalio/common',
@@ -47,7 +62,7 @@ export const ROOMS = {
     ],
   },
   archive: {
-    rooms: ['contract', 'session', 'history', 'client', 'saver'],
+    rooms: ['contract', 'session', 'temporal', 'history', 'checkpoints', 'client', 'saver'],
     packages: ['@temporalio/activity', '@temporalio/client', '@temporalio/common', 'pg', 'node:'],
   },
   worker: {
@@ -59,18 +74,32 @@ export const ROOMS = {
     packages: ['@temporalio/testing', '@temporalio/client', '@temporalio/envconfig', 'node:'],
   },
   http: {
-    rooms: ['contract', 'session', 'history', 'client', 'saver'],
+    rooms: ['contract', 'session', 'temporal', 'history', 'checkpoints', 'client', 'saver'],
     packages: ['hono', '@hono/node-server', '@temporalio/client', 'zod', 'node:'],
   },
   testing: {
-    rooms: ['contract', 'session', 'history', 'agent', 'activities', 'client', 'saver', 'worker', 'server'],
+    rooms: [
+      'contract',
+      'session',
+      'temporal',
+      'history',
+      'checkpoints',
+      'agent',
+      'activities',
+      'client',
+      'saver',
+      'worker',
+      'server',
+    ],
     packages: ['*'],
   },
   cli: {
     rooms: [
       'contract',
       'session',
+      'temporal',
       'history',
+      'checkpoints',
       'agent',
       'activities',
       'client',
@@ -86,7 +115,7 @@ export const ROOMS = {
 
 /** What the main door, `src/index.ts`, may show: everything but the sandbox, the HTTP API, the test kit and the command line. */
 export const DOOR_ROOMS = Object.keys(ROOMS).filter(
-  (room) => !['workflows', 'http', 'testing', 'cli'].includes(room),
+  (room) => !['thread', 'workflows', 'temporal', 'history', 'http', 'testing', 'cli'].includes(room),
 );
 
 /** @param {string[]} packages */

@@ -8,7 +8,7 @@ const config: ViteUserConfig = defineConfig({
     // Examples import the package by its name, as a user does, and get the source.
     alias: [
       { find: /^perdure$/, replacement: here('./src/index.ts') },
-      { find: /^perdure\/langgraph$/, replacement: here('./src/saver/langgraph.ts') },
+      { find: /^perdure\/(langgraph|records)$/, replacement: here('./src/saver/$1/index.ts') },
       { find: /^perdure\/(workflows|testing)$/, replacement: here('./src/$1/index.ts') },
     ],
   },

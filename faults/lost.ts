@@ -1,7 +1,7 @@
 /** What a history says of calls whose worker was lost: it timed out, failed, or had to be handed to a worker again. */
 import type { Client } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
-import { readEvents } from '../src/history/index.ts';
+import { readEvents } from '../src/temporal/index.ts';
 
 export interface LostActivity {
   /** The sequence number of its command. */

@@ -2,7 +2,8 @@
 import type { SessionState, ToolCall } from 'perdure';
 import { readRecordFile } from 'perdure/testing';
 import { canonicalJson, type JsonObject } from '../src/contract/json.ts';
-import { foldHistory, isNotFound, readPages } from '../src/history/index.ts';
+import { foldHistory } from '../src/history/index.ts';
+import { isNotFound, readPages } from '../src/temporal/index.ts';
 import { lostActivities } from './lost.ts';
 import { retried } from './patience.ts';
 import type { PersonRecord } from './people.ts';

@@ -8,7 +8,7 @@ import {
   openWire,
   type Wire,
 } from 'perdure/testing';
-import { readEvents } from '../src/history/index.ts';
+import { readEvents } from '../src/temporal/index.ts';
 import { Crew } from './crew.ts';
 import type { Lane } from './lane.ts';
 import { look, PATIENCE_MS, retried } from './patience.ts';

@@ -32,6 +32,7 @@ export {
   type PrimarySaver,
   SqliteArchive,
 } from './archive/index.ts';
+export { type Change, diff, type EffectSince, effectsSince } from './checkpoints/index.ts';
 export {
   type ForkOptions,
   Session,
@@ -66,40 +67,7 @@ export type { PlanInput } from './contract/plan.ts';
 export type * from './contract/state.ts';
 export type { ContentRef } from './contract/thread.ts';
 export type * from './contract/views.ts';
-export {
-  type AgentCheckpoint,
-  type Change,
-  type ConstraintState,
-  diff,
-  type EffectSince,
-  effectsSince,
-  MemorySaver,
-  type PauseEvent,
-  type PendingDelegation,
-  pauseEvents,
-  RUN_PHASES,
-  RUN_STATES,
-  type RunCheckpoint,
-  type RunPhase,
-  type RunState,
-  type RuntimeSnapshot,
-  readRunCheckpoint,
-  readSessionCheckpoint,
-  readSnapshot,
-  resumedSection,
-  runCheckpoint,
-  runPhases,
-  type SessionCheckpoint,
-  type SessionCheckpointOptions,
-  SqliteSaver,
-  sessionCheckpoint,
-  TemporalSaver,
-  type TerminalResult,
-  type ToolExecution,
-  type TranscriptEvent,
-  tailOf,
-  terminalResult,
-} from './saver/index.ts';
+export { MemorySaver, SqliteSaver, TemporalSaver } from './saver/index.ts';
 export {
   type ArchiveWorkerOptions,
   createArchiveWorker,

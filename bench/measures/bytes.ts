@@ -1,6 +1,6 @@
 /** History bytes of a turn against the floor, and whether they grow with the session. */
 import type { Client } from '@temporalio/client';
-import { readEvents } from '../../src/history/index.ts';
+import { readEvents } from '../../src/temporal/index.ts';
 import type { Measure } from '../support/context.ts';
 import type { BenchTool } from '../support/job.ts';
 import type { Line } from '../support/report.ts';

@@ -1,6 +1,7 @@
 /** Reading a session from its history, and from its worker. */
-import { foldHistory, type HistoryEvent, readEvents } from '../../src/history/index.ts';
+import { foldHistory } from '../../src/history/index.ts';
 import { TemporalSaver } from '../../src/index.ts';
+import { type HistoryEvent, readEvents } from '../../src/temporal/index.ts';
 import type { Measure } from '../support/context.ts';
 import type { Line } from '../support/report.ts';
 import { interleave, median, medianRatio } from '../support/stats.ts';

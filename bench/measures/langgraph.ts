@@ -7,7 +7,7 @@ import { Annotation, END, START, StateGraph } from '@langchain/langgraph';
 import type { BaseCheckpointSaver } from '@langchain/langgraph-checkpoint';
 import { threadWorkflowId } from '../../src/contract/thread.ts';
 import { TemporalSaver } from '../../src/index.ts';
-import { LangGraphSaver } from '../../src/saver/langgraph.ts';
+import { LangGraphSaver } from '../../src/saver/langgraph/index.ts';
 import { install } from '../peers/install.ts';
 import { findPrograms, startPostgres } from '../peers/postgres.ts';
 import { bytesInUse, historyBytes, sqliteBytes } from '../peers/stack.ts';

@@ -1,5 +1,5 @@
 /** What a reader's heap holds while it lists the checkpoints of a history of 50,000 events, page by page. */
-import { readEvents } from '../../src/history/index.ts';
+import { readEvents } from '../../src/temporal/index.ts';
 import type { Context, Measure } from '../support/context.ts';
 import { jobText } from '../support/job.ts';
 import { type Said, startMeasured } from '../support/processes.ts';

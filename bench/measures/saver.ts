@@ -1,8 +1,8 @@
 /** Checkpoints: reading them from a session's history, storing them, and LangGraph on ours and on its own savers. */
 import { randomUUID } from 'node:crypto';
 import { WithStartWorkflowOperation } from '@temporalio/client';
-import { readEvents } from '../../src/history/index.ts';
 import { TemporalSaver } from '../../src/index.ts';
+import { readEvents } from '../../src/temporal/index.ts';
 import type { Context, Measure } from '../support/context.ts';
 import type { Line } from '../support/report.ts';
 import { QUEUE, type Scene } from '../support/scene.ts';

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { type Phase, type SessionState, TemporalSaver } from 'perdure';
-import { firstValue, readEvents } from '../../src/history/index.ts';
+import { firstValue, readEvents } from '../../src/temporal/index.ts';
 import type { Ran } from './evidence.ts';
 
 /** How often a history is read while something is waited for, in milliseconds. */

@@ -1,4 +1,4 @@
-import { readEvents } from '../../src/history/index.ts';
+import { readEvents } from '../../src/temporal/index.ts';
 import type { Stage } from '../stage.ts';
 import type { Step } from '../story.ts';
 import { allBut, open } from './opening.ts';

@@ -1,4 +1,4 @@
-import { readEvents } from '../../src/history/index.ts';
+import { readEvents } from '../../src/temporal/index.ts';
 import type { Stage } from '../stage.ts';
 import { open } from './opening.ts';
 import { type FaultPoint, kill } from './point.ts';

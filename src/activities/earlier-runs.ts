@@ -4,7 +4,8 @@ import { LRUCache } from 'lru-cache';
 import type { ToolInput, ToolResult } from '../contract/activities.ts';
 import type { ToolCall } from '../contract/calls.ts';
 import { isPerdureError } from '../contract/errors.ts';
-import { foldHistory, isNotFound, readPages, readStart, resetOf } from '../history/index.ts';
+import { foldHistory } from '../history/index.ts';
+import { isNotFound, readPages, readStart, resetOf } from '../temporal/index.ts';
 
 /** By run: the mutations that were dispatched by the runs before it. Of most runs there are none. */
 const earlier = new LRUCache<string, ToolCall[]>({ max: 1_000 });

@@ -1,6 +1,6 @@
 import type { Context } from '@temporalio/activity';
 import { PerdureError } from '../contract/errors.ts';
-import { isNotFound } from '../history/index.ts';
+import { isNotFound } from '../temporal/index.ts';
 import { type Instant, instant } from './issued-calls.ts';
 
 /** For how long a call that was the worker's own still is, before the server is asked again, in milliseconds. */

@@ -7,14 +7,8 @@ import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { canonicalJson, type JsonObject } from '../contract/json.ts';
 import type { ArchivedOrigin, Loaded } from '../contract/loaded.ts';
 import type { SessionState } from '../contract/state.ts';
-import {
-  type FoldedTask,
-  foldHistory,
-  leftState,
-  loadParts,
-  readPages,
-  whatHappened,
-} from '../history/index.ts';
+import { type FoldedTask, foldHistory, leftState, whatHappened } from '../history/index.ts';
+import { loadParts, readPages } from '../temporal/index.ts';
 
 /** Characters of one part: at most three bytes each, under Temporal's limit for a payload. */
 const PART = 500_000;

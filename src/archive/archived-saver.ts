@@ -1,3 +1,4 @@
+import { Turns } from '../checkpoints/turns.ts';
 import {
   type Checkpoint,
   type CheckpointSaver,
@@ -12,7 +13,6 @@ import {
 } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
-import { Turns } from '../saver/turns.ts';
 import type { ArchivePosition, CheckpointArchive } from './checkpoint-archive.ts';
 import { placeOf } from './place.ts';
 

@@ -1,13 +1,13 @@
 import type { Client } from '@temporalio/client';
+import { diff } from '../checkpoints/diff.ts';
+import { findRuns } from '../checkpoints/runs.ts';
+import { SessionCheckpoints } from '../checkpoints/session-checkpoints.ts';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../contract/json.ts';
 import { WORKFLOW } from '../contract/names.ts';
-import { orNull } from '../history/index.ts';
-import { diff } from '../saver/diff.ts';
-import { findRuns } from '../saver/runs.ts';
-import { SessionCheckpoints } from '../saver/session-checkpoints.ts';
-import { findExecution, reading } from '../saver/wire.ts';
+import { findExecution, reading } from '../temporal/executions.ts';
+import { orNull } from '../temporal/index.ts';
 import type { CheckpointArchive } from './checkpoint-archive.ts';
 import { placeOf } from './place.ts';
 

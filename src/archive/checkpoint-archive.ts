@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import type { Change } from '../checkpoints/diff.ts';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { copyJson, digestJson, type JsonObject } from '../contract/json.ts';
-import type { Change } from '../saver/diff.ts';
 import { type ArchiveDatabase, type ArchiveStatements, WHOLE_EVERY } from './database.ts';
 import { applyChanges } from './deltas.ts';
 import { placeOf } from './place.ts';

@@ -1,6 +1,7 @@
 /** States as changes of one another: a session's states grow with it, and so would their square. */
+
+import type { Change } from '../checkpoints/diff.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
-import type { Change } from '../saver/diff.ts';
 
 /**
  * Applies the changes that `diff` found, in place.

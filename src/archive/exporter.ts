@@ -2,6 +2,8 @@
 import { Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
+import { runBefore } from '../checkpoints/runs.ts';
+import { SessionCheckpoints } from '../checkpoints/session-checkpoints.ts';
 import {
   type ArchiveActivities,
   type ArchiveRound,
@@ -12,10 +14,9 @@ import {
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import { WORKFLOW } from '../contract/names.ts';
-import { orNull, type RunEnd } from '../history/index.ts';
-import { runBefore } from '../saver/runs.ts';
-import { SessionCheckpoints } from '../saver/session-checkpoints.ts';
-import { findExecution, reading } from '../saver/wire.ts';
+import type { RunEnd } from '../history/index.ts';
+import { findExecution, reading } from '../temporal/executions.ts';
+import { orNull } from '../temporal/index.ts';
 import type { CheckpointArchive } from './checkpoint-archive.ts';
 import { openArchive } from './open.ts';
 import { placeOf } from './place.ts';

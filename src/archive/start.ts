@@ -1,8 +1,8 @@
 import type { Client } from '@temporalio/client';
-import { sessionError } from '../client/errors.ts';
 import { ARCHIVE_QUERY, type ArchiveStatus, archiveWorkflowId } from '../contract/archive.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { WORKFLOW } from '../contract/names.ts';
+import { sessionError } from '../temporal/errors.ts';
 
 /** The name of an exporter where none is given. */
 export const DEFAULT_ARCHIVE = 'default';

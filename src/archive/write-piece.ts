@@ -1,7 +1,8 @@
 /** Writing into an archive. */
+
+import { type Change, diff } from '../checkpoints/diff.ts';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { canonicalJson, digestJson, type JsonObject } from '../contract/json.ts';
-import { type Change, diff } from '../saver/diff.ts';
 import { type ArchiveStatements, WHOLE_EVERY } from './database.ts';
 import { placeOf } from './place.ts';
 import { type ArchivedRun, epochOf, findRun, type Row } from './rows.ts';

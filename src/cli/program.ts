@@ -105,6 +105,6 @@ function usageError(error: CommanderError): PerdureError {
 /** What Temporal's client threw past the session's handle. */
 async function sessionFailure(cli: Cli, error: unknown): Promise<unknown> {
   if (isPerdureError(error)) return error;
-  const { sessionError } = await import('../client/errors.ts');
+  const { sessionError } = await import('../temporal/errors.ts');
   return sessionError(cli.sessionId ?? '', error);
 }

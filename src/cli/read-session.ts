@@ -1,10 +1,10 @@
 /** A session's state, from a worker or, when there is none, from its history. */
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
-import { sessionError } from '../client/errors.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { WORKFLOW } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
 import { foldSession } from '../history/fold-session.ts';
+import { sessionError } from '../temporal/errors.ts';
 import type { Cli } from './cli.ts';
 import { isPolled } from './pollers.ts';
 

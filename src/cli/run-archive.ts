@@ -4,7 +4,7 @@ import { DefaultLogger, Runtime } from '@temporalio/worker';
 import { archiveStatus, DEFAULT_ARCHIVE, openArchive } from '../archive/index.ts';
 import { archiveWorkflowId } from '../contract/archive.ts';
 import { PerdureError } from '../contract/errors.ts';
-import { findExecution } from '../saver/wire.ts';
+import { findExecution } from '../temporal/executions.ts';
 import { createArchiveWorker, openConnection } from '../worker/index.ts';
 import { problems } from './archives.ts';
 import type { Cli } from './cli.ts';

@@ -1,11 +1,11 @@
 /** What a person should know before a session goes on from its past. */
 
 import { type WorkflowExecutionDescription, WorkflowNotFoundError } from '@temporalio/client';
-import { sessionError } from '../client/errors.ts';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { SessionState } from '../contract/state.ts';
 import { isOpen } from '../session/state.ts';
+import { sessionError } from '../temporal/errors.ts';
 import type { Cli } from './cli.ts';
 import { sessionStateOf } from './read-checkpoint.ts';
 

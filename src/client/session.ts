@@ -31,7 +31,7 @@ import type {
   TooLarge,
   TranscriptPage,
 } from '../contract/views.ts';
-import { invalidInput, isUnprocessed, perhapsDone, sessionError } from './errors.ts';
+import { invalidInput, isUnprocessed, perhapsDone, sessionError } from '../temporal/errors.ts';
 import { withId } from './start-options.ts';
 import { type StreamPart, streamSession } from './stream.ts';
 

@@ -13,10 +13,16 @@ import { DEFAULT_TASK_QUEUE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import { command } from '../contract/shell.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
-import { readStartInput } from '../history/index.ts';
+import { invalidInput, perhapsDone, sessionError } from '../temporal/errors.ts';
+import { readStartInput } from '../temporal/index.ts';
+import { storeParts } from '../temporal/store-content.ts';
+import {
+  listSessions,
+  type SessionListOptions,
+  type SessionSummary,
+  unsearchable,
+} from '../temporal/visibility.ts';
 import { parseCheckpointId } from './checkpoint-id.ts';
-import { storeParts } from './content.ts';
-import { invalidInput, perhapsDone, sessionError } from './errors.ts';
 import { checkRoom, checkSessionId, Session } from './session.ts';
 import {
   checkOptions,
@@ -26,7 +32,6 @@ import {
   sessionInput,
   withId,
 } from './start-options.ts';
-import { listSessions, type SessionListOptions, type SessionSummary, unsearchable } from './visibility.ts';
 
 /** How long a checkpoint out of an archive waits for the session that starts from it. */
 const ORIGIN_STAYS = { startDelay: '60 days', workflowRunTimeout: '1 minute' } as const;

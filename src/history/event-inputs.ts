@@ -7,8 +7,8 @@ import type { SessionActivities } from '../contract/activities.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { HANDLER_ORDER } from '../contract/names.ts';
 import type { Input, Outcome } from '../session/events.ts';
-import type { PayloadReader } from './payloads.ts';
-import type { HistoryEvent } from './read-events.ts';
+import type { PayloadReader } from '../temporal/payloads.ts';
+import type { HistoryEvent } from '../temporal/read-events.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
 

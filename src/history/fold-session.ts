@@ -4,9 +4,9 @@ import { PerdureError } from '../contract/errors.ts';
 import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
 import type { SessionState } from '../contract/state.ts';
 import { initialState } from '../session/initial.ts';
+import { firstValue } from '../temporal/payloads.ts';
+import { readPages, readStart } from '../temporal/read-events.ts';
 import { foldHistory } from './fold.ts';
-import { firstValue } from './payloads.ts';
-import { readPages, readStart } from './read-events.ts';
 
 /**
  * The state of a session's run as its history says it, with no worker: as of the last workflow task that was

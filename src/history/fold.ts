@@ -17,6 +17,8 @@ import { advance } from '../session/advance.ts';
 import { type Input, type Moment, momentOf, type Outcome } from '../session/events.ts';
 import { initialState } from '../session/initial.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
+import { PayloadReader } from '../temporal/payloads.ts';
+import type { HistoryEvent } from '../temporal/read-events.ts';
 import { AskedCommands, type Shown } from './asked.ts';
 import {
   activityEnd,
@@ -33,8 +35,6 @@ import {
   toNumber,
 } from './event-inputs.ts';
 import { refuseNewer } from './newer-version.ts';
-import { PayloadReader } from './payloads.ts';
-import type { HistoryEvent } from './read-events.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
 const SIGNALS: readonly string[] = Object.values(SIGNAL);

@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client';
 import type { ArchivedOrigin } from '../contract/loaded.ts';
 import type { Origin } from '../contract/origin.ts';
 import type { SessionState } from '../contract/state.ts';
-import { loadParts } from './content.ts';
+import { loadParts } from '../temporal/content.ts';
 import { foldSession } from './fold-session.ts';
 
 /** The last state of the run that a rewind leaves: of one that had not begun yet, what that was to go on from. */

@@ -1,9 +1,9 @@
 /** What only a newer version of the program writes: its sessions are not folded to a state that they never had. */
 import proto from '@temporalio/proto';
 import { PATCH } from '../contract/names.ts';
+import type { PayloadReader } from '../temporal/payloads.ts';
+import type { HistoryEvent } from '../temporal/read-events.ts';
 import { corrupt, toNumber } from './event-inputs.ts';
-import type { PayloadReader } from './payloads.ts';
-import type { HistoryEvent } from './read-events.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
 

@@ -1,11 +1,12 @@
 /** Looking before a session goes on from its past: what a rewind would leave as it is, and what cannot be edited. */
+
+import { effectsAfter } from '../checkpoints/effects-left.ts';
+import type { EffectSince } from '../checkpoints/index.ts';
+import { pastEditProblem } from '../checkpoints/past-edit.ts';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import type { EditInput } from '../contract/edit.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { SessionState } from '../contract/state.ts';
-import { effectsAfter } from '../saver/effects-left.ts';
-import type { EffectSince } from '../saver/index.ts';
-import { pastEditProblem } from '../saver/past-edit.ts';
 import { invalid } from './errors.ts';
 import type { Backend } from './operation.ts';
 import { readSession } from './read-session.ts';

@@ -1,11 +1,11 @@
 /** Looking at sessions: through a worker, and from the history when none answers. */
 
-import { sessionError } from '../client/errors.ts';
 import type { Session } from '../client/index.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { WORKFLOW } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
 import { foldSession } from '../history/fold-session.ts';
+import { sessionError } from '../temporal/errors.ts';
 import type { Backend } from './operation.ts';
 
 /** How long a worker may take to answer before the history is read instead, in milliseconds. */

@@ -1,5 +1,6 @@
 /** Starting, steering and deciding sessions over HTTP. */
 import * as z from 'zod/mini';
+import { effectsKept } from '../checkpoints/effects-left.ts';
 import type { ForkOptions, StartOptions } from '../client/index.ts';
 import { type EditInput, editSchema } from '../contract/edit.ts';
 import type { ErrorCode } from '../contract/errors.ts';
@@ -15,7 +16,6 @@ import {
   type SendInput,
   sendSchema,
 } from '../contract/inputs.ts';
-import { effectsKept } from '../saver/effects-left.ts';
 import { effectsSince, pastOf, unconfirmed } from './look-back.ts';
 import { type Backend, type Operation, operation } from './operation.ts';
 import { addressable, idempotencyKey } from './request.ts';

@@ -3,6 +3,7 @@
  * is generated from them and from the contract's schemas of inputs.
  */
 import * as z from 'zod/mini';
+import type { EffectSince } from '../checkpoints/index.ts';
 import type { CallStatus, DecisionRecord, Dispatch, ToolCall } from '../contract/calls.ts';
 import type { Checkpoint, StoredStep } from '../contract/checkpoint.ts';
 import { messageSchema } from '../contract/edit.ts';
@@ -11,7 +12,6 @@ import type { JsonObject, JsonValue } from '../contract/json.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
 import type { Notice, Phase, PlanStep, SessionStatus, Wait } from '../contract/state.ts';
 import type { BudgetView, CallsPage, PendingCall, SessionView, TranscriptPage } from '../contract/views.ts';
-import type { EffectSince } from '../saver/index.ts';
 import type { ErrorBody } from './errors.ts';
 
 /** What the document says of schemas that cannot say it themselves. */

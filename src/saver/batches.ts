@@ -1,6 +1,6 @@
 /** Writes of one thread, in the order of their calls: what waits while others are on their way goes together next. */
 import { setImmediate } from 'node:timers/promises';
-import { Turns } from './turns.ts';
+import { Turns } from '../checkpoints/turns.ts';
 
 /** A write, and where its own answer or error goes. */
 export interface Waiting<Item, Result> {

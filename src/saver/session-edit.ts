@@ -1,6 +1,8 @@
 /** A `put` on a session's thread: an edit of the session at rest, made out of the difference to its parent. */
 import type { Client } from '@temporalio/client';
 import * as z from 'zod/mini';
+import { diff } from '../checkpoints/diff.ts';
+import type { SessionCheckpoints } from '../checkpoints/session-checkpoints.ts';
 import { Session } from '../client/index.ts';
 import { type CheckedPut, type Checkpoint, unknownParent } from '../contract/checkpoint.ts';
 import type { EditInput } from '../contract/edit.ts';
@@ -10,9 +12,7 @@ import { type LazySchema, lazySchema } from '../contract/lazy-schema.ts';
 import type { SessionState } from '../contract/state.ts';
 import { parseKnown } from '../contract/unknown-name.ts';
 import { editBasis } from '../session/edit.ts';
-import { diff } from './diff.ts';
-import type { SessionCheckpoints } from './session-checkpoints.ts';
-import type { Execution } from './wire.ts';
+import type { Execution } from '../temporal/executions.ts';
 
 /** What a person may change; the rest of a session's state follows from its history. */
 const EDITABLE = /^\/(transcript|plan|scratchpadRoot)(\/|$)/;

@@ -1,4 +1,5 @@
 import type { Client } from '@temporalio/client';
+import { SessionCheckpoints } from '../checkpoints/session-checkpoints.ts';
 import {
   type Checkpoint,
   type CheckpointSaver,
@@ -16,12 +17,11 @@ import { PerdureError } from '../contract/errors.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { DEFAULT_TASK_QUEUE, WORKFLOW } from '../contract/names.ts';
+import { type Execution, findExecution, reading } from '../temporal/executions.ts';
 import { Batches, type Waiting } from './batches.ts';
-import { SessionCheckpoints } from './session-checkpoints.ts';
 import { putOnSession } from './session-edit.ts';
 import { ThreadStore } from './thread-store.ts';
 import type { ThreadWrite, Written } from './thread-writes.ts';
-import { type Execution, findExecution, reading } from './wire.ts';
 
 /** How long a call waits for a worker, in milliseconds. */
 const ANSWER_MS = 15_000;

@@ -1,11 +1,11 @@
 /** Large states and values of steps, stored apart from their thread: in parts, each the input of a workflow that never runs. */
 import { createHash } from 'node:crypto';
 import type { Client } from '@temporalio/client';
-import { inChunks, storeParts } from '../client/content.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../contract/json.ts';
 import { type ContentRef, contentId } from '../contract/thread.ts';
-import { loadParts } from '../history/index.ts';
-import { deleteRun, findExecution } from './wire.ts';
+import { deleteRun, findExecution } from '../temporal/executions.ts';
+import { loadParts } from '../temporal/index.ts';
+import { inChunks, storeParts } from '../temporal/store-content.ts';
 
 /** What is to be stored. */
 export interface Content {

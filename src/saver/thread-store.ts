@@ -1,7 +1,6 @@
 /** Threads that are no session: a workflow each, written with updates and read with queries. */
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import { inChunks } from '../client/content.ts';
-import { threadError } from '../client/errors.ts';
+import { keep } from '../checkpoints/keep.ts';
 import type { Checkpoint, StoredStep } from '../contract/checkpoint.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { copyJson, type JsonObject } from '../contract/json.ts';
@@ -24,14 +23,15 @@ import {
   type ThreadInput,
   threadWorkflowId,
 } from '../contract/thread.ts';
-import { readStartInput } from '../history/index.ts';
+import { threadError } from '../temporal/errors.ts';
+import { deleteRun, findExecution, reading, runsUpTo } from '../temporal/executions.ts';
+import { readStartInput } from '../temporal/index.ts';
+import { inChunks } from '../temporal/store-content.ts';
 import type { Waiting } from './batches.ts';
-import { keep } from './keep.ts';
 import { byKey } from './memory-saver.ts';
 import { ContentStore } from './thread-content.ts';
 import { type ThreadWorkflow, threadStart } from './thread-start.ts';
 import { refusalOf, type ThreadWrite, ThreadWriter, type Written } from './thread-writes.ts';
-import { deleteRun, findExecution, reading, runsUpTo } from './wire.ts';
 
 /** Segments at hand: who pages through a thread reads each of them many times. */
 const SEGMENTS_AT_HAND = 4;

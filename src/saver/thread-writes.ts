@@ -1,8 +1,7 @@
 /** Writing to threads that are no session: as few updates as the writes that wait fit into. */
 import { randomUUID } from 'node:crypto';
 import { type Client, WithStartWorkflowOperation } from '@temporalio/client';
-import { inChunks } from '../client/content.ts';
-import { threadError } from '../client/errors.ts';
+import { keep } from '../checkpoints/keep.ts';
 import { type CheckedPut, type Checkpoint, idTaken, type StoredStep } from '../contract/checkpoint.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { canonicalJson, type JsonValue, jsonSize, utf8Length } from '../contract/json.ts';
@@ -23,12 +22,13 @@ import {
   type ThreadWrites,
   threadWorkflowId,
 } from '../contract/thread.ts';
-import { readStartInput } from '../history/index.ts';
+import { threadError } from '../temporal/errors.ts';
+import { type Execution, findExecution, reading } from '../temporal/executions.ts';
+import { readStartInput } from '../temporal/index.ts';
+import { inChunks } from '../temporal/store-content.ts';
 import type { Waiting } from './batches.ts';
-import { keep } from './keep.ts';
 import type { Content, ContentStore } from './thread-content.ts';
 import { type ThreadWorkflow, threadStart } from './thread-start.ts';
-import { type Execution, findExecution, reading } from './wire.ts';
 
 /** Pause before a write is sent again for which there was no room yet. */
 const BUSY_PAUSE_MS = 20;

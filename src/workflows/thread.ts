@@ -46,8 +46,8 @@ import {
   threadPutStepSchema,
   threadWritesSchema,
 } from '../contract/thread.ts';
+import { ThreadState } from '../thread/thread-state.ts';
 import { failure } from './failure.ts';
-import { ThreadState } from './thread-state.ts';
 
 /** How long a thread that holds nothing stays: a write that began before its deletion is refused so long. */
 const EMPTY_FOR = '1 day';

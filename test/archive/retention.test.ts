@@ -6,11 +6,11 @@ import { Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import Database from 'libsql';
 import { expect, onTestFinished, test } from 'vitest';
+import { findRuns } from '../../src/checkpoints/runs.ts';
 import { segmentId, threadWorkflowId } from '../../src/contract/thread.ts';
 import { ArchivedSaver } from '../../src/index.ts';
-import { findRuns } from '../../src/saver/runs.ts';
-import { findExecution } from '../../src/saver/wire.ts';
 import { type ServerHandle, startServer } from '../../src/server/index.ts';
+import { findExecution } from '../../src/temporal/executions.ts';
 import { startSqlite } from './homes.ts';
 import { startArchiveServer } from './support.ts';
 

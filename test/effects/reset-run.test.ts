@@ -1,8 +1,8 @@
 /** A person resets the workflow with Temporal's own means: what was given out or done is not done again. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { type HistoryEvent, readEvents } from '../../src/history/index.ts';
 import type { Session } from '../../src/index.ts';
+import { type HistoryEvent, readEvents } from '../../src/temporal/index.ts';
 import { calls, openWorld, type World } from '../support/world.ts';
 
 /** Resets the session to its `nth` completed workflow task, as `temporal workflow reset` does. */

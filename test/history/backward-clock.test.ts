@@ -2,8 +2,9 @@
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { Worker } from '@temporalio/worker';
 import { expect, test } from 'vitest';
-import { foldHistory, type HistoryEvent, readEvents } from '../../src/history/index.ts';
+import { foldHistory } from '../../src/history/index.ts';
 import type { Message } from '../../src/index.ts';
+import { type HistoryEvent, readEvents } from '../../src/temporal/index.ts';
 import { workflowBundle } from '../../src/worker/index.ts';
 import { calls, openWorld } from '../support/world.ts';
 

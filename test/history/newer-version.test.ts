@@ -5,7 +5,8 @@
 import { defaultPayloadConverter } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { expect, test } from 'vitest';
-import { foldHistory, type HistoryEvent } from '../../src/history/index.ts';
+import { foldHistory } from '../../src/history/index.ts';
+import type { HistoryEvent } from '../../src/temporal/index.ts';
 import { replay } from '../session/support/sound.ts';
 import { CONVERTER, readStored } from './stored.ts';
 

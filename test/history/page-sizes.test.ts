@@ -1,6 +1,6 @@
 /** A page that a server or a client cannot carry is asked for in smaller pieces; what else fails is the caller's. */
 import { expect, test, vi } from 'vitest';
-import { type HistoryEvent, readEvents } from '../../src/history/index.ts';
+import { type HistoryEvent, readEvents } from '../../src/temporal/index.ts';
 import { rejection } from '../support/rejection.ts';
 import { openWorld, type World } from '../support/world.ts';
 

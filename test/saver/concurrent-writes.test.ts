@@ -1,8 +1,8 @@
 /** Many writes at once on one thread: few updates, one order, each with its own answer. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { THREAD_LIMIT, threadWorkflowId } from '../../src/contract/thread.ts';
-import { readEvents } from '../../src/history/index.ts';
 import type { TemporalSaver } from '../../src/index.ts';
+import { readEvents } from '../../src/temporal/index.ts';
 import { rejection } from '../support/rejection.ts';
 import { heldSaver } from './support/held-saver.ts';
 import { useThreads } from './support/threads.ts';

@@ -2,8 +2,8 @@
 import { Worker } from '@temporalio/worker';
 import { beforeAll, expect, test } from 'vitest';
 import { THREAD_UPDATE, threadWorkflowId } from '../../src/contract/thread.ts';
-import { type HistoryEvent, readEvents } from '../../src/history/index.ts';
 import { TemporalSaver } from '../../src/index.ts';
+import { type HistoryEvent, readEvents } from '../../src/temporal/index.ts';
 import { workflowBundle } from '../../src/worker/index.ts';
 import { rejection } from '../support/rejection.ts';
 import { useThreads } from './support/threads.ts';

@@ -4,7 +4,7 @@ import { Client, Connection } from '@temporalio/client';
 import { NativeConnection } from '@temporalio/worker';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { createWorker, TemporalSaver } from '../../src/index.ts';
-import { LangGraphSaver } from '../../src/saver/langgraph.ts';
+import { LangGraphSaver } from '../../src/saver/langgraph/index.ts';
 import { startProcess } from '../support/ready-process.ts';
 
 /** A saver of a user who has just started: nothing is remembered of another's. */

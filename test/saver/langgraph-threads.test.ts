@@ -21,7 +21,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { jsonSize } from '../../src/contract/json.ts';
 import { type SegmentRef, THREAD_LIMIT, threadWorkflowId } from '../../src/contract/thread.ts';
 import { type CheckpointSaver, MemorySaver, SqliteSaver } from '../../src/index.ts';
-import { LangGraphSaver } from '../../src/saver/langgraph.ts';
+import { LangGraphSaver } from '../../src/saver/langgraph/index.ts';
 import { useThreads } from './support/threads.ts';
 
 const threads = useThreads();

@@ -4,7 +4,7 @@ import { Client, Connection } from '@temporalio/client';
 import { NativeConnection, type Worker } from '@temporalio/worker';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it, test } from 'vitest';
 import { createWorker, MemorySaver, TemporalSaver } from '../../src/index.ts';
-import { LangGraphSaver } from '../../src/saver/langgraph.ts';
+import { LangGraphSaver } from '../../src/saver/langgraph/index.ts';
 
 // The validation is written for a runner that has its verbs as globals.
 Object.assign(globalThis, { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it });

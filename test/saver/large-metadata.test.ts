@@ -4,7 +4,7 @@ import proto from '@temporalio/proto';
 import { expect, test } from 'vitest';
 import { segmentId, THREAD_LIMIT, type ThreadInput, threadWorkflowId } from '../../src/contract/thread.ts';
 import { type Checkpoint, TemporalSaver } from '../../src/index.ts';
-import { findExecution } from '../../src/saver/wire.ts';
+import { findExecution } from '../../src/temporal/executions.ts';
 import { rejection } from '../support/rejection.ts';
 import { useThreads } from './support/threads.ts';
 

@@ -10,8 +10,8 @@ import {
   threadWorkflowId,
 } from '../../src/contract/thread.ts';
 import { TemporalSaver } from '../../src/index.ts';
-import { findExecution } from '../../src/saver/wire.ts';
-import { ThreadState } from '../../src/workflows/thread-state.ts';
+import { findExecution } from '../../src/temporal/executions.ts';
+import { ThreadState } from '../../src/thread/thread-state.ts';
 import { rejection } from '../support/rejection.ts';
 import { useThreads } from './support/threads.ts';
 

@@ -1,9 +1,9 @@
 /** A thread of 10,000 checkpoints: written in bursts, as many at once as wait for the last batch. */
 import { beforeAll, describe, expect, test } from 'vitest';
+import { findRuns } from '../../src/checkpoints/runs.ts';
 import { threadWorkflowId } from '../../src/contract/thread.ts';
 import type { Checkpoint, TemporalSaver } from '../../src/index.ts';
-import { findRuns } from '../../src/saver/runs.ts';
-import { findExecution } from '../../src/saver/wire.ts';
+import { findExecution } from '../../src/temporal/executions.ts';
 import { rejection } from '../support/rejection.ts';
 import { useThreads } from './support/threads.ts';
 

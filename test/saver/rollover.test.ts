@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { segmentId, THREAD_LIMIT, threadWorkflowId } from '../../src/contract/thread.ts';
-import { readEvents } from '../../src/history/index.ts';
 import { type Checkpoint, isPerdureError, TemporalSaver } from '../../src/index.ts';
-import { runsUpTo } from '../../src/saver/wire.ts';
 import { type ServerHandle, startServer } from '../../src/server/index.ts';
+import { runsUpTo } from '../../src/temporal/executions.ts';
+import { readEvents } from '../../src/temporal/index.ts';
 import { createHarness, type Harness, type WorkerProcess } from '../../src/testing/index.ts';
 import type { RolloverPlace } from './support/rollover-interceptors.ts';
 

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { findRuns } from '../../src/checkpoints/runs.ts';
 import { segmentId, threadWorkflowId } from '../../src/contract/thread.ts';
 import { type Checkpoint, type PerdureError, Sessions, TemporalSaver } from '../../src/index.ts';
-import { findRuns } from '../../src/saver/runs.ts';
-import { findExecution, runsUpTo, untilGone } from '../../src/saver/wire.ts';
+import { findExecution, runsUpTo, untilGone } from '../../src/temporal/executions.ts';
 import { rejection } from '../support/rejection.ts';
 import { useThreads } from './support/threads.ts';
 

@@ -5,13 +5,11 @@ import {
   type Checkpoint,
   defineAgent,
   defineTool,
-  readSnapshot,
-  runCheckpoint,
   type Session,
   Sessions,
   TemporalSaver,
-  terminalResult,
 } from '../../src/index.ts';
+import { readSnapshot, runCheckpoint, terminalResult } from '../../src/saver/records/index.ts';
 import type { Script } from '../../src/testing/index.ts';
 import { rejection } from '../support/rejection.ts';
 import { openStage, type RunningWorker, type Stage, untilPhase } from '../support/stage.ts';

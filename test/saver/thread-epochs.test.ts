@@ -1,9 +1,9 @@
 /** What a thread was before: deleted by another client, emptied and closed, ended from outside. */
 import proto from '@temporalio/proto';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { findRuns } from '../../src/checkpoints/runs.ts';
 import { segmentId, THREAD_MEMO, type ThreadInput, threadWorkflowId } from '../../src/contract/thread.ts';
-import { findRuns } from '../../src/saver/runs.ts';
-import { findExecution } from '../../src/saver/wire.ts';
+import { findExecution } from '../../src/temporal/executions.ts';
 import { rejection } from '../support/rejection.ts';
 import { heldSaver } from './support/held-saver.ts';
 import { useThreads } from './support/threads.ts';

@@ -8,7 +8,7 @@ import {
   type ThreadInput,
   type ThreadPut,
 } from '../../src/contract/thread.ts';
-import { ThreadState } from '../../src/workflows/thread-state.ts';
+import { ThreadState } from '../../src/thread/thread-state.ts';
 import { thrown } from '../support/thrown.ts';
 
 const NOW = '2024-05-01T00:00:00.000Z';

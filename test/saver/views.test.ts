@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
+import { type Checkpoint, defineAgent, defineTool, type Session, TemporalSaver } from '../../src/index.ts';
 import {
-  type Checkpoint,
-  defineAgent,
-  defineTool,
   pauseEvents,
   type RunCheckpoint,
   readRunCheckpoint,
@@ -12,13 +10,11 @@ import {
   resumedSection,
   runCheckpoint,
   runPhases,
-  type Session,
   sessionCheckpoint,
-  TemporalSaver,
   type TranscriptEvent,
   tailOf,
   terminalResult,
-} from '../../src/index.ts';
+} from '../../src/saver/records/index.ts';
 import { type ScriptedTurn, scriptedTurns } from '../../src/testing/index.ts';
 import { expectSound } from '../session/support/sound.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';

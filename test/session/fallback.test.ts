@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { defineAgent, runCheckpoint, type Session, TemporalSaver } from '../../src/index.ts';
+import { defineAgent, type Session, TemporalSaver } from '../../src/index.ts';
+import { runCheckpoint } from '../../src/saver/records/index.ts';
 import type { Fault, Reply, Script } from '../../src/testing/index.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';

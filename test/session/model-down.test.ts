@@ -1,11 +1,6 @@
 import { expect, test } from 'vitest';
-import {
-  type Checkpoint,
-  runCheckpoint,
-  TemporalSaver,
-  type TerminalResult,
-  terminalResult,
-} from '../../src/index.ts';
+import { type Checkpoint, TemporalSaver } from '../../src/index.ts';
+import { runCheckpoint, type TerminalResult, terminalResult } from '../../src/saver/records/index.ts';
 import type { Fault } from '../../src/testing/index.ts';
 import { until, untilPhase } from '../support/stage.ts';
 import { answered, ask, passes, reservedForFirstCall } from './support/faulty.ts';

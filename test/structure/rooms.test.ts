@@ -19,6 +19,9 @@ const PLANTED: readonly { file: string; text: string; rule: string }[] = [
   { file: 'contract/r.ts', text: "import { Client } from '@temporalio/client';", rule: 'contract-packages' },
   { file: 'session/p.ts', text: "import type { P } from '../history/p.ts';", rule: 'session-rooms' },
   { file: 'session/q.ts', text: "import { z } from 'zod';", rule: 'session-packages' },
+  { file: 'thread/p.ts', text: "import type { P } from '../session/p.ts';", rule: 'thread-rooms' },
+  { file: 'temporal/p.ts', text: "import '../history/p.ts';", rule: 'temporal-rooms' },
+  { file: 'checkpoints/p.ts', text: "import '../saver/p.ts';", rule: 'checkpoints-rooms' },
   { file: 'history/p.ts', text: "import type { P } from '../client/p.ts';", rule: 'history-rooms' },
   { file: 'workflows/p.ts', text: "import type { P } from '../activities/p.ts';", rule: 'workflows-rooms' },
   {

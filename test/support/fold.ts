@@ -2,8 +2,9 @@
 import type { Client } from '@temporalio/client';
 import { expect } from 'vitest';
 import { canonicalJson, type JsonObject } from '../../src/contract/json.ts';
-import { foldHistory, readPages } from '../../src/history/index.ts';
+import { foldHistory } from '../../src/history/index.ts';
 import type { Session, SessionState } from '../../src/index.ts';
+import { readPages } from '../../src/temporal/index.ts';
 
 /** Folds the history of a session's present run. */
 export async function foldOf(client: Client, session: Session, runId?: string): Promise<SessionState> {

@@ -2,8 +2,9 @@ import { Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
+import { effectsAfter, effectsKept } from '../../src/checkpoints/effects-left.ts';
 import { parseCheckpointId } from '../../src/client/checkpoint-id.ts';
-import { foldHistory, readPages } from '../../src/history/index.ts';
+import { foldHistory } from '../../src/history/index.ts';
 import {
   type Checkpoint,
   type DefinedAgent,
@@ -17,7 +18,7 @@ import {
   TemporalSaver,
   type ToolCall,
 } from '../../src/index.ts';
-import { effectsAfter, effectsKept } from '../../src/saver/effects-left.ts';
+import { readPages } from '../../src/temporal/index.ts';
 import { expectSound } from '../session/support/sound.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { rejection } from '../support/rejection.ts';

@@ -45,9 +45,9 @@ async function exportTo(
   const archive = place === undefined ? undefined : await openExisting(place);
   const { client } = await cli.connect();
   const [{ orNull }, { SessionCheckpoints }, { findExecution, reading }] = await Promise.all([
-    import('../../history/index.ts'),
-    import('../../saver/session-checkpoints.ts'),
-    import('../../saver/wire.ts'),
+    import('../../temporal/index.ts'),
+    import('../../checkpoints/session-checkpoints.ts'),
+    import('../../temporal/executions.ts'),
   ]);
   const found = await reading(sessionId, () => findExecution(client, sessionId));
   const session = found?.type === WORKFLOW.session ? found : null;

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
+import { pastEditProblem } from '../../checkpoints/past-edit.ts';
 import { type EditInput, editSchema } from '../../contract/edit.ts';
 import { PerdureError } from '../../contract/errors.ts';
 import { command } from '../../contract/shell.ts';
 import { parseKnown } from '../../contract/unknown-name.ts';
-import { pastEditProblem } from '../../saver/past-edit.ts';
 import type { Cli } from '../cli.ts';
 import { jsonOf, textOf } from '../input.ts';
 import { ARCHIVE, openSaver, readCheckpoint } from '../read-checkpoint.ts';

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
+import { effectsAfter, effectsKept } from '../../checkpoints/effects-left.ts';
+import type { EffectSince } from '../../checkpoints/index.ts';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
 import { PerdureError } from '../../contract/errors.ts';
 import { command } from '../../contract/shell.ts';
-import { effectsAfter, effectsKept } from '../../saver/effects-left.ts';
-import type { EffectSince } from '../../saver/index.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT } from '../failures.ts';
 import { textOf } from '../input.ts';

@@ -166,7 +166,7 @@ function diff(group: Command, cli: Cli): void {
     .option(...ARCHIVE)
     .action(async (sessionId: string, from: string, to: string, { archive }: { archive?: string }) => {
       const { terminal } = cli;
-      const { diff: changesBetween } = await import('../../saver/diff.ts');
+      const { diff: changesBetween } = await import('../../checkpoints/diff.ts');
       const changes = await terminal.wait(`reading ${sessionId}`, async () =>
         changesBetween(
           await readCheckpoint(cli, sessionId, from, archive),

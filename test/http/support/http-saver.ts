@@ -1,5 +1,6 @@
 /** A checkpoint saver over the API, as a harness of another language would write one. */
 
+import { Turns } from '../../../src/checkpoints/turns.ts';
 import {
   type Checkpoint,
   type CheckpointSaver,
@@ -15,7 +16,6 @@ import {
 } from '../../../src/contract/checkpoint.ts';
 import { type ErrorCode, isPerdureError, PerdureError } from '../../../src/contract/errors.ts';
 import type { JsonObject, JsonValue } from '../../../src/contract/json.ts';
-import { Turns } from '../../../src/saver/turns.ts';
 
 /** Checkpoints of one request: the most that the API gives. */
 const PAGE = 100;

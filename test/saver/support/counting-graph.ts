@@ -3,7 +3,7 @@ import { setInterval } from 'node:timers';
 import { Annotation, END, START, StateGraph } from '@langchain/langgraph';
 import { Client, Connection } from '@temporalio/client';
 import { TemporalSaver } from '../../../src/index.ts';
-import { LangGraphSaver } from '../../../src/saver/langgraph.ts';
+import { LangGraphSaver } from '../../../src/saver/langgraph/index.ts';
 
 const [address = '', namespace = '', taskQueue = '', mode = ''] = process.argv.slice(2);
 const connection = await Connection.connect({ address });

@@ -2,7 +2,7 @@
 import { Worker } from '@temporalio/worker';
 import { expect } from 'vitest';
 import { canonicalJson, type JsonValue } from '../../../src/contract/json.ts';
-import { type Fold, foldHistory, type HistoryEvent, readEvents } from '../../../src/history/index.ts';
+import { type Fold, foldHistory } from '../../../src/history/index.ts';
 import {
   type Checkpoint,
   isPerdureError,
@@ -14,6 +14,7 @@ import {
   TemporalSaver,
 } from '../../../src/index.ts';
 import { sessionView } from '../../../src/session/views.ts';
+import { type HistoryEvent, readEvents } from '../../../src/temporal/index.ts';
 import type { Stage } from '../../support/stage.ts';
 
 type History = Parameters<typeof Worker.runReplayHistory>[1];

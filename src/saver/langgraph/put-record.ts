@@ -1,7 +1,7 @@
 /** Storing LangGraph's records in a thread that may be deleted at any time, by this process or another. */
-import type { CheckpointSaver, PutOptions } from '../contract/checkpoint.ts';
-import { isPerdureError } from '../contract/errors.ts';
-import type { JsonObject } from '../contract/json.ts';
+import type { CheckpointSaver, PutOptions } from '../../contract/checkpoint.ts';
+import { isPerdureError } from '../../contract/errors.ts';
+import type { JsonObject } from '../../contract/json.ts';
 
 /**
  * Puts a record. Returns `false` when the record that it goes on from was there and is gone: the thread was deleted

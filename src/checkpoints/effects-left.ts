@@ -3,9 +3,10 @@ import type { Checkpoint } from '../contract/checkpoint.ts';
 import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
 import type { Origin } from '../contract/origin.ts';
 import type { SessionState } from '../contract/state.ts';
-import { leftState, orNull, readStartInput } from '../history/index.ts';
-import { type EffectSince, effectsBetween } from './views/effects-since.ts';
-import { sessionStateOf } from './views/session-state.ts';
+import { leftState } from '../history/index.ts';
+import { orNull, readStartInput } from '../temporal/index.ts';
+import { type EffectSince, effectsBetween } from './effects-since.ts';
+import { sessionStateOf } from './session-state.ts';
 
 /**
  * The effects since a checkpoint, as a rewind to it would leave them: those included that only a run knows which an

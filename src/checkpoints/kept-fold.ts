@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
-import { type FoldedTask, Folder, type HistoryEvent, readEvents, readPages } from '../history/index.ts';
+import { type FoldedTask, Folder } from '../history/index.ts';
+import { type HistoryEvent, readEvents, readPages } from '../temporal/index.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
 /** New events from which on it is cheaper to read them forwards, from the start. */

@@ -1,4 +1,6 @@
 /** A session's checkpoints as session-checkpoint records. */
+
+import { sessionStateOf } from '../../checkpoints/session-state.ts';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
 import { canonicalJson } from '../../contract/json.ts';
 import type { Block, Message } from '../../contract/messages.ts';
@@ -11,7 +13,6 @@ import type {
   TranscriptEvent,
 } from './session-record.ts';
 import { tailOf } from './session-record.ts';
-import { sessionStateOf } from './session-state.ts';
 
 const MINUTE_MS = 60_000;
 /** The share of a cap from which it is being approached. */

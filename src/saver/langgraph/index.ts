@@ -5,7 +5,7 @@
  * writes that are pending on it are records of a log beside it; each namespace has a record that marks it; a thread's
  * name is a step of an index, for lists over all threads.
  */
-export type * from '../contract/checkpoint.ts';
+export type * from '../../contract/checkpoint.ts';
 
 import type { RunnableConfig } from '@langchain/core/runnables';
 import {
@@ -23,12 +23,13 @@ import {
   TASKS,
   WRITES_IDX_MAP,
 } from '@langchain/langgraph-checkpoint';
-import type { CheckpointSaver } from '../contract/checkpoint.ts';
-import { isPerdureError } from '../contract/errors.ts';
-import { HeldCheckpoints, type Holders } from './langgraph-held.ts';
-import { ThreadIndex } from './langgraph-index.ts';
-import { Namespaces } from './langgraph-namespaces.ts';
-import { putRecord } from './langgraph-records.ts';
+import type { CheckpointSaver } from '../../contract/checkpoint.ts';
+import { isPerdureError } from '../../contract/errors.ts';
+import { inPages } from '../pages.ts';
+import { HeldCheckpoints, type Holders } from './held-checkpoints.ts';
+import { Namespaces } from './namespaces.ts';
+import { PendingWrites } from './pending-writes.ts';
+import { putRecord } from './put-record.ts';
 import {
   type Configurable,
   configOf,
@@ -43,9 +44,8 @@ import {
   recordId,
   rowOf,
   type StoredWrite,
-} from './langgraph-rows.ts';
-import { PendingWrites } from './langgraph-writes.ts';
-import { inPages } from './pages.ts';
+} from './rows.ts';
+import { ThreadIndex } from './thread-index.ts';
 
 /** Records of the first page while one of a kind is sought: most are among the newest. */
 const FIRST_PAGE = 4;

@@ -1,4 +1,6 @@
 /** A session's checkpoints as run-checkpoint records. */
+
+import { sessionStateOf } from '../../checkpoints/session-state.ts';
 import type { ToolCall } from '../../contract/calls.ts';
 import { isFinal } from '../../contract/calls.ts';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
@@ -17,7 +19,6 @@ import type {
   TerminalResult,
   ToolExecution,
 } from './run-record.ts';
-import { sessionStateOf } from './session-state.ts';
 
 /**
  * The snapshot that a run is resumed from: the whole of a checkpoint in the words of run checkpoints.

@@ -1,7 +1,7 @@
 /** The state of a session's checkpoint, typed. */
-import type { Checkpoint } from '../../contract/checkpoint.ts';
-import { PerdureError } from '../../contract/errors.ts';
-import type { SessionState } from '../../contract/state.ts';
+import type { Checkpoint } from '../contract/checkpoint.ts';
+import { PerdureError } from '../contract/errors.ts';
+import type { SessionState } from '../contract/state.ts';
 
 /**
  * The session's state in a checkpoint.

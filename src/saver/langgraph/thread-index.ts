@@ -2,9 +2,10 @@
  * The names of the threads of a checkpointer, for lists over all of them: a step each, in a thread of the store. Where
  * a thread of the store can become full, the index goes on in another.
  */
-import type { CheckpointSaver } from '../contract/checkpoint.ts';
-import { isPerdureError } from '../contract/errors.ts';
-import { keep } from './keep.ts';
+
+import { keep } from '../../checkpoints/keep.ts';
+import type { CheckpointSaver } from '../../contract/checkpoint.ts';
+import { isPerdureError } from '../../contract/errors.ts';
 
 /** Threads of which is remembered that they are in the index. */
 const INDEXED_AT_HAND = 10_000;

@@ -2,9 +2,9 @@
 import type { Client } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import proto from '@temporalio/proto';
-import { readError } from '../client/errors.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
-import { firstValue, orNull, readStart } from '../history/index.ts';
+import { readError } from './errors.ts';
+import { firstValue, orNull, readStart } from './index.ts';
 
 const { WORKFLOW_EXECUTION_STATUS_RUNNING: RUNNING, WORKFLOW_EXECUTION_STATUS_COMPLETED: COMPLETED } =
   proto.temporal.api.enums.v1.WorkflowExecutionStatus;

@@ -2,14 +2,15 @@
  * The writes that are pending on checkpoints: for each checkpoint a log of numbered records beside it. A record is
  * never overwritten, so of two processes that want the same number one takes the next, and no write is lost.
  */
-import type { CheckpointSaver } from '../contract/checkpoint.ts';
-import { isPerdureError } from '../contract/errors.ts';
-import type { JsonValue } from '../contract/json.ts';
-import { Batches, type Waiting } from './batches.ts';
-import { keep } from './keep.ts';
-import type { HeldCheckpoints } from './langgraph-held.ts';
-import { putRecord } from './langgraph-records.ts';
-import { logId, merge, type StoredWrite } from './langgraph-rows.ts';
+
+import { keep } from '../../checkpoints/keep.ts';
+import type { CheckpointSaver } from '../../contract/checkpoint.ts';
+import { isPerdureError } from '../../contract/errors.ts';
+import type { JsonValue } from '../../contract/json.ts';
+import { Batches, type Waiting } from '../batches.ts';
+import type { HeldCheckpoints } from './held-checkpoints.ts';
+import { putRecord } from './put-record.ts';
+import { logId, merge, type StoredWrite } from './rows.ts';
 
 /** Logs of which it is remembered where they end. */
 const ENDS_AT_HAND = 1_000;

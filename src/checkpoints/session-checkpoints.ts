@@ -7,23 +7,14 @@ import { copyJson, type JsonObject } from '../contract/json.ts';
 import { WORKFLOW } from '../contract/names.ts';
 import { command } from '../contract/shell.ts';
 import type { SessionState } from '../contract/state.ts';
-import {
-  type Fold,
-  type FoldedTask,
-  foldHistory,
-  type HistoryEvent,
-  orNull,
-  type RunEnd,
-  readEvents,
-  readPages,
-  readStart,
-} from '../history/index.ts';
+import { type Fold, type FoldedTask, foldHistory, type RunEnd } from '../history/index.ts';
 import { phaseOf } from '../session/state.ts';
+import { deleteRun, type Execution, findExecution, reading, untilGone } from '../temporal/executions.ts';
+import { type HistoryEvent, orNull, readEvents, readPages, readStart } from '../temporal/index.ts';
 import { keep } from './keep.ts';
 import { KeptFold } from './kept-fold.ts';
 import { findRuns } from './runs.ts';
 import { Turns } from './turns.ts';
-import { deleteRun, type Execution, findExecution, reading, untilGone } from './wire.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
 /** Sessions whose fold is kept: each holds a whole state. */

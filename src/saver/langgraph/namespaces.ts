@@ -2,10 +2,10 @@
  * Which namespaces of a thread have checkpoints. Each sub-graph that begins asks for the latest of its own, and what has
  * none would be sought through the whole thread: so a record marks each namespace before its first checkpoint.
  */
-import type { CheckpointSaver } from '../contract/checkpoint.ts';
-import { isPerdureError } from '../contract/errors.ts';
-import { putRecord } from './langgraph-records.ts';
-import { markId } from './langgraph-rows.ts';
+import type { CheckpointSaver } from '../../contract/checkpoint.ts';
+import { isPerdureError } from '../../contract/errors.ts';
+import { putRecord } from './put-record.ts';
+import { markId } from './rows.ts';
 
 /** The namespace of the outermost graph: its mark says that the thread was marked from its beginning. */
 const ROOT = '';

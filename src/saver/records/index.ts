@@ -1,4 +1,3 @@
-export { type EffectSince, effectsSince } from './effects-since.ts';
 export {
   RUN_PHASES,
   RUN_STATES,

@@ -1,9 +1,9 @@
 /** The runs of a session, or of a thread, in their order: each says in its first event which one it has followed on. */
 import type { Client } from '@temporalio/client';
-import { inChunks } from '../client/content.ts';
-import { quoted, unsearchable } from '../client/visibility.ts';
 import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
-import { firstValue, orNull, readEvents, readStart, resetOf } from '../history/index.ts';
+import { firstValue, orNull, readEvents, readStart, resetOf } from '../temporal/index.ts';
+import { inChunks } from '../temporal/store-content.ts';
+import { quoted, unsearchable } from '../temporal/visibility.ts';
 
 /**
  * The runs of a workflow that the server still has, newest first. Their order is that of their links: the server's

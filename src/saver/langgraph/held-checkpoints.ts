@@ -1,7 +1,7 @@
 /** What a saver of LangGraph knows of the checkpoints that it has put or read, so that it need not read them again. */
 import { setImmediate } from 'node:timers/promises';
-import { keep } from './keep.ts';
-import type { Row } from './langgraph-rows.ts';
+import { keep } from '../../checkpoints/keep.ts';
+import type { Row } from './rows.ts';
 
 /** Checkpoints that are known. */
 const HELD_AT_HAND = 1_000;

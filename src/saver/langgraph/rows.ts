@@ -1,8 +1,8 @@
 /** How LangGraph's checkpoints and writes lie in a store of this package. */
 import type { RunnableConfig } from '@langchain/core/runnables';
 import type { CheckpointMetadata } from '@langchain/langgraph-checkpoint';
-import type { Checkpoint } from '../contract/checkpoint.ts';
-import { PerdureError } from '../contract/errors.ts';
+import type { Checkpoint } from '../../contract/checkpoint.ts';
+import { PerdureError } from '../../contract/errors.ts';
 
 /** Where a checkpoint is, in LangGraph's words. */
 export interface Place {

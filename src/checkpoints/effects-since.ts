@@ -1,9 +1,9 @@
-import { isFinal, type ToolCall } from '../../contract/calls.ts';
-import type { Checkpoint } from '../../contract/checkpoint.ts';
-import type { JsonValue } from '../../contract/json.ts';
-import type { SessionState } from '../../contract/state.ts';
-import { sameCall } from '../../history/index.ts';
-import { isOpen, wasStopped } from '../../session/state.ts';
+import { isFinal, type ToolCall } from '../contract/calls.ts';
+import type { Checkpoint } from '../contract/checkpoint.ts';
+import type { JsonValue } from '../contract/json.ts';
+import type { SessionState } from '../contract/state.ts';
+import { sameCall } from '../history/index.ts';
+import { isOpen, wasStopped } from '../session/state.ts';
 import { sessionStateOf } from './session-state.ts';
 
 /** An effect that has happened, or may have, since a checkpoint. */

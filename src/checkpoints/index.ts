@@ -1,0 +1,2 @@
+export { type Change, diff } from './diff.ts';
+export { type EffectSince, effectsSince } from './effects-since.ts';
