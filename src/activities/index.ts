@@ -38,10 +38,9 @@ export function createActivities({
     load: runLoad,
     describe: async ({ agent }) => {
       const found = find(agent);
-      const at = Date.now();
       return found === undefined
-        ? { kind: 'unavailable', message: missing(find, agent), at }
-        : { kind: 'manifest', manifest: found.manifest, searchAttributes: [...searchAttributes], at };
+        ? { kind: 'unavailable', message: missing(find, agent) }
+        : { kind: 'manifest', manifest: found.manifest, searchAttributes: [...searchAttributes] };
     },
     model: (input) => runModel(find, memory, input),
     tool: (input) => runTool(find, issued, input),

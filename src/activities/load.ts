@@ -75,7 +75,7 @@ async function read({ client }: Context, input: LoadInput): Promise<string | und
     if (last === null) return undefined;
     after = whatHappened(state, last, branch);
   }
-  return canonicalJson({ state, after, waits: true } satisfies Loaded as unknown as JsonObject);
+  return canonicalJson({ state, after } satisfies Loaded as unknown as JsonObject);
 }
 
 async function lastState(

@@ -32,13 +32,9 @@ export interface DescribeInput {
   agent: string;
 }
 /** What the worker says an agent is. */
-export type DescribeResult = (
+export type DescribeResult =
   | { kind: 'manifest'; manifest: Manifest; searchAttributes: string[] }
-  | { kind: 'unavailable'; message: string }
-) & {
-  /** When it ended, in milliseconds since 1970; absent in what older versions have recorded. */
-  at?: number;
-};
+  | { kind: 'unavailable'; message: string };
 
 /** Input of `model`: a position in the transcript, not a transcript. */
 export interface ModelInput {
@@ -145,10 +141,8 @@ export interface ToolInput {
 }
 
 /** When a local call ended, in milliseconds since 1970; `undefined` of any other. */
-export function localEnd(result: ToolResult | DescribeResult): number | undefined {
-  // Until version 0.1 it stood in a record of its own.
-  const { at, local } = result as { at?: number; local?: { completedAt: number } };
-  return at ?? local?.completedAt;
+export function localEnd(result: ToolResult): number | undefined {
+  return 'at' in result ? result.at : undefined;
 }
 
 /** What a tool call came to. */

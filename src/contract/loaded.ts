@@ -19,12 +19,5 @@ export interface Loaded {
     /** Calls that were open at the checkpoint, by id, as they ended; `null` when nobody knows. */
     ended: { [callId: string]: 'absent' | null };
     spent: Spent;
-    /** Whether a call whose edit is being checked is told what became of it; absent in what was recorded before that was so. */
-    tellsEdited?: true;
   } | null;
-  /**
-   * Whether a session that cannot begin as it was asked to, with its edits or under its cap, waits for a person; absent
-   * in what was recorded before that was so.
-   */
-  waits?: true;
 }

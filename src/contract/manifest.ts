@@ -85,18 +85,8 @@ export interface Manifest {
   models: ModelManifest[];
   tools: { [name: string]: ToolManifest };
   budget: BudgetLimits;
-  /** Equal calls in a row after which the session stops for a person. */
+  /** Equal calls in a row, since the last message, after which the session stops for a person. */
   loopLimit: number;
-  /** Whether they are counted anew from each message on; absent in what was recorded before that was so. */
-  loopPerMessage?: true;
-  /** Whether no key stands in what the model is told of a call; absent in what was recorded before that was so. */
-  keysHidden?: true;
-  /** Whether a write that was stopped after its dispatch is told as one that may have happened; absent as above. */
-  stopsTold?: true;
-  /** Whether an edited plan keeps the evidence of what it leaves as it is; absent in what was recorded before that was so. */
-  evidenceKept?: true;
-  /** Whether the plan's own tool counts in what a prompt is reserved for; absent in what was recorded before that was so. */
-  planReserved?: true;
   /** `ordered`: reads in parallel, writes and mutations one after the other. `parallel`: all at once. */
   toolOrder: 'ordered' | 'parallel';
   /** Whether the built-in `update_plan` tool is offered to the model. */

@@ -50,10 +50,7 @@ export const HANDLER_ORDER: readonly string[] = [
  * Names of the patches of sessions, given to Temporal's `patched`. A history that names another is a newer version's,
  * and is not folded; so a patch is entered here, and the fold does as the workflow does where its marker stands.
  */
-export const PATCH = {
-  /** The agent is described by a local activity, in the session's first task. */
-  localDescribe: 'local-describe',
-} as const;
+export const PATCH: Readonly<Record<string, string>> = {};
 
 /** Queries of a session. Results are plain JSON. */
 export const QUERY = {

@@ -259,13 +259,7 @@ export function hasMark({ marks }: SegmentRef, mark: string): boolean {
 export function samePut(a: Omit<ThreadPut, 'epoch' | 'id'>, b: Omit<ThreadPut, 'epoch' | 'id'>): boolean {
   const text = ({ state, parent_id, metadata, content: apart }: typeof a): string =>
     canonicalJson({ state, parent_id, metadata, digest: apart?.digest ?? null });
-  if (a.content?.metadata === b.content?.metadata) return text(a) === text(b);
-  // A thread of before holds large metadata itself.
-  const whole = ({ state, metadata, content: apart }: typeof a): string | undefined =>
-    apart === undefined || apart.metadata === true
-      ? (apart?.digest ?? sha256Hex(canonicalJson({ state, metadata })))
-      : undefined;
-  return a.parent_id === b.parent_id && whole(a) !== undefined && whole(a) === whole(b);
+  return a.content?.metadata === b.content?.metadata && text(a) === text(b);
 }
 
 /** The id or key of an entry. */

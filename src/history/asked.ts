@@ -18,20 +18,16 @@ interface Asked {
   stopped: boolean;
 }
 
-type Activity = Exclude<Command, { kind: 'cancel' | 'close' | 'timer' }>;
-
 /** The commands that the core has asked for. */
 export class AskedCommands {
   readonly #open = new Map<number, Asked>();
   /** Commands of activities by the SDK's own count, which is all that a local activity records of itself. */
-  readonly #activities: { seq: number; kind: Activity['kind'] }[] = [];
+  readonly #activities: number[] = [];
   /** Commands of timers by the SDK's own count, which is a timer's id. */
   readonly #timers: number[] = [];
   /** Timers that the history has shown, by their id. */
   readonly #started = new Map<string, number>();
   #localInFlight = false;
-  /** Whether the history has the marker of {@link PATCH.localDescribe}. */
-  localDescribe = false;
 
   /** Whether a local activity has been asked for, and {@link localEnded} has not been called. */
   get localInFlight(): boolean {
@@ -50,8 +46,8 @@ export class AskedCommands {
         continue;
       }
       if (kind === 'timer') this.#timers.push(seq);
-      else this.#activities.push({ seq, kind });
-      if (runsLocally(command, () => this.localDescribe)) {
+      else this.#activities.push(seq);
+      if (runsLocally(command)) {
         this.#localInFlight = true;
         continue;
       }
@@ -62,10 +58,9 @@ export class AskedCommands {
   }
 
   /** The command of the local activity that has ended. */
-  localEnded(sdkSeq: number): { seq: number; kind: 'tool' | 'describe' } {
+  localEnded(sdkSeq: number): number {
     this.#localInFlight = false;
-    const { seq, kind } = this.#activities[sdkSeq - 1] ?? { seq: 0, kind: 'fast_tool' };
-    return { seq, kind: kind === 'describe' ? kind : 'tool' };
+    return this.#activities[sdkSeq - 1] ?? 0;
   }
 
   /** The command of a timer that has started, by its id. */

@@ -11,7 +11,7 @@ import { tsToMs } from '@temporalio/common/lib/time.js';
 import proto from '@temporalio/proto';
 import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
 import { useSha256 } from '../contract/json.ts';
-import { PATCH, SIGNAL, WORKFLOW } from '../contract/names.ts';
+import { SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
 import { advance } from '../session/advance.ts';
 import { type Input, type Moment, momentOf, type Outcome } from '../session/events.ts';
@@ -204,7 +204,7 @@ export class Folder {
       case EventType.EVENT_TYPE_MARKER_RECORDED: {
         const local = localEnd(event, this.#payloads);
         if (local !== null) this.#open?.local.push(local);
-        else if (refuseNewer(event, this.#payloads) === PATCH.localDescribe) this.#asked.localDescribe = true;
+        else refuseNewer(event, this.#payloads);
         return;
       }
       case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
@@ -306,8 +306,8 @@ export class Folder {
     for (const { sdkSeq, result } of task.local) {
       const before = inOrder(this.#pending, false);
       this.#pending = [];
-      const { seq, kind } = this.#asked.localEnded(sdkSeq);
-      const outcome = { kind, local: true, result } as Outcome;
+      const seq = this.#asked.localEnded(sdkSeq);
+      const outcome = { kind: 'tool', local: true, result } as Outcome;
       this.#apply(task, [...before, { type: 'outcome', seq, outcome }]);
     }
     // The end of a run may leave out what it makes pointless.

@@ -20,19 +20,19 @@ const FOREIGN: ReadonlyMap<number, string> = new Map([
 ]);
 
 /**
- * @returns the patch that an event marks, or `null`
+ * Refuses what this version does not write.
+ *
  * @throws PerdureError `CHECKPOINT_CORRUPTION` for a marker or a command that this version does not know
  */
-export function refuseNewer(event: HistoryEvent, payloads: PayloadReader): string | null {
+export function refuseNewer(event: HistoryEvent, payloads: PayloadReader): void {
   const foreign = FOREIGN.get(event.eventType ?? 0);
   if (foreign !== undefined) throw newer(event, foreign);
   const marker = event.markerRecordedEventAttributes;
-  if (!marker) return null;
+  if (!marker) return;
   if (marker.markerName !== PATCH_MARKER) throw newer(event, `records a marker ${marker.markerName}`);
   const data = payloads.first(marker.details?.['patch-data']) as { id?: string } | undefined;
   const name = data?.id ?? '';
   if (!PATCHES.includes(name)) throw newer(event, `records the patch '${name}'`);
-  return name;
 }
 
 function newer({ eventId }: HistoryEvent, what: string): Error {

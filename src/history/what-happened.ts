@@ -34,7 +34,7 @@ export function whatHappened(
     const later = runs.flatMap(({ calls }) => calls.filter((call) => sameCall(call) === sameCall(open)));
     ended[open.id] = later.some(({ status }) => isAbsent(status)) ? 'absent' : null;
   }
-  return { effects: [...effects.values()], ended, spent: spentAtWorst(last), tellsEdited: true };
+  return { effects: [...effects.values()], ended, spent: spentAtWorst(last) };
 }
 
 /** A request that was under way when its run was left is charged as one that was lost. */

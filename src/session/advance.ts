@@ -73,7 +73,7 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
       }
       state.interrupted = false;
       // Who asks again wants it done again.
-      if (state.manifest?.loopPerMessage === true) state.loop.count = 0;
+      state.loop.count = 0;
       return null;
     case 'append_results': {
       const blocks = batchCalls(state).map(
@@ -101,9 +101,7 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
         return null;
       }
       // Its effect has a session of its own, and may happen all the same: only the waiting for it has ended.
-      const where =
-        state.manifest?.keysHidden === true ? ', in a session of its own' : `: effect:${call.idempotencyKey}`;
-      const content = `${step.reason} Its effect may still happen${where}`;
+      const content = `${step.reason} Its effect may still happen, in a session of its own`;
       const ended = state.cancelling !== null;
       endCall(
         call,

@@ -35,8 +35,8 @@ function promptTokensBound(state: SessionState): number {
   return (state.measured?.tokens ?? 0) + fixed + fresh + OVERHEAD.message * (state.position.count + 1);
 }
 
-function manifestBytes({ instructions, tools, plan, planReserved }: Manifest): number {
-  const planLength = plan && planReserved === true ? PLAN_LENGTH : 0;
+function manifestBytes({ instructions, tools, plan }: Manifest): number {
+  const planLength = plan ? PLAN_LENGTH : 0;
   // Three bytes a character bounds UTF-8 without measuring a definition before each call.
   return 3 * (instructions.length + JSON.stringify(tools).length + planLength);
 }

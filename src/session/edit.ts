@@ -65,8 +65,7 @@ export function applyEdit(state: SessionState, edit: EditInput, moment: Moment):
     for (const message of messages) appendMessage(state, message);
   }
   if (edit.plan !== undefined) {
-    // What was recorded before the evidence was kept folds to the plan that it had.
-    const before = state.manifest?.evidenceKept === true ? state.plan : [];
+    const before = state.plan;
     state.plan = edit.plan.map((step) =>
       withEvidence(
         step,

@@ -38,7 +38,7 @@ export function applyTool(
       call.status = { kind: 'settling', reason };
     } else if (flight.cancelled === true) {
       // Safe to repeat: after a pause it runs again, otherwise the turn is over.
-      record(stopped(state, call), reason);
+      record(stopped(call), reason);
       call.status = { kind: 'ready' };
     } else if (flight.kind === 'fast_tool') {
       // It held up its worker past the local activity's time-out: it runs again, remotely.
@@ -76,7 +76,7 @@ export function applyTool(
       call.status = { kind: 'settling', reason: result.reason };
       return;
     case 'released':
-      record(stopped(state, call), 'its worker was shut down');
+      record(stopped(call), 'its worker was shut down');
       dispatch.released = true;
       call.status = { kind: 'ready' };
       return;
@@ -94,8 +94,8 @@ export function applyTool(
 }
 
 /** What a call that was stopped after its dispatch has done: a read nothing, an idempotent call perhaps all. */
-export function stopped({ manifest }: SessionState, { effect }: ToolCall): 'absent' | 'unknown' {
-  return effect === 'idempotent' && manifest?.stopsTold === true ? 'unknown' : 'absent';
+export function stopped({ effect }: ToolCall): 'absent' | 'unknown' {
+  return effect === 'idempotent' ? 'unknown' : 'absent';
 }
 
 /** Deploys do not count: a call that is longer than their grace would not live through a day of them. */

@@ -46,9 +46,9 @@ export type PersonInput =
 /** What became of a command. */
 export type Outcome =
   | { kind: 'load'; result: ActivityOutcome<LoadResult> }
-  /** `local`: of a local activity, also when it gave no result that says so. */
-  | { kind: 'describe'; result: ActivityOutcome<DescribeResult>; local?: true }
+  | { kind: 'describe'; result: ActivityOutcome<DescribeResult> }
   | { kind: 'model'; result: ActivityOutcome<ModelResult> }
+  /** `local`: of a local activity, also when it gave no result that says so. */
   | { kind: 'tool'; result: ActivityOutcome<ToolResult>; local?: true }
   | { kind: 'verify'; result: ActivityOutcome<VerifyResult> }
   | { kind: 'prepare'; result: ActivityOutcome<PreparedCall> }
@@ -86,14 +86,9 @@ export type Command =
   | { kind: 'cancel'; seq: number; timer: boolean }
   | { kind: 'close'; result: SessionResult };
 
-/**
- * Whether a command is a local activity. What an agent is, its worker has at hand: an activity of the queue for it was a
- * good part of what a short session costs.
- *
- * @param localDescribe - whether the session has the patch of that name.
- */
-export function runsLocally({ kind }: Command, localDescribe: () => boolean): boolean {
-  return kind === 'fast_tool' || (kind === 'describe' && localDescribe());
+/** Whether a command is a local activity. */
+export function runsLocally({ kind }: Command): boolean {
+  return kind === 'fast_tool';
 }
 
 /** What the session decides by itself; applied to the state like any other event. */
@@ -143,6 +138,6 @@ export function momentOf(inputs: readonly Input[], task: Moment, last: Moment): 
   return times.length === 0 ? task : { ...last, now: Math.max(last.now, ...times) };
 }
 
-function completedAt(result: ActivityOutcome<ToolResult | DescribeResult>): number {
+function completedAt(result: ActivityOutcome<ToolResult>): number {
   return result.ok ? (localEnd(result.value) ?? 0) : 0;
 }

@@ -63,7 +63,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   const calls = batchCalls(state);
   for (const call of calls) {
     if (isFinal(call)) continue;
-    reopen(state, call, origin, loaded, moment);
+    reopen(call, origin, loaded, moment);
     askAnew(state, call, moment);
   }
   // What a call of the batch is in doubt about itself, it needs not be told.
@@ -78,7 +78,6 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   const refused = edits === null ? null : editProblem(state, edits);
   if (refused !== null) note(state, moment, 'edit_refused', refused.message);
   else if (edits !== null) applyEdit(state, edits, moment);
-  if (loaded.waits !== true) return;
   if (refused !== null) {
     const reason = `the edits of the ${origin.kind} were refused: ${refused.message}`;
     pause(state, { by: origin.by, at: iso(moment), reason, requestedNow: false });
@@ -88,18 +87,12 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
 }
 
 /** A call that was open at the checkpoint. Whoever had it then has it no more. */
-function reopen(
-  state: SessionState,
-  call: ToolCall,
-  origin: Origin,
-  { after }: Loaded,
-  moment: Moment,
-): void {
+function reopen(call: ToolCall, origin: Origin, { after }: Loaded, moment: Moment): void {
   const { status } = call;
   const { kind } = status;
   // Of edited arguments that were being checked the key is not known yet.
   const edited = status.kind === 'preparing' && status.before !== undefined;
-  if (edited && after?.tellsEdited === true) call.status = { ...status, rewound: true };
+  if (edited && after !== null) call.status = { ...status, rewound: true };
   if (call.effect === 'mutate' && !edited) {
     const since = after?.effects.find(
       ({ callId, idempotencyKey }) => callId === call.id && idempotencyKey === call.idempotencyKey,
@@ -122,7 +115,7 @@ function reopen(
       return;
     }
   }
-  close(call, stopped(state, call));
+  close(call, stopped(call));
   // A fork's keys are its own, so they are derived anew; what a person has decided stays decided.
   if (origin.kind === 'fork') call.status = { kind: 'preparing' };
   else if (kind !== 'approval' && kind !== 'preparing') call.status = { kind: 'ready' };

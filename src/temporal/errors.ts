@@ -195,7 +195,6 @@ function withCode(
     return {
       type: code,
       message: typeof message === 'string' ? message : code,
-      // A worker of before sends none.
       details: typeof first === 'object' && first !== null ? { ...first } : {},
     };
   }

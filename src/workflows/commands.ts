@@ -4,7 +4,6 @@ import {
   ActivityCancellationType,
   type ActivityOptions,
   CancellationScope,
-  patched,
   proxyActivities,
   proxyLocalActivities,
   sleep,
@@ -16,8 +15,7 @@ import {
   VERIFY_TRIES,
 } from '../contract/activities.ts';
 import { activityFailureInfo } from '../contract/failure.ts';
-import { PATCH } from '../contract/names.ts';
-import { type Command, type Outcome, runsLocally } from '../session/events.ts';
+import type { Command, Outcome } from '../session/events.ts';
 
 /** Time beyond a tool's own time-out in which its activity can still say what happened. */
 const TIMEOUT_MARGIN_MS = 5_000;
@@ -75,11 +73,6 @@ export class CommandRunner {
   }
 }
 
-/** Whether a command is a local activity. Behind a patch, for the agent was described by one of the queue before. */
-export function isLocal(command: Command): boolean {
-  return runsLocally(command, () => patched(PATCH.localDescribe));
-}
-
 /** Calls `ended` once, with `null` for a timer that was stopped: the core has dropped it already. */
 function run(command: Runnable, ended: (outcome: Outcome | null) => void): void {
   switch (command.kind) {
@@ -89,15 +82,8 @@ function run(command: Runnable, ended: (outcome: Outcome | null) => void): void 
       return;
     }
     case 'describe': {
-      const options = { startToCloseTimeout: '10s', retry: RETRY } as const;
-      if (isLocal(command)) {
-        const summary = `describe ${command.input.agent}`;
-        const { describe } = proxyLocalActivities<SessionActivities>({ ...options, summary });
-        settle(describe(command.input), (result) => ended({ kind: 'describe', local: true, result }));
-      } else {
-        const { describe } = remote(command.seq, options);
-        settle(describe(command.input), (result) => ended({ kind: 'describe', result }));
-      }
+      const { describe } = remote(command.seq, { startToCloseTimeout: '10s' });
+      settle(describe(command.input), (result) => ended({ kind: 'describe', result }));
       return;
     }
     case 'model': {

@@ -77,10 +77,9 @@ export class QueriedTask {
     }
     this.#replayed = replayed;
     this.#issued += commands.length;
-    // An update is written when it is answered, which may be later. The task that describes the agent also writes
-    // patches; it is the first, and no query comes before its end.
-    const isKnown = !replayed && allHandlersFinished() && commands.every(({ kind }) => kind !== 'describe');
-    const issued = commands.filter((command) => !runsLocally(command, () => true)).length;
+    // An update is written when it is answered, which may be later.
+    const isKnown = !replayed && allHandlersFinished();
+    const issued = commands.filter((command) => !runsLocally(command)).length;
     this.#end = isKnown && this.#end !== null ? this.#end + issued + results + upserts : null;
   }
 }

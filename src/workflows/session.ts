@@ -20,12 +20,19 @@ import type { Message, Position } from '../contract/messages.ts';
 import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
 import type { Phase, SessionState } from '../contract/state.ts';
 import { advance } from '../session/advance.ts';
-import { type Command, type Input, isLocalOutcome, type Moment, momentOf } from '../session/events.ts';
+import {
+  type Command,
+  type Input,
+  isLocalOutcome,
+  type Moment,
+  momentOf,
+  runsLocally,
+} from '../session/events.ts';
 import { initialState } from '../session/initial.ts';
 import type { Refusal } from '../session/people.ts';
 import { phaseOf } from '../session/state.ts';
 import { budgetView, pendingCalls, waitView } from '../session/views.ts';
-import { CommandRunner, isLocal } from './commands.ts';
+import { CommandRunner } from './commands.ts';
 import { registerHandlers } from './handlers.ts';
 import { QueriedTask } from './queried-task.ts';
 import type { PerdureSinks } from './sinks.ts';
@@ -98,7 +105,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
       } else perform(command, state, runner, remembered);
     }
     for (const [i, { applied }] of entries.entries()) applied?.(refusals[i] ?? null);
-    if (commands.some(isLocal)) local = { task: now, replayed: inReplay() };
+    if (commands.some(runsLocally)) local = { task: now, replayed: inReplay() };
     else if (entries.some(isLocalResult)) local = null;
     queried.note(now, entries, commands, showStatus(state, shown));
   };

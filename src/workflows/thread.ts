@@ -9,7 +9,6 @@ import {
   defineUpdate,
   makeContinueAsNewFunc,
   ParentClosePolicy,
-  patched,
   setHandler,
   startChild,
   workflowInfo,
@@ -64,11 +63,9 @@ export async function checkpointThread(input: ThreadInput): Promise<void> {
   registerHandlers(thread, runId);
   await CancellationScope.nonCancellable(async () => {
     const due = (): boolean => thread.deleted || thread.full || workflowInfo().continueAsNewSuggested;
-    // Patched, for an empty thread of before has waited on where Temporal suggested it: it goes on at its next task.
-    const filled = (): boolean => workflowInfo().continueAsNewSuggested && patched('empty-thread-goes-on');
     while (!due()) {
       if (!thread.empty) await condition(() => due() || thread.empty);
-      else if (!(await condition(() => !thread.empty || filled(), EMPTY_FOR))) return;
+      else if (!(await condition(() => !thread.empty || due(), EMPTY_FOR))) return;
     }
     if (thread.holds) {
       await startChild(checkpointSegment, {
@@ -93,8 +90,7 @@ export async function checkpointThread(input: ThreadInput): Promise<void> {
  */
 export async function checkpointSegment(input: SegmentInput): Promise<void> {
   await CancellationScope.nonCancellable(async () => {
-    // Patched, for a segment of before has waited on where Temporal suggested it: it goes on at its next task.
-    await condition(() => workflowInfo().continueAsNewSuggested && patched('segment-goes-on'));
+    await condition(() => workflowInfo().continueAsNewSuggested);
     await continueAsNew<typeof checkpointSegment>(input);
   });
 }

@@ -114,13 +114,10 @@ test('what a prompt is reserved for has room for all tools that are sent, the pl
       const inputSchema = { type: 'object', properties };
       const tools = { bare: { ...BARE_TOOL, description, inputSchema } };
       const manifest: Manifest = { ...(state.manifest as Manifest), tools, plan };
-      state.manifest = { ...manifest, planReserved: true };
+      state.manifest = manifest;
       advance(state, [], MOMENT);
       const sent = `${manifest.instructions + JSON.stringify(toTools(manifest))}hello`;
       expect(worstCase(state).tokens).toBeGreaterThanOrEqual(Buffer.byteLength(sent) + 7);
-      // Of a session on record from before it stays what it was.
-      const before = worstCase({ ...state, manifest }).tokens;
-      expect(worstCase(state).tokens > before).toBe(plan);
     }),
   );
 });

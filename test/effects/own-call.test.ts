@@ -131,8 +131,3 @@ test('a workflow task that was carried out twice has two marks, and only the cal
   issued.note({ ...run, firstExecutionRunId: 'run before the reset' }, { activityId: '3', mark: 17 });
   expect(issued.take('run', '3', call(17))).toMatchObject({ firstRun: false });
 });
-
-test('a call of a history from before marks were there is nobody`s own', () => {
-  const issued = new IssuedCalls();
-  expect(issued.take('run', '3', {} as ToolInput)).toBeUndefined();
-});

@@ -2,8 +2,8 @@
  * Histories of sessions that were recorded once: they must replay on the present workflow, and fold to the state
  * that was stored with them. A new field of the state is fine; another value of a stored one is not.
  *
- * `PERDURE_RECORD=<suffix> npm test -- test/history/stored-histories` records the stories anew, in files of that
- * suffix beside those that exist.
+ * `PERDURE_RECORD=<suffix> npm test -- test/history/stored-histories` records the stories again, in files of that
+ * suffix.
  */
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -59,7 +59,7 @@ test('there is a stored history of each story', () => {
 });
 
 test('in the story of a signal during a local call, the signal waits for the result of that call', async () => {
-  const { decoded } = readStored('meanwhile-0.1b.json');
+  const { decoded } = readStored('meanwhile-0.1.json');
   const phases: [eventId: number, paused: string | undefined, done: number][] = [];
   await foldHistory([decoded.events], CONVERTER, {
     onTask: ({ eventId, state: { pauses, calls } }) => {

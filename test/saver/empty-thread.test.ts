@@ -1,10 +1,7 @@
 /** A thread that was emptied: what is asked of it then does not fill it, and it takes what is put. */
-import { Worker } from '@temporalio/worker';
 import { beforeAll, expect, test } from 'vitest';
 import { THREAD_UPDATE, threadWorkflowId } from '../../src/contract/thread.ts';
 import { TemporalSaver } from '../../src/index.ts';
-import { type HistoryEvent, readEvents } from '../../src/temporal/index.ts';
-import { workflowBundle } from '../../src/worker/index.ts';
 import { rejection } from '../support/rejection.ts';
 import { useThreads } from './support/threads.ts';
 
@@ -65,25 +62,6 @@ test('an empty thread goes on in another run before it is full, and takes what i
   await expect.poll(touched, { timeout: 20_000 }).not.toBe(runId);
   const stored = await threads.newSaver().put(thread, { n: 2 });
   expect(await threads.newSaver().list(thread)).toEqual([stored]);
-});
-
-test('the history of an empty thread of before, which waited where it was to go on, replays', async () => {
-  const thread = await emptied();
-  await recordUpdates(thread, 4);
-  const stored = await threads.newSaver().put(thread, { n: 2 });
-  const { runId } = await describe(thread);
-  const workflowId = threadWorkflowId(thread);
-  const events: HistoryEvent[] = [];
-  for await (const event of readEvents(threads.client, { workflowId, runId })) events.push(event);
-  const put = events.findLastIndex(({ workflowExecutionUpdateAcceptedEventAttributes: update }) => update);
-  const tasks = events.flatMap(({ workflowTaskStartedEventAttributes: task }, at) =>
-    task && at > 0 && at < put ? [task] : [],
-  );
-  expect(tasks.length).toBeGreaterThan(3);
-  // The code of before had waited for the next put all the same: its commands are those that are here.
-  for (const task of tasks.slice(1, -1)) task.suggestContinueAsNew = true;
-  await Worker.runReplayHistory({ workflowBundle: await workflowBundle() }, { events }, workflowId);
-  expect(await threads.newSaver().get(thread)).toEqual(stored);
 });
 
 test('without a worker, its errors speak of a thread and say the next step', async () => {

@@ -223,36 +223,6 @@ describe.each(STORES)('%s', (_, openStore) => {
     await expect(saver.getTuple(inThread('broken'))).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPTION' });
   });
 
-  test('writes that were stored before there was a log are read, and new ones beside them', async () => {
-    const open = await openStore();
-    const prefix = threads.id();
-    const saver = new LangGraphSaver(open(), { prefix });
-    const { configurable } = await putOne(saver, 'new');
-    const store = open();
-    const [record] = await store.list(`${prefix}/new`);
-    const { writes: _log, ...old } = record?.state ?? {};
-    const id = String(configurable?.['checkpoint_id']);
-    await store.put(`${prefix}/old`, old, { id });
-    await store.putStep(`${prefix}/old`, id, [['task', 0, 'channel', ['json', '"old"']]]);
-    await store.putStep(prefix, 'old', true);
-    const config = { configurable: { ...configurable, thread_id: 'old' } };
-
-    await saver.putWrites(
-      config,
-      [
-        ['channel', 'ignored'],
-        ['more', 'new'],
-      ],
-      'task',
-    );
-    const reader = new LangGraphSaver(open(), { prefix });
-    expect((await reader.getTuple(config))?.pendingWrites).toEqual([
-      ['task', 'channel', 'old'],
-      ['task', 'more', 'new'],
-    ]);
-    expect(await listed(reader)).toEqual(['new', 'old']);
-  });
-
   test('a graph that stores only at its end can be interrupted twice in one step', async () => {
     const open = await openStore();
     const prefix = threads.id();
@@ -424,35 +394,6 @@ test('a thread is listed whose deletion comes between a look at the index and it
   await putting;
   expect(await other.getTuple(inThread('anew'))).toBeDefined();
   expect(await listed(other)).toEqual(['anew']);
-});
-
-test('a thread of before its namespaces were marked is looked through', async () => {
-  const store = new MemorySaver();
-  const options = { ...inThread('marked'), recursionLimit: 200 };
-  await rounds(new LangGraphSaver(store), 5).invoke({ log: ['start'] }, options);
-  const records = (await store.list('langgraph/marked', { limit: 1_000 })).reverse();
-  const old = records.filter(({ id }) => !id.startsWith('namespace\n'));
-  expect(old.length).toBeLessThan(records.length);
-  for (const { id, state, parent_id: parentId } of old) {
-    const isKept = old.some((record) => record.id === parentId);
-    await store.put('langgraph/old', state, { id, parentId: isKept ? parentId : null });
-  }
-
-  const saver = new LangGraphSaver(store);
-  const answered = await rounds(saver, 5).invoke(new Command({ resume: 'yes' }), {
-    ...options,
-    ...inThread('old'),
-  });
-  expect(answered.log.at(-1)).toBe('yes');
-  const namespace = 'later:1';
-  const put = await saver.put(
-    { configurable: { thread_id: 'old', checkpoint_ns: namespace } },
-    { ...emptyCheckpoint(), id: uuid6(3) },
-    META,
-    {},
-  );
-  const latest = { configurable: { thread_id: 'old', checkpoint_ns: namespace } };
-  expect((await new LangGraphSaver(store).getTuple(latest))?.config).toEqual(put);
 });
 
 test('large checkpoints are looked through in small pages', async () => {

@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { editSchema } from '../../src/contract/edit.ts';
 import { defineAgent, defineTool, type JsonValue, type Session } from '../../src/index.ts';
-import { applyEdit } from '../../src/session/edit.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
 
@@ -167,12 +165,6 @@ test('an edit of the plan keeps the evidence of the steps that it leaves as they
     { id: 's1', title: 'Look twice', evidence: [proof('call_1_0'), proof('call_1_0')] },
     { id: 's4', evidence: [proof(''), proof('')] },
   ]);
-  const { state, checkpoints } = await expectSound(stage, session);
+  const { state } = await expectSound(stage, session);
   expect(state?.plan).toEqual(edited);
-  // What was recorded before this was so folds to what it was.
-  const past = checkpoints.findLast(({ plan }) => plan[0]?.id === 's1');
-  if (past?.manifest?.evidenceKept === undefined) return expect.fail('the manifest does not say it');
-  delete past.manifest.evidenceKept;
-  applyEdit(past, editSchema().parse(edits), { now: 0, historyEvents: 0, historyBytes: 0 });
-  expect(past.plan.flatMap((it) => it.evidence).filter(({ call_id }) => call_id !== '')).toEqual([]);
 });

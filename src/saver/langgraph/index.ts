@@ -133,7 +133,6 @@ export class LangGraphSaver extends BaseCheckpointSaver {
       namespace,
       checkpoint_id: checkpoint.id,
       parent: parent ?? null,
-      writes: 'log',
       checkpoint: await this.#dump(rest),
       metadata: await this.#dump(metadata),
       values: Object.fromEntries(
@@ -248,7 +247,7 @@ export class LangGraphSaver extends BaseCheckpointSaver {
     const { namespace, checkpoint_id: id, parent } = row;
     const thread = this.#thread(threadId);
     const [writes, checkpoint, metadata] = await Promise.all([
-      this.#writes.read(thread, recordId(namespace, id), row.writes !== 'log'),
+      this.#writes.read(thread, recordId(namespace, id)),
       this.#checkpoint(thread, row),
       this.#load(row.metadata),
     ]);
@@ -299,7 +298,7 @@ export class LangGraphSaver extends BaseCheckpointSaver {
 
   /** Before version 4 of LangGraph's format, what a task sends lay with the parent's writes. */
   async #migrateSends(thread: string, row: Row, checkpoint: LangGraphCheckpoint): Promise<void> {
-    const writes = await this.#writes.read(thread, recordId(row.namespace, row.parent ?? ''), true);
+    const writes = await this.#writes.read(thread, recordId(row.namespace, row.parent ?? ''));
     const sends = writes.filter(([, , channel]) => channel === TASKS);
     checkpoint.channel_values[TASKS] = await Promise.all(sends.map(([, , , value]) => this.#load(value)));
     const versions = Object.values(checkpoint.channel_versions);

@@ -7,7 +7,7 @@ import { isPerdureError } from '../../contract/errors.ts';
 import { putRecord } from './put-record.ts';
 import { markId } from './rows.ts';
 
-/** The namespace of the outermost graph: its mark says that the thread was marked from its beginning. */
+/** The namespace of the outermost graph, which needs no mark. */
 const ROOT = '';
 
 export class Namespaces {
@@ -23,36 +23,12 @@ export class Namespaces {
    * @param around - the checkpoint of the graph around it: when it is gone, the thread was deleted, and nothing is stored
    */
   async mark(thread: string, namespace: string, around: string | undefined): Promise<void> {
-    const { isMarked, isWhole } = await this.#marks(thread, namespace);
-    if (isMarked) return;
-    // A thread of before there were marks is looked through, now and later.
-    const keepsMarks = isWhole || (around === undefined && (await this.#begin(thread)));
-    if (keepsMarks && namespace !== ROOT) await this.#put(thread, namespace, around);
+    if (!(await this.mayHave(thread, namespace))) await this.#put(thread, namespace, around);
   }
 
   /** Whether a namespace may have checkpoints. */
   async mayHave(thread: string, namespace: string): Promise<boolean> {
-    if (namespace === ROOT) return true;
-    const { isMarked, isWhole } = await this.#marks(thread, namespace);
-    return isMarked || !isWhole;
-  }
-
-  /** Whether a namespace is marked, and whether its thread was from its beginning. */
-  async #marks(thread: string, namespace: string): Promise<{ isMarked: boolean; isWhole: boolean }> {
-    const root = this.#has(thread, ROOT);
-    const own = namespace === ROOT ? root : this.#has(thread, namespace);
-    const [isMarked, isWhole] = await Promise.all([own, root]);
-    return { isMarked, isWhole };
-  }
-
-  /** Marks a thread that has nothing yet. Returns whether it is marked. */
-  async #begin(thread: string): Promise<boolean> {
-    if ((await this.#saver.get(thread)) === null) {
-      await this.#put(thread, ROOT, undefined);
-      return true;
-    }
-    // Another may have begun it just now.
-    return this.#has(thread, ROOT);
+    return namespace === ROOT || (await this.#has(thread, namespace));
   }
 
   async #has(thread: string, namespace: string): Promise<boolean> {

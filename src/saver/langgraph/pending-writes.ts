@@ -43,13 +43,9 @@ export class PendingWrites {
     return this.#adding.add(thread, writes);
   }
 
-  /** The writes of a checkpoint. @param step - also those of before there was a log, which are one step */
-  async read(thread: string, id: string, step: boolean): Promise<StoredWrite[]> {
-    const [old, log] = await Promise.all([
-      step ? this.#saver.getStep(thread, id) : null,
-      this.#log(thread, id),
-    ]);
-    return log.reduce(merge, (old?.value ?? []) as unknown as StoredWrite[]);
+  /** The writes of a checkpoint. */
+  async read(thread: string, id: string): Promise<StoredWrite[]> {
+    return (await this.#log(thread, id)).reduce(merge, []);
   }
 
   /** The thread was deleted. */

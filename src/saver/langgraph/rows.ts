@@ -16,8 +16,6 @@ export interface Row {
   namespace: string;
   checkpoint_id: string;
   parent: string | null;
-  /** Absent in records of before there was a log: their writes may be a step. */
-  writes?: 'log';
   /** The checkpoint without its values. */
   checkpoint: Dumped;
   metadata: Dumped;
