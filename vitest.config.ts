@@ -3,6 +3,53 @@ import { defineConfig, type ViteUserConfig } from 'vitest/config';
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
+/** The test files of these places: `test/core/**` for a folder, `test/bench/{docs,stats}` for files of it. */
+function tests(...places: string[]): string[] {
+  return places.map((place) => (place.endsWith('**') ? `${place}/*.test.ts` : `${place}.test.ts`));
+}
+
+const ALL = ['test/**/*.test.ts', 'examples/**/*.test.ts'];
+
+/** Need no Temporal server: the loop while you write. A test that needs one has none here. */
+const FAST = tests(
+  'test/activities/**',
+  'test/archive/deltas',
+  'test/bench/{docs,options,results,stats,usage}',
+  'test/cli/follow',
+  'test/core/**',
+  'test/examples/{demo-claims,payments}',
+  'test/faults/{guarantees,judge,linearize,options,plan,shrink,soaks}',
+  'test/saver/{diff,langgraph-validation-memory,memory-saver,sqlite-file,sqlite-saver,thread-index}',
+  'test/session/history-limit',
+  'test/structure/{bootstrap,errors,projects,rooms,tally}',
+  'test/testing/{scripted-model,scripted-model-faults,scripted-model-process,wire}',
+);
+
+/** Start servers and commands of their own, build the package, write long histories, or wait for several deaths. */
+const SLOW = tests(
+  'examples/**',
+  'test/archive/**',
+  'test/bench/**',
+  'test/cli/**',
+  'test/effects/{chapter-experiments,many-deaths}',
+  'test/examples/**',
+  'test/faults/**',
+  'test/http/{conformance,python,serve}',
+  'test/others/{history,resume}',
+  'test/saver/{durability,full-thread,long-thread,memory,rollover}',
+  'test/server/**',
+  'test/session/{history-full,queried-task}',
+  'test/structure/**',
+  'test/testing/{conformance,harness}',
+);
+
+/** Projects run one after the other. */
+const project = (name: string, order: number, files: object, more: object = {}) => ({
+  extends: true as const,
+  test: { name, sequence: { groupOrder: order }, ...files, ...more },
+});
+const withServer = { globalSetup: ['./test/support/global-setup.ts'] };
+
 const config: ViteUserConfig = defineConfig({
   resolve: {
     // Examples import the package by its name, as a user does, and get the source.
@@ -13,8 +60,11 @@ const config: ViteUserConfig = defineConfig({
     ],
   },
   test: {
-    include: ['test/**/*.test.ts', 'examples/**/*.test.ts'],
-    globalSetup: ['./test/support/global-setup.ts'],
+    projects: [
+      project('fast', 0, { include: FAST }),
+      project('live', 1, { include: ALL, exclude: [...FAST, ...SLOW] }, withServer),
+      project('slow', 2, { include: SLOW, exclude: FAST }, withServer),
+    ],
     // One process a file: workers hold native handles, and tests kill processes.
     pool: 'forks',
     maxWorkers: 2,

@@ -1,11 +1,15 @@
 // Builds src to dist: declarations for each module, and the code in few files, for loading many small ones is most
 // of what the package adds to a worker's start. All is written beside dist first, so that an error leaves the last
 // good build alone and a process that runs from dist never sees half of one.
+//
+//   node scripts/build.mjs                 dist
+//   node scripts/build.mjs --code FOLDER   the code alone, in another folder: what the tests of the CLI run
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { build } from 'esbuild';
 
-const fresh = `dist-${process.pid}`;
+const [flag, target = 'dist'] = process.argv.slice(2);
+const fresh = `${target}-${process.pid}`;
 const old = `${fresh}-old`;
 
 /** Modules that are run by themselves, beside the doors. */
@@ -34,7 +38,7 @@ function doors() {
 }
 
 try {
-  step('tsc', '-p', 'tsconfig.build.json', '--outDir', fresh);
+  if (flag !== '--code') step('tsc', '-p', 'tsconfig.build.json', '--outDir', fresh);
   await build({
     entryPoints: [...doors(), ...RUN].map((place) => `src/${place}.ts`),
     outdir: fresh,
@@ -52,8 +56,9 @@ try {
     logLevel: 'warning',
   });
   step(process.execPath, 'scripts/bundle-workflows.mjs', fresh);
-  if (existsSync('dist')) renameSync('dist', old);
-  renameSync(fresh, 'dist');
+  // Of two that build the code at once, the first one's stays: its commands may run by now.
+  if (flag !== '--code' && existsSync(target)) renameSync(target, old);
+  renameSync(fresh, target);
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;

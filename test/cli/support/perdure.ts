@@ -1,14 +1,10 @@
 /** The command line as its users run it: a process, its output and its exit code. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createInterface } from 'node:readline';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
+import { builtPackage } from './built.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-const MAIN = fileURLToPath(new URL('../../../src/cli/main.ts', import.meta.url));
-/** By its path: the working directory of a run need not know the loader. */
-const LOADER = pathToFileURL(
-  fileURLToPath(new URL('../../../node_modules/tsx/dist/loader.mjs', import.meta.url)),
-);
 
 /** Where and with what a run happens. */
 export interface RunOptions {
@@ -39,8 +35,8 @@ export interface Running {
 function environment(env: RunOptions['env']): NodeJS.ProcessEnv {
   return {
     ...process.env,
-    // The package by its name is the source, wherever a module of agents lies.
-    TSX_TSCONFIG_PATH: `${ROOT}tsconfig.json`,
+    // The package by its name is the built one, wherever a module of agents lies.
+    TSX_TSCONFIG_PATH: builtPackage().tsconfig,
     USER: 'ada',
     FORCE_COLOR: undefined,
     NO_COLOR: undefined,
@@ -56,7 +52,7 @@ export function start(
   args: readonly string[],
   { env, cwd = ROOT, stdin, fileBlocks }: RunOptions = {},
 ): Running {
-  const words = [process.execPath, '--import', LOADER.href, MAIN, ...args];
+  const words = [process.execPath, builtPackage().main, ...args];
   // The shell's limit stays with what takes its place.
   if (fileBlocks !== undefined) words.unshift('/bin/sh', '-c', `ulimit -f ${fileBlocks} && exec "$@"`, 'sh');
   const [program = '', ...rest] = words;
@@ -110,7 +106,7 @@ export async function typeInto(
   keys: string | (() => Promise<string>),
   { env }: RunOptions = {},
 ): Promise<Ran> {
-  const words = [process.execPath, '--import', LOADER.href, MAIN, ...args];
+  const words = [process.execPath, builtPackage().main, ...args];
   const line = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ');
   // Its standard input stays open: at its end the terminal would be hung up.
   const child = spawn('script', ['--quiet', '--return', '--command', line, '/dev/null'], {
