@@ -171,7 +171,7 @@ function judgePerson(call: ToolCall, add: Add): void {
     ({ outcome, reason = '' }) =>
       outcome === 'unknown' || outcome === 'landed' || (outcome === 'absent' && !known.test(reason)),
   );
-  if (open && call.resolution === null)
+  if (open && call.resolutions.length === 0)
     add('without-person', `${call.id} was open and is ${call.status.kind}`);
 }
 
@@ -203,9 +203,9 @@ function judgeDone(
   { kind, tag }: { kind: ToolKind; tag: string },
   add: Add,
 ): void {
-  const { status, result, resolution, idempotencyKey } = call;
-  const person = resolution ?? effects[idempotencyKey]?.resolution ?? null;
-  if (status.kind === 'completed' || person !== null) return;
+  const { status, result, resolutions, idempotencyKey } = call;
+  const people = [...resolutions, ...(effects[idempotencyKey]?.resolutions ?? [])];
+  if (status.kind === 'completed' || people.length > 0) return;
   // The model may be told that an idempotent call has failed which is there: it may be repeated.
   if (kind === 'idempotent' && rows.some((row) => row.tag === tag)) return;
   if (status.kind === 'failed' || status.kind === 'skipped')

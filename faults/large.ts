@@ -32,7 +32,7 @@ export function largeProblems(kind: ToolKind, transcript: readonly Message[], ca
   if (whole !== 1) problems.push(`the large reply is ${whole} times on record as it was said`);
   if (texts.some((text) => text.includes('zz'))) problems.push('a reply over the limit is on record');
   // What a person has said is not what the tool has.
-  if (call.status.kind !== 'completed' || call.resolution !== null) return problems;
+  if (call.status.kind !== 'completed' || call.resolutions.length > 0) return problems;
   const text = JSON.stringify(call.result?.content ?? null);
   const [, had, kept] = /\[shortened: this result had (\d+) bytes, (\d+) are kept\]/.exec(text) ?? [];
   if (TAIL[kind] < LIMIT.toolResult) {

@@ -14,9 +14,9 @@ export async function help(stage: Stage, actor: Actor, view: SessionView): Promi
   try {
     if (view.phase === 'unknown_effect') for (const call of view.pending) await settle(stage, actor, call);
     else if (view.phase === 'approval') {
-      for (const { callId } of view.pending) {
-        actor.people.push({ what: 'approval', callId, reason: '' });
-        await actor.session.decide(callId, { decision: 'approve' }, { by: 'lab' });
+      for (const call of view.pending) {
+        actor.people.push({ what: 'approval', callId: call.callId, reason: '' });
+        await actor.session.decide(call, { decision: 'approve' }, { by: 'lab' });
       }
     } else if (view.phase === 'waiting') {
       actor.people.push({ what: 'waiting', callId: null, reason: view.wait?.message ?? '' });
@@ -24,7 +24,13 @@ export async function help(stage: Stage, actor: Actor, view: SessionView): Promi
     }
   } catch (error) {
     // It has gone on meanwhile, or a worker is away: the next look says which.
-    const codes = ['CALL_NOT_PENDING', 'UNKNOWN_CALL', 'NO_WORKER', 'SERVER_UNAVAILABLE'] as const;
+    const codes = [
+      'CALL_NOT_PENDING',
+      'DISPATCH_MISMATCH',
+      'UNKNOWN_CALL',
+      'NO_WORKER',
+      'SERVER_UNAVAILABLE',
+    ] as const;
     if (!codes.some((code) => isPerdureError(error, code))) throw error;
   }
 }
@@ -39,12 +45,12 @@ async function settle(stage: Stage, actor: Actor, call: PendingCall): Promise<vo
     row === undefined
       ? ({ outcome: 'absent' } as const)
       : ({ outcome: 'landed', output: { id: row.id, at: row.at, ...row.args } } as const);
-  if (status.kind === 'unknown') return void (await actor.session.resolve(callId, resolution, { by: 'lab' }));
+  if (status.kind === 'unknown') return void (await actor.session.resolve(call, resolution, { by: 'lab' }));
   // A global effect has a session of its own, and asks there; a tool that was missing may be back.
   const effect = stage.harness.sessions.get(`effect:${idempotencyKey}`);
   try {
     for (const pending of await effect.approvals()) {
-      if (pending.status.kind === 'unknown') await effect.resolve(pending.callId, resolution, { by: 'lab' });
+      if (pending.status.kind === 'unknown') await effect.resolve(pending, resolution, { by: 'lab' });
     }
   } catch (error) {
     if (!isPerdureError(error, 'SESSION_NOT_FOUND')) throw error;

@@ -1,6 +1,6 @@
 /** The story: a refund over the limit, an approval, a worker's death at the worst moment, and its successor. */
 import { type Session, Sessions } from 'perdure';
-import { boundTo } from '../../src/cli/render.ts';
+import { callCommand } from '../../src/contract/shell.ts';
 import { createPaymentsControl, type PaymentsControl } from '../payments/control.ts';
 import { followUntil, type Journal } from './journal.ts';
 import { Narrator } from './narrator.ts';
@@ -120,7 +120,7 @@ function waitingCall({ state }: Journal): { id: string; argsDigest: string } {
 
 async function approve({ story, session }: Scene, asked: Journal): Promise<boolean> {
   const { id, argsDigest } = waitingCall(asked);
-  await session.decide(id, { decision: 'approve' }, { by: 'the demo', argsDigest });
+  await session.decide({ callId: id, argsDigest }, { decision: 'approve' }, { by: 'the demo' });
   story.step('approved, by the demo itself (with --manual it is up to you)');
   return true;
 }
@@ -129,7 +129,10 @@ async function waitForPerson({ story, stage, session, follow }: Scene, asked: Jo
   const { id, argsDigest } = waitingCall(asked);
   const { address, namespace } = stage.server;
   const command = (verb: string): string => {
-    const decides = boundTo(argsDigest, `npx tsx src/cli/main.ts ${verb} ${session.id} ${id}`);
+    const decides = callCommand(verb, session.id, { callId: id, argsDigest }).replace(
+      /^perdure/,
+      'npx tsx src/cli/main.ts',
+    );
     // The options go before a profile or a namespace that the terminal is set up for.
     return `${decides} --address ${address} --namespace ${namespace}`;
   };

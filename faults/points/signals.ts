@@ -55,9 +55,10 @@ async function sayAll({ story, random }: Stage, session: Session): Promise<strin
     ['send', send],
     ['send', send],
   ];
-  for (const by of pending === undefined ? [] : ['ann', 'bea']) {
+  for (const by of ['ann', 'bea']) {
+    if (pending === undefined) break;
     const decide = (): Promise<unknown> =>
-      session.decide(pending?.callId ?? '', { decision: 'approve' }, { by }).then(
+      session.decide(pending, { decision: 'approve' }, { by }).then(
         () => decided.push({ by, refusal: null }),
         (refusal: unknown) => decided.push({ by, refusal }),
       );

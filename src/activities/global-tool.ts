@@ -2,13 +2,13 @@
 import { Context } from '@temporalio/activity';
 import { WorkflowExecutionAlreadyStartedError, type WorkflowHandle } from '@temporalio/client';
 import type { ToolInput, ToolResult } from '../contract/activities.ts';
-import type { ToolCall } from '../contract/calls.ts';
+import { dispatchNoOf, type ToolCall } from '../contract/calls.ts';
 import type { EffectInput, SessionInput, SessionResult } from '../contract/inputs.ts';
 import { canonicalJson, type JsonValue } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
 import type { Manifest } from '../contract/manifest.ts';
 import { QUERY, WORKFLOW } from '../contract/names.ts';
-import { command } from '../contract/shell.ts';
+import { callCommand } from '../contract/shell.ts';
 import type { CallsPage, SessionView } from '../contract/views.ts';
 import { type FindAgent, missing } from './tool.ts';
 
@@ -158,11 +158,16 @@ function outcomeOf(call: ToolCall, workflowId: string): ToolResult | undefined {
     case 'stuck':
       return {
         kind: 'unavailable',
-        message: `its effect waits for a person (${call.status.reason}): ${command('resolve', workflowId, call.id)} landed|absent|failed, then resume this session`,
+        message: `its effect waits for a person (${call.status.reason}). Resume this session after you have said what became of it: ${resolveCommand(call, workflowId)}`,
       };
     default:
       return undefined;
   }
+}
+
+function resolveCommand(call: ToolCall, workflowId: string): string {
+  const seen = { callId: call.id, argsDigest: call.argsDigest };
+  return callCommand('resolve', workflowId, seen, { dispatchNo: dispatchNoOf(call) });
 }
 
 /** Who did not ask first is told that the effect is not its own. */

@@ -1,5 +1,5 @@
 /** What approve, edit, reject, respond and resolve share: which call, what it is, and the answer. */
-import type { Decision } from '../contract/calls.ts';
+import type { Decision, SeenDispatch } from '../contract/calls.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { JsonValue } from '../contract/json.ts';
 import { command } from '../contract/shell.ts';
@@ -9,67 +9,136 @@ import type { Cli } from './cli.ts';
 import { EXIT } from './failures.ts';
 import type { SeenOptions } from './input.ts';
 import { readSession } from './read-session.ts';
-import { boundTo } from './render.ts';
+import { commandsOf, resolveCommands } from './render.ts';
 import { clean, inline } from './terminal.ts';
 
 const PAST = { approve: 'approved', edit: 'edited', reject: 'rejected', respond: 'answered' } as const;
 
 /** A call that was named, or the only one that waits. */
-export interface ChosenCall {
-  callId: string;
+export interface ChosenCall extends SeenDispatch {
   /** As it was read; both `null` when no such call waits, which the session says itself. */
   tool: string | null;
   args: JsonValue;
-  /**
-   * What the decision is bound to: the digest of the arguments that waited when they were read. They are those that a
-   * person saw when its digits were given, or the person was asked; not when a script named nothing but the call.
-   */
-  argsDigest: string;
+}
+
+/** What stands for a digest that nobody has seen: the session refuses it should the call wait by then. */
+const UNSEEN = 'unseen';
+
+interface Waiting {
+  call: ChosenCall;
+  /** The commands of which one is to be typed, of a call that waits. */
+  commands: readonly string[] | null;
+}
+
+/** The call that a person means, held against what they say that they have seen. */
+async function findCall(
+  cli: Cli,
+  sessionId: string,
+  named: string | undefined,
+  { digest, dispatch }: SeenOptions,
+  kinds: readonly PendingCall['status']['kind'][],
+): Promise<Waiting> {
+  const found = await waitingCall(cli, sessionId, named, kinds);
+  if (found === null) {
+    const seen = { argsDigest: digest ?? UNSEEN, dispatchNo: dispatch ?? 0 };
+    return { call: { callId: named ?? '', ...seen, tool: null, args: null }, commands: null };
+  }
+  const { callId, tool, args, argsDigest, dispatchNo } = found;
+  const call = { callId, tool, args, argsDigest, dispatchNo };
+  const commands = commandsOf(found, sessionId);
+  const otherArgs = digest !== undefined && !argsDigest.startsWith(digest);
+  if (otherArgs || (dispatch !== undefined && dispatch !== dispatchNo)) {
+    const now = otherArgs
+      ? `It is ${tool} ${inline(args)} now`
+      : `Its dispatch ${dispatchNo} is in question now`;
+    const message = `${callId} is not the call that was seen. ${now}; look at it again: ${command('show', sessionId)}`;
+    throw new PerdureError(otherArgs ? 'DIGEST_MISMATCH' : 'DISPATCH_MISMATCH', message, {
+      details: { ...call, commands },
+    });
+  }
+  return { call, commands };
 }
 
 /**
- * Chooses the call that a person means. Without the digits of a digest it is shown first, and the person asked; where
+ * Chooses the call of a decision. Without the digits of a digest it is shown first, and the person asked; where
  * nobody can be asked, the call has to be named.
  *
- * @param verb - as it is typed, with the session and the call after it.
- * @param rest - what else has to be typed, after a space.
  * @returns `null` when the person has said no.
  * @throws PerdureError `UNKNOWN_CALL` when no id was given and no call, or more than one, waits; `DIGEST_MISMATCH` when
  * the digits are of other arguments; `INVALID_ARGUMENT` when nobody has said which call, and nobody can be asked.
  */
-export async function chooseCall(
+async function chooseCall(
   cli: Cli,
   sessionId: string,
   named: string | undefined,
-  { digest, yes }: SeenOptions,
-  { verb, rest, kinds }: { verb: string; rest: string; kinds: readonly PendingCall['status']['kind'][] },
+  options: SeenOptions,
+  verb: Decision['decision'],
 ): Promise<ChosenCall | null> {
-  const call = await waitingCall(cli, sessionId, named, kinds);
-  // The session says what has become of it; should it wait by then, nobody has seen its arguments.
-  if (call === null) return { callId: named ?? '', tool: null, args: null, argsDigest: digest ?? '' };
-  const { callId, tool, args, argsDigest } = call;
-  const chosen = { callId, tool, args, argsDigest };
-  const next = `${boundTo(argsDigest, command(verb, sessionId, callId))}${rest}`;
-  if (digest !== undefined) {
-    if (argsDigest.startsWith(digest)) return chosen;
-    const message = `${callId} is not the call that was seen. It is ${tool} ${inline(args)} now; to go on with this: ${next}`;
-    throw new PerdureError('DIGEST_MISMATCH', message, { details: { ...chosen } });
-  }
-  if (yes) return chosen;
+  const { call, commands } = await findCall(cli, sessionId, named, options, ['approval']);
+  if (commands === null || options.digest !== undefined || options.yes) return call;
   if (cli.attended) {
-    cli.terminal.error(`${clean(callId)}  ${cli.terminal.styleError('bold', clean(tool))} ${inline(args)}`);
-    const word = await cli.ask(`${verb} this? [y/N] `);
-    if (/^y(es)?$/i.test(word)) return chosen;
-    cli.terminal.progress('nothing was decided');
-    process.exitCode = EXIT.failure;
-    return null;
+    show(cli, call);
+    if (/^y(es)?$/i.test(await cli.ask(`${verb} this? [y/N] `))) return call;
+    return nothingDone(cli);
   }
-  if (named !== undefined) return chosen;
-  throw new PerdureError(
-    'INVALID_ARGUMENT',
-    `No call was named, and nobody is here to be asked about ${tool} ${inline(args)}: ${next}`,
-    { details: { ...chosen } },
+  if (named !== undefined) return call;
+  throw unasked(
+    call,
+    commands.filter((each) => each.startsWith(`perdure ${verb} `)),
   );
+}
+
+/**
+ * Chooses the call of a resolution, and asks a person for what was not given: the outcome, or whether this is the
+ * dispatch that they mean. Where nobody can be asked, the digest, the dispatch and the outcome have to be given.
+ *
+ * @returns `null` when the person has said no.
+ * @throws PerdureError `UNKNOWN_CALL`; `DIGEST_MISMATCH` and `DISPATCH_MISMATCH` when what was seen has changed;
+ * `INVALID_ARGUMENT` when something is missing, and nobody can be asked.
+ */
+export async function chooseOpenCall(
+  cli: Cli,
+  sessionId: string,
+  named: string | undefined,
+  options: SeenOptions,
+  outcome: string | undefined,
+): Promise<{ call: ChosenCall; outcome: string } | null> {
+  const { call, commands } = await findCall(cli, sessionId, named, options, ['unknown', 'stuck']);
+  const seen = options.digest !== undefined && options.dispatch !== undefined;
+  if (outcome !== undefined && (seen || commands === null)) return { call, outcome };
+  if (commands !== null && !cli.attended) throw unasked(call, resolveCommands(call, sessionId));
+  if (commands !== null) show(cli, call);
+  if (outcome === undefined) {
+    const word = cli.attended
+      ? await cli.ask(`What became of dispatch ${call.dispatchNo}: landed, absent or failed? `)
+      : '';
+    return word === '' ? nothingDone(cli) : { call, outcome: word };
+  }
+  const sure = await cli.ask(`Record that dispatch ${call.dispatchNo} ${SAID[outcome] ?? outcome}? [y/N] `);
+  return /^y(es)?$/i.test(sure) ? { call, outcome } : nothingDone(cli);
+}
+
+const SAID: Readonly<Record<string, string>> = {
+  landed: 'happened',
+  absent: 'did not happen, and run the call again',
+  failed: 'failed, and tell the model',
+};
+
+function show({ terminal }: Cli, { callId, tool, args }: ChosenCall): void {
+  terminal.error(`${clean(callId)}  ${terminal.styleError('bold', clean(tool ?? ''))} ${inline(args)}`);
+}
+
+function nothingDone(cli: Cli): null {
+  cli.terminal.progress('nothing was decided');
+  process.exitCode = EXIT.failure;
+  return null;
+}
+
+function unasked(call: ChosenCall, commands: readonly string[]): PerdureError {
+  const said = `Nobody is here to be asked about ${call.callId}, ${call.tool} ${inline(call.args)}`;
+  return new PerdureError('INVALID_ARGUMENT', `${said}. Type one of:\n  ${commands.join('\n  ')}`, {
+    details: { ...call, commands },
+  });
 }
 
 /** The call as it waits, or `null` when it was named and does not. */
@@ -100,14 +169,6 @@ async function waitingCall(
   );
 }
 
-/** What has to be typed besides the call. */
-const REST = {
-  approve: '',
-  edit: ' --args <json>',
-  reject: '',
-  respond: ' --output <json|text>',
-} as const;
-
 /** Decides on a call with the arguments that it had when it was read, and says what was decided. */
 export async function decideCall(
   cli: Cli,
@@ -118,17 +179,13 @@ export async function decideCall(
 ): Promise<void> {
   const { terminal } = cli;
   const verb = decision.decision;
-  const chosen = await chooseCall(cli, sessionId, named, options, {
-    verb,
-    rest: REST[verb],
-    kinds: ['approval'],
-  });
+  const chosen = await chooseCall(cli, sessionId, named, options, verb);
   if (chosen === null) return;
   const session = await cli.session(sessionId);
   const { callId, tool, args, argsDigest } = chosen;
   const by = cli.actor(options.by);
   const { status } = await terminal.wait('deciding', () =>
-    session.decide(callId, decision, { by, argsDigest }),
+    session.decide({ callId, argsDigest }, decision, { by }),
   );
   const value = { sessionId, ...chosen, ...decision, by, status };
   // Of an edit, `args` are the new ones: those that ran, or wait.

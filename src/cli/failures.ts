@@ -28,6 +28,7 @@ const EXIT_OF: Partial<Record<ErrorCode, number>> = {
   SESSION_FULL: EXIT.refused,
   CALL_NOT_PENDING: EXIT.refused,
   DIGEST_MISMATCH: EXIT.refused,
+  DISPATCH_MISMATCH: EXIT.refused,
   INVALID_TOOL_INPUT: EXIT.refused,
   FENCED: EXIT.refused,
   CONFLICT: EXIT.refused,
@@ -82,6 +83,7 @@ function nextCommand(code: string, { verb, sessionId, repeat }: FailureContext):
     case 'UNKNOWN_CALL':
     case 'CALL_NOT_PENDING':
     case 'DIGEST_MISMATCH':
+    case 'DISPATCH_MISMATCH':
     case 'INVALID_TOOL_INPUT':
     case 'CONFLICT':
       return sessionId === null ? 'perdure ls' : command('show', sessionId);

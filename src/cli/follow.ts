@@ -6,7 +6,7 @@ import { command } from '../contract/shell.ts';
 import type { SessionView } from '../contract/views.ts';
 import type { Cli } from './cli.ts';
 import { EXIT } from './failures.ts';
-import { boundView, needs } from './render.ts';
+import { needs } from './render.ts';
 import { clean } from './terminal.ts';
 
 /** How often a resting session is looked at, in milliseconds. */
@@ -132,9 +132,8 @@ class Printer {
     this.#cli = cli;
   }
 
-  part(given: StreamPart): void {
+  part(part: StreamPart): void {
     const { terminal } = this.#cli;
-    const part = given.type === 'phase' ? { ...given, view: boundView(given.view) } : given;
     if (terminal.json) {
       terminal.item(part, () => null);
       return;

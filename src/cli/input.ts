@@ -6,7 +6,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { PerdureError } from '../contract/errors.ts';
 import type { JsonValue } from '../contract/json.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
-import { command } from '../contract/shell.ts';
+import { command, SHOWN_DIGITS } from '../contract/shell.ts';
 
 /** A number from 0. */
 function amount(text: string): number {
@@ -58,34 +58,40 @@ export function limitsOf(options: BudgetOptions): BudgetLimits | undefined {
   return given.length === 0 ? undefined : Object.fromEntries(given);
 }
 
-/** Who speaks of a call, and how they say that they have seen it. */
+/** Who speaks of a call, and what they have seen of it. */
 export interface SeenOptions {
   by?: string;
   digest?: string;
+  dispatch?: number;
   yes?: true;
 }
 
-/** Gives a verb about a call the options that say who has seen it. */
+/** Gives a verb about a call the options that say who has seen what. */
 export function withSeen(command: Command): Command {
   return command
     .option(
       '--digest <digits>',
-      'only if its arguments are those: `show` prints it with each command',
+      'only if these are its arguments: `show` prints it with each command',
       digits,
     )
+    .option('--by <name>', 'who says so (default: $USER)');
+}
+
+/** The same for a decision, which may also be on whatever waits. */
+export function withDecision(command: Command): Command {
+  return withSeen(command)
     .option('--yes', 'do not ask, whatever the arguments are')
-    .option('--by <name>', 'who says so (default: $USER)')
     .addHelpText(
       'after',
-      '\nWithout --digest the call is shown, and you are asked. Off a terminal, or with --json, nobody can be asked: the\n' +
-        'call then has to be named, and what it is said of are the arguments that it has by then.',
+      '\nWithout --digest the call is shown, and you are asked. Off a terminal, or with --json, nobody can be asked:\n' +
+        'then name the call. The decision is on the arguments that it has by then.',
     );
 }
 
-/** The first digits of a digest: enough of them that no other arguments have the same. */
+/** The first digits of a digest: as many as a command shows, or more. */
 function digits(text: string): string {
-  if (/^[0-9a-f]{8,64}$/i.test(text)) return text.toLowerCase();
-  throw new InvalidArgumentError('Write 8 or more of its hexadecimal digits.');
+  if (text.length >= SHOWN_DIGITS && /^[0-9a-f]{1,64}$/i.test(text)) return text.toLowerCase();
+  throw new InvalidArgumentError(`Write ${SHOWN_DIGITS} or more of its hexadecimal digits.`);
 }
 
 /** A text, or standard input when it is `-`. */

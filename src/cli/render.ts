@@ -1,8 +1,9 @@
 /** A session as text for people. */
-import type { ToolCall } from '../contract/calls.ts';
+import type { Resolution, SeenDispatch, ToolCall } from '../contract/calls.ts';
+import type { JsonValue } from '../contract/json.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
 import type { Block, Message } from '../contract/messages.ts';
-import { command } from '../contract/shell.ts';
+import { callCommand, command, quoted } from '../contract/shell.ts';
 import type { Notice, PlanStep } from '../contract/state.ts';
 import type { BudgetView, PendingCall, SessionView } from '../contract/views.ts';
 import { clean, inline, type Terminal } from './terminal.ts';
@@ -23,23 +24,6 @@ const PHASE: Record<SessionView['phase'], string> = {
   cancelling: 'being cancelled',
   closed: 'closed',
 };
-
-/** How many digits of a digest a command has: nobody finds other arguments with the same. */
-const DIGITS = 12;
-
-/** A command about a call that holds only for the arguments with this digest. */
-export function boundTo(argsDigest: string, command: string): string {
-  return `${command} --digest ${argsDigest.slice(0, DIGITS)}`;
-}
-
-/** A view whose commands about calls hold only for the arguments that it shows. */
-export function boundView(view: SessionView): SessionView {
-  const pending = view.pending.map((call) => ({
-    ...call,
-    next: call.status.kind === 'stuck' ? call.next : boundTo(call.argsDigest, call.next),
-  }));
-  return { ...view, pending };
-}
 
 /** The first lines of a session: what it is and what it does. */
 export function header(view: SessionView, run: string, terminal: Terminal): string {
@@ -68,7 +52,7 @@ export function header(view: SessionView, run: string, terminal: Terminal): stri
   return lines.join('\n');
 }
 
-/** What the session waits for, of a {@link boundView}, each with the command to type next; empty when nothing is to be done. */
+/** What the session waits for, each with the command to type next; empty when nothing is to be done. */
 export function needs(view: SessionView, terminal: Terminal): string {
   const lines: string[] = [];
   const next = (command: string): number => lines.push(`  next: ${terminal.style('green', clean(command))}`);
@@ -102,17 +86,35 @@ function pendingCall(call: PendingCall, sessionId: string, terminal: Terminal): 
     lines.push(`  ${status.kind}: ${clean(status.reason)}`);
   }
   if (decision !== null) lines.push(`  ${decision.decision} by ${clean(decision.by)} at ${decision.at}`);
-  lines.push(`  next: ${terminal.style('green', clean(call.next))}`);
-  if (status.kind === 'approval') {
-    const at = (verb: string): string =>
-      clean(boundTo(call.argsDigest, command(verb, sessionId, call.callId)));
-    lines.push(
-      terminal.style('dim', `    or: ${at('edit')} --args <json>`),
-      terminal.style('dim', `        ${at('reject')} --reason <text>`),
-      terminal.style('dim', `        ${at('respond')} --output <json|text>`),
-    );
+  const [next, ...others] = commandsOf(call, sessionId);
+  lines.push(`  next: ${terminal.style('green', clean(next))}`);
+  for (const [i, other] of others.entries()) {
+    lines.push(terminal.style('dim', `    ${i === 0 ? 'or:' : '   '} ${clean(other)}`));
   }
   return lines.join('\n');
+}
+
+/** The commands of which a person types one: each can be pasted as it is. */
+export function commandsOf(call: PendingCall, sessionId: string): [string, ...string[]] {
+  const of = (verb: string, ...words: string[]): string => callCommand(verb, sessionId, call, { words });
+  if (call.status.kind === 'approval') {
+    return [call.next, `${of('edit')} ${argsOption(call.args)}`, of('reject'), of('respond')];
+  }
+  if (call.status.kind === 'stuck') return [call.next, ...resolveCommands(call, sessionId)];
+  return resolveCommands(call, sessionId);
+}
+
+/** The three answers to the question what became of a call. */
+export function resolveCommands(seen: SeenDispatch, sessionId: string): [string, string, string] {
+  const of = (outcome: Resolution['outcome']): string =>
+    callCommand('resolve', sessionId, seen, { words: [outcome], dispatchNo: seen.dispatchNo });
+  return [of('landed'), of('absent'), of('failed')];
+}
+
+/** The present arguments, to be changed; from a file when they are long. */
+function argsOption(args: JsonValue): string {
+  const text = JSON.stringify(args);
+  return text.length > BRIEF ? '--args @args.json' : `--args ${quoted(text)}`;
 }
 
 /** Spent, reserved and caps, one line each. */
@@ -180,7 +182,7 @@ function blockText(block: Block): string {
 export function callLines(calls: readonly ToolCall[], terminal: Terminal): string {
   return calls
     .map((call) => {
-      const { status, decision, resolution } = call;
+      const { status, decision, resolutions } = call;
       const state = status.kind === 'failed' && status.certain ? 'failed (nothing happened)' : status.kind;
       const notes = [
         `issued ${call.issuedAt ?? '-'}`,
@@ -188,9 +190,10 @@ export function callLines(calls: readonly ToolCall[], terminal: Terminal): strin
         ...(call.dispatches.length > 1 ? [`${call.dispatches.length} dispatches`] : []),
         ...(call.replayOf === null ? [] : [`answered by the record of ${clean(call.replayOf)}`]),
         ...(decision === null ? [] : [`${decision.decision} by ${clean(decision.by)} at ${decision.at}`]),
-        ...(resolution === null
-          ? []
-          : [`said to be ${resolution.outcome} by ${clean(resolution.by)} at ${resolution.at}`]),
+        ...resolutions.map(
+          ({ dispatchNo, outcome, by, at }) =>
+            `dispatch ${dispatchNo} ${outcome}, says ${clean(by)} at ${at}`,
+        ),
       ];
       return (
         `  ${clean(call.id)}  ${terminal.style('bold', clean(call.name))} ${inline(call.args, BRIEF)}  ${state}\n` +

@@ -5,7 +5,7 @@ import {
   type WorkflowHandle,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import type { Decision, Resolution } from '../contract/calls.ts';
+import type { Decision, Resolution, SeenCall, SeenDispatch } from '../contract/calls.ts';
 import type { EditInput } from '../contract/edit.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { ASK_AGAIN } from '../contract/failure.ts';
@@ -130,30 +130,35 @@ export class Session {
   /**
    * Decides on a call that waits for approval. The first decision wins.
    *
-   * @param options - who decides, and the digest of the arguments that were looked at: with it, only if they
-   * are still those.
-   * @returns once the decision is recorded; of an edit, once its arguments have passed the tool's schema.
+   * @param call - the call as it was looked at, from {@link Session.approvals}. The decision holds only for those
+   * arguments.
+   * @param options - who decides.
+   * @returns once the decision is recorded; for an edit, once its arguments have passed the tool's schema.
    * @throws PerdureError `UNKNOWN_CALL`, `CALL_NOT_PENDING`, `DIGEST_MISMATCH`, `INVALID_TOOL_INPUT`
    */
   async decide(
-    callId: string,
+    { callId, argsDigest }: SeenCall,
     decision: Decision,
-    options: { by?: string; argsDigest?: string } = {},
+    options: { by?: string } = {},
   ): Promise<{ callId: string; status: string }> {
-    return this.#update(UPDATE.decide, { callId, decision, ...options }, 'decision');
+    return this.#update(UPDATE.decide, { callId, argsDigest, decision, ...options }, 'decision');
   }
 
   /**
    * Says what became of a call whose outcome is unknown.
    *
-   * @throws PerdureError `UNKNOWN_CALL`, `CALL_NOT_PENDING`
+   * @param call - the call as it was looked at, from {@link Session.approvals}. The resolution holds only for that
+   * dispatch and those arguments. If the call has been dispatched again since, it is refused.
+   * @param options - who says so.
+   * @throws PerdureError `UNKNOWN_CALL`, `CALL_NOT_PENDING`, `DISPATCH_MISMATCH`, `DIGEST_MISMATCH`
    */
   async resolve(
-    callId: string,
+    { callId, argsDigest, dispatchNo }: SeenDispatch,
     resolution: Resolution,
     options: { by?: string } = {},
   ): Promise<{ callId: string; status: string }> {
-    return this.#update(UPDATE.resolve, { callId, resolution, ...options }, 'resolution');
+    const input = { callId, argsDigest, dispatchNo, resolution, ...options };
+    return this.#update(UPDATE.resolve, input, 'resolution');
   }
 
   /** Sets caps, or lets the session finish with a summary whose worst case is added to them. */

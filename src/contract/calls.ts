@@ -46,6 +46,27 @@ export type Resolution =
   /** Do not run it again; the model is told that it failed. */
   | { outcome: 'failed'; reason?: string };
 
+/** A call as somebody has seen it: a decision holds only while these are its arguments. {@link PendingCall} is one. */
+export interface SeenCall {
+  callId: string;
+  argsDigest: string;
+}
+
+/** A call whose outcome is open, as somebody has seen it: a resolution holds only for this dispatch. */
+export interface SeenDispatch extends SeenCall {
+  /** The number of its last dispatch; 0 if it has none. */
+  dispatchNo: number;
+}
+
+/** What a person said of one dispatch, and when. */
+export interface ResolutionRecord {
+  dispatchNo: number;
+  outcome: Resolution['outcome'];
+  by: Actor;
+  at: string;
+  reason?: string;
+}
+
 /** Who decided what, and when. */
 export interface DecisionRecord {
   decision: Decision['decision'] | 'expired';
@@ -99,11 +120,17 @@ export interface ToolCall {
   completedAt: string | null;
   dispatches: Dispatch[];
   decision: DecisionRecord | null;
-  resolution: { outcome: Resolution['outcome']; by: Actor; at: string } | null;
+  /** Every resolution, oldest first. */
+  resolutions: ResolutionRecord[];
   /** What the model is told; `null` until the call has ended. */
   result: { content: JsonValue; isError: boolean } | null;
   /** The call whose record answered this one. */
   replayOf: string | null;
+}
+
+/** The number of a call's last dispatch; 0 if it has none. */
+export function dispatchNoOf({ dispatches }: ToolCall): number {
+  return dispatches.at(-1)?.no ?? 0;
 }
 
 /** The states in which a call has ended. */

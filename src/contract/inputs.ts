@@ -1,5 +1,6 @@
 /** What people and programs send to a session. Schemas check what arrives as a signal or update from any language. */
 import * as z from 'zod/mini';
+import type { SeenCall, SeenDispatch } from './calls.ts';
 import type { JsonValue } from './json.ts';
 import { type LazySchema, lazySchema } from './lazy-schema.ts';
 import type { Manifest } from './manifest.ts';
@@ -77,18 +78,18 @@ export const decisionSchema: LazySchema<DecideInput['decision']> = lazySchema(()
   ]),
 );
 
-/** Decide on a call that waits for approval. With `argsDigest`, only if its arguments are still those. */
+const digest = z.string().check(z.minLength(1));
+
+/** Decide on a call that waits for approval, if its arguments still have this digest. */
 export const decideSchema: LazySchema<DecideInput> = lazySchema(() =>
   z.object({
     callId: z.string().check(z.minLength(1)),
-    argsDigest: z.optional(z.string()),
+    argsDigest: digest,
     by: actor,
     decision: decisionSchema(),
   }),
 );
-export interface DecideInput {
-  callId: string;
-  argsDigest?: string | undefined;
+export interface DecideInput extends SeenCall {
   by?: string | undefined;
   decision:
     | { decision: 'approve' }
@@ -106,16 +107,17 @@ export const resolutionSchema: LazySchema<ResolveInput['resolution']> = lazySche
   ]),
 );
 
-/** Say what became of a call whose outcome is unknown. */
+/** Say what became of one dispatch of a call whose outcome is unknown. */
 export const resolveSchema: LazySchema<ResolveInput> = lazySchema(() =>
   z.object({
     callId: z.string().check(z.minLength(1)),
+    argsDigest: digest,
+    dispatchNo: z.int().check(z.nonnegative()),
     by: actor,
     resolution: resolutionSchema(),
   }),
 );
-export interface ResolveInput {
-  callId: string;
+export interface ResolveInput extends SeenDispatch {
   by?: string | undefined;
   resolution:
     | { outcome: 'landed'; output: JsonValue }

@@ -41,6 +41,8 @@ export interface PendingCall {
   tool: string;
   args: JsonValue;
   argsDigest: string;
+  /** The number of its last dispatch; 0 if it has none. */
+  dispatchNo: number;
   idempotencyKey: string;
   status: Extract<CallStatus, { kind: 'approval' | 'unknown' | 'stuck' }>;
   decision: DecisionRecord | null;

@@ -19,6 +19,7 @@ export const STATUS: Readonly<Record<ErrorCode, number>> = {
   SESSION_FULL: 409,
   CALL_NOT_PENDING: 409,
   DIGEST_MISMATCH: 409,
+  DISPATCH_MISMATCH: 409,
   CONFLICT: 409,
   FENCED: 409,
   TOO_LARGE: 413,

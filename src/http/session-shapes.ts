@@ -77,16 +77,16 @@ export interface ForkBody extends GoingOn {
 }
 export const forkBodySchema: z.ZodMiniType<ForkBody> = z.object({ ...goingOn, id: z.optional(text) });
 
-export type DecideBody = Decision & { by?: string | undefined; argsDigest?: string | undefined };
+export type DecideBody = Decision & { by?: string | undefined; argsDigest: string };
 export const decideBodySchema: z.ZodMiniType<DecideBody> = z.intersection(
   decisionSchema(),
-  z.object({ by: z.optional(actor), argsDigest: z.optional(text) }),
+  z.object({ by: z.optional(actor), argsDigest: text }),
 ) as z.ZodMiniType<DecideBody>;
 
-export type ResolveBody = Resolution & { by?: string | undefined };
+export type ResolveBody = Resolution & { by?: string | undefined; argsDigest: string; dispatchNo: number };
 export const resolveBodySchema: z.ZodMiniType<ResolveBody> = z.intersection(
   resolutionSchema(),
-  z.object({ by: z.optional(actor) }),
+  z.object({ by: z.optional(actor), argsDigest: text, dispatchNo: z.int().check(z.nonnegative()) }),
 ) as z.ZodMiniType<ResolveBody>;
 
 export const sessionIdSchema: z.ZodMiniType<{ id: string }> = z.object({ id: z.string() });

@@ -42,7 +42,7 @@ const STEER: readonly ErrorCode[] = [
   'CONFLICT',
   'NO_WORKER',
 ];
-const DECIDE: readonly ErrorCode[] = [...STEER, 'UNKNOWN_CALL', 'CALL_NOT_PENDING'];
+const DECIDE: readonly ErrorCode[] = [...STEER, 'UNKNOWN_CALL', 'CALL_NOT_PENDING', 'DIGEST_MISMATCH'];
 const SIGNALLED: readonly ErrorCode[] = ['SESSION_NOT_FOUND', 'SESSION_CLOSED', 'SESSION_FULL'];
 
 const taken = z.object({ phase: phaseSchema, queued: z.int() });
@@ -97,15 +97,15 @@ export const sessionOperations: readonly Operation[] = [
     tag: 'sessions',
     summary: 'Decide on a call that waits for approval',
     description:
-      'The first decision wins. With argsDigest, only if the arguments are still those. An edit is answered once ' +
-      "its arguments have passed the tool's schema.",
+      'The first decision wins. It holds only for the arguments with this argsDigest, which GET ' +
+      "/sessions/{id}/approvals shows. An edit is answered once its arguments have passed the tool's schema.",
     body: decideBodySchema,
     answer: { status: 200, description: 'The decision is on record', schema: decided },
-    codes: [...DECIDE, 'DIGEST_MISMATCH', 'INVALID_TOOL_INPUT'],
+    codes: [...DECIDE, 'INVALID_TOOL_INPUT'],
     handle: (request, { sessions }) => {
       const { by, argsDigest, ...decision } = request.body;
       const session = sessions.get(request.param('id'));
-      return session.decide(request.param('call_id'), decision, given({ by, argsDigest }));
+      return session.decide({ callId: request.param('call_id'), argsDigest }, decision, given({ by }));
     },
   }),
   operation<ResolveBody>({
@@ -114,12 +114,16 @@ export const sessionOperations: readonly Operation[] = [
     path: '/sessions/{id}/calls/{call_id}/resolution',
     tag: 'sessions',
     summary: 'Say what became of a call whose outcome nobody knows',
+    description:
+      'It holds only for the dispatch and the arguments that were looked at: GET /sessions/{id}/approvals shows ' +
+      'both. DISPATCH_MISMATCH: the call has been dispatched again since.',
     body: resolveBodySchema,
     answer: { status: 200, description: 'It is on record', schema: decided },
-    codes: DECIDE,
+    codes: [...DECIDE, 'DISPATCH_MISMATCH'],
     handle: (request, { sessions }) => {
-      const { by, ...resolution } = request.body;
-      return sessions.get(request.param('id')).resolve(request.param('call_id'), resolution, given({ by }));
+      const { by, argsDigest, dispatchNo, ...resolution } = request.body;
+      const seen = { callId: request.param('call_id'), argsDigest, dispatchNo };
+      return sessions.get(request.param('id')).resolve(seen, resolution, given({ by }));
     },
   }),
   operation<PauseInput>({

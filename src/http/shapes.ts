@@ -114,8 +114,14 @@ const toolCall: z.ZodMiniType<ToolCall> = exactly<ToolCall>()(
     completedAt: z.nullable(time),
     dispatches: z.array(dispatch),
     decision: z.nullable(decisionRecord),
-    resolution: z.nullable(
-      z.object({ outcome: z.enum(['landed', 'absent', 'failed']), by: z.string(), at: time }),
+    resolutions: z.array(
+      z.object({
+        dispatchNo: z.int(),
+        outcome: z.enum(['landed', 'absent', 'failed']),
+        by: z.string(),
+        at: time,
+        reason: z.exactOptional(z.string()),
+      }),
     ),
     result: z.nullable(z.object({ content: jsonValue, isError: z.boolean() })),
     replayOf: z.nullable(z.string()),
@@ -128,6 +134,7 @@ export const pendingCallSchema: z.ZodMiniType<PendingCall> = exactly<PendingCall
     tool: z.string(),
     args: jsonValue,
     argsDigest: z.string(),
+    dispatchNo: z.int(),
     idempotencyKey: z.string(),
     status: z.discriminatedUnion('kind', [approvalStatus, unknownStatus, stuckStatus]),
     decision: z.nullable(decisionRecord),

@@ -1,6 +1,6 @@
 /** What people and programs may ask of a session, when it is refused, and what it changes. */
 
-import type { Decision, ToolCall } from '../contract/calls.ts';
+import { type Decision, dispatchNoOf, type ResolutionRecord, type ToolCall } from '../contract/calls.ts';
 import type { ErrorCode } from '../contract/errors.ts';
 import { argsDigest } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
@@ -54,19 +54,10 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
       }
       return null;
     case 'decide': {
-      const { callId, argsDigest: digest } = input.value;
-      const call = findCall(state, callId);
-      if (call === undefined) return unknownCall(state, callId);
+      const call = findCall(state, input.value.callId);
+      if (call === undefined) return unknownCall(state, input.value.callId);
       if (call.status.kind !== 'approval') return notPending(call);
-      if (digest !== undefined && digest !== call.argsDigest) {
-        return refuse(
-          'DIGEST_MISMATCH',
-          `the arguments of ${callId} are not the ones that were decided on: they have digest ${call.argsDigest}. ` +
-            'Look at the call again and decide anew',
-          { callId, argsDigest: call.argsDigest },
-        );
-      }
-      return null;
+      return otherArguments(call, input.value.argsDigest);
     }
     case 'resolve': {
       const call = findCall(state, input.value.callId);
@@ -75,10 +66,10 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
         return refuse(
           'CALL_NOT_PENDING',
           `call ${call.id} is ${call.status.kind}: its outcome is not in question`,
-          { callId: call.id, status: call.status.kind, resolution: call.resolution },
+          { callId: call.id, status: call.status.kind, resolutions: call.resolutions },
         );
       }
-      return null;
+      return otherArguments(call, input.value.argsDigest) ?? otherDispatch(call, input.value.dispatchNo);
     }
     case 'budget':
       if (input.value.limits === undefined && input.value.finish !== true) {
@@ -128,6 +119,27 @@ function unknownCall(state: SessionState, callId: string): Refusal {
       (pending.length > 0 ? `waiting for approval: ${pending.join(', ')}` : 'no call waits for approval'),
     { callId, pending },
   );
+}
+
+function otherArguments(call: ToolCall, seen: string): Refusal | null {
+  if (seen === call.argsDigest) return null;
+  const message = `the arguments of call ${call.id} have digest ${call.argsDigest}, not ${seen}. Look at the call again`;
+  return refuse('DIGEST_MISMATCH', message, { callId: call.id, argsDigest: call.argsDigest });
+}
+
+/** A word about an earlier dispatch says nothing about the last one, which may have happened. */
+function otherDispatch(call: ToolCall, seen: number): Refusal | null {
+  const dispatchNo = dispatchNoOf(call);
+  if (seen === dispatchNo) return null;
+  const { id: callId, resolutions } = call;
+  const last = resolutions.at(-1);
+  const message =
+    `the outcome in question of call ${callId} is that of dispatch ${dispatchNo}, not ${seen}` +
+    (last === undefined
+      ? ''
+      : `: ${last.by} said ${last.outcome} of dispatch ${last.dispatchNo} at ${last.at}`) +
+    '. Look at the call again';
+  return refuse('DISPATCH_MISMATCH', message, { callId, dispatchNo, resolutions });
 }
 
 function notPending({ id, status, decision }: ToolCall): Refusal {
@@ -194,10 +206,12 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       return null;
     }
     case 'resolve': {
-      const { callId, resolution, by = ANONYMOUS } = input.value;
+      const { callId, dispatchNo, resolution, by = ANONYMOUS } = input.value;
       const call = findCall(state, callId);
       if (call === undefined) return unknownCall(state, callId);
-      call.resolution = { outcome: resolution.outcome, by, at };
+      const said: ResolutionRecord = { dispatchNo, outcome: resolution.outcome, by, at };
+      if (resolution.outcome === 'failed' && resolution.reason !== undefined) said.reason = resolution.reason;
+      call.resolutions.push(said);
       const dispatch = call.dispatches.at(-1);
       if (dispatch !== undefined && resolution.outcome !== 'failed') dispatch.outcome = resolution.outcome;
       if (resolution.outcome === 'landed') {

@@ -36,7 +36,7 @@ export function freshCall(id: string, turn: number, name: string, args: JsonValu
     completedAt: null,
     dispatches: [],
     decision: null,
-    resolution: null,
+    resolutions: [],
     result: null,
     replayOf: null,
   };

@@ -1,8 +1,8 @@
 /** Projections of the state that queries and the client show. */
-import type { ToolCall } from '../contract/calls.ts';
+import { dispatchNoOf, type ToolCall } from '../contract/calls.ts';
 import { jsonSize } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
-import { command } from '../contract/shell.ts';
+import { callCommand, command } from '../contract/shell.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { BudgetView, Page, PageInput, PendingCall, SessionView } from '../contract/views.ts';
 import { usd } from './budget.ts';
@@ -72,17 +72,17 @@ export function pendingCalls(state: SessionState): PendingCall[] {
 function pending(state: SessionState, call: ToolCall): PendingCall[] {
   const { status } = call;
   if (status.kind !== 'approval' && status.kind !== 'unknown' && status.kind !== 'stuck') return [];
+  const seen = { callId: call.id, argsDigest: call.argsDigest, dispatchNo: dispatchNoOf(call) };
   const next = {
-    approval: command('approve', state.sessionId, call.id),
-    unknown: `${command('resolve', state.sessionId, call.id)} landed|absent|failed`,
-    stuck: command('resume', state.sessionId),
-  }[status.kind];
+    approval: () => callCommand('approve', state.sessionId, seen),
+    unknown: () => callCommand('resolve', state.sessionId, seen, { dispatchNo: seen.dispatchNo }),
+    stuck: () => command('resume', state.sessionId),
+  }[status.kind]();
   return [
     {
-      callId: call.id,
+      ...seen,
       tool: call.name,
       args: call.args,
-      argsDigest: call.argsDigest,
       idempotencyKey: call.idempotencyKey,
       status,
       decision: call.decision,

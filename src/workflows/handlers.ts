@@ -32,9 +32,9 @@ const DESCRIPTION: Record<string, string> = {
   [SIGNAL.cancel]: 'End the session, after a mutation in flight has settled: {by?, reason?}',
   [UPDATE.send]: 'A message to the agent, answered when it is queued: {text, id?, mode?, by?}',
   [UPDATE.decide]:
-    'Decide on a call: {callId, argsDigest?, by?, decision: {decision: approve|edit|reject|respond, …}}',
+    'Decide on a call: {callId, argsDigest, by?, decision: {decision: approve|edit|reject|respond, …}}',
   [UPDATE.resolve]:
-    'Say what became of a call: {callId, by?, resolution: {outcome: landed|absent|failed, …}}',
+    'Say what became of a call: {callId, argsDigest, dispatchNo, by?, resolution: {outcome: landed|absent|failed, …}}',
   [UPDATE.edit]: 'Change the past of a session at rest: {transcript?: {from, messages}, plan?, by?, reason?}',
   [UPDATE.seal]: 'Issue nothing more, for a successor takes over: {by?, reason?}; resume takes it back',
   [UPDATE.budget]: 'Raise the caps, or let the session finish: {limits?, finish?, by?}',

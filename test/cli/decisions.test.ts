@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { SessionView } from '../../src/index.ts';
+import { decide } from '../support/decide.ts';
 import { untilPhase } from '../support/stage.ts';
 import { errorOf, noTerminal, type Ran, typeInto, wordsOf } from './support/perdure.ts';
 import { type CliStage, openStage } from './support/stage.ts';
@@ -141,33 +142,39 @@ test.each([
 });
 
 describe('resolve', () => {
+  /** The commands that `show` prints for the only call in question, as their arguments. */
+  const answers = async (id: string): Promise<Record<string, string[]>> => {
+    const { stdout } = await stage.perdure('show', id);
+    const all = [...stdout.matchAll(/(perdure resolve .*)/g)].map(([, line = '']) => wordsOf(line));
+    return Object.fromEntries(all.map((words) => [words[3] ?? '', words]));
+  };
+
   test('says that a lost call landed, with what it returned', async () => {
     const id = await waiting('unknown_effect', 'lost:100');
-    const { stdout } = await stage.perdure('show', id);
-    expect(stdout).toContain(`next: perdure resolve ${id} call_1_0 landed|absent|failed --digest `);
-    const resolved = await stage.json('resolve', id, 'landed', '--yes', '--output', '{"refunded": 100}');
+    const { landed = [] } = await answers(id);
+    const resolved = await stage.json(...landed, '--output', '{"refunded": 100}');
     expect(resolved).toMatchObject({ callId: 'call_1_0', outcome: 'landed', by: 'ada', status: 'completed' });
     expect(await told(id)).toEqual([{ content: { refunded: 100 }, isError: false }]);
   });
 
   test('absent runs it again, failed tells the model', async () => {
     const id = await waiting('unknown_effect', 'lost:100');
-    await stage.json('resolve', id, 'call_1_0', 'absent');
+    const { absent = [] } = await answers(id);
+    await stage.json(...absent);
     await expect
       .poll(async () => (await stage.session(id).calls()).items[0]?.dispatches.length, { timeout: 30_000 })
       .toBe(2);
     await untilPhase(stage.session(id), 'unknown_effect');
-    const { code, stdout } = await stage.perdure(
-      'resolve',
-      id,
-      'call_1_0',
-      'failed',
-      '--reason',
-      'the bank said no',
-    );
+    // The same again is of the dispatch before.
+    expect(errorOf(await stage.perdure(...absent, '--json'))).toMatchObject({
+      code: 'DISPATCH_MISMATCH',
+      details: { dispatchNo: 2 },
+    });
+    const { failed = [] } = await answers(id);
+    const { code, stdout } = await stage.perdure(...failed, '--reason', 'the bank said no');
     expect({ code, stdout: stdout.split('\n')[0] }).toEqual({
       code: 0,
-      stdout: 'call_1_0 failed, says ada; the call is failed',
+      stdout: 'recorded: dispatch 2 of call_1_0 failed; the call is failed',
     });
     expect(await told(id)).toEqual([{ content: expect.stringContaining('the bank said no'), isError: true }]);
   });
@@ -184,16 +191,27 @@ describe('resolve', () => {
 
   test('holds for the call that was seen', async () => {
     const id = await waiting('unknown_effect', 'lost:100');
-    for (const [call, code] of [
-      [[], 'INVALID_ARGUMENT'],
-      [['call_1_0', '--digest', '00000000'], 'DIGEST_MISMATCH'],
+    const { failed = [] } = await answers(id);
+    const digest = failed[5] ?? '';
+    expect(failed).toEqual(['resolve', id, 'call_1_0', 'failed', '--digest', digest, '--dispatch', '1']);
+    for (const [typed, code] of [
+      [['failed'], 'INVALID_ARGUMENT'],
+      [['call_1_0'], 'INVALID_ARGUMENT'],
+      // Named alone it may have been dispatched again since it was looked at.
+      [['call_1_0', 'failed'], 'INVALID_ARGUMENT'],
+      [['call_1_0', 'failed', '--digest', digest], 'INVALID_ARGUMENT'],
+      [['call_1_0', 'failed', '--dispatch', '1'], 'INVALID_ARGUMENT'],
+      [['call_1_0', 'failed', '--digest', '000000000000', '--dispatch', '1'], 'DIGEST_MISMATCH'],
+      [['call_1_0', 'failed', '--digest', digest, '--dispatch', '0'], 'DISPATCH_MISMATCH'],
     ] as const) {
-      const ran = await stage.perdure('resolve', id, ...call, 'failed', '--json');
+      const ran = await stage.perdure('resolve', id, ...typed, '--json');
       expect(errorOf(ran)).toMatchObject({ code, details: { args: { chargeId: 'lost', cents: 100 } } });
       expect((await stage.session(id).state()).phase).toBe('unknown_effect');
-      const [, next = ''] = / (perdure resolve .*)$/.exec(errorOf(ran).message) ?? [];
-      expect(wordsOf(next)).toEqual(['resolve', id, 'call_1_0', '--digest', expect.any(String), 'failed']);
+      const { commands } = errorOf(ran).details as { commands: string[] };
+      expect(commands.map(wordsOf)).toContainEqual(failed);
     }
+    const lacking = await stage.perdure('resolve', id, 'failed');
+    expect(lacking.stderr).toContain(`\n  perdure ${failed.join(' ')}`);
   });
 });
 
@@ -212,7 +230,7 @@ describe('a decision holds for what was seen', () => {
   test('whatever waits now is refused off a terminal', async () => {
     const id = await waiting('approval', 'ch_20:5001');
     const seen = await printed(id);
-    await stage.session(id).decide('call_1_0', { decision: 'reject' }, { by: 'bob' });
+    await decide(stage.session(id), 'call_1_0', { decision: 'reject' }, { by: 'bob' });
     await untilPhase(stage.session(id), 'idle');
     await stage.session(id).send('refund ch_20:500000');
     await untilPhase(stage.session(id), 'approval');
@@ -224,8 +242,7 @@ describe('a decision holds for what was seen', () => {
         details: { callId: 'call_3_0', tool: 'refund', args: { chargeId: 'ch_20', cents: 500_000 } },
       });
       const [, next = ''] = / (perdure \S+ .*)$/.exec(errorOf(ran).message) ?? [];
-      const words = wordsOf(next.replace(/ --\w+ <.*>$/, ''));
-      expect(words).toEqual([typed[0], id, 'call_3_0', '--digest', expect.any(String)]);
+      expect(wordsOf(next).slice(0, 5)).toEqual([typed[0], id, 'call_3_0', '--digest', expect.any(String)]);
     }
     const late = await stage.perdure(...seen, '--json');
     expect(late.code).toBe(4);
@@ -255,8 +272,12 @@ describe('a decision holds for what was seen', () => {
     await untouched(id);
     const { stderr } = await stage.perdure(...seen);
     expect(stderr).toContain('refund {"chargeId":"ch_21","cents":500000}');
-    const [, next = ''] = /(perdure approve .*)$/m.exec(stderr) ?? [];
-    expect(await stage.json(...wordsOf(next))).toMatchObject({ callId: 'call_2_0', decision: 'approve' });
+    const [, next = ''] = /(perdure .*)$/m.exec(stderr) ?? [];
+    expect(wordsOf(next)).toEqual(['show', id]);
+    expect(await stage.json(...(await printed(id)))).toMatchObject({
+      callId: 'call_2_0',
+      decision: 'approve',
+    });
     expect(await told(id)).toEqual([{ content: { refunded: 500_000 }, isError: false }]);
   });
 
@@ -269,10 +290,14 @@ describe('a decision holds for what was seen', () => {
     expect(await told(id)).toMatchObject([{ isError: false }, { isError: false }]);
   });
 
-  test('too few digits of a digest are none', async () => {
-    const ran = await stage.perdure('approve', 'any', 'call_1_0', '--digest', 'abc', '--json');
+  test('a digest has to be as long as what is shown', async () => {
+    const id = await waiting('approval', 'ch_25:9000');
+    const seen = await printed(id);
+    const shorter = [...seen.slice(0, -1), (seen.at(-1) ?? '').slice(0, -1)];
+    const ran = await stage.perdure(...shorter, '--json');
     expect(ran.code).toBe(2);
-    expect(errorOf(ran).message).toMatch(/--digest/);
+    expect(errorOf(ran).message).toMatch(/--digest.*12 or more/s);
+    expect(await stage.json(...seen)).toMatchObject({ callId: 'call_1_0', decision: 'approve' });
   });
 
   const lacks = noTerminal();

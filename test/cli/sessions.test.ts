@@ -288,7 +288,7 @@ test('what is to be typed next is for this session, whatever its id would be to 
     const { code, stdout, stderr } = await stage.perdure(...args);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     for (const [, command = ''] of stdout.matchAll(/ (perdure .*)/g)) {
-      const [verb = '', ...words] = wordsOf(command.replace(/ <[^>]*>$/, ''));
+      const [verb = '', ...words] = wordsOf(command);
       said.push(verb);
       expect(words[0]).toBe(id);
     }

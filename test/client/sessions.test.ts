@@ -12,6 +12,7 @@ import {
 } from '../../src/index.ts';
 import { scriptedTurns } from '../../src/testing/index.ts';
 import { expectSound } from '../session/support/sound.ts';
+import { decide, resolve } from '../support/decide.ts';
 import { rejection } from '../support/rejection.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 
@@ -150,21 +151,22 @@ test('a name that is not known is refused before anything is sent, wherever it i
     created_at: '2026-01-01T00:00:00.000Z',
     blocks: [{ kind: 'text', text: 'x', metadata: odd }],
   };
+  const seen = { callId: 'c', argsDigest: 'd', dispatchNo: 1 };
   const calls: [call: () => Promise<unknown>, message: string][] = [
     [
       () => session.send(slip({ text: 'x', modus: 'queue' })),
       'modus: is not known here; there are text, id, ',
     ],
     [
-      () => session.decide('c', { decision: 'approve' }, slip({ argsDiggest: 'd' })),
+      () => session.decide(seen, { decision: 'approve' }, slip({ argsDiggest: 'd' })),
       'argsDiggest: is not known',
     ],
     [
-      () => session.decide('c', slip({ decision: 'reject', raeson: 'no' })),
+      () => session.decide(seen, slip({ decision: 'reject', raeson: 'no' })),
       'decision.raeson: is not known here; there are decision, reason',
     ],
     [
-      () => session.resolve('c', slip({ outcome: 'absent', output: 1 })),
+      () => session.resolve(seen, slip({ outcome: 'absent', output: 1 })),
       'resolution.output: is not known here; there are outcome',
     ],
     [
@@ -189,13 +191,13 @@ test('a name that is not known is refused before anything is sent, wherever it i
       'budget.USD: is not known here; there are ',
     ],
     // A key that JSON may have, and a copy of it would lose.
-    [() => session.decide('c', { decision: 'edit', args: odd }), 'decision.args.__proto__: is no name that'],
+    [() => session.decide(seen, { decision: 'edit', args: odd }), 'decision.args.__proto__: is no name that'],
     [
-      () => session.decide('c', { decision: 'respond', output: [[odd]] }),
+      () => session.decide(seen, { decision: 'respond', output: [[odd]] }),
       'decision.output.0.0.__proto__: is no',
     ],
     [
-      () => session.resolve('c', { outcome: 'landed', output: { a: odd } }),
+      () => session.resolve(seen, { outcome: 'landed', output: { a: odd } }),
       'resolution.output.a.__proto__: is no',
     ],
     [
@@ -256,7 +258,7 @@ test('what is asked of a session that is not there, or is closed, says so', asyn
   expect(await closed.result()).toEqual({ status: 'completed', text: 'heard one', turns: 1 });
   const isClosed = { code: 'SESSION_CLOSED' };
   expect(await rejection(closed.send('two'))).toMatchObject(isClosed);
-  expect(await rejection(closed.decide('call_1_0', { decision: 'approve' }))).toMatchObject(isClosed);
+  expect(await rejection(decide(closed, 'call_1_0', { decision: 'approve' }))).toMatchObject(isClosed);
   expect(await rejection(closed.setBudget({ limits: { usd: 1 } }))).toMatchObject(isClosed);
   expect(await rejection(closed.pause())).toMatchObject(isClosed);
   expect(await rejection(closed.resume())).toMatchObject(isClosed);
@@ -323,30 +325,30 @@ test('a decision on a call that is unknown, finished or changed is refused, and 
   const { pending } = await untilPhase(session, 'approval');
   const digest = pending[0]?.argsDigest ?? '';
 
-  expect(await rejection(session.decide('call_9_9', { decision: 'approve' }))).toMatchObject({
+  expect(await rejection(decide(session, 'call_9_9', { decision: 'approve' }))).toMatchObject({
     code: 'UNKNOWN_CALL',
     message: `callId: session ${session.id} has no call call_9_9; waiting for approval: call_1_0`,
     details: { callId: 'call_9_9', pending: ['call_1_0'] },
   });
-  const other = { argsDigest: 'f'.repeat(64) };
-  expect(await rejection(session.decide('call_1_0', { decision: 'approve' }, other))).toMatchObject({
+  const other = { callId: 'call_1_0', argsDigest: 'f'.repeat(64) };
+  expect(await rejection(session.decide(other, { decision: 'approve' }))).toMatchObject({
     code: 'DIGEST_MISMATCH',
     message: expect.stringContaining(digest),
     details: { callId: 'call_1_0', argsDigest: digest },
   });
-  expect(await rejection(session.resolve('call_1_0', { outcome: 'absent' }))).toMatchObject({
+  expect(await rejection(resolve(session, 'call_1_0', { outcome: 'absent' }))).toMatchObject({
     code: 'CALL_NOT_PENDING',
-    details: { callId: 'call_1_0', status: 'approval', resolution: null },
+    details: { callId: 'call_1_0', status: 'approval', resolutions: [] },
   });
   expect(
-    await rejection(session.decide('call_1_0', { decision: 'edit', args: { cents: 101 } })),
+    await rejection(decide(session, 'call_1_0', { decision: 'edit', args: { cents: 101 } })),
   ).toMatchObject({
     code: 'INVALID_TOOL_INPUT',
     message: expect.stringMatching(/^args of call_1_0: .*cents: /),
     details: { field: 'args', callId: 'call_1_0' },
   });
   expect(
-    await rejection(session.decide('call_1_0', { decision: 'edit', args: { cents: 1n } as never })),
+    await rejection(decide(session, 'call_1_0', { decision: 'edit', args: { cents: 1n } as never })),
   ).toMatchObject({
     code: 'NOT_JSON',
   });
@@ -355,15 +357,15 @@ test('a decision on a call that is unknown, finished or changed is refused, and 
     { args: { cents: 5 }, argsDigest: digest, status: { problem: expect.stringContaining('cents: ') } },
   ]);
   const edits = [
-    session.decide('call_1_0', { decision: 'edit', args: { cents: 7 } }, { by: 'ada', argsDigest: digest }),
-    session.decide('call_1_0', { decision: 'reject' }, { by: 'bob' }),
+    decide(session, 'call_1_0', { decision: 'edit', args: { cents: 7 } }, { by: 'ada' }),
+    decide(session, 'call_1_0', { decision: 'reject' }, { by: 'bob' }),
   ];
   const [first, second] = await Promise.allSettled(edits);
   expect(first?.status).not.toBe(second?.status);
   const loser = first?.status === 'rejected' ? first : (second as PromiseRejectedResult);
   expect(loser.reason).toMatchObject({ code: 'CALL_NOT_PENDING' });
   await untilPhase(session, 'idle');
-  expect(await rejection(session.decide('call_1_0', { decision: 'approve' }))).toMatchObject({
+  expect(await rejection(decide(session, 'call_1_0', { decision: 'approve' }))).toMatchObject({
     code: 'CALL_NOT_PENDING',
     message: expect.stringMatching(/^call call_1_0 was decided already: (edit by ada|reject by bob) at /),
     details: { callId: 'call_1_0', decision: { by: first === loser ? 'bob' : 'ada' } },

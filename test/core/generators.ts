@@ -212,6 +212,7 @@ const payload: fc.Arbitrary<[string, unknown]> = fc.oneof(
     fc.constant(UPDATE.decide),
     fc.record({
       callId,
+      argsDigest: fc.constant('of others'),
       decision: fc.oneof(
         fc.constant({ decision: 'approve' }),
         json.map((args) => ({ decision: 'edit', args })),
@@ -224,6 +225,8 @@ const payload: fc.Arbitrary<[string, unknown]> = fc.oneof(
     fc.constant(UPDATE.resolve),
     fc.record({
       callId,
+      argsDigest: fc.constant('of others'),
+      dispatchNo: fc.constant(0),
       resolution: fc.oneof(
         json.map((output) => ({ outcome: 'landed', output })),
         fc.constant({ outcome: 'absent' }),
@@ -303,7 +306,8 @@ export function inputsOf(state: SessionState, happened: Happening): Input[] {
 function aimed(state: SessionState, sent: unknown): unknown {
   if (typeof sent !== 'object' || sent === null || !('callId' in sent) || sent.callId !== PENDING)
     return sent;
-  return { ...sent, callId: pendingCalls(state)[0]?.callId ?? PENDING };
+  const { callId = PENDING, argsDigest, dispatchNo } = pendingCalls(state)[0] ?? {};
+  return { ...sent, callId, ...('resolution' in sent ? { argsDigest, dispatchNo } : { argsDigest }) };
 }
 
 function outcomeOf({ kind }: InFlight, of: Outcomes): Outcome {

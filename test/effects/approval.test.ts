@@ -1,6 +1,7 @@
 /** A mutation that waits for a person: asked once, decided once, and run as decided. */
 import { expect, test } from 'vitest';
 import type { Session } from '../../src/index.ts';
+import { decide } from '../support/decide.ts';
 import { rejection } from '../support/rejection.ts';
 import { calls, openWorld, PEN, type World } from '../support/world.ts';
 
@@ -25,7 +26,7 @@ test('"no snapshot found" after a process change: it waits over the death of its
   await first.crash();
   await world.startWorkerProcess();
   expect((await session.state()).pending).toEqual(asked.pending);
-  await session.decide('call_1_0', { decision: 'approve' }, { by: 'ada' });
+  await decide(session, 'call_1_0', { decision: 'approve' }, { by: 'ada' });
   await world.until(session, 'idle');
 
   const { calls: log } = await world.check(session);
@@ -42,7 +43,7 @@ test('an approved tool asked again: its worker dies in the middle of it, the app
   const first = await world.startWorkerProcess({ breakAt: ['request'] });
   const session = await world.begin();
   await world.until(session, 'approval');
-  await session.decide('call_1_0', { decision: 'approve' }, { by: 'ada' });
+  await decide(session, 'call_1_0', { decision: 'approve' }, { by: 'ada' });
   await first.reached('request');
   await first.crash();
   await world.startWorkerProcess();
@@ -58,7 +59,7 @@ test('an approval re-asked after resume: approved during a pause, it runs once o
   const { world, session } = await waiting();
   await session.pause({ by: 'ada' });
   await world.until(session, 'paused');
-  await session.decide('call_1_0', { decision: 'approve' }, { by: 'ada' });
+  await decide(session, 'call_1_0', { decision: 'approve' }, { by: 'ada' });
   const paused = await session.state();
   expect(paused).toMatchObject({ phase: 'paused', pending: [] });
   expect(await world.control.refunds()).toEqual([]);
@@ -76,8 +77,8 @@ test('an approval re-asked after resume: approved during a pause, it runs once o
 test('the first decision wins, and the second is told who decided what', async () => {
   const { world, session } = await waiting();
   const decisions = await Promise.allSettled([
-    session.decide('call_1_0', { decision: 'approve' }, { by: 'ada' }),
-    session.decide('call_1_0', { decision: 'reject' }, { by: 'grace' }),
+    decide(session, 'call_1_0', { decision: 'approve' }, { by: 'ada' }),
+    decide(session, 'call_1_0', { decision: 'reject' }, { by: 'grace' }),
   ]);
   expect(decisions.map(({ status }) => status).sort((a, b) => a.localeCompare(b))).toEqual([
     'fulfilled',
@@ -88,7 +89,7 @@ test('the first decision wins, and the second is told who decided what', async (
   const decision = log[0]?.decision;
   const lost = decisions.find((each) => each.status === 'rejected');
   expect(lost?.reason).toMatchObject({ code: 'CALL_NOT_PENDING' });
-  expect(await rejection(session.decide('call_1_0', { decision: 'approve' }))).toMatchObject({
+  expect(await rejection(decide(session, 'call_1_0', { decision: 'approve' }))).toMatchObject({
     code: 'CALL_NOT_PENDING',
     message: expect.stringContaining(`${decision?.decision} by ${decision?.by}`),
   });
@@ -97,7 +98,7 @@ test('the first decision wins, and the second is told who decided what', async (
 
 test('rejected: not run, and the model is told why', async () => {
   const { world, session } = await waiting();
-  await session.decide('call_1_0', { decision: 'reject', reason: 'ask for a photo first' }, { by: 'ada' });
+  await decide(session, 'call_1_0', { decision: 'reject', reason: 'ask for a photo first' }, { by: 'ada' });
   await world.until(session, 'idle');
   const { calls: log } = await world.check(session);
   expect(log[0]).toMatchObject({ status: { kind: 'skipped' }, dispatches: [], result: { isError: true } });
@@ -107,7 +108,7 @@ test('rejected: not run, and the model is told why', async () => {
 
 test('answered by a person in its place: not run, and their answer is its result', async () => {
   const { world, session } = await waiting();
-  await session.decide('call_1_0', { decision: 'respond', output: { id: 'done by hand' } });
+  await decide(session, 'call_1_0', { decision: 'respond', output: { id: 'done by hand' } });
   await world.until(session, 'idle');
   const { calls: log } = await world.check(session);
   expect(log[0]).toMatchObject({
@@ -121,7 +122,7 @@ test('answered by a person in its place: not run, and their answer is its result
 test('edited: run with the new arguments, under a key of its own', async () => {
   const { world, session, digest } = await waiting();
   const before = (await session.calls()).items[0];
-  await session.decide('call_1_0', { decision: 'edit', args: { ...PEN, cents: 100 } }, { by: 'ada' });
+  await decide(session, 'call_1_0', { decision: 'edit', args: { ...PEN, cents: 100 } }, { by: 'ada' });
   await world.until(session, 'idle');
   const { calls: log } = await world.check(session);
   expect(log[0]).toMatchObject({
@@ -138,13 +139,13 @@ test('edited: run with the new arguments, under a key of its own', async () => {
 
 test('edited into something that the tool does not take: refused, and still to be decided', async () => {
   const { world, session } = await waiting();
-  const edit = session.decide('call_1_0', { decision: 'edit', args: { ...PEN, cents: -5 } });
+  const edit = decide(session, 'call_1_0', { decision: 'edit', args: { ...PEN, cents: -5 } });
   expect(await rejection(edit)).toMatchObject({
     code: 'INVALID_TOOL_INPUT',
     message: expect.stringContaining('cents'),
   });
   expect(await session.state()).toMatchObject({ phase: 'approval', pending: [{ callId: 'call_1_0' }] });
-  await session.decide('call_1_0', { decision: 'edit', args: { ...PEN, cents: 5 } });
+  await decide(session, 'call_1_0', { decision: 'edit', args: { ...PEN, cents: 5 } });
   await world.until(session, 'idle');
   await world.check(session);
   expect(await world.control.refunds()).toMatchObject([{ args: { cents: 5 } }]);
@@ -152,12 +153,12 @@ test('edited into something that the tool does not take: refused, and still to b
 
 test('a decision on other arguments than the ones that are there is refused', async () => {
   const { world, session, digest } = await waiting();
-  const stale = session.decide('call_1_0', { decision: 'approve' }, { argsDigest: '0'.repeat(64) });
+  const stale = session.decide({ callId: 'call_1_0', argsDigest: '0'.repeat(64) }, { decision: 'approve' });
   expect(await rejection(stale)).toMatchObject({ code: 'DIGEST_MISMATCH' });
-  expect(await rejection(session.decide('call_9_9', { decision: 'approve' }))).toMatchObject({
+  expect(await rejection(decide(session, 'call_9_9', { decision: 'approve' }))).toMatchObject({
     code: 'UNKNOWN_CALL',
   });
-  await session.decide('call_1_0', { decision: 'approve' }, { argsDigest: digest });
+  await session.decide({ callId: 'call_1_0', argsDigest: digest }, { decision: 'approve' });
   await world.until(session, 'idle');
   await world.check(session);
   expect(await world.control.refunds()).toHaveLength(1);

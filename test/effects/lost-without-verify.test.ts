@@ -1,6 +1,7 @@
 /** A worker dies during a mutation that nobody can verify: a person says what became of it. */
 import { expect, test } from 'vitest';
 import type { Session } from '../../src/index.ts';
+import { resolve } from '../support/decide.ts';
 import { rejection } from '../support/rejection.ts';
 import { calls, openWorld, PEN, type World } from '../support/world.ts';
 
@@ -17,7 +18,10 @@ async function lose(world: World, point: string): Promise<Session> {
   expect(view.pending).toMatchObject([
     { callId: 'call_1_0', tool: 'refundBlind', args: PEN, status: { kind: 'unknown' } },
   ]);
-  expect(view.pending[0]?.next).toBe(`perdure resolve ${session.id} call_1_0 landed|absent|failed`);
+  const { argsDigest = '' } = view.pending[0] ?? {};
+  expect(view.pending[0]?.next).toBe(
+    `perdure resolve ${session.id} call_1_0 --digest ${argsDigest.slice(0, 12)} --dispatch 1`,
+  );
   return session;
 }
 
@@ -25,19 +29,19 @@ test('it landed, says a person: their word is the result, and nothing is run aga
   const world = await openWorld(script, { ignoreKeys: true });
   const session = await lose(world, 'after refundBlind');
   const [row] = await world.control.refunds();
-  await session.resolve('call_1_0', { outcome: 'landed', output: { id: row?.id ?? null } }, { by: 'ada' });
+  await resolve(session, 'call_1_0', { outcome: 'landed', output: { id: row?.id ?? null } }, { by: 'ada' });
   await world.until(session, 'idle');
 
   const { calls: log } = await world.check(session);
   expect(log[0]).toMatchObject({
     status: { kind: 'completed' },
     result: { content: { id: row?.id }, isError: false },
-    resolution: { outcome: 'landed', by: 'ada' },
+    resolutions: [{ dispatchNo: 1, outcome: 'landed', by: 'ada' }],
     dispatches: [{ no: 1, outcome: 'landed' }],
   });
   expect(await world.control.refunds()).toHaveLength(1);
   // The second to answer is told that the call is settled.
-  expect(await rejection(session.resolve('call_1_0', { outcome: 'absent' }))).toMatchObject({
+  expect(await rejection(resolve(session, 'call_1_0', { outcome: 'absent' }))).toMatchObject({
     code: 'CALL_NOT_PENDING',
   });
 });
@@ -46,13 +50,13 @@ test('it did not happen, says a person: it is dispatched again with the same key
   const world = await openWorld(script, { ignoreKeys: true });
   const session = await lose(world, 'request');
   const [asked] = await session.approvals();
-  await session.resolve('call_1_0', { outcome: 'absent' }, { by: 'ada' });
+  await resolve(session, 'call_1_0', { outcome: 'absent' }, { by: 'ada' });
   await world.until(session, 'idle');
 
   const { calls: log } = await world.check(session);
   expect(log[0]).toMatchObject({
     status: { kind: 'completed' },
-    resolution: { outcome: 'absent', by: 'ada' },
+    resolutions: [{ dispatchNo: 1, outcome: 'absent', by: 'ada' }],
     dispatches: [
       { no: 1, outcome: 'absent' },
       { no: 2, outcome: 'returned' },
@@ -64,7 +68,7 @@ test('it did not happen, says a person: it is dispatched again with the same key
 test('leave it, says a person: it is not run again, and the model is told that it failed', async () => {
   const world = await openWorld(script, { ignoreKeys: true });
   const session = await lose(world, 'request');
-  await session.resolve('call_1_0', { outcome: 'failed', reason: 'the bank is closed' }, { by: 'ada' });
+  await resolve(session, 'call_1_0', { outcome: 'failed', reason: 'the bank is closed' }, { by: 'ada' });
   await world.until(session, 'idle');
 
   const { calls: log } = await world.check(session);
@@ -73,4 +77,42 @@ test('leave it, says a person: it is not run again, and the model is told that i
     { toolName: 'refundBlind', text: expect.stringContaining('the bank is closed') },
   ]);
   expect(await world.control.refunds()).toEqual([]);
+});
+
+test('two operators, and a lost reply: what was said of the first dispatch does not hold for the second', async () => {
+  const world = await openWorld(script, { ignoreKeys: true });
+  const session = await lose(world, 'request');
+  // Both look at dispatch 1.
+  const [ada] = await session.approvals();
+  const [bob] = await session.approvals();
+  if (ada === undefined || bob === undefined) throw new Error('no call waits');
+  await world.control.arm({ on: 'refunds', when: 'after-write', do: 'drop-connection' });
+  await session.resolve(ada, { outcome: 'absent' }, { by: 'ada' });
+  // Dispatch 2 lands, and its reply is lost.
+  const { pending } = await world.until(session, ({ pending: [call] }) => {
+    return call?.status.kind === 'unknown' && call.dispatchNo === 2;
+  });
+  const late = session.resolve(bob, { outcome: 'absent' }, { by: 'bob' });
+  expect(await rejection(late)).toMatchObject({
+    code: 'DISPATCH_MISMATCH',
+    message: expect.stringMatching(
+      /is that of dispatch 2, not 1: ada said absent of dispatch 1 at .*Z\. Look/,
+    ),
+    details: { dispatchNo: 2, resolutions: [{ dispatchNo: 1, outcome: 'absent', by: 'ada' }] },
+  });
+  const others = { ...bob, dispatchNo: 2, argsDigest: '0'.repeat(64) };
+  expect(await rejection(session.resolve(others, { outcome: 'absent' }))).toMatchObject({
+    code: 'DIGEST_MISMATCH',
+  });
+  const [row] = await world.control.refunds();
+  const landed = { outcome: 'landed', output: { id: row?.id ?? null } } as const;
+  await session.resolve(pending[0] ?? bob, landed, { by: 'bob' });
+  await world.until(session, 'idle');
+
+  const { calls: log } = await world.check(session);
+  expect(await world.control.refunds()).toHaveLength(1);
+  expect(log[0]?.resolutions).toMatchObject([
+    { dispatchNo: 1, outcome: 'absent', by: 'ada' },
+    { dispatchNo: 2, outcome: 'landed', by: 'bob' },
+  ]);
 });

@@ -3,6 +3,7 @@ import { tool } from 'ai';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineAgent, type Session } from '../../src/index.ts';
+import { resolve } from '../support/decide.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 
@@ -70,7 +71,7 @@ test('one that throws may have paid: nobody can look, so a person says what beca
     { callId: 'call_1_0', tool: 'pay', status: { kind: 'unknown' } },
   ]);
   expect(given).toHaveLength(1);
-  await session.resolve('call_1_0', { outcome: 'landed', output: 'paid after all' }, { by: 'ada' });
+  await resolve(session, 'call_1_0', { outcome: 'landed', output: 'paid after all' }, { by: 'ada' });
   expect(await untilPhase(session, 'idle', 'unknown_effect')).toMatchObject({
     phase: 'idle',
     lastText: 'Done.',

@@ -1,5 +1,6 @@
 /** A mutation that gives no clear answer on a healthy worker: time-outs, exceptions, and errors that are certain. */
 import { expect, test } from 'vitest';
+import { resolve } from '../support/decide.ts';
 import { calls, openWorld, PEN } from '../support/world.ts';
 
 const done = { text: 'Done.' };
@@ -113,11 +114,11 @@ test('verify throws at every attempt: a person is asked, and says that it landed
   await world.stopService();
   const { pending } = await world.until(session, 'unknown_effect');
   expect(pending).toMatchObject([{ status: { reason: expect.stringContaining('verify of refund') } }]);
-  await session.resolve('call_1_0', { outcome: 'landed', output: { id: row?.id ?? null } });
+  await resolve(session, 'call_1_0', { outcome: 'landed', output: { id: row?.id ?? null } });
   await world.until(session, 'idle');
 
   const { calls: log } = await world.check(session);
-  expect(log[0]).toMatchObject({ status: { kind: 'completed' }, resolution: { outcome: 'landed' } });
+  expect(log[0]).toMatchObject({ status: { kind: 'completed' }, resolutions: [{ outcome: 'landed' }] });
   await world.startService();
   expect(await world.control.refunds()).toHaveLength(1);
 });
@@ -128,7 +129,7 @@ test('verify never answers: it is given up, and a person is asked', async () => 
   const session = await world.begin();
   const { pending } = await world.until(session, 'unknown_effect');
   expect(pending).toMatchObject([{ callId: 'call_1_0', status: { kind: 'unknown' } }]);
-  await session.resolve('call_1_0', { outcome: 'failed' });
+  await resolve(session, 'call_1_0', { outcome: 'failed' });
   await world.until(session, 'idle');
   const { calls: log } = await world.check(session);
   expect(log[0]?.status).toEqual({ kind: 'failed', certain: false });

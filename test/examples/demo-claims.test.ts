@@ -20,7 +20,7 @@ const REFUND: ToolCall = {
   completedAt: '2026-01-05T10:00:05.000Z',
   dispatches: [{ no: 1, at: '2026-01-05T10:00:01.000Z', outcome: 'landed' }],
   decision: { decision: 'approve', by: 'ada', at: '2026-01-05T10:00:01.000Z' },
-  resolution: null,
+  resolutions: [],
   result: { content: { ...ARGS, id: 're_1', at: ROW.at }, isError: false },
   replayOf: null,
 };

@@ -6,7 +6,7 @@ import type { ModelFlight, Observed, ObservedSession } from '../../faults/observ
 import { MORE, REPLY_NANO_USD, type Story, type Task, type ToolKind } from '../../faults/story.ts';
 import type { JsonObject, JsonValue } from '../../src/contract/json.ts';
 import { LIMIT } from '../../src/contract/limits.ts';
-import type { SessionState, ToolCall } from '../../src/index.ts';
+import type { ResolutionRecord, SessionState, ToolCall } from '../../src/index.ts';
 
 const at = (ms: number): string => new Date(1_700_000_000_000 + ms).toISOString();
 const KEY = 'key-1';
@@ -40,7 +40,7 @@ const goodCall: ToolCall = {
   completedAt: at(900),
   dispatches: [{ no: 1, at: at(100), outcome: 'landed' }],
   decision: null,
-  resolution: null,
+  resolutions: [],
   result: { content: { id: 're_1' }, isError: false },
   replayOf: null,
 };
@@ -212,16 +212,18 @@ describe('a call that was given up', () => {
   );
 
   test('was a person`s to give up, and without a verify nobody else could', () => {
-    const resolution = { at: at(800), by: 'lab', outcome: 'absent' } as const;
-    expect(breaches(failed('mutate', { resolution }))).toEqual([]);
-    expect(breaches(failed('blind', { resolution }))).toEqual([]);
+    const resolutions = [
+      { dispatchNo: 1, at: at(800), by: 'lab', outcome: 'absent' } satisfies ResolutionRecord,
+    ];
+    expect(breaches(failed('mutate', { resolutions }))).toEqual([]);
+    expect(breaches(failed('blind', { resolutions }))).toEqual([]);
     const twice = [
       { no: 1, at: at(100), outcome: 'absent', reason: 'timed out after 400 ms' },
       { no: 2, at: at(300), outcome: 'returned' },
     ] as const;
-    const done = run({ call: { resolution, dispatches: [...twice] }, session: blind });
+    const done = run({ call: { resolutions, dispatches: [...twice] }, session: blind });
     expect(breaches(done)).toEqual([]);
-    const effects = { [KEY]: { ...goodCall, resolution, dispatches: [] } };
+    const effects = { [KEY]: { ...goodCall, resolutions, dispatches: [] } };
     const shared = failed('global', { scope: 'global' });
     expect(breaches({ ...shared, effects })).not.toContain('not-done');
   });

@@ -147,7 +147,7 @@ test('two decisions that are both taken, or neither, are not passed over', async
       stage.begin = async (options) => {
         await begin(options);
         for (const { session } of stage.actors)
-          session.decide = (callId) => Promise.resolve({ callId, status: 'ready' });
+          session.decide = ({ callId }) => Promise.resolve({ callId, status: 'ready' });
       };
     },
     ['approval'],

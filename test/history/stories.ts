@@ -9,6 +9,7 @@ import {
   TemporalSaver,
 } from '../../src/index.ts';
 import type { Script } from '../../src/testing/index.ts';
+import { decide, resolve } from '../support/decide.ts';
 import { type Stage, until, untilPhase } from '../support/stage.ts';
 
 /** A session that is run to its end once, for its history. */
@@ -54,9 +55,9 @@ const refund: Story = {
   message: 'Refund it.',
   act: async (session) => {
     await untilPhase(session, 'approval');
-    await session.decide('call_2_0', { decision: 'edit', args: { id: 'y' } }, { by: 'ada' });
+    await decide(session, 'call_2_0', { decision: 'edit', args: { id: 'y' } }, { by: 'ada' });
     await untilPhase(session, 'approval');
-    await session.decide('call_3_0', { decision: 'approve' }, { by: 'bob' });
+    await decide(session, 'call_3_0', { decision: 'approve' }, { by: 'bob' });
     await untilPhase(session, 'idle');
     await session.cancel({ by: 'ada', reason: 'done' });
     await session.result();
@@ -79,7 +80,7 @@ const people: Story = {
     await handle.signal('pause', { by: 'ada' });
     await handle.signal('pause');
     await session.send('hang');
-    await session.decide('call_1_0', { decision: 'approve' }).catch(() => {});
+    await decide(session, 'call_1_0', { decision: 'approve' }).catch(() => {});
     await session.resume();
     await stage.model.waitFor((requests) => requests.length === 2);
     await session.send({ text: 'two', mode: 'interrupt', id: 'm2' });
@@ -163,7 +164,7 @@ const effects: Story = {
   message: 'go',
   act: async (session) => {
     await untilPhase(session, 'unknown_effect');
-    await session.resolve('call_1_2', { outcome: 'failed', reason: 'never came' }, { by: 'ada' });
+    await resolve(session, 'call_1_2', { outcome: 'failed', reason: 'never came' }, { by: 'ada' });
     await untilPhase(session, 'idle');
   },
 };

@@ -135,7 +135,11 @@ test('a body that is not UTF-8, or is nested too deep, is refused', async () => 
 test.each([
   ['calls/c/decision', '{"decision":"edit","args":{"a":[{"__proto__":{"b":1}}]}}', 'args.a.0.__proto__'],
   ['calls/c/decision', '{"decision":"respond","output":{"__proto__":1}}', 'output.__proto__'],
-  ['calls/c/resolution', '{"outcome":"landed","output":{"__proto__":{}}}', 'output.__proto__'],
+  [
+    'calls/c/resolution',
+    '{"outcome":"landed","argsDigest":"d","dispatchNo":1,"output":{"__proto__":{}}}',
+    'output.__proto__',
+  ],
   ['edit', '{"plan":[{"id":"a","title":"b","__proto__":{"status":"done"}}]}', 'plan.0.__proto__'],
   ['messages', '{"text":"hi","__proto__":{"mode":"interrupt"}}', '__proto__'],
 ])('a body to %s with a key that would be lost is refused: %s', async (path, raw, field) => {

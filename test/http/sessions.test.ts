@@ -117,13 +117,18 @@ test('a session is started, decided, inspected, sent to and listed', async () =>
   const other = await call(decide, { json: { decision: 'approve', argsDigest: 'another' } });
   expect(other).toMatchObject({ status: 409, code: 'DIGEST_MISMATCH' });
   expect(other.body).toMatchObject({ error: { details: { callId: 'call_1_0', argsDigest } } });
-  const nobody = await call(`POST ${path}/calls/call_9_9/decision`, { json: { decision: 'approve' } });
+  const nobody = await call(`POST ${path}/calls/call_9_9/decision`, {
+    json: { decision: 'approve', argsDigest },
+  });
   expect(nobody).toMatchObject({ status: 404, code: 'UNKNOWN_CALL' });
-  const edited = await call(decide, { json: { decision: 'edit', args: { chargeId: 'ch_1', cents: -1 } } });
+  const unbound = await call(decide, { json: { decision: 'approve' } });
+  expect(unbound).toMatchObject({ status: 400, code: 'INVALID_ARGUMENT' });
+  const worse = { decision: 'edit', args: { chargeId: 'ch_1', cents: -1 }, argsDigest };
+  const edited = await call(decide, { json: worse });
   expect(edited).toMatchObject({ status: 422, code: 'INVALID_TOOL_INPUT' });
   const approved = await call(decide, { json: { decision: 'approve', by: 'ada', argsDigest } });
   expect(approved).toMatchObject({ status: 200, body: { callId: 'call_1_0' } });
-  const late = await call(decide, { json: { decision: 'reject', reason: 'no' } });
+  const late = await call(decide, { json: { decision: 'reject', reason: 'no', argsDigest } });
   expect(late).toMatchObject({ status: 409, code: 'CALL_NOT_PENDING' });
   const won = { decision: 'approve', by: 'ada', at: expect.stringMatching(/Z$/) };
   expect(late.body).toMatchObject({ error: { details: { callId: 'call_1_0', decision: won } } });
@@ -179,12 +184,23 @@ test('what became of a call is said, and the past and the plan are edited', asyn
   const busy = await call(`POST ${path}/edit`, { json: { scratchpadRoot: 'x', by: 'ada', reason: 'test' } });
   expect(busy).toMatchObject({ status: 409, code: 'SESSION_BUSY' });
   const resolve = `POST ${path}/calls/call_1_0/resolution`;
-  const json = { outcome: 'landed', output: { refunded: 100 }, by: 'ada' };
+  const [seen] = (await call<{ items: PendingCall[] }>(`GET ${path}/approvals`)).body.items;
+  const { argsDigest = '' } = seen ?? {};
+  expect(seen?.dispatchNo).toBe(1);
+  const json = { outcome: 'landed', output: { refunded: 100 }, by: 'ada', argsDigest, dispatchNo: 1 };
+  for (const [changed, code] of [
+    [{ dispatchNo: undefined }, 'INVALID_ARGUMENT'],
+    [{ argsDigest: undefined }, 'INVALID_ARGUMENT'],
+    [{ dispatchNo: 0 }, 'DISPATCH_MISMATCH'],
+    [{ argsDigest: 'another' }, 'DIGEST_MISMATCH'],
+  ] as const) {
+    expect(await call(resolve, { json: { ...json, ...changed } })).toMatchObject({ code });
+  }
   expect(await call(resolve, { json })).toMatchObject({ status: 200, body: { callId: 'call_1_0' } });
   await until(path, 'idle');
   expect(await call(resolve, { json })).toMatchObject({ status: 409, code: 'CALL_NOT_PENDING' });
   const { items } = (await call<CallsPage>(`GET ${path}/calls`)).body;
-  expect(items[0]?.resolution).toMatchObject({ outcome: 'landed', by: 'ada' });
+  expect(items[0]?.resolutions).toMatchObject([{ dispatchNo: 1, outcome: 'landed', by: 'ada' }]);
 
   const edit = { plan: PLAN.steps, by: 'ada', reason: 'by hand' };
   expect((await call(`POST ${path}/edit`, { json: edit })).status).toBe(200);
@@ -540,12 +556,18 @@ test('what is wrong in a request about a session is named', async () => {
     ['POST /sessions', { agent: 'support', taskQueue: 'other' }, 'taskQueue'],
     [`POST ${path}/messages`, {}, 'text'],
     [`POST ${path}/messages`, { text: 'x', mode: 'later' }, 'mode'],
-    [`POST ${path}/calls/call_1_0/decision`, {}, 'decision'],
-    [`POST ${path}/calls/call_1_0/decision`, { decision: 'maybe' }, 'decision'],
-    [`POST ${path}/calls/call_1_0/decision`, { decision: 'edit' }, 'args'],
-    [`POST ${path}/calls/call_1_0/decision`, { decision: 'approve', bye: 'ada' }, 'bye'],
-    [`POST ${path}/calls/call_1_0/decision`, { decision: 'approve', args: {} }, 'args'],
-    [`POST ${path}/calls/call_1_0/resolution`, { outcome: 'landed' }, 'output'],
+    [`POST ${path}/calls/call_1_0/decision`, { argsDigest: 'd' }, 'decision'],
+    [`POST ${path}/calls/call_1_0/decision`, { decision: 'maybe', argsDigest: 'd' }, 'decision'],
+    [`POST ${path}/calls/call_1_0/decision`, { decision: 'edit', argsDigest: 'd' }, 'args'],
+    [`POST ${path}/calls/call_1_0/decision`, { decision: 'approve', bye: 'ada', argsDigest: 'd' }, 'bye'],
+    [`POST ${path}/calls/call_1_0/decision`, { decision: 'approve', args: {}, argsDigest: 'd' }, 'args'],
+    [`POST ${path}/calls/call_1_0/decision`, { decision: 'approve' }, 'argsDigest'],
+    [
+      `POST ${path}/calls/call_1_0/resolution`,
+      { outcome: 'landed', argsDigest: 'd', dispatchNo: 1 },
+      'output',
+    ],
+    [`POST ${path}/calls/call_1_0/resolution`, { outcome: 'absent', argsDigest: 'd' }, 'dispatchNo'],
     [`POST ${path}/pause`, { now: 'yes' }, 'now'],
     [`POST ${path}/edit`, { transcript: { from: -1, messages: [] } }, 'transcript.from'],
     [

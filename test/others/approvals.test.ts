@@ -1,5 +1,6 @@
 /** What went wrong elsewhere while agents waited for people. `docs/comparison.md` says where. */
 import { expect, test } from 'vitest';
+import { decide } from '../support/decide.ts';
 import { rejection } from '../support/rejection.ts';
 import { calls, openWorld, PEN } from '../support/world.ts';
 
@@ -20,7 +21,7 @@ test('side effects repeated by an interrupt in a loop', async () => {
     // The next worker has nothing but the history: it goes through the whole loop again.
     await worker.stop();
     worker = await world.startWorker();
-    await session.decide(`call_${turn}_1`, { decision: 'approve' });
+    await decide(session, `call_${turn}_1`, { decision: 'approve' });
   }
   await world.until(session, 'idle');
 
@@ -55,7 +56,7 @@ test('a finished sibling re-run when another is interrupted', async () => {
     await world.untilCall(session, `call_1_${i}`, 'completed');
     await worker.stop();
     worker = await world.startWorker();
-    await session.decide(next, { decision: 'approve' });
+    await decide(session, next, { decision: 'approve' });
   }
   await world.until(session, 'idle');
 
@@ -86,12 +87,12 @@ test('parallel approvals that share an id', async () => {
   const [first, , third] = pending;
   expect(
     await rejection(
-      session.decide('call_1_2', { decision: 'approve' }, { argsDigest: first?.argsDigest ?? '' }),
+      session.decide({ callId: 'call_1_2', argsDigest: first?.argsDigest ?? '' }, { decision: 'approve' }),
     ),
   ).toMatchObject({ code: 'DIGEST_MISMATCH' });
-  await session.decide('call_1_2', { decision: 'approve' }, { argsDigest: third?.argsDigest ?? '' });
-  await session.decide('call_1_0', { decision: 'reject', reason: 'not this one' });
-  await session.decide('call_1_1', { decision: 'respond', output: 'done by hand' });
+  await session.decide({ callId: 'call_1_2', argsDigest: third?.argsDigest ?? '' }, { decision: 'approve' });
+  await decide(session, 'call_1_0', { decision: 'reject', reason: 'not this one' });
+  await decide(session, 'call_1_1', { decision: 'respond', output: 'done by hand' });
   await world.until(session, 'idle');
 
   await world.check(session);
@@ -115,7 +116,7 @@ test('an inbox action that silently does nothing', async () => {
   // Paused: the decision is taken, is seen, and has its effect when the session goes on.
   await session.pause();
   await world.until(session, 'paused');
-  await session.decide('call_1_0', { decision: 'approve' }, { by: 'ada' });
+  await decide(session, 'call_1_0', { decision: 'approve' }, { by: 'ada' });
   expect((await session.calls()).items[0]).toMatchObject({
     status: { kind: 'ready' },
     decision: { decision: 'approve', by: 'ada' },
@@ -125,21 +126,21 @@ test('an inbox action that silently does nothing', async () => {
   // The user has gone on: what was asked is not open any more, and a decision on it says so.
   await session.send({ text: 'Leave the other.', mode: 'interrupt' });
   await world.until(session, 'idle');
-  expect(await rejection(session.decide('call_1_1', { decision: 'approve' }))).toMatchObject({
+  expect(await rejection(decide(session, 'call_1_1', { decision: 'approve' }))).toMatchObject({
     code: 'CALL_NOT_PENDING',
     message: expect.stringContaining('call call_1_1 is skipped'),
   });
   // Nor does it fall on the call that is open now.
   await session.send('And this one.');
   await world.until(session, 'approval');
-  expect(await rejection(session.decide('call_1_1', { decision: 'approve' }))).toMatchObject({
+  expect(await rejection(decide(session, 'call_1_1', { decision: 'approve' }))).toMatchObject({
     code: 'CALL_NOT_PENDING',
   });
   expect((await session.approvals()).map(({ callId }) => callId)).toEqual(['call_3_0']);
   await world.check(session);
   await session.cancel();
   await session.result();
-  expect(await rejection(session.decide('call_3_0', { decision: 'approve' }))).toMatchObject({
+  expect(await rejection(decide(session, 'call_3_0', { decision: 'approve' }))).toMatchObject({
     code: 'SESSION_CLOSED',
   });
   expect(await world.control.refunds()).toMatchObject([{ args: { chargeId: 'ch_1001', cents: 100 } }]);

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineAgent, defineTool } from '../../src/index.ts';
 import { expectSound } from '../session/support/sound.ts';
+import { decide } from '../support/decide.ts';
 import { openStage, until, untilPhase } from '../support/stage.ts';
 
 type Part = LanguageModelV3StreamPart;
@@ -125,7 +126,7 @@ test('step payloads stored twice', async () => {
   let worker = await stage.startWorker([agent]);
   const session = await stage.sessions.start('once', { id: stage.id(), message: 'MARK-message' });
   await untilPhase(session, 'approval');
-  await session.decide('call_1_0', { decision: 'approve' });
+  await decide(session, 'call_1_0', { decision: 'approve' });
   await untilPhase(session, 'idle');
   for (let turn = 3; turn <= 6; turn++) {
     // Neither turns nor a worker that has nothing in its memory write the past again.
@@ -204,7 +205,7 @@ test('provider metadata dropped in streaming', async () => {
   // The next prompt comes from the history, not from the memory of the worker that had the stream.
   await first.stop();
   await stage.startWorker([agent]);
-  await session.decide('call_1_0', { decision: 'approve' });
+  await decide(session, 'call_1_0', { decision: 'approve' });
   await untilPhase(session, 'idle');
 
   expect(prompts[1]?.find(({ role }) => role === 'assistant')?.content).toEqual([
@@ -253,8 +254,8 @@ test('an orphaned tool call that poisons the next model call', async () => {
 
   // One has run, one is rejected, one is still open when the user says something else.
   await untilPhase(session, 'approval');
-  await session.decide('call_1_0', { decision: 'approve' });
-  await session.decide('call_1_1', { decision: 'reject' });
+  await decide(session, 'call_1_0', { decision: 'approve' });
+  await decide(session, 'call_1_1', { decision: 'reject' });
   await session.send({ text: 'stop', mode: 'interrupt' });
   expect(await answered(2, '3 results')).toMatchObject({ wait: null });
 

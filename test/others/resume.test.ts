@@ -5,6 +5,7 @@ import * as z from 'zod';
 import { type DefinedAgent, defineAgent, defineTool, Sessions } from '../../src/index.ts';
 import { scriptedTurns } from '../../src/testing/index.ts';
 import { expectSound } from '../session/support/sound.ts';
+import { decide } from '../support/decide.ts';
 import { rejection } from '../support/rejection.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 
@@ -46,7 +47,7 @@ test('a resume that opens another session', async () => {
   const client = new Client({ connection, namespace });
   const sessions = new Sessions(client, { taskQueue: stage.taskQueue });
   const session = sessions.get(id);
-  await session.decide('call_1_0', { decision: 'approve' });
+  await decide(session, 'call_1_0', { decision: 'approve' });
   await untilPhase(session, 'idle');
   // A client that starts it again, as one does that cannot know, gets the same one, and its message counts once.
   const same = await sessions.start('payer', {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/contract/json.ts';
 import type { Checkpoint, PutOptions, Session, SessionState } from '../../src/index.ts';
+import { decide } from '../support/decide.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { rejection } from '../support/rejection.ts';
 import { untilPhase } from '../support/stage.ts';
@@ -145,7 +146,7 @@ describe('while a turn runs a put is refused', () => {
     const session = await stage.sessions.start('looker', { id: stage.id(), message: 'Look there.' });
     await untilPhase(session, 'approval');
     await expectBusy(stage, session);
-    await session.decide('call_1_0', { decision: 'approve' });
+    await decide(session, 'call_1_0', { decision: 'approve' });
     await untilPhase(session, 'idle');
     const edited = await stage.saver.put(session.id, await rewritten(stage, session), BY);
     expect(edited.state['notices']).toMatchObject([{ kind: 'edit' }]);

@@ -17,6 +17,7 @@ import {
 } from '../../src/saver/records/index.ts';
 import { type ScriptedTurn, scriptedTurns } from '../../src/testing/index.ts';
 import { expectSound } from '../session/support/sound.ts';
+import { decide } from '../support/decide.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 import { thrown } from '../support/thrown.ts';
 
@@ -59,7 +60,7 @@ async function refunded(stage: Stage, mode: 'chat' | 'task'): Promise<Session> {
   const session = await stage.sessions.start('support', { id: stage.id(), message: 'Refund it.', mode });
   for (const callId of ['call_2_0', 'call_3_0']) {
     await untilPhase(session, 'approval');
-    await session.decide(callId, { decision: 'approve' });
+    await decide(session, callId, { decision: 'approve' });
   }
   return session;
 }

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { type AgentOptions, defineAgent, defineTool, type Session } from '../../src/index.ts';
 import { scriptedTurns } from '../../src/testing/index.ts';
+import { decide, resolve } from '../support/decide.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
 
@@ -109,7 +110,7 @@ test('a suspended tool that can never resume: one that is gone when its call is 
   await untilPhase(session, 'approval');
   await first.stop();
   const without = await stage.startWorker([agentOf(stage)]);
-  await session.decide('call_1_0', { decision: 'approve' });
+  await decide(session, 'call_1_0', { decision: 'approve' });
   const stuck = await untilPhase(session, 'unknown_effect');
   expect(stuck.pending).toMatchObject([
     {
@@ -147,9 +148,10 @@ test('a stuck call that a person settles instead goes on without the tool', asyn
   await untilPhase(session, 'approval');
   await first.stop();
   await stage.startWorker([agentOf(stage)]);
-  await session.decide('call_1_0', { decision: 'approve' });
+  await decide(session, 'call_1_0', { decision: 'approve' });
   await untilPhase(session, 'unknown_effect');
-  await session.resolve(
+  await resolve(
+    session,
     'call_1_0',
     { outcome: 'failed', reason: 'the tool is gone for good' },
     { by: 'ada' },
@@ -177,7 +179,7 @@ test('a schema that changed under an approved call: the call is told to the mode
   await stage.startWorker([
     agentOf(stage, { tools: { pay: payOf(z.object({ id: z.string(), cents: z.number() })) } }),
   ]);
-  await session.decide('call_1_0', { decision: 'approve' });
+  await decide(session, 'call_1_0', { decision: 'approve' });
   const { lastText } = await untilPhase(session, 'idle', 'unknown_effect');
   expect(lastText).toMatch(/^pay was not executed: Invalid arguments for pay: cents: /);
   expect(paid).toEqual([]);

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineAgent, defineTool, type Session } from '../../src/index.ts';
+import { decide } from '../support/decide.ts';
 import { openStage, type RunningWorker, type Stage, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
 
@@ -65,8 +66,8 @@ test('paused at once: the reply is kept, and a person looks at what was not deci
     })
     .toEqual(['approval', 'approval']);
   await session.resume();
-  await session.decide('call_1_0', { decision: 'approve' });
-  await session.decide('call_1_1', { decision: 'reject', reason: 'no' });
+  await decide(session, 'call_1_0', { decision: 'approve' });
+  await decide(session, 'call_1_1', { decision: 'reject', reason: 'no' });
   expect(await untilPhase(session, 'idle', 'waiting')).toMatchObject({ phase: 'idle', lastText: 'Done.' });
   expect(paid).toEqual(['a']);
   expect(asked).toEqual(['a', 'b']);

@@ -5,6 +5,7 @@ import { isPerdureError } from '../../src/contract/errors.ts';
 import { noRoomFor, ROOM } from '../../src/contract/room.ts';
 import { defineAgent, defineTool, type Session } from '../../src/index.ts';
 import { scriptedTurns } from '../../src/testing/index.ts';
+import { decide } from '../support/decide.ts';
 import { rejection } from '../support/rejection.ts';
 import { openStage, until, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
@@ -86,7 +87,7 @@ test('a session that is full refuses a message by name, keeps what it has, and c
   // A message that was taken is told so when it is sent again.
   expect(await session.send({ text: large, id: 'm0' })).toMatchObject({ queued: taken });
 
-  await session.decide('call_1_0', { decision: 'approve' }, { by: 'ada' });
+  await decide(session, 'call_1_0', { decision: 'approve' }, { by: 'ada' });
   const waiting = await untilPhase(session, 'waiting');
   expect(waiting).toMatchObject({ queued: 0, messages: 3 + taken, wait: { reason: 'history_limit' } });
   expect(paid).toEqual(['ada']);

@@ -93,14 +93,22 @@ test('malformed updates are refused with the field, and leave no trace', async (
   const { stage, session, before } = await rested();
   const handle = stage.client.workflow.getHandle(session.id);
   const { historyLength } = await handle.describe();
+  const seen = { callId: 'call_1_0', argsDigest: 'd', dispatchNo: 1 };
   const cases: [name: string, payload: unknown, message: string][] = [
     ['sendMessage', { text: '' }, 'text: text is empty'],
     ['sendMessage', { message: 'x' }, 'text: '],
     ['decide', {}, 'callId: '],
-    ['decide', { callId: 'call_1_0', decision: 'approve' }, 'decision: '],
-    ['decide', { callId: 'call_1_0', decision: { decision: 'maybe' } }, 'decision.decision: '],
-    ['decide', { callId: 'call_1_0', decision: { decision: 'edit' } }, 'decision.args: '],
-    ['resolve', { callId: 'call_1_0', resolution: { outcome: 'landed' } }, 'resolution.output: '],
+    ['decide', { callId: 'call_1_0', argsDigest: 'd', decision: 'approve' }, 'decision: '],
+    [
+      'decide',
+      { callId: 'call_1_0', argsDigest: 'd', decision: { decision: 'maybe' } },
+      'decision.decision: ',
+    ],
+    ['decide', { callId: 'call_1_0', argsDigest: 'd', decision: { decision: 'edit' } }, 'decision.args: '],
+    ['decide', { callId: 'call_1_0', decision: { decision: 'approve' } }, 'argsDigest: '],
+    ['resolve', { ...seen, resolution: { outcome: 'landed' } }, 'resolution.output: '],
+    ['resolve', { ...seen, dispatchNo: undefined, resolution: { outcome: 'absent' } }, 'dispatchNo: '],
+    ['resolve', { ...seen, argsDigest: undefined, resolution: { outcome: 'absent' } }, 'argsDigest: '],
     ['budget', { limits: { usd: -1 } }, 'limits.usd: '],
     ['budget', { limits: { turns: 1.5 } }, 'limits.turns: '],
     ['budget', { limits: { usd: 'ten' } }, 'limits.usd: '],
@@ -127,17 +135,17 @@ test('malformed updates are refused with the field, and leave no trace', async (
     ],
     [
       'decide',
-      { callId: 'call_1_0', argsDiggest: 'd', decision: { decision: 'approve' } },
+      { callId: 'call_1_0', argsDigest: 'd', argsDiggest: 'd', decision: { decision: 'approve' } },
       'argsDiggest: is not known here; there are callId, argsDigest, by, decision',
     ],
     [
       'decide',
-      { callId: 'call_1_0', decision: { decision: 'approve', args: {} } },
+      { callId: 'call_1_0', argsDigest: 'd', decision: { decision: 'approve', args: {} } },
       'decision.args: is not known here; there are decision',
     ],
     [
       'resolve',
-      { callId: 'call_1_0', resolution: { outcome: 'failed', why: 'x' } },
+      { ...seen, resolution: { outcome: 'failed', why: 'x' } },
       'resolution.why: is not known here; there are outcome, reason',
     ],
     ['seal', { now: true }, 'now: is not known here; there are by, reason'],

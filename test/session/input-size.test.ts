@@ -35,7 +35,9 @@ test('our client refuses what is over the limit before it sends it', async () =>
   // Bytes are counted, not characters.
   expect(await rejection(session.send('é'.repeat(190_000)))).toMatchObject(tooLarge);
   const reject = { decision: 'reject', reason: text(2_500_000) } as const;
-  expect(await rejection(session.decide('call_1_0', reject))).toMatchObject({ code: 'TOO_LARGE' });
+  expect(await rejection(session.decide({ callId: 'call_1_0', argsDigest: 'd' }, reject))).toMatchObject({
+    code: 'TOO_LARGE',
+  });
   expect(await rejection(session.pause({ reason: text(2_500_000) }))).toMatchObject({ code: 'TOO_LARGE' });
   const start = stage.sessions.start('echo', { id: stage.id('large'), message: text(2_500_000) });
   expect(await rejection(start)).toMatchObject({ ...tooLarge, details: { limit: 1_000_000 } });

@@ -4,6 +4,7 @@ import { WorkflowUpdateFailedError } from '@temporalio/client';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineAgent, defineTool, type Session } from '../../src/index.ts';
+import { decide } from '../support/decide.ts';
 import { rejection } from '../support/rejection.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
@@ -42,7 +43,9 @@ test('the JSON that the README shows approves a call, sent by a plain Temporal c
   const { stage, session, paid } = await asking(() => true);
   const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
   const [, input = ''] = /workflow update execute … --name decide --input '([^']+)'/.exec(readme) ?? [];
-  const decision = JSON.parse(input) as unknown;
+  const [waiting] = await session.approvals();
+  const decision = { ...(JSON.parse(input) as object), argsDigest: waiting?.argsDigest };
+  expect(JSON.parse(input)).toMatchObject({ argsDigest: expect.any(String) });
   expect(paid).toEqual([]);
 
   const handle = stage.client.workflow.getHandle(session.id);
@@ -79,7 +82,7 @@ test.each<[string, () => boolean | Promise<boolean>]>([
     pending: [{ callId: 'call_2_0', status: { kind: 'approval' }, decision: null }],
   });
   expect(paid).toEqual([]);
-  await session.decide('call_2_0', { decision: 'approve' }, { by: 'ada' });
+  await decide(session, 'call_2_0', { decision: 'approve' }, { by: 'ada' });
   await untilPhase(session, 'idle');
   expect(paid).toEqual(['call_2_0']);
   await expectSound(stage, session);

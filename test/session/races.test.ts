@@ -105,7 +105,7 @@ async function act(stage: Stage, session: Session, next: Action): Promise<void> 
   for (let i = 0; i < next.gap; i++) await handle.describe();
   const decide = async (decision: Parameters<Session['decide']>[1]): Promise<void> => {
     const [pending] = await session.approvals();
-    if (pending?.status.kind === 'approval') await session.decide(pending.callId, decision, { by: 'racer' });
+    if (pending?.status.kind === 'approval') await session.decide(pending, decision, { by: 'racer' });
   };
   const acts: Record<Action['do'], () => Promise<unknown>> = {
     send: () => session.send('text' in next ? next.text : ''),
@@ -138,10 +138,10 @@ async function settle(session: Session): Promise<void> {
       async () => {
         const { phase, pending, queued } = await session.state();
         if (phase === 'paused' || phase === 'waiting') await session.resume();
-        for (const { callId, status } of pending) {
-          if (status.kind === 'approval')
-            await session.decide(callId, { decision: 'approve' }).catch(() => {});
-          if (status.kind === 'unknown') await session.resolve(callId, { outcome: 'failed' }).catch(() => {});
+        for (const call of pending) {
+          const { kind } = call.status;
+          if (kind === 'approval') await session.decide(call, { decision: 'approve' }).catch(() => {});
+          if (kind === 'unknown') await session.resolve(call, { outcome: 'failed' }).catch(() => {});
         }
         return phase === 'idle' && queued === 0;
       },

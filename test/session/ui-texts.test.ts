@@ -3,6 +3,7 @@ import { defaultPayloadConverter } from '@temporalio/common';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineAgent, defineTool, type Session } from '../../src/index.ts';
+import { decide, resolve } from '../support/decide.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
 
@@ -58,17 +59,20 @@ test('a session, its activities and timers say what they are for; the details sa
   const description = await stage.client.workflow.getHandle(id).describe();
   expect(await description.staticSummary()).toBe(`payer · ${id}`);
 
-  await untilPhase(session, 'approval');
+  const { pending: asked } = await untilPhase(session, 'approval');
+  const digest = asked[0]?.argsDigest.slice(0, 12);
   const { spent } = await session.budget();
   expect(spent.usd).toBeGreaterThanOrEqual(0.0001);
   expect(await details(stage, session)).toBe(
     `**payer** is **approval** after 2 turns, 3 tool calls and $${spent.usd.toFixed(4)}.\n\n` +
-      `pay call_2_0: approval. Next: \`perdure approve ${id} call_2_0\``,
+      `pay call_2_0: approval. Next: \`perdure approve ${id} call_2_0 --digest ${digest}\``,
   );
-  await session.decide('call_2_0', { decision: 'approve' }, { by: 'ada' });
+  await decide(session, 'call_2_0', { decision: 'approve' }, { by: 'ada' });
   const { pending } = await untilPhase(session, 'unknown_effect');
-  expect(await details(stage, session)).toContain(`pay call_2_0: unknown. Next: \`${pending[0]?.next}\``);
-  await session.resolve('call_2_0', { outcome: 'landed', output: 'paid' });
+  const next = `perdure resolve ${id} call_2_0 --digest ${digest} --dispatch 2`;
+  expect(pending[0]?.next).toBe(next);
+  expect(await details(stage, session)).toContain(`pay call_2_0: unknown. Next: \`${next}\``);
+  await resolve(session, 'call_2_0', { outcome: 'landed', output: 'paid' });
   const { wait } = await untilPhase(session, 'waiting');
   const shown = await details(stage, session);
   expect(shown).toContain('**payer** is **waiting** after 2 turns');

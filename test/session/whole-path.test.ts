@@ -6,6 +6,7 @@ import { foldHistory } from '../../src/history/index.ts';
 import { defineAgent, defineTool } from '../../src/index.ts';
 import { readPages } from '../../src/temporal/index.ts';
 import { scriptedTurns } from '../../src/testing/index.ts';
+import { decide } from '../support/decide.ts';
 import { openStage, untilPhase } from '../support/stage.ts';
 
 test('a refund over the limit waits for a person, happens once, and an equal one is answered from the record', async () => {
@@ -45,9 +46,9 @@ test('a refund over the limit waits for a person, happens once, and an equal one
   const first = await untilPhase(session, 'approval');
   expect(first.pending).toMatchObject([{ callId: 'call_2_0', tool: 'refund', status: { kind: 'approval' } }]);
   expect(keys).toEqual([]);
-  await session.decide('call_2_0', { decision: 'approve' }, { by: 'ada' });
+  await decide(session, 'call_2_0', { decision: 'approve' }, { by: 'ada' });
   await untilPhase(session, 'approval');
-  await session.decide('call_3_0', { decision: 'approve' }, { by: 'ada' });
+  await decide(session, 'call_3_0', { decision: 'approve' }, { by: 'ada' });
   const done = await untilPhase(session, 'idle');
 
   expect(done.lastText).toBe('Refunded.');

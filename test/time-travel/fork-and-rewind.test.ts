@@ -20,6 +20,7 @@ import {
 } from '../../src/index.ts';
 import { readPages } from '../../src/temporal/index.ts';
 import { expectSound } from '../session/support/sound.ts';
+import { decide, resolve } from '../support/decide.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { rejection } from '../support/rejection.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
@@ -211,9 +212,9 @@ test('a fork has keys of its own, and asks again for what waited for approval', 
   const forked = await untilPhase(fork, 'approval');
   const [pending] = forked.pending;
   expect(pending?.idempotencyKey).not.toBe((await session.approvals())[0]?.idempotencyKey);
-  await fork.decide(pending?.callId ?? '', { decision: 'approve' });
+  await decide(fork, pending?.callId ?? '', { decision: 'approve' });
   await untilPhase(fork, 'idle');
-  await session.decide(pending?.callId ?? '', { decision: 'approve' });
+  await decide(session, pending?.callId ?? '', { decision: 'approve' });
   await untilPhase(session, 'idle');
 
   expect(new Set(sent.map(({ key }) => key)).size).toBe(2);
@@ -345,7 +346,7 @@ test('what is sent to a session that is being taken back is refused, and taken w
   await untilPhase(session, 'approval');
   await session.seal({ by: 'ada', reason: 'to be taken back' });
   const [call] = await session.approvals();
-  const approve = (): Promise<unknown> => session.decide(call?.callId ?? '', { decision: 'approve' });
+  const approve = (): Promise<unknown> => decide(session, call?.callId ?? '', { decision: 'approve' });
   const busy = { code: 'SESSION_BUSY', message: expect.stringContaining('is being taken back by ada') };
   expect(await rejection(session.send('ben'))).toMatchObject(busy);
   expect(await rejection(approve())).toMatchObject(busy);
@@ -451,7 +452,7 @@ test('an edit that was being checked at the checkpoint, and made since, is on re
   const session = await stage.sessions.start('mailer', { id: stage.id(), message: 'bob' });
   await untilPhase(session, 'approval');
   const { runId } = await session.state();
-  const edit = session.decide('call_1_0', { decision: 'edit', args: { to: 'ada' } }, { by: 'eve' });
+  const edit = decide(session, 'call_1_0', { decision: 'edit', args: { to: 'ada' } }, { by: 'eve' });
   const firstCall = async (): Promise<ToolCall | undefined> => (await session.calls()).items[0];
   await expect.poll(async () => (await firstCall())?.status.kind).toBe('preparing');
   const checkpointId = (await checkpoints(stage, session)).at(-1)?.id ?? '';
@@ -482,7 +483,7 @@ test('an edit that was being checked at the checkpoint, and made since, is on re
   // Who waits for the check of an edit while the session is taken back is told so.
   gate.close();
   const late = rejection(
-    session.decide('call_2_0', { decision: 'edit', args: { to: 'ada' } }, { by: 'eve' }),
+    decide(session, 'call_2_0', { decision: 'edit', args: { to: 'ada' } }, { by: 'eve' }),
   );
   await expect.poll(async () => (await session.calls()).items[1]?.status.kind).toBe('preparing');
   await stage.sessions.rewind(from, { agent: 'mailer', by: 'eve', reason: 'once more' });
@@ -557,7 +558,7 @@ test('what a rewind does not undo is told with what becomes of it: answered, dou
   ]);
   const session = await stage.sessions.start('clerk', { id: stage.id(), message: 'go' });
   await untilPhase(session, 'unknown_effect');
-  await session.resolve('call_1_2', { outcome: 'failed' });
+  await resolve(session, 'call_1_2', { outcome: 'failed' });
   await untilPhase(session, 'idle');
   const saver = new TemporalSaver(stage.client);
   const [now, ...past] = await saver.list(session.id);
@@ -615,7 +616,7 @@ test('of a session that was terminated, a rewind tells of the mutation that was 
   );
   await untilPhase(session, 'unknown_effect');
   land();
-  await session.resolve('call_3_0', { outcome: 'landed', output: 'sent' });
+  await resolve(session, 'call_3_0', { outcome: 'landed', output: 'sent' });
   await untilPhase(session, 'idle');
   expect(sent).toEqual(['ann', 'ben']);
   await expectFoldEqualsLive(stage.client, session);

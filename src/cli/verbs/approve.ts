@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { type SeenOptions, withSeen } from '../input.ts';
+import { type SeenOptions, withDecision } from '../input.ts';
 
 /** `perdure approve`: lets a call run with the arguments that were seen. */
 export function approve(program: Command, cli: Cli): void {
-  withSeen(program.command('approve'))
+  withDecision(program.command('approve'))
     .summary('let a call run')
     .description('let a call run with the arguments that it has')
     .argument('<session>')

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { jsonOf, type SeenOptions, withSeen } from '../input.ts';
+import { jsonOf, type SeenOptions, withDecision } from '../input.ts';
 
 /** `perdure edit`: lets a call run with other arguments. */
 export function edit(program: Command, cli: Cli): void {
-  withSeen(program.command('edit'))
+  withDecision(program.command('edit'))
     .description("let a call run with other arguments, which the tool's schema checks first")
     .argument('<session>')
     .argument('[call]', 'may be left out when exactly one waits')

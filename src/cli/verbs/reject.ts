@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { type SeenOptions, withSeen } from '../input.ts';
+import { type SeenOptions, withDecision } from '../input.ts';
 
 /** `perdure reject`: does not let a call run. */
 export function reject(program: Command, cli: Cli): void {
-  withSeen(program.command('reject'))
+  withDecision(program.command('reject'))
     .description('do not let a call run; the model is told why')
     .argument('<session>')
     .argument('[call]', 'may be left out when exactly one waits')

@@ -3,7 +3,7 @@ import type { Resolution } from '../../contract/calls.ts';
 import { PerdureError } from '../../contract/errors.ts';
 import { command } from '../../contract/shell.ts';
 import type { Cli } from '../cli.ts';
-import { jsonOrTextOf, type SeenOptions, withSeen } from '../input.ts';
+import { count, jsonOrTextOf, type SeenOptions, withSeen } from '../input.ts';
 import { clean, inline } from '../terminal.ts';
 
 const OUTCOMES = ['landed', 'absent', 'failed'];
@@ -18,41 +18,54 @@ export function resolve(program: Command, cli: Cli): void {
   withSeen(program.command('resolve'))
     .summary('say what became of a call whose outcome nobody knows')
     .description(
-      'say what became of a call whose outcome nobody knows: landed (it happened), absent (it did not and will not: ' +
-        'it runs again), failed (it does not run again, and the model is told)',
+      'say what became of a call whose outcome nobody knows: landed (it happened), absent (it did not happen and ' +
+        'will not: it runs again), failed (it does not run again, and the model is told)',
     )
-    .usage('[options] <session> [call] landed|absent|failed')
+    .usage('[options] <session> [call] [outcome]')
     .argument('<session>')
-    .argument('<call>', 'may be left out when exactly one is unknown')
-    .argument('[outcome]', OUTCOMES.join(', '))
+    .argument('[call]', 'may be left out when exactly one is unknown')
+    .argument('[outcome]', `${OUTCOMES.join(', ')}; at a terminal you are asked for it`)
+    .option(
+      '--dispatch <number>',
+      'the dispatch that it is said of: `show` prints it with each command',
+      count,
+    )
     .option('--output <json|text>', 'with landed: what it returned, or @file (default: null)')
     .option('--reason <text>', 'with failed: what the model is told')
-    .action(async (sessionId: string, first: string, second: string | undefined, options: Options) => {
-      const { terminal } = cli;
-      const named = second === undefined && OUTCOMES.includes(first) ? undefined : first;
-      const resolution = await resolutionOf(named === undefined ? first : second, options);
-      const { chooseCall } = await import('../decide-call.ts');
-      const chosen = await chooseCall(cli, sessionId, named, options, {
-        verb: 'resolve',
-        rest: ` ${resolution.outcome}`,
-        kinds: ['unknown', 'stuck'],
-      });
-      if (chosen === null) return;
-      const { callId, tool, args } = chosen;
-      const session = await cli.session(sessionId);
-      const by = cli.actor(options.by);
-      const { status } = await terminal.wait('resolving', () => session.resolve(callId, resolution, { by }));
-      terminal.result({ sessionId, ...chosen, ...resolution, by, status }, () =>
-        [
-          `${clean(callId)} ${resolution.outcome}, says ${clean(by)}; the call is ${status}`,
-          `  ${terminal.style('bold', clean(tool ?? ''))} ${inline(args)}`,
-          `  next: ${clean(command('tail', sessionId))}`,
-        ].join('\n'),
-      );
-    });
+    .addHelpText(
+      'after',
+      '\nWithout --digest and --dispatch the call is shown, and you are asked. Off a terminal, or with --json, nobody\n' +
+        'can be asked: then give both.',
+    )
+    .action(
+      async (sessionId: string, first: string | undefined, second: string | undefined, options: Options) => {
+        const { terminal } = cli;
+        const isOutcome = second === undefined && first !== undefined && OUTCOMES.includes(first);
+        const named = isOutcome ? undefined : first;
+        const outcome = isOutcome ? first : second;
+        const given = outcome === undefined ? null : await resolutionOf(outcome, options);
+        const { chooseOpenCall } = await import('../decide-call.ts');
+        const chosen = await chooseOpenCall(cli, sessionId, named, options, outcome);
+        if (chosen === null) return;
+        const { call, outcome: said } = chosen;
+        const resolution = given ?? (await resolutionOf(said, options));
+        const session = await cli.session(sessionId);
+        const by = cli.actor(options.by);
+        const { status } = await terminal.wait('resolving', () => session.resolve(call, resolution, { by }));
+        const { callId, tool, args, dispatchNo } = call;
+        terminal.result({ sessionId, ...call, ...resolution, by, status }, () =>
+          [
+            `recorded: dispatch ${dispatchNo} of ${clean(callId)} ${resolution.outcome}; the call is ${status}`,
+            `  ${terminal.style('bold', clean(tool ?? ''))} ${inline(args)}`,
+            `  by ${clean(by)}`,
+            `  next: ${clean(command('tail', sessionId))}`,
+          ].join('\n'),
+        );
+      },
+    );
 }
 
-async function resolutionOf(outcome: string | undefined, { output, reason }: Options): Promise<Resolution> {
+async function resolutionOf(outcome: string, { output, reason }: Options): Promise<Resolution> {
   switch (outcome) {
     case 'landed':
       return { outcome, output: output === undefined ? null : await jsonOrTextOf('--output', output) };
@@ -63,7 +76,7 @@ async function resolutionOf(outcome: string | undefined, { output, reason }: Opt
     default:
       throw new PerdureError(
         'INVALID_ARGUMENT',
-        `outcome is ${JSON.stringify(outcome ?? '')}: write ${OUTCOMES.join(', ')}`,
+        `outcome is ${JSON.stringify(outcome)}: write ${OUTCOMES.join(', ')}`,
       );
   }
 }

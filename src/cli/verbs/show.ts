@@ -28,7 +28,7 @@ export function show(program: Command, cli: Cli): void {
         import('../render.ts'),
       ]);
       const { state, source, run } = await terminal.wait(`reading ${id}`, () => readSession(cli, id));
-      const view = render.boundView(sessionView(state));
+      const view = sessionView(state);
       const transcript = pageOf(state.transcript, { limit: options.messages });
       const calls = pageOf(state.calls, { limit: options.calls });
       terminal.result({ session: view, source, run, transcript, calls }, () => {

@@ -199,15 +199,23 @@ function inWords(command: Command): string {
 /** Inputs that this state must refuse. */
 function refusable(state: SessionState): PersonInput[] {
   const inputs: PersonInput[] = [];
-  for (const { id, status, argsDigest } of state.calls) {
+  for (const { id, status, argsDigest, dispatches } of state.calls) {
     const approve = { decision: 'approve' } as const;
     if (status.kind !== 'approval') {
       inputs.push({ type: 'decide', value: { callId: id, argsDigest, decision: approve } });
     } else {
       inputs.push({ type: 'decide', value: { callId: id, argsDigest: 'of others', decision: approve } });
     }
-    if (status.kind !== 'unknown' && status.kind !== 'stuck') {
-      inputs.push({ type: 'resolve', value: { callId: id, resolution: { outcome: 'absent' } } });
+    const absent = { outcome: 'absent' } as const;
+    const dispatchNo = dispatches.at(-1)?.no ?? 0;
+    if (status.kind === 'unknown' || status.kind === 'stuck') {
+      // Said of an earlier dispatch, or of other arguments.
+      const earlier = { callId: id, argsDigest, dispatchNo: dispatchNo - 1, resolution: absent };
+      inputs.push({ type: 'resolve', value: earlier });
+      const others = { callId: id, argsDigest: 'of others', dispatchNo, resolution: absent };
+      inputs.push({ type: 'resolve', value: others });
+    } else {
+      inputs.push({ type: 'resolve', value: { callId: id, argsDigest, dispatchNo, resolution: absent } });
     }
   }
   if (state.status.kind !== 'active') {

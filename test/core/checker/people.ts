@@ -1,5 +1,5 @@
 /** What people may ask of a session: truthful about the world, at any moment. */
-import { isFinal, type Resolution, type ToolCall } from '../../../src/contract/calls.ts';
+import { dispatchNoOf, isFinal, type Resolution, type ToolCall } from '../../../src/contract/calls.ts';
 import type { JsonObject } from '../../../src/contract/json.ts';
 import type { SessionState } from '../../../src/contract/state.ts';
 import type { PersonInput } from '../../../src/session/events.ts';
@@ -129,10 +129,11 @@ function callActions(scenario: Scenario, world: World, call: ToolCall, ask: Ask)
   if (status.kind === 'unknown' || status.kind === 'stuck') {
     const key = call.idempotencyKey;
     const landed = (world.landed[key] ?? 0) > 0;
+    const dispatchNo = dispatchNoOf(call);
     const resolve = (resolution: Resolution, told: World['keys'][string] | null): void =>
       ask(
         `says that ${id} ${resolution.outcome}`,
-        { type: 'resolve', value: { callId: id, resolution } },
+        { type: 'resolve', value: { callId: id, argsDigest: call.argsDigest, dispatchNo, resolution } },
         (now, accepted) => {
           if (accepted && told !== null) now.keys[key] = told;
           if (accepted && told === 'free') now.doubted = now.doubted.filter((doubted) => doubted !== id);
