@@ -62,6 +62,7 @@ export { LIMIT } from './contract/limits.ts';
 export type * from './contract/manifest.ts';
 export type * from './contract/messages.ts';
 export { DEFAULT_TASK_QUEUE, QUERY, SEARCH_ATTRIBUTE, SIGNAL, UPDATE, WORKFLOW } from './contract/names.ts';
+export type { NextStep } from './contract/next-step.ts';
 export type * from './contract/origin.ts';
 export type { PlanInput } from './contract/plan.ts';
 export type * from './contract/state.ts';

@@ -1,6 +1,6 @@
 /** The story: a refund over the limit, an approval, a worker's death at the worst moment, and its successor. */
 import { type Session, Sessions } from 'perdure';
-import { callCommand } from '../../src/contract/shell.ts';
+import { callCommand } from '../../src/session/commands.ts';
 import { createPaymentsControl, type PaymentsControl } from '../payments/control.ts';
 import { followUntil, type Journal } from './journal.ts';
 import { Narrator } from './narrator.ts';

@@ -2,13 +2,12 @@
 import { Context } from '@temporalio/activity';
 import { WorkflowExecutionAlreadyStartedError, type WorkflowHandle } from '@temporalio/client';
 import type { ToolInput, ToolResult } from '../contract/activities.ts';
-import { dispatchNoOf, type ToolCall } from '../contract/calls.ts';
+import type { ToolCall } from '../contract/calls.ts';
 import type { EffectInput, SessionInput, SessionResult } from '../contract/inputs.ts';
 import { canonicalJson, type JsonValue } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
 import type { Manifest } from '../contract/manifest.ts';
 import { QUERY, WORKFLOW } from '../contract/names.ts';
-import { callCommand } from '../contract/shell.ts';
 import type { CallsPage, SessionView } from '../contract/views.ts';
 import { type FindAgent, missing } from './tool.ts';
 
@@ -158,16 +157,11 @@ function outcomeOf(call: ToolCall, workflowId: string): ToolResult | undefined {
     case 'stuck':
       return {
         kind: 'unavailable',
-        message: `its effect waits for a person (${call.status.reason}). Resume this session after you have said what became of it: ${resolveCommand(call, workflowId)}`,
+        message: `its effect waits for a person (${call.status.reason}). Resolve call ${call.id} of session ${workflowId}, then resume this session`,
       };
     default:
       return undefined;
   }
-}
-
-function resolveCommand(call: ToolCall, workflowId: string): string {
-  const seen = { callId: call.id, argsDigest: call.argsDigest };
-  return callCommand('resolve', workflowId, seen, { dispatchNo: dispatchNoOf(call) });
 }
 
 /** Who did not ask first is told that the effect is not its own. */

@@ -5,7 +5,7 @@ import type { Checkpoint } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { copyJson, type JsonObject } from '../contract/json.ts';
 import { WORKFLOW } from '../contract/names.ts';
-import { command } from '../contract/shell.ts';
+import type { NextStep } from '../contract/next-step.ts';
 import type { SessionState } from '../contract/state.ts';
 import { type Fold, type FoldedTask, foldHistory, type RunEnd } from '../history/index.ts';
 import { phaseOf } from '../session/state.ts';
@@ -109,7 +109,8 @@ export class SessionCheckpoints {
         if (present.running && !end) {
           throw new PerdureError(
             'SESSION_BUSY',
-            `Session ${workflowId} is running. End it first (${command('cancel', workflowId)}), or delete it with { end: true }, which ends it without waiting for a call in flight.`,
+            `Session ${workflowId} is running. Cancel it first, or delete it with { end: true }, which ends it without waiting for a call in flight.`,
+            { details: { next: { action: 'cancel', sessionId: workflowId } satisfies NextStep } },
           );
         }
         const runs = await findRuns(this.#client, workflowId, WORKFLOW.session, [present.runId]);

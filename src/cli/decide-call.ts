@@ -2,14 +2,13 @@
 import type { Decision, SeenDispatch } from '../contract/calls.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { JsonValue } from '../contract/json.ts';
-import { command } from '../contract/shell.ts';
 import type { PendingCall } from '../contract/views.ts';
+import { command, commandsFor } from '../session/commands.ts';
 import { sessionView } from '../session/views.ts';
 import type { Cli } from './cli.ts';
 import { EXIT } from './failures.ts';
 import type { SeenOptions } from './input.ts';
 import { readSession } from './read-session.ts';
-import { commandsOf, resolveCommands } from './render.ts';
 import { clean, inline } from './terminal.ts';
 
 const PAST = { approve: 'approved', edit: 'edited', reject: 'rejected', respond: 'answered' } as const;
@@ -45,15 +44,15 @@ async function findCall(
   }
   const { callId, tool, args, argsDigest, dispatchNo } = found;
   const call = { callId, tool, args, argsDigest, dispatchNo };
-  const commands = commandsOf(found, sessionId);
+  const commands = commandsFor(found.next);
   const otherArgs = digest !== undefined && !argsDigest.startsWith(digest);
   if (otherArgs || (dispatch !== undefined && dispatch !== dispatchNo)) {
     const now = otherArgs
       ? `It is ${tool} ${inline(args)} now`
       : `Its dispatch ${dispatchNo} is in question now`;
-    const message = `${callId} is not the call that was seen. ${now}; look at it again: ${command('show', sessionId)}`;
+    const message = `${callId} is not the call that was seen. ${now}`;
     throw new PerdureError(otherArgs ? 'DIGEST_MISMATCH' : 'DISPATCH_MISMATCH', message, {
-      details: { ...call, commands },
+      details: { ...call },
     });
   }
   return { call, commands };
@@ -106,7 +105,17 @@ export async function chooseOpenCall(
   const { call, commands } = await findCall(cli, sessionId, named, options, ['unknown', 'stuck']);
   const seen = options.digest !== undefined && options.dispatch !== undefined;
   if (outcome !== undefined && (seen || commands === null)) return { call, outcome };
-  if (commands !== null && !cli.attended) throw unasked(call, resolveCommands(call, sessionId));
+  if (commands !== null && !cli.attended)
+    throw unasked(
+      call,
+      commandsFor({
+        action: 'resolve',
+        sessionId,
+        callId: call.callId,
+        argsDigest: call.argsDigest,
+        dispatchNo: call.dispatchNo,
+      }),
+    );
   if (commands !== null) show(cli, call);
   if (outcome === undefined) {
     const word = cli.attended
@@ -136,7 +145,7 @@ function nothingDone(cli: Cli): null {
 
 function unasked(call: ChosenCall, commands: readonly string[]): PerdureError {
   const said = `Nobody is here to be asked about ${call.callId}, ${call.tool} ${inline(call.args)}`;
-  return new PerdureError('INVALID_ARGUMENT', `${said}. Type one of:\n  ${commands.join('\n  ')}`, {
+  return new PerdureError('INVALID_ARGUMENT', said, {
     details: { ...call, commands },
   });
 }

@@ -63,7 +63,11 @@ async function binaryCheck(needed: boolean): Promise<Check> {
   } catch (error) {
     if (!isPerdureError(error)) throw error;
     return needed
-      ? problem('temporal', 'the Temporal CLI is not on this machine', 'perdure dev (downloads or builds it)')
+      ? problem(
+          'temporal',
+          'the Temporal CLI is not on this machine; perdure dev downloads or builds it',
+          'perdure dev',
+        )
       : fine('temporal', 'the CLI is not on this machine; the server is elsewhere, so it is not needed');
   }
 }
@@ -71,11 +75,11 @@ async function binaryCheck(needed: boolean): Promise<Check> {
 async function unreachable(cli: Cli, error: unknown): Promise<Check> {
   if (!isPerdureError(error)) throw error;
   if (error.code !== 'SERVER_UNAVAILABLE') {
-    return problem('server', error.message, 'correct the configuration, then again: perdure doctor');
+    return problem('server', error.message, 'perdure doctor');
   }
   const { source } = await resolveServer(cli.serverOptions);
   const next =
-    source === 'embedded' || source === 'default' ? 'perdure dev' : 'perdure doctor --address <host:port>';
+    source === 'embedded' || source === 'default' ? 'perdure dev' : 'perdure doctor --address localhost:7233';
   return problem('server', error.message, next);
 }
 
@@ -102,5 +106,5 @@ async function workersCheck({ connection, namespace }: ConnectedServer, taskQueu
   const both = workflow.filter((identity) => activity.includes(identity));
   return both.length > 0
     ? fine('workers', `${both.join(', ')} on task queue ${taskQueue}`)
-    : problem('workers', `nobody polls task queue ${taskQueue}`, 'perdure worker <module>');
+    : problem('workers', `nobody polls task queue ${taskQueue}`, 'perdure worker');
 }

@@ -1,6 +1,7 @@
 /** How a verb that did not do what it was asked to ends: what is said, what to type next, and the exit code. */
-import { type ErrorCode, isPerdureError } from '../contract/errors.ts';
-import { command } from '../contract/shell.ts';
+import { type ErrorCode, isPerdureError, type PerdureError } from '../contract/errors.ts';
+import type { NextStep } from '../contract/next-step.ts';
+import { command, commandsFor } from '../session/commands.ts';
 import { clean, type Terminal } from './terminal.ts';
 
 /** What the process answers to the shell. */
@@ -52,18 +53,23 @@ export function reportFailure(error: unknown, terminal: Terminal, context: Failu
   const message = error instanceof Error ? error.message : String(error);
   const exit = known ? (EXIT_OF[error.code] ?? EXIT.failure) : EXIT.failure;
   const repeat = exit === EXIT.unreachable ? context.repeat : null;
-  const next = nextCommand(code, context);
+  const [next = '', ...others] = (known ? namedBy(error) : null) ?? [nextCommand(code, context)];
   if (terminal.json) {
     const details = known ? error.details : {};
     terminal.error(JSON.stringify({ error: { code, message, details, next } }));
   } else {
     terminal.error(`${terminal.styleError('red', 'error')} ${code}: ${clean(message)}`);
-    // Most messages name it already.
-    if (repeat !== null) terminal.error(`  again: ${clean(repeat)}`);
-    else if (!/\bperdure [a-z]+\b/.test(message)) terminal.error(`  next: ${clean(next)}`);
+    terminal.error(repeat === null ? `  next: ${clean(next)}` : `  again: ${clean(repeat)}`);
+    for (const other of others) terminal.error(`    or: ${clean(other)}`);
   }
   if (!known && process.env['PERDURE_DEBUG'] && error instanceof Error) terminal.error(error.stack ?? '');
   return exit;
+}
+
+/** The commands for the next step that an error names: as data, or in our own errors as commands. */
+function namedBy({ details }: PerdureError): string[] | null {
+  const { next, commands } = details as { next?: NextStep; commands?: string[] };
+  return commands ?? (next === undefined ? null : commandsFor(next));
 }
 
 /** The command to type next. */
@@ -91,11 +97,11 @@ function nextCommand(code: string, { verb, sessionId, repeat }: FailureContext):
       return sessionId === null ? 'perdure ls' : command('checkpoints', 'ls', sessionId);
     case 'UNKNOWN_AGENT':
     case 'NO_WORKER':
-      return 'perdure worker <module>';
+      return 'perdure worker';
     case 'SERVER_UNAVAILABLE':
       return repeat ?? 'perdure doctor';
     case 'INVALID_DEFINITION':
-      return `correct the module, then again: perdure ${verb} <module>`;
+      return `perdure ${verb}`;
     default:
       return 'perdure doctor';
   }

@@ -2,11 +2,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Session, StreamPart } from '../client/index.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
-import { command } from '../contract/shell.ts';
 import type { SessionView } from '../contract/views.ts';
+import { command } from '../session/commands.ts';
 import type { Cli } from './cli.ts';
 import { EXIT } from './failures.ts';
-import { needs } from './render.ts';
+import { needs, nextOf } from './render.ts';
 import { clean } from './terminal.ts';
 
 /** How often a resting session is looked at, in milliseconds. */
@@ -135,7 +135,7 @@ class Printer {
   part(part: StreamPart): void {
     const { terminal } = this.#cli;
     if (terminal.json) {
-      terminal.item(part, () => null);
+      terminal.item(part.type === 'phase' ? { ...part, commands: nextOf(part.view) } : part, () => null);
       return;
     }
     switch (part.type) {

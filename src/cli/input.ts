@@ -6,7 +6,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { PerdureError } from '../contract/errors.ts';
 import type { JsonValue } from '../contract/json.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
-import { command, SHOWN_DIGITS } from '../contract/shell.ts';
+import { command, JSON_PLACEHOLDER, SHOWN_DIGITS } from '../session/commands.ts';
 
 /** A number from 0. */
 function amount(text: string): number {
@@ -125,6 +125,11 @@ export async function jsonOrTextOf(option: string, argument: string): Promise<Js
 }
 
 async function fileOr(option: string, argument: string): Promise<string> {
+  if (argument === JSON_PLACEHOLDER) {
+    throw new PerdureError('INVALID_ARGUMENT', `${option}: replace ${argument} by the value`, {
+      details: { option },
+    });
+  }
   if (!argument.startsWith('@')) return argument;
   const path = argument.slice(1);
   try {

@@ -1,8 +1,8 @@
 /** Checkpoints for the verbs that show them. None of this needs a worker where the thread is a session. */
 import type { Checkpoint, CheckpointSaver } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
-import { command } from '../contract/shell.ts';
 import type { SessionState } from '../contract/state.ts';
+import { command } from '../session/commands.ts';
 import { openExisting } from './archives.ts';
 import type { Cli } from './cli.ts';
 
@@ -62,11 +62,11 @@ export async function noCheckpoints(cli: Cli, sessionId: string): Promise<Perdur
   try {
     await client.workflow.getHandle(sessionId).describe();
   } catch {
-    return new PerdureError('SESSION_NOT_FOUND', `There is no session ${sessionId}. List them: perdure ls`);
+    return new PerdureError('SESSION_NOT_FOUND', `There is no session ${sessionId}`);
   }
   return new PerdureError(
     'CHECKPOINT_NOT_FOUND',
-    `Session ${sessionId} has no checkpoint yet: no worker has taken it. Start one: perdure worker <module>`,
+    `Session ${sessionId} has no checkpoint yet: no worker has taken it`,
   );
 }
 

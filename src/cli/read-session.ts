@@ -53,8 +53,5 @@ async function describe(client: Client, id: string): Promise<WorkflowExecutionDe
     throw sessionError(id, error);
   }
   if (execution.type === WORKFLOW.session) return execution;
-  throw new PerdureError(
-    'SESSION_NOT_FOUND',
-    `${id} is a workflow of type ${execution.type}, not a session. List the sessions: perdure ls`,
-  );
+  throw new PerdureError('SESSION_NOT_FOUND', `${id} is a workflow of type ${execution.type}, not a session`);
 }

@@ -1,11 +1,11 @@
 /** A session as text for people. */
-import type { Resolution, SeenDispatch, ToolCall } from '../contract/calls.ts';
-import type { JsonValue } from '../contract/json.ts';
+import type { ToolCall } from '../contract/calls.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
 import type { Block, Message } from '../contract/messages.ts';
-import { callCommand, command, quoted } from '../contract/shell.ts';
+import type { NextStep } from '../contract/next-step.ts';
 import type { Notice, PlanStep } from '../contract/state.ts';
 import type { BudgetView, PendingCall, SessionView } from '../contract/views.ts';
+import { commandsFor } from '../session/commands.ts';
 import { clean, inline, type Terminal } from './terminal.ts';
 
 /** The most characters of a value in a list. */
@@ -52,28 +52,47 @@ export function header(view: SessionView, run: string, terminal: Terminal): stri
   return lines.join('\n');
 }
 
-/** What the session waits for, each with the command to type next; empty when nothing is to be done. */
+/** What the session waits for, with the commands to type next; empty when nothing is to be done. */
 export function needs(view: SessionView, terminal: Terminal): string {
   const lines: string[] = [];
-  const next = (command: string): number => lines.push(`  next: ${terminal.style('green', clean(command))}`);
   if (view.status.kind !== 'active') return '';
   if (view.paused !== null) {
     const { by, at, reason } = view.paused;
     lines.push(`paused by ${clean(by)} at ${at}${because(reason)}`);
-    next(command('resume', view.sessionId));
+    lines.push(nextLines({ action: 'resume', sessionId: view.sessionId }, terminal));
   }
   if (view.wait !== null) {
     lines.push(
       `${terminal.style('yellow', view.wait.reason)} since ${view.wait.since}: ${clean(view.wait.message)}`,
+      nextLines(view.wait.next, terminal),
     );
-    next(view.wait.next);
   }
-  for (const call of view.pending) lines.push(pendingCall(call, view.sessionId, terminal));
+  for (const call of view.pending) lines.push(pendingCall(call, terminal));
   return lines.join('\n');
 }
 
+/** The commands of {@link needs}, in its order. */
+export function nextOf({ status, paused, wait, pending, sessionId }: SessionView): string[] {
+  if (status.kind !== 'active') return [];
+  const steps: NextStep[] = [
+    ...(paused === null ? [] : [{ action: 'resume', sessionId } as const]),
+    ...(wait === null ? [] : [wait.next]),
+    ...pending.map(({ next }) => next),
+  ];
+  return [...new Set(steps.flatMap(commandsFor))];
+}
+
+/** The commands of a next step, one a line: each can be pasted as it is. */
+function nextLines(next: NextStep, terminal: Terminal): string {
+  return commandsFor(next)
+    .map((line, index) =>
+      index === 0 ? `  next: ${terminal.style('green', clean(line))}` : `    or: ${clean(line)}`,
+    )
+    .join('\n');
+}
+
 /** A call that waits for a person, with all of its arguments: they are what is decided on. */
-function pendingCall(call: PendingCall, sessionId: string, terminal: Terminal): string {
+function pendingCall(call: PendingCall, terminal: Terminal): string {
   const { status, decision } = call;
   const lines = [`${clean(call.callId)}  ${terminal.style('bold', clean(call.tool))} ${inline(call.args)}`];
   if (status.kind === 'approval') {
@@ -86,35 +105,10 @@ function pendingCall(call: PendingCall, sessionId: string, terminal: Terminal): 
     lines.push(`  ${status.kind}: ${clean(status.reason)}`);
   }
   if (decision !== null) lines.push(`  ${decision.decision} by ${clean(decision.by)} at ${decision.at}`);
-  const [next, ...others] = commandsOf(call, sessionId);
-  lines.push(`  next: ${terminal.style('green', clean(next))}`);
-  for (const [i, other] of others.entries()) {
-    lines.push(terminal.style('dim', `    ${i === 0 ? 'or:' : '   '} ${clean(other)}`));
-  }
+  if (status.kind === 'unknown')
+    lines.push('  landed: it happened; absent: it did not, and runs again; failed: it does not run again');
+  lines.push(nextLines(call.next, terminal));
   return lines.join('\n');
-}
-
-/** The commands of which a person types one: each can be pasted as it is. */
-export function commandsOf(call: PendingCall, sessionId: string): [string, ...string[]] {
-  const of = (verb: string, ...words: string[]): string => callCommand(verb, sessionId, call, { words });
-  if (call.status.kind === 'approval') {
-    return [call.next, `${of('edit')} ${argsOption(call.args)}`, of('reject'), of('respond')];
-  }
-  if (call.status.kind === 'stuck') return [call.next, ...resolveCommands(call, sessionId)];
-  return resolveCommands(call, sessionId);
-}
-
-/** The three answers to the question what became of a call. */
-export function resolveCommands(seen: SeenDispatch, sessionId: string): [string, string, string] {
-  const of = (outcome: Resolution['outcome']): string =>
-    callCommand('resolve', sessionId, seen, { words: [outcome], dispatchNo: seen.dispatchNo });
-  return [of('landed'), of('absent'), of('failed')];
-}
-
-/** The present arguments, to be changed; from a file when they are long. */
-function argsOption(args: JsonValue): string {
-  const text = JSON.stringify(args);
-  return text.length > BRIEF ? '--args @args.json' : `--args ${quoted(text)}`;
 }
 
 /** Spent, reserved and caps, one line each. */

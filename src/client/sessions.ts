@@ -11,7 +11,6 @@ import { inputProblem, type SessionInput } from '../contract/inputs.ts';
 import { canonicalJson } from '../contract/json.ts';
 import { DEFAULT_TASK_QUEUE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
-import { command } from '../contract/shell.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
 import { invalidInput, perhapsDone, sessionError } from '../temporal/errors.ts';
 import { readStartInput } from '../temporal/index.ts';
@@ -275,7 +274,7 @@ export class Sessions {
       if (error instanceof WorkflowExecutionAlreadyStartedError) {
         throw new PerdureError(
           'SESSION_EXISTS',
-          `id: session ${id} exists. Choose another id, or with onExisting: 'use' take the running one; see ${command('show', id)}`,
+          `id: session ${id} exists. Choose another id, or with onExisting: 'use' take the running one`,
           { cause: error },
         );
       }
@@ -305,7 +304,7 @@ export class Sessions {
 function takenBack(sessionId: string, cause?: unknown): PerdureError {
   return new PerdureError(
     'CONFLICT',
-    `Session ${sessionId} was taken back by somebody else meanwhile: look at it again, with ${command('checkpoints', 'ls', sessionId)}`,
+    `Session ${sessionId} was taken back by somebody else meanwhile: read its checkpoints again`,
     cause === undefined ? {} : { cause },
   );
 }

@@ -8,7 +8,7 @@
  */
 import { PerdureError } from './errors.ts';
 import { SIGNAL, UPDATE } from './names.ts';
-import { command } from './shell.ts';
+import type { NextStep } from './next-step.ts';
 
 /** A history's size. */
 export interface HistorySize {
@@ -46,15 +46,16 @@ export function noRoomFor(
   const limit = ROOM[kind];
   const { events, bytes, updates } = history;
   if (events < limit.events && bytes < limit.bytes && updates < limit.updates) return null;
-  const next =
+  const next: NextStep = { action: 'cancel', sessionId };
+  const advice =
     kind === 'cancel'
-      ? `Have Temporal cancel it: temporal workflow cancel -w ${sessionId}`
-      : `Start a new session for further work, and end this one: ${command('cancel', sessionId)}`;
+      ? 'Cancel its workflow in Temporal'
+      : 'Start a new session for further work, and cancel this one';
   return new PerdureError(
     'SESSION_FULL',
     `session ${sessionId} has no room for another ${name}: its history has ${events} events, ${bytes} bytes and ` +
-      `${updates} updates, and Temporal ends a run of 51,200 events or 50 MB. It keeps all that it has. ${next}`,
-    { details: { history, limit } },
+      `${updates} updates, and Temporal ends a run of 51,200 events or 50 MB. It keeps all that it has. ${advice}`,
+    { details: { history, limit, ...(kind === 'cancel' ? {} : { next }) } },
   );
 }
 

@@ -3,6 +3,7 @@ import type { Actor, ToolCall } from './calls.ts';
 import type { EditInput } from './edit.ts';
 import type { BudgetLimits, Manifest } from './manifest.ts';
 import type { Message, Position } from './messages.ts';
+import type { NextStep } from './next-step.ts';
 import type { CarriedEffect, Origin } from './origin.ts';
 
 /**
@@ -35,8 +36,7 @@ export interface Wait {
   message: string;
   /** ISO 8601. */
   since: string;
-  /** The command of the CLI to type next. */
-  next: string;
+  next: NextStep;
 }
 
 /** What the session is doing, for people and programs to see. */

@@ -3,6 +3,7 @@ import type { CallStatus, DecisionRecord, ToolCall } from './calls.ts';
 import type { JsonValue } from './json.ts';
 import type { BudgetLimits } from './manifest.ts';
 import type { Message } from './messages.ts';
+import type { NextStep } from './next-step.ts';
 import type { Notice, Phase, PlanStep, SessionMode, SessionStatus, Spent, Wait } from './state.ts';
 
 /** A session at a glance: everything but the transcript's and the log's bodies. */
@@ -46,8 +47,7 @@ export interface PendingCall {
   idempotencyKey: string;
   status: Extract<CallStatus, { kind: 'approval' | 'unknown' | 'stuck' }>;
   decision: DecisionRecord | null;
-  /** The command of the CLI to type next. */
-  next: string;
+  next: NextStep;
 }
 
 /** Spending in the units of the caps; dollars as dollars. */

@@ -10,6 +10,7 @@ import { messageSchema } from '../contract/edit.ts';
 import { ERROR_CODES } from '../contract/errors.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
+import type { NextStep } from '../contract/next-step.ts';
 import type { Notice, Phase, PlanStep, SessionStatus, Wait } from '../contract/state.ts';
 import type { BudgetView, CallsPage, PendingCall, SessionView, TranscriptPage } from '../contract/views.ts';
 import type { ErrorBody } from './errors.ts';
@@ -128,6 +129,24 @@ const toolCall: z.ZodMiniType<ToolCall> = exactly<ToolCall>()(
   }),
 );
 
+const seenCall = { callId: z.string(), argsDigest: z.string() };
+const seenDispatch = { ...seenCall, dispatchNo: z.int() };
+const sessionId = z.string();
+const nextStep: z.ZodMiniType<NextStep> = exactly<NextStep>()(
+  z.discriminatedUnion('action', [
+    z.object({ action: z.literal('resume'), sessionId, call: z.exactOptional(z.object(seenDispatch)) }),
+    z.object({ action: z.literal('cancel'), sessionId }),
+    z.object({
+      action: z.literal('budget'),
+      sessionId,
+      cap: z.enum(['usd', 'tokens', 'turns', 'toolCalls', 'activeMs']),
+      atLeast: z.number(),
+    }),
+    z.object({ action: z.literal('decide'), sessionId, ...seenCall }),
+    z.object({ action: z.literal('resolve'), sessionId, ...seenDispatch }),
+  ]),
+);
+
 export const pendingCallSchema: z.ZodMiniType<PendingCall> = exactly<PendingCall>()(
   z.object({
     callId: z.string(),
@@ -138,7 +157,7 @@ export const pendingCallSchema: z.ZodMiniType<PendingCall> = exactly<PendingCall
     idempotencyKey: z.string(),
     status: z.discriminatedUnion('kind', [approvalStatus, unknownStatus, stuckStatus]),
     decision: z.nullable(decisionRecord),
-    next: z.string(),
+    next: nextStep,
   }),
 );
 
@@ -215,7 +234,7 @@ const wait: z.ZodMiniType<Wait> = exactly<Wait>()(
     ]),
     message: z.string(),
     since: time,
-    next: z.string(),
+    next: nextStep,
   }),
 );
 

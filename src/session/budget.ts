@@ -65,29 +65,32 @@ export function capProblem({ models, agent }: Manifest, { usd: cap }: BudgetLimi
   return `usd: model ${free.id} has no price, so dollars cannot be capped: give it one in the definition of ${agent}`;
 }
 
-/** The first cap that a further cost would exceed, in words, or `null`. */
+/** A cap that a further cost would exceed, in words, and the least that it would have to be. */
+export interface Exceeded {
+  cap: keyof BudgetLimits;
+  atLeast: number;
+  message: string;
+}
+
+/** The first cap that a further cost would exceed, or `null`. */
 export function exceeded(
   state: SessionState,
   further: { nanoUsd: number; tokens: number; turns: number; toolCalls: number },
-): string | null {
+): Exceeded | null {
   const { limits, spent, reserved } = state.budget;
-  const over = (name: string, used: number, limit: number | undefined, unit: string): string | null =>
-    limit !== undefined && used > limit
-      ? `${name}: ${used} ${unit} would be spent or reserved, the cap is ${limit}`
-      : null;
+  const over = (cap: keyof BudgetLimits, atLeast: number, unit: string): Exceeded | null => {
+    const limit = limits[cap];
+    if (limit === undefined || atLeast <= limit) return null;
+    const message = `${cap}: ${atLeast} ${unit} would be spent or reserved, the cap is ${limit}`;
+    return { cap, atLeast, message };
+  };
   return (
-    over('turns', spent.turns + further.turns, limits.turns, 'turns') ??
-    over('toolCalls', spent.toolCalls + further.toolCalls, limits.toolCalls, 'tool calls') ??
-    over(
-      'tokens',
-      spent.inputTokens + spent.outputTokens + reserved.tokens + further.tokens,
-      limits.tokens,
-      'tokens',
-    ) ??
-    over('usd', usd(spent.nanoUsd + reserved.nanoUsd + further.nanoUsd), limits.usd, 'US dollars') ??
-    (limits.activeMs !== undefined && spent.activeMs >= limits.activeMs
-      ? `activeMs: ${spent.activeMs} ms of active time are spent, the cap is ${limits.activeMs}`
-      : null)
+    over('turns', spent.turns + further.turns, 'turns') ??
+    over('toolCalls', spent.toolCalls + further.toolCalls, 'tool calls') ??
+    over('tokens', spent.inputTokens + spent.outputTokens + reserved.tokens + further.tokens, 'tokens') ??
+    over('usd', usd(spent.nanoUsd + reserved.nanoUsd + further.nanoUsd), 'US dollars') ??
+    // The next step takes time, however little.
+    over('activeMs', spent.activeMs + 1, 'ms of active time')
   );
 }
 

@@ -3,7 +3,7 @@ import { isFinal, type ToolCall } from '../contract/calls.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
-import { exceeded, worstCase } from './budget.ts';
+import { type Exceeded, exceeded, worstCase } from './budget.ts';
 import type { Moment, Step } from './events.ts';
 import { batchCalls, flightOf, isOpen, isUntold, theCall, toolOf } from './state.ts';
 
@@ -280,9 +280,11 @@ function toolCommand(state: SessionState, call: ToolCall): Extract<Step, { type:
   };
 }
 
-function budgetWait(state: SessionState, message: string): Step {
-  const next = `perdure budget ${state.sessionId} --usd <cap> | --finish`;
-  return { type: 'wait', wait: { reason: 'budget', message, next } };
+function budgetWait({ sessionId }: SessionState, { message, ...over }: Exceeded): Step {
+  return {
+    type: 'wait',
+    wait: { reason: 'budget', message, next: { action: 'budget', sessionId, ...over } },
+  };
 }
 
 /** Between batches: take what people sent, then ask the model, or rest. */
@@ -308,7 +310,7 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
       'Temporal allows; start a new session for further work';
     return {
       type: 'wait',
-      wait: { reason: 'history_limit', message, next: `perdure cancel ${state.sessionId}` },
+      wait: { reason: 'history_limit', message, next: { action: 'cancel', sessionId: state.sessionId } },
     };
   }
   const reserve = worstCase(state);

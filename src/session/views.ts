@@ -2,7 +2,7 @@
 import { dispatchNoOf, type ToolCall } from '../contract/calls.ts';
 import { jsonSize } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
-import { callCommand, command } from '../contract/shell.ts';
+import type { NextStep } from '../contract/next-step.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { BudgetView, Page, PageInput, PendingCall, SessionView } from '../contract/views.ts';
 import { usd } from './budget.ts';
@@ -26,7 +26,7 @@ export function sessionView(state: SessionState): SessionView {
     queued: state.inbox.length,
     calls: state.calls.length,
     pending: pendingCalls(state),
-    wait: waitView(state),
+    wait: state.wait,
     paused:
       state.paused === null
         ? null
@@ -41,30 +41,7 @@ export function sessionView(state: SessionState): SessionView {
   };
 }
 
-const CAP_OPTION: Readonly<Record<string, string>> = {
-  turns: '--turns <cap>',
-  toolCalls: '--tool-calls <cap>',
-  tokens: '--tokens <cap>',
-  activeMs: '--active <time>',
-};
-
-/**
- * What a session waits for. The command on record names the cap on money, whichever was reached, and has the id as it
- * is: a shell may read another command in it.
- */
-export function waitView({ wait, sessionId }: SessionState): SessionState['wait'] {
-  if (wait === null) return null;
-  const cap = wait.reason === 'budget' ? wait.message.slice(0, wait.message.indexOf(':')) : '';
-  const option = Object.hasOwn(CAP_OPTION, cap) ? CAP_OPTION[cap] : undefined;
-  if (option !== undefined) return { ...wait, next: `${command('budget', sessionId)} ${option} | --finish` };
-  const verb = /^perdure (\w+) /.exec(wait.next)?.[1] ?? '';
-  const plain = `perdure ${verb} ${sessionId}`;
-  return wait.next.startsWith(plain)
-    ? { ...wait, next: `${command(verb, sessionId)}${wait.next.slice(plain.length)}` }
-    : wait;
-}
-
-/** The calls that wait for a person, each with the command to type next. */
+/** The calls that wait for a person, each with its next step. */
 export function pendingCalls(state: SessionState): PendingCall[] {
   return batchCalls(state).flatMap((call) => pending(state, call));
 }
@@ -72,12 +49,13 @@ export function pendingCalls(state: SessionState): PendingCall[] {
 function pending(state: SessionState, call: ToolCall): PendingCall[] {
   const { status } = call;
   if (status.kind !== 'approval' && status.kind !== 'unknown' && status.kind !== 'stuck') return [];
+  const { sessionId } = state;
   const seen = { callId: call.id, argsDigest: call.argsDigest, dispatchNo: dispatchNoOf(call) };
-  const next = {
-    approval: () => callCommand('approve', state.sessionId, seen),
-    unknown: () => callCommand('resolve', state.sessionId, seen, { dispatchNo: seen.dispatchNo }),
-    stuck: () => command('resume', state.sessionId),
-  }[status.kind]();
+  const next: Record<typeof status.kind, NextStep> = {
+    approval: { action: 'decide', sessionId, callId: call.id, argsDigest: call.argsDigest },
+    unknown: { action: 'resolve', sessionId, ...seen },
+    stuck: { action: 'resume', sessionId, call: seen },
+  };
   return [
     {
       ...seen,
@@ -86,7 +64,7 @@ function pending(state: SessionState, call: ToolCall): PendingCall[] {
       idempotencyKey: call.idempotencyKey,
       status,
       decision: call.decision,
-      next,
+      next: next[status.kind],
     },
   ];
 }

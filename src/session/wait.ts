@@ -1,4 +1,5 @@
 /** A visible stop. */
+import type { NextStep } from '../contract/next-step.ts';
 import type { SessionState, WaitReason } from '../contract/state.ts';
 import type { Moment } from './events.ts';
 import { iso } from './state.ts';
@@ -9,12 +10,12 @@ export function stop(
   moment: Moment,
   reason: WaitReason,
   message: string,
-  next?: string,
+  next: NextStep = { action: 'resume', sessionId: state.sessionId },
 ): void {
   state.wait = {
     reason,
     message: message.slice(0, 4_000),
     since: iso(moment),
-    next: next ?? `perdure resume ${state.sessionId}`,
+    next,
   };
 }

@@ -5,7 +5,6 @@ import {
 } from '@temporalio/client';
 import { ERROR_CODES, type ErrorCode, isPerdureError, PerdureError } from '../contract/errors.ts';
 import type { InputProblem } from '../contract/inputs.ts';
-import { command } from '../contract/shell.ts';
 
 const GRPC = {
   invalidArgument: 3,
@@ -43,27 +42,27 @@ type Sayings = Record<
 >;
 
 const ofSession = (id: string): Sayings => ({
-  closed: ['SESSION_CLOSED', `Session ${id} is closed. Start a new one: perdure start`],
-  missing: ['SESSION_NOT_FOUND', `There is no session ${id}. List them: perdure ls`],
+  closed: ['SESSION_CLOSED', `Session ${id} is closed. Start a new one`],
+  missing: ['SESSION_NOT_FOUND', `There is no session ${id}`],
   dropped: [
     'NO_WORKER',
-    `No worker has looked at what was asked of session ${id}, and it was not done. Ask again, or start one: perdure worker <module>`,
+    `No worker has looked at what was asked of session ${id}, and it was not done. Ask again, or start a worker`,
   ],
   overtaken: [
     'CONFLICT',
-    `Session ${id} was ended or taken back before it had answered. Look what it has on record: ${command('show', id)}`,
+    `Session ${id} was ended or taken back before it had answered. Read its state before you ask again`,
   ],
   late: [
     'NO_WORKER',
     `No worker answered for session ${id} in time; what was asked may still be done. ` +
-      `Look first: ${command('show', id)}, or start a worker: perdure worker <module>`,
+      'Read its state before you ask again, or start a worker',
   ],
   full: [
     'SESSION_FULL',
     `session ${id} has taken as many updates as the server allows for one. It keeps all that it has. ` +
-      `Start a new session for further work, and end this one: ${command('cancel', id)}`,
+      'Start a new session for further work, and cancel this one',
   ],
-  silent: ['NO_WORKER', `No worker answered for session ${id}. Start one: perdure worker <module>`],
+  silent: ['NO_WORKER', `No worker answered for session ${id}. Start one`],
 });
 
 const ofThread = (id: string): Sayings => {

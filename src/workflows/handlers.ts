@@ -11,7 +11,6 @@ import { jsonSize } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
 import { noRoomFor } from '../contract/room.ts';
-import { command } from '../contract/shell.ts';
 import type { SessionState } from '../contract/state.ts';
 import { unknownInput } from '../contract/unknown-name.ts';
 import type { PageInput, TooLarge } from '../contract/views.ts';
@@ -123,8 +122,8 @@ function leftBehind(state: SessionState, input: PersonInput): Refusal | null {
   if (sealed !== null && input.type !== 'seal') {
     const message =
       `session ${sessionId} is being taken back by ${sealed.by}: send it again when it goes on, ` +
-      `or go on as it is with ${command('resume', sessionId)}`;
-    return { code: 'SESSION_BUSY', message, details: { sealed } };
+      'or resume it, and it goes on as it is';
+    return { code: 'SESSION_BUSY', message, details: { sealed, next: { action: 'resume', sessionId } } };
   }
   if (finishing && input.type === 'send') {
     const message = `session ${sessionId} is finishing with a summary; start a new one`;

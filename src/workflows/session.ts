@@ -18,8 +18,10 @@ import { parseInput, type SessionInput, type SessionResult, sessionInputSchema }
 import { EMPTY_DIGEST } from '../contract/keys.ts';
 import type { Message, Position } from '../contract/messages.ts';
 import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
+import type { NextStep } from '../contract/next-step.ts';
 import type { Phase, SessionState } from '../contract/state.ts';
 import { advance } from '../session/advance.ts';
+import { commandsFor } from '../session/commands.ts';
 import {
   type Command,
   type Input,
@@ -31,7 +33,7 @@ import {
 import { initialState } from '../session/initial.ts';
 import type { Refusal } from '../session/people.ts';
 import { phaseOf } from '../session/state.ts';
-import { budgetView, pendingCalls, waitView } from '../session/views.ts';
+import { budgetView, pendingCalls } from '../session/views.ts';
 import { CommandRunner } from './commands.ts';
 import { registerHandlers } from './handlers.ts';
 import { QueriedTask } from './queried-task.ts';
@@ -240,15 +242,21 @@ function marked(command: ToolCommand): ToolCommand {
 /** What Temporal's UI shows of the session as it is now; it costs no history. */
 function details(state: SessionState, phase: Phase): string {
   const { spent } = budgetView(state);
-  const wait = waitView(state);
+  const { wait } = state;
   const lines = [
     `**${state.agent}** is **${phase}** after ${state.turn} turns, ${state.calls.length} tool calls and $${spent.usd.toFixed(4)}.`,
-    ...(wait === null ? [] : [`Waits: ${wait.reason}: ${wait.message}`, `Next: \`${wait.next}\``]),
+    ...(wait === null ? [] : [`Waits: ${wait.reason}: ${wait.message}`, nextLine(wait.next)]),
     ...pendingCalls(state).map(
-      ({ callId, tool, status, next }) => `${tool} ${callId}: ${status.kind}. Next: \`${next}\``,
+      ({ callId, tool, status, next }) => `${tool} ${callId}: ${status.kind}. ${nextLine(next)}`,
     ),
   ];
   return lines.join('\n\n').slice(0, 4_000);
+}
+
+function nextLine(next: NextStep): string {
+  return `Next: ${commandsFor(next)
+    .map((line) => `\`${line}\``)
+    .join(' or ')}`;
 }
 
 /**

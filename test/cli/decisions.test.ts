@@ -207,11 +207,11 @@ describe('resolve', () => {
       const ran = await stage.perdure('resolve', id, ...typed, '--json');
       expect(errorOf(ran)).toMatchObject({ code, details: { args: { chargeId: 'lost', cents: 100 } } });
       expect((await stage.session(id).state()).phase).toBe('unknown_effect');
-      const { commands } = errorOf(ran).details as { commands: string[] };
-      expect(commands.map(wordsOf)).toContainEqual(failed);
+      const { commands = [] } = errorOf(ran).details as { commands?: string[] };
+      if (code === 'INVALID_ARGUMENT') expect(commands.map(wordsOf)).toContainEqual(failed);
     }
     const lacking = await stage.perdure('resolve', id, 'failed');
-    expect(lacking.stderr).toContain(`\n  perdure ${failed.join(' ')}`);
+    expect(lacking.stderr).toContain(`or: perdure ${failed.join(' ')}`);
   });
 });
 
@@ -241,8 +241,13 @@ describe('a decision holds for what was seen', () => {
         code: 'INVALID_ARGUMENT',
         details: { callId: 'call_3_0', tool: 'refund', args: { chargeId: 'ch_20', cents: 500_000 } },
       });
-      const [, next = ''] = / (perdure \S+ .*)$/.exec(errorOf(ran).message) ?? [];
-      expect(wordsOf(next).slice(0, 5)).toEqual([typed[0], id, 'call_3_0', '--digest', expect.any(String)]);
+      expect(wordsOf(errorOf(ran).next).slice(0, 5)).toEqual([
+        typed[0],
+        id,
+        'call_3_0',
+        '--digest',
+        expect.any(String),
+      ]);
     }
     const late = await stage.perdure(...seen, '--json');
     expect(late.code).toBe(4);

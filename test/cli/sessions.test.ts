@@ -305,7 +305,7 @@ test('what is to be typed next is for this session, whatever its id would be to 
   await perdure('show', id);
   await perdure('resume', id);
   await perdure('cancel', id);
-  const shown = ['approve', 'edit', 'reject', 'respond'];
+  const shown = ['approve', 'reject', 'edit', 'respond'];
   expect(said).toEqual(['tail', ...shown, 'tail', 'tail', 'resume', 'resume', 'tail', 'show']);
 });
 

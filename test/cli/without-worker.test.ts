@@ -50,7 +50,7 @@ describe('without a worker', () => {
     );
     for (const ran of [sent, tailed]) {
       expect(ran).toMatchObject({ code: 5, stdout: '' });
-      expect(errorOf(ran)).toMatchObject({ code: 'NO_WORKER', next: 'perdure worker <module>' });
+      expect(errorOf(ran)).toMatchObject({ code: 'NO_WORKER', next: 'perdure worker' });
       expect(errorOf(ran).message).toContain(id);
     }
   });
@@ -95,7 +95,7 @@ describe('without a worker', () => {
       session: {
         phase: 'approval',
         turn: live.turn,
-        pending: [{ callId: 'call_1_0', next: expect.stringMatching(/ call_1_0 --digest [0-9a-f]{12}$/) }],
+        pending: [{ callId: 'call_1_0', next: { action: 'decide', callId: 'call_1_0' } }],
       },
       transcript: { items: live.transcript },
     });
@@ -142,7 +142,7 @@ describe('on a server that knows nothing of sessions', () => {
     expect(checks.find(({ name }) => name === 'search attributes')?.next).toBe('perdure setup');
     expect(checks.at(-1)).toMatchObject({
       detail: 'nobody polls task queue nobodys',
-      next: 'perdure worker <module>',
+      next: 'perdure worker',
     });
 
     const unfiltered = await run(['ls', '--agent', 'echo', '--json'], { env });
@@ -159,7 +159,7 @@ describe('on a server that knows nothing of sessions', () => {
     const after = await run(['doctor'], { env });
     expect(after.code).toBe(1);
     expect(after.stdout).toMatch(/^ok +search attributes /m);
-    expect(after.stdout).toMatch(/^problem +workers .*\n +next: perdure worker <module>$/m);
+    expect(after.stdout).toMatch(/^problem +workers .*\n +next: perdure worker$/m);
     await expect
       .poll(async () => (await run(['ls', '--agent', 'echo'], { env })).code, { timeout: 30_000 })
       .toBe(0);

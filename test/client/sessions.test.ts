@@ -245,7 +245,7 @@ test('what is asked of a session that is not there, or is closed, says so', asyn
   const none = stage.sessions.get(stage.id('none'));
   const notFound = {
     code: 'SESSION_NOT_FOUND',
-    message: `There is no session ${none.id}. List them: perdure ls`,
+    message: `There is no session ${none.id}`,
   };
   expect(await rejection(none.state())).toMatchObject(notFound);
   expect(await rejection(none.send('hi'))).toMatchObject(notFound);
@@ -290,7 +290,7 @@ test('with no worker a session is started and told things, and what needs an ans
   const stage = await openStage(() => ({ text: 'late' }));
   const session = await stage.sessions.start('echo', { id: stage.id(), message: 'one' });
   const started = performance.now();
-  const noWorker = { code: 'NO_WORKER', message: expect.stringContaining('perdure worker <module>') };
+  const noWorker = { code: 'NO_WORKER', message: expect.stringContaining('No worker') };
   const [state, send] = await Promise.all([rejection(session.state()), rejection(session.send('two'))]);
   expect(state).toMatchObject(noWorker);
   expect(send).toMatchObject(noWorker);

@@ -160,9 +160,10 @@ test('a cap is exceeded by a billionth of a dollar more, and not by exactly itse
       state.budget.spent.nanoUsd = spent;
       state.budget.limits = { usd: usd(spent + further) };
       expect(exceeded(state, { ...none, nanoUsd: further })).toBeNull();
-      expect(exceeded(state, { ...none, nanoUsd: further + 1 })).toMatch(
-        /^usd: .* US dollars would be spent/,
-      );
+      expect(exceeded(state, { ...none, nanoUsd: further + 1 })).toMatchObject({
+        cap: 'usd',
+        atLeast: usd(spent + further + 1),
+      });
     }),
   );
 });

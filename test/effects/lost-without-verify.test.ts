@@ -18,10 +18,9 @@ async function lose(world: World, point: string): Promise<Session> {
   expect(view.pending).toMatchObject([
     { callId: 'call_1_0', tool: 'refundBlind', args: PEN, status: { kind: 'unknown' } },
   ]);
-  const { argsDigest = '' } = view.pending[0] ?? {};
-  expect(view.pending[0]?.next).toBe(
-    `perdure resolve ${session.id} call_1_0 --digest ${argsDigest.slice(0, 12)} --dispatch 1`,
-  );
+  const { argsDigest } = view.pending[0] ?? {};
+  const seen = { sessionId: session.id, callId: 'call_1_0', argsDigest, dispatchNo: 1 };
+  expect(view.pending[0]?.next).toEqual({ action: 'resolve', ...seen });
   return session;
 }
 

@@ -23,7 +23,7 @@ test('a worker without the agent: the session waits visibly, and goes on with a 
   expect(wait).toMatchObject({
     reason: 'agent_unavailable',
     message: 'no agent clerk on this worker: start a worker with its definition, then resume the session',
-    next: `perdure resume ${session.id}`,
+    next: { action: 'resume', sessionId: session.id },
   });
   expect(stage.model.requests).toHaveLength(0);
   // A message waits with it, and resuming too early waits again.
@@ -119,7 +119,7 @@ test('a suspended tool that can never resume: one that is gone when its call is 
         kind: 'stuck',
         reason: expect.stringContaining('agent clerk has no tool pay on this worker'),
       },
-      next: `perdure resume ${session.id}`,
+      next: { action: 'resume', sessionId: session.id },
     },
   ]);
   expect(paid).toBe(0);

@@ -8,6 +8,7 @@ import {
   defineTool,
   type Session,
 } from '../../src/index.ts';
+import { commandsFor } from '../../src/session/commands.ts';
 import type { ReplyUsage, Script } from '../../src/testing/index.ts';
 import { rejection } from '../support/rejection.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
@@ -99,14 +100,16 @@ test.each<[string, BudgetLimits, BudgetLimits, string[]]>([
       message: expect.stringMatching(
         new RegExp(`^${name}: .* would be spent or reserved, the cap is ${Object.values(budget)[0]}`),
       ),
-      next: `perdure budget ${session.id} --${name === 'toolCalls' ? 'tool-calls' : name} <cap> | --finish`,
+      next: { action: 'budget', sessionId: session.id, cap: name, atLeast: expect.any(Number) },
     });
     expect(ran.slice(0, atLeast.length)).toEqual(atLeast);
     const asked = stage.model.requests.length;
     // Temporal's own UI says the same.
     const handle = stage.client.workflow.getHandle(session.id);
     const { currentDetails } = await handle.query<{ currentDetails: string }>('__temporal_workflow_metadata');
-    expect(currentDetails).toContain(`Next: \`${wait?.next}\``);
+    const [raise = '', finish = ''] = wait === null ? [] : commandsFor(wait.next);
+    expect(currentDetails).toContain(`Next: \`${raise}\` or \`${finish}\``);
+    expect(raise).toMatch(/^perdure budget \S+ --[a-z-]+ [\d.]+$/);
     // Resuming without more budget only waits again.
     await session.resume();
     await until(session, ({ wait: again }) => again !== null && again.since !== wait?.since);
@@ -127,8 +130,10 @@ test('the cap on active time: a session stops at the first boundary after it is 
   const { wait, budget } = await untilPhase(session, 'waiting');
   expect(wait).toMatchObject({
     reason: 'budget',
-    next: `perdure budget ${session.id} --active <time> | --finish`,
-    message: expect.stringMatching(/^activeMs: \d+ ms of active time are spent, the cap is 400$/),
+    next: { action: 'budget', sessionId: session.id, cap: 'activeMs', atLeast: expect.any(Number) },
+    message: expect.stringMatching(
+      /^activeMs: \d+ ms of active time would be spent or reserved, the cap is 400$/,
+    ),
   });
   expect(budget.spent.activeMs).toBeGreaterThanOrEqual(400);
   expect(ran).toEqual(['0']);
@@ -303,7 +308,7 @@ test('a cap on dollars for a model without a price is not kept in silence: the s
     reason: 'budget',
     message:
       'usd: model scripted.chat:m has no price, so dollars cannot be capped: give it one in the definition of free',
-    next: `perdure resume ${session.id}`,
+    next: { action: 'resume', sessionId: session.id },
   });
   expect(stage.model.requests).toHaveLength(0);
   const uncapped = await stage.sessions.start('free', { id: stage.id(), message: 'go' });

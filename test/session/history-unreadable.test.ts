@@ -31,7 +31,7 @@ test('a transcript that cannot be read out of the history is not asked about; wi
   expect(wait).toMatchObject({
     reason: 'history_unreadable',
     message: 'the key of this payload is gone',
-    next: `perdure resume ${session.id}`,
+    next: { action: 'resume', sessionId: session.id },
   });
   expect(turn).toBe(1);
   expect(stage.model.requests).toHaveLength(1);
@@ -57,7 +57,7 @@ test('a fork from a checkpoint that the history does not have waits, and has mad
   expect(wait).toMatchObject({
     reason: 'history_unreadable',
     message: `session ${session.id} has no checkpoint ${checkpointId}`,
-    next: `perdure resume ${fork.id}`,
+    next: { action: 'resume', sessionId: fork.id },
   });
   await expectSound(stage, fork);
   expect(stage.model.requests).toHaveLength(1);

@@ -66,7 +66,10 @@ test('a transient error that ends a run for ever: here it is no terminal result,
   for (const _ of ['at first', 'and again']) {
     const { status, wait } = await untilPhase(session, 'waiting');
     expect(status).toEqual({ kind: 'active' });
-    expect(wait).toMatchObject({ reason: 'provider_unavailable', next: `perdure resume ${session.id}` });
+    expect(wait).toMatchObject({
+      reason: 'provider_unavailable',
+      next: { action: 'resume', sessionId: session.id },
+    });
     expect(await record()).toEqual({ state: 'degraded', result: null });
     const asked = stage.model.requests.length;
     await session.resume();

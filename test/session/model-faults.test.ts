@@ -21,7 +21,7 @@ test.each(UNREADABLE)(
     const waiting = await untilPhase(session, 'waiting');
     expect(waiting.wait?.reason).toMatch(/^(invalid_response|provider_unavailable)$/);
     expect(waiting.wait?.message).not.toBe('');
-    expect(waiting.wait?.next).toBe(`perdure resume ${session.id}`);
+    expect(waiting.wait?.next).toEqual({ action: 'resume', sessionId: session.id });
     expect(waiting.notices).toHaveLength(3);
     expect(stage.model.requests).toHaveLength(3);
     const reserved = await reservedForFirstCall(stage, session);

@@ -55,7 +55,7 @@ async function exportTo(
   const present = session === null ? [] : (await reading(sessionId, () => saver.runs(session))).reverse();
   const past = ((await archive?.runs(sessionId)) ?? []).filter((runId) => !present.includes(runId));
   if (session === null && past.length === 0) {
-    throw new PerdureError('SESSION_NOT_FOUND', `There is no session ${sessionId}. List them: perdure ls`);
+    throw new PerdureError('SESSION_NOT_FOUND', `There is no session ${sessionId}`);
   }
   const out = file === undefined ? STANDARD_OUTPUT : await newFile(file);
   let checkpoints = 0;

@@ -3,7 +3,7 @@ import { effectsAfter, effectsKept } from '../../checkpoints/effects-left.ts';
 import type { EffectSince } from '../../checkpoints/index.ts';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
 import { PerdureError } from '../../contract/errors.ts';
-import { command } from '../../contract/shell.ts';
+import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT } from '../failures.ts';
 import { textOf } from '../input.ts';

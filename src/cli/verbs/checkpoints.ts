@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
-import { command } from '../../contract/shell.ts';
+import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
 import { count } from '../input.ts';
 import {

@@ -1,6 +1,7 @@
 import { relative } from 'node:path';
 import type { Command } from 'commander';
 import { PerdureError } from '../../contract/errors.ts';
+import { command } from '../../session/commands.ts';
 import type { Cli, Connected } from '../cli.ts';
 import type { SupervisorEvent } from '../supervisor.ts';
 
@@ -93,7 +94,7 @@ function tellWorker(cli: Cli, event: SupervisorEvent): void {
     switch (event.type) {
       case 'ready': {
         const [agent = ''] = event.agents;
-        return `ready       ${event.agents.join(', ')} (pid ${event.pid})\n  next: perdure start ${agent} "…" --follow`;
+        return `ready       ${event.agents.join(', ')} (pid ${event.pid})\n  next: ${command('start', agent, 'Hello', '--follow')}`;
       }
       case 'changed':
         return `changed     ${relative('', event.file)}`;

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Resolution } from '../../contract/calls.ts';
 import { PerdureError } from '../../contract/errors.ts';
-import { command } from '../../contract/shell.ts';
+import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
 import { count, jsonOrTextOf, type SeenOptions, withSeen } from '../input.ts';
 import { clean, inline } from '../terminal.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { command } from '../../contract/shell.ts';
+import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
 
 /** `perdure resume`: a session goes on. */

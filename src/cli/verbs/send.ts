@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
-import { command } from '../../contract/shell.ts';
+import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
 import { textOf, typedWith } from '../input.ts';
 

@@ -59,7 +59,7 @@ export function serve(program: Command, cli: Cli): void {
           `serving     ${http.url} (namespace ${namespace} at ${address})`,
           `token       ${shown ?? (typed === undefined ? 'that of PERDURE_HTTP_TOKEN' : 'that of --token')}`,
           `document    ${http.url}/openapi.json`,
-          `  next: curl -H 'Authorization: Bearer ${shown ?? '<token>'}' ${http.url}/sessions`,
+          `  next: curl -H "Authorization: Bearer ${shown ?? '$PERDURE_HTTP_TOKEN'}" ${http.url}/sessions`,
         ].join('\n'),
       );
       if (!stop.aborted) await once(stop, 'abort');

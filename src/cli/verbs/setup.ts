@@ -27,7 +27,7 @@ export function setup(program: Command, cli: Cli): void {
           ...(added.length === 0
             ? []
             : ['  workers that run have to be restarted; sessions that have begun stay without these']),
-          '  next: perdure worker <module>',
+          '  next: perdure worker',
         ].join('\n'),
       );
     });

@@ -31,25 +31,28 @@ export function show(program: Command, cli: Cli): void {
       const view = sessionView(state);
       const transcript = pageOf(state.transcript, { limit: options.messages });
       const calls = pageOf(state.calls, { limit: options.calls });
-      terminal.result({ session: view, source, run, transcript, calls }, () => {
-        const title = (name: string, shown: number, total: number): string =>
-          terminal.style('bold', shown < total ? `${name} (last ${shown} of ${total})` : name);
-        const parts = [render.header(view, run, terminal), render.needs(view, terminal)];
-        if (view.plan.length > 0)
-          parts.push(`${terminal.style('bold', 'Plan')}\n${render.planLines(view.plan)}`);
-        parts.push(`${terminal.style('bold', 'Budget')}\n${render.budgetLines(view.budget)}`);
-        if (transcript.items.length > 0) {
-          const heading = title('Messages', transcript.items.length, transcript.total);
-          parts.push(`${heading}\n${render.messageLines(transcript.items, terminal)}`);
-        }
-        if (calls.items.length > 0) {
-          const heading = title('Tool calls', calls.items.length, calls.total);
-          parts.push(`${heading}\n${render.callLines(calls.items, terminal)}`);
-        }
-        if (view.notices.length > 0) parts.push(render.noticeLines(view.notices, terminal));
-        if (source === 'history')
-          parts.push(terminal.style('dim', 'read from the history: no worker was asked'));
-        return parts.filter((part) => part !== '').join('\n\n');
-      });
+      terminal.result(
+        { session: view, commands: render.nextOf(view), source, run, transcript, calls },
+        () => {
+          const title = (name: string, shown: number, total: number): string =>
+            terminal.style('bold', shown < total ? `${name} (last ${shown} of ${total})` : name);
+          const parts = [render.header(view, run, terminal), render.needs(view, terminal)];
+          if (view.plan.length > 0)
+            parts.push(`${terminal.style('bold', 'Plan')}\n${render.planLines(view.plan)}`);
+          parts.push(`${terminal.style('bold', 'Budget')}\n${render.budgetLines(view.budget)}`);
+          if (transcript.items.length > 0) {
+            const heading = title('Messages', transcript.items.length, transcript.total);
+            parts.push(`${heading}\n${render.messageLines(transcript.items, terminal)}`);
+          }
+          if (calls.items.length > 0) {
+            const heading = title('Tool calls', calls.items.length, calls.total);
+            parts.push(`${heading}\n${render.callLines(calls.items, terminal)}`);
+          }
+          if (view.notices.length > 0) parts.push(render.noticeLines(view.notices, terminal));
+          if (source === 'history')
+            parts.push(terminal.style('dim', 'read from the history: no worker was asked'));
+          return parts.filter((part) => part !== '').join('\n\n');
+        },
+      );
     });
 }

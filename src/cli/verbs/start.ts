@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander';
 import type { Session, StartOptions } from '../../client/index.ts';
 import { isPerdureError, PerdureError } from '../../contract/errors.ts';
 import type { SendInput } from '../../contract/inputs.ts';
-import { command } from '../../contract/shell.ts';
+import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
 import { type BudgetOptions, limitsOf, textOf, typedWith, withBudget } from '../input.ts';
 

@@ -264,7 +264,7 @@ function checkRest(state: SessionState, world: World, moves: boolean): void {
       'the session is idle over results that the model has not seen',
     );
   }
-  if (phase === 'waiting') promise(state.wait?.next !== '', 'the session waits without saying for what');
+  if (phase === 'waiting') promise(state.wait !== null, 'the session waits without saying for what');
   if (phase === 'approval')
     promise(batchCalls(state).some(pending), 'the session waits for an approval of nothing');
 }

@@ -1,0 +1,82 @@
+/** Commands of the CLI as text, for people to paste: a shell reads each argument as one. */
+import type { SeenCall } from '../contract/calls.ts';
+import type { NextStep } from '../contract/next-step.ts';
+
+/** How many digits of a digest a command has: nobody finds other arguments with the same. */
+export const SHOWN_DIGITS = 12;
+
+/** Stands in a command for JSON that only the person who pastes it knows. The CLI refuses it as a value. */
+export const JSON_PLACEHOLDER = '<json>';
+
+/** A command with its arguments quoted where a POSIX shell would take them apart. */
+export function command(...words: string[]): string {
+  return ['perdure', ...words.map(quoted)].join(' ');
+}
+
+function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
+/** A command about a call that holds only for the arguments that were seen. */
+export function callCommand(
+  verb: string,
+  sessionId: string,
+  { callId, argsDigest }: SeenCall,
+  ...rest: string[]
+): string {
+  return command(verb, sessionId, callId, '--digest', argsDigest.slice(0, SHOWN_DIGITS), ...rest);
+}
+
+/** What a person may type for a next step: each command does one of the things that can be done. */
+export function commandsFor(next: NextStep): string[] {
+  const { sessionId } = next;
+  switch (next.action) {
+    case 'cancel':
+      return [command('cancel', sessionId)];
+    case 'resume':
+      return [
+        command('resume', sessionId),
+        ...(next.call === undefined ? [] : commandsFor({ action: 'resolve', sessionId, ...next.call })),
+      ];
+    case 'budget':
+      return [
+        command('budget', sessionId, ...capOption(next.cap, next.atLeast)),
+        command('budget', sessionId, '--finish'),
+      ];
+    case 'decide':
+      return [
+        callCommand('approve', sessionId, next),
+        callCommand('reject', sessionId, next),
+        callCommand('edit', sessionId, next, '--args', JSON_PLACEHOLDER),
+        callCommand('respond', sessionId, next, '--output', JSON_PLACEHOLDER),
+      ];
+    case 'resolve': {
+      const { callId, argsDigest, dispatchNo } = next;
+      const seen = ['--digest', argsDigest.slice(0, SHOWN_DIGITS), '--dispatch', String(dispatchNo)];
+      return ['landed', 'absent', 'failed'].map((outcome) =>
+        command('resolve', sessionId, callId, outcome, ...seen),
+      );
+    }
+    default:
+      return next satisfies never;
+  }
+}
+
+/** A cap with room for more than the very next step: about twice of what that needs. */
+function capOption(cap: Extract<NextStep, { action: 'budget' }>['cap'], atLeast: number): [string, string] {
+  const value = Number((atLeast * 2).toPrecision(2));
+  switch (cap) {
+    case 'usd':
+      return ['--usd', String(value)];
+    case 'tokens':
+      return ['--tokens', String(Math.ceil(value))];
+    case 'turns':
+      return ['--turns', String(value)];
+    case 'toolCalls':
+      return ['--tool-calls', String(value)];
+    case 'activeMs':
+      return ['--active', `${Math.ceil(value / 1_000)}s`];
+    default:
+      return cap satisfies never;
+  }
+}
