@@ -24,7 +24,7 @@ export const ROOMS = {
     packages: ['@temporalio/client', '@temporalio/common', '@temporalio/proto', 'node:'],
   },
   agent: {
-    rooms: ['contract'],
+    rooms: ['contract', 'temporal'],
     packages: ['@temporalio/common', 'ai', '@ai-sdk/provider', '@ai-sdk/provider-utils', 'zod', 'node:'],
   },
   activities: {
@@ -66,7 +66,7 @@ export const ROOMS = {
     packages: ['@temporalio/activity', '@temporalio/client', '@temporalio/common', 'pg', 'node:'],
   },
   worker: {
-    rooms: ['contract', 'activities', 'agent', 'archive'],
+    rooms: ['contract', 'temporal', 'activities', 'agent', 'archive'],
     packages: ['@temporalio/*', 'ai', '@ai-sdk/*', 'zod', 'node:'],
   },
   server: {
@@ -166,6 +166,16 @@ export const forbidden = [
     'a file at the top of src belongs in a room; only the door itself lives there',
     {},
     { path: '^src/', pathNot: [`^src/(${known})/`, '^src/index\\.ts$'] },
+  ),
+  rule(
+    'sdk-internals',
+    "the SDK's inner modules are imported by its cupboards alone: temporal/sdk-*.ts and workflows/sdk-internals.ts",
+    {
+      path: '^src/',
+      pathNot:
+        '^src/(temporal/sdk-[a-z]+|worker/sdk-internals|workflows/(sdk-internals|queried-task|unreadable-signals))\\.ts$',
+    },
+    { path: 'node_modules/@temporalio/[a-z-]+/lib/', pathNot: '/lib/index\\.(js|d\\.ts)$' },
   ),
   rule(
     'no-cycle',

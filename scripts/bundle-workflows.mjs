@@ -1,14 +1,15 @@
 // Bundles the sessions' workflows of a build and keeps the bundle with it, so that a worker starts without
-// bundling. The argument is the directory of the build; it will be `dist`, whatever it is called until then.
+// bundling. Its name says which version of the SDK it holds. The argument is the directory of the build; it will be `dist`, whatever it is called until then.
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { transform } from 'esbuild';
 
 const [folder = 'dist'] = process.argv.slice(2);
-const { buildWorkflowBundle } = /** @type {typeof import('../src/worker/workflow-bundle.ts')} */ (
-  await import(pathToFileURL(resolve(folder, 'worker/workflow-bundle.js')).href)
-);
+const { buildWorkflowBundle, prebuiltName } =
+  /** @type {typeof import('../src/worker/workflow-bundle.ts')} */ (
+    await import(pathToFileURL(resolve(folder, 'worker/workflow-bundle.js')).href)
+  );
 
 /**
  * Names modules by their place in the package: the same sources give the same bundle in every checkout.
@@ -36,6 +37,6 @@ const { code, map } = await transform(licensed(await buildWorkflowBundle(undefin
 });
 const places = Buffer.from(anywhere(map)).toString('base64');
 await writeFile(
-  resolve(folder, 'workflow-bundle.js'),
+  resolve(folder, prebuiltName),
   `${anywhere(code)}//# sourceMappingURL=data:application/json;charset=utf-8;base64,${places}\n`,
 );

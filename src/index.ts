@@ -77,5 +77,4 @@ export {
   PerdurePlugin,
   type PerdurePluginOptions,
   type SessionWorkerOptions,
-  workflowsPath,
 } from './worker/index.ts';

@@ -1,12 +1,12 @@
 /** An agent on a worker: its definition resolved against the worker's models, and its manifest. */
 
-import { msToNumber } from '@temporalio/common/lib/time.js';
 import type { LanguageModel } from 'ai';
 import { PerdureError } from '../contract/errors.ts';
 import { digestJson, type JsonObject, toJson } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
 import type { Manifest, ModelManifest, ToolManifest } from '../contract/manifest.ts';
+import { msToNumber } from '../temporal/sdk-time.ts';
 import { checkedAgent, type DefinedAgent } from './define-agent.ts';
 import { type DefinedTool, scopeOf } from './define-tool.ts';
 import { inputSchema } from './input-schema.ts';

@@ -1,6 +1,6 @@
 /** Checks that definitions of tools and agents share: each gives the problem with what to write, or `null`. */
 import type { Duration } from '@temporalio/common';
-import { msToNumber } from '@temporalio/common/lib/time.js';
+import { msToNumber } from '../temporal/sdk-time.ts';
 
 /** A duration must be one, and longer than `least` milliseconds. */
 export function durationProblem(field: string, value: Duration | undefined, least = 1): string | null {

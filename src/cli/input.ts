@@ -1,12 +1,12 @@
 /** Arguments as people type them. */
 import { readFile } from 'node:fs/promises';
 import { text as readAll } from 'node:stream/consumers';
-import { msToNumber } from '@temporalio/common/lib/time.js';
 import { type Command, InvalidArgumentError } from 'commander';
 import { PerdureError } from '../contract/errors.ts';
 import type { JsonValue } from '../contract/json.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
 import { command, JSON_PLACEHOLDER, SHOWN_DIGITS } from '../session/commands.ts';
+import { msToNumber } from '../temporal/sdk-time.ts';
 
 /** A number from 0. */
 function amount(text: string): number {

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import { decodeOptionalSinglePayload } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import type { LiveText } from '../contract/live-text.ts';
 import type { Phase } from '../contract/state.ts';
 import type { PageInput, SessionView, TranscriptPage } from '../contract/views.ts';
+import { decodeOptionalSinglePayload } from '../temporal/sdk-internals.ts';
 
 /** A part of a live session. */
 export type StreamPart =

@@ -1,11 +1,11 @@
 import type { Client } from '@temporalio/client';
-import { tsToMs } from '@temporalio/common/lib/time.js';
 import { PerdureError } from '../contract/errors.ts';
 import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
 import type { SessionState } from '../contract/state.ts';
 import { initialState } from '../session/initial.ts';
 import { firstValue } from '../temporal/payloads.ts';
 import { readPages, readStart } from '../temporal/read-events.ts';
+import { tsToMs } from '../temporal/sdk-time.ts';
 import { foldHistory } from './fold.ts';
 
 /**

@@ -7,7 +7,6 @@
  */
 import { hash } from 'node:crypto';
 import type { LoadedDataConverter } from '@temporalio/common';
-import { tsToMs } from '@temporalio/common/lib/time.js';
 import proto from '@temporalio/proto';
 import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
 import { useSha256 } from '../contract/json.ts';
@@ -19,6 +18,7 @@ import { initialState } from '../session/initial.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
 import { PayloadReader } from '../temporal/payloads.ts';
 import type { HistoryEvent } from '../temporal/read-events.ts';
+import { tsToMs } from '../temporal/sdk-time.ts';
 import { AskedCommands, type Shown } from './asked.ts';
 import {
   activityEnd,

@@ -3,12 +3,11 @@ import proto from '@temporalio/proto';
 import { PATCH } from '../contract/names.ts';
 import type { PayloadReader } from '../temporal/payloads.ts';
 import type { HistoryEvent } from '../temporal/read-events.ts';
+import { PATCH_MARKER } from '../temporal/sdk-internals.ts';
 import { corrupt, toNumber } from './event-inputs.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
 
-/** Marker that Temporal writes for `patched` and `deprecatePatch`. */
-const PATCH_MARKER = 'core_patch';
 const PATCHES: readonly string[] = Object.values(PATCH);
 
 /** Events of commands that no session of this version issues. */

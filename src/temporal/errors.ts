@@ -5,6 +5,7 @@ import {
 } from '@temporalio/client';
 import { ERROR_CODES, type ErrorCode, isPerdureError, PerdureError } from '../contract/errors.ts';
 import type { InputProblem } from '../contract/inputs.ts';
+import { saysClosed, saysUpdateLimit, UPDATE_FAILURE } from './sdk-internals.ts';
 
 const GRPC = {
   invalidArgument: 3,
@@ -120,10 +121,9 @@ function codedError(sayings: Sayings, error: unknown): unknown {
     const [code, message] = sayings[which];
     return new PerdureError(code, message, { cause: error });
   };
-  if (error instanceof WorkflowNotFoundError)
-    return saying(/already completed/i.test(error.message) ? 'closed' : 'missing');
+  if (error instanceof WorkflowNotFoundError) return saying(saysClosed(error.message) ? 'closed' : 'missing');
   if (isUnprocessed(error)) return saying('dropped');
-  if (typeOf(error) === 'AcceptedUpdateCompletedWorkflow') return saying('overtaken');
+  if (typeOf(error) === UPDATE_FAILURE.overtaken) return saying('overtaken');
   const typed = withCode(error instanceof WorkflowUpdateFailedError ? error.cause : error);
   if (typed !== undefined) {
     const { type, message, details } = typed;
@@ -139,7 +139,8 @@ function codedError(sayings: Sayings, error: unknown): unknown {
     const message = `The server refused the request: ${(error as Error).message}`;
     return new PerdureError('INVALID_ARGUMENT', message, { cause: error });
   }
-  if (code === GRPC.failedPrecondition && isOfUpdateLimit(error)) return saying('full');
+  if (code === GRPC.failedPrecondition && [...causes(error)].some(({ message }) => saysUpdateLimit(message)))
+    return saying('full');
   if (code === GRPC.deadlineExceeded || code === GRPC.failedPrecondition || code === GRPC.cancelled)
     return saying('silent');
   return error;
@@ -150,7 +151,7 @@ function codedError(sayings: Sayings, error: unknown): unknown {
  * late. The server has dropped it: nothing was done, and it may be sent again.
  */
 export function isUnprocessed(error: unknown): boolean {
-  return typeOf(error) === 'UnprocessedUpdate';
+  return typeOf(error) === UPDATE_FAILURE.unprocessed;
 }
 
 /** What the server or the workflow says of an update that failed. */
@@ -158,11 +159,6 @@ function typeOf(error: unknown): unknown {
   return error instanceof WorkflowUpdateFailedError
     ? (error.cause as { type?: unknown } | undefined)?.type
     : undefined;
-}
-
-/** Whether the server has refused an update because its workflow has had too many; it says so in words only. */
-function isOfUpdateLimit(error: unknown): boolean {
-  return [...causes(error)].some(({ message }) => /total number of distinct updates/.test(message));
 }
 
 /** The gRPC status of an error, or of what Temporal's client has wrapped in it. */

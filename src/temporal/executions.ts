@@ -1,10 +1,10 @@
 /** Talking to Temporal: what is there, what is gone, and errors with a code. */
 import type { Client } from '@temporalio/client';
-import { tsToMs } from '@temporalio/common/lib/time.js';
 import proto from '@temporalio/proto';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { readError } from './errors.ts';
 import { firstValue, orNull, readStart } from './index.ts';
+import { tsToMs } from './sdk-time.ts';
 
 const { WORKFLOW_EXECUTION_STATUS_RUNNING: RUNNING, WORKFLOW_EXECUTION_STATUS_COMPLETED: COMPLETED } =
   proto.temporal.api.enums.v1.WorkflowExecutionStatus;

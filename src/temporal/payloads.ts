@@ -1,15 +1,11 @@
 /** Payloads of a history, decoded with the client's own converter and codecs. */
 import { fromPayloadsAtIndex, type LoadedDataConverter } from '@temporalio/common';
-import {
-  decode,
-  decodeFailure,
-  decodeFromPayloadsAtIndex,
-} from '@temporalio/common/lib/internal-non-workflow/index.js';
 import type { temporal } from '@temporalio/proto';
 import type { ActivityFailureInfo } from '../contract/activities.ts';
 import { activityFailureInfo } from '../contract/failure.ts';
 import { UNREADABLE } from '../contract/inputs.ts';
 import type { HistoryEvent } from './read-events.ts';
+import { decode, decodeFailure, decodeFromPayloadsAtIndex } from './sdk-internals.ts';
 
 type Payloads = temporal.api.common.v1.IPayloads | null | undefined;
 type Failure = temporal.api.failure.v1.IFailure | null | undefined;

@@ -5,7 +5,7 @@ import { createArchiveActivities, DEFAULT_ARCHIVE, startArchive } from '../archi
 import { archiveWorkflowId } from '../contract/archive.ts';
 import type { SessionWorkerOptions } from './create-worker.ts';
 import { closing, openConnection, whereTo } from './open-connection.ts';
-import { workflowBundle } from './workflow-bundle.ts';
+import { workflowsFor } from './workflow-bundle.ts';
 
 /** What the worker of an archive needs. What Temporal's `WorkerOptions` takes may be given beside it. */
 export interface ArchiveWorkerOptions extends Omit<WorkerOptions, 'taskQueue'> {
@@ -50,7 +50,7 @@ export async function createArchiveWorker(options: ArchiveWorkerOptions): Promis
       connection,
       namespace,
       taskQueue: archiveWorkflowId(name),
-      workflowBundle: await workflowBundle(),
+      ...(await workflowsFor(rest)),
       activities,
       plugins: [...(found === undefined ? [] : [closing(connection)]), ...(rest.plugins ?? [])],
     });

@@ -1,8 +1,8 @@
-import { type NativeConnectionOptions, Worker, type WorkerOptions } from '@temporalio/worker';
+import type { NativeConnectionOptions, Worker, WorkerOptions } from '@temporalio/worker';
 import { DEFAULT_TASK_QUEUE } from '../contract/names.ts';
 import { closing, openConnection, whereTo } from './open-connection.ts';
 import { PerdurePlugin, type PerdurePluginOptions } from './plugin.ts';
-import { workflowBundle } from './workflow-bundle.ts';
+import { UntimedWorker } from './sdk-internals.ts';
 
 /** What a worker of sessions needs. Everything that Temporal's `WorkerOptions` takes may be given beside it. */
 export interface SessionWorkerOptions extends PerdurePluginOptions, Omit<WorkerOptions, 'taskQueue'> {
@@ -35,7 +35,7 @@ export async function createWorker(options: SessionWorkerOptions): Promise<Worke
     ...(journal === undefined ? {} : { journal }),
   });
   try {
-    return await SessionWorker.create({
+    return await UntimedWorker.create({
       ...(found?.namespace === undefined ? {} : { namespace: found.namespace }),
       ...rest,
       connection,
@@ -45,22 +45,5 @@ export async function createWorker(options: SessionWorkerOptions): Promise<Worke
   } catch (error) {
     if (rest.connection === undefined) await connection.close();
     throw error;
-  }
-}
-
-/**
- * A worker without the time limit on each call into the sandbox, where all that runs there is this package's own
- * bundle: it has no endless loop. For the limit Node starts a thread and waits for its end, three times or more an
- * activation: a tenth of the time of a turn, and of the worker's processor.
- */
-class SessionWorker extends Worker {
-  protected static override async createWorkflowCreator(
-    ...[bundle, options, logger]: Parameters<typeof Worker.createWorkflowCreator>
-  ): ReturnType<typeof Worker.createWorkflowCreator> {
-    const given = options.workflowBundle;
-    const own = given && 'codePath' in given && given.codePath === (await workflowBundle()).codePath;
-    // A limit has to be a number to be given as an option; none is `undefined`.
-    const untimed = { ...options, isolateExecutionTimeoutMs: undefined as unknown as number };
-    return Worker.createWorkflowCreator(bundle, own ? untimed : options, logger);
   }
 }

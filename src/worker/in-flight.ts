@@ -49,7 +49,7 @@ export interface JournalScope {
 export async function journalDirectory({ namespaceId, taskQueue, directory }: JournalScope): Promise<string> {
   const root = directory ?? join(tmpdir(), `perdure-${process.getuid?.() ?? 0}`);
   // Whoever else can write here could have our calls failed.
-  if (!(await ownDirectory(root))) throw new Error(`${root} is not this user's alone to write`);
+  if (!ownDirectory(root)) throw new Error(`${root} is not this user's alone to write`);
   const scope = createHash('sha256')
     .update(`${namespaceId}\n${taskQueue}\n${kernel()}`)
     .digest('hex')

@@ -3,4 +3,4 @@ export { createWorker, type SessionWorkerOptions } from './create-worker.ts';
 export { modelsFromEnvironment } from './models.ts';
 export { openConnection } from './open-connection.ts';
 export { PerdurePlugin, type PerdurePluginOptions } from './plugin.ts';
-export { workflowBundle, workflowsPath } from './workflow-bundle.ts';
+export { workflowBundle } from './workflow-bundle.ts';

@@ -2,11 +2,12 @@ import { hostname } from 'node:os';
 import type { temporal } from '@temporalio/proto';
 import {
   type ActivityInterceptorsFactory,
+  type BundleOptions,
   type InjectedSinks,
   type NativeConnection,
   type ReplayWorkerOptions,
   Runtime,
-  type Worker,
+  Worker,
   type WorkerOptions,
   type WorkerPlugin,
 } from '@temporalio/worker';
@@ -16,7 +17,14 @@ import { PerdureError } from '../contract/errors.ts';
 import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
 import { InFlightJournal, journalDirectory, recoverPredecessors } from './in-flight.ts';
 import { modelsFromEnvironment } from './models.ts';
-import { buildIdOf, workflowBundle } from './workflow-bundle.ts';
+import { SANDBOX_TIME_LIMIT } from './sdk-internals.ts';
+import {
+  buildIdOf,
+  isOwnBundle,
+  runsOwnCode,
+  withSessionWorkflows,
+  workflowsFor,
+} from './workflow-bundle.ts';
 
 /** What sessions need on a worker. */
 export interface PerdurePluginOptions {
@@ -45,17 +53,13 @@ const USUAL_PARTITIONS = 4;
 const STICKY_POLLS = 8;
 
 /**
- * An option that the SDK has and does not expose: it ends a workflow's code after five seconds by the wall clock,
- * which on a busy machine has ended the whole process. Sessions have no endless loop, but megabytes to read again.
- */
-const UNEXPOSED = { isolateExecutionTimeout: '1 minute' } as const;
-
-/**
- * Adds agent sessions to a Temporal worker of your own: their activities, sinks and settings, and their
- * workflows unless the worker has some, which then re-export `perdure/workflows`.
+ * Adds agent sessions to a Temporal worker of your own: their activities, sinks, settings and workflows. Workflows of
+ * your own (`workflowsPath`), workflow interceptors, and payload or failure converters are bundled with them. A
+ * `workflowBundle` must have been made with this plugin: `bundleWorkflowCode({ workflowsPath, plugins: [plugin] })`.
  *
- * @throws PerdureError `INVALID_DEFINITION` from `Worker.create`, when an agent cannot be resolved or two have
- * one name.
+ * @throws PerdureError `INVALID_DEFINITION` from `Worker.create`: an agent cannot be resolved, two agents have one
+ * name, or the `workflowBundle` does not hold the workflows of sessions. From `worker.run`: another plugin has added
+ * workflow interceptors after this one, or the worker is of another copy of the SDK.
  */
 export class PerdurePlugin implements WorkerPlugin {
   readonly name = 'perdure';
@@ -72,13 +76,12 @@ export class PerdurePlugin implements WorkerPlugin {
     const { connection, namespace = 'default', taskQueue } = options;
     const memory = new TranscriptMemory(memoryBytes);
     const issued = new IssuedCalls();
-    const bundled = options.workflowBundle !== undefined || options.workflowsPath !== undefined;
     // First, and alone: whoever is told of a mistake in them may close the connection.
     const runtimes = await resolveAgents(agents, models ?? modelsFromEnvironment());
-    const [searchAttributes, partitions, bundle, journal] = await Promise.all([
+    const [searchAttributes, partitions, workflows, journal] = await Promise.all([
       connection === undefined ? [] : knownSearchAttributes(connection, namespace),
       connection === undefined ? USUAL_PARTITIONS : partitionsOf(connection, namespace, taskQueue),
-      bundled ? undefined : workflowBundle(),
+      workflowsFor(options),
       this.#recover(connection, { namespace, taskQueue }),
     ]);
     if (journal !== null) this.#journals.set(journal.interceptor, journal);
@@ -95,12 +98,14 @@ export class PerdurePlugin implements WorkerPlugin {
       maxHeartbeatThrottleInterval: 250,
       defaultHeartbeatThrottleInterval: 250,
       shutdownGraceTime: '10s',
-      ...UNEXPOSED,
-      ...(bundle === undefined || options.workerDeploymentOptions !== undefined
+      ...SANDBOX_TIME_LIMIT,
+      ...(workflows === undefined ||
+      'workflowsPath' in workflows ||
+      options.workerDeploymentOptions !== undefined
         ? {}
-        : { buildId: await buildIdOf(bundle) }),
+        : { buildId: await buildIdOf(workflows.workflowBundle) }),
       ...options,
-      ...(bundle === undefined ? {} : { workflowBundle: bundle }),
+      ...workflows,
       activities: {
         ...options.activities,
         ...createActivities({ agents: runtimes, memory, issued, searchAttributes }),
@@ -122,16 +127,21 @@ export class PerdurePlugin implements WorkerPlugin {
    * the sessions' workflows, unless the options have some. No agent is asked for anything, so none need be given.
    */
   async configureReplayWorker(options: ReplayWorkerOptions): Promise<ReplayWorkerOptions> {
-    const bundled = options.workflowBundle !== undefined || options.workflowsPath !== undefined;
     return {
-      ...UNEXPOSED,
+      ...SANDBOX_TIME_LIMIT,
       ...options,
-      ...(bundled ? {} : { workflowBundle: await workflowBundle() }),
+      ...(await workflowsFor(options)),
       sinks: { ...NOWHERE, ...options.sinks },
     };
   }
 
+  /** Adds the workflows of sessions to a bundle of your own workflows, made by the worker or by `bundleWorkflowCode`. */
+  configureBundler(options: BundleOptions): BundleOptions {
+    return withSessionWorkflows(options);
+  }
+
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
+    assertComplete(worker);
     // A run that throws may leave calls behind: their journal stays, for the one who comes after this process.
     await next(worker);
     for (const interceptor of worker.options.interceptors.activity) {
@@ -169,6 +179,23 @@ export class PerdurePlugin implements WorkerPlugin {
       return unavailable('this worker leaves when it dies')(error);
     }
   }
+}
+
+/** Refuses a worker that would ignore a part of its options. */
+function assertComplete(worker: Worker): void {
+  if (!(worker instanceof Worker)) {
+    throw new PerdureError(
+      'INVALID_DEFINITION',
+      'The worker is of another copy of @temporalio/worker than the one that perdure uses. Keep one: npm ls @temporalio/worker, then npm dedupe.',
+    );
+  }
+  const { workflowBundle } = worker.options;
+  const ours = workflowBundle && 'codePath' in workflowBundle && isOwnBundle(workflowBundle.codePath);
+  if (!ours || !runsOwnCode(worker.options)) return;
+  throw new PerdureError(
+    'INVALID_DEFINITION',
+    'A plugin has added workflow interceptors or a converter after PerdurePlugin had chosen a bundle without them. List PerdurePlugin last.',
+  );
 }
 
 async function resolveAgents(

@@ -1,33 +1,135 @@
+/** The workflows that a worker runs: the bundle of the package, or one that is made for this worker. */
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { existsSync, mkdtempSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { bundleWorkflowCode, DefaultLogger, type Logger } from '@temporalio/worker';
+import {
+  type BundleOptions,
+  bundleWorkflowCode,
+  DefaultLogger,
+  type Logger,
+  Runtime,
+  type WorkerOptions,
+} from '@temporalio/worker';
 import packageJson from '@temporalio/worker/package.json' with { type: 'json' };
+import { PerdureError } from '../contract/errors.ts';
+import { WORKFLOW } from '../contract/names.ts';
 import { ownDirectory } from './own-directory.ts';
 import { OWN, ownModule } from './own-modules.ts';
 
-const ROOMS = ['contract', 'session', 'workflows'] as const;
+const ROOMS = ['contract', 'session', 'thread', 'workflows'] as const;
 
-/** The directory of the workflows, for a worker that bundles them with workflows of its own. */
-export const workflowsPath: string = join(OWN, 'workflows');
+/** The bundle of a build names the SDK that it holds. A worker of another version must not run it. */
+const PREBUILT = /^workflow-bundle-(.+)\.js$/;
 
 /**
- * The sessions' workflow bundle: the one that was built with the package, or one made from the sources and
- * kept by their digest, so that a worker starts without bundling.
+ * The file name of the bundle of a build.
+ *
+ * @public
+ */
+export const prebuiltName: string = `workflow-bundle-${packageJson.version}.js`;
+
+/** The bundles that {@link workflowBundle} has given. */
+const ownBundles = new Set<string>();
+
+/** The directory of the sessions' workflows. */
+const workflowsPath: string = join(OWN, 'workflows');
+
+/**
+ * The sessions' workflow bundle: the one that was built with the package, if it holds this SDK, or one that is made
+ * from the modules and kept by their digest, so that a worker starts without bundling.
  */
 export async function workflowBundle(logger?: Logger): Promise<{ codePath: string }> {
-  const prebuilt = join(OWN, 'workflow-bundle.js');
-  if (existsSync(prebuilt)) return { codePath: prebuilt };
-  const cache = await bundlesDirectory();
-  const codePath = join(cache, `${await sourcesDigest()}.js`);
-  if (existsSync(codePath)) return { codePath };
-  const code = await buildWorkflowBundle(logger);
-  const partial = `${codePath}.${process.pid}`;
-  await writeFile(partial, code);
-  await rename(partial, codePath);
+  const codePath = await findBundle(logger);
+  ownBundles.add(codePath);
   return { codePath };
+}
+
+async function findBundle(logger?: Logger): Promise<string> {
+  const prebuilt = readdirSync(OWN).find((name) => PREBUILT.test(name));
+  if (prebuilt === prebuiltName) return join(OWN, prebuilt);
+  const codePath = join(bundlesDirectory(), `${await sourcesDigest(prebuilt)}.js`);
+  if (existsSync(codePath)) return codePath;
+  if (prebuilt !== undefined) {
+    const [, other] = PREBUILT.exec(prebuilt) ?? [];
+    Runtime.instance().logger.warn(
+      `The workflow bundle of perdure holds Temporal SDK ${other} and this worker runs ${packageJson.version}. Bundling the workflows again, which takes some seconds once.`,
+    );
+  }
+  writeWhole(codePath, await buildWorkflowBundle(logger));
+  return codePath;
+}
+
+/**
+ * Chooses the workflows of a worker or a replay. A payload converter, a failure converter or workflow interceptors run
+ * inside the bundle, so with them the SDK makes one at each start. A bundle of the user's own must hold ours.
+ *
+ * @throws PerdureError `INVALID_DEFINITION` when the bundle given has no session workflow
+ */
+export async function workflowsFor(
+  options: Pick<WorkerOptions, 'workflowBundle' | 'workflowsPath' | 'dataConverter' | 'interceptors'>,
+): Promise<{ workflowBundle: { codePath: string } } | { workflowsPath: string } | undefined> {
+  const given = options.workflowBundle;
+  if (given !== undefined) {
+    const code = 'code' in given ? given.code : await readFile(given.codePath, 'utf8');
+    if (code.includes(WORKFLOW.session)) return undefined;
+    throw new PerdureError(
+      'INVALID_DEFINITION',
+      'workflowBundle: the bundle does not hold the workflows of sessions. Give PerdurePlugin to bundleWorkflowCode as a plugin, or re-export perdure/workflows from your workflows.',
+      { details: { field: 'workflowBundle' } },
+    );
+  }
+  if (options.workflowsPath !== undefined) return undefined;
+  return runsOwnCode(options) ? { workflowsPath } : { workflowBundle: await workflowBundle() };
+}
+
+/** Whether options name code that runs inside the bundle. */
+export function runsOwnCode({
+  dataConverter,
+  interceptors,
+}: Pick<WorkerOptions, 'dataConverter' | 'interceptors'>): boolean {
+  return (
+    dataConverter?.payloadConverterPath !== undefined ||
+    dataConverter?.failureConverterPath !== undefined ||
+    (interceptors?.workflowModules ?? []).length > 0
+  );
+}
+
+/** Whether a bundle is the package's own, with nothing of a user in it. */
+export function isOwnBundle(codePath: string): boolean {
+  return ownBundles.has(codePath);
+}
+
+/**
+ * Adds the workflows of sessions to a bundle of a user's own. A name that both have is the user's.
+ */
+export function withSessionWorkflows(options: BundleOptions): BundleOptions {
+  const theirs = options.workflowsPath;
+  if (theirs === workflowsPath || theirs === ownModule('workflows/index')) {
+    return { ...options, ...sharedModules(OWN, options) };
+  }
+  const modules = [ownModule('workflows/index'), theirs].map((path) => `...require(${JSON.stringify(path)})`);
+  const entry = `module.exports = { ${modules.join(', ')} };\n`;
+  const name = createHash('sha256').update(entry).digest('hex').slice(0, 32);
+  const path = join(bundlesDirectory(), `${name}.cjs`);
+  if (!existsSync(path)) writeWhole(path, entry);
+  const { webpackConfigHook = (config) => config } = options;
+  // The SDK's own entry lies beside this one, where no packages are.
+  const packages = join(
+    createRequire(import.meta.url).resolve('@temporalio/workflow/package.json'),
+    '../../..',
+  );
+  return {
+    ...options,
+    workflowsPath: path,
+    webpackConfigHook: (config) =>
+      webpackConfigHook({
+        ...config,
+        resolve: { ...config.resolve, modules: [...(config.resolve?.modules ?? []), packages] },
+      }),
+  };
 }
 
 /**
@@ -42,51 +144,65 @@ export async function buildIdOf({ codePath }: { codePath: string }): Promise<str
 }
 
 /**
- * Frames of a stack in the sandbox. The SDK takes a stack of each promise, for Temporal's query `__stack_trace`: with
- * ten frames, Node's default, that was a third of what workflow code took of the processor. Three still name the place.
- */
-const STACK_FRAMES = 3;
-
-/**
  * Bundles the sessions' workflows, for the build of the package.
  *
  * @public
  * @param directory - where this package's modules lie, which is elsewhere while it is built.
  */
 export async function buildWorkflowBundle(logger?: Logger, directory: string = OWN): Promise<string> {
-  // One copy of the workflows, with all that they import, serves the sessions of a worker. Loading the modules for
-  // each session would be most of what its start and its waiting cost, and its first turns would run code that is
-  // cold. No module of these rooms has a state of its own, and Temporal freezes what they export.
-  const shared = ownModule('workflows/index', directory);
   const { code } = await bundleWorkflowCode({
     workflowsPath: join(directory, 'workflows'),
-    preloadModules: [shared],
-    // The package has no side effects, and webpack would leave out what is only loaded.
-    webpackConfigHook: (config) => ({
-      ...config,
-      module: {
-        ...config.module,
-        rules: [...(config.module?.rules ?? []), { include: shared, sideEffects: true }],
-      },
-    }),
+    ...sharedModules(directory),
     logger: logger ?? new DefaultLogger('WARN'),
   });
-  // On the first line, so that the source map stays true.
-  return `Error.stackTraceLimit = ${STACK_FRAMES};${code}`;
+  return code;
+}
+
+/**
+ * Loads one copy of the workflows, with all that they import, for all sessions of a worker. To load the modules for
+ * each session would be most of what its start and its waiting cost. No module of these rooms has a state of its
+ * own, and Temporal freezes what they export.
+ */
+function sharedModules(
+  directory: string,
+  { preloadModules = [], webpackConfigHook = (config) => config }: Partial<BundleOptions> = {},
+): Pick<BundleOptions, 'preloadModules' | 'webpackConfigHook'> {
+  const shared = ownModule('workflows/index', directory);
+  return {
+    preloadModules: [...preloadModules, shared],
+    // The package has no side effects, and webpack would leave out what is only loaded.
+    webpackConfigHook: (config) =>
+      webpackConfigHook({
+        ...config,
+        module: {
+          ...config.module,
+          rules: [...(config.module?.rules ?? []), { include: shared, sideEffects: true }],
+        },
+      }),
+  };
 }
 
 /** What lies there is run, so it is this user's alone. */
-async function bundlesDirectory(): Promise<string> {
+function bundlesDirectory(): string {
   const shared = join(tmpdir(), `perdure-bundles-${process.getuid?.() ?? 0}`);
-  return (await ownDirectory(shared)) ? shared : mkdtemp(`${shared}-`);
+  return ownDirectory(shared) ? shared : mkdtempSync(`${shared}-`);
 }
 
-async function sourcesDigest(): Promise<string> {
+/** Other processes never see half of a file. */
+function writeWhole(path: string, text: string): void {
+  const partial = `${path}.${process.pid}`;
+  writeFileSync(partial, text);
+  renameSync(partial, path);
+}
+
+/** Names a bundle by the SDK and by all that goes into it. A build has its modules in the bundle that it was built with. */
+async function sourcesDigest(prebuilt: string | undefined): Promise<string> {
   // How it is bundled is in this file.
   const hash = createHash('sha256')
     .update(packageJson.version)
     .update(await readFile(import.meta.filename));
-  for (const room of ROOMS) {
+  if (prebuilt !== undefined) hash.update(await readFile(join(OWN, prebuilt)));
+  for (const room of prebuilt === undefined ? ROOMS : []) {
     for (const name of (await readdir(join(OWN, room))).sort()) {
       hash.update(name).update(await readFile(join(OWN, room, name)));
     }

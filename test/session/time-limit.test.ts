@@ -1,8 +1,11 @@
 /** Whose workflow code the SDK limits in time: for the limit it starts a thread at each call into the sandbox. */
 import { randomUUID } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
 import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
-import { createWorker, type SessionWorkerOptions, workflowsPath } from '../../src/index.ts';
+import { createWorker, type SessionWorkerOptions } from '../../src/index.ts';
+
+const workflowsPath = fileURLToPath(new URL('../../src/workflows/index.ts', import.meta.url));
 
 /** What the SDK's sandbox is created with, for a worker that polls and ends again. */
 async function limitOf(options: Partial<SessionWorkerOptions>): Promise<number | undefined> {

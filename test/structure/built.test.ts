@@ -1,5 +1,5 @@
 /** The package as it is built and published: few files where the sources are many, and each finds its own. */
-import { rm } from 'node:fs/promises';
+import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
@@ -30,8 +30,8 @@ export const clerk = defineAgent({ name: 'clerk', model: 'openai:any', instructi
 `;
 
 const STORY = `
-import { existsSync, readFileSync } from 'node:fs';
-import { isPerdureError, workflowsPath } from 'perdure';
+import { readFileSync } from 'node:fs';
+import { isPerdureError } from 'perdure';
 import { createHarness } from 'perdure/testing';
 import * as workflows from 'perdure/workflows';
 import * as langgraph from 'perdure/langgraph';
@@ -55,7 +55,7 @@ try {
     notes: readFileSync(process.env.NOTES_FILE, 'utf8').trimEnd().split('\\n').length,
     // One class for all doors: the kit's errors are the main door's.
     known: isPerdureError(refused),
-    workflows: existsSync(workflowsPath) && 'agentSession' in workflows,
+    workflows: 'agentSession' in workflows,
     langgraph: Object.keys(langgraph).length > 0,
   }));
 } finally {
@@ -82,6 +82,15 @@ test('what is built runs a session through a crash, with its own bundle, worker 
     workflows: true,
     langgraph: true,
   });
+
+  // A bundle that holds another version of the SDK is not run: the modules are bundled again.
+  const dist = join(project.root, 'dist');
+  const [bundle = ''] = (await readdir(dist)).filter((name) => name.startsWith('workflow-bundle-'));
+  await rename(join(dist, bundle), join(dist, 'workflow-bundle-1.0.0.js'));
+  await rm(join(project.root, 'notes.txt'));
+  const again = await run(project.root, 'node', 'story.mjs', JSON.stringify(inject('temporal')));
+  expect(again, again.output).toMatchObject({ code: 0 });
+  expect(JSON.parse(again.output.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ notes: 1 });
 
   const version = await run(project.root, 'node', 'dist/cli/main.js', '--version');
   expect(version).toEqual({ code: 0, output: `${packageJson.version}\n` });

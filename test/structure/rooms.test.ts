@@ -41,6 +41,11 @@ const PLANTED: readonly { file: string; text: string; rule: string }[] = [
   { file: 'testing/p.ts', text: "import '../cli/p.ts';", rule: 'testing-rooms' },
   { file: 'cli/p.ts', text: "import '../testing/p.ts';", rule: 'cli-rooms' },
   { file: 'cli/q.ts', text: "import { test } from 'vitest';", rule: 'no-development-dependency' },
+  {
+    file: 'history/q.ts',
+    text: "import { tsToMs } from '@temporalio/common/lib/time.js';",
+    rule: 'sdk-internals',
+  },
   { file: 'agent/q.ts', text: "import './nowhere.ts';", rule: 'resolvable' },
   { file: 'agent/a.ts', text: "import { b } from './b.ts'; export const a = b;", rule: 'no-cycle' },
   { file: 'agent/b.ts', text: "import { a } from './a.ts'; export const b = a;", rule: '' },
