@@ -1,7 +1,7 @@
 /** The README: its code is that of files which are checked and run, and its commands do what it says. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,20 +13,33 @@ import type { Cli } from '../../src/cli/cli.ts';
 import { modelsFromEnvironment } from '../../src/index.ts';
 import { findTemporalBinary } from '../../src/server/index.ts';
 import { type Script, scriptedTurns, startScriptedModel } from '../../src/testing/index.ts';
+import { builtPackage } from '../cli/support/built.ts';
 import { openStage, until } from '../support/stage.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
+const page = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+const README = page('README.md');
+/** The README and all pages of docs. */
+const ALL = [
+  README,
+  ...readdirSync(join(ROOT, 'docs'))
+    .filter(isPage)
+    .map((name) => page(join('docs', name))),
+];
 const execute = promisify(execFile);
 /** Many processes, one after the other. */
 const LONG = { timeout: 300_000 };
 
 type Verb = (program: Command, cli: Cli) => void;
 
-/** The lines of the `sh` block that follows a text. */
-function commandsAfter(text: string): string[] {
-  const start = README.indexOf('```sh\n', README.indexOf(text)) + '```sh\n'.length;
-  return README.slice(start, README.indexOf('```', start)).trimEnd().split('\n');
+function isPage(name: string): boolean {
+  return name.endsWith('.md');
+}
+
+/** The lines of the `sh` block that follows a text of a page. */
+function commandsAfter(text: string, shown: string): string[] {
+  const start = shown.indexOf('```sh\n', shown.indexOf(text)) + '```sh\n'.length;
+  return shown.slice(start, shown.indexOf('```', start)).trimEnd().split('\n');
 }
 
 /** Splits a line as a shell does: words, and texts in single quotes. */
@@ -44,7 +57,10 @@ async function source(path: string, region: string | undefined): Promise<string>
 }
 
 test.each([
-  ['README.md', 4],
+  ['README.md', 2],
+  ['docs/checkpoints.md', 1],
+  ['docs/effects.md', 1],
+  ['docs/production.md', 3],
   ['docs/testing.md', 2],
 ])(
   'each piece of code of %s is the text of a file: run this with -u to bring it over',
@@ -66,35 +82,63 @@ test.each([
   },
 );
 
-test('each command of perdure has the verb and the options that it shows', async () => {
-  const shown = [...README.matchAll(/^.*?\bperdure ((?:[a-z]+)\b.*)$/gm)]
-    .filter(([line]) => !line.includes('alias') && !line.includes('--task-queue perdure'))
-    .map(([, command = '']) => words(command.split('`')[0] ?? ''));
+test('each link from page to page leads somewhere', () => {
+  const pages = [
+    'README.md',
+    'CONTRIBUTING.md',
+    ...readdirSync(join(ROOT, 'docs'))
+      .filter(isPage)
+      .map((name) => `docs/${name}`),
+  ];
+  const anchors = (path: string): string[] =>
+    [...page(path).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\w\- ]/g, '')
+        .replaceAll(' ', '-'),
+    );
+  const broken = pages.flatMap((from) =>
+    [...page(from).matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)/g)].flatMap(([, to = '', anchor]) => {
+      const path = to === '' ? from : join(from, '..', to);
+      if (!existsSync(join(ROOT, path))) return [`${from}: ${to}`];
+      return anchor === undefined || anchors(path).includes(anchor) ? [] : [`${from}: ${to}#${anchor}`];
+    }),
+  );
+  expect(broken).toEqual([]);
+});
+
+test('each command of perdure has the verb and the options that the pages show', async () => {
+  const shown = [...ALL.join('\n').matchAll(/^.*?\bperdure ((?:[a-z]+)\b.*)$/gm)]
+    .filter(([line]) => !line.includes('alias'))
+    .map(([, command = '']) => words(command.split('`')[0]?.split(' #')[0] ?? ''));
   const options = new Map<string, Set<string>>();
   for (const [verb = '', ...rest] of shown) {
     const known = options.get(verb) ?? new Set();
     options.set(verb, known);
     for (const word of rest) if (word.startsWith('--')) known.add(word);
   }
-  expect(options.size).toBeGreaterThanOrEqual(8);
+  expect(options.size).toBeGreaterThanOrEqual(12);
   for (const [verb, used] of options) {
     const room = (await import(`../../src/cli/verbs/${verb}.ts`)) as Record<string, Verb>;
     const program = new Command('perdure');
     // A verb uses its run of the command line only when it acts.
     room[verb]?.(program, {} as Cli);
-    const known = program.commands.find((command) => command.name() === verb)?.helpInformation() ?? '';
+    const command = program.commands.find((found) => found.name() === verb);
+    const known = [command, ...(command?.commands ?? [])]
+      .map((found) => found?.helpInformation() ?? '')
+      .join('\n');
     expect(known, verb).toContain(`Usage: perdure ${verb}`);
     for (const option of used) expect(known, `perdure ${verb} ${option}`).toContain(option);
   }
 });
 
 test('each command on a session is well typed: all that is missing is the session', LONG, async () => {
-  const lines = README.match(/^perdure \w+ ticket-42\b.*$/gm) ?? [];
-  expect(lines.length).toBeGreaterThanOrEqual(5);
+  const lines = new Set(ALL.join('\n').match(/^perdure \w+ ticket-42\b.*$/gm));
+  expect(lines.size).toBeGreaterThanOrEqual(8);
   const { address, namespace } = inject('temporal');
   for (const line of lines) {
     const args = [...words(line).slice(1), '--address', address, '--namespace', namespace];
-    const ran = execute(process.execPath, ['--import', 'tsx', 'src/cli/main.ts', ...args], { cwd: ROOT });
+    const ran = execute(process.execPath, [builtPackage().main, ...args], { cwd: ROOT });
     // 3 is "not found"; 2 would be "usage".
     await expect(ran, line).rejects.toMatchObject({ code: 3, stderr: expect.stringContaining('ticket-42') });
   }
@@ -110,7 +154,7 @@ test(
   'five minutes to an agent: a server and a worker, a session, and a client of your own',
   LONG,
   async () => {
-    const [dev = '', start = ''] = commandsAfter('Two terminals:');
+    const [dev = '', start = ''] = commandsAfter('You need two terminals', README);
     const model = await startScriptedModel({ script: CLERK });
     onTestFinished(() => model.stop());
     // A clone of its own, as far as a server's data and a task list are concerned.
@@ -208,7 +252,7 @@ test("a client in any language: the commands of Temporal's own command line", as
     const { address, namespace } = inject('temporal');
     return (await execute(path, [...own, '--address', address, '--namespace', namespace])).stdout;
   };
-  const lines = commandsAfter('<!-- run -->');
+  const lines = commandsAfter('<!-- run -->', page('docs/other-languages.md'));
   const [start = '', query = '', send = '', pause = '', resume = '', budget = '', cancel = '', ...more] =
     lines;
   expect(more).toEqual([]);

@@ -1,0 +1,18 @@
+import { executeChild, workflowInfo } from '@temporalio/workflow';
+import { agentSession } from 'perdure/workflows';
+
+// The worker runs the sessions' workflows from the same bundle as yours.
+export * from 'perdure/workflows';
+
+/** Runs one session as a step of a workflow of your own. Resolves with the agent's last answer. */
+export async function handleTicket(ticketId: string, text: string): Promise<string> {
+  const { text: answer } = await executeChild(agentSession, {
+    workflowId: `ticket-${ticketId}`,
+    taskQueue: workflowInfo().taskQueue,
+    // A low time-out, so that the death of a worker is noticed soon.
+    workflowTaskTimeout: '2s',
+    // `task`: the session ends with its answer. A session of mode `chat` waits for the next message.
+    args: [{ agent: 'clerk', mode: 'task', message: { text } }],
+  });
+  return answer;
+}
