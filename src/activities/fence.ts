@@ -1,6 +1,7 @@
 import type { Context } from '@temporalio/activity';
 import { PerdureError } from '../contract/errors.ts';
 import { isNotFound } from '../temporal/index.ts';
+import { encodeToPayloads } from '../temporal/sdk-internals.ts';
 import { type Instant, instant } from './issued-calls.ts';
 
 /** For how long a call that was the worker's own still is, before the server is asked again, in milliseconds. */
@@ -19,14 +20,20 @@ export class Fence {
   #ours: Instant | undefined;
   #expiry: NodeJS.Timeout | undefined;
   #asking = false;
+  readonly #details: unknown;
 
   /**
    * @param issued - when this process issued the call, if it did. The server has scheduled it after that, so it can
    * be nobody else's before a heartbeat of it is missed: as good as an answer of the server at that moment.
+   * @param details - the heartbeat details to send with each question.
    */
-  constructor(context: Context, issued?: Instant) {
+  constructor(
+    context: Context,
+    { issued, details }: { issued?: Instant | undefined; details?: unknown } = {},
+  ) {
     this.#context = context;
     this.#ours = issued;
+    this.#details = details;
   }
 
   /** Aborts once the server does not know the call any more, or may have given it to another. */
@@ -102,12 +109,16 @@ export class Fence {
 
   async #ask(): Promise<void> {
     const { client, info } = this.#context;
+    const { namespace, loadedDataConverter } = client.options;
+    const payloads =
+      this.#details === undefined ? [] : await encodeToPayloads(loadedDataConverter, this.#details);
     const asked = instant();
     let answer: { cancelRequested?: boolean | null; activityPaused?: boolean | null };
     try {
       answer = await client.workflowService.recordActivityTaskHeartbeat({
-        namespace: client.options.namespace,
+        namespace,
         taskToken: info.taskToken,
+        details: { payloads: payloads ?? [] },
       });
     } catch (error) {
       throw fenced('the server does not know the call any more, or could not be asked', error);

@@ -21,6 +21,8 @@ export interface ActivityOptions {
   memory: TranscriptMemory;
   /** The mutating calls that the worker's workflows have issued. */
   issued: IssuedCalls;
+  /** Told when the tool of a mutation begins, by the activity's task token in base64. */
+  began: (taskToken: string) => void;
   /** The search attributes of ours that the server knows. */
   searchAttributes: readonly string[];
 }
@@ -30,6 +32,7 @@ export function createActivities({
   agents,
   memory,
   issued,
+  began,
   searchAttributes,
 }: ActivityOptions): SessionActivities {
   const find = (name: string): AgentRuntime | undefined => agents.get(name);
@@ -43,7 +46,7 @@ export function createActivities({
         : { kind: 'manifest', manifest: found.manifest, searchAttributes: [...searchAttributes] };
     },
     model: (input) => runModel(find, memory, input),
-    tool: (input) => runTool(find, issued, input),
+    tool: (input) => runTool({ find, issued, began }, input),
     fastTool: (input) => {
       // A task that fails around a local call begins again: one that holds up its worker must not do so each time.
       const { activityId, workflowExecution } = Context.current().info;

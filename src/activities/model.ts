@@ -3,6 +3,7 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { type AgentRuntime, patience, prepareCall } from '../agent/index.ts';
 import {
+  LOST,
   MODEL_ATTEMPTS,
   type ModelFailureKind,
   type ModelInput,
@@ -39,8 +40,10 @@ export async function runModel(
 ): Promise<ModelResult> {
   const context = Context.current();
   // Before all else: whatever this worker is, what the one before it has sent may have been billed.
-  if (context.info.attempt > 1 && !(await lastAttemptUnbilled(context))) {
-    return failed('interrupted', 'the worker that had sent the request was lost', 1);
+  if (context.info.attempt > 1) {
+    const before = await lastAttempt(context);
+    if (before === 'lost') return failed('worker_lost', 'the worker that had sent the request was lost', 1);
+    if (before === 'failed') return failed('interrupted', 'the attempt before failed unexpectedly', 1);
   }
   const agent = find(input.agent);
   if (agent === undefined) return { kind: 'unavailable', message: missing(find, input.agent) };
@@ -81,7 +84,7 @@ async function askInOrder(
       // A worker that was frozen and wakes would pay for a reply that its successor has on record.
       await fence.passOnceOld();
     } catch (error) {
-      return failed('interrupted', error instanceof Error ? error.message : String(error), 0);
+      return failed('worker_lost', error instanceof Error ? error.message : String(error), 0);
     }
     const result = await requestModel({
       agent,
@@ -213,16 +216,18 @@ async function transcript(
   return found.messages;
 }
 
-/** Whether the attempt before this one failed with an error of ours that says that nothing was billed. */
-async function lastAttemptUnbilled(context: Context): Promise<boolean> {
+/** How the attempt before this one ended. `unbilled`: with an error of ours that says that nothing was billed. */
+async function lastAttempt(context: Context): Promise<'unbilled' | 'lost' | 'failed'> {
   const { client, info } = context;
   try {
     const { workflowId, runId } = info.workflowExecution ?? { workflowId: '', runId: '' };
     const { raw } = await client.workflow.getHandle(workflowId, runId).describe();
     const pending = raw.pendingActivities?.find(({ activityId }) => activityId === info.activityId);
-    return pending?.lastFailure?.applicationFailureInfo?.type === UNBILLED;
+    const type = pending?.lastFailure?.applicationFailureInfo?.type;
+    if (type === UNBILLED) return 'unbilled';
+    return type && !Object.values<string>(LOST).includes(type) ? 'failed' : 'lost';
   } catch {
-    return false;
+    return 'lost';
   }
 }
 

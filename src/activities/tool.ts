@@ -5,6 +5,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import type { AgentRuntime } from '../agent/index.ts';
 import { type DefinedTool, type NotAttemptedError, parseArgs, type ToolContext } from '../agent/index.ts';
 import {
+  BEGAN,
   type ToolInput,
   type ToolResult,
   VERIFY_TRIES,
@@ -30,8 +31,16 @@ const LOCAL_CAP_MS = 1_000;
 /** Finds an agent by name. */
 export type FindAgent = (name: string) => AgentRuntime | undefined;
 
+/** What the `tool` activity needs of its worker. */
+export interface ToolRunner {
+  find: FindAgent;
+  issued: IssuedCalls;
+  /** Told when the tool of a mutation begins, by the activity's task token in base64. */
+  began: (taskToken: string) => void;
+}
+
 /** The `tool` activity. */
-export async function runTool(find: FindAgent, issued: IssuedCalls, input: ToolInput): Promise<ToolResult> {
+export async function runTool({ find, issued, began }: ToolRunner, input: ToolInput): Promise<ToolResult> {
   const context = Context.current();
   const { activityId, workflowExecution } = context.info;
   const issuedHere = issued.take(workflowExecution?.runId ?? '', activityId, input);
@@ -47,7 +56,7 @@ export async function runTool(find: FindAgent, issued: IssuedCalls, input: ToolI
       : { kind: 'error', message: parsed.problem };
   }
   return input.effect === 'mutate'
-    ? runMutation(context, tool, input, { value: parsed.value, issuedHere })
+    ? runMutation(context, tool, input, { value: parsed.value, issuedHere, began })
     : runRepeatable(context, tool, input, {
         value: parsed.value,
         // The server does not say it to an activity that it hands over with the answer to a workflow task.
@@ -144,7 +153,11 @@ async function runMutation(
   context: Context,
   tool: DefinedTool,
   input: ToolInput,
-  { value, issuedHere }: { value: unknown; issuedHere: IssuedHere | undefined },
+  {
+    value,
+    issuedHere,
+    began,
+  }: { value: unknown; issuedHere: IssuedHere | undefined; began: (taskToken: string) => void },
 ): Promise<ToolResult> {
   const { info } = context;
   const runId = info.workflowExecution?.runId;
@@ -157,14 +170,16 @@ async function runMutation(
       reason: `refused: dispatched by run ${input.issuedRunId ?? 'none'}, running in ${runId ?? 'none'} as ${again ? 'another attempt' : 'the first attempt'}`,
     };
   }
-  const fence = new Fence(context, issuedHere?.at);
+  const issued = input.markFirst === true ? undefined : issuedHere?.at;
+  const fence = new Fence(context, { issued, details: BEGAN });
   try {
     const before = issuedHere?.firstRun === true ? null : await doneBefore(context, input);
     if (before !== null) return before;
     await fence.pass();
   } catch (error) {
-    return { kind: 'absent', reason: errorText('fence', error), retryable: true };
+    return { kind: 'absent', reason: errorText('fence', error), retryable: true, unbegun: true };
   }
+  began(info.base64TaskToken);
   const attempt = async (abortSignal: AbortSignal, timedOut: () => boolean): Promise<ToolResult> => {
     const run = execute(tool, value, contextOf(input, input.dispatchNo, abortSignal, fence));
     try {
@@ -238,7 +253,11 @@ async function withSigns<T>(
     timedOut = true;
     stop.abort(new Error(`timed out after ${timeoutMs} ms`));
   }, timeoutMs);
-  const signs = setInterval(() => context.heartbeat(), (context.info.heartbeatTimeoutMs ?? 10_000) / 4);
+  const details = context.info.activityType === 'tool' ? BEGAN : undefined;
+  const signs = setInterval(
+    () => context.heartbeat(details),
+    (context.info.heartbeatTimeoutMs ?? 10_000) / 4,
+  );
   try {
     return await run(stop.signal, () => timedOut);
   } finally {

@@ -122,6 +122,10 @@ export function budgetLines({ limits, spent, reserved }: BudgetView): string {
     ['activeMs', spent.activeMs, 0, (value) => `${(value / 1_000).toFixed(1)} s`],
   ];
   const names = { usd: 'usd', tokens: 'tokens', turns: 'turns', toolCalls: 'tool calls', activeMs: 'active' };
+  const lost =
+    spent.lostReplies === 0
+      ? ''
+      : `\n  of this, ${spent.lostReplies} lost model replies: at most $${spent.lostUsd.toFixed(6)}`;
   return rows
     .map(([key, used, held, write]) => {
       const cap = limits[key];
@@ -131,7 +135,8 @@ export function budgetLines({ limits, spent, reserved }: BudgetView): string {
         (cap === undefined ? '' : ` of ${write(cap)}`)
       );
     })
-    .join('\n');
+    .join('\n')
+    .concat(lost);
 }
 
 /** The plan, a step a line. */

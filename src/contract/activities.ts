@@ -79,8 +79,10 @@ export type ModelFailureKind =
   | 'provider_rejected'
   /** Answered with something that is not a reply. */
   | 'invalid_response'
-  /** The connection or the worker was lost after the request was sent. */
+  /** The connection was lost after the request was sent. */
   | 'interrupted'
+  /** The worker was lost after it may have sent the request. */
+  | 'worker_lost'
   /** The transcript could not be read or does not have the digest that was asked for. */
   | 'history';
 
@@ -128,6 +130,8 @@ export interface ToolInput {
   dispatchNo: number;
   /** Of a mutation: the run that issued the dispatch. It refuses to run under another. */
   issuedRunId?: string;
+  /** Of a mutation: the worker marks the call at the server before the tool begins, even if it has just issued it. */
+  markFirst?: true;
   /**
    * Of a mutation: the clock of the worker that issued the dispatch, in milliseconds since 1970, by which it knows
    * its own. Not of the session's state: each replay has another, and the history the one that was scheduled.
@@ -156,7 +160,13 @@ export type ToolResult =
   /** The tool threw; of a `read` or `idempotent`. */
   | { kind: 'error'; message: string; at?: number }
   /** A `mutate` that did not simply return. */
-  | { kind: 'absent'; reason: string; retryable: boolean }
+  | {
+      kind: 'absent';
+      reason: string;
+      retryable: boolean;
+      /** The tool did not begin: the dispatch does not count towards the tool's attempts. */
+      unbegun?: true;
+    }
   | { kind: 'unknown'; reason: string; released?: true }
   /** A `read` or `idempotent` whose worker was shut down in the middle of it: run it again. */
   | { kind: 'released' }
@@ -211,9 +221,26 @@ export interface SessionActivities {
 
 /** How an activity ended without a result, in words that the live session and the fold derive alike. */
 export interface ActivityFailureInfo {
-  kind: 'timeout' | 'cancelled' | 'failed';
+  /** `lost`: a successor has proof that the worker died. */
+  kind: 'timeout' | 'cancelled' | 'failed' | 'lost';
   message: string;
+  /** The worker gave no sign that the tool of a mutation had begun: see {@link BEGAN}. */
+  unbegun?: true;
 }
+
+/**
+ * Heartbeat details of a mutation whose tool begins now. A worker sends them before the tool, and waits for the
+ * server's answer, unless it has issued the first dispatch itself a moment ago: then they follow with the next heartbeat.
+ */
+export const BEGAN = 'began';
+
+/** Types of the failures by which a successor ends what a dead worker had in flight. */
+export const LOST = {
+  /** The tool had begun, or the activity is no mutation. */
+  worker: 'WorkerLost',
+  /** The tool of a mutation had not begun. */
+  unbegun: 'WorkerLostBeforeCall',
+} as const;
 
 /** The outcome of an activity: its result, or how it ended without one. */
 export type ActivityOutcome<T> = { ok: true; value: T } | { ok: false; failure: ActivityFailureInfo };

@@ -25,6 +25,8 @@ export interface Dispatch {
   reason?: string;
   /** Its worker was shut down in the middle of it, as by a deploy: it does not count towards the tool's attempts. */
   released?: true;
+  /** The tool certainly did not begin: the dispatch does not count towards the tool's attempts either. */
+  unbegun?: true;
 }
 
 /** A decision of a person on a call that waits for approval. */

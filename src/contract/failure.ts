@@ -1,10 +1,11 @@
-import type { ActivityFailureInfo } from './activities.ts';
+import { type ActivityFailureInfo, BEGAN, LOST } from './activities.ts';
 
 interface ErrorLike {
   name?: string;
   message?: string;
   type?: string | null;
   timeoutType?: string;
+  lastHeartbeatDetails?: unknown;
   cause?: unknown;
 }
 
@@ -17,12 +18,18 @@ export function activityFailureInfo(error: unknown): ActivityFailureInfo {
   const inner = outer.name === 'ActivityFailure' ? ((outer.cause ?? {}) as ErrorLike) : outer;
   switch (inner.name) {
     case 'TimeoutFailure':
-      return { kind: 'timeout', message: `timed out (${inner.timeoutType ?? 'unknown'})` };
+      return {
+        kind: 'timeout',
+        message: `timed out (${inner.timeoutType ?? 'unknown'})`,
+        ...(inner.lastHeartbeatDetails === BEGAN ? {} : { unbegun: true }),
+      };
     case 'CancelledFailure':
       return { kind: 'cancelled', message: 'cancelled' };
     default: {
       const type = inner.type ?? inner.name ?? 'Error';
-      return { kind: 'failed', message: `${type}: ${(inner.message ?? '').slice(0, 2_000)}` };
+      const message = `${type}: ${(inner.message ?? '').slice(0, 2_000)}`;
+      if (type === LOST.unbegun) return { kind: 'lost', message, unbegun: true };
+      return { kind: type === LOST.worker ? 'lost' : 'failed', message };
     }
   }
 }

@@ -60,6 +60,9 @@ export interface Spent {
   outputTokens: number;
   /** Billionths of a US dollar, whole. */
   nanoUsd: number;
+  /** Of these, what replies were charged that were lost after their request: how many, and billionths of a US dollar. */
+  lostReplies: number;
+  lostNanoUsd: number;
   activeMs: number;
 }
 
@@ -100,6 +103,7 @@ export interface InFlight {
     | 'prepare'
     | 'settle'
     | 'backoff'
+    | 'model_backoff'
     | 'approval_expiry'
     | 'ttl';
   callId?: string;
@@ -171,6 +175,9 @@ export interface SessionState {
   effect: { requestedBy: string; ttlMs: number } | null;
   /** Failed model calls in a row that are repeated without a person. */
   modelFailures: number;
+  /** Workers lost in a row in the present model call, and whether the session rests before it asks again. */
+  workersLost: number;
+  resting: boolean;
   /** Index of the model that is asked first: those before it have failed in this turn at a cost. */
   fromModel: number;
   /** By message: the id of the model that wrote it, where that is not the first of the agent's list. */

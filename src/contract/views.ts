@@ -53,7 +53,7 @@ export interface PendingCall {
 /** Spending in the units of the caps; dollars as dollars. */
 export interface BudgetView {
   limits: BudgetLimits;
-  spent: Omit<Spent, 'nanoUsd'> & { usd: number };
+  spent: Omit<Spent, 'nanoUsd' | 'lostNanoUsd'> & { usd: number; lostUsd: number };
   reserved: { usd: number; tokens: number };
 }
 

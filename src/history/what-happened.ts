@@ -40,7 +40,7 @@ export function whatHappened(
 /** A request that was under way when its run was left is charged as one that was lost. */
 function spentAtWorst({ budget }: SessionState): SessionState['budget']['spent'] {
   const spent = structuredClone(budget.spent);
-  chargeLost(spent, 1, budget.reserved);
+  chargeLost(spent, budget.reserved.tokens > 0 ? 1 : 0, budget.reserved);
   return spent;
 }
 

@@ -97,6 +97,7 @@ const dispatch: z.ZodMiniType<Dispatch> = exactly<Dispatch>()(
     outcome: z.nullable(z.enum(['returned', 'landed', 'absent', 'unknown'])),
     reason: z.exactOptional(z.string()),
     released: z.exactOptional(z.literal(true)),
+    unbegun: z.exactOptional(z.literal(true)),
   }),
 );
 
@@ -195,6 +196,8 @@ export const budgetViewSchema: z.ZodMiniType<BudgetView> = exactly<BudgetView>()
       inputTokens: z.int(),
       outputTokens: z.int(),
       usd: z.number(),
+      lostReplies: z.int(),
+      lostUsd: z.number(),
       activeMs: z.int(),
     }),
     reserved: z.object({ usd: z.number(), tokens: z.int() }),

@@ -13,6 +13,8 @@ export function threadStart(input: ThreadInput, taskQueue: string): ThreadStart 
     workflowId: threadWorkflowId(threadId),
     taskQueue,
     args: [input],
+    // What a worker takes when it dies goes to the next one after this time; stock are ten seconds.
+    workflowTaskTimeout: '5s',
     workflowIdConflictPolicy: 'USE_EXISTING',
     workflowIdReusePolicy: 'ALLOW_DUPLICATE',
     memo: { [THREAD_MEMO]: epoch },

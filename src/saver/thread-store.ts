@@ -29,18 +29,22 @@ import { readStartInput } from '../temporal/index.ts';
 import { inChunks } from '../temporal/store-content.ts';
 import type { Waiting } from './batches.ts';
 import { byKey } from './memory-saver.ts';
+import { Slots } from './slots.ts';
 import { ContentStore } from './thread-content.ts';
 import { type ThreadWorkflow, threadStart } from './thread-start.ts';
 import { refusalOf, type ThreadWrite, ThreadWriter, type Written } from './thread-writes.ts';
 
 /** Segments at hand: who pages through a thread reads each of them many times. */
 const SEGMENTS_AT_HAND = 4;
+/** Requests of one saver that wait for workers at once. More would not be answered sooner, but too late for their time. */
+const AT_ONCE = 20;
 const NOTHING: Garbage = { runs: [], contents: [] };
 
 /** Stores and reads the entries of threads. Its caller lets the writes of one thread go one after the other. */
 export class ThreadStore {
   readonly #client: Client;
   readonly #options: { taskQueue: string; timeoutMs: number };
+  readonly #slots = new Slots(AT_ONCE);
   readonly #segments = new Map<string, ThreadEntry[]>();
   readonly #contents: ContentStore;
   readonly #writer: ThreadWriter;
@@ -49,9 +53,12 @@ export class ThreadStore {
     this.#client = client;
     this.#options = options;
     this.#contents = new ContentStore(client, options.taskQueue);
-    this.#writer = new ThreadWriter(client, options, this.#contents, (threadId, segment, id) =>
-      this.#resolve(threadId, { segment }, { kind: 'checkpoint', id }),
-    );
+    this.#writer = new ThreadWriter(client, {
+      taskQueue: options.taskQueue,
+      contents: this.#contents,
+      answered: (threadId, call) => this.#answered(threadId, call),
+      stored: (threadId, segment, id) => this.#resolve(threadId, { segment }, { kind: 'checkpoint', id }),
+    });
   }
 
   /** Sends writes of a thread in their order, and settles each. The batches of one thread go one after the other. */
@@ -233,20 +240,21 @@ export class ThreadStore {
   }
 
   async #query<T, Input>(threadId: string, name: string, input: Input): Promise<T | null> {
-    try {
-      const handle = this.#client.workflow.getHandle(threadWorkflowId(threadId));
-      return await this.#client.withDeadline(Date.now() + this.#options.timeoutMs, () =>
-        handle.query<T, [Input]>(name, input),
-      );
-    } catch (error) {
-      if (error instanceof WorkflowNotFoundError) return null;
-      throw threadError(threadId, error);
-    }
+    const handle = this.#client.workflow.getHandle(threadWorkflowId(threadId));
+    return this.#answered(threadId, () =>
+      handle.query<T, [Input]>(name, input).catch((error: unknown) => {
+        if (error instanceof WorkflowNotFoundError) return null;
+        throw error;
+      }),
+    );
   }
 
+  /** Asks once there is a slot. The time for an answer begins then, so that many threads at once only take longer. */
   async #answered<T>(threadId: string, call: () => Promise<T>): Promise<T> {
     try {
-      return await this.#client.withDeadline(Date.now() + this.#options.timeoutMs, call);
+      return await this.#slots.run(() =>
+        this.#client.withDeadline(Date.now() + this.#options.timeoutMs, call),
+      );
     } catch (error) {
       throw threadError(threadId, error);
     }

@@ -22,7 +22,6 @@ import {
   type ThreadWrites,
   threadWorkflowId,
 } from '../contract/thread.ts';
-import { threadError } from '../temporal/errors.ts';
 import { type Execution, findExecution, reading } from '../temporal/executions.ts';
 import { readStartInput } from '../temporal/index.ts';
 import { inChunks } from '../temporal/store-content.ts';
@@ -32,6 +31,8 @@ import { type ThreadWorkflow, threadStart } from './thread-start.ts';
 
 /** Pause before a write is sent again for which there was no room yet. */
 const BUSY_PAUSE_MS = 20;
+/** How long a thread may take to seal what it holds. */
+const BUSY_MS = 30_000;
 /** Threads of which is remembered what this client knows. */
 const THREADS_AT_HAND = 10_000;
 /** A thread that is deleted stays for a day: so long its id cannot become a session's. This is well below. */
@@ -58,26 +59,26 @@ interface Prepared {
   content: ContentRef | undefined;
 }
 
+/** What a writer needs of the store around it. */
+interface WriterNeeds {
+  taskQueue: string;
+  contents: ContentStore;
+  /** Sends a request, with a time for its answer. */
+  answered: <T>(threadId: string, call: () => Promise<T>) => Promise<T>;
+  /** Reads a checkpoint of a segment. */
+  stored: (threadId: string, segment: string, id: string) => Promise<ThreadEntry | null>;
+}
+
 /** Sends the writes of threads. Its caller lets the batches of one thread go one after the other. */
 export class ThreadWriter {
   readonly #client: Client;
-  readonly #options: { taskQueue: string; timeoutMs: number };
-  readonly #contents: ContentStore;
-  readonly #stored: (threadId: string, segment: string, id: string) => Promise<ThreadEntry | null>;
+  readonly #needs: WriterNeeds;
   /** When a thread was certainly there. */
   readonly #seenAt = new Map<string, number>();
 
-  /** @param stored - reads a checkpoint of a segment */
-  constructor(
-    client: Client,
-    options: { taskQueue: string; timeoutMs: number },
-    contents: ContentStore,
-    stored: (threadId: string, segment: string, id: string) => Promise<ThreadEntry | null>,
-  ) {
+  constructor(client: Client, needs: WriterNeeds) {
     this.#client = client;
-    this.#options = options;
-    this.#contents = contents;
-    this.#stored = stored;
+    this.#needs = needs;
   }
 
   /** Whether this client has lately written to the thread: then it is one, and no session. */
@@ -132,7 +133,7 @@ export class ThreadWriter {
     const checkpoint = { id, thread_id: threadId, created_at: '', state, parent_id: parentId, metadata };
     const read = async (result: ThreadWriteResult): Promise<Checkpoint> => {
       if ('created_at' in result) return { ...checkpoint, created_at: result.created_at };
-      const known = 'segment' in result ? await this.#stored(threadId, result.segment, id) : null;
+      const known = 'segment' in result ? await this.#needs.stored(threadId, result.segment, id) : null;
       if (known?.kind !== 'checkpoint' || !samePut(known, put)) throw idTaken(threadId, id);
       return { ...checkpoint, created_at: known.created_at };
     };
@@ -156,7 +157,7 @@ export class ThreadWriter {
       if (!('updated_at' in result)) throw new Error('an answer of another kind');
       // What cannot be cleared away now goes with the thread.
       if (result.replaced !== undefined)
-        await this.#contents.delete([result.replaced]).catch(() => undefined);
+        await this.#needs.contents.delete([result.replaced]).catch(() => undefined);
       return { thread_id: threadId, key, value, updated_at: result.updated_at };
     };
     return { asked, write: { step }, size, id: key, read, content: step.content };
@@ -164,7 +165,7 @@ export class ThreadWriter {
 
   async #apart(threadId: string, content: Content, id: string): Promise<ContentRef> {
     try {
-      return await this.#answered(threadId, () => this.#contents.store(threadId, content));
+      return await this.#needs.answered(threadId, () => this.#needs.contents.store(threadId, content));
     } catch (error) {
       throw withId(error, id);
     }
@@ -196,7 +197,7 @@ export class ThreadWriter {
     if (isPerdureError(error, 'CONFLICT')) this.forget(threadId);
     // Refused: what was stored for it is nobody's, for an equal put would not have been refused.
     const refused = REFUSALS.some((code) => isPerdureError(error, code));
-    if (refused && content !== undefined) await this.#contents.delete([content]).catch(() => undefined);
+    if (refused && content !== undefined) await this.#needs.contents.delete([content]).catch(() => undefined);
     asked.reject(withId(error, id));
   }
 
@@ -224,18 +225,18 @@ export class ThreadWriter {
       entries: [],
       garbage: { runs: [], contents: [] },
     };
-    const start = threadStart(empty, this.#options.taskQueue);
-    const deadline = performance.now() + this.#options.timeoutMs;
+    const start = threadStart(empty, this.#needs.taskQueue);
+    const giveUp = performance.now() + BUSY_MS;
     for (;;) {
       try {
-        return await this.#answered(threadId, () =>
+        return await this.#needs.answered(threadId, () =>
           this.#client.workflow.executeUpdateWithStart<ThreadWorkflow, T, [unknown]>(name, {
             args: [input],
             startWorkflowOperation: new WithStartWorkflowOperation<ThreadWorkflow>(WORKFLOW.thread, start),
           }),
         );
       } catch (error) {
-        if (!isBusy(error) || performance.now() > deadline) throw error;
+        if (!isBusy(error) || performance.now() > giveUp) throw error;
         await new Promise((resolve) => setTimeout(resolve, BUSY_PAUSE_MS));
       }
     }
@@ -252,14 +253,6 @@ export class ThreadWriter {
       if (!thread.running && !thread.completed) throw endedFromOutside(threadId);
       return epochOf(this.#client, thread);
     });
-  }
-
-  async #answered<T>(threadId: string, call: () => Promise<T>): Promise<T> {
-    try {
-      return await this.#client.withDeadline(Date.now() + this.#options.timeoutMs, call);
-    } catch (error) {
-      throw threadError(threadId, error);
-    }
   }
 }
 

@@ -187,7 +187,13 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
   return command;
 }
 
-const TIMERS: ReadonlySet<InFlight['kind']> = new Set(['settle', 'backoff', 'approval_expiry', 'ttl']);
+const TIMERS: ReadonlySet<InFlight['kind']> = new Set([
+  'settle',
+  'backoff',
+  'model_backoff',
+  'approval_expiry',
+  'ttl',
+]);
 
 function flightKind(
   state: SessionState,
@@ -196,7 +202,7 @@ function flightKind(
 ): InFlight['kind'] {
   if (command === 'global_tool') return 'tool';
   if (command !== 'timer') return command;
-  if (callId === undefined) return 'ttl';
+  if (callId === undefined) return state.effect === null ? 'model_backoff' : 'ttl';
   const { kind } = theCall(state, callId).status;
   if (kind === 'settling') return 'settle';
   return kind === 'backoff' ? 'backoff' : 'approval_expiry';

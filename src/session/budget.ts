@@ -120,4 +120,6 @@ export function chargeLost(
 ): void {
   spent.inputTokens += reserved.tokens * times;
   spent.nanoUsd += reserved.nanoUsd * times;
+  spent.lostReplies += times;
+  spent.lostNanoUsd += reserved.nanoUsd * times;
 }

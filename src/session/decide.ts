@@ -4,12 +4,15 @@ import { shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { type Exceeded, exceeded, worstCase } from './budget.ts';
+import { marksFirst } from './effect-outcome.ts';
 import type { Moment, Step } from './events.ts';
 import { batchCalls, flightOf, isOpen, isUntold, theCall, toolOf } from './state.ts';
 
 const DEFAULT_TIMEOUT_MS = 60_000;
 const HEARTBEAT_MS = 10_000;
 const BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
+/** The rest before a model call whose workers were lost. */
+const MODEL_BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
 
 /** The next step of a session by itself, or `null` when only the world or a person can move it. */
 export function decide(state: SessionState, moment: Moment): Step | null {
@@ -127,6 +130,7 @@ function verifyCommand(
 
 function dropStaleTimer(state: SessionState): Step | null {
   return stopFirst(state, ({ kind, callId }) => {
+    if (kind === 'model_backoff') return !state.resting;
     const waitsFor = kind === 'approval_expiry' ? 'approval' : kind === 'backoff' ? 'backoff' : null;
     return waitsFor !== null && theCall(state, callId ?? '').status.kind !== waitsFor;
   });
@@ -150,6 +154,7 @@ function decideCancel(state: SessionState, calls: readonly ToolCall[]): Step | n
       flight.kind === 'model' ||
       (flight.kind === 'prepare' && !isUntold(theCall(state, flight.callId ?? ''))) ||
       flight.kind === 'ttl' ||
+      flight.kind === 'model_backoff' ||
       isRead(state, flight),
   );
   if (stopping !== null) return stopping;
@@ -265,6 +270,9 @@ function toolCommand(state: SessionState, call: ToolCall): Extract<Step, { type:
       effect: call.effect,
       dispatchNo,
       ...(call.effect === 'mutate' ? { issuedRunId: state.runId } : {}),
+      ...(call.effect === 'mutate' && marksFirst(state, call, dispatchNo)
+        ? { markFirst: true as const }
+        : {}),
       timeoutMs,
       ...(resultLimit < LIMIT.toolResult ? { resultLimit } : {}),
       ...scratchpad(state),
@@ -317,6 +325,12 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
   const over = exceeded(state, { ...reserve, turns: 1, toolCalls: 0 });
   if (over !== null) {
     return state.finishing ? { type: 'raise_for_summary', ...reserve } : budgetWait(state, over);
+  }
+  if (state.resting) {
+    if (state.inFlight.some(({ kind }) => kind === 'model_backoff')) return null;
+    const ms = Math.min(MODEL_BACKOFF.maxMs, MODEL_BACKOFF.firstMs * 2 ** (state.workersLost - 2));
+    const summary = `rests after ${state.workersLost} lost workers`;
+    return { type: 'issue', command: { kind: 'timer', seq: state.seq + 1, ms, summary } };
   }
   return {
     type: 'issue',

@@ -35,6 +35,10 @@ export function applyTool(
       call.status = flight.cancelled === true ? { kind: 'ready' } : { kind: 'stuck', reason };
     } else if (call.effect === 'mutate') {
       record('unknown', reason);
+      const { kind, unbegun } = outcome.failure;
+      // Without word from a successor, silence is certain only where the worker had to mark the call first.
+      if (unbegun === true && (kind === 'lost' || marksFirst(state, call, dispatch.no)))
+        dispatch.unbegun = true;
       call.status = { kind: 'settling', reason };
     } else if (flight.cancelled === true) {
       // Safe to repeat: after a pause it runs again, otherwise the turn is over.
@@ -64,6 +68,7 @@ export function applyTool(
       return;
     case 'absent':
       record('absent', result.reason);
+      if (result.unbegun === true) dispatch.unbegun = true;
       if (result.retryable && mayDispatchAgain(state, call)) {
         call.status = { kind: 'backoff' };
       } else {
@@ -98,10 +103,23 @@ export function stopped({ effect }: ToolCall): 'absent' | 'unknown' {
   return effect === 'idempotent' ? 'unknown' : 'absent';
 }
 
-/** Deploys do not count: a call that is longer than their grace would not live through a day of them. */
+/**
+ * Whether a call has attempts left. A dispatch that certainly did not begin does not count. Nor does one that a deploy
+ * cut short: a call that takes longer than the deploy's grace would otherwise fail after a few deploys.
+ */
 function mayDispatchAgain(state: SessionState, call: ToolCall): boolean {
-  const counted = call.dispatches.filter(({ released }) => released !== true).length;
+  const counted = call.dispatches.filter(
+    ({ released, unbegun }) => released !== true && unbegun !== true,
+  ).length;
   return counted < (toolOf(state, call)?.maxAttempts ?? 1);
+}
+
+/**
+ * Whether the worker has to mark a dispatch of a mutation before its tool begins. A first dispatch goes without where
+ * the tool has further attempts: it saves a request, and counts as begun.
+ */
+export function marksFirst(state: SessionState, call: ToolCall, dispatchNo: number): boolean {
+  return dispatchNo > 1 || toolOf(state, call)?.maxAttempts === 1;
 }
 
 function fail(call: ToolCall, content: JsonValue, certain: boolean, at: string): void {

@@ -37,7 +37,16 @@ export function initialState(
     activeSince: null,
     budget: {
       limits: definedLimits(input.budget ?? {}),
-      spent: { turns: 0, toolCalls: 0, inputTokens: 0, outputTokens: 0, nanoUsd: 0, activeMs: 0 },
+      spent: {
+        turns: 0,
+        toolCalls: 0,
+        inputTokens: 0,
+        outputTokens: 0,
+        nanoUsd: 0,
+        lostReplies: 0,
+        lostNanoUsd: 0,
+        activeMs: 0,
+      },
       reserved: { nanoUsd: 0, tokens: 0 },
     },
     plan: [],
@@ -54,6 +63,8 @@ export function initialState(
     loop: { digest: '', count: 0 },
     effect: null,
     modelFailures: 0,
+    workersLost: 0,
+    resting: false,
     fromModel: 0,
     notices: [],
   };

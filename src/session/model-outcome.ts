@@ -3,7 +3,7 @@ import type { ActivityOutcome, ModelResult } from '../contract/activities.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { Manifest } from '../contract/manifest.ts';
 import type { InFlight, SessionState, WaitReason } from '../contract/state.ts';
-import { capProblem, chargeLost } from './budget.ts';
+import { capProblem, chargeLost, usd } from './budget.ts';
 import type { Moment } from './events.ts';
 import { applyReply } from './reply.ts';
 import { note } from './state.ts';
@@ -59,7 +59,9 @@ export function applyModel(
     // A cancelled activity that had started returns a result; without one it never started, and cost nothing.
     if (outcome.failure.kind === 'cancelled') return;
     chargeLost(state.budget.spent, 1, reserved);
-    repeatOrStop(state, moment, 'provider_unavailable', outcome.failure.message, flight);
+    const { kind, message } = outcome.failure;
+    if (kind === 'failed') repeatOrStop(state, moment, 'provider_unavailable', message, flight);
+    else repeatLost(state, moment, message, flight);
     return;
   }
   const result = outcome.value;
@@ -83,7 +85,8 @@ export function applyModel(
       ) {
         state.fromModel = model + 1;
         note(state, moment, 'fallback', `${state.manifest?.models[model]?.id ?? model}: ${message}`);
-      } else if (failure === 'interrupted')
+      } else if (failure === 'worker_lost') repeatLost(state, moment, message, flight);
+      else if (failure === 'interrupted')
         repeatOrStop(state, moment, 'provider_unavailable', message, flight);
       else if (failure === 'invalid_response')
         repeatOrStop(state, moment, 'invalid_response', message, flight);
@@ -97,6 +100,17 @@ export function applyModel(
     default:
       result satisfies never;
   }
+}
+
+/** A lost worker is no failure of the provider: the call is repeated for as long as the budget allows. */
+function repeatLost(state: SessionState, moment: Moment, message: string, flight: InFlight): void {
+  if (flight.cancelled === true) return;
+  state.workersLost += 1;
+  // One lost worker is a deploy or a crash. After several in a row, something may be wrong with what they run.
+  state.resting = state.workersLost > 1;
+  const { lostReplies, lostNanoUsd } = state.budget.spent;
+  const cost = `${lostReplies} lost replies so far, charged $${usd(lostNanoUsd).toFixed(6)} at most`;
+  note(state, moment, 'worker_lost', `${message}; the model is asked again (${cost})`);
 }
 
 function repeatOrStop(

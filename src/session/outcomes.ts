@@ -91,6 +91,10 @@ function applyTimer(state: SessionState, flight: InFlight, moment: Moment): void
     state.finishing = true;
     return;
   }
+  if (flight.kind === 'model_backoff') {
+    state.resting = false;
+    return;
+  }
   const call = theCall(state, flight.callId ?? '');
   if (flight.kind === 'settle' || flight.kind === 'backoff') {
     releaseCall(state, call);

@@ -187,6 +187,7 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       state.wait = null;
       state.sealed = null;
       state.modelFailures = 0;
+      state.resting = false;
       state.fromModel = 0;
       state.loop.count = 0;
       for (const call of state.calls) {

@@ -23,6 +23,7 @@ export function applyReply(
   if (manifest === null) return;
   const at = iso(moment);
   state.modelFailures = 0;
+  state.workersLost = 0;
   state.fromModel = 0;
   state.turn += 1;
   state.budget.spent.turns += 1;

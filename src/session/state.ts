@@ -164,7 +164,7 @@ export function phaseOf(state: SessionState): Phase {
   if (state.paused !== null || state.sealed !== null) return 'paused';
   if (state.wait !== null) return 'waiting';
   if (state.manifest === null) return 'starting';
-  if (state.inFlight.some(({ kind }) => kind === 'model')) return 'thinking';
+  if (state.inFlight.some(({ kind }) => kind === 'model' || kind === 'model_backoff')) return 'thinking';
   if (calls.some((call) => call.status.kind === 'approval')) return 'approval';
   if (calls.some((call) => !isFinal(call))) return 'acting';
   return 'idle';

@@ -71,10 +71,10 @@ function pending(state: SessionState, call: ToolCall): PendingCall[] {
 
 /** What was spent and reserved, and the caps. */
 export function budgetView(state: SessionState): BudgetView {
-  const { nanoUsd, ...spent } = state.budget.spent;
+  const { nanoUsd, lostNanoUsd, ...spent } = state.budget.spent;
   return {
     limits: state.budget.limits,
-    spent: { ...spent, usd: usd(nanoUsd) },
+    spent: { ...spent, usd: usd(nanoUsd), lostUsd: usd(lostNanoUsd) },
     reserved: { usd: usd(state.budget.reserved.nanoUsd), tokens: state.budget.reserved.tokens },
   };
 }

@@ -20,6 +20,7 @@ import { connect, createServer, type Server } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ActivityInterceptorsFactory, NativeConnection } from '@temporalio/worker';
+import { LOST } from '../contract/activities.ts';
 import { ownDirectory } from './own-directory.ts';
 
 /** An activity that a worker has, or had a moment ago. */
@@ -27,6 +28,8 @@ interface Held {
   token: string;
   workflowId: string;
   runId: string;
+  /** Of a mutation: its tool has not begun. */
+  unbegun?: boolean;
   endedAt?: number;
 }
 
@@ -111,6 +114,7 @@ export class InFlightJournal {
       execute: async (input, next) => {
         if (this.#file === null || info.isLocal || info.workflowExecution === undefined) return next(input);
         const held: Held = { token: info.base64TaskToken, ...info.workflowExecution };
+        if (info.activityType === 'tool') held.unbegun = true;
         this.#held.set(held.token, held);
         this.#write(held);
         try {
@@ -122,6 +126,14 @@ export class InFlightJournal {
       },
     },
   });
+
+  /** Writes down that the tool of a mutation begins. */
+  began(token: string): void {
+    const held = this.#held.get(token);
+    if (held === undefined) return;
+    held.unbegun = false;
+    this.#write(held);
+  }
 
   /** Removes the journal: the worker has ended all that it had. */
   async close(): Promise<void> {
@@ -269,7 +281,11 @@ function readHeld(text: string): Held[] {
 }
 
 /** @returns whether it was open still. */
-async function giveUp(connection: NativeConnection, namespace: string, { token }: Held): Promise<boolean> {
+async function giveUp(
+  connection: NativeConnection,
+  namespace: string,
+  { token, unbegun }: Held,
+): Promise<boolean> {
   try {
     await connection.workflowService.respondActivityTaskFailed({
       namespace,
@@ -278,7 +294,10 @@ async function giveUp(connection: NativeConnection, namespace: string, { token }
       failure: {
         message: 'the worker that had this call has died',
         source: 'perdure',
-        applicationFailureInfo: { type: 'WorkerLost', nextRetryDelay: { nanos: 1_000_000 } },
+        applicationFailureInfo: {
+          type: unbegun === true ? LOST.unbegun : LOST.worker,
+          nextRetryDelay: { nanos: 1_000_000 },
+        },
       },
     });
     return true;

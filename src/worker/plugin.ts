@@ -108,7 +108,13 @@ export class PerdurePlugin implements WorkerPlugin {
       ...workflows,
       activities: {
         ...options.activities,
-        ...createActivities({ agents: runtimes, memory, issued, searchAttributes }),
+        ...createActivities({
+          agents: runtimes,
+          memory,
+          issued,
+          searchAttributes,
+          began: (token) => journal?.began(token),
+        }),
       },
       sinks: { ...options.sinks, ...sinksOf(memory, issued) },
       ...(journal === null

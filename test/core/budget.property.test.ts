@@ -141,7 +141,9 @@ test('a request that was under way when its run was left by a rewind is charged 
   const last = structuredClone(past);
   last.budget = { ...last.budget, reserved: { nanoUsd: 7, tokens: 11 } };
   last.budget.spent.nanoUsd = 5;
-  expect(whatHappened(past, last).spent).toEqual({ ...last.budget.spent, nanoUsd: 12, inputTokens: 11 });
+  const lost = { nanoUsd: 12, inputTokens: 11, lostReplies: 1, lostNanoUsd: 7 };
+  expect(whatHappened(past, last).spent).toEqual({ ...last.budget.spent, ...lost });
+  expect(whatHappened(past, past).spent).toEqual(past.budget.spent);
 });
 
 test('a list of models that has changed is asked from its first on', () => {

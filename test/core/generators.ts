@@ -106,7 +106,7 @@ const prepared: fc.Arbitrary<PreparedCall> = fc.oneof(
 );
 
 const failure: fc.Arbitrary<ActivityFailureInfo> = fc.record({
-  kind: fc.constantFrom('timeout', 'cancelled', 'failed'),
+  kind: fc.constantFrom('timeout', 'cancelled', 'failed', 'lost'),
   message: words,
 });
 const ending = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<ActivityOutcome<T>> =>
@@ -140,6 +140,7 @@ const modelResult: fc.Arbitrary<ModelResult> = fc.oneof(
           'provider_rejected',
           'invalid_response',
           'interrupted',
+          'worker_lost',
           'history',
         ),
         message: words,

@@ -80,9 +80,7 @@ test('a successor repeats a dead worker`s model call under a reserve of its own'
 
   await world.until(session, 'idle');
   const { notices } = await world.check(session);
-  expect(notices).toContainEqual(
-    expect.objectContaining({ message: 'the worker that had sent the request was lost' }),
-  );
+  expect(notices).toContainEqual(expect.objectContaining({ kind: 'worker_lost' }));
   expect(await world.control.refunds()).toHaveLength(1);
 });
 
@@ -98,7 +96,7 @@ test('a request that a dead worker has sent is charged, also by a successor with
   await world.until(session, 'idle');
   const { notices } = await world.check(session);
   expect(notices.map(({ message }) => message)).toEqual([
-    'the worker that had sent the request was lost',
+    expect.stringContaining('the worker that had sent the request was lost; the model is asked again'),
     expect.stringContaining('the definition of effects changed'),
   ]);
   const { spent } = await session.budget();

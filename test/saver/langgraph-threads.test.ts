@@ -382,10 +382,10 @@ test('a thread that begins anew while it is deleted is listed if it is there', a
   }
 });
 
-test('a thread is listed whose deletion comes between a look at the index and its first checkpoint', async () => {
+test('a thread is listed whose deletion comes between its name in the index and its first checkpoint', async () => {
   const store = new MemorySaver();
   await putOne(new LangGraphSaver(store), 'anew');
-  const one = held(store, (call, [thread]) => call === 'getStep' && thread === 'langgraph');
+  const one = held(store, (call, [thread]) => call === 'putStep' && thread === 'langgraph');
   const putting = putOne(new LangGraphSaver(one.saver), 'anew');
   await one.stops;
   const other = new LangGraphSaver(store);

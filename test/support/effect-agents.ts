@@ -104,6 +104,8 @@ const tools = {
       return refund;
     },
   }),
+  /** One attempt: what counts as one decides what becomes of it. */
+  refundOnce: refundTool({ verify, maxAttempts: 1 }),
   refundEachTime: refundTool({ verify, idempotency: { scope: 'call' } }),
   refundByCharge: refundTool({ verify, idempotency: { args: ['chargeId', 'cents'] } }),
   refundByOrder: refundTool({ verify, idempotency: ({ chargeId }) => chargeId.replace('ch_', 'order ') }),
@@ -150,6 +152,13 @@ const tools = {
 
 const common = { model: 'scripted', instructions: 'Help with refunds.', tools, heartbeat: '1s' } as const;
 
+/** As `effects`, at a price. */
+export const priced: DefinedAgent = defineAgent({
+  ...common,
+  name: 'priced',
+  model: { model: 'scripted', price: { inputPerMillion: 1, outputPerMillion: 2 } },
+  budget: { usd: 10 },
+});
 export const effects: DefinedAgent = defineAgent({ ...common, name: 'effects' });
 export const parallel: DefinedAgent = defineAgent({ ...common, name: 'parallel', toolOrder: 'parallel' });
 /** Its calls give no sign of life for an hour: only a successor's word can end them sooner. */

@@ -16,7 +16,7 @@ import {
   type ScriptedTurn,
   type Wire,
 } from '../../src/testing/index.ts';
-import { effects, parallel } from './effect-agents.ts';
+import { effects, parallel, priced } from './effect-agents.ts';
 import { expectFoldEqualsLive } from './fold.ts';
 import { type ReadyProcess, startProcess } from './ready-process.ts';
 
@@ -74,7 +74,7 @@ export async function openWorld(
   process.env['PAYMENTS_URL'] = url;
   const harness = await createHarness({
     script,
-    agents: options.agents ?? [effects, parallel],
+    agents: options.agents ?? [effects, parallel, priced],
     module: AGENTS,
     server: inject('temporal'),
     env: { PAYMENTS_URL: url },

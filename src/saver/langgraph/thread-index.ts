@@ -4,6 +4,7 @@
  */
 
 import { keep } from '../../checkpoints/keep.ts';
+import { Turns } from '../../checkpoints/turns.ts';
 import type { CheckpointSaver } from '../../contract/checkpoint.ts';
 import { isPerdureError } from '../../contract/errors.ts';
 
@@ -16,6 +17,9 @@ export class ThreadIndex {
   readonly #saver: CheckpointSaver;
   readonly #prefix: string;
   readonly #listed = new Map<string, Promise<void>>();
+  /** Reads of the index: it is one workflow for all threads, and a server holds one query for a busy workflow. */
+  readonly #reads = new Turns();
+  #finding: Promise<void> | null = null;
   /** The number of the newest part: only this one is written to. */
   #newest = 0;
 
@@ -24,11 +28,16 @@ export class ThreadIndex {
     this.#prefix = prefix;
   }
 
-  /** @param again - look again, though it is remembered: the thread begins, perhaps after a deletion elsewhere */
-  add(threadId: string, again: boolean): Promise<void> {
-    const known = again ? undefined : this.#listed.get(threadId);
+  /**
+   * Lists a thread.
+   *
+   * @param begins - the thread begins, perhaps after it was deleted elsewhere. It is written without a look at the
+   * index: many writes fit into one update, but a query each, of many threads at once, the server turns away.
+   */
+  add(threadId: string, begins: boolean): Promise<void> {
+    const known = begins ? undefined : this.#listed.get(threadId);
     if (known !== undefined) return known;
-    const listing = this.#add(threadId);
+    const listing = this.#add(threadId, begins);
     keep(this.#listed, threadId, listing, INDEXED_AT_HAND);
     // What has failed is tried again by who comes next.
     listing.catch(() => {
@@ -51,10 +60,15 @@ export class ThreadIndex {
     return [...listed].filter(([, is]) => is).map(([threadId]) => threadId);
   }
 
-  async #add(threadId: string): Promise<void> {
+  async #add(threadId: string, begins: boolean): Promise<void> {
     await this.#findNewest();
+    if (begins || !(await this.#reads.run('', () => this.#isListed(threadId))))
+      await this.#write(threadId, true);
+  }
+
+  async #isListed(threadId: string): Promise<boolean> {
     const steps = await Promise.all(this.#parts().map((part) => this.#saver.getStep(part, threadId)));
-    if (steps.findLast((step) => step !== null)?.value !== true) await this.#write(threadId, true);
+    return steps.findLast((step) => step !== null)?.value === true;
   }
 
   async #write(threadId: string, listed: true | null): Promise<void> {
@@ -69,7 +83,15 @@ export class ThreadIndex {
     }
   }
 
-  async #findNewest(): Promise<void> {
+  /** Who asks while others ask gets their answer. */
+  #findNewest(): Promise<void> {
+    this.#finding ??= this.#findOn().finally(() => {
+      this.#finding = null;
+    });
+    return this.#finding;
+  }
+
+  async #findOn(): Promise<void> {
     for (;;) {
       const next = this.#newest + 1;
       if ((await this.#saver.get(this.#part(next), { checkpointId: OPENED })) === null) return;

@@ -65,6 +65,7 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
       return [answer(flight, 'the checkpoint is loaded', { kind: 'load', result: { ok: true, value } })];
     }
     case 'backoff':
+    case 'model_backoff':
     case 'ttl':
       return [answer(flight, `the ${flight.kind} timer of ${flight.callId} fires`, { kind: 'timer' })];
     default:
@@ -157,12 +158,12 @@ function modelActions(scenario: Scenario, state: SessionState, world: World, fli
         fault,
       ),
     );
-    for (const kind of ['interrupted', 'provider_unavailable'] as const) {
+    for (const kind of ['interrupted', 'worker_lost', 'provider_unavailable'] as const) {
       const value = {
         kind: 'failed',
         failure: kind,
         message: kind,
-        maybeBilled: kind === 'interrupted' ? 1 : 0,
+        maybeBilled: kind === 'provider_unavailable' ? 0 : 1,
       } as const;
       actions.push(
         answer(

@@ -89,7 +89,15 @@ function mutationActions(world: World, flight: InFlight, attempt: Attempt): Acti
         then(now);
       };
     const unknown = returned({ kind: 'unknown', reason: 'shut down', released: true });
+    const unbegun = { kind: 'lost', message: 'lost', unbegun: true } as const;
     actions.push(
+      answer(
+        flight,
+        `${id}'s worker is lost before it began`,
+        { kind: 'tool', result: { ok: false, failure: unbegun } },
+        release(gone),
+        record('in doubt'),
+      ),
       answer(
         flight,
         `${id} is handed back by a worker that shuts down`,
