@@ -8,6 +8,7 @@ import { canonicalJson, type JsonValue } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
 import type { Manifest } from '../contract/manifest.ts';
 import { QUERY, WORKFLOW } from '../contract/names.ts';
+import { replayedContent } from '../contract/replay.ts';
 import type { CallsPage, SessionView } from '../contract/views.ts';
 import { type FindAgent, missing } from './tool.ts';
 
@@ -169,7 +170,7 @@ function marked(call: ToolCall, first: string | undefined, requestedBy: string):
   const content = call.result?.content ?? null;
   return first === undefined || first === requestedBy
     ? content
-    : `[idempotent replay of ${first}]: ${asText(content)}`;
+    : replayedContent({ tool: call.name, of: first, where: 'by another session' }, content);
 }
 
 function asText(content: JsonValue): string {

@@ -10,7 +10,7 @@ import {
   type ModelResult,
   type PreparedCall,
 } from '../contract/activities.ts';
-import { idempotencyKey, shortDigest } from '../contract/keys.ts';
+import { baseKey, shortDigest } from '../contract/keys.ts';
 import { liveWindow } from '../contract/live-text.ts';
 import type { Message, Position } from '../contract/messages.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
@@ -183,12 +183,12 @@ function withoutDerivedKey(
   agent: AgentRuntime,
   namespace: string,
   callId: string,
-  { idempotencyKey: key, ...call }: PreparedCall,
+  { baseKey: key, ...call }: PreparedCall,
 ): PreparedCall {
   const scope = agent.manifest.tools[call.name]?.scope;
   if (key === undefined || scope === undefined) return call;
-  const derived = idempotencyKey({ namespace, tool: call.name, scope, callId, identity: call.args });
-  return key === derived ? call : { ...call, idempotencyKey: key };
+  const derived = baseKey({ namespace, tool: call.name, scope, callId, identity: call.args });
+  return key === derived ? call : { ...call, baseKey: key };
 }
 
 /** The prompt's messages: from this worker's memory, or else from the history. */

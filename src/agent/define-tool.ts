@@ -43,14 +43,17 @@ export type Verification<OUTPUT> =
 /** What makes two calls of a tool the same effect. */
 export type Idempotency<INPUT> =
   | {
-      /** Default: `session` for `mutate`, `call` otherwise. `global` is for `mutate`. */
-      scope?: 'session' | 'call' | 'global';
+      /**
+       * Which equal calls are one effect: `call` none, `message` those in answer to one message of the user, `session` those
+       * of one session, `global` (for `mutate`) those of all sessions. Default: `message` for `mutate`, `call` otherwise.
+       */
+      scope?: IdempotencyScope;
       /** Of scope `global`: how long the record of an effect answers equal calls. Default: one day. */
       ttl?: Duration;
       /** The arguments that are the identity; default: all. */
       args?: readonly (keyof INPUT & string)[];
     }
-  /** Returns the identity within the session, e.g. an order's number. */
+  /** Returns the identity within the session, e.g. an order's number: the scope is `session`. */
   | ((input: INPUT) => string);
 
 /** A tool in the AI SDK's shape, plus what makes it safe to run durably. */
@@ -187,7 +190,7 @@ const AI_SDK_NAMES: readonly string[] = [
 ];
 
 const EFFECTS: readonly string[] = ['read', 'idempotent', 'mutate'];
-const SCOPES: readonly string[] = ['session', 'call', 'global'];
+const SCOPES: readonly string[] = ['call', 'message', 'session', 'global'];
 
 /** What is wrong with a tool, with what to write instead, or `null`. */
 function toolProblem<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): string | null {
@@ -267,5 +270,5 @@ function idempotencyProblem(idempotency: unknown): string | null {
 /** What two calls of a tool have to share to be one effect. */
 export function scopeOf(tool: DefinedTool): IdempotencyScope {
   if (typeof tool.idempotency === 'function') return 'session';
-  return tool.idempotency?.scope ?? ((tool.effect ?? 'mutate') === 'mutate' ? 'session' : 'call');
+  return tool.idempotency?.scope ?? ((tool.effect ?? 'mutate') === 'mutate' ? 'message' : 'call');
 }

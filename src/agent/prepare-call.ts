@@ -2,7 +2,7 @@
 import { asSchema } from '@ai-sdk/provider-utils';
 import type { PreparedCall } from '../contract/activities.ts';
 import type { JsonValue } from '../contract/json.ts';
-import { idempotencyKey } from '../contract/keys.ts';
+import { baseKey } from '../contract/keys.ts';
 import type { AgentRuntime } from './agent-runtime.ts';
 import { type DefinedTool, scopeOf } from './define-tool.ts';
 
@@ -95,8 +95,8 @@ export async function prepareCall(
   } catch (error) {
     return { name, args, problem: `${name} could not derive its idempotency key: ${describe(error)}` };
   }
-  const key = idempotencyKey({ namespace, tool: name, scope: scopeOf(tool), callId, identity });
-  const prepared: PreparedCall = { name, args, idempotencyKey: key };
+  const key = baseKey({ namespace, tool: name, scope: scopeOf(tool), callId, identity });
+  const prepared: PreparedCall = { name, args, baseKey: key };
   return (await asksPerson(tool, parsed.value, callId, waits))
     ? { ...prepared, needsApproval: true }
     : prepared;

@@ -154,6 +154,10 @@ class Printer {
         this.#open = true;
         this.breakLine();
         return;
+      case 'notice':
+        this.breakLine();
+        terminal.progress(`· ${clean(part.notice.kind)}: ${clean(part.notice.message)}`);
+        return;
       case 'phase': {
         this.breakLine();
         terminal.progress(`· ${part.phase}`);

@@ -187,7 +187,9 @@ export function callLines(calls: readonly ToolCall[], terminal: Terminal): strin
         `issued ${call.issuedAt ?? '-'}`,
         `ended ${call.completedAt ?? '-'}`,
         ...(call.dispatches.length > 1 ? [`${call.dispatches.length} dispatches`] : []),
-        ...(call.replayOf === null ? [] : [`answered by the record of ${clean(call.replayOf)}`]),
+        ...(call.replayOf === null
+          ? []
+          : [`not executed: answered by the record of ${clean(call.replayOf)}`]),
         ...(decision === null ? [] : [`${decision.decision} by ${clean(decision.by)} at ${decision.at}`]),
         ...resolutions.map(
           ({ dispatchNo, outcome, by, at }) =>

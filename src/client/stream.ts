@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import type { LiveText } from '../contract/live-text.ts';
-import type { Phase } from '../contract/state.ts';
+import type { Notice, Phase } from '../contract/state.ts';
 import type { PageInput, SessionView, TranscriptPage } from '../contract/views.ts';
 import { decodeOptionalSinglePayload } from '../temporal/sdk-internals.ts';
 
@@ -13,6 +13,8 @@ export type StreamPart =
   | { type: 'reset' }
   /** The answer is recorded; this is its whole text. */
   | { type: 'message'; id: string; text: string }
+  /** Something new that people may want to see, as a call that was not executed because an equal one was. */
+  | { type: 'notice'; notice: Notice }
   /** What the session does now. */
   | { type: 'phase'; phase: Phase; view: SessionView };
 
@@ -44,6 +46,7 @@ export async function* streamSession(
 ): AsyncGenerator<StreamPart> {
   let phase: Phase | undefined;
   let seen = (await session.transcript({ limit: 0 })).total;
+  let noticed: ReadonlySet<string> | undefined;
   const reader = new WindowReader();
   while (signal?.aborted !== true) {
     const live = await liveText(client, session.id);
@@ -59,6 +62,10 @@ export async function* streamSession(
         if (text !== '') yield { type: 'message', id, text };
       }
     }
+    for (const notice of view.notices) {
+      if (noticed?.has(JSON.stringify(notice)) === false) yield { type: 'notice', notice };
+    }
+    noticed = new Set(view.notices.map((notice) => JSON.stringify(notice)));
     if (view.phase !== phase) {
       phase = view.phase;
       yield { type: 'phase', phase, view };

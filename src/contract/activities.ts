@@ -57,8 +57,11 @@ export interface PreparedCall {
   name: string;
   args: JsonValue;
   metadata?: JsonObject;
-  /** Absent when its identity is its arguments, so that the session can derive it, and when the call cannot run. */
-  idempotencyKey?: string;
+  /**
+   * What the session makes the call's idempotency key from. Absent when the identity is all arguments, so that the session
+   * can derive it, and when the call cannot run.
+   */
+  baseKey?: string;
   needsApproval?: true;
   /** Why the call cannot run, in words for the model. */
   problem?: string;

@@ -109,6 +109,10 @@ export type CallStatus =
 export interface ToolCall {
   id: string;
   turn: number;
+  /** Number of the user's message that it answers: the last one that was taken when the model asked for it. */
+  message: number;
+  /** After a rewind: number of the message with whose key an equal effect happened, which is this call's key too. */
+  keyOf?: number;
   name: string;
   args: JsonValue;
   /** SHA-256 of the canonical JSON of `{tool_name, args}`: what decisions are bound to. */
@@ -126,7 +130,7 @@ export interface ToolCall {
   resolutions: ResolutionRecord[];
   /** What the model is told; `null` until the call has ended. */
   result: { content: JsonValue; isError: boolean } | null;
-  /** The call whose record answered this one. */
+  /** The call whose record answered this one. This one was not executed. */
   replayOf: string | null;
 }
 

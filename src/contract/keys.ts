@@ -13,17 +13,18 @@ export function shortDigest(digest: string): string {
 }
 
 /**
- * The idempotency key of a call: `sha256(namespace : tool : scope : canonical JSON)`.
+ * What a call's idempotency key is made from: `sha256(namespace : tool : scope : canonical JSON)`. It is the key itself,
+ * except in scope `message`, where {@link messageKey} adds the number of the user's message.
  *
- * No two calls that differ have the same, whatever colons namespaces and arguments hold: the name of a tool has none and
- * is not the id of a call, and of a JSON text no end that follows a colon after such a name is JSON itself.
+ * Two different calls never have the same text, whatever colons namespaces and arguments hold: a tool's name has no colon
+ * and does not look like a call's id, and what follows a colon after such a name in a JSON text is not JSON itself.
  *
- * It is the same over retries, resumes and verification, because nothing in it depends on a run, an attempt
- * or a clock. `namespace` is the session's effect namespace: its id, unless it was forked.
+ * It is the same over retries, resumes and verification: it does not depend on a run, an attempt or a clock.
+ * `namespace` is the session's effect namespace: its id, unless it was forked.
  *
  * @param identity - what the tool names as the identity of the call: the arguments, some of them, or a text.
  */
-export function idempotencyKey(input: {
+export function baseKey(input: {
   namespace: string;
   tool: string;
   scope: IdempotencyScope;
@@ -33,6 +34,7 @@ export function idempotencyKey(input: {
   const { namespace, tool, scope, callId, identity } = input;
   const text = canonicalJson(identity);
   switch (scope) {
+    case 'message':
     case 'session':
       return sha256Hex(`${namespace}:${tool}:${text}`);
     case 'call':
@@ -43,6 +45,15 @@ export function idempotencyKey(input: {
     default:
       return scope satisfies never;
   }
+}
+
+/**
+ * The key of a call with scope `message`: equal calls that answer message number `message` are one effect.
+ *
+ * @param base - {@link baseKey}.
+ */
+export function messageKey(base: string, message: number): string {
+  return sha256Hex(`${base}:${message}`);
 }
 
 /** The digest of an empty transcript. */

@@ -19,5 +19,7 @@ export interface Loaded {
     /** Calls that were open at the checkpoint, by id, as they ended; `null` when nobody knows. */
     ended: { [callId: string]: 'absent' | null };
     spent: Spent;
+    /** The highest number that a message of the user was given. */
+    messagesTaken: number;
   } | null;
 }

@@ -10,12 +10,14 @@ import type { JsonObject } from './json.ts';
 export type Effect = 'read' | 'idempotent' | 'mutate';
 
 /**
- * Within what an equal call counts as the same call.
- * - `session`: equal arguments in one session are one effect; a second call is answered from the record.
- * - `call`: each call is an effect of its own, whatever its arguments.
- * - `global`: equal arguments are one effect over all sessions, for the tool's time to live.
+ * Which equal calls are one effect. The first is executed; the others are answered from its record.
+ * - `call`: none. Each call is an effect of its own.
+ * - `message`: equal calls in answer to one message of the user, which is the last one that the session had taken into
+ *   the transcript when the model asked for the call.
+ * - `session`: all equal calls of the session.
+ * - `global`: all equal calls of all sessions, for the tool's time to live.
  */
-export type IdempotencyScope = 'session' | 'call' | 'global';
+export type IdempotencyScope = 'call' | 'message' | 'session' | 'global';
 
 /** Caps on what a session may spend. Absent means no cap. */
 export interface BudgetLimits {

@@ -49,6 +49,10 @@ export interface CarriedEffect {
   callId: string;
   tool: string;
   idempotencyKey: string;
+  /** Of scope `message`: number of the message that it answered. */
+  message?: number;
+  /** Of scope `message`: number of the message in answer to which an equal call was made after the rewind. */
+  takenBy?: number;
   output: JsonValue;
   /** Why nobody knows whether it happened: an equal call settles and is verified before it is dispatched. */
   doubt?: string;

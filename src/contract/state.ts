@@ -144,6 +144,10 @@ export interface SessionState {
   promptBytes: number;
   measured: { bytes: number; tokens: number } | null;
   inbox: QueuedMessage[];
+  /** Number of the user's message that is being answered: the last one that was taken. 0 before the first. */
+  message: number;
+  /** The highest number that a message was given, in runs that a rewind has left too: no number is given twice. */
+  messagesTaken: number;
   calls: ToolCall[];
   /** Ids of the calls of the present batch, in the model's order; empty between batches. */
   batch: string[];

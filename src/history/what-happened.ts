@@ -34,7 +34,8 @@ export function whatHappened(
     const later = runs.flatMap(({ calls }) => calls.filter((call) => sameCall(call) === sameCall(open)));
     ended[open.id] = later.some(({ status }) => isAbsent(status)) ? 'absent' : null;
   }
-  return { effects: [...effects.values()], ended, spent: spentAtWorst(last) };
+  const messagesTaken = Math.max(...runs.map((run) => run.messagesTaken));
+  return { effects: [...effects.values()], ended, spent: spentAtWorst(last), messagesTaken };
 }
 
 /** A request that was under way when its run was left is charged as one that was lost. */
@@ -54,11 +55,12 @@ function isAbsent(status: ToolCall['status']): boolean {
 }
 
 function carriedEffect(call: ToolCall): CarriedEffect[] {
-  const { id: callId, name: tool, idempotencyKey, status, result, scope } = call;
-  if (status.kind === 'completed') return [{ callId, tool, idempotencyKey, output: result?.content ?? null }];
+  const { id: callId, name: tool, idempotencyKey, status, result, scope, message } = call;
+  const effect = { callId, tool, idempotencyKey, ...(scope === 'message' ? { message } : {}) };
+  if (status.kind === 'completed') return [{ ...effect, output: result?.content ?? null }];
   // An effect of scope `global` has a session of its own, which knows what became of it.
   const doubtful = isOpen(call) || (status.kind === 'failed' && !status.certain);
   if (!doubtful || scope === 'global') return [];
   const doubt = `nobody knows what became of ${callId}, which was left behind by a rewind`;
-  return [{ callId, tool, idempotencyKey, output: null, doubt }];
+  return [{ ...effect, output: null, doubt }];
 }

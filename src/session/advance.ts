@@ -1,6 +1,9 @@
 /** The pure core's door: inputs in, commands out, the state moved on. */
-import { canonicalJson, type JsonValue } from '../contract/json.ts';
+
+import type { ToolCall } from '../contract/calls.ts';
+import type { JsonValue } from '../contract/json.ts';
 import type { Block } from '../contract/messages.ts';
+import { type Replay, replayedContent, replayNotice } from '../contract/replay.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { usd, worstCase } from './budget.ts';
 import { decide } from './decide.ts';
@@ -69,6 +72,8 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
     }
     case 'take_messages':
       for (const { id, text, at: sentAt } of state.inbox.splice(0)) {
+        state.messagesTaken += 1;
+        state.message = state.messagesTaken;
         appendMessage(state, { id, role: 'user', created_at: sentAt, blocks: [{ kind: 'text', text }] });
       }
       state.interrupted = false;
@@ -114,17 +119,18 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
     case 'replay_call': {
       const call = theCall(state, step.callId);
       const from = theCall(state, step.from);
-      call.replayOf = from.id;
-      const content = `[idempotent replay of ${from.id}]: ${asText(from.result?.content ?? null)}`;
       const status = from.status.kind === 'failed' ? from.status : ({ kind: 'completed' } as const);
-      endCall(call, { ...status }, { content, isError: from.result?.isError ?? false }, at);
+      const where = call.scope === 'message' ? 'in answer to the same message' : 'in this session';
+      const { content, isError } = from.result ?? { content: null, isError: false };
+      const told = replay(state, call, { of: from.id, where, content }, moment);
+      endCall(call, { ...status }, { content: told, isError }, at);
       return null;
     }
     case 'replay_carried': {
       const { callId, effect } = step;
-      const content = `[idempotent replay of ${effect.callId}, before the rewind]: ${asText(effect.output)}`;
       const call = theCall(state, callId);
-      call.replayOf = effect.callId;
+      const made = { of: effect.callId, where: 'before the session was rewound', content: effect.output };
+      const content = replay(state, call, made, moment);
       endCall(call, { kind: 'completed' }, { content, isError: false }, at);
       return null;
     }
@@ -155,8 +161,17 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
   }
 }
 
-function asText(content: JsonValue): string {
-  return typeof content === 'string' ? content : canonicalJson(content);
+/** Marks a call as answered by the record of another, says so to people, and returns what the model is told. */
+function replay(
+  state: SessionState,
+  call: ToolCall,
+  { content, ...made }: Omit<Replay, 'tool'> & { content: JsonValue },
+  moment: Moment,
+): JsonValue {
+  const told = { tool: call.name, ...made };
+  call.replayOf = made.of;
+  note(state, moment, 'replay', `${call.id}: ${replayNotice(told)}`);
+  return replayedContent(told, content);
 }
 
 function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, moment: Moment): Command {

@@ -11,6 +11,7 @@ import { argsDigest } from '../contract/keys.ts';
 import type { ToolManifest } from '../contract/manifest.ts';
 import type { CarriedEffect } from '../contract/origin.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
+import { setKey } from './effect-key.ts';
 import type { Moment } from './events.ts';
 import { endCall, iso, isUntold, toolOf } from './state.ts';
 
@@ -161,8 +162,8 @@ export function applyPrepare(
   const untold = isUntold(call);
   const problem = outcome.ok ? outcome.value.problem : outcome.failure.message;
   if (problem === undefined && outcome.ok) {
-    const { idempotencyKey = call.idempotencyKey, needsApproval } = outcome.value;
-    call.idempotencyKey = idempotencyKey;
+    const { baseKey, needsApproval } = outcome.value;
+    if (baseKey !== undefined) setKey(state, call, baseKey);
     if (untold && knownSince(state, call, moment)) return;
     call.status =
       needsApproval === true && call.decision === null

@@ -29,6 +29,8 @@ export function initialState(
     promptBytes: 0,
     measured: null,
     inbox: [],
+    message: 0,
+    messagesTaken: 0,
     calls: [],
     batch: [],
     interrupted: false,
@@ -87,7 +89,7 @@ function becomeEffect(state: SessionState, effect: EffectInput): void {
   const tool = effect.manifest.tools[effect.tool];
   state.effect = { requestedBy: effect.requestedBy, ttlMs: tool?.ttlMs ?? 0 };
   state.calls.push({
-    ...freshCall(id, 0, effect.tool, effect.args),
+    ...freshCall(id, state, effect.tool, effect.args),
     effect: 'mutate',
     // Its uniqueness is the session's own: nothing in here is looked up again.
     scope: 'call',

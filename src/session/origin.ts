@@ -32,6 +32,8 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   state.tenant ??= past.tenant;
   state.mode = past.mode;
   state.turn = past.turn;
+  state.message = past.message;
+  state.messagesTaken = past.messagesTaken;
   state.transcript = past.transcript;
   state.position = past.position;
   state.promptBytes = past.promptBytes;
@@ -57,8 +59,14 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
     const pauses = past.pauses.map((pause) => ({ ...pause, resumedAt: pause.resumedAt ?? iso(moment) }));
     state.pauses = [...pauses, ...state.pauses];
     // Money that was spent after the checkpoint is spent.
-    if (after !== null) state.budget.spent = after.spent;
-    state.carried = after?.effects ?? past.carried;
+    if (after !== null) {
+      state.budget.spent = after.spent;
+      state.messagesTaken = after.messagesTaken;
+    }
+    // What was taken up in answer to a message that the session has left is there to be taken up again.
+    state.carried = (after?.effects ?? past.carried).map(({ takenBy, ...effect }) =>
+      takenBy === undefined || takenBy > past.message ? effect : { ...effect, takenBy },
+    );
   }
   const calls = batchCalls(state);
   for (const call of calls) {

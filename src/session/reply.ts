@@ -1,12 +1,13 @@
 /** A model's reply: its message, its calls, its cost. */
 import type { ModelResult, PreparedCall } from '../contract/activities.ts';
 import type { ToolCall } from '../contract/calls.ts';
-import { idempotencyKey } from '../contract/keys.ts';
+import { baseKey } from '../contract/keys.ts';
 import type { Manifest, ToolManifest } from '../contract/manifest.ts';
 import type { Block } from '../contract/messages.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { chargeReply } from './budget.ts';
+import { setKey } from './effect-key.ts';
 import { awaitApproval } from './effect-outcome.ts';
 import type { Moment } from './events.ts';
 import { readPlan } from './plan.ts';
@@ -92,11 +93,12 @@ function newCall(
 ): ToolCall {
   const tool = manifest.tools[prepared.name];
   const call: ToolCall = {
-    ...freshCall(id, state.turn, prepared.name, prepared.args),
+    ...freshCall(id, state, prepared.name, prepared.args),
     effect: tool?.effect ?? 'read',
     scope: tool?.scope ?? 'call',
-    idempotencyKey: prepared.idempotencyKey ?? derivedKey(state, tool, prepared, id),
   };
+  const base = prepared.baseKey ?? derivedKey(state, tool, prepared, id);
+  if (base !== '') setKey(state, call, base);
   if (prepared.problem !== undefined) {
     endCall(call, { kind: 'skipped' }, { content: prepared.problem, isError: true }, at);
   } else if (prepared.name === PLAN_TOOL && tool === undefined) {
@@ -115,7 +117,7 @@ function newCall(
   return call;
 }
 
-/** The key of a call whose identity is all its arguments: it need not travel in the reply. */
+/** The base of the key of a call whose identity is all its arguments: it need not travel in the reply. */
 function derivedKey(
   state: SessionState,
   tool: ToolManifest | undefined,
@@ -123,7 +125,7 @@ function derivedKey(
   callId: string,
 ): string {
   if (tool === undefined || problem !== undefined) return '';
-  return idempotencyKey({
+  return baseKey({
     namespace: state.namespace,
     tool: name,
     scope: tool.scope,

@@ -21,10 +21,16 @@ export function iso({ now }: Moment): string {
 }
 
 /** A call that nothing has happened to yet. */
-export function freshCall(id: string, turn: number, name: string, args: JsonValue): ToolCall {
+export function freshCall(
+  id: string,
+  { turn, message }: Pick<SessionState, 'turn' | 'message'>,
+  name: string,
+  args: JsonValue,
+): ToolCall {
   return {
     id,
     turn,
+    message,
     name,
     args,
     argsDigest: argsDigest(name, args),

@@ -58,7 +58,7 @@ const TOOLS: [unknown, string][] = [
   ],
   [
     { inputSchema, execute, idempotency: { scope: 'tenant' } },
-    `idempotency.scope is "tenant": write 'session', 'call' or 'global'`,
+    `idempotency.scope is "tenant": write 'call', 'message', 'session' or 'global'`,
   ],
   [
     { inputSchema, execute, effect: 'read', idempotency: { scope: 'global' } },
@@ -286,7 +286,7 @@ test('a plain AI SDK tool is accepted, and treated as a mutation', async () => {
   const { manifest } = await resolveAgent(defineAgent({ ...good, tools: { pay } }), registry);
   expect(manifest.tools['pay']).toMatchObject({
     effect: 'mutate',
-    scope: 'session',
+    scope: 'message',
     verify: false,
     maxAttempts: 3,
   });

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import type { ToolCall } from '../../src/contract/calls.ts';
 import { canonicalJson, type JsonValue, jsonSize, sha256Hex } from '../../src/contract/json.ts';
-import { argsDigest, chainDigest, EMPTY_DIGEST, idempotencyKey } from '../../src/contract/keys.ts';
+import { argsDigest, baseKey, chainDigest, EMPTY_DIGEST, messageKey } from '../../src/contract/keys.ts';
 import { LIMIT } from '../../src/contract/limits.ts';
 import type { IdempotencyScope } from '../../src/contract/manifest.ts';
 import { defineAgent, defineTool } from '../../src/index.ts';
@@ -17,7 +17,7 @@ const json = fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<JsonValue>;
 const words = fc.string({ minLength: 1, maxLength: 10 });
 const TOOL = defineTool({ inputSchema: z.object({}), effect: 'read', execute: () => null });
 
-type Identified = Parameters<typeof idempotencyKey>[0];
+type Identified = Parameters<typeof baseKey>[0];
 
 describe('an idempotency key', () => {
   const tool = fc.stringMatching(/^[a-z][a-z_]{0,8}$/);
@@ -25,29 +25,34 @@ describe('an idempotency key', () => {
   const identified = fc.record({
     namespace: id,
     tool,
-    scope: fc.constantFrom('session', 'call', 'global'),
+    scope: fc.constantFrom('call', 'message', 'session', 'global'),
+    message: fc.nat(2),
     callId: fc.tuple(fc.nat(9), fc.nat(3)).map(([turn, n]) => `call_${turn}_${n}`),
     identity: json,
   });
 
   /** What makes two calls the same, in the words of the scopes. */
-  const same = (a: Identified, b: Identified): boolean =>
+  type Numbered = Identified & { message: number };
+  const keyOf = (call: Numbered): string =>
+    call.scope === 'message' ? messageKey(baseKey(call), call.message) : baseKey(call);
+  const same = (a: Numbered, b: Numbered): boolean =>
     a.scope === b.scope &&
     a.tool === b.tool &&
     canonicalJson(a.identity) === canonicalJson(b.identity) &&
     (a.scope === 'global' || a.namespace === b.namespace) &&
-    (a.scope !== 'call' || a.callId === b.callId);
+    (a.scope !== 'call' || a.callId === b.callId) &&
+    (a.scope !== 'message' || a.message === b.message);
 
   test('is equal for the same call of its scope, and for no other', () => {
     const changed = fc.record({
       by: identified,
-      keys: fc.subarray(['namespace', 'tool', 'scope', 'callId', 'identity'] as const),
+      keys: fc.subarray(['namespace', 'tool', 'scope', 'message', 'callId', 'identity'] as const),
     });
     fc.assert(
       fc.property(identified, changed, (a, { by, keys }) => {
         const b = { ...a };
         for (const key of keys) Object.assign(b, { [key]: by[key] });
-        expect(idempotencyKey(a) === idempotencyKey(b), canonicalJson([a, b])).toBe(same(a, b));
+        expect(keyOf(a) === keyOf(b), canonicalJson([a, b])).toBe(same(a, b));
       }),
       { numRuns: 3_000 },
     );
@@ -91,7 +96,7 @@ describe('an idempotency key', () => {
         const text = [namespace, tool, ...(scope === 'call' ? [callId] : []), canonicalJson(identity)].join(
           ':',
         );
-        expect(idempotencyKey(call)).toBe(sha256Hex(text));
+        expect(baseKey(call)).toBe(sha256Hex(text));
         expect(readings(text), text).toEqual([{ scope, namespace, tool, callId, identity }]);
         colons += text.split(':').length;
       }),
@@ -102,13 +107,13 @@ describe('an idempotency key', () => {
 
   test('of a session named global is not that of all sessions', () => {
     const of = { namespace: 'global', tool: 'pay', callId: 'call_1_0', identity: {} };
-    expect(idempotencyKey({ ...of, scope: 'session' })).not.toBe(idempotencyKey({ ...of, scope: 'global' }));
+    expect(baseKey({ ...of, scope: 'session' })).not.toBe(baseKey({ ...of, scope: 'global' }));
   });
 
   test('of a session is the SHA-256 that the contract names', () => {
     const of = { namespace: 's', tool: 'pay', callId: 'call_1_0', identity: { b: 1, a: [2] } };
     // printf 's:pay:{"a":[2],"b":1}' | sha256sum
-    expect(idempotencyKey({ ...of, scope: 'session' })).toBe(SESSION_KEY);
+    expect(baseKey({ ...of, scope: 'session' })).toBe(SESSION_KEY);
   });
 
   test('does not depend on the order of keys; a digest of arguments tells tools apart', () => {
@@ -166,7 +171,7 @@ function isToolName(name: string): boolean {
 describe('a plan', () => {
   const tools = ['look', 'pay', 'send'];
   const call = (name: string, kind: 'completed' | 'failed' | 'running', n: number): ToolCall => ({
-    ...freshCall(`call_1_${n}`, 1, name, {}),
+    ...freshCall(`call_1_${n}`, { turn: 1, message: 1 }, name, {}),
     status: kind === 'failed' ? { kind, certain: true } : { kind },
   });
   const log = fc

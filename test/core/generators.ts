@@ -35,7 +35,7 @@ const toolManifest = (name: string): fc.Arbitrary<ToolManifest> =>
     description: words,
     inputSchema: fc.constant({}),
     effect: fc.constantFrom('read', 'idempotent', 'mutate'),
-    scope: fc.constantFrom('session', 'call', 'global'),
+    scope: fc.constantFrom('call', 'message', 'session', 'global'),
     ttlMs: fc.nat(100_000),
     verify: fc.boolean(),
     fast: fc.constant(name === 'fast'),
@@ -94,11 +94,11 @@ const callable = fc.record(
   {
     name: fc.constantFrom(...TOOLS, 'fast', 'update_plan'),
     args: fc.oneof(fc.constantFrom<JsonValue>({}, { to: 'a' }), json),
-    idempotencyKey: fc.constantFrom('k1', 'k2', 'k3'),
+    baseKey: fc.constantFrom('k1', 'k2', 'k3'),
     needsApproval: fc.constant(true as const),
     metadata: fc.constant({ signed: 'so' }),
   },
-  { requiredKeys: ['name', 'args', 'idempotencyKey'] },
+  { requiredKeys: ['name', 'args', 'baseKey'] },
 );
 const prepared: fc.Arbitrary<PreparedCall> = fc.oneof(
   { weight: 8, arbitrary: callable },

@@ -47,7 +47,7 @@ test('a plain AI SDK tool runs as a mutation: once, also when the model asks aga
   expect(items).toMatchObject([
     {
       effect: 'mutate',
-      scope: 'session',
+      scope: 'message',
       status: { kind: 'completed' },
       result: { content: { to: 'ann', cents: 5, outcome: 'paid' }, isError: false },
     },

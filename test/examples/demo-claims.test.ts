@@ -9,6 +9,7 @@ const ROW = { id: 're_1', at: '2026-01-05T10:00:02.000Z', kind: 'refund', key: '
 const REFUND: ToolCall = {
   id: 'call_2_0',
   turn: 2,
+  message: 1,
   name: 'refund',
   args: ARGS,
   argsDigest: 'digest',

@@ -29,6 +29,7 @@ const story: Story = {
 const goodCall: ToolCall = {
   id: 'call_1_0',
   turn: 1,
+  message: 1,
   name: 'pay',
   args: { tag: 's#1', mode: 'plain' },
   argsDigest: 'd',

@@ -58,7 +58,11 @@ test('a refund over the limit waits for a person, happens once, and an equal one
     ['call_2_0', 'completed', null],
     ['call_3_0', 'completed', 'call_2_0'],
   ]);
-  expect(calls[2]?.result?.content).toBe('[idempotent replay of call_2_0]: {"refunded":true}');
+  expect(calls[2]?.result?.content).toEqual({
+    notice:
+      '[idempotent replay of call_2_0] refund was not executed: an equal call was made in answer to the same message, and this is its result.',
+    result: { refunded: true },
+  });
   expect(keys).toEqual([calls[1]?.idempotencyKey]);
 
   const live = await session.snapshot();

@@ -122,6 +122,7 @@ const tools = {
     description: 'Send an e-mail',
     inputSchema: z.object({ to: z.string(), subject: z.string(), body: z.string() }),
     settle: '100ms',
+    idempotency: { scope: 'session' },
     execute: async (input, { idempotencyKey, abortSignal }) => {
       await breakpoint('request');
       return attempt(payments().sendEmail(input, idempotencyKey, abortSignal));

@@ -107,8 +107,8 @@ function modelActions(scenario: Scenario, state: SessionState, world: World, fli
   const turn = state.turn + 1;
   const planned = flight.summarize === true ? [] : (scenario.replies[turn - 1] ?? []);
   const calls = planned.map(({ tool, args, needsApproval }, i): PreparedCall => {
-    const idempotencyKey = keyOf(scenario, state.namespace, tool, args, `call_${turn}_${i}`);
-    return { name: tool, args, idempotencyKey, ...(needsApproval === true ? { needsApproval } : {}) };
+    const baseKey = keyOf(scenario, state.namespace, tool, args, `call_${turn}_${i}`);
+    return { name: tool, args, baseKey, ...(needsApproval === true ? { needsApproval } : {}) };
   });
   const counted = scenario.usage !== 'uncounted';
   const actions = [
@@ -191,7 +191,7 @@ function prepareActions(scenario: Scenario, state: SessionState, flight: InFligh
   const value: PreparedCall = {
     name,
     args,
-    idempotencyKey: keyOf(scenario, state.namespace, name, args, id),
+    baseKey: keyOf(scenario, state.namespace, name, args, id),
     ...(plannedCall(scenario, id)?.needsApproval === true ? { needsApproval: true } : {}),
   };
   const actions = [

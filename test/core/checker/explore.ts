@@ -68,6 +68,7 @@ class Explorer {
     this.#current = this.#pathTo(number);
     const actions = actionsOf(this.#scenario, node.state, node.world);
     checkState(
+      this.#scenario,
       node.state,
       node.world,
       actions.some(({ by, deliveries }) => by === 'world' && deliveries.length > 0),

@@ -1,5 +1,6 @@
 /** What must hold in every state and of every command, in words. */
 import { isFinal, type ToolCall } from '../../../src/contract/calls.ts';
+import { messageKey } from '../../../src/contract/keys.ts';
 import type { SessionState } from '../../../src/contract/state.ts';
 import { usd } from '../../../src/session/budget.ts';
 import type { Command } from '../../../src/session/events.ts';
@@ -49,8 +50,9 @@ export function checkCommand(
   }
   if (command.kind !== 'tool' && command.kind !== 'fast_tool' && command.kind !== 'global_tool') return;
   const { callId, tool, args, idempotencyKey: key, effect, dispatchNo } = command.input;
+  const base = keyOf(scenario, state.sessionId, tool, args, callId);
   promise(
-    key === keyOf(scenario, state.sessionId, tool, args, callId),
+    scenario.tools[tool]?.scope === 'message' ? messageKeys(state, base).includes(key) : key === base,
     `${callId} was dispatched under the key of other arguments, or of another session`,
   );
   promise(
@@ -100,7 +102,8 @@ function checkOrder(scenario: Scenario, state: SessionState, callId: string): vo
 }
 
 /** Holds a state against the world. `moves` tells whether anything can still happen by itself. */
-export function checkState(state: SessionState, world: World, moves: boolean): void {
+export function checkState(scenario: Scenario, state: SessionState, world: World, moves: boolean): void {
+  checkMessageScope(scenario, state, world);
   checkEffects(state, world);
   checkTranscript(state);
   checkBudget(state);
@@ -110,6 +113,22 @@ export function checkState(state: SessionState, world: World, moves: boolean): v
     checkPauses(state, world);
   }
   checkRest(state, world, moves);
+}
+
+/** The keys that equal calls of scope `message` can have, one for each message that was taken. */
+function messageKeys({ messagesTaken }: SessionState, base: string): string[] {
+  return Array.from({ length: messagesTaken }, (_, i) => messageKey(base, i + 1));
+}
+
+/** A message gets at most one effect of equal calls, and a message that was left behind by a rewind gets no second one. */
+function checkMessageScope(scenario: Scenario, state: SessionState, world: World): void {
+  for (const { tool, args } of scenario.replies.flat()) {
+    if (scenario.tools[tool]?.scope !== 'message') continue;
+    const keys = messageKeys(state, keyOf(scenario, state.sessionId, tool, args, ''));
+    const times = keys.reduce((sum, key) => sum + (world.landed[key] ?? 0), 0);
+    const messages = Math.max(world.sent.length, world.mostSent);
+    promise(times <= messages, `${times} equal effects have landed in answer to ${messages} messages`);
+  }
 }
 
 function checkEffects(state: SessionState, world: World): void {

@@ -139,7 +139,9 @@ function travel(
   const known = ([name]: [string, number]): boolean => past.calls.some(({ id }) => name.startsWith(`${id} `));
   world.landedByCall = Object.fromEntries(Object.entries(world.landedByCall).filter(known));
   const { approvals, sent, pauses } = checkpoint;
-  Object.assign(world, { approvals, sent, pauses, paused: false, cancelled: false, checkpoint: null });
+  const mostSent = Math.max(world.mostSent, world.sent.length);
+  const fresh = { paused: false, cancelled: false, checkpoint: null };
+  Object.assign(world, { approvals, sent, mostSent, pauses, ...fresh });
   return begin(scenario, protocol, world, 'rewind', { sessionId: SESSION, runId: 'r2' });
 }
 
@@ -202,6 +204,8 @@ function essence(state: SessionState): unknown[] {
     state.status.kind,
     state.manifest === null,
     state.turn,
+    state.message,
+    state.messagesTaken,
     state.transcript.map(({ id, blocks }) => [
       id,
       blocks.map((block) => {
@@ -214,6 +218,7 @@ function essence(state: SessionState): unknown[] {
       call.id,
       statusOf(call.status),
       call.idempotencyKey,
+      call.keyOf,
       call.args,
       call.dispatches.length,
       call.dispatches.filter(({ released, unbegun }) => released === true || unbegun === true).length,

@@ -98,7 +98,7 @@ export function plannedCall(scenario: Scenario, callId: string): PlannedCall | u
 /** The effect namespace of a session: its id. The walk starts in this one. */
 export const SESSION = 's';
 
-/** The key that the worker gives a call: of scope `session` the same for equal arguments, and no other session's. */
+/** The key that the worker gives a call: the same for equal arguments unless its scope is `call`, and no other session's. */
 export function keyOf(
   scenario: Scenario,
   namespace: string,

@@ -73,6 +73,21 @@ export const SCENARIOS: readonly Scenario[] = [
     may: { queue: 1 },
   },
   {
+    name: 'the same mutation in answer to two messages',
+    mode: 'chat',
+    tools: { pay: { scope: 'message', maxAttempts: 1 } },
+    dispatches: 1,
+    replies: [[pay('a'), pay('a')], [pay('a')]],
+    may: { queue: 1, interrupt: 1 },
+  },
+  {
+    name: 'the same mutation in answer to one message, taken back',
+    tools: { pay: { scope: 'message', maxAttempts: 1 } },
+    dispatches: 1,
+    replies: [[pay('a')], [pay('a')]],
+    may: { checkpoint: 1, rewind: 1, queue: 1 },
+  },
+  {
     name: 'a read and a mutation',
     tools: { look: { effect: 'read' }, pay: {} },
     replies: [[look, pay('a')]],

@@ -33,6 +33,8 @@ export interface World {
   approvals: { [callId: string]: Approval };
   /** Texts of messages that were accepted. */
   sent: string[];
+  /** The most that were accepted in a run that a rewind has left. */
+  mostSent: number;
   pauses: number;
   paused: boolean;
   cancelled: boolean;
@@ -68,6 +70,7 @@ export function freshWorld(scenario: Scenario): World {
     effects: {},
     approvals: {},
     sent: ['m0'],
+    mostSent: 0,
     pauses: 0,
     paused: false,
     cancelled: false,

@@ -1,0 +1,43 @@
+/** The idempotency key of a call in its session. */
+import type { ToolCall } from '../contract/calls.ts';
+import { messageKey } from '../contract/keys.ts';
+import type { SessionState } from '../contract/state.ts';
+
+/**
+ * Gives a call its key. In scope `message` the key holds the number of the message that the call answers.
+ *
+ * After a rewind the session answers other messages than the run that it has left. So that nothing is done again, the
+ * first message with an equal call takes over the key of an effect that has happened since the checkpoint. An equal call
+ * in answer to a later message is a new effect.
+ *
+ * @param base - the key without the message.
+ */
+export function setKey(state: SessionState, call: ToolCall, base: string): void {
+  delete call.keyOf;
+  if (call.scope !== 'message') {
+    call.idempotencyKey = base;
+    return;
+  }
+  const { message, name } = call;
+  const of = (n: number | undefined): string | null => (n === undefined ? null : messageKey(base, n));
+  call.idempotencyKey = messageKey(base, message);
+  const before = state.calls.find(
+    (other) =>
+      other !== call &&
+      other.name === name &&
+      other.message === message &&
+      other.idempotencyKey === of(other.keyOf ?? message),
+  );
+  const equal = state.carried.filter(
+    (effect) =>
+      effect.tool === name &&
+      (effect.takenBy ?? message) === message &&
+      effect.idempotencyKey === of(effect.message),
+  );
+  const effect = equal.find(({ idempotencyKey }) => idempotencyKey === call.idempotencyKey) ?? equal[0];
+  const n = before === undefined ? effect?.message : before.keyOf;
+  if (effect !== undefined && effect.message === n) effect.takenBy = message;
+  if (n === undefined || n === message) return;
+  call.keyOf = n;
+  call.idempotencyKey = messageKey(base, n);
+}
