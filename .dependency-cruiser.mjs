@@ -62,11 +62,18 @@ export const ROOMS = {
     ],
   },
   archive: {
-    rooms: ['contract', 'session', 'temporal', 'history', 'checkpoints', 'client', 'saver'],
-    packages: ['@temporalio/activity', '@temporalio/client', '@temporalio/common', 'pg', 'node:'],
+    rooms: ['contract', 'session', 'temporal', 'history', 'checkpoints', 'client', 'saver', 'worker'],
+    packages: [
+      '@temporalio/activity',
+      '@temporalio/client',
+      '@temporalio/common',
+      '@temporalio/worker',
+      'pg',
+      'node:',
+    ],
   },
   worker: {
-    rooms: ['contract', 'temporal', 'activities', 'agent', 'archive'],
+    rooms: ['contract', 'temporal', 'activities', 'agent'],
     packages: ['@temporalio/*', 'ai', '@ai-sdk/*', 'zod', 'node:'],
   },
   server: {
@@ -115,7 +122,8 @@ export const ROOMS = {
 
 /** What the main door, `src/index.ts`, may show: everything but the sandbox, the HTTP API, the test kit and the command line. */
 export const DOOR_ROOMS = Object.keys(ROOMS).filter(
-  (room) => !['thread', 'workflows', 'temporal', 'history', 'http', 'testing', 'cli'].includes(room),
+  (room) =>
+    !['thread', 'workflows', 'temporal', 'history', 'archive', 'http', 'testing', 'cli'].includes(room),
 );
 
 /** @param {string[]} packages */

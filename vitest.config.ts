@@ -56,7 +56,8 @@ const config: ViteUserConfig = defineConfig({
     alias: [
       { find: /^perdure$/, replacement: here('./src/index.ts') },
       { find: /^perdure\/(langgraph|records)$/, replacement: here('./src/saver/$1/index.ts') },
-      { find: /^perdure\/(workflows|testing)$/, replacement: here('./src/$1/index.ts') },
+      { find: /^perdure\/(client|archive)$/, replacement: here('./src/$1/door.ts') },
+      { find: /^perdure\/(http|workflows|testing)$/, replacement: here('./src/$1/index.ts') },
     ],
   },
   test: {

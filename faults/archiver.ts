@@ -3,7 +3,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
-import { createArchiveWorker } from 'perdure';
+import { createArchiveWorker } from 'perdure/archive';
 import type { Lane } from './lane.ts';
 
 const SELF = fileURLToPath(import.meta.url);

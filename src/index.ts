@@ -14,24 +14,6 @@ export {
   type ToolOptions,
   type Verification,
 } from './agent/index.ts';
-export {
-  type ArchiveDatabase,
-  type ArchivedRun,
-  ArchivedSaver,
-  type ArchiveFileStatus,
-  type ArchivePiece,
-  type ArchivePosition,
-  type ArchiveStatements,
-  type Audit,
-  type AuditDifference,
-  archiveStatus,
-  auditSession,
-  CheckpointArchive,
-  openArchive,
-  PostgresArchive,
-  type PrimarySaver,
-  SqliteArchive,
-} from './archive/index.ts';
 export { type Change, diff, type EffectSince, effectsSince } from './checkpoints/index.ts';
 export {
   type ForkOptions,
@@ -42,8 +24,19 @@ export {
   type StartOptions,
   type StreamPart,
 } from './client/index.ts';
-export type { ArchiveStatus, UnreadableRun } from './contract/archive.ts';
-export type * from './contract/calls.ts';
+export type {
+  Actor,
+  CallStatus,
+  Decision,
+  DecisionRecord,
+  Dispatch,
+  EffectOutcome,
+  Resolution,
+  ResolutionRecord,
+  SeenCall,
+  SeenDispatch,
+  ToolCall,
+} from './contract/calls.ts';
 export {
   CHECKPOINT_ID_LIMIT,
   type Checkpoint,
@@ -54,24 +47,70 @@ export {
   type StoredStep,
 } from './contract/checkpoint.ts';
 export type { EditInput } from './contract/edit.ts';
-export { ERROR_CODES, type ErrorCode, isPerdureError, PerdureError } from './contract/errors.ts';
-export type * from './contract/inputs.ts';
+export { ERROR_CODES, type ErrorCode, isPerdureError, PerdureError, type Remedy } from './contract/errors.ts';
+export type {
+  BudgetInput,
+  BudgetLimitsInput,
+  CancelInput,
+  DecideInput,
+  PauseInput,
+  ResolveInput,
+  ResumeInput,
+  SendInput,
+  SessionResult,
+} from './contract/inputs.ts';
 export type { JsonObject, JsonValue } from './contract/json.ts';
-export type { LazySchema } from './contract/lazy-schema.ts';
 export { LIMIT } from './contract/limits.ts';
-export type * from './contract/manifest.ts';
-export type * from './contract/messages.ts';
-export { DEFAULT_TASK_QUEUE, QUERY, SEARCH_ATTRIBUTE, SIGNAL, UPDATE, WORKFLOW } from './contract/names.ts';
+export type {
+  ApprovalPolicy,
+  BudgetLimits,
+  Effect,
+  IdempotencyScope,
+  Manifest,
+  ModelManifest,
+  ModelPrice,
+  ToolManifest,
+} from './contract/manifest.ts';
+export type {
+  Block,
+  Message,
+  Position,
+  ReasoningBlock,
+  TextBlock,
+  ToolCallBlock,
+  ToolResultBlock,
+} from './contract/messages.ts';
+export { DEFAULT_TASK_QUEUE } from './contract/names.ts';
 export type { NextStep } from './contract/next-step.ts';
-export type * from './contract/origin.ts';
+export type { CarriedEffect, Origin } from './contract/origin.ts';
 export type { PlanInput } from './contract/plan.ts';
-export type * from './contract/state.ts';
+export type {
+  Budget,
+  InFlight,
+  Notice,
+  Phase,
+  PlanStep,
+  QueuedMessage,
+  SessionMode,
+  SessionState,
+  SessionStatus,
+  Spent,
+  Wait,
+  WaitReason,
+} from './contract/state.ts';
 export type { ContentRef } from './contract/thread.ts';
-export type * from './contract/views.ts';
+export type {
+  BudgetView,
+  CallsPage,
+  Page,
+  PageInput,
+  PendingCall,
+  SessionView,
+  TooLarge,
+  TranscriptPage,
+} from './contract/views.ts';
 export { MemorySaver, SqliteSaver, TemporalSaver } from './saver/index.ts';
 export {
-  type ArchiveWorkerOptions,
-  createArchiveWorker,
   createWorker,
   modelsFromEnvironment,
   PerdurePlugin,

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { archiveStatus, auditSession, isPerdureError, SqliteArchive } from 'perdure';
+import { isPerdureError } from 'perdure';
+import { archiveStatus, auditSession, SqliteArchive } from 'perdure/archive';
 import { startArchiver } from '../archiver.ts';
 import { roomIsFixed, takeRoom } from '../stack/room.ts';
 import type { FaultPoint } from './point.ts';

@@ -1,11 +1,7 @@
-export { ArchivedSaver, type PrimarySaver } from './archived-saver.ts';
-export { type Audit, type AuditDifference, auditSession } from './audit.ts';
-export { type ArchiveFileStatus, type ArchivePosition, CheckpointArchive } from './checkpoint-archive.ts';
-export type { ArchiveDatabase, ArchiveStatements } from './database.ts';
+export { ArchivedSaver } from './archived-saver.ts';
+export { auditSession } from './audit.ts';
+export { type ArchiveFileStatus, CheckpointArchive } from './checkpoint-archive.ts';
 export { createArchiveActivities } from './exporter.ts';
 export { openArchive } from './open.ts';
-export { isPostgresUrl, PostgresArchive } from './postgres-archive.ts';
-export type { ArchivedRun } from './rows.ts';
-export { SqliteArchive } from './sqlite-archive.ts';
-export { archiveStatus, DEFAULT_ARCHIVE, startArchive } from './start.ts';
-export type { ArchivePiece } from './write-piece.ts';
+export { isPostgresUrl } from './postgres-archive.ts';
+export { archiveStatus, DEFAULT_ARCHIVE } from './start.ts';

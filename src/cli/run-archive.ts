@@ -1,11 +1,12 @@
 /** The process of an archive's exporter. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
+import { createArchiveWorker } from '../archive/door.ts';
 import { archiveStatus, DEFAULT_ARCHIVE, openArchive } from '../archive/index.ts';
 import { archiveWorkflowId } from '../contract/archive.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { findExecution } from '../temporal/executions.ts';
-import { createArchiveWorker, openConnection } from '../worker/index.ts';
+import { openConnection } from '../worker/index.ts';
 import { problems } from './archives.ts';
 import type { Cli } from './cli.ts';
 import { clean } from './terminal.ts';

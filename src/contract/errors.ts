@@ -6,6 +6,15 @@
  * the `type` of an `ApplicationFailure`.
  */
 
+/**
+ * What to do about an error:
+ * - `fix_input`: the same call can never succeed. Change what `message` names.
+ * - `retry`: call again, with the same id where the call takes one.
+ * - `wait`: call again when the session has come to rest, or a worker runs.
+ * - `ask_person`: somebody has to look before anything is done again.
+ */
+export type Remedy = 'fix_input' | 'retry' | 'wait' | 'ask_person';
+
 /** Every code a {@link PerdureError} can carry. Codes are stable: a message may change, its code does not. */
 export const ERROR_CODES = [
   'INVALID_ARGUMENT',
@@ -42,6 +51,20 @@ export const ERROR_CODES = [
 /** One of {@link ERROR_CODES}. */
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
+/** Of every other code it is `fix_input`. */
+const REMEDIES: Partial<Record<ErrorCode, Remedy>> = {
+  SESSION_BUSY: 'wait',
+  DIGEST_MISMATCH: 'ask_person',
+  DISPATCH_MISMATCH: 'ask_person',
+  CHECKPOINT_CORRUPTION: 'ask_person',
+  SERVER_UNAVAILABLE: 'retry',
+  NO_WORKER: 'wait',
+  NOT_ATTEMPTED: 'retry',
+  FENCED: 'retry',
+  CONFLICT: 'retry',
+  INTERNAL: 'ask_person',
+};
+
 const BRAND = 'perdure.error';
 
 /** An error with a stable {@link PerdureError.code | code}; `message` names the field and the next step. */
@@ -54,6 +77,9 @@ export class PerdureError extends Error {
   /** Present on every PerdureError of any copy of this package, in any realm. */
   readonly brand: 'perdure.error' = BRAND;
 
+  /** What to do about it; it follows from the code. */
+  readonly remedy: Remedy;
+
   constructor(
     code: ErrorCode,
     message: string,
@@ -61,6 +87,7 @@ export class PerdureError extends Error {
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
+    this.remedy = REMEDIES[code] ?? 'fix_input';
     this.details = options.details ?? {};
   }
 }

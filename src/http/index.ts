@@ -1,2 +1,4 @@
-export { createHttpApi, type HttpApi } from './app.ts';
-export { hostsOf, serveHttp } from './serve.ts';
+/** `perdure/http`: sessions over HTTP, as a handler `Request -> Response` or a server. */
+export { createHttpApi, type HttpApi, type HttpApiOptions } from './app.ts';
+export type { Backend, ServedSaver } from './operation.ts';
+export { type HttpServer, hostsOf, serveHttp } from './serve.ts';

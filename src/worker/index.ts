@@ -1,4 +1,3 @@
-export { type ArchiveWorkerOptions, createArchiveWorker } from './create-archive-worker.ts';
 export { createWorker, type SessionWorkerOptions } from './create-worker.ts';
 export { modelsFromEnvironment } from './models.ts';
 export { openConnection } from './open-connection.ts';

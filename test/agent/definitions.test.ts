@@ -8,10 +8,10 @@ import { tool as aiTool, jsonSchema, zodSchema } from 'ai';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import * as z from 'zod';
 import { prepareCall, resolveAgent } from '../../src/agent/index.ts';
+import { createArchiveWorker } from '../../src/archive/door.ts';
 import { archiveWorkflowId } from '../../src/contract/archive.ts';
 import {
   type AgentOptions,
-  createArchiveWorker,
   createWorker,
   type DefinedAgent,
   type DefinedTool,

@@ -1,7 +1,7 @@
 /** An archive whose file cannot grow: SQLite itself is told the most pages that it may use. */
 import type Database from 'libsql';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { archiveStatus, auditSession } from '../../src/index.ts';
+import { archiveStatus, auditSession } from '../../src/archive/door.ts';
 import { rejection } from '../support/rejection.ts';
 import { untilPhase } from '../support/stage.ts';
 import { startSqlite } from './homes.ts';

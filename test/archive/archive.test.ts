@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ArchivedSaver, archiveStatus, auditSession } from '../../src/index.ts';
+import { ArchivedSaver, archiveStatus, auditSession } from '../../src/archive/door.ts';
 import { deleteRun, untilGone } from '../../src/temporal/executions.ts';
 import { until, untilPhase } from '../support/stage.ts';
 import { type ArchiveStage, expectAllArchived, inEachHome } from './support.ts';

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { type Audit, auditSession, type Checkpoint, type Session } from '../../src/index.ts';
+import { type Audit, auditSession } from '../../src/archive/door.ts';
+import type { Checkpoint, Session } from '../../src/index.ts';
 import { type ArchiveStage, inEachHome } from './support.ts';
 
 /** A session, what its history says, and an audit of what is appended to the archive instead. */

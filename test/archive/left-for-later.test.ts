@@ -2,9 +2,10 @@
 import type { PayloadCodec } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { archiveStatus } from '../../src/archive/door.ts';
 import { createArchiveActivities } from '../../src/archive/index.ts';
 import type { ArchiveRound } from '../../src/contract/archive.ts';
-import { archiveStatus, type Session } from '../../src/index.ts';
+import type { Session } from '../../src/index.ts';
 import { startSqlite } from './homes.ts';
 import { expectAllArchived, useArchiveServer } from './support.ts';
 

@@ -1,8 +1,9 @@
 /** The runs of a session: in the order of their links whatever the server's clock has said, and by odd ids as well. */
 import type { Client, WorkflowClient, WorkflowExecutionInfo } from '@temporalio/client';
 import { describe, expect, test } from 'vitest';
+import { ArchivedSaver, auditSession } from '../../src/archive/door.ts';
 import { findRuns } from '../../src/checkpoints/runs.ts';
-import { ArchivedSaver, auditSession, type Checkpoint, TemporalSaver } from '../../src/index.ts';
+import { type Checkpoint, TemporalSaver } from '../../src/index.ts';
 import { deleteRun, untilGone } from '../../src/temporal/executions.ts';
 import { untilPhase } from '../support/stage.ts';
 import { startSqlite } from './homes.ts';

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { archiveStatus, openArchive, PostgresArchive, SqliteArchive } from '../../src/archive/door.ts';
 import { createArchiveActivities } from '../../src/archive/index.ts';
-import { archiveStatus, openArchive, PostgresArchive, SqliteArchive } from '../../src/index.ts';
 import { rejection } from '../support/rejection.ts';
 import { HOMES, startSqlite } from './homes.ts';
 import { startArchiveServer } from './support.ts';

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { archiveStatus, openArchive } from '../../src/index.ts';
+import { archiveStatus, openArchive } from '../../src/archive/door.ts';
 import { rejection } from '../support/rejection.ts';
 import { untilPhase } from '../support/stage.ts';
 import { HOMES, type PostgresHome, startPostgresHome } from './homes.ts';

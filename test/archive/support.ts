@@ -5,14 +5,13 @@ import type { DataConverter } from '@temporalio/common';
 import { NativeConnection, type Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest';
 import * as z from 'zod';
-import type { Checkpoint, CheckpointArchive } from '../../src/index.ts';
+import type { CheckpointArchive } from '../../src/archive/door.ts';
+import { auditSession, createArchiveWorker, openArchive } from '../../src/archive/door.ts';
+import type { Checkpoint } from '../../src/index.ts';
 import {
-  auditSession,
-  createArchiveWorker,
   createWorker,
   defineAgent,
   defineTool,
-  openArchive,
   type Session,
   Sessions,
   TemporalSaver,

@@ -3,14 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'libsql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { SqliteArchive } from '../../src/archive/door.ts';
 import { archiveWorkflowId } from '../../src/contract/archive.ts';
-import {
-  type Change,
-  type Checkpoint,
-  type Message,
-  type SessionView,
-  SqliteArchive,
-} from '../../src/index.ts';
+import type { Change, Checkpoint, Message, SessionView } from '../../src/index.ts';
 import { untilPhase } from '../support/stage.ts';
 import { errorOf, jsonLines, noTerminal, type Ran, type Running, typeInto } from './support/perdure.ts';
 import { type CliStage, openStage } from './support/stage.ts';

@@ -63,6 +63,15 @@ try {
 }
 `;
 
+/** Shows which modules of a worker `perdure/client` loads. */
+const IMPORT_CLIENT = `
+import { createRequire } from 'node:module';
+const { Sessions } = await import('perdure/client');
+if (typeof Sessions !== 'function') throw new Error('no Sessions');
+const loaded = Object.keys(createRequire(import.meta.url).cache);
+console.log(JSON.stringify(loaded.filter((path) => /@temporalio.(worker|core-bridge|testing|activity)|node_modules.ai/.test(path))));
+`;
+
 test('what is built runs a session through a crash, with its own bundle, worker and command line', async () => {
   await using project = await copyProject();
   const built = await run(project.root, 'node', 'scripts/build.mjs');
@@ -91,6 +100,10 @@ test('what is built runs a session through a crash, with its own bundle, worker 
   const again = await run(project.root, 'node', 'story.mjs', JSON.stringify(inject('temporal')));
   expect(again, again.output).toMatchObject({ code: 0 });
   expect(JSON.parse(again.output.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ notes: 1 });
+
+  await project.write('import-client.mjs', IMPORT_CLIENT);
+  const loaded = await run(project.root, 'node', 'import-client.mjs');
+  expect(loaded, loaded.output).toEqual({ code: 0, output: '[]\n' });
 
   const version = await run(project.root, 'node', 'dist/cli/main.js', '--version');
   expect(version).toEqual({ code: 0, output: `${packageJson.version}\n` });

@@ -5,7 +5,14 @@
  * writes that are pending on it are records of a log beside it; each namespace has a record that marks it; a thread's
  * name is a step of an index, for lists over all threads.
  */
-export type * from '../../contract/checkpoint.ts';
+export type {
+  Checkpoint,
+  CheckpointSaver,
+  GetOptions,
+  ListOptions,
+  PutOptions,
+  StoredStep,
+} from '../../contract/checkpoint.ts';
 
 import type { RunnableConfig } from '@langchain/core/runnables';
 import {

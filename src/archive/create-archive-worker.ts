@@ -1,11 +1,12 @@
 import { hostname } from 'node:os';
 import { Client } from '@temporalio/client';
 import { Worker, type WorkerOptions } from '@temporalio/worker';
-import { createArchiveActivities, DEFAULT_ARCHIVE, startArchive } from '../archive/index.ts';
 import { archiveWorkflowId } from '../contract/archive.ts';
-import type { SessionWorkerOptions } from './create-worker.ts';
-import { closing, openConnection, whereTo } from './open-connection.ts';
-import { workflowsFor } from './workflow-bundle.ts';
+import type { SessionWorkerOptions } from '../worker/create-worker.ts';
+import { closing, openConnection, whereTo } from '../worker/open-connection.ts';
+import { workflowsFor } from '../worker/workflow-bundle.ts';
+import { createArchiveActivities } from './exporter.ts';
+import { DEFAULT_ARCHIVE, startArchive } from './start.ts';
 
 /** What the worker of an archive needs. What Temporal's `WorkerOptions` takes may be given beside it. */
 export interface ArchiveWorkerOptions extends Omit<WorkerOptions, 'taskQueue'> {

@@ -1,0 +1,35 @@
+/** `perdure/client`: for a program that talks to sessions and runs none. It loads no worker code. */
+export type { Decision, Resolution, ToolCall } from '../contract/calls.ts';
+export type { EditInput } from '../contract/edit.ts';
+export {
+  ERROR_CODES,
+  type ErrorCode,
+  isPerdureError,
+  PerdureError,
+  type Remedy,
+} from '../contract/errors.ts';
+export type {
+  BudgetInput,
+  CancelInput,
+  DecideInput,
+  PauseInput,
+  ResolveInput,
+  ResumeInput,
+  SendInput,
+  SessionResult,
+} from '../contract/inputs.ts';
+export type { JsonObject, JsonValue } from '../contract/json.ts';
+export { LIMIT } from '../contract/limits.ts';
+export type { Message } from '../contract/messages.ts';
+export { DEFAULT_TASK_QUEUE } from '../contract/names.ts';
+export type { Phase, SessionState } from '../contract/state.ts';
+export type { BudgetView, PendingCall, SessionView, TranscriptPage } from '../contract/views.ts';
+export {
+  type ForkOptions,
+  Session,
+  type SessionListOptions,
+  type SessionSummary,
+  Sessions,
+  type StartOptions,
+  type StreamPart,
+} from './index.ts';
