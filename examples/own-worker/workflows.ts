@@ -1,9 +1,6 @@
 import { executeChild, workflowInfo } from '@temporalio/workflow';
 import { agentSession } from 'perdure/workflows';
 
-// The worker runs the sessions' workflows from the same bundle as yours.
-export * from 'perdure/workflows';
-
 /** Runs one session as a step of a workflow of your own. Resolves with the agent's last answer. */
 export async function handleTicket(ticketId: string, text: string): Promise<string> {
   const { text: answer } = await executeChild(agentSession, {
