@@ -17,8 +17,8 @@ import { findRuns } from './runs.ts';
 import { Turns } from './turns.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
-/** Sessions whose fold is kept: each holds a whole state. */
-const FOLDS_AT_HAND = 4;
+/** Sessions whose folded state is kept in memory. */
+const CACHE_SIZE = 4;
 
 /** A place in a session's past: a run, and the event that completed a workflow task. */
 interface Place {
@@ -63,7 +63,7 @@ export class SessionCheckpoints {
           // A fold that fails is not kept.
           this.#kept.delete(runId);
           await kept.catchUp();
-          keep(this.#kept, runId, kept, FOLDS_AT_HAND);
+          keep(this.#kept, runId, kept, CACHE_SIZE);
           const { task, step, previous } = kept;
           if (task === null) return null;
           const parent = await this.#parent(session, runId, previous, task.state);

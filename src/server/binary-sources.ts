@@ -1,4 +1,4 @@
-/** The two ways to a Temporal CLI that is not on this machine yet: the SDK's download, and a build with Go. */
+/** Two ways to get the Temporal CLI when this machine has none: the SDK's download, and a build with Go. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, readdir, stat } from 'node:fs/promises';
@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { Environment } from './cache-dir.ts';
 
-/** What a source is given: it leaves an executable in `dir` and returns its path, or throws the reason. */
+/** Puts an executable into `dir` and returns its path. Throws the reason when it cannot. */
 export interface BinaryRequest {
   readonly version: string;
   readonly dir: string;
@@ -14,7 +14,7 @@ export interface BinaryRequest {
   readonly onProgress: (line: string) => void;
 }
 
-/** Without a first byte after this long there is no way to the internet, and no point in waiting. */
+/** If no byte has arrived after this time, there is no internet: stop waiting. */
 const FIRST_BYTE_MS = 15_000;
 const DOWNLOAD_MS = 5 * 60_000;
 const BUILD_MS = 15 * 60_000;
@@ -22,8 +22,8 @@ const BUILD_MS = 15 * 60_000;
 /**
  * Lets the Temporal SDK download the CLI into the given directory.
  *
- * The SDK downloads only as part of starting a server, cannot be cancelled, and takes its proxy from the
- * environment; so it runs in a process of its own, which can be ended and which ends with us.
+ * The SDK only downloads when it starts a server, cannot be cancelled, and reads its proxy from the environment.
+ * So it runs in a child process that we can kill, and that ends when we end.
  */
 export async function downloadWithSdk({ version, dir, env, onProgress }: BinaryRequest): Promise<string> {
   onProgress(`downloading Temporal CLI ${version} with the Temporal SDK`);
@@ -44,7 +44,9 @@ export async function downloadWithSdk({ version, dir, env, onProgress }: BinaryR
       const bytes = await downloadedBytes(dir);
       const now = performance.now();
       if (bytes === 0 && now - started > FIRST_BYTE_MS) {
-        throw new Error(`nothing received within ${FIRST_BYTE_MS / 1000} s: no way to temporal.download`);
+        throw new Error(
+          `nothing received within ${FIRST_BYTE_MS / 1000} s: temporal.download cannot be reached`,
+        );
       }
       if (bytes > 0 && now - shown > 2_000) {
         onProgress(`downloading Temporal CLI ${version}: ${Math.round(bytes / 1e6)} MB`);
@@ -110,7 +112,7 @@ export async function buildWithGo({ version, dir, env, onProgress }: BinaryReque
   return join(dir, process.platform === 'win32' ? 'temporal.exe' : 'temporal');
 }
 
-/** Go refuses to run without a home for its caches, and puts a cross-compiled binary elsewhere. */
+/** Go needs a home directory for its caches, and writes a cross-compiled binary to another folder. */
 async function goEnvironment(dir: string, env: Environment): Promise<Record<string, string | undefined>> {
   const { GOOS: _os, GOARCH: _arch, ...rest } = env;
   const goEnv: Record<string, string | undefined> = { ...rest, GOBIN: dir, CGO_ENABLED: '0' };
@@ -120,7 +122,7 @@ async function goEnvironment(dir: string, env: Environment): Promise<Record<stri
     goEnv['GOPATH'] = goPath;
     await mkdir(goPath, { recursive: true });
     if (!env['XDG_CACHE_HOME'] && !env['LocalAppData']) goEnv['GOCACHE'] ??= join(dir, 'gocache');
-    // The module cache is read-only by default, and a staging directory has to be removable.
+    // The module cache is read-only by default, but we must be able to remove the staging directory.
     goEnv['GOFLAGS'] = `${goEnv['GOFLAGS'] ?? ''} -modcacherw`.trim();
   }
   return goEnv;
@@ -128,13 +130,13 @@ async function goEnvironment(dir: string, env: Environment): Promise<Record<stri
 
 interface Watching {
   readonly limitMs: number;
-  /** Called about four times a second; what it throws ends the process and is the reason of the failure. */
+  /** Called about four times a second. If it throws, the process is killed and fails with that error. */
   readonly tick: () => Promise<void> | void;
   readonly line?: (line: string) => void;
   readonly explain: (stderr: string) => string;
 }
 
-/** Resolves when the process succeeds; ends it when it takes too long, when `tick` throws, and when we exit. */
+/** Resolves when the process succeeds. Kills it when it takes too long, when `tick` throws, and when we exit. */
 function watch(child: ChildProcess, what: string, { limitMs, tick, line, explain }: Watching): Promise<void> {
   const end = (): void => void child.kill('SIGKILL');
   process.once('exit', end);

@@ -1,4 +1,4 @@
-/** Where binaries that we fetched or built are kept between runs. */
+/** The cache of binaries that we downloaded or built. */
 
 import { accessSync, constants, lstatSync, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,8 +11,8 @@ export type Environment = Readonly<Record<string, string | undefined>>;
  * The per-user cache directory of Perdure, created when missing.
  *
  * `$XDG_CACHE_HOME/perdure`, else the platform's own place (`~/.cache`, `~/Library/Caches`, `%LOCALAPPDATA%`).
- * A home that is unset or cannot be written to (a container, a build agent) leads to a directory under the
- * system's temporary one.
+ * If the home directory is unset or read-only (a container, a build agent), it is a directory below the system's
+ * temporary one.
  *
  * @throws Error when not even the temporary directory can be used.
  */
@@ -23,7 +23,7 @@ export function cacheDir(env: Environment = process.env): string {
       accessSync(candidate, constants.W_OK | constants.X_OK);
       return candidate;
     } catch {
-      // Not ours to write to: the next place.
+      // Not writable: try the next place.
     }
   }
   return sharedTempCacheDir();
@@ -41,7 +41,7 @@ function homeCandidates(env: Environment): string[] {
   return candidates;
 }
 
-/** The temporary directory is everyone's: what we run from there must lie in a directory only we can write. */
+/** Everyone can write to the temporary directory, so the binaries we run must be in a directory that only we can write to. */
 function sharedTempCacheDir(): string {
   const uid = process.getuid?.();
   const dir = join(tmpdir(), uid === undefined ? 'perdure' : `perdure-${uid}`);

@@ -1,4 +1,4 @@
-/** Which Temporal server to talk to: the caller's, the user's configured one, or the embedded dev server. */
+/** Chooses a Temporal server: the caller's, the user's configured one, or the embedded dev server. */
 
 import { type Connection, type ConnectionOptions, isGrpcServiceError } from '@temporalio/client';
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
@@ -12,7 +12,7 @@ const DEFAULT_ADDRESS = 'localhost:7233';
 const DEFAULT_NAMESPACE = 'default';
 const CONNECT_MS = 3_000;
 
-/** What both a client's `Connection` and a worker's `NativeConnection` connect with. */
+/** Options that a client's `Connection` and a worker's `NativeConnection` share. */
 export interface ServerConnectionOptions {
   /** `host:port`. */
   readonly address: string;
@@ -21,7 +21,7 @@ export interface ServerConnectionOptions {
   readonly metadata?: Record<string, string>;
 }
 
-/** Where the choice of a server came from, to be said when it is not there. */
+/** Where the address came from, for the error when no server answers. */
 export type ServerSource = 'option' | 'env' | 'config-file' | 'embedded' | 'default';
 
 /** Options of {@link resolveServer} and {@link connect}. */
@@ -45,7 +45,7 @@ export interface ResolveServerOptions {
   readonly dir?: string;
   /** Where `TEMPORAL_*` and the path of the config file are read from; the process's own environment by default. */
   readonly env?: Environment;
-  /** Receives a line of text whenever there is something to tell a waiting person. */
+  /** Receives progress messages, one line each. */
   readonly onProgress?: (line: string) => void;
 }
 
@@ -56,7 +56,7 @@ export interface ResolvedServer {
   readonly source: ServerSource;
   /** The source in words: "TEMPORAL_ADDRESS", "profile prod of the Temporal config file", … */
   readonly sourceName: string;
-  /** The dev server when that is what was chosen; whoever resolved it stops it. */
+  /** The dev server, if one was chosen. The caller stops it. */
   readonly server: ServerHandle | null;
 }
 

@@ -1,7 +1,7 @@
 /**
- * A lock file between processes of one kernel, in whatever containers they run. Node has no flock: a socket beside the
- * file, which the kernel closes with its process, says whether the holder lives. Where none can be (a path that is too
- * long, some mounts), the holder's process id has to do.
+ * A lock file for processes of one kernel, also across containers. Node has no flock, so the holder listens on a socket
+ * beside the file; the kernel closes the socket when the process dies. Where no socket is possible (a path that is too
+ * long, some mounts), the holder's process id is checked instead.
  */
 
 import { randomBytes, randomUUID } from 'node:crypto';
@@ -10,7 +10,7 @@ import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { relative } from 'node:path';
 
-/** Who has a lock: the part of its content that is written and read here. */
+/** The holder of a lock, as the lock file names it. */
 export interface Holder {
   readonly token: string;
   readonly ownerPid: number;
@@ -20,16 +20,16 @@ export interface Holder {
 
 /** A lock that this process holds. */
 export interface FileLock {
-  /** Replaces what else the lock says. */
+  /** Replaces the other content of the lock file. */
   publish(content: object): Promise<void>;
-  /** Lets go; nothing happens when the lock is no longer ours. */
+  /** Releases the lock. Does nothing when the lock is no longer ours. */
   release(): Promise<void>;
 }
 
 /** The longest path of a socket, in bytes, on every system. */
 const SOCKET_PATH = 103;
 
-/** Whether a process with this id runs (also one that we may not signal). */
+/** Whether a process with this id runs, including one that we may not signal. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -39,7 +39,7 @@ export function isAlive(pid: number): boolean {
   return !isZombie(pid);
 }
 
-/** In a container whose first process reaps nobody, a dead orphan keeps its process id for ever. */
+/** A dead orphan keeps its process id for ever in a container whose first process does not reap. */
 function isZombie(pid: number): boolean {
   if (process.platform !== 'linux') return false;
   try {
@@ -51,8 +51,8 @@ function isZombie(pid: number): boolean {
 }
 
 /**
- * Creates the lock with its content in one step: a reader never sees it empty.
- * @returns null when somebody holds it.
+ * Creates the lock with its content in one step, so a reader never sees it empty.
+ * @returns null when another process holds it.
  */
 export async function createLock(path: string, content: object): Promise<FileLock | null> {
   const token = randomBytes(8).toString('hex');
@@ -93,7 +93,7 @@ export async function readLock(path: string): Promise<string | null> {
   }
 }
 
-/** Who holds the lock by its text, or null when that cannot be read. */
+/** Parses the holder from the lock's text. Null when the text is not valid. */
 export function parseHolder(text: string): (Holder & Record<string, unknown>) | null {
   let value: unknown;
   try {
@@ -107,7 +107,7 @@ export function parseHolder(text: string): (Holder & Record<string, unknown>) | 
   return { ...value, token, ownerPid, socket };
 }
 
-/** Whether the holder lives: a frozen one does. */
+/** Whether the holder is alive. A frozen process is alive. */
 export async function isHeld(path: string, { token, ownerPid, socket }: Holder): Promise<boolean> {
   const at = socketPath(path, token);
   if (!socket || at === null) return isAlive(ownerPid);
@@ -117,14 +117,14 @@ export async function isHeld(path: string, { token, ownerPid, socket }: Holder):
     connection.once('connect', () => connection.destroy());
   });
   if (refusal === 'ECONNREFUSED' || refusal === 'ENOENT') return false;
-  // Anything else, as of another user's socket that we may not ask, is no proof.
+  // Any other error proves nothing: the socket may belong to another user.
   return refusal === undefined || isAlive(ownerPid);
 }
 
 /**
- * Takes away a lock whose holder is gone, if it still reads as it did when that was judged.
- * Two processes can judge the same lock at once; the slower one must not remove the quicker one's new lock.
- * @returns undefined: there is nothing to go on with but another try.
+ * Removes the lock of a dead holder, unless its content has changed since we read it.
+ * Two processes can find the same dead holder at once; the slower one must not remove the faster one's new lock.
+ * @returns undefined, so that the caller tries again.
  */
 export async function breakLock(path: string, seen: string): Promise<undefined> {
   const aside = `${path}.${randomUUID()}`;
@@ -140,7 +140,7 @@ export async function breakLock(path: string, seen: string): Promise<undefined> 
   return undefined;
 }
 
-/** As short as it can be written from here, or null when that is too long. */
+/** The shortest form of the socket's path, or null when even that is too long. */
 function socketPath(path: string, token: string): string | null {
   if (process.platform === 'win32') return `\\\\.\\pipe\\perdure-${token}`;
   const absolute = `${path}.${token}`;
@@ -155,7 +155,7 @@ async function listen(path: string, token: string): Promise<Server | null> {
   const server = createServer((connection) => connection.destroy());
   server.unref();
   return new Promise((resolve) => {
-    // Not every file system has sockets.
+    // Not every file system supports sockets.
     server.once('error', () => resolve(null));
     server.listen(at, () => resolve(server));
   });

@@ -1,4 +1,4 @@
-/** Finding or starting a Temporal server for development and tests. */
+/** Finds or starts a Temporal server for development and tests. */
 
 export {
   type ConnectedServer,

@@ -1,4 +1,4 @@
-/** A dev server that this process started and is responsible for. */
+/** A dev server that this process started and will stop. */
 
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ const HOST = '127.0.0.1';
 const STOP_MS = 10_000;
 const PORT_TRIES = 5;
 
-/** See {@link ServerHandle}. Made by `startServer` only, which has the lock of the database file. */
+/** See {@link ServerHandle}. Only `startServer` creates it, since it holds the lock of the database file. */
 export class OwnedServer implements ServerHandle {
   readonly owned = true;
   readonly namespace: string;
@@ -81,7 +81,7 @@ export class OwnedServer implements ServerHandle {
   }
 
   async stop(): Promise<void> {
-    // What is only in memory is lost either way: no need to wait for a graceful end.
+    // An in-memory store is lost anyway, so there is no need for a graceful shutdown.
     if (this.#process) await this.#end(this.#process, this.#dbFile === null ? 'SIGKILL' : 'SIGTERM');
     await this.#removeTemporaryLog();
   }
@@ -117,10 +117,10 @@ export class OwnedServer implements ServerHandle {
       } catch (error) {
         const log = server.logTail();
         await this.#end(server, 'SIGKILL');
-        // The server also picks ports by itself, so another try can help even when ours are given.
+        // The server also picks ports itself, so a retry can help even when our ports are fixed.
         const ours = port !== undefined && log.includes(`port ${port}:`);
         if (ours || !/address already in use/i.test(log) || attempt === PORT_TRIES) throw error;
-        // A try that fails lets go of the lock with its process.
+        // When an attempt fails, its process releases the lock.
         if (this.#dbFile) this.#lock = await relock(this.#dbFile, this.#startTimeout);
       }
     }
@@ -130,7 +130,7 @@ export class OwnedServer implements ServerHandle {
     try {
       const server = await spawnServer(this.#binary, this.#arguments(), this.logFile, this.#dbFile === null);
       const lock = this.#lock;
-      // Also when it ends by itself: the next one need not wait for anybody.
+      // Release the lock also when the server ends by itself, so that the next one need not wait.
       void server.exited.then(() => lock?.release());
       return server;
     } catch (cause) {
@@ -166,7 +166,7 @@ export class OwnedServer implements ServerHandle {
       if (!(await accepts(HOST, this.#port))) return undefined;
       try {
         const settled = settle(this.address, this.namespace, this.#options.searchAttributes).then(() => true);
-        // What accepts there may be a stranger that never answers, and ours has ended because of it.
+        // Another program may hold the port without answering; our server has then ended because of it.
         return await Promise.race([settled, server.exited.then(() => undefined)]);
       } catch (error) {
         last = error;

@@ -1,4 +1,4 @@
-/** Asking a Temporal server whether it serves, and making our search attributes known to it. */
+/** Checks whether a Temporal server answers, and registers our search attributes. */
 
 import { Connection, type ConnectionOptions, isGrpcServiceError } from '@temporalio/client';
 import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
@@ -16,7 +16,7 @@ export type SearchAttributeTypeName =
 /** Search attributes by name. */
 export type SearchAttributeTypes = Readonly<Record<string, SearchAttributeTypeName>>;
 
-/** What the sessions of this package are found by. */
+/** The search attributes of sessions. */
 export const SESSION_SEARCH_ATTRIBUTES: SearchAttributeTypes = Object.fromEntries(
   Object.values(SEARCH_ATTRIBUTE).map((name) => [name, 'Keyword']),
 );
@@ -36,9 +36,9 @@ const INDEXED_VALUE_TYPE = {
 const ALREADY_EXISTS = 6;
 
 /**
- * Connects and asks for the namespace: a server that answers this starts workflows.
+ * Connects and describes the namespace. A server that answers this can start workflows.
  *
- * @param timeoutMs for the connection and again for the answer.
+ * @param timeoutMs applies to the connection, and then to the request.
  * @returns the connection; the caller closes it.
  * @throws TransportError, ServiceError or TLS errors, as the Temporal client throws them.
  */
@@ -50,7 +50,7 @@ export async function openConnection(
   const connection = await Connection.connect({
     ...options,
     connectTimeout: timeoutMs,
-    // The client means to set it and misses the prefix: a page of history may be larger than gRPC's own 4 MB.
+    // A page of history can exceed gRPC's default of 4 MB. The client sets this option without its prefix, so it has no effect there.
     channelArgs: { 'grpc.max_receive_message_length': 128 * 1024 * 1024, ...options.channelArgs },
   });
   try {
@@ -65,10 +65,10 @@ export async function openConnection(
 }
 
 /**
- * Registers search attributes that the server does not know yet; those it knows stay as they are.
+ * Registers the search attributes that the server does not have yet.
  *
  * @returns the names that were added.
- * @throws ServiceError when the server refuses: no permission, or no room for another one of that type.
+ * @throws ServiceError when the server refuses: no permission, or too many attributes of that type.
  */
 export async function ensureSearchAttributes(
   connection: Connection,
@@ -84,13 +84,13 @@ export async function ensureSearchAttributes(
       searchAttributes: Object.fromEntries(missing.map(([name, type]) => [name, INDEXED_VALUE_TYPE[type]])),
     });
   } catch (error) {
-    // Another process added them between our two requests.
+    // Another process registered them between our two requests.
     if (!(isGrpcServiceError(error) && Number(error.code) === ALREADY_EXISTS)) throw error;
   }
   return missing.map(([name]) => name);
 }
 
-/** Resolves when a workflow could be started there and its search attributes would be accepted. */
+/** Resolves when the server can start a workflow and accepts these search attributes. */
 export async function settle(
   address: string,
   namespace: string,

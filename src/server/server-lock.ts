@@ -1,4 +1,4 @@
-/** One server for one database file: the record beside the file says who serves it, and where. */
+/** Ensures one server for each database file. The lock beside the file names the process and its address. */
 
 import { PerdureError } from '../contract/errors.ts';
 import { breakLock, createLock, type Holder, isAlive, isHeld, parseHolder, readLock } from './file-lock.ts';
@@ -17,9 +17,9 @@ export interface RunningServer {
 
 /** A lock that we hold. */
 export interface ServerLock {
-  /** Tells the others what to connect to. */
+  /** Publishes the address for other processes. */
   publish(server: Omit<RunningServer, 'ownerPid'>): Promise<void>;
-  /** Lets go; nothing happens when the lock is no longer ours. */
+  /** Releases the lock. Does nothing when the lock is no longer ours. */
   release(): Promise<void>;
 }
 
@@ -28,10 +28,10 @@ interface LockRecord extends Omit<RunningServer, 'pid'>, Holder {
   readonly pid: number | null;
 }
 
-/** How long the watchdog of a dead owner gets to end its server before we do. */
+/** How long a dead owner's watchdog has to end the server before we do it. */
 const ORPHAN_MS = 3_000;
 
-/** Where the lock of a database file is. */
+/** The path of a database file's lock. */
 function lockFileOf(dbFile: string): string {
   return `${dbFile}.lock`;
 }
@@ -39,10 +39,10 @@ function lockFileOf(dbFile: string): string {
 /**
  * Takes the lock of a database file, or finds the server that has it.
  *
- * A server whose owner is gone is ended first (it is going down anyway), so two servers under one kernel, in
- * containers or not, never share a file.
+ * A server whose owner has died is stopped first. So two servers on one kernel never share a file, also across
+ * containers.
  *
- * @throws PerdureError `SERVER_UNAVAILABLE` when the holder neither serves nor goes away in time.
+ * @throws PerdureError `SERVER_UNAVAILABLE` when the holder does not answer and does not exit in time.
  */
 export async function acquireServerLock(
   dbFile: string,
@@ -60,7 +60,7 @@ export async function acquireServerLock(
     if (!(await isHeld(path, record))) {
       if (pid !== null && isAlive(pid)) {
         if (performance.now() - started < ORPHAN_MS) return undefined;
-        // Answering at its address proves that the process id was not given to somebody else.
+        // An answer at its address proves that the process id was not reused.
         if (await serves(record)) {
           process.kill(pid, 'SIGKILL');
           return undefined;
@@ -87,7 +87,7 @@ export async function acquireServerLock(
   );
 }
 
-/** The server that serves this database file now, or null. Changes nothing. */
+/** The server that serves this database file now, or null. Has no side effects. */
 export async function findRunningServer(dbFile: string): Promise<RunningServer | null> {
   const path = lockFileOf(dbFile);
   const record = parseRecord((await readLock(path)) ?? '');

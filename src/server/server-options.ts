@@ -1,9 +1,9 @@
-/** What a dev server is started with, what it is tuned to, and what is handed out when it answers. */
+/** Options, tuning and handle of a dev server. */
 
 import type { Environment } from './cache-dir.ts';
 import type { SearchAttributeTypes } from './probe.ts';
 
-/** How long a dev server may take to answer. Measured: 0.2 s; a busy machine takes longer. */
+/** How long a dev server may take to start. Measured: 0.2 s on a quiet machine. */
 export const DEFAULT_START_MS = 60_000;
 
 /**
@@ -44,7 +44,7 @@ export interface StartServerOptions {
   readonly dir?: string;
   /** The database file. Default `temporal.db` in {@link dir}. */
   readonly dbFilename?: string;
-  /** Keep nothing: no file, no lock, no reuse. Default false. */
+  /** Store nothing: no file, no lock, no reuse. Default false. */
   readonly inMemory?: boolean;
   /** Created at start. Default `default`. */
   readonly namespace?: string;
@@ -52,15 +52,15 @@ export interface StartServerOptions {
   readonly port?: number;
   /** Whether to serve the web UI, on a free port or on this one. Default false. */
   readonly ui?: boolean | number;
-  /** Registered before the server is handed out, also with a server that was running already. */
+  /** Registered before `startServer` resolves, also with a server that was already running. */
   readonly searchAttributes?: SearchAttributeTypes;
   /** Path of the Temporal CLI. Default: {@link findTemporalBinary}. */
   readonly binary?: string;
-  /** How long the server may take to answer, in milliseconds, without the time to find a binary. Default 60,000. */
+  /** How long the server may take to start, in milliseconds. Does not include the time to find a binary. Default 60,000. */
   readonly startTimeoutMs?: number;
-  /** Receives a line of text whenever there is something to tell a waiting person. */
+  /** Receives progress messages, one line each. */
   readonly onProgress?: (line: string) => void;
-  /** Where to look for the binary; the process's own environment by default. */
+  /** The environment in which the binary is looked up. Default: the process's own. */
   readonly env?: Environment;
 }
 
@@ -72,21 +72,21 @@ export interface ServerHandle {
   readonly namespace: string;
   /** Process id of the server; another one after {@link restart}. */
   readonly pid: number;
-  /** False when the server was started elsewhere and is only used here. */
+  /** Whether this call started the server. */
   readonly owned: boolean;
-  /** What the server writes: warnings and errors. */
+  /** The server's log file: warnings and errors. */
   readonly logFile: string;
-  /** Resolves when the server that runs now has ended, whoever ended it; of a server that is not ours, never. */
+  /** Resolves when the present server process has ended, for whatever reason. Never resolves for a server that is not ours. */
   ended(): Promise<void>;
-  /** Ends the server and waits for its end. Of a server that is not ours, or has ended: does nothing. */
+  /** Stops the server and waits until it has ended. Does nothing when the server is not ours or has ended. */
   stop(): Promise<void>;
   /**
-   * Ends the server with SIGKILL, as a crash would, and waits for its end.
+   * Kills the server with SIGKILL, as a crash would, and waits until it has ended.
    * @throws PerdureError `CONFLICT` when the server is not ours.
    */
   kill(): Promise<void>;
   /**
-   * Starts the server again over the same file, at the same address; stops it first when it runs.
+   * Starts the server again with the same file and address. Stops it first if it runs.
    * @throws PerdureError `CONFLICT` when the server is not ours; `SERVER_UNAVAILABLE` when it does not come up.
    */
   restart(): Promise<void>;

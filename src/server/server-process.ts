@@ -1,4 +1,4 @@
-/** A dev server as a child process: detached from the terminal, logged to a file, never left behind. */
+/** A dev server as a child process. It is detached from the terminal, logs to a file, and ends with this process. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,24 +13,24 @@ export interface ServerProcess {
   ended(): string | null;
   /** Resolves when it has ended. Never rejects. */
   readonly exited: Promise<void>;
-  /** Sends a signal; nothing happens when it has ended. */
+  /** Sends a signal. Does nothing when the process has ended. */
   signal(signal: NodeJS.Signals): void;
-  /** The end of what this process wrote, at most 4 KiB. */
+  /** The last output of this process, at most 4 KiB. */
   logTail(): string;
 }
 
 const LOG_LIMIT_BYTES = 4 * 1024 * 1024;
 const TAIL_BYTES = 4 * 1024;
 
-/** Ended when our process exits normally. An orphan by SIGKILL or an unhandled signal is the watchdog's. */
+/** Servers to end when our process exits normally. After SIGKILL or an unhandled signal the watchdog ends them. */
 const running = new Map<ChildProcess, NodeJS.Signals>();
 let exitHandlerInstalled = false;
 
 /**
  * Starts the server in a process group of its own, so that Ctrl-C reaches us and not the server.
  *
- * @param temporary a server whose store is in memory: it is killed when our process exits, for nothing can be
- * lost, and the directory of its log goes with it. Any other gets to close its files.
+ * @param temporary whether the store is in memory. Such a server is killed when our process exits, and its log directory
+ * is removed. Other servers are stopped gracefully, so that they close their files.
  * @throws Error when the binary cannot be executed.
  */
 export async function spawnServer(
@@ -80,8 +80,8 @@ export async function spawnServer(
 }
 
 /**
- * A shell that reads a pipe whose only writer we are. When we are gone, whatever the reason, the read ends and
- * the server is asked to stop, then made to, and its temporary directory is removed.
+ * A shell that reads a pipe of which we are the only writer. When our process ends for any reason, the read ends. The
+ * shell then stops the server, kills it if needed, and removes its temporary directory.
  */
 function spawnWatchdog(pid: number, temporaryDir: string): ChildProcess | null {
   if (process.platform === 'win32') return null;
@@ -95,7 +95,7 @@ function spawnWatchdog(pid: number, temporaryDir: string): ChildProcess | null {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   });
-  // A machine without a shell only loses the second net.
+  // Without a shell there is no watchdog; the exit handler still works.
   child.on('error', () => undefined);
   child.stdin.on('error', () => undefined);
   child.unref();
@@ -125,8 +125,8 @@ function readTail(file: string, from: number): string {
 /**
  * A free TCP port of the loopback interface.
  *
- * One connection is made and closed from the listening side: while it is in TIME_WAIT the kernel gives the port
- * to nobody else who asks for any free one, but lets a server bind it that asks for it by number.
+ * We open one connection and close it from the listening side. While it is in TIME_WAIT, the kernel does not hand the
+ * port to a process that asks for any free port, but a server can bind it by number.
  */
 export async function freePort(): Promise<number> {
   const server = createServer((socket) => socket.destroy());

@@ -1,4 +1,4 @@
-/** Starting the Temporal dev server, or using the one that is there. */
+/** Starts the Temporal dev server, or uses the one that runs. */
 
 import { access, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
@@ -15,7 +15,7 @@ const DEFAULT_DIR = '.perdure';
  * Starts a Temporal dev server, or uses the one that already serves the same database file.
  *
  * Resolves when the server answers for its namespace and knows the search attributes. The server stops when
- * this process ends, however it ends; it does not keep this process alive.
+ * this process ends for any reason. It does not keep this process alive.
  *
  * @throws PerdureError `SERVER_UNAVAILABLE` when there is no binary, when the server ends while starting (with
  * the end of its log), when it does not answer in time, or when a fixed port is taken.
@@ -26,7 +26,7 @@ export async function startServer(options: StartServerOptions = {}): Promise<Ser
   await prepareDirectory(resolve(options.dir ?? DEFAULT_DIR), dbFile);
   const running = await findRunningServer(dbFile);
   if (running) return reuse(running, options);
-  // Before the lock: those who wait for the lock should not have to wait for a build.
+  // Before taking the lock, so that other processes need not wait for a build.
   const binary = await binaryFor(options);
   const holder = await acquireServerLock(dbFile, options.startTimeoutMs ?? DEFAULT_START_MS);
   if ('address' in holder) return reuse(holder, options);
@@ -86,7 +86,7 @@ async function reuse(server: RunningServer, options: StartServerOptions): Promis
   };
 }
 
-/** The directory keeps itself out of the user's version control. */
+/** Makes the directory ignore itself in the user's version control. */
 async function prepareDirectory(dir: string, dbFile: string): Promise<void> {
   await mkdir(dirname(dbFile), { recursive: true });
   if (dirname(dbFile) !== dir) return;

@@ -1,4 +1,4 @@
-/** Finding a `temporal` binary, fetching or building one when there is none. */
+/** Finds a `temporal` binary, or downloads or builds one. */
 
 import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
@@ -26,7 +26,7 @@ export interface TemporalBinary {
   readonly version: string;
 }
 
-/** One way to a binary that led nowhere. */
+/** One failed attempt to get a binary. */
 export interface BinaryAttempt {
   readonly way: string;
   readonly reason: string;
@@ -34,9 +34,9 @@ export interface BinaryAttempt {
 
 /** Options of {@link findTemporalBinary}. */
 export interface FindTemporalOptions {
-  /** Receives a line of text whenever there is something to tell a waiting person. */
+  /** Receives progress messages, one line each. */
   readonly onProgress?: (line: string) => void;
-  /** `PATH`, `HOME`, `XDG_CACHE_HOME` and Go's settings are read from here; the process's own by default. */
+  /** The environment that holds `PATH`, `HOME`, `XDG_CACHE_HOME` and Go's settings. Default: the process's own. */
   readonly env?: Environment;
   /** Whether the SDK may download the CLI. Default true. */
   readonly download?: boolean;
@@ -47,10 +47,10 @@ export interface FindTemporalOptions {
 /**
  * Finds a Temporal CLI: on `PATH`, in Perdure's cache, by the SDK's download, by a Go build (about two minutes).
  *
- * What was downloaded or built lands in the cache by one rename: an interrupted attempt leaves nothing that
- * would be taken for a binary. Processes that look at the same time wait for the first one's result.
+ * A download or build is moved into the cache with one rename, so an interrupted attempt leaves no broken binary.
+ * Processes that look at the same time wait for the first one's result.
  *
- * @throws PerdureError `SERVER_UNAVAILABLE` with `details.attempts` ({@link BinaryAttempt}[]) when every way failed.
+ * @throws PerdureError `SERVER_UNAVAILABLE` with `details.attempts` ({@link BinaryAttempt}[]) when every attempt failed.
  */
 export async function findTemporalBinary(options: FindTemporalOptions = {}): Promise<TemporalBinary> {
   const env = options.env ?? process.env;
@@ -71,7 +71,7 @@ export async function findTemporalBinary(options: FindTemporalOptions = {}): Pro
   const cached = await tryBinary(target, 'cache');
   if (typeof cached === 'object') return cached;
 
-  // Who may fetch nothing has nothing to wait for.
+  // If we may not download or build, there is nothing to wait for.
   if (options.download === false && options.build === false) {
     attempts.push({ way: `the cache (${target})`, reason: cached });
     for (const { way, source } of WAYS) attempts.push(notAllowed(way, source));
@@ -133,7 +133,7 @@ async function fetchInto(
 
 const STAGING = '.staging-';
 
-/** Only called by the holder of the lock: any staging directory is that of a process that died. */
+/** Only called while holding the lock, so any staging directory was left by a dead process. */
 async function removeLeftovers(home: string): Promise<void> {
   for (const name of await readdir(home)) {
     if (name.startsWith(STAGING)) await rm(join(home, name), { recursive: true, force: true });
@@ -154,7 +154,7 @@ async function searchPath(env: Environment, attempts: BinaryAttempt[]): Promise<
   return null;
 }
 
-/** The binary when it runs and is recent enough, else the reason why not. */
+/** The binary if it runs and is recent enough, else the reason why not. */
 async function tryBinary(path: string, source: TemporalBinary['source']): Promise<TemporalBinary | string> {
   if (!(await isExecutable(path))) return 'not there';
   let output: string;
@@ -175,7 +175,7 @@ async function tryBinary(path: string, source: TemporalBinary['source']): Promis
   return { path, source, version };
 }
 
-/** Waits until no other process is fetching; returns how to let go. */
+/** Waits until no other process is downloading or building. Returns a function that releases the lock. */
 async function lockBuild(path: string, onProgress?: (line: string) => void): Promise<() => Promise<void>> {
   let told = false;
   const lock = await poll(

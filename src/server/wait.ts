@@ -1,12 +1,12 @@
-/** Waiting for something outside this process that can only be asked about. */
+/** Polls for something outside this process. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Asks `probe` until it gives something other than `undefined`.
- * @param timeoutMs how long to go on asking; the last question may end later than that.
- * @param intervalMs pause between two questions.
- * @returns the answer, or `undefined` when the time is up.
+ * Calls `probe` until it returns something other than `undefined`.
+ * @param timeoutMs how long to repeat; the last call may end later than that.
+ * @param intervalMs the pause between two calls.
+ * @returns the result, or `undefined` when the time is up.
  * @throws what `probe` throws.
  */
 export async function poll<T>(

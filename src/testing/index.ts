@@ -1,4 +1,4 @@
-/** What users need to test their agents. */
+/** The test kit for users: harness, scripted model, wires, conformance. */
 
 export type { DefinedAgent } from '../agent/index.ts';
 export type { Session, Sessions, StartOptions } from '../client/index.ts';

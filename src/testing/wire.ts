@@ -1,4 +1,4 @@
-/** A wire to a server that a test can hold or cut: what is sent leaves and never arrives. */
+/** A TCP proxy in front of a server, which a test can hold or cut: what is sent never arrives. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { PerdureError } from '../contract/errors.ts';
@@ -7,36 +7,36 @@ import { PerdureError } from '../contract/errors.ts';
 export interface Wire {
   /** `host:port` to use in place of the server's own. */
   readonly address: string;
-  /** How a worker connects to Temporal through it: uncompressed, so that a test can read what it sends. */
+  /** Options for a worker that connects to Temporal through it. Uncompressed, so that a test can read what is sent. */
   readonly connection: { readonly address: string; readonly grpcCompression: { readonly codec: 'none' } };
-  /** Connections that {@link cut} has broken, and those that were refused since. */
+  /** How many connections {@link cut} has broken, and how many were refused since. */
   readonly broken: number;
   readonly refused: number;
   /**
-   * From now on what they send is held here; answers still pass. What is held outlives its sender: the server's end
-   * of the connection stays open for it, unless the server closes it.
+   * Holds what clients send from now on; answers still pass. Held data outlives its sender: the connection to the
+   * server stays open for it, unless the server closes it.
    */
   hold(): void;
-  /** Resolves when the text is in what is held. */
+  /** Resolves when the held data contains the text. */
   held(text: string): Promise<void>;
-  /** Lets what is held pass, also that of a sender that is gone, and then all that follows. */
+  /** Forwards the held data, also that of a dead sender, and everything after it. */
   release(): void;
-  /** From the request on that has the text in it, what they send arrives, and no answer comes back. */
+  /** From the first request that contains the text on, requests still arrive, but no answer comes back. */
   loseAnswersFrom(text: string): void;
-  /** Breaks all connections and refuses new ones; what is held is lost. */
+  /** Breaks all connections and refuses new ones. Held data is lost. */
   cut(): void;
-  /** Resolves when so many connections have been refused since the start. */
+  /** Resolves when this many connections have been refused since the start. */
   refusals(count?: number): Promise<void>;
-  /** Takes connections again and loses no more answers; what is held passes, as with {@link release}. */
+  /** Accepts connections again and stops losing answers. Held data is forwarded, as with {@link release}. */
   mend(): void;
-  /** Ends all connections; what is held is lost. */
+  /** Ends all connections. Held data is lost. */
   close(): Promise<void>;
 }
 
 /**
  * Opens a wire to `target` (`host:port`) on a free port of this machine.
  *
- * @throws PerdureError `INVALID_ARGUMENT` when `target` is something else, a URL for one.
+ * @throws PerdureError `INVALID_ARGUMENT` when `target` is anything else, such as a URL.
  */
 export async function openWire(target: string): Promise<Wire> {
   const { host, port } = parseTarget(target);
@@ -46,7 +46,7 @@ export async function openWire(target: string): Promise<Wire> {
   let broken = 0;
   let refused = 0;
   let loseFrom: string | null = null;
-  /** The open connections: the server's end, and the end to which its answers go. */
+  /** The open connections: to the server, and to the client that gets its answers. */
   const answers = new Map<Socket, Socket>();
   const changed = (): void => {
     for (const watcher of watchers) watcher();
@@ -89,8 +89,8 @@ export async function openWire(target: string): Promise<Wire> {
       });
     near.on('close', () => {
       if (!isKept()) return void far.destroySoon();
-      // As on a slow network, the request outlives its sender. Once it has arrived, the first word of an answer says
-      // that it was served; an end of the connection right behind it could make the server drop it.
+      // As on a slow network, the request outlives its sender. If we closed the connection right behind it, the server
+      // could drop it. The first byte of an answer says that it was served.
       far.unpipe();
       far.on('data', () => void (isKept() || far.destroySoon())).resume();
     });

@@ -3,8 +3,8 @@ import { setImmediate } from 'node:timers/promises';
 import { keep } from '../../checkpoints/keep.ts';
 import type { Row } from './rows.ts';
 
-/** Checkpoints that are known. */
-const HELD_AT_HAND = 1_000;
+/** Checkpoints whose holders are kept in memory. */
+const CACHE_SIZE = 1_000;
 
 /** Of each channel of a checkpoint, the record that holds its value. */
 export type Holders = Record<string, string>;
@@ -47,7 +47,7 @@ export class HeldCheckpoints {
   remember(thread: string, id: string, row: Row): Holders {
     const own = Object.keys(row.values).map((channel) => [channel, id] as const);
     const holders = { ...row.holders, ...Object.fromEntries(own) };
-    keep(this.#holders, keyOf(thread, id), holders, HELD_AT_HAND);
+    keep(this.#holders, keyOf(thread, id), holders, CACHE_SIZE);
     return holders;
   }
 
@@ -65,7 +65,7 @@ export class HeldCheckpoints {
   }
 
   drop(thread: string, id: string): void {
-    keep(this.#holders, keyOf(thread, id), null, HELD_AT_HAND);
+    keep(this.#holders, keyOf(thread, id), null, CACHE_SIZE);
   }
 
   /** The thread was deleted. */

@@ -12,8 +12,8 @@ import type { HeldCheckpoints } from './held-checkpoints.ts';
 import { putRecord } from './put-record.ts';
 import { logId, merge, type StoredWrite } from './rows.ts';
 
-/** Logs of which it is remembered where they end. */
-const ENDS_AT_HAND = 1_000;
+/** Logs whose ends are kept in memory. */
+const CACHE_SIZE = 1_000;
 /** Records of a log that are asked for at once: most logs have one. */
 const WINDOW = 2;
 
@@ -91,7 +91,7 @@ export class PendingWrites {
           await this.#held.settled(thread);
           isStored = await put(n);
         }
-        if (isStored) keep(this.#ends, key, n + 1, ENDS_AT_HAND);
+        if (isStored) keep(this.#ends, key, n + 1, CACHE_SIZE);
         return;
       } catch (error) {
         const taken =
@@ -113,7 +113,7 @@ export class PendingWrites {
       );
       for (const record of records) {
         if (record === null) {
-          if (found.length > 0) keep(this.#ends, `${thread}\n${id}`, found.length, ENDS_AT_HAND);
+          if (found.length > 0) keep(this.#ends, `${thread}\n${id}`, found.length, CACHE_SIZE);
           return found;
         }
         found.push(record.state['writes'] as unknown as StoredWrite[]);

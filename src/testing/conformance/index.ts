@@ -1,12 +1,12 @@
 /**
- * The conformance kit of checkpoint savers: one specification a verb.
+ * The conformance kit of checkpoint savers: one specification for each method.
  *
  * ```ts
  * import { describe, it, beforeAll, afterAll } from 'vitest'; // or jest
  * import { checkpointSaverConformance } from 'perdure/testing';
  *
  * checkpointSaverConformance(
- *   // The clock tells your saver the time, and steps back: what it makes of that is tested with it.
+ *   // The clock tells your saver the time, and steps back, to test how the saver handles it.
  *   { name: 'MySaver', create: (clock) => new MySaver({ now: clock.now }) },
  *   { describe, it, beforeAll, afterAll }, // of mocha and node:test: beforeAll: before, afterAll: after
  * );
@@ -33,10 +33,10 @@ const SPECS: Record<string, Spec> = {
 };
 
 /**
- * Declares the tests that every checkpoint saver passes. Each test makes its own saver and takes it down.
+ * Declares the tests that every checkpoint saver passes. Each test creates its own saver and removes it.
  *
  * @param runner - the test runner's functions.
- * @throws PerdureError `INVALID_ARGUMENT` when the saver has a hook and the runner has none of its name.
+ * @throws PerdureError `INVALID_ARGUMENT` when the saver has a hook that the runner does not support.
  */
 export function checkpointSaverConformance(subject: SaverUnderTest, runner: Runner): void {
   for (const hook of ['beforeAll', 'afterAll'] as const) {

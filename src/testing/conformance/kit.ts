@@ -1,53 +1,53 @@
-/** What a conformance run is made of: the saver under test, and the runner that reports. */
+/** The parts of a conformance run: the saver under test, and the test runner. */
 import assert from 'node:assert/strict';
 import type { Checkpoint, CheckpointSaver } from '../../contract/checkpoint.ts';
 import { isPerdureError } from '../../contract/errors.ts';
 import type { JsonObject } from '../../contract/json.ts';
 
-/** A saver that is to be held against the contract. */
+/** The saver under test. */
 export interface SaverUnderTest {
   /** Names the run in reports. */
   name: string;
   /**
-   * Makes a saver for one test. It may keep what other tests have stored: every test uses threads of its own.
+   * Creates a saver for one test. It may still hold what other tests have stored: every test uses threads of its own.
    *
-   * @param clock - `now` is the tests' clock, which also steps back. A saver that has its own ignores it.
+   * @param clock - `now` is the tests' clock, which also steps back. A saver with its own clock ignores it.
    */
   create: (clock: { now: () => number }) => Promise<CheckpointSaver> | CheckpointSaver;
-  /** Makes a second saver on what the first has stored, as after a restart. Left out by one that forgets. */
+  /** Creates a second saver on the same data, as after a restart. Leave it out for a saver that keeps nothing. */
   reopen?: (saver: CheckpointSaver) => Promise<CheckpointSaver> | CheckpointSaver;
-  /** Takes down a saver that `create` or `reopen` made, after its test. */
+  /** Removes a saver that `create` or `reopen` returned, after its test. */
   destroy?: (saver: CheckpointSaver) => Promise<void> | void;
-  /** Run once before the first test, and after the last. */
+  /** Called once before the first test, and after the last. */
   beforeAll?: () => Promise<void> | void;
   afterAll?: () => Promise<void> | void;
   /** How many puts the tests of order and paging store. Default: 25. */
   many?: number;
 }
 
-/** The test runner's functions: those of vitest or jest; of mocha and `node:test`, `before` and `after` are the hooks. */
+/** The test runner's functions, as in vitest or jest. In mocha and `node:test` the hooks are `before` and `after`. */
 export interface Runner {
   describe: (name: string, body: () => void) => unknown;
   it: (name: string, body: () => Promise<void>) => unknown;
-  /** Each needed when the saver has a hook of its name. */
+  /** Needed when the saver has the hook of the same name. */
   beforeAll?: (body: () => Promise<void>) => unknown;
   afterAll?: (body: () => Promise<void>) => unknown;
 }
 
-/** What one test works with. */
+/** The context of one test. */
 export interface SpecContext {
   saver: CheckpointSaver;
   /** A thread id that no other test has. */
   thread: string;
-  /** Further ids of threads that no other test has. */
+  /** Returns further thread ids that no other test has. */
   otherThread: (suffix: string) => string;
   clock: { set: (ms: number) => void };
-  /** A second saver on what the first has stored; only called in tests of savers that have it. */
+  /** A second saver on the same data. Only called for savers that have it. */
   reopen: () => Promise<CheckpointSaver>;
   many: number;
 }
 
-/** One verb's specification: declares its tests. */
+/** Declares the tests of one method. */
 export type Spec = (
   test: (name: string, body: (context: SpecContext) => Promise<void>) => void,
   subject: SaverUnderTest,
@@ -78,20 +78,20 @@ export async function refuses(call: Promise<unknown>, code: string, mentions = '
   assert.ok(error.message.includes(mentions), `"${error.message}" should name ${mentions}`);
 }
 
-/** The list under a key, to be changed. */
+/** The list under a key. Callers change it. */
 export function listIn(value: unknown): unknown[] {
   const list = (value as { list: unknown } | null | undefined)?.list;
   assert.ok(Array.isArray(list));
   return list;
 }
 
-/** Values that are no strings, to be given where an id belongs. */
+/** Values that are not strings, to pass as an id. */
 export const NOT_STRINGS: readonly unknown[] = [1, null, true, {}, ['thread'], Symbol('thread')];
 
-/** Strings that are no ids. */
+/** Strings that are not valid ids. */
 export const BLANK: readonly string[] = ['', ' ', '\n\t'];
 
-/** States that JSON would change or lose, with the path of what is wrong. */
+/** States that JSON would change or lose, with the path of the offending value. */
 export function notJson(): { state: JsonObject; path: string }[] {
   const cycle: Record<string, unknown> = {};
   cycle['self'] = { again: cycle };

@@ -1,11 +1,11 @@
-/** Places at which a worker process can be held, so that a test can crash or freeze it exactly there. */
+/** Breakpoints: a worker process can be held there, so that a test can crash or freeze it at that point. */
 
-/** What a worker process tells its harness, over Node's channel between parent and child. */
+/** A message from a worker process to its harness, over Node's channel between parent and child. */
 export type WorkerNews =
   | { readonly kind: 'ready' }
   | { readonly kind: 'reached'; readonly point: string; readonly visit: number; readonly detail: string };
 
-/** What a harness tells its worker process. */
+/** A message from a harness to its worker process. */
 export interface Release {
   readonly kind: 'release';
   readonly point: string;
@@ -18,11 +18,11 @@ interface Breakpoints {
   readonly held: Map<number, () => void>;
 }
 
-/** On the process, not in this module: agents that load as CommonJS have a copy of it. */
+/** Kept on the process, not in this module: agents that load as CommonJS have their own copy of the module. */
 const KEY = Symbol.for('perdure.breakpoints');
 const shared = globalThis as { [KEY]?: Breakpoints };
 
-/** Called once by the worker process: where it is to hold, and how it learns that it may go on. */
+/** Called once by the worker process: sets the points at which to hold, and how a release arrives. */
 export function installBreakpoints(names: readonly string[]): void {
   const held: Breakpoints['held'] = new Map();
   shared[KEY] = { points: new Set(names), visits: 0, held };
@@ -33,7 +33,7 @@ export function installBreakpoints(names: readonly string[]): void {
   });
 }
 
-/** From now on nothing is held, and what is goes on. */
+/** Releases everything, and holds nothing from now on. */
 export function endBreakpoints(): void {
   const state = shared[KEY];
   if (state === undefined) return;
@@ -43,10 +43,10 @@ export function endBreakpoints(): void {
 }
 
 /**
- * Holds here, in a worker process whose harness named this point in `breakAt`, until it is released; anywhere
- * else, and for any other name, it returns at once. Put it into a tool to crash a worker at that line.
+ * Waits here until the test releases the worker, if the harness named this point in `breakAt`. In any other process, and
+ * for any other name, it returns at once. Put it into a tool to crash a worker at that line.
  *
- * @param detail - a text that the test gets to see when the point is reached.
+ * @param detail - a text for the test that waits for this point.
  */
 export async function breakpoint(name: string, detail = ''): Promise<void> {
   const state = shared[KEY];

@@ -1,4 +1,4 @@
-/** A harness for tests of your own agents: the real Temporal, real workers, and a model that says what you script. */
+/** A harness for tests of your own agents: a real Temporal server, real workers, and a scripted model. */
 import { randomUUID } from 'node:crypto';
 import { pathToFileURL } from 'node:url';
 import { Client, Connection } from '@temporalio/client';
@@ -25,23 +25,23 @@ import {
 import { scriptedAgents } from './scripted-agents.ts';
 import { startWorkerProcess, type WorkerProcess } from './worker-process.ts';
 
-/** How long {@link Harness.until} rests between two looks, in milliseconds. */
+/** How long {@link Harness.until} pauses between two checks, in milliseconds. */
 const LOOK_MS = 25;
 
-/** What a harness needs to know. */
+/** Options of {@link createHarness}. */
 export interface HarnessOptions {
-  /** What the model says: one turn after the other, or a function of the request. */
+  /** The model's replies: one turn after the other, or a function of the request. */
   readonly script: Script | readonly ScriptedTurn[];
   /** The agents of workers in this process. Their models are replaced by the scripted one. */
   readonly agents?: readonly DefinedAgent[];
   /**
-   * Path or URL of a module (TypeScript or JavaScript) that exports the agents of worker processes, each alone
-   * or in a list; it may also export `workerOptions`.
+   * Path or URL of a module (TypeScript or JavaScript) that exports the agents of worker processes, one by one or in a
+   * list. It may also export `workerOptions`.
    */
   readonly module?: string | URL;
-  /** A server to use. Default: a dev server in memory, which is started and stopped with the harness. */
+  /** A server to use. Default: an in-memory dev server that starts and stops with the harness. */
   readonly server?: { readonly address: string; readonly namespace?: string };
-  /** Environment variables of worker processes, beside this process's own. */
+  /** Environment variables of worker processes, in addition to this process's own. */
   readonly env?: Readonly<Record<string, string>>;
   /** JSONL file to which the model's endpoint appends each call ({@link RecordLine}), synced before it answers. */
   readonly recordFile?: string;
@@ -49,30 +49,29 @@ export interface HarnessOptions {
   readonly patienceMs?: number;
 }
 
-/** How a worker process of a harness starts. */
+/** Options of a worker process. */
 export interface HarnessProcessOptions {
   /**
-   * Where the worker is to be held: `before <tool>` (the worker has the call, nothing was asked of the world),
+   * Where to hold the worker: `before <tool>` (the worker has the call and has not run it),
    * `after <tool>` (the tool has returned, nothing is recorded), `before verify <tool>`, `after verify <tool>`,
    * `before model`, `after model`, or a name that a tool gives to `breakpoint()`.
    */
   readonly breakAt?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** How it connects, where that is not as the harness does: through a proxy that can be cut, for one. Plain JSON. */
+  /** How it connects, if not as the harness does: for example through a wire. Plain JSON. */
   readonly connection?: NativeConnectionOptions;
-  /** Where it finds the model, where that is not the harness's own endpoint: a wire in front of it, for one. */
+  /** The model's URL, if not the harness's own endpoint: for example a wire in front of it. */
   readonly modelUrl?: string;
 }
 
 /** A worker in the test's own process. */
 export interface HarnessWorker {
-  /** Ends the calls in flight and stops. */
+  /** Finishes the calls in flight and stops. */
   stop(): Promise<void>;
 }
 
 /**
- * What a test tells its story with. All of one harness runs on a task queue of its own, so that tests may run
- * beside each other on one server.
+ * The verbs of a test. Each harness has a task queue of its own, so that tests can share a server.
  */
 export interface Harness {
   readonly model: ScriptedModel;
@@ -85,25 +84,25 @@ export interface Harness {
   startSession(agent: string, options?: StartOptions): Promise<Session>;
   /** Starts a worker in this process, with the harness's agents or others. */
   startWorker(options?: Partial<SessionWorkerOptions>): Promise<HarnessWorker>;
-  /** Starts a worker in a process of its own, which can be crashed, frozen and woken. */
+  /** Starts a worker process, which can be crashed, frozen and woken. */
   startWorkerProcess(options?: HarnessProcessOptions): Promise<WorkerProcess>;
   /**
-   * Waits until a session is in one of some phases, or until a condition on its view holds. A worker has to
-   * answer, though it may still be starting.
+   * Waits until a session is in one of these phases, or until a condition on its view holds. This needs a worker, which
+   * may still be starting.
    *
-   * @throws PerdureError `NO_WORKER` with the last view (`details.view`) when it does not come to that in time;
+   * @throws PerdureError `NO_WORKER` with the last view (`details.view`) when that does not happen in time;
    * `SESSION_NOT_FOUND`.
    */
   until(
     session: Session,
     ...goal: readonly Phase[] | readonly [(view: SessionView) => boolean]
   ): Promise<SessionView>;
-  /** Stops everything that the harness has started, in the order that leaves nothing behind. */
+  /** Stops everything that the harness has started. */
   stop(): Promise<void>;
 }
 
 /**
- * Creates a harness: a Temporal server, a scripted model, workers and clients that know each other.
+ * Creates a harness: a Temporal server, a scripted model, workers and a client.
  *
  * ```ts
  * const harness = await createHarness({
@@ -113,17 +112,16 @@ export interface Harness {
  * onTestFinished(() => harness.stop());
  * const worker = await harness.startWorkerProcess({ breakAt: ['after refund'] });
  * const session = await harness.startSession('support', { message: 'Refund ch_1.' });
- * await worker.reached('after refund'); // the refund has happened, and nobody knows yet
+ * await worker.reached('after refund'); // the refund has happened, and nothing is recorded yet
  * await worker.crash();
  * await harness.startWorkerProcess();
  * await harness.until(session, 'idle');
  * // … and there is one refund
  * ```
  *
- * Nothing is mocked but the model, which answers over real HTTP. Tests on one given server do not disturb each
- * other, but for tools of scope `global`: their effects are one for a whole namespace, so give each test arguments or
- * a namespace of its own. Worker processes end with the process that started them; a frozen one outlives it when that
- * is killed.
+ * Only the model is mocked, and it answers over real HTTP. Tests that share a server do not disturb each other, except
+ * with tools of scope `global`: their effects are shared in a namespace, so give each test arguments or a namespace of
+ * its own. Worker processes end with the process that started them. A frozen one survives when that process is killed.
  *
  * @throws PerdureError `SERVER_UNAVAILABLE` when no server is given and none can be started.
  */
@@ -245,7 +243,7 @@ async function waitFor(
   );
 }
 
-/** The session's view, or `undefined` when no worker answers yet: the next one may be about to start. */
+/** The session's view, or `undefined` when no worker answers yet: one may be about to start. */
 async function look(session: Session): Promise<SessionView | undefined> {
   try {
     return await session.state();
@@ -257,7 +255,7 @@ async function look(session: Session): Promise<SessionView | undefined> {
 
 let silenced = false;
 
-/** Temporal's runtime is one a process: the first to use it decides, and a test's own choice stays. */
+/** Temporal has one runtime a process, and the first user configures it. A test's own configuration stays. */
 function quiet(): void {
   if (silenced) return;
   silenced = true;

@@ -2,7 +2,7 @@ import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { DefinedAgent } from '../../agent/index.ts';
 import { openAIBody } from '../../worker/openai-body.ts';
 
-/** The same agents, with the scripted endpoint in place of each of their models. Names and prices stay. */
+/** Returns the agents with the scripted endpoint in place of each model. Names and prices stay. */
 export function scriptedAgents(agents: readonly DefinedAgent[], modelUrl: string): DefinedAgent[] {
   const provider = createOpenAICompatible({
     name: 'scripted',

@@ -1,6 +1,6 @@
 /**
- * A worker as a process of its own, started by a harness with one argument: a {@link WorkerConfig} as JSON. It
- * ends with its parent, and with SIGTERM after the calls in flight.
+ * A worker process. A harness starts it with one argument: a {@link WorkerConfig} as JSON. It ends with its parent, and at
+ * SIGTERM after the calls in flight.
  */
 import {
   DefaultLogger,
@@ -15,14 +15,14 @@ import { createWorker, openConnection, type SessionWorkerOptions } from '../../w
 import { breakpoint, endBreakpoints, installBreakpoints, type WorkerNews } from './breakpoints.ts';
 import { scriptedAgents } from './scripted-agents.ts';
 
-/** What a worker process is told. */
+/** The configuration of a worker process. */
 export interface WorkerConfig {
   readonly connection: NativeConnectionOptions;
   readonly namespace: string;
   readonly taskQueue: string;
   /** URL of the module with the agents. */
   readonly module: string;
-  /** The scripted model; without it the agents' own models are asked. */
+  /** URL of the scripted model. Without it the agents use their own models. */
   readonly modelUrl?: string;
   readonly breakAt: readonly string[];
 }
@@ -31,7 +31,7 @@ const config = JSON.parse(process.argv[2] ?? '{}') as WorkerConfig;
 Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] });
 installBreakpoints(config.breakAt);
 process.once('disconnect', () => process.exit(0));
-// Its parent may have ended while it loaded.
+// The parent may have ended while this process was loading.
 if (!process.connected) process.exit(0);
 
 const module = (await import(config.module)) as Record<string, unknown>;
@@ -39,7 +39,7 @@ const agents = exportedAgents(module);
 const options = (module['workerOptions'] ?? {}) as Partial<SessionWorkerOptions>;
 const connection = await openConnection(config.connection);
 const worker = await createWorker({
-  // As of `perdure worker`: what never ends is ended by force.
+  // As in `perdure worker`: a call that never ends is ended by force.
   shutdownForceTime: '20s',
   ...options,
   agents: config.modelUrl === undefined ? agents : scriptedAgents(agents, config.modelUrl),
@@ -50,7 +50,7 @@ const worker = await createWorker({
 });
 process.once('SIGTERM', () => {
   worker.shutdown();
-  // Nobody may come to release what is held: past the time in which calls may end, it goes on.
+  // Nobody may release a held call: after the grace time it continues.
   setTimeout(endBreakpoints, worker.options.shutdownGraceTimeMs);
 });
 const running = worker.run();
@@ -71,7 +71,7 @@ function exportedAgents(exports: Record<string, unknown>): DefinedAgent[] {
   );
 }
 
-/** Breakpoints around each tool, so that a worker can be held there without a change of the tool. */
+/** Wraps each tool in breakpoints, so that a worker can be held there without a change to the tool. */
 function withBreakpoints(own: WorkerInterceptors | undefined): WorkerInterceptors {
   return {
     ...own,

@@ -1,4 +1,4 @@
-/** A worker in a process of its own, which a test may kill, freeze and wake. */
+/** A worker process that a test can kill, freeze and wake. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
@@ -12,37 +12,37 @@ import type { WorkerConfig } from './worker-main.ts';
 export interface WorkerProcess {
   readonly pid: number;
   /**
-   * Resolves when the worker is held at a breakpoint, also when it was before; each visit is told once, in
+   * Resolves when the worker is held at a breakpoint, or has been already. Each visit is reported once, in
    * order. Rejects with `NO_WORKER` when the process ends first, with `INVALID_ARGUMENT` for a point that `breakAt`
    * does not name. `detail` of `after <tool>` is the result as JSON.
    */
   reached(point: string): Promise<{ readonly detail: string }>;
-  /** Lets everything that is held at a breakpoint now go on. A frozen worker goes on when it is woken. */
+  /** Releases everything that is held at a breakpoint now. A frozen worker continues when it is woken. */
   release(point: string): void;
-  /** SIGKILL: the worker dies without a word. Resolves when the process is gone. */
+  /** SIGKILL: the worker dies at once. Resolves when the process is gone. */
   crash(): Promise<void>;
-  /** SIGSTOP: the worker is still, and does not know it. */
+  /** SIGSTOP: the worker stops and does not notice. */
   freeze(): void;
-  /** SIGCONT: the worker goes on as if no time had passed. */
+  /** SIGCONT: the worker continues as if no time had passed. */
   wake(): void;
   /**
-   * SIGTERM: the worker ends its calls in flight and goes. One that is held at a breakpoint has the worker's
-   * `shutdownGraceTime` (default: 10 seconds) to be released, and then goes on; one that never ends is ended by
-   * force after `shutdownForceTime` (default: 20 seconds). Resolves when the process is gone.
+   * SIGTERM: the worker finishes its calls in flight and exits. A call that is held at a breakpoint continues after the
+   * worker's `shutdownGraceTime` (default: 10 seconds). A call that never ends is ended by force after
+   * `shutdownForceTime` (default: 20 seconds). Resolves when the process is gone.
    */
   stop(): Promise<void>;
 }
 
-/** Those that would outlive this process: frozen, they do not see its end. */
+/** Frozen workers, which would outlive this process because they cannot notice its end. */
 const living = new Set<ChildProcess>();
 const killAll = (): void => {
   for (const child of living) child.kill('SIGKILL');
 };
 
 /**
- * Starts a worker process; resolves when it polls, rejects when it ends before.
+ * Starts a worker process. Resolves when it polls, rejects when it ends before that.
  *
- * @param onFork - told at once how to end it, also while it starts.
+ * @param onFork - called at once with a function that ends the process, also while it starts.
  */
 export async function startWorkerProcess(
   config: WorkerConfig,
@@ -90,7 +90,7 @@ export async function startWorkerProcess(
     },
     release: (point) => {
       for (const visit of visits.leave(point)) {
-        // To a process that is gone there is nothing to say.
+        // The process is gone.
         child.send({ kind: 'release', point, visit } satisfies Release, () => {});
       }
     },
@@ -118,7 +118,7 @@ function unknownPoint(point: string, breakAt: readonly string[]): PerdureError {
 
 type Visit = Extract<WorkerNews, { kind: 'reached' }>;
 
-/** Visits of breakpoints: those that nobody has asked for yet, and those who wait for one. */
+/** Visits of breakpoints that no test has asked for yet, and the tests that wait for one. */
 class Visits {
   readonly #untold: Visit[] = [];
   readonly #held: Visit[] = [];

@@ -1,7 +1,7 @@
-/** From a script's decision to the exact JSON that goes over the wire: pure, so what is sent can be read here. */
+/** Turns a script's decision into the exact JSON that is sent. Pure. */
 import type { Fault, Reply, ReplyToolCall, ScriptedRequest } from './types.ts';
 
-/** How a reply that does not come to its end breaks off. */
+/** How an incomplete reply breaks off. */
 export type Break = 'cut' | 'hang' | 'garbage' | 'error-event';
 
 /** What the endpoint will send. */
@@ -10,7 +10,7 @@ export type Plan =
   | {
       kind: 'reply';
       outcome: string;
-      /** The body of an answer that is not streamed. */
+      /** The body of an answer without streaming. */
       completion: Record<string, unknown>;
       /** The events of a stream: the role, the pieces of the reply, the end. */
       opening: unknown[];
@@ -216,7 +216,7 @@ function callDeltas({ id, name, arguments: args }: WireToolCall, index: number):
   return [start, ...split(args, count).map((piece) => ({ index, function: { arguments: piece } }))];
 }
 
-/** Cuts a text in `count` pieces of about the same length, never inside a character; by default at its words. */
+/** Splits a text into `count` pieces of similar length, never inside a character. By default it splits at words. */
 function split(text: string, count?: number): string[] {
   if (text === '') return [];
   if (count === undefined) {
@@ -235,7 +235,7 @@ function split(text: string, count?: number): string[] {
   );
 }
 
-/** The estimate of a text's tokens: a quarter of its UTF-8 bytes, rounded up. */
+/** Estimates a text's tokens: a quarter of its UTF-8 bytes, rounded up. */
 export function estimateTokens(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / 4);
 }

@@ -1,4 +1,4 @@
-/** The record of what a scripted model was asked, for counting calls from another process, also after a crash. */
+/** The record of a scripted model's calls. Another process can count them, also after a crash. */
 import {
   closeSync,
   existsSync,
@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 
-/** One line of a record file. It is on disk before the first byte of the answer leaves. */
+/** One line of a record file. It is on disk before the first byte of the answer is sent. */
 export interface RecordLine {
   /** ISO 8601. */
   readonly at: string;
@@ -27,7 +27,7 @@ export interface RecordFile {
   close(): void;
 }
 
-/** Opens a record file for appending, and makes it when it is not there. A last line cut short is taken off. */
+/** Opens a record file for appending, and creates it if needed. An incomplete last line is removed. */
 export function openRecordFile(path: string): RecordFile {
   if (existsSync(path)) {
     const bytes = readFileSync(path);
@@ -45,8 +45,8 @@ export function openRecordFile(path: string): RecordFile {
 }
 
 /**
- * Reads a record file, oldest line first; a file that is not there is an empty one. Safe while the endpoint
- * writes: a last line without its end is left out. `outcome === 'reply'` are the calls that were paid for.
+ * Reads a record file, oldest line first. A missing file counts as empty. Safe while the endpoint writes: an incomplete last
+ * line is left out. Lines with `outcome === 'reply'` are the calls that were paid for.
  */
 export function readRecordFile(path: string): RecordLine[] {
   if (!existsSync(path)) return [];

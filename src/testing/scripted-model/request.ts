@@ -1,4 +1,4 @@
-/** From an HTTP body to a {@link ScriptedRequest}, refusing what a real endpoint refuses. */
+/** Parses an HTTP body into a {@link ScriptedRequest}. Refuses what a real endpoint refuses. */
 import { z } from 'zod';
 import { digestJson, type JsonValue } from '../../contract/json.ts';
 import { isReasoningModel } from '../../worker/openai-body.ts';
@@ -39,15 +39,15 @@ const bodySchema = z.looseObject({
 
 type WireMessage = z.infer<typeof message>;
 
-/** A parsed request, or the words of the 400 that it gets. `includeUsage`: a stream ends with a usage chunk. */
+/** A parsed request, or the message of its 400. `includeUsage`: the stream ends with a usage chunk. */
 export type ParsedRequest =
   | { ok: true; request: Omit<ScriptedRequest, 'repeat'>; includeUsage: boolean }
   | { ok: false; message: string };
 
 /**
- * Parses the body of a chat completion. `strict` also checks what OpenAI checks between messages: every tool
- * call is answered right after it, and every tool message answers one; and the options that its reasoning models
- * refuse. What a real provider would turn down must not pass in a test.
+ * Parses the body of a chat completion. With `strict` it also checks what OpenAI checks: every tool call is answered right
+ * after it, every tool message answers a call, and reasoning models get no option that they refuse. A test must not pass
+ * with a request that a real provider refuses.
  */
 export function parseRequest(
   text: string,
@@ -137,7 +137,7 @@ function jsonOrText(text: string): unknown {
   }
 }
 
-/** An option that the model refuses, in OpenAI's words. */
+/** OpenAI's message for an option that the model refuses. */
 function optionProblem(body: z.infer<typeof bodySchema>): string | undefined {
   if (!isReasoningModel(body.model)) return undefined;
   const { max_tokens: cap, temperature, reasoning_effort: effort } = body;
@@ -149,7 +149,7 @@ function optionProblem(body: z.infer<typeof bodySchema>): string | undefined {
     : `Unsupported value: 'temperature' does not support ${JSON.stringify(temperature)} with this model. Only the default (1) value is supported.`;
 }
 
-/** The first thing wrong between the messages, in OpenAI's words. */
+/** OpenAI's message for the first mistake in the order of the messages. */
 function transcriptProblem(messages: readonly WireMessage[]): string | undefined {
   let open = new Set<string>();
   let announced = new Set<string>();

@@ -13,8 +13,8 @@ import type { Script, ScriptedRequest } from './types.ts';
 export interface RecordedRequest extends RecordLine {
   readonly request: ScriptedRequest;
   /**
-   * `open` as long as the exchange goes on, `done` when the endpoint did all that the script said, `gone` when
-   * the client or `stop()` ended it before.
+   * `open` while the exchange lasts, `done` when the endpoint has done all that the script said, `gone` when the client
+   * or `stop()` ended it before that.
    */
   readonly state: 'open' | 'done' | 'gone';
 }
@@ -22,29 +22,29 @@ export interface RecordedRequest extends RecordLine {
 /** How to start a {@link ScriptedModel}. */
 export interface ScriptedModelOptions {
   readonly script: Script;
-  /** TCP port; default 0, any free one. */
+  /** TCP port. Default: 0, any free one. */
   readonly port?: number;
-  /** Address to listen on; default 127.0.0.1, this machine alone. */
+  /** Address to listen on. Default: 127.0.0.1, this machine only. */
   readonly host?: string;
   /** JSONL file to which each call is appended ({@link RecordLine}), synced before the answer begins. */
   readonly recordFile?: string;
   /**
-   * Refuse (400) what OpenAI refuses: a tool call without its result, `max_tokens` or a temperature for a model whose
-   * name is of one that reasons (o3, gpt-5); default true.
+   * Refuse (400) what OpenAI refuses: a tool call without its result, `max_tokens` or a temperature for a model with the
+   * name of a reasoning model (o3, gpt-5). Default: true.
    */
   readonly strict?: boolean;
 }
 
 /** A running endpoint. */
 export interface ScriptedModel {
-  /** Base URL for a client; it ends in `/v1`. */
+  /** Base URL for a client. Ends in `/v1`. */
   readonly url: string;
   readonly port: number;
   /** All well-formed calls of this process so far, oldest first; it grows while the endpoint runs. */
   readonly requests: readonly RecordedRequest[];
   /**
-   * Resolves as soon as `condition` holds; asked again whenever a call arrives or ends. Rejects
-   * with `SERVER_UNAVAILABLE` once the endpoint is stopped, and with what `condition` throws.
+   * Resolves as soon as `condition` holds. It is checked whenever a call arrives or ends. Rejects with
+   * `SERVER_UNAVAILABLE` when the endpoint stops, and with what `condition` throws.
    */
   waitFor(condition: (requests: readonly RecordedRequest[]) => boolean): Promise<void>;
   /** Ends every open exchange and frees the port. Calling it again does nothing. */
@@ -91,7 +91,7 @@ export async function startScriptedModel(options: ScriptedModelOptions): Promise
       else sendJson(response, 500, errorBody(`the scripted model failed: ${String(error)}`, 'server_error'));
     });
   });
-  // An idle connection is kept: one closed at the wrong moment would be a fault that no script asked for.
+  // Idle connections stay open: closing one at the wrong moment would be a fault that no script asked for.
   server.keepAliveTimeout = 0;
 
   async function handle(
@@ -180,14 +180,14 @@ async function decide(script: Script, request: ScriptedRequest, includeUsage: bo
   try {
     return planAnswer(await script(request), request, includeUsage);
   } catch (error) {
-    // Not a 500: a client would try that again for ever, and nobody would see the script's error.
+    // Not a 500: a client would retry that, and nobody would see the script's error.
     const message = `the script threw: ${error instanceof Error ? error.message : String(error)}`;
     const plan = planAnswer({ fault: 'status', status: 400, message }, request, includeUsage);
     return { ...plan, outcome: 'fault:script' };
   }
 }
 
-/** Sends a planned answer; throws when the client goes before its end, or the plan is to leave it hanging. */
+/** Sends a planned answer. Throws when the client disconnects early, or when the plan is to hang. */
 async function answer(
   response: ServerResponse,
   plan: Plan,
@@ -246,7 +246,7 @@ function sendJson(response: ServerResponse, status: number, body: string): void 
   response.writeHead(status, { 'content-type': 'application/json' }).end(body);
 }
 
-/** Resolves when the bytes have been handed to the kernel, so that a cut comes after them and not instead. */
+/** Resolves when the kernel has the bytes, so that a cut comes after them and does not replace them. */
 function write(response: ServerResponse, text: string, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   return new Promise((resolve, reject) => {

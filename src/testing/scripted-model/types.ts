@@ -1,19 +1,19 @@
-/** What a scripted model is told and what it may answer: plain data and functions, no I/O. */
+/** Requests and replies of a scripted model: plain data and functions, no I/O. */
 
 /** A tool call inside a message that the client sent back. */
 export interface ChatToolCall {
   readonly id: string;
   readonly name: string;
-  /** The parsed arguments; the raw string where they are not JSON. */
+  /** The parsed arguments, or the raw string if they are not JSON. */
   readonly args: unknown;
 }
 
 /** One message of the request, with its content flattened to text. */
 export interface ChatMessage {
   readonly role: 'system' | 'developer' | 'user' | 'assistant' | 'tool';
-  /** All text parts, joined; an empty string where there is none. */
+  /** All text parts, joined. Empty when there is none. */
   readonly text: string;
-  /** What the client sent back as `reasoning_content`. */
+  /** The `reasoning_content` that the client sent back. */
   readonly reasoning?: string;
   /** Only an assistant message has any. */
   readonly toolCalls: readonly ChatToolCall[];
@@ -25,20 +25,20 @@ export interface ChatMessage {
 export interface ChatTool {
   readonly name: string;
   readonly description?: string;
-  /** JSON schema of the arguments, as it was sent. */
+  /** JSON schema of the arguments, as sent. */
   readonly parameters: unknown;
 }
 
-/** A tool result in the transcript, joined with the call that it answers. */
+/** A tool result in the transcript, with the call that it answers. */
 export interface ChatToolResult {
   readonly callId: string;
   readonly toolName: string;
   readonly text: string;
-  /** The text parsed as JSON; the text itself where it is not JSON. */
+  /** The text parsed as JSON, or the text itself if it is not JSON. */
   readonly value: unknown;
 }
 
-/** One call of the model, parsed. A script decides from this alone, so that a repeated call gets the same reply. */
+/** One parsed model call. A script decides from this alone, so that a repeated call gets the same reply. */
 export interface ScriptedRequest {
   readonly model: string;
   readonly stream: boolean;
@@ -50,7 +50,7 @@ export interface ScriptedRequest {
   readonly body: Readonly<Record<string, unknown>>;
   /** SHA-256 (hex) of the canonical JSON of the messages. */
   readonly digest: string;
-  /** Text of the last user message; an empty string where there is none. */
+  /** Text of the last user message. Empty when there is none. */
   readonly lastUserText: string;
   /** All tool results so far, oldest first. */
   readonly toolResults: readonly ChatToolResult[];
@@ -59,14 +59,14 @@ export interface ScriptedRequest {
   /** Number of assistant messages after the last user message: the step of this call within its turn. */
   readonly stepInTurn: number;
   /**
-   * How often the same model was already asked with exactly these messages: 0 for the first time. It is the
-   * one thing here that depends on the past (with a `recordFile` it survives a restart of the endpoint); it is
-   * for faults that pass, such as "429 twice, then the reply".
+   * How often the same model was asked with exactly these messages before: 0 the first time. Only this field depends on
+   * the past (with a `recordFile` it survives a restart of the endpoint). Use it for passing faults, such as "429 twice,
+   * then the reply".
    */
   readonly repeat: number;
 }
 
-/** Why the model stopped, in the words of the protocol. */
+/** Why the model stopped, as the protocol names it. */
 export type ReplyFinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
 
 /** A tool call that the model makes. */
@@ -78,7 +78,7 @@ export interface ReplyToolCall {
   readonly id?: string;
 }
 
-/** Tokens as the endpoint reports them. What is left out is estimated: a quarter of the UTF-8 bytes, rounded up. */
+/** Tokens as the endpoint reports them. Missing counts are estimated: a quarter of the UTF-8 bytes, rounded up. */
 export interface ReplyUsage {
   readonly inputTokens?: number;
   /** Includes the reasoning tokens. */
@@ -87,7 +87,7 @@ export interface ReplyUsage {
   readonly cachedInputTokens?: number;
 }
 
-/** A good answer. */
+/** A complete reply. */
 export interface Reply {
   readonly text?: string;
   /** Sent as `reasoning_content`, before the text. */
@@ -102,22 +102,22 @@ export interface Reply {
   readonly delayMs?: number;
   /** Milliseconds before each piece of a stream. */
   readonly chunkDelayMs?: number;
-  /** In how many pieces a stream sends the text; by default one a word, at most 64. */
+  /** In how many pieces a stream sends the text. Default: one for each word, at most 64. */
   readonly chunks?: number;
 }
 
-/** A fault that strikes in the middle: what is sent before it, and where it strikes. */
+/** A fault in the middle of a reply: what is sent before it, and where it happens. */
 export interface InterruptedFault {
-  /** What the endpoint was about to say. */
+  /** The reply that is interrupted. */
   readonly reply?: Reply;
   /**
-   * After how many pieces of the reply the fault strikes (at most all of them). Without streaming there are no
-   * pieces: 0 is before the status line, anything else in the middle of the body.
+   * After how many pieces of the reply the fault happens (at most all of them). Without streaming there are no pieces: 0
+   * is before the status line, any other number is in the middle of the body.
    */
   readonly afterChunks?: number;
 }
 
-/** A bad answer. What a client makes of each is written down in the tests of this folder. */
+/** A faulty reply. The tests show what a client makes of each. */
 export type Fault =
   /** An HTTP error with OpenAI's error body, or `body` (JSON, or a string sent as it is). */
   | {
@@ -128,15 +128,15 @@ export type Fault =
       readonly headers?: Readonly<Record<string, string>>;
       readonly body?: unknown;
     }
-  /** Never ends, until the client goes or the endpoint stops. Default `afterChunks` 0: not even a status line. */
+  /** Hangs until the client disconnects or the endpoint stops. Default `afterChunks` 0: not even a status line. */
   | ({ readonly fault: 'hang' } & InterruptedFault)
   /** The socket is destroyed. Default `afterChunks` 2; 0 is before the status line. */
   | ({ readonly fault: 'cut' } & InterruptedFault)
-  /** Half a JSON object, well delivered. Default `afterChunks` 0: it is the first thing that a stream says. */
+  /** Half a JSON object, sent completely. Default `afterChunks` 0: the first event of the stream. */
   | ({ readonly fault: 'garbage' } & InterruptedFault)
   /** `data: {"error": …}` inside a stream (default `afterChunks` 1); without streaming a 500. */
   | ({ readonly fault: 'error-event'; readonly message?: string } & InterruptedFault)
-  /** Everything is said, but the finish reason never comes. */
+  /** The whole reply, without a finish reason. */
   | { readonly fault: 'no-finish'; readonly reply?: Reply }
   /** 200 with an empty list of choices. */
   | { readonly fault: 'no-choices' }
@@ -159,9 +159,8 @@ export type Script = (request: ScriptedRequest) => Reply | Fault | Promise<Reply
 export type ScriptedTurn = Reply | Fault | Script;
 
 /**
- * A script by position: a request that holds `i` assistant messages gets `turns[i]`. It keeps no state: a call
- * that is repeated after a crash gets the same turn again. A request beyond the last turn gets a 400 that
- * says so.
+ * A script by position: a request with `i` assistant messages gets `turns[i]`. It keeps no state, so a call that is
+ * repeated after a crash gets the same turn again. A request beyond the last turn gets a 400 that says so.
  */
 export function scriptedTurns(turns: readonly ScriptedTurn[]): Script {
   return (request) => {
