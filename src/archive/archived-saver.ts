@@ -16,17 +16,17 @@ import type { JsonObject, JsonValue } from '../contract/json.ts';
 import type { ArchivePosition, CheckpointArchive } from './checkpoint-archive.ts';
 import { placeOf } from './place.ts';
 
-/** A saver whose threads may be gone one day: `TemporalSaver`, whose histories retention removes. */
+/** A saver whose threads may disappear: `TemporalSaver`, whose histories retention removes. */
 export interface PrimarySaver extends Omit<CheckpointSaver, 'delete'> {
   delete(threadId: string, options?: { end?: boolean }): Promise<void>;
 }
 
 /**
  * A saver with an archive behind it: `get` and `list` keep answering for sessions whose histories the namespace's
- * retention has removed. What the primary has is read there; the archive adds what it has no more, in the order
- * of the histories and without doubles. Writes go to the primary, unless only the archive has the session whose id they name.
+ * retention has removed. It reads from the primary first; the archive adds what the primary no longer has, in the order of
+ * the histories and without duplicates. Writes go to the primary. A write to a session that only the archive has is refused.
  *
- * Errors are those of both. Nothing is left out silently: when either cannot be read, the call rejects.
+ * It throws the errors of both. Nothing is left out silently: when either cannot be read, the call rejects.
  */
 export class ArchivedSaver implements CheckpointSaver {
   readonly #primary: PrimarySaver;
@@ -38,7 +38,7 @@ export class ArchivedSaver implements CheckpointSaver {
     this.#archive = archive;
   }
 
-  /** @throws PerdureError `CONFLICT` for a session that only the archive still has: a thread of its id would hide it */
+  /** @throws PerdureError `CONFLICT` for a session that only the archive has: a thread with its id would hide it */
   async put(threadId: string, state: JsonObject, options: PutOptions = {}): Promise<Checkpoint> {
     const { id, state: copy, parentId, metadata } = checkPut(threadId, state, options);
     await this.#refuseArchived(threadId);
@@ -49,7 +49,7 @@ export class ArchivedSaver implements CheckpointSaver {
     const id = checkGet(threadId, options);
     const present = await this.#primary.get(threadId, options);
     if (present !== null) return present;
-    // What the primary has no more is older than what it has: the latest of all, if it has nothing.
+    // The archive's latest checkpoint is older than anything in the primary, so ask it only when the primary has none.
     if (id === null) return (await this.#archive.list(threadId, null, 1))[0] ?? null;
     return this.#archive.get(threadId, id);
   }
@@ -68,13 +68,13 @@ export class ArchivedSaver implements CheckpointSaver {
     return this.#merged(threadId, present, archived, limit);
   }
 
-  /** Removes the thread from both. @throws what the primary throws; then nothing was removed from the archive */
+  /** Removes the thread from both. @throws what the primary throws. Then the archive is unchanged */
   async delete(threadId: string, options: { end?: boolean } = {}): Promise<void> {
     await this.#primary.delete(threadId, options);
     await this.#archive.delete(threadId);
   }
 
-  /** @throws PerdureError `CONFLICT` for a session, also one that only the archive still has */
+  /** @throws PerdureError `CONFLICT` for a session, also one that only the archive has */
   async putStep(threadId: string, key: string, value: JsonValue): Promise<StoredStep> {
     const copy = checkStep(threadId, key, value);
     await this.#refuseArchived(threadId);
@@ -89,7 +89,7 @@ export class ArchivedSaver implements CheckpointSaver {
     return this.#primary.listSteps(threadId);
   }
 
-  /** Looks one after the other, so that writes of one thread go on in the order of their calls. */
+  /** Checks run one after the other, so that writes to a thread keep the order of their calls. */
   #refuseArchived(threadId: string): Promise<void> {
     return this.#turns.run(threadId, async () => {
       if ((await this.#archive.runs(threadId)).length === 0) return;
@@ -97,12 +97,12 @@ export class ArchivedSaver implements CheckpointSaver {
       if (present !== null && placeOf(present.id) !== null) return;
       throw new PerdureError(
         'CONFLICT',
-        `Thread ${threadId} is a session, and only the archive has its checkpoints: nothing is put there. Use another thread id; to go on with the session, rewind it with this saver.`,
+        `Thread ${threadId} is a session that only the archive still has, so nothing can be stored there. Use another thread id, or rewind the session with this saver.`,
       );
     });
   }
 
-  /** Both, newest first. A run that the archive does not know yet is newer than all that it knows. */
+  /** Merges both, newest first. A run that the archive does not have yet is newer than all that it has. */
   async #merged(
     threadId: string,
     present: readonly Checkpoint[],

@@ -11,32 +11,32 @@ import { orNull } from '../temporal/index.ts';
 import type { CheckpointArchive } from './checkpoint-archive.ts';
 import { placeOf } from './place.ts';
 
-/** The first place at which an archive is not what the history says. */
+/** The first difference between an archive and the history. */
 export interface AuditDifference {
   checkpointId: string;
-  /** A JSON Pointer (RFC 6901) into the record; `''` when one of the two is missing or cannot be read. */
+  /** A JSON Pointer (RFC 6901) into the record. Empty when one of the records is missing or unreadable. */
   path: string;
-  /** What each has there; `null` where it has nothing. */
+  /** The two values. `null` where there is none. */
   archived: JsonValue;
   history: JsonValue;
   message: string;
 }
 
-/** What an audit found. */
+/** The result of an audit. */
 export interface Audit {
   sessionId: string;
   /** Runs whose history the server still has. */
   runs: number;
   /** Checkpoints that are equal as canonical JSON. */
   equal: number;
-  /** Checkpoints of the history that the exporter has not come to yet. */
+  /** Checkpoints of the history that the exporter has not reached yet. */
   pending: number;
   difference: AuditDifference | null;
 }
 
 /**
- * Folds a session's histories again and holds each checkpoint against the archive's, oldest run first, up to the
- * first difference. What the server no longer has is not looked at. No worker is needed.
+ * Folds a session's histories again and compares each checkpoint with the archive's, oldest run first, up to the first
+ * difference. It does not check what the server no longer has. It needs no worker.
  *
  * @throws PerdureError `SESSION_NOT_FOUND` when the server has no history of the session; `CHECKPOINT_CORRUPTION`
  * when a history does not fold; `SERVER_UNAVAILABLE`
@@ -57,7 +57,7 @@ export async function auditSession(
   if (audit.runs > 0) return audit;
   throw new PerdureError(
     'SESSION_NOT_FOUND',
-    `The server has no history of session ${sessionId} to hold against the archive`,
+    `The server has no history of session ${sessionId} to compare with the archive`,
   );
 }
 
@@ -109,13 +109,13 @@ async function auditRun(
 
 function compare(archived: Checkpoint | null, folded: Checkpoint): AuditDifference | null {
   const { id: checkpointId } = folded;
-  // Both are in the order of their events: what comes first on one side is missing on the other.
+  // Both are in the order of their events: the earlier one is missing on the other side.
   if (archived !== null && eventOf(archived) < eventOf(folded)) return onlyArchived(archived);
   if (archived?.id !== checkpointId) {
-    const message = `${checkpointId} is in the history and not in the archive`;
+    const message = `${checkpointId} is in the history, but not in the archive`;
     return { checkpointId, path: '', archived: null, history: json(folded), message };
   }
-  // The parent of a run's first checkpoint cannot be read any more when retention has removed the run before.
+  // When retention has removed the run before, the parent of a run's first checkpoint cannot be read.
   const first = folded.parent_id === null && folded.metadata['step'] === 1;
   const history = first ? { ...folded, parent_id: archived.parent_id } : folded;
   if (canonicalJson(json(archived)) === canonicalJson(json(history))) return null;
@@ -132,7 +132,7 @@ function compare(archived: Checkpoint | null, folded: Checkpoint): AuditDifferen
 
 function onlyArchived(archived: Checkpoint): AuditDifference {
   const { id: checkpointId } = archived;
-  const message = `${checkpointId} is in the archive and not in the history`;
+  const message = `${checkpointId} is in the archive, but not in the history`;
   return { checkpointId, path: '', archived: json(archived), history: null, message };
 }
 

@@ -9,37 +9,37 @@ import { placeOf } from './place.ts';
 import { type ArchivedRun, epochOf, findRun, type Row } from './rows.ts';
 import { type ArchivePiece, writePiece } from './write-piece.ts';
 
-/** How far an archive has come, as its file says it. */
+/** The progress of an archive, as stored in it. */
 export interface ArchiveFileStatus {
   archiveId: string;
-  /** The namespace that it belongs to; `null` while nothing was exported. */
+  /** The archive's namespace. `null` until something was exported. */
   namespace: string | null;
   sessions: number;
   checkpoints: number;
-  /** ISO 8601: what was in the histories at this time is in the archive. */
+  /** ISO 8601. The archive has everything that was in the histories at this time. */
   upTo: string | null;
 }
 
-/** A place in the order of a thread: the start of its run, and its event. */
+/** A position in a thread: the start of the run, and the event. */
 export interface ArchivePosition {
   startedAt: number;
   eventId: number;
 }
 
 /**
- * An archive of sessions' checkpoints: what its homes have in common. Readers and the exporter may use it at the same
- * time. It is opened at the first call, and again after a failure to. A record that is not as it was stored is
+ * An archive of sessions' checkpoints, for any database. Readers and the exporter may use it at the same time. It opens at
+ * the first call, and again after a failed attempt. A record that has changed since it was stored is
  * `CHECKPOINT_CORRUPTION`.
  */
 export abstract class CheckpointArchive {
-  /** Where it is, for people: nothing secret. */
+  /** The location, for messages. Holds no secrets. */
   abstract readonly place: string;
   #opening: Promise<ArchiveDatabase> | null = null;
 
-  /** Opens the database, and makes the tables in a new one. */
+  /** Opens the database, and creates the tables in a new one. */
   protected abstract connect(): Promise<ArchiveDatabase>;
 
-  /** How far it has come. */
+  /** The progress of the archive. */
   async status(): Promise<ArchiveFileStatus> {
     const db = await this.#open();
     const count = async (sql: string): Promise<number> => Number((await db.all(sql))[0]?.['n'] ?? 0);
@@ -53,10 +53,10 @@ export abstract class CheckpointArchive {
   }
 
   /**
-   * Takes the archive for a namespace, by its id.
+   * Binds the archive to a namespace, by its id.
    *
    * @returns the archive's id
-   * @throws PerdureError `CONFLICT` when it belongs to another namespace, or is not the archive that was expected
+   * @throws PerdureError `CONFLICT` when it belongs to another namespace, or is not the expected archive
    */
   async claim(namespaceId: string, namespace: string, expected: string | null): Promise<string> {
     const db = await this.#open();
@@ -65,14 +65,14 @@ export abstract class CheckpointArchive {
       if (expected !== null && expected !== archiveId) {
         throw new PerdureError(
           'CONFLICT',
-          `${this.place} is not the archive that this exporter has written to (${expected}): bring that one back, or export into this one under another name`,
+          `${this.place} is not the archive that this exporter has written to (${expected}). Restore that one, or export into this one under another name`,
         );
       }
       const owner = await this.#fact(writing, 'namespace_id');
       if (owner !== null && owner !== namespaceId) {
         throw new PerdureError(
           'CONFLICT',
-          `${this.place} is the archive of another namespace, ${await this.#fact(writing, 'namespace')}: choose another one`,
+          `${this.place} is the archive of another namespace, ${await this.#fact(writing, 'namespace')}. Choose another archive`,
         );
       }
       await setFact(writing, 'namespace_id', namespaceId);
@@ -81,7 +81,7 @@ export abstract class CheckpointArchive {
     });
   }
 
-  /** Notes up to when the archive has everything. */
+  /** Records the time up to which the archive has everything. */
   async setUpTo(at: string): Promise<void> {
     const db = await this.#open();
     await db.transaction((writing) => setFact(writing, 'up_to', at));
@@ -92,7 +92,7 @@ export abstract class CheckpointArchive {
     return epochOf(await this.#open(), sessionId);
   }
 
-  /** What is known of a run, or `null`. */
+  /** Reads a run, or `null`. */
   async run(sessionId: string, runId: string): Promise<ArchivedRun | null> {
     return findRun(await this.#open(), sessionId, runId);
   }
@@ -100,14 +100,14 @@ export abstract class CheckpointArchive {
   /**
    * Stores a piece and moves the cursor, in one transaction.
    *
-   * @returns the run, or `null` when somebody else has moved the cursor or deleted the thread: nothing was stored.
+   * @returns the run, or `null` when another process has moved the cursor or deleted the thread. Then nothing was stored.
    */
   async append(piece: ArchivePiece): Promise<ArchivedRun | null> {
     const db = await this.#open();
     return db.transaction((writing) => writePiece(writing, piece));
   }
 
-  /** Where a checkpoint of this id has its place, if its run is known; it need not be stored. */
+  /** The position of a checkpoint id, if its run is known. The checkpoint itself need not be stored. */
   async positionOf(sessionId: string, id: string): Promise<ArchivePosition | null> {
     const place = placeOf(id);
     if (place === null) return null;
@@ -127,7 +127,7 @@ export abstract class CheckpointArchive {
     return null;
   }
 
-  /** Checkpoints of a thread before a place in it (default: all), newest first. */
+  /** Checkpoints of a thread before a position (default: all), newest first. */
   async list(sessionId: string, before: ArchivePosition | null, limit: number): Promise<Checkpoint[]> {
     const db = await this.#open();
     const { startedAt, eventId } = before ?? { startedAt: Number.MAX_SAFE_INTEGER, eventId: 0 };
@@ -165,7 +165,7 @@ export abstract class CheckpointArchive {
     return rows.map(({ run_id }) => run_id);
   }
 
-  /** The checkpoints of a run, oldest first, each read when it is asked for. */
+  /** The checkpoints of a run, oldest first. Each is read on demand. */
   async *walk(sessionId: string, runId: string): AsyncGenerator<Checkpoint> {
     const db = await this.#open();
     const run = await findRun(db, sessionId, runId);
@@ -173,7 +173,7 @@ export abstract class CheckpointArchive {
     yield* this.#read(db, sessionId, runId, run.seq, { first: 1, last: run.cursor });
   }
 
-  /** Removes a thread's checkpoints. An export that has begun does not bring them back. */
+  /** Removes a thread's checkpoints. A running export does not restore them. */
   async delete(sessionId: string): Promise<void> {
     const db = await this.#open();
     await db.transaction(async (writing) => {
@@ -225,13 +225,13 @@ export abstract class CheckpointArchive {
           const { created_at, parent_id } = row;
           const metadata = JSON.parse(row.metadata) as JsonObject;
           const record = { id, thread_id: sessionId, created_at, state, parent_id, metadata };
-          if (digestJson(record) !== row.digest) throw new Error('its digest is another');
+          if (digestJson(record) !== row.digest) throw new Error('its digest differs');
           yield copyJson(record);
         } catch (cause) {
           const why = cause instanceof Error ? cause.message : String(cause);
           throw new PerdureError(
             'CHECKPOINT_CORRUPTION',
-            `${this.place}: checkpoint ${id} is not as it was stored: ${why}`,
+            `${this.place}: checkpoint ${id} has changed since it was stored: ${why}`,
             { details: { checkpointId: id }, cause },
           );
         }
@@ -250,7 +250,7 @@ export abstract class CheckpointArchive {
     try {
       return await this.#opening;
     } catch (error) {
-      // What stood in the way may be gone at the next call.
+      // The next call tries again.
       this.#opening = null;
       throw error;
     }
@@ -272,7 +272,7 @@ async function setFact(db: ArchiveStatements, key: string, value: string): Promi
 
 function stateOf(row: Row, previous: JsonObject | null): JsonObject {
   if (row.whole === 1) return JSON.parse(row.state) as JsonObject;
-  if (previous === null) throw new Error('the state that it changes is missing');
+  if (previous === null) throw new Error('the state before it is missing');
   applyChanges(previous, JSON.parse(row.state) as Change[]);
   return previous;
 }

@@ -1,31 +1,31 @@
-/** What an archive needs of a database: the same statements run on all of them. */
+/** The database interface of archives. The same statements run on every database. */
 
-/** Statements, with `?` for each value. */
+/** Runs statements, with `?` for each value. */
 export interface ArchiveStatements {
-  /** Rows of a SELECT; of anything else none. */
+  /** The rows of a SELECT. Other statements return none. */
   all<T = Record<string, string | number | null>>(
     sql: string,
     ...values: (string | number | null)[]
   ): Promise<T[]>;
 }
 
-/** A database that is open. */
+/** An open database. */
 export interface ArchiveDatabase extends ArchiveStatements {
-  /** Runs work as the only writer: all of it is stored, or nothing. */
+  /** Runs `work` in a transaction, as the only writer. */
   transaction<T>(work: (statements: ArchiveStatements) => Promise<T>): Promise<T>;
-  /** Ends what is open. */
+  /** Closes the database. */
   close(): Promise<void>;
 }
 
 /** The version of the tables. */
 export const ARCHIVE_VERSION = 1;
-/** How long a write waits for another process's, in milliseconds. Short: the exporter tries again anyway. */
+/** How long a write waits for another process, in milliseconds. Short, because the exporter retries anyway. */
 export const ARCHIVE_BUSY_MS = 2_000;
 
 /**
- * The tables of an archive, in a dialect. Of each run the records are in the order of its history, and its cursor is
- * the last of them: both move in one transaction. Every 32nd record holds its whole state, the others what changed
- * since the one before.
+ * The tables of an archive, in a dialect. The records of a run are in the order of its history, and its cursor is the last
+ * record: both change in one transaction. Every 32nd record holds the whole state, the others the changes since the record
+ * before.
  */
 export function archiveTables(dialect: { sequence: string; keyed: string }): string {
   return `
@@ -64,5 +64,5 @@ CREATE TABLE checkpoints (
 `;
 }
 
-/** Every so many records of a run one holds its whole state. */
+/** One of this many records holds the whole state. */
 export const WHOLE_EVERY = 32;

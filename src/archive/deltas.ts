@@ -1,4 +1,4 @@
-/** States as changes of one another: a session's states grow with it, and so would their square. */
+/** Stores a state as the changes since the one before. Whole states would grow with the square of a session's length. */
 
 import type { Change } from '../checkpoints/diff.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
@@ -6,24 +6,24 @@ import type { JsonObject, JsonValue } from '../contract/json.ts';
 /**
  * Applies the changes that `diff` found, in place.
  *
- * @throws Error when they are not changes of this state
+ * @throws Error when the changes do not fit this state
  */
 export function applyChanges(state: JsonObject, changes: readonly Change[]): void {
   for (const change of changes) {
     const keys = change.path.split('/').slice(1).map(unescaped);
     const last = keys.pop();
-    if (last === undefined) throw new Error('a change of the state as a whole');
+    if (last === undefined) throw new Error('a change replaces the whole state');
     let parent: JsonValue = state;
     for (const key of keys) parent = child(parent, key);
     if (Array.isArray(parent)) changeList(parent, Number(last), change);
     else if (typeof parent === 'object' && parent !== null) changeObject(parent, last, change);
-    else throw new Error(`no place ${change.path}`);
+    else throw new Error(`there is no path ${change.path}`);
   }
 }
 
 function changeList(list: JsonValue[], index: number, change: Change): void {
   const expected = change.op === 'add' ? index === list.length : index < list.length;
-  if (!Number.isInteger(index) || !expected) throw new Error(`no place ${change.path}`);
+  if (!Number.isInteger(index) || !expected) throw new Error(`there is no path ${change.path}`);
   if (change.op === 'remove') list.splice(index, 1);
   else list[index] = change.value;
 }
@@ -44,7 +44,7 @@ function child(parent: JsonValue, key: string): JsonValue {
     typeof parent === 'object' && parent !== null && Object.hasOwn(parent, key)
       ? (parent as JsonObject)[key]
       : undefined;
-  if (found === undefined) throw new Error(`no place ${key}`);
+  if (found === undefined) throw new Error(`there is no key ${key}`);
   return found;
 }
 

@@ -1,4 +1,4 @@
-/** One round of the exporter: looks through the sessions, and stores what is new. */
+/** One round of the exporter: scans the sessions and stores what is new. */
 import { Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
@@ -21,42 +21,42 @@ import type { CheckpointArchive } from './checkpoint-archive.ts';
 import { openArchive } from './open.ts';
 import { placeOf } from './place.ts';
 
-/** How often the sessions are looked through, in milliseconds, and how much of the time that may take. */
+/** How often the sessions are scanned, in milliseconds, and how much of the time a scan may take. */
 const LOOK_MS = 2_000;
 const SHARE = 0.5;
-/** A round in which nothing is new ends after this time, so that the exporter's history stays short. */
+/** A round without news ends after this time, so that the exporter's history stays short. */
 const QUIET_MS = 10_000;
-/** A look that takes longer goes on in the next round: well before the activity's time is over, and the status is shown. */
+/** A longer scan continues in the next round, well before the activity times out. The status is updated between rounds. */
 const ROUND_MS = 120_000;
-/** Checkpoints of one transaction. */
+/** Checkpoints in one transaction. */
 const PIECE = 50;
-/** Visibility lags: what has closed so long before the last look is looked at again. */
+/** Visibility lags, so runs that closed this long before the last scan are read again. */
 const MARGIN_MS = 600_000;
-/** Every so often all closed runs are looked at, whatever visibility said before. */
+/** How often all closed runs are scanned, in case visibility has missed one. */
 const THOROUGH_MS = 3_600_000;
-/** A run that could not be read and has not changed is left alone for this time. */
+/** How long an unreadable run that has not changed is skipped. */
 const UNREADABLE_MS = 60_000;
 
-/** A look through the sessions that is under way, and what of it is done. */
+/** A scan in progress. */
 interface Look {
   at: number;
   thorough: boolean;
   seen: Set<string>;
 }
 
-/** A run to be looked at, and how it was found. */
+/** A run to read, and how it was found. */
 interface Due {
   sessionId: string;
   runId: string;
   kind: 'closed' | 'unreadable' | 'open';
 }
 
-/** What the exporter of one worker remembers between rounds; losing it costs time only. */
+/** What one worker's exporter remembers between rounds. Losing it only costs time. */
 interface Memory {
   thoroughAt: number;
-  /** When the last look that is done began. */
+  /** When the last complete scan began. */
   lookedAt: number;
-  /** When the next look may begin, by the clock of `performance.now()`. */
+  /** When the next scan may begin, as `performance.now()`. */
   nextAt: number;
   look: Look | null;
   unreadable: Map<string, UnreadableRun & { events: number; at: number }>;
@@ -66,7 +66,7 @@ interface Memory {
  * The activities of the exporter's worker.
  *
  * @param options.path - the archive's file, or the URL of its PostgreSQL database
- * @param options.roundMs - milliseconds after which a look leaves the rest of the runs to the next round
+ * @param options.roundMs - milliseconds after which a scan leaves the remaining runs to the next round
  * @throws PerdureError `INVALID_ARGUMENT` when the path is neither
  */
 export function createArchiveActivities({
@@ -80,7 +80,7 @@ export function createArchiveActivities({
   const memory: Memory = { thoroughAt: 0, lookedAt: 0, nextAt: 0, look: null, unreadable: new Map() };
   return {
     archiveRound: async (input) => {
-      // Opened anew each time: a file that was replaced, or is of a newer version by now, is found out.
+      // Opened again each time, to notice a file that was replaced or has a newer version.
       const archive = openArchive(path);
       try {
         return await new Round(archive, memory).run(input, roundMs);
@@ -107,9 +107,9 @@ class Round {
     this.#memory = memory;
   }
 
-  /** Looks until something was stored, for a while. A worker that shuts down ends the round early. */
+  /** Scans until something was stored or the round's time is up. A worker shutdown ends the round early. */
   async run({ archiveId: expected }: ArchiveRoundInput, roundMs: number): Promise<ArchiveRound> {
-    // First of all: a database that does not answer is to be told of, and not that this gave no sign.
+    // First: if the database does not answer, report that error, not a later missed heartbeat.
     const signs = setInterval(() => this.#context.heartbeat(), 2_000);
     try {
       const { namespace } = this.#client.options;
@@ -118,14 +118,14 @@ class Round {
       const quietAt = Date.now() + QUIET_MS;
       let upTo: string | null = null;
       for (;;) {
-        // Also after a round that ended because it had stored something: sessions that write all the time give no rest.
+        // Also after a round that stored something: sessions may write all the time.
         await this.#rest(this.#memory.nextAt - performance.now());
         if (this.#ending) break;
         const at = performance.now();
         const before = this.#memory.lookedAt;
         if (!(await this.#look(Date.now() + roundMs))) break;
         this.#memory.nextAt = at + Math.max(LOOK_MS, (performance.now() - at) / SHARE);
-        // Visibility lags: what one look has not been shown yet, the next has.
+        // Visibility lags: the next scan sees what this one has missed.
         if (before > 0) {
           upTo = new Date(before).toISOString();
           await this.#archive.setUpTo(upTo);
@@ -152,7 +152,7 @@ class Round {
     });
   }
 
-  /** Goes on with the look that is under way, or begins one. @returns whether it is done */
+  /** Continues the scan in progress, or begins one. @returns whether it is complete */
   async #look(endsAt: number): Promise<boolean> {
     const memory = this.#memory;
     const now = Date.now();
@@ -160,7 +160,7 @@ class Round {
     const { at, thorough, seen } = memory.look;
     for await (const { sessionId, runId, kind } of this.#due(thorough)) {
       if (this.#ending) return false;
-      // One that has closed since it was seen is seen again.
+      // A run that has closed since it was listed is listed again.
       const key = `${kind} ${runId}`;
       if (seen.has(key)) continue;
       await this.#visit(sessionId, runId);
@@ -173,12 +173,12 @@ class Round {
     return !this.#ending;
   }
 
-  /** The runs to be looked at. What has closed is first, for retention takes it. */
+  /** The runs to read. Closed runs come first, because retention removes them. */
   async *#due(thorough: boolean): AsyncGenerator<Due> {
     const { lookedAt, unreadable } = this.#memory;
     const since = new Date(lookedAt - MARGIN_MS).toISOString();
     yield* this.#listed('closed', thorough ? "ExecutionStatus != 'Running'" : `CloseTime > '${since}'`);
-    // They may have closed long ago.
+    // These may have closed long ago.
     for (const { sessionId, runId } of unreadable.values()) yield { sessionId, runId, kind: 'unreadable' };
     yield* this.#listed('open', "ExecutionStatus = 'Running'");
   }
@@ -193,7 +193,7 @@ class Round {
     const { unreadable } = this.#memory;
     const known = await this.#archive.run(sessionId, runId);
     if (known?.complete) {
-      // Another exporter may have read it.
+      // Another exporter may have read it already.
       unreadable.delete(runId);
       return;
     }
@@ -205,7 +205,7 @@ class Round {
     const info = found?.workflowExecutionInfo;
     const events = Number(info?.historyLength ?? 0);
     if (events === 0) unreadable.delete(runId);
-    // What has closed and is not complete was not read to its end, whatever stands of its events.
+    // A closed run that is not marked as complete was not read to its end.
     const unchanged = known?.events === events && !info?.closeTime && !unreadable.has(runId);
     if (events === 0 || unchanged) return;
     const before = unreadable.get(runId);
@@ -216,8 +216,8 @@ class Round {
   }
 
   /**
-   * Where a run has its place in the order of its session: when it started, or just after the run that it has followed
-   * on, for the server's clock may have stepped back between the two. `null` when neither server nor archive has it.
+   * The position of a run within its session: its start, or just after the run before, because the server's clock may have
+   * stepped back between them. `null` when neither server nor archive has the run.
    */
   async #placeOf(sessionId: string, runId: string): Promise<number | null> {
     const known = await this.#archive.run(sessionId, runId);
@@ -229,7 +229,7 @@ class Round {
     return place === null ? found.startedAt : Math.max(found.startedAt, place + 1);
   }
 
-  /** Stores a run from its cursor on. @returns why its history cannot be read, or `null` */
+  /** Stores a run from its cursor on. @returns why the history cannot be read, or `null` */
   async #export(sessionId: string, runId: string, events: number): Promise<string | null> {
     const epoch = await this.#archive.epoch(sessionId);
     const startedAt = await this.#placeOf(sessionId, runId);
@@ -242,7 +242,7 @@ class Round {
     const store = async (seen: number, complete: boolean): Promise<void> => {
       const part = { sessionId, runId, startedAt, epoch, after, checkpoints: piece, previous };
       const run = await this.#archive.append({ ...part, events: seen, complete });
-      // Another exporter has gone on, or the thread was deleted: the next look sees what is left.
+      // Another exporter has stored this, or the thread was deleted: the next scan reads the rest.
       if (run === null) moved = true;
       else {
         after = run.cursor;
@@ -251,7 +251,7 @@ class Round {
       previous = piece.at(-1) ?? previous;
       piece = [];
     };
-    /** The archive's failure in the middle of the reading, which is not the history's. */
+    /** A failure of the archive while the history is being read. */
     let failed: Error | undefined;
     const visit = async (checkpoint: Checkpoint): Promise<void> => {
       if (moved) return;
@@ -268,14 +268,14 @@ class Round {
     };
     let end: RunEnd | null;
     try {
-      // A run that was deleted meanwhile is not there.
+      // The run was deleted meanwhile.
       end = await reading(sessionId, () =>
         orNull(this.#sessions.walk({ workflowId: sessionId }, runId, after, visit)),
       );
     } catch (error) {
       if (failed !== undefined) throw failed;
       if (!isPerdureError(error, 'CHECKPOINT_CORRUPTION')) throw error;
-      // What came before the unreadable part is stored; as read to its end it is not.
+      // Everything before the unreadable part is stored, but the run does not count as complete.
       if (!moved && piece.length > 0) await store(0, false);
       return error.message;
     }

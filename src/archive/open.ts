@@ -2,7 +2,7 @@ import type { CheckpointArchive } from './checkpoint-archive.ts';
 import { isPostgresUrl, PostgresArchive } from './postgres-archive.ts';
 import { SqliteArchive } from './sqlite-archive.ts';
 
-/** The archive of a place: the URL of a PostgreSQL database, or the path of an SQLite file. */
+/** Opens an archive: the URL of a PostgreSQL database, or the path of an SQLite file. */
 export function openArchive(place: string): CheckpointArchive {
   return isPostgresUrl(place) ? new PostgresArchive(place) : new SqliteArchive(place);
 }

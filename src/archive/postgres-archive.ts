@@ -9,39 +9,39 @@ import {
   archiveTables,
 } from './database.ts';
 
-/** The tables' own schema, so that they may lie beside a user's. */
+/** The tables have their own schema, so that they can share a database with a user's tables. */
 const SCHEMA = 'perdure_archive';
-/** "prda": who makes the tables is alone. */
+/** "prda": the advisory lock for creating the tables. */
 const LOCK = 0x70726461;
-/** How long a server may take to be connected to, and to answer a query, in milliseconds: it may be there and silent. */
+/** The time-out for connecting and for a query, in milliseconds. A server may accept connections and never answer. */
 const CONNECT_MS = 5_000;
 const QUERY_MS = 30_000;
 /**
- * SQLSTATE classes and codes of a server that cannot be used now: no connection, refused, no resources, shut down;
- * and a system error that is as long as one.
+ * SQLSTATE classes and codes of a server that is unavailable: no connection, refused, no resources, shut down. Also a
+ * system error code of the same length.
  */
 const UNAVAILABLE = /^(08|28|3D|53|57P|EPIPE)/;
 
 /**
- * An archive of sessions' checkpoints in a PostgreSQL database, in tables of the schema `perdure_archive`, which are
- * made when they are not there. Needs the optional package `pg`.
+ * An archive of sessions' checkpoints in a PostgreSQL database, in the schema `perdure_archive`, which is created when it
+ * does not exist. Needs the optional package `pg`.
  *
- * Calls reject with `SERVER_UNAVAILABLE` when the server cannot be used now, and with `CHECKPOINT_CORRUPTION` when
- * the tables are of an unknown version.
+ * Calls reject with `SERVER_UNAVAILABLE` when the server is unavailable, and with `CHECKPOINT_CORRUPTION` when the tables
+ * have an unknown version.
  */
 export class PostgresArchive extends CheckpointArchive {
   readonly #url: string;
   override readonly place: string;
 
   /**
-   * @param url - `postgres://user:password@host:5432/database`, with what `pg` takes as its query: `?query_timeout=60000`
-   * has it wait longer than 30 seconds for an answer.
+   * @param url - `postgres://user:password@host:5432/database`. Its query holds options of `pg`: `?query_timeout=60000`
+   * waits longer than the default of 30 seconds.
    * @throws PerdureError `INVALID_ARGUMENT`
    */
   constructor(url: string) {
     super();
     const parsed = URL.canParse(url) ? new URL(url) : null;
-    // An @ in the path is a password's: what is before it would be shown as the place.
+    // An @ in the path belongs to a password that was not escaped, and would be shown.
     if (parsed === null || !isPostgresUrl(url) || parsed.pathname.includes('@')) {
       throw new PerdureError('INVALID_ARGUMENT', 'url: write postgres://user:password@host:5432/database');
     }
@@ -61,12 +61,12 @@ export class PostgresArchive extends CheckpointArchive {
   }
 }
 
-/** Whether a text is the URL of a PostgreSQL database. */
+/** Whether this is the URL of a PostgreSQL database. */
 export function isPostgresUrl(text: string): boolean {
   return /^postgres(ql)?:\/\//i.test(text);
 }
 
-/** The part of the driver's interface that is used here. */
+/** The part of the driver that we use. */
 interface Querying {
   query(text: string, values?: (string | number | null)[]): Promise<{ rows: unknown[] }>;
 }
@@ -84,7 +84,7 @@ class PostgresStatements implements ArchiveDatabase {
     this.#place = place;
   }
 
-  /** Makes the tables, or refuses those of another version. */
+  /** Creates the tables, or refuses tables of another version. */
   async prepare(): Promise<void> {
     await this.#within(async (client) => {
       await client.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
@@ -100,7 +100,7 @@ class PostgresStatements implements ArchiveDatabase {
       if (found === ARCHIVE_VERSION) return;
       throw new PerdureError(
         'CHECKPOINT_CORRUPTION',
-        `${this.#place} has schema version ${found}, and this version of perdure reads ${ARCHIVE_VERSION}: open it with the version that wrote it`,
+        `${this.#place} has schema version ${found}, but this version of perdure reads ${ARCHIVE_VERSION}. Open it with the version that wrote it`,
         { details: { found, expected: ARCHIVE_VERSION } },
       );
     });
@@ -127,7 +127,7 @@ class PostgresStatements implements ArchiveDatabase {
   #within<T>(work: (client: Querying) => Promise<T>): Promise<T> {
     return this.#known(async () => {
       const client = await this.#pool.connect();
-      // One that has failed is let go with what it had begun: it may not answer any more.
+      // Close a failed connection together with its transaction: it may never answer.
       let failed = true;
       try {
         await client.query('BEGIN');
@@ -143,14 +143,14 @@ class PostgresStatements implements ArchiveDatabase {
     });
   }
 
-  /** Gives a server that cannot be used now its code. Nothing secret is said. */
+  /** Turns the errors of an unavailable server into `SERVER_UNAVAILABLE`, without secrets. */
   async #known<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (cause) {
       if (cause instanceof PerdureError) throw cause;
       const { code, message = '' } = cause as { code?: string; message?: string };
-      // Without an SQLSTATE it is the connection that has failed.
+      // Without an SQLSTATE, the connection has failed.
       if (code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !UNAVAILABLE.test(code)) throw cause;
       const why = message === '' ? (code ?? 'no answer') : message;
       throw new PerdureError('SERVER_UNAVAILABLE', `${this.#place} cannot be used: ${why}`, { cause });
@@ -158,7 +158,7 @@ class PostgresStatements implements ArchiveDatabase {
   }
 }
 
-/** ArchiveStatements are written with `?`; none holds one otherwise. */
+/** Numbers the placeholders. Our statements use `?` for nothing else. */
 function numbered(sql: string): string {
   let count = 0;
   return sql.replaceAll('?', () => `$${++count}`);
@@ -183,11 +183,11 @@ async function newPool(url: string): Promise<Pool> {
     query_timeout: QUERY_MS,
     keepAlive: true,
     options: `-c search_path=${SCHEMA}`,
-    // A process that has nothing else to do may end.
+    // An idle connection must not keep the process alive.
     allowExitOnIdle: true,
   });
-  // A connection that is lost at rest is made anew. One that is lost at work fails what it was asked, and says it once
-  // more by itself: unheard, that would end the process.
+  // The pool replaces a connection that is lost while idle. One that is lost in use fails its query and also emits this
+  // event, which would end the process without a listener.
   pool.on('error', () => undefined);
   pool.on('connect', (client) => void client.on('error', () => undefined));
   return pool;

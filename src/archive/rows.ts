@@ -1,17 +1,17 @@
 /** Rows of an archive. */
 import type { ArchiveStatements } from './database.ts';
 
-/** What an archive knows of a run. */
+/** A run, as stored in an archive. */
 export interface ArchivedRun {
   seq: number;
-  /** In milliseconds since 1970; after that of the run that it has followed on, whatever the server's clock said. */
+  /** Milliseconds since 1970. Always after the start of the run before, even if the server's clock stepped back. */
   startedAt: number;
   cursor: number;
   events: number;
   complete: boolean;
 }
 
-/** A checkpoint as it is written. */
+/** A checkpoint's row. */
 export interface Row {
   run_seq: number;
   event_id: number;
@@ -23,7 +23,7 @@ export interface Row {
   digest: string;
 }
 
-/** What is known of a run, or `null`. */
+/** Reads a run, or `null`. */
 export async function findRun(
   db: ArchiveStatements,
   sessionId: string,
@@ -38,11 +38,11 @@ export async function findRun(
   );
   if (row === undefined) return null;
   const { seq, started_at: startedAt, cursor, events, complete } = row;
-  // Some drivers give large numbers as texts.
+  // Some drivers return large numbers as strings.
   return { seq, startedAt: Number(startedAt), cursor, events, complete: complete === 1 };
 }
 
-/** How often a thread was deleted. */
+/** Reads how often a thread was deleted. */
 export async function epochOf(db: ArchiveStatements, sessionId: string): Promise<number> {
   const [row] = await db.all<{ epoch: number }>('SELECT epoch FROM threads WHERE thread_id = ?', sessionId);
   return row?.epoch ?? 0;

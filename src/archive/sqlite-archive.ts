@@ -13,19 +13,19 @@ import {
  * An archive of sessions' checkpoints in an SQLite file (WAL, every transaction synced). Needs the optional package
  * `libsql`.
  *
- * The first call rejects with `CHECKPOINT_CORRUPTION` when the file is no archive, another program's or of an unknown
- * version, and with `INVALID_ARGUMENT` when it cannot be opened.
+ * The first call rejects with `CHECKPOINT_CORRUPTION` when the file is not an archive or has an unknown version, and with
+ * `INVALID_ARGUMENT` when it cannot be opened.
  */
 export class SqliteArchive extends CheckpointArchive {
   readonly path: string;
 
   /**
-   * @param path - the file, made when it is not there.
+   * @param path - the file. It is created when it does not exist.
    * @throws PerdureError `INVALID_ARGUMENT` for what looks like a URL
    */
   constructor(path: string) {
     super();
-    // It may hold a password, and a file's path is shown and kept in histories.
+    // A URL may hold a password, and a file's path is shown and stored in histories.
     if (/:\/\/|^\s*postgres(ql)?:/i.test(path)) {
       throw new PerdureError(
         'INVALID_ARGUMENT',
@@ -52,7 +52,7 @@ export class SqliteArchive extends CheckpointArchive {
   }
 }
 
-/** One connection: who writes has it alone, for what others do meanwhile would be part of the transaction. */
+/** One connection. A writer has it alone, because any other statement would be part of its transaction. */
 class SqliteStatements implements ArchiveDatabase {
   readonly #db: Database;
   #writing: Promise<unknown> = Promise.resolve();
@@ -79,7 +79,7 @@ class SqliteStatements implements ArchiveDatabase {
         try {
           this.#db.exec('ROLLBACK');
         } catch {
-          // It is rolled back already: a full disk ends the transaction.
+          // A full disk has already rolled the transaction back.
         }
         throw error;
       }

@@ -4,11 +4,11 @@ import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { WORKFLOW } from '../contract/names.ts';
 import { sessionError } from '../temporal/errors.ts';
 
-/** The name of an exporter where none is given. */
+/** The default name of an exporter. */
 export const DEFAULT_ARCHIVE = 'default';
 const NAME_LIMIT = 100;
 
-/** Starts the exporter of a name, unless it runs. It waits for a worker of its own, see `createArchiveWorker`. */
+/** Starts the exporter with this name, unless it runs. It needs a worker of its own: `createArchiveWorker`. */
 export async function startArchive(client: Client, name: string): Promise<void> {
   if (name.trim() === '' || name.length > NAME_LIMIT) {
     throw new PerdureError('INVALID_ARGUMENT', `name: write 1 to ${NAME_LIMIT} characters`);
@@ -24,7 +24,7 @@ export async function startArchive(client: Client, name: string): Promise<void> 
 }
 
 /**
- * How far the exporter of a name has come, and what stands in its way.
+ * The progress of the exporter with this name, and what blocks it.
  *
  * @throws PerdureError `NO_WORKER` when its worker does not run, `SESSION_NOT_FOUND` when it was never started,
  * `SERVER_UNAVAILABLE`

@@ -1,4 +1,4 @@
-/** Writing into an archive. */
+/** Writes into an archive. */
 
 import { type Change, diff } from '../checkpoints/diff.ts';
 import type { Checkpoint } from '../contract/checkpoint.ts';
@@ -7,7 +7,7 @@ import { type ArchiveStatements, WHOLE_EVERY } from './database.ts';
 import { placeOf } from './place.ts';
 import { type ArchivedRun, epochOf, findRun, type Row } from './rows.ts';
 
-/** A piece of a run to be stored after its cursor. */
+/** The next checkpoints of a run, to be stored after its cursor. */
 export interface ArchivePiece {
   sessionId: string;
   runId: string;
@@ -16,16 +16,16 @@ export interface ArchivePiece {
   epoch: number;
   after: number;
   checkpoints: readonly Checkpoint[];
-  /** The checkpoint of the cursor; `null` before the first. */
+  /** The checkpoint at the cursor. `null` before the first one. */
   previous: Checkpoint | null;
   events: number;
   complete: boolean;
 }
 
 /**
- * Stores a piece and moves the cursor, within a transaction of the caller's.
+ * Stores a piece and moves the cursor, inside the caller's transaction.
  *
- * @returns the run, or `null` when somebody else has moved the cursor or deleted the thread: nothing was stored.
+ * @returns the run, or `null` when another process has moved the cursor or deleted the thread. Then nothing was stored.
  */
 export async function writePiece(db: ArchiveStatements, piece: ArchivePiece): Promise<ArchivedRun | null> {
   const { sessionId, runId, startedAt, epoch, after, checkpoints, events, complete } = piece;
@@ -69,8 +69,8 @@ export async function writePiece(db: ArchiveStatements, piece: ArchivePiece): Pr
 }
 
 /**
- * Whether the cursor's record is what the history folds to now: only then does what follows say what changed. It may
- * not be after a change of this package, which the audit then shows.
+ * Whether the record at the cursor equals what the history folds to now. Only then can the next record be stored as
+ * changes. It may differ after an upgrade of this package; the audit shows that.
  */
 async function sameAsStored(
   db: ArchiveStatements,
@@ -86,7 +86,7 @@ async function sameAsStored(
   return row?.digest === digestJson(checkpoint as unknown as JsonObject);
 }
 
-/** How a checkpoint's state is written: as changes, unless it is time for a whole one or they are longer. */
+/** Encodes a checkpoint's state: as changes, unless a whole state is due or shorter. */
 function written(checkpoint: Checkpoint, previous: Checkpoint | null): { whole: 0 | 1; state: string } {
   const whole = canonicalJson(checkpoint.state);
   const { step } = checkpoint.metadata;
@@ -96,7 +96,7 @@ function written(checkpoint: Checkpoint, previous: Checkpoint | null): { whole: 
   return changes.length < whole.length ? { whole: 0, state: changes } : { whole: 1, state: whole };
 }
 
-/** What was there before is in the record before. */
+/** Drops the old values: the record before has them. */
 function withoutBefore(change: Change): object {
   if (change.op === 'add') return change;
   const { before: _before, ...rest } = change;

@@ -282,7 +282,7 @@ inEachHome('', (server, locked) => {
     expect(await stage.archive.get(session.id, stored.at(-2)?.id ?? '')).toEqual(stored.at(-2));
     expect(await auditSession(stage.client, stage.archive, session.id)).toMatchObject({
       equal: 2,
-      difference: { checkpointId: third.id, message: expect.stringContaining('not as it was stored') },
+      difference: { checkpointId: third.id, message: expect.stringContaining('changed since it was stored') },
     });
   });
 });

@@ -113,7 +113,7 @@ inEachHome('an audit of an archive ', (server) => {
           path: '',
           archived: null,
           history: lost,
-          message: `${lost.id} is in the history and not in the archive`,
+          message: `${lost.id} is in the history, but not in the archive`,
         },
       });
     }
@@ -133,7 +133,7 @@ inEachHome('an audit of an archive ', (server) => {
           path: '',
           archived: invented,
           history: null,
-          message: `${invented.id} is in the archive and not in the history`,
+          message: `${invented.id} is in the archive, but not in the history`,
         },
       });
     }

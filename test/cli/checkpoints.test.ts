@@ -347,7 +347,7 @@ describe('checkpoints', () => {
     const audited = await stage.perdure('checkpoints', 'audit', id, file);
     expect(audited).toMatchObject({ code: 1, stderr: '' });
     expect(audited.stdout).toContain(
-      `the first difference: ${file}: checkpoint ${all.at(-1)?.id} is not as it was stored`,
+      `the first difference: ${file}: checkpoint ${all.at(-1)?.id} has changed since it was stored`,
     );
     const missing = await stage.perdure('checkpoints', 'audit', id, `${file}.not`, '--json');
     expect(missing.code).toBe(2);

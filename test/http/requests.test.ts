@@ -133,8 +133,16 @@ test('a body that is not UTF-8, or is nested too deep, is refused', async () => 
 });
 
 test.each([
-  ['calls/c/decision', '{"decision":"edit","args":{"a":[{"__proto__":{"b":1}}]}}', 'args.a.0.__proto__'],
-  ['calls/c/decision', '{"decision":"respond","output":{"__proto__":1}}', 'output.__proto__'],
+  [
+    'calls/c/decision',
+    '{"decision":"edit","argsDigest":"d","args":{"a":[{"__proto__":{"b":1}}]}}',
+    'args.a.0.__proto__',
+  ],
+  [
+    'calls/c/decision',
+    '{"decision":"respond","argsDigest":"d","output":{"__proto__":1}}',
+    'output.__proto__',
+  ],
   [
     'calls/c/resolution',
     '{"outcome":"landed","argsDigest":"d","dispatchNo":1,"output":{"__proto__":{}}}',

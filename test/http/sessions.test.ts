@@ -436,7 +436,7 @@ test('of two who take a session back at once, one is told that somebody else has
   const json = { ...who, checkpointId, confirm: true };
   const late = await call(`POST ${path}/rewind`, { json });
   expect(late).toMatchObject({ status: 409, code: 'CONFLICT' });
-  expect(late.message).toContain(`perdure checkpoints ls ${id}`);
+  expect(late.message).toContain('read its checkpoints again');
   await until(path, 'idle');
   const { items } = (await call<CallsPage>(`GET ${path}/calls`)).body;
   expect(items).toMatchObject([{ name: 'refund', status: { kind: 'completed' } }]);

@@ -22,6 +22,7 @@ describe('the checkpoints of a session', () => {
     expect(newest.length).toBeGreaterThanOrEqual(4);
     const phases = newest.map(({ metadata }) => metadata['phase']).reverse();
     expect(phases.filter((phase, i) => phase !== phases[i - 1])).toEqual([
+      'starting',
       'thinking',
       'acting',
       'thinking',
