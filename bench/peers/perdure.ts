@@ -31,7 +31,6 @@ await serve(async (work, { temporal = '', taskQueue = '', variant = 'mutate', di
         description: 'Looks, fast',
         inputSchema,
         effect: 'read',
-        fast: true,
         execute: ({ ref }) => work.tool(ref),
       }),
     },

@@ -30,7 +30,6 @@ export function benchAgent(onRequest?: OnRequest): DefinedAgent {
         description: 'Looks, fast',
         inputSchema,
         effect: 'read',
-        fast: true,
         execute: ({ ref }) => toolText(ref),
       }),
     },

@@ -1,19 +1,15 @@
-import { Context } from '@temporalio/activity';
-import { LRUCache } from 'lru-cache';
 import { type AgentRuntime, prepareCall } from '../agent/index.ts';
-import type { SessionActivities, ToolResult } from '../contract/activities.ts';
+import type { SessionActivities } from '../contract/activities.ts';
 import { runGlobalTool } from './global-tool.ts';
 import type { IssuedCalls } from './issued-calls.ts';
 import { runLoad } from './load.ts';
 import { runModel } from './model.ts';
-import { missing, runFastTool, runTool, runVerify } from './tool.ts';
+import { runReads } from './reads.ts';
+import { missing, runTool, runVerify } from './tool.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
 
 export { IssuedCalls } from './issued-calls.ts';
 export { TranscriptMemory } from './transcript-memory.ts';
-
-/** How long, in milliseconds, and how many local calls are kept for a workflow task that begins again. */
-const LOCAL_CALLS = { ttl: 60_000, max: 1_000 } as const;
 
 /** What the activities of a worker need. */
 export interface ActivityOptions {
@@ -36,7 +32,6 @@ export function createActivities({
   searchAttributes,
 }: ActivityOptions): SessionActivities {
   const find = (name: string): AgentRuntime | undefined => agents.get(name);
-  const localCalls = new LRUCache<string, Promise<ToolResult>>(LOCAL_CALLS);
   return {
     load: runLoad,
     describe: async ({ agent }) => {
@@ -47,14 +42,7 @@ export function createActivities({
     },
     model: (input) => runModel(find, memory, input),
     tool: (input) => runTool({ find, issued, began }, input),
-    fastTool: (input) => {
-      // A task that fails around a local call begins again: one that holds up its worker must not do so each time.
-      const { activityId, workflowExecution } = Context.current().info;
-      const key = `${workflowExecution?.runId} ${activityId} ${input.argsDigest}`;
-      const run = localCalls.get(key) ?? runFastTool(find, input);
-      localCalls.set(key, run);
-      return run;
-    },
+    reads: (input) => runReads(find, memory, input),
     globalTool: (input) => runGlobalTool(find, searchAttributes, input),
     verify: (input) => runVerify(find, input),
     prepare: async (input) => {

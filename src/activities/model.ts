@@ -9,18 +9,19 @@ import {
   type ModelInput,
   type ModelResult,
   type PreparedCall,
+  type ReadEnd,
 } from '../contract/activities.ts';
-import { baseKey, shortDigest } from '../contract/keys.ts';
-import { liveWindow } from '../contract/live-text.ts';
-import type { Message, Position } from '../contract/messages.ts';
+import { baseKey } from '../contract/keys.ts';
+import type { Message } from '../contract/messages.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
-import { foldHistory } from '../history/index.ts';
-import { readPages } from '../temporal/index.ts';
 import { Fence } from './fence.ts';
+import { detailsBefore, LiveSender } from './live-sender.ts';
 import type { RequestFailure } from './model-errors.ts';
+import { Reading } from './reads.ts';
 import { type RequestedCall, type RequestResult, requestModel } from './request-model.ts';
 import { shutDown } from './shut-down.ts';
 import { type FindAgent, missing } from './tool.ts';
+import { transcript } from './transcript.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
 
 /** Marks the failures of which Temporal may repeat the attempt: no request of it was billed. */
@@ -29,8 +30,6 @@ const UNBILLED = 'ProviderUnavailable';
 const QUIET_MS = 60_000;
 /** Reasons for a reply's end that go without saying. */
 const USUAL_ENDS: ReadonlySet<string> = new Set(['stop', 'tool-calls']);
-/** How often live text is sent, in milliseconds. */
-const LIVE_MS = 250;
 
 /** Asks the models in order. See {@link ModelResult} for what it can come to. */
 export async function runModel(
@@ -39,27 +38,42 @@ export async function runModel(
   input: ModelInput,
 ): Promise<ModelResult> {
   const context = Context.current();
+  const before = detailsBefore(context);
+  const withReads = (result: ModelResult, reads: readonly ReadEnd[] = before.reads ?? []): ModelResult =>
+    reads.length === 0 ? result : { ...result, reads: [...reads] };
   // Before all else: whatever this worker is, what the one before it has sent may have been billed.
-  if (context.info.attempt > 1) {
-    const before = await lastAttempt(context);
-    if (before === 'lost') return failed('worker_lost', 'the worker that had sent the request was lost', 1);
-    if (before === 'failed') return failed('interrupted', 'the attempt before failed unexpectedly', 1);
+  if (context.info.attempt > 1 && before.stage !== 'reading') {
+    const end = await lastAttempt(context);
+    if (end === 'lost')
+      return withReads(failed('worker_lost', 'the worker that had sent the request was lost', 1));
+    if (end === 'failed')
+      return withReads(failed('interrupted', 'the attempt before failed unexpectedly', 1));
   }
   const agent = find(input.agent);
-  if (agent === undefined) return { kind: 'unavailable', message: missing(find, input.agent) };
-  if (agent.manifest.digest !== input.manifest) return { kind: 'manifest', manifest: agent.manifest };
+  if (agent === undefined) return withReads({ kind: 'unavailable', message: missing(find, input.agent) });
+  if (agent.manifest.digest !== input.manifest)
+    return withReads({ kind: 'manifest', manifest: agent.manifest });
   let messages: readonly Message[];
   try {
-    messages = await transcript(context, memory, input);
+    messages = await transcript(context, memory, input.digest);
   } catch (error) {
-    if (context.cancellationSignal.aborted) return failed('interrupted', 'cancelled before the request', 0);
-    return failed('history', error instanceof Error ? error.message : String(error), 0);
+    if (context.cancellationSignal.aborted) {
+      return withReads(failed('interrupted', 'cancelled before the request', 0));
+    }
+    return withReads(failed('history', error instanceof Error ? error.message : String(error), 0));
   }
-  const live = new LiveSender(context);
+  const reading = input.first === undefined ? null : new Reading({ context, agent, input, messages, before });
+  if (reading !== null && input.first !== undefined) {
+    const blocks = await reading.run(input.first);
+    const reason = await reading.noReply(blocks, input.first.resultBytes);
+    if (reason !== null) return withReads({ kind: 'results', reason }, reading.ends);
+    messages = [...messages, { id: '', role: 'tool', created_at: '', blocks }];
+  }
+  const live = new LiveSender(context, reading?.kept ?? []);
   try {
     const result = await askInOrder(context, agent, input, messages, live);
     const cutShort = result.kind === 'failed' && result.failure === 'interrupted' && shutDown(context);
-    return cutShort ? { ...result, released: true } : result;
+    return withReads(cutShort ? { ...result, released: true } : result, reading?.ends);
   } finally {
     live.stop();
   }
@@ -191,31 +205,6 @@ function withoutDerivedKey(
   return key === derived ? call : { ...call, baseKey: key };
 }
 
-/** The prompt's messages: from this worker's memory, or else from the history. */
-async function transcript(
-  context: Context,
-  memory: TranscriptMemory,
-  input: ModelInput,
-): Promise<readonly Message[]> {
-  const { workflowExecution } = context.info;
-  if (workflowExecution === undefined) throw new Error('the model activity runs only in a session');
-  const { runId } = workflowExecution;
-  const known = memory.recall(runId, input.digest);
-  if (known !== undefined) return known;
-  const { client } = context;
-  let found: { messages: Message[]; position: Position } | undefined;
-  await foldHistory(readPages(client, workflowExecution), client.options.loadedDataConverter, {
-    runId,
-    onTask: ({ state: { position, transcript: all } }) => {
-      if (shortDigest(position.digest) !== shortDigest(input.digest)) return;
-      found = { messages: all.slice(0, position.count), position: { ...position } };
-    },
-  });
-  if (found === undefined) throw new Error(`the history has no transcript with the digest ${input.digest}`);
-  memory.replace(runId, found.messages, found.position);
-  return found.messages;
-}
-
 /** How the attempt before this one ended. `unbilled`: with an error of ours that says that nothing was billed. */
 async function lastAttempt(context: Context): Promise<'unbilled' | 'lost' | 'failed'> {
   const { client, info } = context;
@@ -228,36 +217,5 @@ async function lastAttempt(context: Context): Promise<'unbilled' | 'lost' | 'fai
     return type && !Object.values<string>(LOST).includes(type) ? 'failed' : 'lost';
   } catch {
     return 'lost';
-  }
-}
-
-/** Sends signs of life, and with them the text so far. A failed one never fails the call. */
-class LiveSender {
-  #text = '';
-  #sent = -1;
-  readonly #context: Context;
-  readonly #live: NodeJS.Timeout;
-  readonly #signs: NodeJS.Timeout;
-
-  constructor(context: Context) {
-    this.#context = context;
-    this.#live = setInterval(() => {
-      if (this.#text.length !== this.#sent) this.#send();
-    }, LIVE_MS);
-    this.#signs = setInterval(() => this.#send(), (context.info.heartbeatTimeoutMs ?? 10_000) / 4);
-  }
-
-  readonly text = (whole: string): void => {
-    this.#text = whole;
-  };
-
-  stop(): void {
-    clearInterval(this.#live);
-    clearInterval(this.#signs);
-  }
-
-  #send(): void {
-    this.#sent = this.#text.length;
-    this.#context.heartbeat(liveWindow(this.#context.info.attempt, this.#text));
   }
 }

@@ -13,7 +13,6 @@ import {
   type VerifyResult,
 } from '../contract/activities.ts';
 import { isPerdureError } from '../contract/errors.ts';
-import { jsonSize } from '../contract/json.ts';
 import { argsDigest, shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { doneBefore } from './earlier-runs.ts';
@@ -25,8 +24,6 @@ import { stopWith } from './stop-with.ts';
 
 /** How long `verify` rests after its first try that failed, in milliseconds; twice that after the second. */
 const VERIFY_PAUSE_MS = 1_000;
-/** The cap of a local call, in milliseconds, under the time-out of its local activity. */
-const LOCAL_CAP_MS = 1_000;
 
 /** Finds an agent by name. */
 export type FindAgent = (name: string) => AgentRuntime | undefined;
@@ -63,33 +60,6 @@ export async function runTool({ find, issued, began }: ToolRunner, input: ToolIn
         attempts:
           context.info.retryPolicy?.maximumAttempts ?? agent?.manifest.tools[input.tool]?.maxAttempts ?? 1,
       });
-}
-
-/** The `fastTool` local activity: under a cap, and with its time in its result. */
-export async function runFastTool(find: FindAgent, input: ToolInput): Promise<ToolResult> {
-  const tool = find(input.agent)?.definition.tools[input.tool];
-  // A local activity's failure is worth less than a remote one's: hand everything unusual over.
-  if (tool === undefined) return { kind: 'exceeded', at: Date.now() };
-  const parsed = await checkedArgs(tool, input);
-  if (!parsed.ok) return { kind: 'error', message: parsed.problem, at: Date.now() };
-  const cap = new AbortController();
-  const timer = setTimeout(() => cap.abort(), LOCAL_CAP_MS);
-  try {
-    const toolContext = contextOf(input, 1, cap.signal);
-    const run = execute(tool, parsed.value, toolContext);
-    const ended = await Promise.race([run.then((output) => ({ output })), aborted(cap.signal)]);
-    if (ended === 'aborted') {
-      run.catch(() => {});
-      return { kind: 'exceeded', at: Date.now() };
-    }
-    const output = recordable(ended.output, input.resultLimit ?? LIMIT.toolResult);
-    if (jsonSize(output) > LIMIT.localResult) return { kind: 'exceeded', at: Date.now() };
-    return { kind: 'output', output, at: Date.now() };
-  } catch (error) {
-    return { kind: 'error', message: errorText(input.tool, error), at: Date.now() };
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /**
@@ -279,7 +249,8 @@ async function checkedArgs(
     : { ok: false, problem: `Invalid arguments for ${input.tool}: ${parsed.problem}` };
 }
 
-function contextOf(
+/** What the functions of a tool are given beside their input. */
+export function contextOf(
   input: { callId: string; idempotencyKey: string; scratchpadRoot?: string },
   attempt: number,
   abortSignal: AbortSignal,
@@ -299,7 +270,8 @@ function contextOf(
   };
 }
 
-async function execute(tool: DefinedTool, value: unknown, context: ToolContext): Promise<unknown> {
+/** Runs a tool. */
+export async function execute(tool: DefinedTool, value: unknown, context: ToolContext): Promise<unknown> {
   const result = tool.execute(value, context);
   if (!isAsyncIterable(result)) return result;
   // The AI SDK's streaming tools: the last value is the result.
@@ -312,14 +284,16 @@ function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
   return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
 }
 
-function aborted(signal: AbortSignal): Promise<'aborted'> {
+/** Resolves when the signal aborts. */
+export function aborted(signal: AbortSignal): Promise<'aborted'> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve('aborted');
     else signal.addEventListener('abort', () => resolve('aborted'), { once: true });
   });
 }
 
-function errorText(what: string, error: unknown): string {
+/** What a tool threw, in words for the model. */
+export function errorText(what: string, error: unknown): string {
   const text =
     error instanceof Error
       ? `${error.name}: ${error.message}`
@@ -334,5 +308,10 @@ function errorText(what: string, error: unknown): string {
 export function missing(find: FindAgent, agent: string, tool?: string): string {
   return find(agent) === undefined
     ? `no agent ${agent} on this worker: start a worker with its definition, then resume the session`
-    : `agent ${agent} has no tool ${tool ?? ''} on this worker: deploy it again and resume the session, or resolve the call`;
+    : noTool(agent, tool ?? '');
+}
+
+/** Why a tool is not there, and what to do. */
+export function noTool(agent: string, tool: string): string {
+  return `agent ${agent} has no tool ${tool} on this worker: deploy it again and resume the session, or resolve the call`;
 }

@@ -138,7 +138,6 @@ async function toolManifest(agent: string, name: string, tool: DefinedTool): Pro
     scope: scopeOf(tool),
     ttlMs: duration(typeof tool.idempotency === 'object' ? tool.idempotency.ttl : undefined, DEFAULTS.ttlMs),
     verify: tool.verify !== undefined,
-    fast: tool.fast ?? false,
     timeoutMs: duration(tool.timeout, DEFAULTS.timeoutMs),
     settleMs: duration(tool.settle, DEFAULTS.settleMs),
     maxAttempts: tool.maxAttempts ?? DEFAULTS.maxAttempts,

@@ -91,12 +91,6 @@ export interface ToolOptions<INPUT, OUTPUT> {
    */
   maxAttempts?: number;
   /**
-   * Runs in the workflow's own worker under a cap of a second: a turn takes about 0.7 of the time. One that takes longer
-   * runs again as any other. What is sent to the session while it runs waits for it. After a crash, or a task
-   * that had to begin again, it runs again. Reads only.
-   */
-  fast?: boolean;
-  /**
    * Runs the call. Its result must be JSON; a large one is shortened with a notice.
    *
    * On throw: of a `read` or `idempotent` the model is told the message. Of a `mutate` nobody can know whether the
@@ -168,7 +162,6 @@ const OWN_NAMES: readonly string[] = [
   'timeout',
   'settle',
   'maxAttempts',
-  'fast',
   'execute',
   'verify',
   'perdure',
@@ -194,7 +187,7 @@ const SCOPES: readonly string[] = ['call', 'message', 'session', 'global'];
 
 /** What is wrong with a tool, with what to write instead, or `null`. */
 function toolProblem<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): string | null {
-  const { effect = 'mutate', idempotency, inputSchema, fast } = options;
+  const { effect = 'mutate', idempotency, inputSchema } = options;
   if (typeof options.execute !== 'function') {
     return 'execute is missing: write execute: async (input, { idempotencyKey }) => …';
   }
@@ -202,18 +195,13 @@ function toolProblem<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): string
     return 'inputSchema is missing: write inputSchema: z.object({ … })';
   }
   const kind =
-    choiceProblem('effect', effect, EFFECTS) ??
-    kindProblem('description', options.description, 'a text') ??
-    kindProblem('fast', fast, 'true or false');
+    choiceProblem('effect', effect, EFFECTS) ?? kindProblem('description', options.description, 'a text');
   if (kind !== null) return kind;
   if (options.verify !== undefined && typeof options.verify !== 'function') {
     return "verify is not a function: write verify: async (input, { idempotencyKey }) => ({ outcome: 'landed', output })";
   }
   if (options.verify !== undefined && effect !== 'mutate') {
     return `verify is only asked for effect 'mutate', this tool is '${effect}': drop verify, or write effect: 'mutate'`;
-  }
-  if (fast === true && effect !== 'read') {
-    return `fast is for effect 'read', this tool is '${effect}': a local activity has no record of its intent`;
   }
   if (typeof idempotency === 'object' && idempotency?.scope === 'global' && effect !== 'mutate') {
     return `idempotency.scope 'global' is for effect 'mutate', this tool is '${effect}': drop it, or write effect: 'mutate'`;

@@ -36,6 +36,89 @@ export type DescribeResult =
   | { kind: 'manifest'; manifest: Manifest; searchAttributes: string[] }
   | { kind: 'unavailable'; message: string };
 
+/** A read that an activity runs. Its tool and its arguments are in the last message of the transcript. */
+export interface ReadCall {
+  callId: string;
+  /** Absent when the worker can derive it from the arguments. */
+  idempotencyKey?: string;
+  /** Only when a person has edited them. */
+  args?: JsonValue;
+}
+
+/** Input of `reads`: a position in the transcript, and which calls of its last message to run. */
+export interface ReadsInput {
+  agent: string;
+  /** Digest of the definition that the session has. If the worker's differs, it returns its own and runs nothing. */
+  manifest: string;
+  /** The start of the chained digest over the transcript's messages. */
+  digest: string;
+  /** The session's effect namespace, where it is not the session's id. */
+  namespace?: string;
+  reads: ReadCall[];
+  /** The session's directory for files, when it has one. */
+  scratchpadRoot?: string;
+}
+
+/** How a read ended. */
+export type ReadResult =
+  | { kind: 'output'; output: JsonValue }
+  /** The tool threw or timed out. */
+  | { kind: 'error'; message: string }
+  /** The worker has no such tool. */
+  | { kind: 'unavailable'; message: string };
+
+/** A read that has ended, with its own times. */
+export interface ReadEnd {
+  callId: string;
+  result: ReadResult;
+  /** When its last attempt began, in milliseconds since 1970, and how long that took. */
+  startedAt: number;
+  ms: number;
+  /** Absent when there was one. */
+  attempts?: number;
+}
+
+/** Why an activity returned reads without a reply of the model. */
+export type NoReplyReason =
+  /** No reply was asked for. */
+  | 'reads_only'
+  /** The results have more bytes than the budget holds in reserve for them. */
+  | 'large'
+  /** A tool is gone. */
+  | 'unavailable'
+  /** The session does not want a reply any more, or did not say in time that it does. */
+  | 'not_wanted'
+  /** The activity was cancelled. Reads that had not ended run again later. */
+  | 'cancelled'
+  /** Its worker was shut down. Reads that had not ended run again. */
+  | 'released';
+
+/** What an activity that only reads came to. Reads that have ended are in `reads`, whatever else happened. */
+export type ReadsResult = (
+  | { kind: 'results'; reason: NoReplyReason }
+  | { kind: 'manifest'; manifest: Manifest }
+  | { kind: 'unavailable'; message: string }
+  /** The transcript could not be read. */
+  | { kind: 'unreadable'; message: string }
+) & { reads?: ReadEnd[] };
+
+/** A call of the last message that ended before the reads beside it: the transcript does not have its result yet. */
+export interface EndedCall {
+  callId: string;
+  content: JsonValue;
+  isError: boolean;
+}
+
+/** What a model call does before it asks the model: it runs the reads that are left of the last reply. */
+export interface ReadFirst {
+  reads: ReadCall[];
+  ended?: EndedCall[];
+  /** Bytes of the message with all results that the budget holds in reserve. If they are more, no model is asked. */
+  resultBytes: number;
+  /** The session's directory for files, when it has one. */
+  scratchpadRoot?: string;
+}
+
 /** Input of `model`: a position in the transcript, not a transcript. */
 export interface ModelInput {
   agent: string;
@@ -46,6 +129,8 @@ export interface ModelInput {
   turn: number;
   /** The session's effect namespace, where it is not the session's id. */
   namespace?: string;
+  /** The reads of the last reply, when they are all that is left of it. */
+  first?: ReadFirst;
   /** The model is asked to close with a summary, without tools. */
   summarize?: true;
   /** Index of the first model to ask, when those before it have failed at a cost. */
@@ -89,8 +174,11 @@ export type ModelFailureKind =
   /** The transcript could not be read or does not have the digest that was asked for. */
   | 'history';
 
-/** What a model call came to. */
-export type ModelResult =
+/** What a model call came to. Reads that have ended are in `reads`, whatever else happened. */
+export type ModelResult = ModelAnswer & { reads?: ReadEnd[] };
+
+type ModelAnswer =
+  | { kind: 'results'; reason: NoReplyReason }
   | {
       kind: 'reply';
       /** Index in the manifest's list of the model that answered. Absent of the first. */
@@ -147,21 +235,11 @@ export interface ToolInput {
   scratchpadRoot?: string;
 }
 
-/** When a local call ended, in milliseconds since 1970; `undefined` of any other. */
-export function localEnd(result: ToolResult): number | undefined {
-  return 'at' in result ? result.at : undefined;
-}
-
 /** What a tool call came to. */
 export type ToolResult =
-  | {
-      kind: 'output';
-      output: JsonValue;
-      /** When a local activity ended, in milliseconds since 1970. */
-      at?: number;
-    }
+  | { kind: 'output'; output: JsonValue }
   /** The tool threw; of a `read` or `idempotent`. */
-  | { kind: 'error'; message: string; at?: number }
+  | { kind: 'error'; message: string }
   /** A `mutate` that did not simply return. */
   | {
       kind: 'absent';
@@ -171,12 +249,10 @@ export type ToolResult =
       unbegun?: true;
     }
   | { kind: 'unknown'; reason: string; released?: true }
-  /** A `read` or `idempotent` whose worker was shut down in the middle of it: run it again. */
+  /** An `idempotent` call whose worker was shut down in the middle of it: run it again. */
   | { kind: 'released' }
   /** The worker has no such tool or agent. */
-  | { kind: 'unavailable'; message: string }
-  /** A local call that exceeded its cap: run it remotely. */
-  | { kind: 'exceeded'; at?: number };
+  | { kind: 'unavailable'; message: string };
 
 /**
  * Attempts of a model call within one command, while the provider is down or limits us. An activity that the server
@@ -215,7 +291,7 @@ export interface SessionActivities {
   describe(input: DescribeInput): Promise<DescribeResult>;
   model(input: ModelInput): Promise<ModelResult>;
   tool(input: ToolInput): Promise<ToolResult>;
-  fastTool(input: ToolInput): Promise<ToolResult>;
+  reads(input: ReadsInput): Promise<ReadsResult>;
   /** Waits for the one execution of a call of scope `global`, which it starts if nobody has. */
   globalTool(input: ToolInput): Promise<ToolResult>;
   verify(input: VerifyInput): Promise<VerifyResult>;

@@ -20,6 +20,10 @@ export interface Dispatch {
   no: number;
   /** ISO 8601, the workflow task that scheduled it. */
   at: string;
+  /** Of a read, ISO 8601: when its last attempt began. */
+  startedAt?: string;
+  /** Of a read: attempts within the dispatch, when there was more than one. */
+  attempts?: number;
   /** `null` while it runs. */
   outcome: 'returned' | EffectOutcome['outcome'] | null;
   reason?: string;

@@ -20,8 +20,13 @@ export const LIMIT = {
   toolResult: 256_000,
   /** All results of one model reply's calls, which become one message: each call gets an equal share. */
   turnResults: 1_200_000,
-  /** One result of a local call: many may travel in one message of 4 MB, so a larger one is fetched remotely. */
-  localResult: 16_000,
+  /**
+   * The message with all results of a reply, up to which one activity reads and then asks the model: with a cap on
+   * tokens or dollars, for its bytes are held in reserve, and without.
+   */
+  readResults: { capped: 16_000, free: 64_000 },
+  /** Results of reads that heartbeats keep over their worker's death. What is larger is read again. */
+  keptReads: 8_192,
   /** Calls in one model reply, a number and not bytes; a reply with more is refused as an invalid one. */
   replyCalls: 128,
   /** One model reply as it enters the history; what is larger is refused as an invalid reply. */

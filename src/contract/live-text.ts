@@ -1,4 +1,5 @@
-/** Live text: what a model call's heartbeats carry while it runs. It never enters the history. */
+/** What the heartbeats of reads and model calls carry while they run. It never enters the history. */
+import type { ReadEnd } from './activities.ts';
 import { jsonSize } from './json.ts';
 import { LIMIT } from './limits.ts';
 
@@ -9,6 +10,15 @@ export interface LiveText {
   /** Characters before the window. */
   offset: number;
   text: string;
+  /**
+   * `reading`: the model has not been asked, and `asking` is recorded before it is. Absent when the attempt does not
+   * promise that.
+   */
+  stage?: 'reading' | 'asking';
+  /** Reads that have ended, as far as they are small. */
+  reads?: readonly ReadEnd[];
+  /** Ids of the reads that run now. */
+  running?: string[];
 }
 
 /** The end of a text, as much as a heartbeat may carry. */

@@ -67,8 +67,6 @@ export interface ToolManifest {
   ttlMs: number;
   /** Whether the tool can tell what became of a lost call. */
   verify: boolean;
-  /** Runs as a local activity under a cap of a second. Reads only. */
-  fast: boolean;
   /** How long one attempt may take, in milliseconds. */
   timeoutMs: number;
   /** How long after its end a lost attempt may still land, in milliseconds. */

@@ -47,6 +47,19 @@ export interface Message {
   blocks: Block[];
 }
 
+/** The blocks of the message that tells the model what became of its calls. */
+export function resultBlocks(
+  calls: readonly { id: string; name: string; result: { content: JsonValue; isError: boolean } | null }[],
+): ToolResultBlock[] {
+  return calls.map(({ id, name, result }) => ({
+    kind: 'tool_result',
+    call_id: id,
+    name,
+    content: result?.content ?? null,
+    is_error: result?.isError ?? true,
+  }));
+}
+
 /** Where a transcript stands: how many messages, and the chained digest over them. */
 export interface Position {
   count: number;

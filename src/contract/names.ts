@@ -54,6 +54,7 @@ export const PATCH: Readonly<Record<string, string>> = {};
 
 /** Queries of a session. Results are plain JSON. */
 export const QUERY = {
+  wantsReply: 'wantsReply',
   state: 'state',
   snapshot: 'snapshot',
   transcript: 'transcript',

@@ -97,8 +97,8 @@ export interface InFlight {
     | 'load'
     | 'describe'
     | 'model'
+    | 'reads'
     | 'tool'
-    | 'fast_tool'
     | 'verify'
     | 'prepare'
     | 'settle'
@@ -107,6 +107,8 @@ export interface InFlight {
     | 'approval_expiry'
     | 'ttl';
   callId?: string;
+  /** The reads that the activity runs. */
+  reads?: string[];
   /** Asked to stop. */
   cancelled?: true;
   /** What is reserved for it. */

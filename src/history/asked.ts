@@ -1,5 +1,5 @@
 /** What the session has asked of the server, held against what the history shows: otherwise another program wrote it. */
-import { type Command, runsLocally } from '../session/events.ts';
+import type { Command } from '../session/events.ts';
 import { corrupt } from './event-inputs.ts';
 
 /** A command of a completed task, as its event shows it. */
@@ -21,18 +21,10 @@ interface Asked {
 /** The commands that the core has asked for. */
 export class AskedCommands {
   readonly #open = new Map<number, Asked>();
-  /** Commands of activities by the SDK's own count, which is all that a local activity records of itself. */
-  readonly #activities: number[] = [];
   /** Commands of timers by the SDK's own count, which is a timer's id. */
   readonly #timers: number[] = [];
   /** Timers that the history has shown, by their id. */
   readonly #started = new Map<string, number>();
-  #localInFlight = false;
-
-  /** Whether a local activity has been asked for, and {@link localEnded} has not been called. */
-  get localInFlight(): boolean {
-    return this.#localInFlight;
-  }
 
   /** Takes what the core asks. @returns the commands that the server was asked for */
   take(commands: readonly Command[]): number[] {
@@ -46,21 +38,10 @@ export class AskedCommands {
         continue;
       }
       if (kind === 'timer') this.#timers.push(seq);
-      else this.#activities.push(seq);
-      if (runsLocally(command)) {
-        this.#localInFlight = true;
-        continue;
-      }
       this.#open.set(seq, { type: kind === 'global_tool' ? 'globalTool' : kind, stopped: false });
       sent.push(seq);
     }
     return sent;
-  }
-
-  /** The command of the local activity that has ended. */
-  localEnded(sdkSeq: number): number {
-    this.#localInFlight = false;
-    return this.#activities[sdkSeq - 1] ?? 0;
   }
 
   /** The command of a timer that has started, by its id. */
@@ -71,7 +52,7 @@ export class AskedCommands {
   /**
    * Holds a task against what was asked.
    *
-   * @param due - what this very task has to show. What follows a local activity may be in the next task's.
+   * @param due - what this very task has to show
    */
   check(taskId: number, shown: readonly Shown[], due: readonly number[]): void {
     for (const { eventId, type, id } of shown) {

@@ -30,12 +30,6 @@ export interface ActivityEnd {
   result: { ok: true; value: unknown } | { ok: false; failure: unknown };
 }
 
-/** How a local activity ended, by the SDK's own count of activities. */
-export interface LocalEnd {
-  sdkSeq: number;
-  result: ActivityEnd['result'];
-}
-
 /** Reads an activity's end. @returns `null` for every other event */
 export function activityEnd(event: HistoryEvent, payloads: PayloadReader): ActivityEnd | null {
   const completed = event.activityTaskCompletedEventAttributes;
@@ -58,19 +52,6 @@ export function activityEnd(event: HistoryEvent, payloads: PayloadReader): Activ
 export function outcomeOf(activityType: string, result: ActivityEnd['result']): Outcome {
   const kind = activityType === 'globalTool' ? 'tool' : (activityType as keyof SessionActivities);
   return { kind, result } as Outcome;
-}
-
-/** Reads what a local activity left in its marker. @returns `null` for every other marker */
-export function localEnd(event: HistoryEvent, payloads: PayloadReader): LocalEnd | null {
-  const marker = event.markerRecordedEventAttributes;
-  if (marker?.markerName !== 'core_local_activity') return null;
-  const data = payloads.first(marker.details?.['data']) as { seq?: number } | undefined;
-  const value = payloads.first(marker.details?.['result']);
-  const failure = marker.failure ? payloads.failure(marker.failure).message : '';
-  return {
-    sdkSeq: data?.seq ?? 0,
-    result: value ? { ok: true, value } : { ok: false, failure: { kind: 'failed', message: failure } },
-  };
 }
 
 /** Events that come after all that the task before them wrote. */

@@ -1,9 +1,9 @@
 /**
  * The fold: a Temporal history to the state that the live workflow had at each completed workflow task.
  *
- * It runs the very core that the workflow runs. What it must know beside it is in which order Temporal hands
- * a task's events to the workflow, the results of local activities last. Failed and timed-out tasks contribute
- * nothing, and what came after the last completed task has not been seen by the workflow yet.
+ * It runs the very core that the workflow runs. Besides, it must know in which order Temporal hands a task's events
+ * to the workflow. Failed and timed-out tasks contribute nothing, and what came after the last completed task has not
+ * been seen by the workflow yet.
  */
 import { hash } from 'node:crypto';
 import type { LoadedDataConverter } from '@temporalio/common';
@@ -13,7 +13,7 @@ import { useSha256 } from '../contract/json.ts';
 import { SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
 import { advance } from '../session/advance.ts';
-import { type Input, type Moment, momentOf, type Outcome } from '../session/events.ts';
+import type { Input, Moment } from '../session/events.ts';
 import { initialState } from '../session/initial.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
 import { PayloadReader } from '../temporal/payloads.ts';
@@ -25,8 +25,6 @@ import {
   CLOSING,
   corrupt,
   inOrder,
-  type LocalEnd,
-  localEnd,
   outcomeOf,
   type Pending,
   RUN_ENDS,
@@ -64,8 +62,6 @@ interface OpenTask {
   eventId: number;
   moment: Moment;
   updates: Pending[];
-  /** Results of local activities, in the order of their markers. */
-  local: LocalEnd[];
   /** What the task asked of the server, to hold against what the core asks. */
   shown: Shown[];
 }
@@ -122,7 +118,6 @@ export class Folder {
   /** Scheduled event to the command it is, and what kind. */
   readonly #scheduled = new Map<number, { seq: number; type: string }>();
   readonly #asked: AskedCommands = new AskedCommands();
-  #moment: Moment = { now: 0, historyEvents: 0, historyBytes: 0 };
   readonly #admitted = new Map<string, { order: number; name: string; payload: unknown }>();
 
   constructor(converter: LoadedDataConverter, options: FoldOptions = {}) {
@@ -185,7 +180,6 @@ export class Folder {
           eventId: id,
           moment: this.#started,
           updates: [],
-          local: [],
           shown: [],
         };
         return;
@@ -202,9 +196,7 @@ export class Folder {
         return;
       }
       case EventType.EVENT_TYPE_MARKER_RECORDED: {
-        const local = localEnd(event, this.#payloads);
-        if (local !== null) this.#open?.local.push(local);
-        else refuseNewer(event, this.#payloads);
+        refuseNewer(event, this.#payloads);
         return;
       }
       case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
@@ -298,18 +290,9 @@ export class Folder {
     const state = this.#state;
     const pending = [...this.#pending, ...task.updates];
     const first = this.#lastTask === 0;
-    // While a local activity is in flight, what comes waits for its result. A task that brings nothing, as one that
-    // only keeps a local activity going, does not wake the session.
-    const held = this.#asked.localInFlight;
-    this.#pending = held ? pending : [];
-    const due = !held && (pending.length > 0 || first) ? this.#apply(task, inOrder(pending, first)) : [];
-    for (const { sdkSeq, result } of task.local) {
-      const before = inOrder(this.#pending, false);
-      this.#pending = [];
-      const seq = this.#asked.localEnded(sdkSeq);
-      const outcome = { kind: 'tool', local: true, result } as Outcome;
-      this.#apply(task, [...before, { type: 'outcome', seq, outcome }]);
-    }
+    this.#pending = [];
+    // A task that brings nothing does not wake the session.
+    const due = pending.length > 0 || first ? this.#apply(task, inOrder(pending, first)) : [];
     // The end of a run may leave out what it makes pointless.
     this.#asked.check(task.eventId, task.shown, this.#end === null ? due : []);
     this.#lastTask = task.eventId;
@@ -323,11 +306,10 @@ export class Folder {
   }
 
   /** @returns the commands that the server was asked for */
-  #apply({ eventId, moment: task }: OpenTask, inputs: readonly Input[]): number[] {
+  #apply({ eventId, moment }: OpenTask, inputs: readonly Input[]): number[] {
     const state = this.#state as SessionState;
-    this.#moment = momentOf(inputs, task, this.#moment);
     try {
-      return this.#asked.take(advance(state, inputs, this.#moment).commands);
+      return this.#asked.take(advance(state, inputs, moment).commands);
     } catch (error) {
       // The live session fails such a task, and so never completes it: another program did.
       throw corrupt(`task ${eventId} brings what the session cannot take: ${String(error)}`, error);

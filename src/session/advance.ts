@@ -1,8 +1,6 @@
 /** The pure core's door: inputs in, commands out, the state moved on. */
-
 import type { ToolCall } from '../contract/calls.ts';
 import type { JsonValue } from '../contract/json.ts';
-import type { Block } from '../contract/messages.ts';
 import { type Replay, replayedContent, replayNotice } from '../contract/replay.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { usd, worstCase } from './budget.ts';
@@ -11,17 +9,8 @@ import { releaseCall } from './effect-outcome.ts';
 import type { Command, Input, Moment, Step } from './events.ts';
 import { applyOutcome } from './outcomes.ts';
 import { applyPerson, type Refusal } from './people.ts';
-import {
-  appendMessage,
-  batchCalls,
-  endCall,
-  freshMessageId,
-  isActive,
-  iso,
-  note,
-  theCall,
-  wasStopped,
-} from './state.ts';
+import { appendResults } from './reads.ts';
+import { appendMessage, endCall, isActive, iso, note, theCall, wasStopped } from './state.ts';
 import { stop } from './wait.ts';
 
 /** The commands of one activation, and for each input whether it was refused. */
@@ -80,20 +69,9 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
       // Who asks again wants it done again.
       state.loop.count = 0;
       return null;
-    case 'append_results': {
-      const blocks = batchCalls(state).map(
-        (call): Block => ({
-          kind: 'tool_result',
-          call_id: call.id,
-          name: call.name,
-          content: call.result?.content ?? null,
-          is_error: call.result?.isError ?? true,
-        }),
-      );
-      appendMessage(state, { id: freshMessageId(state), role: 'tool', created_at: at, blocks });
-      state.batch = [];
+    case 'append_results':
+      appendResults(state, moment);
       return null;
-    }
     case 'skip_call': {
       const call = theCall(state, step.callId);
       if (wasStopped(call)) {
@@ -179,7 +157,8 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
   const at = iso(moment);
   state.seq = command.seq;
   const kind = flightKind(state, command.kind, callId);
-  const reserved = command.kind === 'model' ? worstCase(state) : undefined;
+  const reserved = command.kind === 'model' ? worstCase(state, command.input.first?.resultBytes) : undefined;
+  const reads = readsOf(command);
   if (reserved !== undefined) {
     state.budget.reserved.nanoUsd += reserved.nanoUsd;
     state.budget.reserved.tokens += reserved.tokens;
@@ -188,18 +167,31 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
     seq: command.seq,
     kind,
     ...(callId === undefined ? {} : { callId }),
+    ...(reads.length === 0 ? {} : { reads }),
     ...(reserved === undefined ? {} : { reserved }),
     ...(command.kind === 'model' && command.input.summarize === true ? { summarize: true as const } : {}),
   });
   if (state.activeSince === null && isActive(state)) state.activeSince = at;
-  if (command.kind === 'tool' || command.kind === 'fast_tool' || command.kind === 'global_tool') {
-    const call = theCall(state, command.input.callId);
+  const called = command.kind === 'tool' || command.kind === 'global_tool' ? [command.input.callId] : reads;
+  for (const id of called) {
+    const call = theCall(state, id);
     call.status = { kind: 'running' };
     call.issuedAt ??= at;
     if (call.dispatches.length === 0) state.budget.spent.toolCalls += 1;
-    call.dispatches.push({ no: command.input.dispatchNo, at, outcome: null });
+    call.dispatches.push({ no: call.dispatches.length + 1, at, outcome: null });
   }
   return command;
+}
+
+/** The reads that a command runs. */
+function readsOf(command: Extract<Step, { type: 'issue' }>['command']): string[] {
+  const reads =
+    command.kind === 'reads'
+      ? command.input.reads
+      : command.kind === 'model'
+        ? (command.input.first?.reads ?? [])
+        : [];
+  return reads.map(({ callId }) => callId);
 }
 
 const TIMERS: ReadonlySet<InFlight['kind']> = new Set([

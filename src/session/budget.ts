@@ -24,15 +24,16 @@ export function usd(nanoUsd: number): number {
 }
 
 /**
- * The most tokens that the next prompt can have. A byte-level tokenizer never makes more tokens than bytes,
+ * The most tokens that the next prompt can have, with a further message of so many bytes. A byte-level tokenizer never makes more tokens than bytes,
  * so the bytes are a bound; what the last reply's usage has measured is taken as measured.
  */
-function promptTokensBound(state: SessionState): number {
+function promptTokensBound(state: SessionState, resultBytes: number): number {
   const manifest = state.manifest;
   if (manifest === null) return 0;
-  const fresh = state.promptBytes - (state.measured?.bytes ?? 0);
+  const fresh = state.promptBytes + resultBytes - (state.measured?.bytes ?? 0);
+  const messages = state.position.count + (resultBytes > 0 ? 2 : 1);
   const fixed = state.measured === null ? manifestBytes(manifest) + OVERHEAD.prompt : 0;
-  return (state.measured?.tokens ?? 0) + fixed + fresh + OVERHEAD.message * (state.position.count + 1);
+  return (state.measured?.tokens ?? 0) + fixed + fresh + OVERHEAD.message * messages;
 }
 
 function manifestBytes({ instructions, tools, plan }: Manifest): number {
@@ -41,9 +42,13 @@ function manifestBytes({ instructions, tools, plan }: Manifest): number {
   return 3 * (instructions.length + JSON.stringify(tools).length + planLength);
 }
 
-/** The worst case of the next model call, over all models that may answer it. */
-export function worstCase(state: SessionState): { nanoUsd: number; tokens: number } {
-  const input = promptTokensBound(state);
+/**
+ * The worst case of the next model call, over all models that may answer it.
+ *
+ * @param resultBytes - bytes of a message that is added to the transcript before the model is asked
+ */
+export function worstCase(state: SessionState, resultBytes: number = 0): { nanoUsd: number; tokens: number } {
+  const input = promptTokensBound(state, resultBytes);
   let nanoUsd = 0;
   let tokens = 0;
   for (const model of state.manifest?.models ?? []) {

@@ -6,6 +6,8 @@ import type { InFlight, SessionState } from '../contract/state.ts';
 import { type Exceeded, exceeded, worstCase } from './budget.ts';
 import { marksFirst } from './effect-outcome.ts';
 import type { Moment, Step } from './events.ts';
+import { modelCommand } from './model-command.ts';
+import { issueReads, scratchpad } from './reads.ts';
 import { batchCalls, flightOf, isOpen, isUntold, theCall, toolOf } from './state.ts';
 
 const DEFAULT_TIMEOUT_MS = 60_000;
@@ -25,7 +27,7 @@ export function decide(state: SessionState, moment: Moment): Step | null {
   if (state.cancelling !== null) return decideCancel(state, calls);
   if (state.paused !== null) {
     if (!state.paused.requestedNow) return null;
-    return stopFirst(state, ({ kind }) => kind === 'model' || kind === 'tool');
+    return stopFirst(state, ({ kind }) => kind === 'model' || kind === 'reads' || kind === 'tool');
   }
   if (state.interrupted) {
     const interrupting = interrupt(state, calls);
@@ -43,7 +45,7 @@ export function decide(state: SessionState, moment: Moment): Step | null {
     const seq = state.seq + 1;
     return { type: 'issue', command: { kind: 'describe', seq, input: { agent: state.agent } } };
   }
-  return calls.length > 0 ? decideBatch(state, calls) : decideTurn(state, moment);
+  return calls.length > 0 ? decideBatch(state, calls, moment) : decideTurn(state, moment);
 }
 
 /** What a call needs whatever else happens: clocks, verification, the check of edited arguments. */
@@ -141,10 +143,6 @@ function stopFirst(state: SessionState, which: (flight: InFlight) => boolean): S
   return flight === undefined ? null : { type: 'stop', seq: flight.seq };
 }
 
-function isRead(state: SessionState, { kind, callId }: InFlight): boolean {
-  return kind === 'tool' && theCall(state, callId ?? '').effect === 'read';
-}
-
 function decideCancel(state: SessionState, calls: readonly ToolCall[]): Step | null {
   const stopping = stopFirst(
     state,
@@ -155,7 +153,7 @@ function decideCancel(state: SessionState, calls: readonly ToolCall[]): Step | n
       (flight.kind === 'prepare' && !isUntold(theCall(state, flight.callId ?? ''))) ||
       flight.kind === 'ttl' ||
       flight.kind === 'model_backoff' ||
-      isRead(state, flight),
+      flight.kind === 'reads',
   );
   if (stopping !== null) return stopping;
   const idle = calls.find((call) => !isFinal(call) && !isOpen(call) && !isUntold(call));
@@ -166,25 +164,32 @@ function decideCancel(state: SessionState, calls: readonly ToolCall[]): Step | n
 }
 
 function interrupt(state: SessionState, calls: readonly ToolCall[]): Step | null {
-  const stopping = stopFirst(state, (flight) => flight.kind === 'model' || isRead(state, flight));
+  const stopping = stopFirst(state, ({ kind }) => kind === 'model' || kind === 'reads');
   if (stopping !== null) return stopping;
   const idle = calls.find((call) => !isFinal(call) && !isOpen(call) && call.status.kind !== 'preparing');
   if (idle === undefined) return null;
   return { type: 'skip_call', callId: idle.id, reason: 'A new message of the user came first.' };
 }
 
-function decideBatch(state: SessionState, calls: readonly ToolCall[]): Step | null {
+function decideBatch(state: SessionState, calls: readonly ToolCall[], moment: Moment): Step | null {
+  const reads: ToolCall[] = [];
   for (const [index, call] of calls.entries()) {
     if (call.status.kind === 'deferred') {
       const target = theCall(state, call.status.to);
       if (isFinal(target)) return answerOrRelease(call, target);
     }
     if (call.status.kind !== 'ready' || !isItsTurn(state, calls.slice(0, index), call)) continue;
-    // One local activity at a time: the SDK may record two results in one task and hand over the second in the
-    // next, after a signal that a replay hands over later.
-    if (isLocal(state, call) && state.inFlight.some(({ kind }) => kind === 'fast_tool')) continue;
-    return decideCall(state, call);
+    const answer = answerOf(state, call);
+    if (answer !== null) return answer;
+    const capped = capStep(state, call, reads.length);
+    if (capped !== null && reads.length === 0) return capped;
+    if (capped !== null) break;
+    if (call.effect !== 'read') return { type: 'issue', callId: call.id, command: toolCommand(state, call) };
+    // The second of two equal reads waits for the first, and is answered from its record.
+    const isTwin = reads.some(({ idempotencyKey: key }) => key === call.idempotencyKey);
+    if (call.scope === 'call' || !isTwin) reads.push(call);
   }
+  if (reads.length > 0) return issueReads(state, reads, !isFull(moment));
   return calls.every(isFinal) ? { type: 'append_results' } : null;
 }
 
@@ -217,7 +222,8 @@ function twinOf({ calls }: SessionState, call: ToolCall): ToolCall | undefined {
   return undefined;
 }
 
-function decideCall(state: SessionState, call: ToolCall): Step {
+/** What stands for the dispatch of a call, because an equal one is on record or under way. */
+function answerOf(state: SessionState, call: ToolCall): Step | null {
   const carried = state.carried.find(({ idempotencyKey }) => idempotencyKey === call.idempotencyKey);
   if (carried !== undefined) {
     return carried.doubt === undefined
@@ -233,21 +239,16 @@ function decideCall(state: SessionState, call: ToolCall): Step {
         : { type: 'defer_call', callId: call.id, to: twin.id };
     }
   }
-  const over = exceeded(state, { nanoUsd: 0, tokens: 0, turns: 0, toolCalls: 1 });
-  if (over !== null && call.dispatches.length === 0) {
-    if (!state.finishing) return budgetWait(state, over);
-    return { type: 'skip_call', callId: call.id, reason: 'The budget of this session is used up.' };
-  }
-  return { type: 'issue', callId: call.id, command: toolCommand(state, call) };
+  return null;
 }
 
-function scratchpad({ scratchpadRoot }: SessionState): { scratchpadRoot?: string } {
-  return scratchpadRoot === null ? {} : { scratchpadRoot };
-}
-
-/** Whether a call runs as a local activity; one that exceeded its cap is dispatched again, remotely. */
-function isLocal(state: SessionState, call: ToolCall): boolean {
-  return toolOf(state, call)?.fast === true && call.dispatches.length === 0;
+/** What happens instead of a first dispatch that a cap does not allow, beside so many others. */
+function capStep(state: SessionState, call: ToolCall, beside: number): Step | null {
+  if (call.dispatches.length > 0) return null;
+  const over = exceeded(state, { nanoUsd: 0, tokens: 0, turns: 0, toolCalls: beside + 1 });
+  if (over === null) return null;
+  if (!state.finishing) return budgetWait(state, over);
+  return { type: 'skip_call', callId: call.id, reason: 'The budget of this session is used up.' };
 }
 
 function toolCommand(state: SessionState, call: ToolCall): Extract<Step, { type: 'issue' }>['command'] {
@@ -256,9 +257,8 @@ function toolCommand(state: SessionState, call: ToolCall): Extract<Step, { type:
   const dispatchNo = call.dispatches.length + 1;
   const timeoutMs = tool?.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   const resultLimit = Math.floor(LIMIT.turnResults / state.batch.length);
-  const local = isLocal(state, call);
   return {
-    kind: local ? 'fast_tool' : call.scope === 'global' ? 'global_tool' : 'tool',
+    kind: call.scope === 'global' ? 'global_tool' : 'tool',
     seq,
     input: {
       agent: state.agent,
@@ -280,11 +280,7 @@ function toolCommand(state: SessionState, call: ToolCall): Extract<Step, { type:
     heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
     timeoutMs,
     maxAttempts: call.effect === 'mutate' ? 1 : (tool?.maxAttempts ?? 1),
-    summary: local
-      ? call.name
-      : dispatchNo === 1
-        ? `${call.name} ${call.id}`
-        : `${call.name} ${call.id}, dispatch ${dispatchNo}`,
+    summary: dispatchNo === 1 ? `${call.name} ${call.id}` : `${call.name} ${call.id}, dispatch ${dispatchNo}`,
   };
 }
 
@@ -293,6 +289,11 @@ function budgetWait({ sessionId }: SessionState, { message, ...over }: Exceeded)
     type: 'wait',
     wait: { reason: 'budget', message, next: { action: 'budget', sessionId, ...over } },
   };
+}
+
+/** Whether this run's history has no room for another model call. */
+function isFull({ historyEvents, historyBytes }: Moment): boolean {
+  return historyEvents >= LIMIT.historyEvents || historyBytes >= LIMIT.historyBytes;
 }
 
 /** Between batches: take what people sent, then ask the model, or rest. */
@@ -312,7 +313,7 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
     if (state.mode === 'chat' && !state.finishing) return null;
     return { type: 'close', result: { status: 'completed', text: lastText(state), turns: state.turn } };
   }
-  if (moment.historyEvents >= LIMIT.historyEvents || moment.historyBytes >= LIMIT.historyBytes) {
+  if (isFull(moment)) {
     const message =
       `this run's history has ${moment.historyEvents} events and ${moment.historyBytes} bytes, close to what ` +
       'Temporal allows; start a new session for further work';
@@ -332,24 +333,7 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
     const summary = `rests after ${state.workersLost} lost workers`;
     return { type: 'issue', command: { kind: 'timer', seq: state.seq + 1, ms, summary } };
   }
-  return {
-    type: 'issue',
-    command: {
-      kind: 'model',
-      seq: state.seq + 1,
-      input: {
-        agent: state.agent,
-        manifest: state.manifest?.digest ?? '',
-        digest: shortDigest(state.position.digest),
-        turn: state.turn + 1,
-        ...(state.namespace === state.sessionId ? {} : { namespace: state.namespace }),
-        ...(state.finishing ? { summarize: true as const } : {}),
-        ...(state.fromModel > 0 ? { fromModel: state.fromModel } : {}),
-      },
-      heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
-      summary: `turn ${state.turn + 1}`,
-    },
-  };
+  return { type: 'issue', command: modelCommand(state) };
 }
 
 /** The text of the last answer of the model. */

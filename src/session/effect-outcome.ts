@@ -1,10 +1,5 @@
 /** The effect protocol's outcomes: what a dispatch, a verification and a check of edited arguments came to. */
-import {
-  type ActivityOutcome,
-  localEnd,
-  type PreparedCall,
-  type ToolResult,
-} from '../contract/activities.ts';
+import type { ActivityOutcome, PreparedCall, ToolResult } from '../contract/activities.ts';
 import type { CallStatus, EffectOutcome, ToolCall } from '../contract/calls.ts';
 import type { JsonValue } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
@@ -45,10 +40,6 @@ export function applyTool(
       // Safe to repeat: after a pause it runs again, otherwise the turn is over.
       record(stopped(call), reason);
       call.status = { kind: 'ready' };
-    } else if (flight.kind === 'fast_tool') {
-      // It held up its worker past the local activity's time-out: it runs again, remotely.
-      record('absent', reason);
-      call.status = { kind: 'ready' };
     } else {
       record('unknown', reason);
       fail(call, `${call.name} gave no result: ${reason}`, false, iso(moment));
@@ -56,8 +47,7 @@ export function applyTool(
     return;
   }
   const result = outcome.value;
-  const ended = localEnd(result);
-  const at = ended === undefined ? iso(moment) : new Date(ended).toISOString();
+  const at = iso(moment);
   switch (result.kind) {
     case 'output':
       record('returned');
@@ -89,10 +79,6 @@ export function applyTool(
     case 'unavailable':
       record('absent', result.message);
       call.status = { kind: 'stuck', reason: result.message };
-      return;
-    case 'exceeded':
-      record('absent', 'exceeded the cap of a local call');
-      call.status = { kind: 'ready' };
       return;
     default:
       result satisfies never;

@@ -1,19 +1,20 @@
 /** Everything that can change a session: what people send, what the world answers, and what the session decides. */
-import {
-  type ActivityOutcome,
-  type DescribeInput,
-  type DescribeResult,
-  type LoadInput,
-  type LoadResult,
-  localEnd,
-  type ModelInput,
-  type ModelResult,
-  type PreparedCall,
-  type PrepareInput,
-  type ToolInput,
-  type ToolResult,
-  type VerifyInput,
-  type VerifyResult,
+import type {
+  ActivityOutcome,
+  DescribeInput,
+  DescribeResult,
+  LoadInput,
+  LoadResult,
+  ModelInput,
+  ModelResult,
+  PreparedCall,
+  PrepareInput,
+  ReadsInput,
+  ReadsResult,
+  ToolInput,
+  ToolResult,
+  VerifyInput,
+  VerifyResult,
 } from '../contract/activities.ts';
 import type { EditInput } from '../contract/edit.ts';
 import type {
@@ -48,8 +49,8 @@ export type Outcome =
   | { kind: 'load'; result: ActivityOutcome<LoadResult> }
   | { kind: 'describe'; result: ActivityOutcome<DescribeResult> }
   | { kind: 'model'; result: ActivityOutcome<ModelResult> }
-  /** `local`: of a local activity, also when it gave no result that says so. */
-  | { kind: 'tool'; result: ActivityOutcome<ToolResult>; local?: true }
+  | { kind: 'reads'; result: ActivityOutcome<ReadsResult> }
+  | { kind: 'tool'; result: ActivityOutcome<ToolResult> }
   | { kind: 'verify'; result: ActivityOutcome<VerifyResult> }
   | { kind: 'prepare'; result: ActivityOutcome<PreparedCall> }
   | { kind: 'timer' };
@@ -61,9 +62,26 @@ export type Input = PersonInput | { type: 'outcome'; seq: number; outcome: Outco
 export type Command =
   | { kind: 'load'; seq: number; input: LoadInput }
   | { kind: 'describe'; seq: number; input: DescribeInput }
-  | { kind: 'model'; seq: number; input: ModelInput; heartbeatMs: number; summary: string }
   | {
-      kind: 'tool' | 'fast_tool' | 'global_tool';
+      kind: 'model';
+      seq: number;
+      input: ModelInput;
+      heartbeatMs: number;
+      /** How long its reads may take. */
+      readsMs: number;
+      summary: string;
+    }
+  | {
+      kind: 'reads';
+      seq: number;
+      input: ReadsInput;
+      heartbeatMs: number;
+      readsMs: number;
+      maxAttempts: number;
+      summary: string;
+    }
+  | {
+      kind: 'tool' | 'global_tool';
       seq: number;
       input: ToolInput;
       heartbeatMs: number;
@@ -85,11 +103,6 @@ export type Command =
   /** Asks the command of that number to stop. */
   | { kind: 'cancel'; seq: number; timer: boolean }
   | { kind: 'close'; result: SessionResult };
-
-/** Whether a command is a local activity. */
-export function runsLocally({ kind }: Command): boolean {
-  return kind === 'fast_tool';
-}
 
 /** What the session decides by itself; applied to the state like any other event. */
 export type Step =
@@ -114,30 +127,4 @@ export interface Moment {
   /** Number of the task's started event, and the bytes of history before it. */
   historyEvents: number;
   historyBytes: number;
-}
-
-/** The result of a local activity. */
-type LocalOutcome = Extract<Input, { type: 'outcome' }> & { outcome: Extract<Outcome, { local?: true }> };
-
-/** Whether an input is the result of a local activity. */
-export function isLocalOutcome(input: Input): input is LocalOutcome {
-  return input.type === 'outcome' && 'local' in input.outcome;
-}
-
-/**
- * The moment of inputs that are applied together. The time of a workflow task is not to be had once it holds the
- * result of a local activity: the SDK hands that over in this task or in the next, and in a replay beside what came
- * before it, at a time of its own. So what comes while a local activity is in flight waits for its result, and
- * happens at the time that the result has recorded.
- *
- * @param last - the moment before, at which the local activity was issued: no result of it is earlier, whatever a
- * worker's clock says, and one that timed out and has recorded no time is no later.
- */
-export function momentOf(inputs: readonly Input[], task: Moment, last: Moment): Moment {
-  const times = inputs.filter(isLocalOutcome).map(({ outcome }) => completedAt(outcome.result));
-  return times.length === 0 ? task : { ...last, now: Math.max(last.now, ...times) };
-}
-
-function completedAt(result: ActivityOutcome<ToolResult>): number {
-  return result.ok ? (localEnd(result.value) ?? 0) : 0;
 }

@@ -1,12 +1,14 @@
 /** What a model call came to when it came to no reply: charged, repeated, or stopped visibly. */
 import type { ActivityOutcome, ModelResult } from '../contract/activities.ts';
+import { isFinal } from '../contract/calls.ts';
 import { PerdureError } from '../contract/errors.ts';
-import type { Manifest } from '../contract/manifest.ts';
+import type { Effect, Manifest } from '../contract/manifest.ts';
 import type { InFlight, SessionState, WaitReason } from '../contract/state.ts';
 import { capProblem, chargeLost, usd } from './budget.ts';
 import type { Moment } from './events.ts';
+import { appendResults, applyReads } from './reads.ts';
 import { applyReply } from './reply.ts';
-import { note } from './state.ts';
+import { batchCalls, note, toolOf } from './state.ts';
 import { stop } from './wait.ts';
 
 /** Model calls that are repeated without a person after a lost or unreadable reply. */
@@ -33,6 +35,9 @@ export function setManifest(state: SessionState, manifest: Manifest, moment: Mom
   }
   const before = state.manifest;
   state.manifest = manifest;
+  for (const call of batchCalls(state)) {
+    if (!isFinal(call)) call.effect = stricter(call.effect, toolOf(state, call)?.effect ?? 'read');
+  }
   // Another prompt is another number of tokens, and another list of models begins with its first.
   state.measured = null;
   state.fromModel = 0;
@@ -48,6 +53,13 @@ export function setManifest(state: SessionState, manifest: Manifest, moment: Mom
   );
 }
 
+const STRICTNESS: readonly Effect[] = ['read', 'idempotent', 'mutate'];
+
+/** A call that was asked for under another definition is guarded as the stricter of both says. */
+function stricter(a: Effect, b: Effect): Effect {
+  return STRICTNESS.indexOf(a) < STRICTNESS.indexOf(b) ? b : a;
+}
+
 export function applyModel(
   state: SessionState,
   flight: InFlight,
@@ -55,6 +67,7 @@ export function applyModel(
   moment: Moment,
 ): void {
   const reserved = flight.reserved ?? { nanoUsd: 0, tokens: 0 };
+  applyReads(state, flight, outcome, moment);
   if (!outcome.ok) {
     // A cancelled activity that had started returns a result; without one it never started, and cost nothing.
     if (outcome.failure.kind === 'cancelled') return;
@@ -94,7 +107,10 @@ export function applyModel(
       else stop(state, moment, failure, message);
       return;
     }
+    case 'results':
+      return;
     case 'reply':
+      if (flight.reads !== undefined) appendResults(state, moment);
       applyReply(state, flight, result, moment);
       return;
     default:

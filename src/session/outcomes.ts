@@ -6,6 +6,7 @@ import { applyPrepare, applyTool, applyVerify, releaseCall } from './effect-outc
 import type { Moment, Outcome } from './events.ts';
 import { applyModel, setManifest } from './model-outcome.ts';
 import { plant, readLoaded } from './origin.ts';
+import { applyReads } from './reads.ts';
 import { endCall, isActive, iso, theCall, toolOf } from './state.ts';
 import { stop } from './wait.ts';
 
@@ -37,6 +38,14 @@ export function applyOutcome(state: SessionState, seq: number, outcome: Outcome,
     case 'model':
       applyModel(state, flight, outcome.result, moment);
       return;
+    case 'reads': {
+      applyReads(state, flight, outcome.result, moment);
+      const result = outcome.result.ok ? outcome.result.value : null;
+      if (result?.kind === 'manifest') setManifest(state, result.manifest, moment);
+      else if (result?.kind === 'unavailable') stop(state, moment, 'agent_unavailable', result.message);
+      else if (result?.kind === 'unreadable') stop(state, moment, 'history_unreadable', result.message);
+      return;
+    }
     case 'tool':
       applyTool(state, theCall(state, flight.callId ?? ''), flight, outcome.result, moment);
       return;

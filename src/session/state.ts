@@ -157,7 +157,7 @@ export function pause(state: SessionState, paused: NonNullable<SessionState['pau
 
 /** Whether something is in flight that counts as active time. */
 export function isActive(state: SessionState): boolean {
-  return state.inFlight.some(({ kind }) => kind === 'model' || kind === 'tool' || kind === 'fast_tool');
+  return state.inFlight.some(({ kind }) => kind === 'model' || kind === 'reads' || kind === 'tool');
 }
 
 /** What the session is doing. */
@@ -170,7 +170,9 @@ export function phaseOf(state: SessionState): Phase {
   if (state.paused !== null || state.sealed !== null) return 'paused';
   if (state.wait !== null) return 'waiting';
   if (state.manifest === null) return 'starting';
-  if (state.inFlight.some(({ kind }) => kind === 'model' || kind === 'model_backoff')) return 'thinking';
+  const isThinking = ({ kind, reads }: InFlight): boolean =>
+    kind === 'model_backoff' || (kind === 'model' && reads === undefined);
+  if (state.inFlight.some(isThinking)) return 'thinking';
   if (calls.some((call) => call.status.kind === 'approval')) return 'approval';
   if (calls.some((call) => !isFinal(call))) return 'acting';
   return 'idle';

@@ -112,7 +112,7 @@ export class InFlightJournal {
   readonly interceptor: ActivityInterceptorsFactory = ({ info }) => ({
     inbound: {
       execute: async (input, next) => {
-        if (this.#file === null || info.isLocal || info.workflowExecution === undefined) return next(input);
+        if (this.#file === null || info.workflowExecution === undefined) return next(input);
         const held: Held = { token: info.base64TaskToken, ...info.workflowExecution };
         if (info.activityType === 'tool') held.unbegun = true;
         this.#held.set(held.token, held);

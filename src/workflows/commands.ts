@@ -1,11 +1,9 @@
 /** Turns the core's commands into Temporal's: activities, timers, cancellation. */
-import type { Duration } from '@temporalio/common';
 import {
   ActivityCancellationType,
   type ActivityOptions,
   CancellationScope,
   proxyActivities,
-  proxyLocalActivities,
   sleep,
 } from '@temporalio/workflow';
 import {
@@ -21,8 +19,10 @@ import type { Command, Outcome } from '../session/events.ts';
 const TIMEOUT_MARGIN_MS = 5_000;
 /** Workers that may be lost while they verify: a frozen one takes the tasks of all polls that it had open. */
 const VERIFY_WORKERS = 25;
-/** The cap of a local activity, with room for it to say that it was exceeded. */
-const LOCAL_TIMEOUT: Duration = '2s';
+/** How long all requests of one model call may take. */
+const MODEL_TIMEOUT_MS = 900_000;
+/** The server refuses a longer summary of an activity: it may have 400 bytes. */
+const SUMMARY_LENGTH = 130;
 
 const RETRY = { initialInterval: '1s', maximumAttempts: 5 } as const;
 
@@ -88,7 +88,7 @@ function run(command: Runnable, ended: (outcome: Outcome | null) => void): void 
     }
     case 'model': {
       const { model } = remote(command.seq, {
-        startToCloseTimeout: '15m',
+        startToCloseTimeout: MODEL_TIMEOUT_MS + command.readsMs,
         heartbeatTimeout: command.heartbeatMs,
         retry: {
           initialInterval: '1s',
@@ -96,9 +96,19 @@ function run(command: Runnable, ended: (outcome: Outcome | null) => void): void 
           maximumInterval: '60s',
           maximumAttempts: MODEL_ATTEMPTS,
         },
-        summary: command.summary,
+        summary: command.summary.slice(0, SUMMARY_LENGTH),
       });
       settle(model(command.input), (result) => ended({ kind: 'model', result }));
+      return;
+    }
+    case 'reads': {
+      const { reads } = remote(command.seq, {
+        startToCloseTimeout: command.readsMs + TIMEOUT_MARGIN_MS,
+        heartbeatTimeout: command.heartbeatMs,
+        retry: { initialInterval: '1s', maximumAttempts: command.maxAttempts },
+        summary: command.summary.slice(0, SUMMARY_LENGTH),
+      });
+      settle(reads(command.input), (result) => ended({ kind: 'reads', result }));
       return;
     }
     case 'tool': {
@@ -120,15 +130,6 @@ function run(command: Runnable, ended: (outcome: Outcome | null) => void): void 
         summary: command.summary,
       });
       settle(globalTool(command.input), (result) => ended({ kind: 'tool', result }));
-      return;
-    }
-    case 'fast_tool': {
-      const { fastTool } = proxyLocalActivities<SessionActivities>({
-        startToCloseTimeout: LOCAL_TIMEOUT,
-        retry: { maximumAttempts: 1 },
-        summary: command.summary,
-      });
-      settle(fastTool(command.input), (result) => ended({ kind: 'tool', local: true, result }));
       return;
     }
     case 'verify': {

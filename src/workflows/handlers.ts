@@ -17,6 +17,7 @@ import type { PageInput, TooLarge } from '../contract/views.ts';
 import type { PersonInput } from '../session/events.ts';
 import { type Refusal, refusalOf } from '../session/people.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
+import { wantsReply } from '../session/reads.ts';
 import { findCall, hasMessage, phaseOf, wordsOf } from '../session/state.ts';
 import { budgetView, pageOf, pendingCalls, sessionView } from '../session/views.ts';
 import { failure } from './failure.ts';
@@ -91,6 +92,7 @@ export function registerHandlers(
       (page: PageInput | undefined) => fitting(answerQuery(page)),
       { description },
     );
+  query(QUERY.wantsReply, () => wantsReply(state), 'Whether the model is asked when its reads have ended');
   query(QUERY.state, () => sessionView(state), 'The session at a glance');
   query(QUERY.snapshot, () => state, 'The whole state, as in a checkpoint');
   query(QUERY.transcript, (page) => pageOf(state.transcript, page), 'Messages: {before?, limit?}');

@@ -1,7 +1,7 @@
 import { allHandlersFinished, workflowInfo } from '@temporalio/workflow';
 import { getActivator } from '@temporalio/workflow/lib/global-attributes.js';
 import { ASK_AGAIN } from '../contract/failure.ts';
-import { type Command, type Input, isLocalOutcome, type Moment, runsLocally } from '../session/events.ts';
+import type { Command, Input, Moment } from '../session/events.ts';
 
 /** The SDK's id of a query that comes without a workflow task. */
 const DIRECT_QUERY = 'legacy_query';
@@ -57,21 +57,17 @@ export class QueriedTask {
   /** Whether the last step's task may have been another worker's, as a next step finds it. */
   mayBeLost(now: Moment, arrived: readonly Arrived[]): boolean {
     if (!this.#queried || this.#end === null || now.historyEvents === this.#start) return false;
-    // A local activity may have spanned tasks; the session looks after that itself.
-    if (arrived.some(({ input }) => isLocalOutcome(input))) return false;
     const came = arrived.reduce((sum, entry) => sum + eventsBefore(entry), 0);
     return now.historyEvents !== this.#end + came + TASK_BEGINS;
   }
 
   /** Notes a step that was taken: what it has applied, and what it makes its task write. */
-  note(now: Moment, arrived: readonly Arrived[], commands: readonly Command[], upserts: number): void {
+  note(now: Moment, commands: readonly Command[], upserts: number): void {
     const replayed = workflowInfo().unsafe.isReplaying;
-    const results = arrived.filter(({ input }) => isLocalOutcome(input)).length;
     if (now.historyEvents !== this.#start) {
       this.#queried = false;
       this.#start = now.historyEvents;
-      // The result of a local activity of a former task may have been written with that one.
-      this.#end = results > 0 ? null : now.historyEvents + TASK_ENDS;
+      this.#end = now.historyEvents + TASK_ENDS;
       this.#first = this.#replayed;
       this.#issued = 0;
     }
@@ -79,8 +75,7 @@ export class QueriedTask {
     this.#issued += commands.length;
     // An update is written when it is answered, which may be later.
     const isKnown = !replayed && allHandlersFinished();
-    const issued = commands.filter((command) => !runsLocally(command)).length;
-    this.#end = isKnown && this.#end !== null ? this.#end + issued + results + upserts : null;
+    this.#end = isKnown && this.#end !== null ? this.#end + commands.length + upserts : null;
   }
 }
 

@@ -22,14 +22,7 @@ import type { NextStep } from '../contract/next-step.ts';
 import type { Phase, SessionState } from '../contract/state.ts';
 import { advance } from '../session/advance.ts';
 import { commandsFor } from '../session/commands.ts';
-import {
-  type Command,
-  type Input,
-  isLocalOutcome,
-  type Moment,
-  momentOf,
-  runsLocally,
-} from '../session/events.ts';
+import type { Command, Input, Moment } from '../session/events.ts';
 import { initialState } from '../session/initial.ts';
 import type { Refusal } from '../session/people.ts';
 import { phaseOf } from '../session/state.ts';
@@ -67,8 +60,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
   if (!parsed.ok) throw ApplicationFailure.nonRetryable(parsed.message, 'INVALID_ARGUMENT');
   const { workflowId: sessionId, runId } = workflowInfo();
   let task = clock();
-  let moment = task;
-  const state = initialState({ sessionId, runId }, parsed.value, moment);
+  const state = initialState({ sessionId, runId }, parsed.value, task);
 
   const inbox: Entry[] = [];
   const push = async (entry: Entry): Promise<void> => {
@@ -81,9 +73,6 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
 
   const queried = new QueriedTask();
   const remembered: Remembered = { of: state.transcript, position: NOTHING };
-  let local: LocalCall | null = null;
-  /** Inputs that have come in earlier activations. */
-  let held = 0;
   const shown = { status: '' };
   let result: SessionResult | null = null;
   let awake = false;
@@ -92,14 +81,11 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
   });
   const step = (runner: CommandRunner): void => {
     const now = clock();
-    const asReplayed = inReplay() || local === null || (inbox.length - held === 1 && isOfTask(local, now));
     const entries = inbox.splice(0).sort(byHistoryOrder);
-    if (aheadOfTask(task, now) || !asReplayed || queried.mayBeLost(now, entries)) throw new Error(ASK_AGAIN);
-    held = 0;
+    if (aheadOfTask(task, now) || queried.mayBeLost(now, entries)) throw new Error(ASK_AGAIN);
     task = now;
     const inputs = entries.map(({ input }) => input);
-    moment = momentOf(inputs, now, moment);
-    const { commands, refusals } = advance(state, inputs, moment);
+    const { commands, refusals } = advance(state, inputs, now);
     for (const command of commands) {
       if (command.kind === 'close') {
         result = command.result;
@@ -107,9 +93,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
       } else perform(command, state, runner, remembered);
     }
     for (const [i, { applied }] of entries.entries()) applied?.(refusals[i] ?? null);
-    if (commands.some(runsLocally)) local = { task: now, replayed: inReplay() };
-    else if (entries.some(isLocalResult)) local = null;
-    queried.note(now, entries, commands, showStatus(state, shown));
+    queried.note(now, commands, showStatus(state, shown));
   };
   // Temporal's cancellation is an input like any other; it must not tear down what is in flight.
   await CancellationScope.nonCancellable(async () => {
@@ -119,12 +103,9 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
     // The session goes on within the condition, which the SDK looks at when all inputs of an activation are here: to
     // wake this function for each would be one more way into the sandbox, a good part of what an activation costs.
     await condition(() => {
-      // While a local activity is in flight, what comes waits for its result: see `momentOf`.
-      if (awake || (local === null ? inbox.length > 0 : inbox.some(isLocalResult))) {
+      if (awake || inbox.length > 0) {
         awake = false;
         step(runner);
-      } else {
-        held = inbox.length;
       }
       return result !== null;
     });
@@ -136,20 +117,15 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
   return result as unknown as SessionResult;
 }
 
-function isLocalResult({ input }: Entry): boolean {
-  return isLocalOutcome(input);
-}
-
 /**
  * The order in which the fold finds inputs in the history: signals and updates as they came, then outcomes by
- * their command, then the result of a local activity.
+ * their command.
  */
 function byHistoryOrder(a: Entry, b: Entry): number {
   return outcomeOrder(a.input) - outcomeOrder(b.input);
 }
 
 function outcomeOrder(input: Input): number {
-  if (isLocalOutcome(input)) return Number.POSITIVE_INFINITY;
   if (input.type === 'outcome') return input.seq;
   // Temporal's own cancellation arrives with the outcomes, and the fold places it first among them.
   return input.type === 'cancel' && input.value.by === 'temporal' ? 0 : -1;
@@ -180,31 +156,6 @@ function aheadOfTask(last: Moment, now: Moment): boolean {
   );
 }
 
-/**
- * The local activity in flight, one at a time. The SDK goes on in the next workflow task with what was done in one
- * that has timed out, and hands a result over in the next, beside what that brings, whose record is in this one
- * already: a replay finds another order. Then the task is failed, and the session goes on from its history, where
- * the worker has the result at hand. A task that was completed early, to answer a query, is no such task: the next one
- * begins before it could have timed out, and a result that comes alone has nothing to change places with.
- */
-interface LocalCall {
-  /** The task that it was started in. */
-  task: Moment;
-  /** In a replay: it runs again in a task that is not known, but after all that had been recorded. */
-  replayed: boolean;
-}
-
-function isOfTask({ task, replayed }: LocalCall, now: Moment): boolean {
-  const laterMs = now.now - task.now;
-  // A clock that has been set back shows as one that stands still, and says nothing.
-  const completed = laterMs > 0 && laterMs < workflowInfo().taskTimeoutMs;
-  return replayed || completed || now.historyEvents === task.historyEvents;
-}
-
-function inReplay(): boolean {
-  return workflowInfo().unsafe.isReplaying;
-}
-
 /** The start of the workflow task: equal for all activations of the task, and in a replay. */
 function clock(): Moment {
   const { historyLength, historySize } = workflowInfo();
@@ -221,7 +172,7 @@ function perform(
     runner.stop(command.seq);
     return;
   }
-  if (command.kind === 'model') {
+  if (command.kind === 'model' || command.kind === 'reads') {
     // A transcript that was edited or planted is another one: what the worker has of it is of no use.
     const from = remembered.of === state.transcript ? remembered.position : NOTHING;
     const messages = state.transcript.slice(from.count, state.position.count);

@@ -51,11 +51,6 @@ const TOOLS: [unknown, string][] = [
     { inputSchema, execute, effect: 'read', verify: () => ({ outcome: 'absent' }) },
     "verify is only asked for effect 'mutate', this tool is 'read': drop verify, or write effect: 'mutate'",
   ],
-  [{ inputSchema, execute, fast: true }, "fast is for effect 'read', this tool is 'mutate'"],
-  [
-    { inputSchema, execute, effect: 'idempotent', fast: true },
-    "fast is for effect 'read', this tool is 'idempotent'",
-  ],
   [
     { inputSchema, execute, idempotency: { scope: 'tenant' } },
     `idempotency.scope is "tenant": write 'call', 'message', 'session' or 'global'`,
@@ -112,7 +107,6 @@ const TOOLS: [unknown, string][] = [
     "idempotency.ttl is for scope 'global'",
   ],
   [{ inputSchema, execute, description: 5 }, 'description is 5: write a text'],
-  [{ inputSchema, execute, effect: 'read', fast: 'yes' }, 'fast is "yes": write true or false'],
   [
     { inputSchema, execute, idempotency: { scope: 'global', ttl: 'long' } },
     'idempotency.ttl is "long": write milliseconds',
@@ -158,7 +152,6 @@ test("a tool of the AI SDK may be spread, with all that is its own, and an agent
 });
 
 test.each<[object, string]>([
-  [{ effect: 'mutate', fast: true }, "fast is for effect 'read', this tool is 'mutate'"],
   [{ execute: undefined }, 'execute is missing'],
   [{ effect: 'bogus' }, 'effect is "bogus"'],
   [{ needsAproval: true }, 'needsAproval is not known here'],

@@ -8,7 +8,7 @@ import type { SessionState } from '../../src/contract/state.ts';
 import { advance } from '../../src/session/advance.ts';
 import { usd } from '../../src/session/budget.ts';
 import { commandsFor } from '../../src/session/commands.ts';
-import { type Input, type Moment, momentOf } from '../../src/session/events.ts';
+import type { Input, Moment } from '../../src/session/events.ts';
 import { initialState } from '../../src/session/initial.ts';
 import { phaseOf } from '../../src/session/state.ts';
 import { budgetView, pageOf, pendingCalls, sessionView } from '../../src/session/views.ts';
@@ -31,8 +31,7 @@ function begin(input: Pick<SessionInput, 'mode' | 'budget'>): Run {
 
 function proceed(run: Run, inputs: readonly Input[], later: number): ReturnType<typeof advance> {
   const { now, historyEvents, historyBytes } = run.moment;
-  const task = { now: now + later, historyEvents: historyEvents + 5, historyBytes: historyBytes + 1_000 };
-  run.moment = momentOf(inputs, task, run.moment);
+  run.moment = { now: now + later, historyEvents: historyEvents + 5, historyBytes: historyBytes + 1_000 };
   return advance(run.state, inputs, run.moment);
 }
 
@@ -41,7 +40,7 @@ const RUNS = { numRuns: Number(process.env['PERDURE_RUNS'] ?? 200) };
 const SEEN = [
   'model',
   'tool',
-  'fast_tool',
+  'reads',
   'global_tool',
   'verify',
   'prepare',

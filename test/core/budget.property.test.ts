@@ -26,7 +26,6 @@ const BARE_TOOL: ToolManifest = {
   scope: 'call',
   ttlMs: 0,
   verify: false,
-  fast: false,
   timeoutMs: 1,
   settleMs: 0,
   maxAttempts: 1,

@@ -6,6 +6,8 @@ import type {
   DescribeResult,
   ModelResult,
   PreparedCall,
+  ReadEnd,
+  ReadsResult,
   ToolResult,
 } from '../../src/contract/activities.ts';
 import type { EffectOutcome } from '../../src/contract/calls.ts';
@@ -18,7 +20,7 @@ import type { Input, Outcome } from '../../src/session/events.ts';
 import { readInput, readSignal } from '../../src/session/read-input.ts';
 import { pendingCalls } from '../../src/session/views.ts';
 
-const TOOLS = ['look', 'pay', 'idempotent', 'fast', 'ask'];
+const TOOLS = ['look', 'pay', 'idempotent', 'ask'];
 const json = fc.jsonValue({ maxDepth: 2, stringUnit: 'binary' }) as fc.Arbitrary<JsonValue>;
 const words = fc.string({ maxLength: 12 });
 /** Stands for a call that waits for a person when it is sent. */
@@ -38,7 +40,6 @@ const toolManifest = (name: string): fc.Arbitrary<ToolManifest> =>
     scope: fc.constantFrom('call', 'message', 'session', 'global'),
     ttlMs: fc.nat(100_000),
     verify: fc.boolean(),
-    fast: fc.constant(name === 'fast'),
     timeoutMs: fc.nat(100_000),
     settleMs: fc.constantFrom(0, 5_000),
     maxAttempts: fc.integer({ min: 1, max: 3 }),
@@ -92,7 +93,7 @@ const manifest: fc.Arbitrary<Manifest> = fc.record({
 
 const callable = fc.record(
   {
-    name: fc.constantFrom(...TOOLS, 'fast', 'update_plan'),
+    name: fc.constantFrom(...TOOLS, 'look', 'update_plan'),
     args: fc.oneof(fc.constantFrom<JsonValue>({}, { to: 'a' }), json),
     baseKey: fc.constantFrom('k1', 'k2', 'k3'),
     needsApproval: fc.constant(true as const),
@@ -131,6 +132,10 @@ const modelResult: fc.Arbitrary<ModelResult> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('manifest' as const), manifest }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('unavailable' as const), message: words }) },
   {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('results' as const), reason: fc.constant('large' as const) }),
+  },
+  {
     weight: 2,
     arbitrary: fc.record(
       {
@@ -152,15 +157,41 @@ const modelResult: fc.Arbitrary<ModelResult> = fc.oneof(
   },
 );
 
-const at = fc.integer({ min: 1.6e12, max: 1.8e12 });
 const toolResult: fc.Arbitrary<ToolResult> = fc.oneof<fc.Arbitrary<ToolResult>[]>(
   json.map((output) => ({ kind: 'output' as const, output })),
-  fc.record({ kind: fc.constant('output' as const), output: json, at }),
   words.map((message) => ({ kind: 'error' as const, message })),
   fc.record({ kind: fc.constant('absent' as const), reason: words, retryable: fc.boolean() }),
   words.map((reason) => ({ kind: 'unknown' as const, reason })),
   words.map((message) => ({ kind: 'unavailable' as const, message })),
-  at.map((ended) => ({ kind: 'exceeded' as const, at: ended })),
+);
+/** How reads end, in the order in which they were asked for. */
+const readEnds: fc.Arbitrary<Omit<ReadEnd, 'callId'>[]> = fc.array(
+  fc.record(
+    {
+      result: fc.oneof<fc.MaybeWeightedArbitrary<ReadEnd['result']>[]>(
+        { weight: 8, arbitrary: json.map((output) => ({ kind: 'output', output })) },
+        { weight: 1, arbitrary: words.map((message) => ({ kind: 'error', message })) },
+        { weight: 1, arbitrary: words.map((message) => ({ kind: 'unavailable', message })) },
+      ),
+      startedAt: fc.integer({ min: 1.6e12, max: 1.8e12 }),
+      ms: fc.nat(100_000),
+      attempts: fc.integer({ min: 2, max: 5 }),
+    },
+    { requiredKeys: ['result', 'startedAt', 'ms'] },
+  ),
+  { maxLength: 4 },
+);
+const readsResult: fc.Arbitrary<ReadsResult> = fc.oneof<fc.MaybeWeightedArbitrary<ReadsResult>[]>(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant('results' as const),
+      reason: fc.constantFrom('reads_only', 'large', 'unavailable', 'not_wanted', 'cancelled', 'released'),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('manifest' as const), manifest }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('unavailable' as const), message: words }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('unreadable' as const), message: words }) },
 );
 const verified: fc.Arbitrary<EffectOutcome> = fc.oneof(
   json.map((output) => ({ outcome: 'landed' as const, output })),
@@ -180,6 +211,9 @@ const described: fc.Arbitrary<DescribeResult> = fc.oneof<fc.MaybeWeightedArbitra
 interface Outcomes {
   describe: ActivityOutcome<DescribeResult>;
   model: ActivityOutcome<ModelResult>;
+  reads: ActivityOutcome<ReadsResult>;
+  /** For both activities that run reads. */
+  ends: Omit<ReadEnd, 'callId'>[];
   tool: ActivityOutcome<ToolResult>;
   verify: ActivityOutcome<EffectOutcome>;
   prepare: ActivityOutcome<PreparedCall>;
@@ -187,6 +221,8 @@ interface Outcomes {
 const outcomes: fc.Arbitrary<Outcomes> = fc.record({
   describe: ending(described),
   model: ending(modelResult),
+  reads: ending(readsResult),
+  ends: readEnds,
   tool: ending(toolResult),
   verify: ending(verified),
   prepare: ending(prepared),
@@ -311,14 +347,36 @@ function aimed(state: SessionState, sent: unknown): unknown {
   return { ...sent, callId, ...('resolution' in sent ? { argsDigest, dispatchNo } : { argsDigest }) };
 }
 
-function outcomeOf({ kind }: InFlight, of: Outcomes): Outcome {
+/** The reads of a flight that have ended: all of them before a reply. */
+function endsOf({ reads = [] }: InFlight, { ends }: Outcomes, all: boolean): ReadEnd[] {
+  const ended = ends.filter(({ result }) => !all || result.kind !== 'unavailable');
+  const output: Omit<ReadEnd, 'callId'> = { result: { kind: 'output', output: 1 }, startedAt: 1.7e12, ms: 3 };
+  return reads.flatMap((callId, i) => {
+    const end = ended[i] ?? (all ? output : undefined);
+    return end === undefined ? [] : [{ ...end, callId }];
+  });
+}
+
+function withReads<T extends { kind: string; reads?: ReadEnd[] }>(
+  outcome: ActivityOutcome<T>,
+  flight: InFlight,
+  of: Outcomes,
+): ActivityOutcome<T> {
+  if (!outcome.ok || flight.reads === undefined) return outcome;
+  const isReply = outcome.value.kind === 'reply';
+  return { ok: true, value: { ...outcome.value, reads: endsOf(flight, of, isReply) } };
+}
+
+function outcomeOf(flight: InFlight, of: Outcomes): Outcome {
+  const { kind } = flight;
   switch (kind) {
     case 'describe':
       return { kind, result: of.describe };
     case 'model':
-      return { kind, result: of.model };
+      return { kind, result: withReads(of.model, flight, of) };
+    case 'reads':
+      return { kind, result: withReads(of.reads, flight, of) };
     case 'tool':
-    case 'fast_tool':
       return { kind: 'tool', result: of.tool };
     case 'verify':
       return { kind, result: of.verify };

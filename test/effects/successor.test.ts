@@ -241,7 +241,6 @@ test('a journal that is swept away, or whose disk is full, fails no call', async
   // More than it writes before it tidies up.
   for (let n = 0; n < 1_500; n++) {
     const info = {
-      isLocal: false,
       workflowExecution: { workflowId: 'w', runId: 'r' },
       base64TaskToken: `${n}`.padStart(300, '0'),
     };

@@ -8,7 +8,6 @@
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { tsToMs } from '@temporalio/common/lib/time.js';
 import proto from '@temporalio/proto';
 import { expect, test } from 'vitest';
 import { foldHistory } from '../../src/history/index.ts';
@@ -58,33 +57,6 @@ test('there is a stored history of each story', () => {
     expect(files.some((file) => file.startsWith(`${name}-`))).toBe(true);
 });
 
-test('in the story of a signal during a local call, the signal waits for the result of that call', async () => {
-  const { decoded } = readStored('meanwhile-0.1.json');
-  const phases: [eventId: number, paused: string | undefined, done: number][] = [];
-  await foldHistory([decoded.events], CONVERTER, {
-    onTask: ({ eventId, state: { pauses, calls } }) => {
-      const done = calls.filter(({ result }) => result !== null).length;
-      phases.push([eventId, pauses[0]?.pausedAt, done]);
-    },
-  });
-  const signal = decoded.events.findIndex(({ workflowExecutionSignaledEventAttributes: event }) => event);
-  const ends = decoded.events.flatMap(({ markerRecordedEventAttributes: event }, i) => (event ? [i] : []));
-  const [first = 0, second = 0] = ends;
-  // The signal lies between the results of two calls, and a task beside it that has completed without a result.
-  expect(first).toBeLessThan(signal);
-  expect(signal).toBeLessThan(second);
-  const after = phases.filter(([eventId]) => eventId > signal + 1);
-  const waiting = after.filter(([eventId]) => eventId < second);
-  expect(waiting.length).toBeGreaterThan(0);
-  for (const [, paused, done] of waiting) expect({ paused, done }).toEqual({ paused: undefined, done: 1 });
-  // It happens when the call has ended, which is none of the times that the server has written down.
-  const [, paused, done] = after[waiting.length] ?? [];
-  expect(done).toBe(2);
-  const times = decoded.events.map(({ eventTime }) => new Date(tsToMs(eventTime)).toISOString());
-  expect(paused).toBeDefined();
-  expect(times).not.toContain(paused);
-});
-
 test.each(files)('%s replays, and folds to what was stored', async (file) => {
   const { decoded, ...stored } = readStored(file);
   await replay(decoded, stored.state?.sessionId ?? '');
@@ -103,7 +75,7 @@ test.each(files)('%s reads the same with names in its updates that would be refu
     const value: unknown = CONVERTER.payloadConverter.fromPayload(payload);
     payload.data = CONVERTER.payloadConverter.toPayload(withUnknownNames(value)).data ?? null;
   }
-  expect(given.length > 0).toBe(!file.startsWith('meanwhile-'));
+  expect(given.length > 0).toBe(!file.startsWith('reads-'));
   // Only a validator refuses them, and none is asked of what is on record.
   await replay(decoded, stored.state?.sessionId ?? '');
   const { checkpoints, state } = await folded(decoded.events);

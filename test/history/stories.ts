@@ -33,7 +33,7 @@ const base = (stage: Stage): Pick<Parameters<typeof defineAgent>[0], 'name' | 'm
   instructions: 'Do as the story goes.',
 });
 
-/** Local and remote reads beside each other, an approval that is edited, an equal call, an end in order. */
+/** Reads beside each other, an approval that is edited, an equal call, an end in order. */
 const refund: Story = {
   script: ({ assistantCount }) => {
     if (assistantCount === 0)
@@ -46,7 +46,7 @@ const refund: Story = {
       ...base(stage),
       budget: { usd: 1 },
       tools: {
-        look: defineTool({ inputSchema: id, effect: 'read', fast: true, execute: (input) => input.id }),
+        look: defineTool({ inputSchema: id, effect: 'read', execute: (input) => input.id }),
         fetch: defineTool({ inputSchema: id, effect: 'read', execute: (input) => input.id }),
         note: defineTool({ inputSchema: id, effect: 'idempotent', execute: (input) => input.id }),
         pay: defineTool({ inputSchema: id, needsApproval: true, execute: (input) => ({ paid: input.id }) }),
@@ -116,7 +116,7 @@ const faults: Story = {
       ...base(stage),
       plan: true,
       tools: {
-        look: defineTool({ inputSchema: id, effect: 'read', fast: true, execute: (input) => input.id }),
+        look: defineTool({ inputSchema: id, effect: 'read', execute: (input) => input.id }),
       },
     }),
   message: 'go',
@@ -169,39 +169,47 @@ const effects: Story = {
   },
 };
 
-/** A signal that comes while the second of three local calls holds its task open: it waits for that call's result. */
-const meanwhile: Story = {
-  script: ({ assistantCount }) =>
-    assistantCount === 0
-      ? { toolCalls: [call('look', 'a'), call('look', 'b'), call('look', 'c')] }
-      : { text: 'Looked.' },
+/** Reads of every kind: with the reply after them, before a mutation, lost in a pause, and too large for a reply. */
+const reads: Story = {
+  script: ({ assistantCount }) => {
+    if (assistantCount === 0) return { toolCalls: [call('look', 'a'), call('look', 'b')] };
+    if (assistantCount === 1) return { toolCalls: [call('look', 'c'), call('pay', 'x'), call('look', 'd')] };
+    if (assistantCount === 2) return { toolCalls: [call('look', 'large'), call('look', 'none')] };
+    return assistantCount === 3 ? { toolCalls: [call('look', 'pause')] } : { text: 'Looked.' };
+  },
   agent: (stage) =>
     defineAgent({
       ...base(stage),
+      heartbeat: '1s',
+      budget: { tokens: 1_000_000 },
       tools: {
         look: defineTool({
           inputSchema: id,
           effect: 'read',
-          fast: true,
-          execute: async (input) => {
-            // Two together are longer than a workflow task may be: the server is told that it goes on, and hands over
-            // the signal with the task that follows, in the middle of the second call.
-            if (input.id === 'c') return input.id;
-            if (input.id === 'b')
-              await stage.client.workflow.getHandle('story-meanwhile').signal('pause', { by: 'ada' });
-            await new Promise((resolve) => setTimeout(resolve, 900));
-            return input.id;
+          execute: async (input, { attempt, abortSignal }) => {
+            if (input.id === 'large') return 'x'.repeat(20_000);
+            if (input.id === 'none' && attempt === 1) throw new NotAttemptedError('refused at the door');
+            if (input.id !== 'pause' || paused) return input.id;
+            paused = true;
+            await stage.client.workflow.getHandle('story-reads').signal('pause', { by: 'ada', now: true });
+            return new Promise<string>((_resolve, reject) => {
+              abortSignal.addEventListener('abort', () => reject(abortSignal.reason as Error));
+            });
           },
         }),
+        pay: defineTool({ inputSchema: id, execute: (input) => ({ paid: input.id }) }),
       },
     }),
   message: 'Look.',
   act: async (session) => {
     await untilPhase(session, 'paused');
+    // The activity has ended, too.
+    for (let ready = false; !ready; ) ready = (await session.calls()).items.at(-1)?.status.kind === 'ready';
     await session.resume({ by: 'ada' });
     await untilPhase(session, 'idle');
   },
 };
+let paused = false;
 
 /** What a rewind has left of a session with a plan: what happened after its checkpoint answers an equal call. */
 const rewound: Story = {
@@ -283,7 +291,7 @@ export const STORIES: Readonly<Record<string, Story>> = {
   people,
   faults,
   effects,
-  meanwhile,
+  reads,
   rewound,
   stopped,
 };

@@ -153,15 +153,11 @@ test.each(ODD)('a message with %s is taken as it is', async (_, text) => {
 });
 
 /** A session whose model calls a tool with these arguments, and whose tool gives this. */
-async function called(
-  args: unknown,
-  result: unknown,
-  fast = false,
-): Promise<{ stage: Stage; session: Session }> {
+async function called(args: unknown, result: unknown): Promise<{ stage: Stage; session: Session }> {
   const stage = await openStage(({ assistantCount }) =>
     assistantCount === 0 ? { toolCalls: [{ name: 'take', args }] } : { text: 'done' },
   );
-  const take = defineTool({ inputSchema: z.looseObject({}), effect: 'read', fast, execute: () => result });
+  const take = defineTool({ inputSchema: z.looseObject({}), effect: 'read', execute: () => result });
   await stage.startWorker([
     defineAgent({ name: 'taker', model: stage.provider('m'), instructions: 'Take.', tools: { take } }),
   ]);
@@ -184,12 +180,11 @@ const deep = (depth: number): unknown => JSON.parse(`{"a":${nested(depth)}}`);
 test.each([500, 3_000, 20_000])(
   'arguments and results that are %i levels deep do not stop the session',
   async (depth) => {
-    for (const [args, result, fast] of [
-      [deep(depth), 'flat', false],
-      [{}, deep(depth), false],
-      [{}, deep(depth), true],
+    for (const [args, result] of [
+      [deep(depth), 'flat'],
+      [{}, deep(depth)],
     ] as const) {
-      const { stage, session } = await called(args, result, fast);
+      const { stage, session } = await called(args, result);
       const view = await session.state();
       expect(['idle', 'waiting']).toContain(view.phase);
       await session.cancel();

@@ -81,7 +81,7 @@ function racer(stage: Stage): DefinedAgent {
     budget: { usd: 1, turns: 30 },
     heartbeat: '1s',
     tools: {
-      look: defineTool({ inputSchema, effect: 'read', fast: true, execute: answer }),
+      look: defineTool({ inputSchema, effect: 'read', execute: answer }),
       fetch: defineTool({ inputSchema, effect: 'read', execute: answer }),
       note: defineTool({ inputSchema, effect: 'idempotent', execute: answer }),
       pay: defineTool({

@@ -27,7 +27,6 @@ async function turn(scratchpadRoot?: string): Promise<{
     peek: defineTool({
       inputSchema,
       effect: 'read',
-      fast: true,
       execute: (_, context) => note('peek', context),
     }),
     save: defineTool({

@@ -1,7 +1,6 @@
 import proto from '@temporalio/proto';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { ASK_AGAIN } from '../../src/contract/failure.ts';
 import { defineAgent, defineTool, type JsonValue, LIMIT, type Session } from '../../src/index.ts';
 import { scriptedTurns } from '../../src/testing/index.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
@@ -18,7 +17,7 @@ const careless = (thrown: unknown): unknown => thrown;
 
 /** Runs one turn in which the model calls the tools at once, and the next in which it has seen the results. */
 async function runTools(
-  tools: Record<string, { effect: 'read' | 'mutate'; fast?: boolean; result: () => unknown }>,
+  tools: Record<string, { effect: 'read' | 'mutate'; result: () => unknown }>,
   calls: string[] = Object.keys(tools),
 ): Promise<{ stage: Stage; session: Session; results: { content: JsonValue; isError: boolean }[] }> {
   const stage = await openStage(
@@ -32,9 +31,9 @@ async function runTools(
     model: stage.provider('m'),
     instructions: 'Call the tools.',
     tools: Object.fromEntries(
-      Object.entries(tools).map(([name, { effect, fast = false, result }]) => [
+      Object.entries(tools).map(([name, { effect, result }]) => [
         name,
-        defineTool({ inputSchema: none, effect, fast, execute: result }),
+        defineTool({ inputSchema: none, effect, execute: result }),
       ]),
     ),
   });
@@ -45,26 +44,20 @@ async function runTools(
   return { stage, session, results: items.map(({ result }) => result ?? { content: null, isError: true }) };
 }
 
-test.each([
-  { effect: 'read', fast: false },
-  { effect: 'read', fast: true },
-  { effect: 'mutate', fast: false },
-] as const)(
-  'an oversize result that is retried for ever: 5 MB ($effect, fast: $fast) are shortened with a notice, and no attempt follows',
-  async ({ effect, fast }) => {
+test.each([{ effect: 'read' }, { effect: 'mutate' }] as const)(
+  'an oversize result that is retried for ever: 5 MB ($effect) are shortened with a notice, and no attempt follows',
+  async ({ effect }) => {
     let ran = 0;
     const { stage, session, results } = await runTools({
       big: {
         effect,
-        fast,
         result: () => {
           ran++;
           return { rows: 'x'.repeat(5_000_000) };
         },
       },
     });
-    // What is too large for a local call is left to a remote one.
-    expect(ran).toBe(fast ? 2 : 1);
+    expect(ran).toBe(1);
     const [result] = results;
     expect(result?.isError).toBe(false);
     expect(result?.content).toMatch(
@@ -181,7 +174,6 @@ test('a thrown error of 5 MB, and things thrown that are no errors, are told to 
     },
     text: {
       effect: 'read',
-      fast: true,
       result: () => {
         throw careless('just a text');
       },
@@ -207,26 +199,21 @@ test('a thrown error of 5 MB, and things thrown that are no errors, are told to 
   await expectSound(stage, session);
 });
 
-test.each([{ fast: true }, { fast: false }])(
-  'twenty-four results of 250 KB in one turn (fast: $fast) fit into what Temporal carries at once',
-  async ({ fast }) => {
-    const { stage, session, results } = await runTools(
-      { rows: { effect: 'read', fast, result: () => 'r'.repeat(250_000) } },
-      Array.from({ length: 24 }, () => 'rows'),
-    );
-    expect(results.map(({ isError }) => isError)).not.toContain(true);
-    expect(results).toHaveLength(24);
-    const { history } = await expectSound(stage, session);
-    const causes = history.events
-      .filter(({ eventType }) => eventType === EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED)
-      // On a busy machine a local call outlasts its task: then the task is asked for again, on purpose.
-      .filter(({ workflowTaskFailedEventAttributes: of }) => of?.failure?.message !== ASK_AGAIN)
-      .map(({ workflowTaskFailedEventAttributes }) => workflowTaskFailedEventAttributes?.cause);
-    // The server itself ends a task whose buffered events are many; a worker's failure would be another cause.
-    expect(
-      causes.filter(
-        (cause) => cause !== WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
-      ),
-    ).toEqual([]);
-  },
-);
+test('twenty-four results of 250 KB in one turn fit into what Temporal carries at once', async () => {
+  const { stage, session, results } = await runTools(
+    { rows: { effect: 'read', result: () => 'r'.repeat(250_000) } },
+    Array.from({ length: 24 }, () => 'rows'),
+  );
+  expect(results.map(({ isError }) => isError)).not.toContain(true);
+  expect(results).toHaveLength(24);
+  const { history } = await expectSound(stage, session);
+  const causes = history.events
+    .filter(({ eventType }) => eventType === EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED)
+    .map(({ workflowTaskFailedEventAttributes }) => workflowTaskFailedEventAttributes?.cause);
+  // The server itself ends a task whose buffered events are many; a worker's failure would be another cause.
+  expect(
+    causes.filter(
+      (cause) => cause !== WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
+    ),
+  ).toEqual([]);
+});

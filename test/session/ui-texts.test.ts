@@ -45,7 +45,7 @@ test('a session, its activities and timers say what they are for; the details sa
   let paying = 0;
   const tools = {
     look: defineTool({ inputSchema, effect: 'read', execute: () => 'seen' }),
-    peek: defineTool({ inputSchema, effect: 'read', fast: true, execute: () => 'seen' }),
+    peek: defineTool({ inputSchema, effect: 'read', execute: () => 'seen' }),
     pay: defineTool({
       inputSchema,
       needsApproval: true,

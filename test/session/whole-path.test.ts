@@ -27,7 +27,6 @@ test('a refund over the limit waits for a person, happens once, and an equal one
       order: defineTool({
         inputSchema: z.object({ id: z.string() }),
         effect: 'read',
-        fast: true,
         execute: ({ id }) => ({ id, cents: 9_000 }),
       }),
       refund: defineTool({

@@ -138,17 +138,6 @@ const tools = {
       return { ...(await payments().order(id, abortSignal)), attempt: no };
     },
   }),
-  /** Runs in its workflow task. */
-  peek: defineTool({
-    description: 'Look quickly',
-    inputSchema: z.object({ id: z.string() }),
-    effect: 'read',
-    fast: true,
-    execute: async ({ id }) => {
-      await breakpoint('peek');
-      return id;
-    },
-  }),
 };
 
 const common = { model: 'scripted', instructions: 'Help with refunds.', tools, heartbeat: '1s' } as const;

@@ -7,7 +7,7 @@ import type { Checkpoint } from '../../contract/checkpoint.ts';
 import { digestJson, type JsonObject, type JsonValue, toJson } from '../../contract/json.ts';
 import { argsDigest } from '../../contract/keys.ts';
 import type { Message } from '../../contract/messages.ts';
-import type { SessionState } from '../../contract/state.ts';
+import type { InFlight, SessionState } from '../../contract/state.ts';
 import { usd } from '../../session/budget.ts';
 import { lastText } from '../../session/decide.ts';
 import { phaseOf } from '../../session/state.ts';
@@ -41,8 +41,12 @@ export function runPhases(checkpoint: Checkpoint, previous: Checkpoint | null): 
   const state = sessionStateOf(checkpoint);
   const before = previous === null ? null : sessionStateOf(previous);
   const records: RunCheckpoint[] = [];
-  const add = (phase: RunPhase, payload: JsonObject): void => {
-    records.push(recordOf(checkpoint, state, phase, payload));
+  const add = (phase: RunPhase, payload: JsonObject, step: number = state.turn): void => {
+    records.push(recordOf(checkpoint, { ...state, turn: step }, phase, payload));
+  };
+  const addAsked = (step: number, message_count: number): void => {
+    add('step_started', { state: runState(state), message_count }, step);
+    add('pre_llm', { ...modelOf(state), message_count }, step);
   };
   if (before === null) add('run_started', { agent_name: state.agent, resumed: state.origin !== null });
   // What a fork or rewind has loaded did not happen in this run.
@@ -53,6 +57,13 @@ export function runPhases(checkpoint: Checkpoint, previous: Checkpoint | null): 
   for (let at = turn + 1; at <= state.turn; at++) {
     const calls = callsOf(state, at);
     const reply = replyOf(state, at);
+    // The model was asked after its reads had ended, which no checkpoint lies between.
+    if (at === turn + 1 && before?.inFlight.some(isReadingFirst) === true) {
+      addAsked(
+        turn,
+        state.transcript.findIndex(({ id }) => id === reply?.id),
+      );
+    }
     add('post_llm', {
       ...answererOf(state, reply),
       finish_reason: state.finishReasons?.[reply?.id ?? ''] ?? (calls.length > 0 ? 'tool-calls' : 'stop'),
@@ -65,11 +76,9 @@ export function runPhases(checkpoint: Checkpoint, previous: Checkpoint | null): 
     add('pre_tool_batch', { tool_call_count: calls.length });
     if (!calls.some(({ id }) => state.batch.includes(id))) add('post_tool_batch', batchEnd(state, at));
   }
-  const asked = state.inFlight.find(({ kind }) => kind === 'model');
+  const asked = state.inFlight.find((flight) => flight.kind === 'model' && !isReadingFirst(flight));
   if (asked !== undefined && !before?.inFlight.some(({ seq }) => seq === asked.seq)) {
-    const message_count = state.position.count;
-    add('step_started', { state: runState(state), message_count });
-    add('pre_llm', { ...modelOf(state), message_count });
+    addAsked(state.turn, state.position.count);
   }
   const result = terminalOf(state);
   if (result !== null && before?.status.kind !== state.status.kind) {
@@ -84,6 +93,11 @@ export function runPhases(checkpoint: Checkpoint, previous: Checkpoint | null): 
     });
   }
   return records;
+}
+
+/** Whether an activity runs reads before it asks the model. */
+function isReadingFirst({ kind, reads }: InFlight): boolean {
+  return kind === 'model' && reads !== undefined;
 }
 
 /** What a run that has ended returned, to be answered without a model call or a tool call; `null` while it has not. */

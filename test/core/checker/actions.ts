@@ -5,7 +5,7 @@ import type { Outcome } from '../../../src/session/events.ts';
 import { globalEffects } from './global-actions.ts';
 import { personActions } from './people.ts';
 import { keyOf, manifestOf, plannedCall, type Scenario } from './scenario.ts';
-import { toolActions, verifyActions } from './tool-actions.ts';
+import { readsActions, readsOf, toolActions, verifyActions } from './tool-actions.ts';
 import { type Action, answer, forget, land, spend, type World } from './world.ts';
 
 /** Everything that can happen in a state. */
@@ -28,8 +28,9 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
       return describeActions(scenario, world, flight);
     case 'model':
       return modelActions(scenario, state, world, flight);
+    case 'reads':
+      return readsActions(world, flight);
     case 'tool':
-    case 'fast_tool':
       return toolActions(state, world, flight);
     case 'verify':
       return verifyActions(state, world, flight);
@@ -126,6 +127,7 @@ function modelActions(scenario: Scenario, state: SessionState, world: World, fli
             calls,
             finishReason: 'stop',
             usage: { inputTokens: counted ? 10 : null, outputTokens: counted ? 5 : null },
+            ...readsOf(flight),
           },
         },
       },
@@ -137,6 +139,25 @@ function modelActions(scenario: Scenario, state: SessionState, world: World, fli
       },
     ),
   ];
+  if (flight.reads !== undefined) {
+    const none = {
+      kind: 'model',
+      result: { ok: true, value: { kind: 'results', reason: 'not_wanted' } },
+    } as const;
+    const all = { ...none.result.value, ...readsOf(flight) };
+    actions.push(
+      answer(flight, 'the reads return, and no model is asked', {
+        kind: 'model',
+        result: { ok: true, value: all },
+      }),
+    );
+    if (flight.cancelled === true || (world.left.readFault ?? 0) > 0) {
+      const fault = (now: World): void => {
+        if (flight.cancelled !== true) spend(now, 'readFault');
+      };
+      actions.push(answer(flight, 'no read returns, and no model is asked', none, fault));
+    }
+  }
   if (flight.cancelled === true) {
     const failure = { kind: 'cancelled', message: 'cancelled' } as const;
     actions.push(

@@ -1,4 +1,5 @@
 /** What must hold in every state and of every command, in words. */
+import type { ReadCall } from '../../../src/contract/activities.ts';
 import { isFinal, type ToolCall } from '../../../src/contract/calls.ts';
 import { messageKey } from '../../../src/contract/keys.ts';
 import type { SessionState } from '../../../src/contract/state.ts';
@@ -14,7 +15,7 @@ export class Violation extends Error {
 }
 
 /** Commands that run a tool. */
-const WORK: readonly Command['kind'][] = ['tool', 'fast_tool', 'global_tool'];
+const WORK: readonly Command['kind'][] = ['reads', 'tool', 'global_tool'];
 
 function promise(holds: boolean, broken: string): asserts holds {
   if (!holds) throw new Violation(broken);
@@ -48,7 +49,22 @@ export function checkCommand(
       'two model calls are in flight at once',
     );
   }
-  if (command.kind !== 'tool' && command.kind !== 'fast_tool' && command.kind !== 'global_tool') return;
+  const reads = readsOf(command);
+  for (const { callId } of reads) {
+    promise(
+      scenario.tools[nameOf(state, callId)]?.effect === 'read',
+      `${callId} runs as a read, and is none`,
+    );
+    checkOrder(scenario, state, callId);
+  }
+  if (command.kind === 'model') {
+    const open = batchCalls(state).filter(
+      (call) => !isFinal(call) && !reads.some(({ callId }) => callId === call.id),
+    );
+    promise(open.length === 0, 'the model is asked while calls are open that do not run before it');
+    promise(reads.length === 0 || state.inbox.length === 0, 'the model is asked before what was said to it');
+  }
+  if (command.kind !== 'tool' && command.kind !== 'global_tool') return;
   const { callId, tool, args, idempotencyKey: key, effect, dispatchNo } = command.input;
   const base = keyOf(scenario, state.sessionId, tool, args, callId);
   promise(
@@ -86,6 +102,16 @@ export function checkCommand(
   promise(call?.dispatches.length === dispatchNo, `dispatch ${dispatchNo} of ${callId} is not on record`);
   world.keys[key] = 'in flight';
   world.attempts.push({ runId: state.runId, seq: command.seq, callId, key, landed: false, lost: false });
+}
+
+/** The reads that a command runs. */
+function readsOf(command: Command): readonly ReadCall[] {
+  if (command.kind === 'reads') return command.input.reads;
+  return command.kind === 'model' ? (command.input.first?.reads ?? []) : [];
+}
+
+function nameOf(state: SessionState, callId: string): string {
+  return state.calls.find(({ id }) => id === callId)?.name ?? '';
 }
 
 /** In a batch only reads run beside each other: all else waits for what was asked for before it. */

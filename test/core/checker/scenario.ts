@@ -65,7 +65,6 @@ export function manifestOf(scenario: Scenario): Manifest {
       scope: tool.effect === 'read' ? 'call' : 'session',
       ttlMs: 0,
       verify: true,
-      fast: false,
       timeoutMs: 1_000,
       settleMs: 5_000,
       maxAttempts: 3,

@@ -226,8 +226,8 @@ export const SCENARIOS: readonly Scenario[] = [
     together: 3,
   },
   {
-    name: 'a local read beside signals and a mutation',
-    tools: { look: { effect: 'read', fast: true }, pay: { maxAttempts: 1 } },
+    name: 'a read beside signals and a mutation',
+    tools: { look: { effect: 'read' }, pay: { maxAttempts: 1 } },
     manifest: parallel,
     dispatches: 1,
     replies: [[look, pay('a')]],

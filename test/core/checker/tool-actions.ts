@@ -1,5 +1,5 @@
 /** What may become of a dispatch, and what `verify` may say: truthful, but not always an answer. */
-import type { ToolResult } from '../../../src/contract/activities.ts';
+import type { NoReplyReason, ReadEnd, ToolResult } from '../../../src/contract/activities.ts';
 import type { InFlight, SessionState } from '../../../src/contract/state.ts';
 import type { Outcome } from '../../../src/session/events.ts';
 import { globalActions } from './global-actions.ts';
@@ -11,9 +11,48 @@ const failed = (kind: 'timeout' | 'cancelled'): Outcome => ({
   result: { ok: false, failure: { kind, message: kind } },
 });
 const returned = (value: ToolResult): Outcome => ({ kind: 'tool', result: { ok: true, value } });
-const local = { seq: 0, issuedAt: MOMENT.now, completedAt: MOMENT.now };
-const tooSlow = { kind: 'exceeded', at: MOMENT.now, local } as const;
-const exceeded = returned(tooSlow);
+
+/** All reads of an activity, as they return. */
+export function readsOf({ reads = [] }: InFlight): { reads?: ReadEnd[] } {
+  if (reads.length === 0) return {};
+  const result = { kind: 'output', output: 'seen' } as const;
+  return { reads: reads.map((callId) => ({ callId, result, startedAt: MOMENT.now, ms: 0 })) };
+}
+
+/** What an activity of reads may come to. */
+export function readsActions(world: World, flight: InFlight): Action[] {
+  const results = (reason: NoReplyReason, reads: ReadEnd[]): Outcome => ({
+    kind: 'reads',
+    result: { ok: true, value: { kind: 'results', reason, reads } },
+  });
+  const ids = flight.reads?.join(', ') ?? '';
+  const { reads: all = [] } = readsOf(flight);
+  const actions = [answer(flight, `${ids} return`, results('reads_only', all))];
+  if ((world.left.readFault ?? 0) > 0) {
+    const fault = (now: World): void => spend(now, 'readFault');
+    const broken = all.map((end) => ({ ...end, result: { kind: 'error', message: 'broken' } as const }));
+    const failure = { kind: 'timeout', message: 'timeout' } as const;
+    actions.push(
+      answer(flight, `${ids} throw`, results('reads_only', broken), fault),
+      answer(flight, `${ids} are lost`, { kind: 'reads', result: { ok: false, failure } }, fault),
+    );
+  }
+  if (flight.cancelled === true) {
+    const failure = { kind: 'cancelled', message: 'cancelled' } as const;
+    actions.push(
+      answer(
+        flight,
+        `the first of ${ids} ended, the others were cancelled`,
+        results('cancelled', all.slice(0, 1)),
+      ),
+      answer(flight, `${ids} were cancelled before they started`, {
+        kind: 'reads',
+        result: { ok: false, failure },
+      }),
+    );
+  }
+  return actions;
+}
 
 /** What a call in flight may come to. */
 export function toolActions(state: SessionState, world: World, flight: InFlight): Action[] {
@@ -21,14 +60,12 @@ export function toolActions(state: SessionState, world: World, flight: InFlight)
   if (call === undefined) return [];
   const attempt = liveAttempt(world, flight.seq);
   if (call.scope === 'global') return globalActions(world, flight, call);
-  if (call.effect !== 'mutate') return readActions(world, flight, call.id);
+  if (call.effect !== 'mutate') return repeatableActions(world, flight, call.id);
   return attempt === undefined ? [] : mutationActions(world, flight, attempt);
 }
 
-function readActions(world: World, flight: InFlight, id: string): Action[] {
+function repeatableActions(world: World, flight: InFlight, id: string): Action[] {
   const actions = [answer(flight, `${id} returns`, returned({ kind: 'output', output: 'seen' }))];
-  if (flight.kind === 'fast_tool')
-    actions.push(answer(flight, `${id} is too slow for a local call`, exceeded));
   if ((world.left.readFault ?? 0) > 0) {
     const fault = (now: World): void => spend(now, 'readFault');
     actions.push(

@@ -10,11 +10,7 @@ const shared: Scenario = {
   tools: { pay: { scope: 'global' } },
   may: { unavailable: 1, cancel: 1 },
 };
-const local: Scenario = {
-  ...reading,
-  name: 'one local read',
-  tools: { look: { effect: 'read', fast: true } },
-};
+const lostRead: Scenario = { ...reading, name: 'one read that is lost', may: { readFault: 1 } };
 const ordered: Scenario = {
   ...one,
   name: 'a read, an idempotent call and a mutation in order',
@@ -113,7 +109,7 @@ export const DISPATCHES: readonly Fault[] = [
       note.effect = 'idempotent';
       return step;
     }),
-    breaks: /call_1_1 was dispatched out of its order with call_1_0/,
+    breaks: /call_1_0 was dispatched out of its order with call_1_1/,
   },
   {
     name: 'the server may repeat a mutation',
@@ -136,11 +132,11 @@ export const DISPATCHES: readonly Fault[] = [
     breaks: /nothing is in flight and nobody is asked, in phase acting/,
   },
   {
-    name: 'a local read that was too slow is not run again',
-    scenario: local,
+    name: 'a read that was lost before a reply is not run again',
+    scenario: lostRead,
     protocol: deciding((state, decide, moment) => {
       const step = decide(state, moment);
-      return step?.type === 'issue' && step.command.kind === 'tool' ? null : step;
+      return step?.type === 'issue' && step.command.kind === 'reads' ? null : step;
     }),
     breaks: /nothing is in flight and nobody is asked, in phase acting/,
   },

@@ -1,0 +1,288 @@
+/** Running reads side by side, by themselves or before the model is asked. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { Context } from '@temporalio/activity';
+import { type AgentRuntime, type DefinedTool, type NotAttemptedError, parseArgs } from '../agent/index.ts';
+import type {
+  NoReplyReason,
+  ReadCall,
+  ReadEnd,
+  ReadFirst,
+  ReadResult,
+  ReadsInput,
+  ReadsResult,
+} from '../contract/activities.ts';
+import { isPerdureError } from '../contract/errors.ts';
+import { type JsonValue, jsonSize } from '../contract/json.ts';
+import { baseKey } from '../contract/keys.ts';
+import { LIMIT } from '../contract/limits.ts';
+import type { LiveText } from '../contract/live-text.ts';
+import {
+  type Message,
+  resultBlocks,
+  type ToolCallBlock,
+  type ToolResultBlock,
+} from '../contract/messages.ts';
+import { QUERY } from '../contract/names.ts';
+import { encodeToPayloads } from '../temporal/sdk-internals.ts';
+import { Fence } from './fence.ts';
+import { detailsBefore } from './live-sender.ts';
+import { recordable } from './recordable.ts';
+import { shutDown } from './shut-down.ts';
+import { stopWith } from './stop-with.ts';
+import { aborted, contextOf, errorText, execute, type FindAgent, missing, noTool } from './tool.ts';
+import { transcript } from './transcript.ts';
+import type { TranscriptMemory } from './transcript-memory.ts';
+
+/** Reads that take longer than this are marked in heartbeats, and the session is asked before the model is. */
+const LONG_MS = 1_000;
+/** The SDK sends its heartbeat at once. The mark follows it, and so is what a successor finds. */
+const MARK_AFTER_MS = 100;
+/** How long the session may take to say whether it wants a reply. */
+const ASK_MS = 1_000;
+const BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
+
+/** The `reads` activity. */
+export async function runReads(
+  find: FindAgent,
+  memory: TranscriptMemory,
+  input: ReadsInput,
+): Promise<ReadsResult> {
+  const context = Context.current();
+  const before = detailsBefore(context);
+  const agent = find(input.agent);
+  if (agent === undefined) return { kind: 'unavailable', message: missing(find, input.agent) };
+  if (agent.manifest.digest !== input.manifest) return { kind: 'manifest', manifest: agent.manifest };
+  let messages: readonly Message[];
+  try {
+    messages = await transcript(context, memory, input.digest);
+  } catch (error) {
+    if (context.cancellationSignal.aborted) return { kind: 'results', reason: stopReason(context) };
+    return { kind: 'unreadable', message: error instanceof Error ? error.message : String(error) };
+  }
+  const reading = new Reading({ context, agent, input, messages, before });
+  await reading.run(input);
+  const stopped = context.cancellationSignal.aborted;
+  return { kind: 'results', reason: stopped ? stopReason(context) : 'reads_only', reads: reading.ends };
+}
+
+function stopReason(context: Context): NoReplyReason {
+  return shutDown(context) ? 'released' : 'cancelled';
+}
+
+/**
+ * The reads of one activity.
+ *
+ * After {@link LONG_MS} its heartbeats say `reading`: a successor that finds this knows that no model was asked, so
+ * `asking` is recorded before it is. Until then a successor cannot know. Only this class sends `reading`, one request
+ * after the other, and none after `asking`.
+ */
+export class Reading {
+  /** Those that have ended. */
+  readonly ends: ReadEnd[];
+  readonly #context: Context;
+  readonly #agent: AgentRuntime;
+  readonly #namespace: string;
+  readonly #calls: readonly ToolCallBlock[];
+  readonly #running = new Set<string>();
+  /** Whether a successor may take it that no model was asked. */
+  #isMarked: boolean;
+  /** Whether a mark got no answer: it may be recorded later than what follows it. */
+  #isUnsure = false;
+  #marking: Promise<unknown> = Promise.resolve();
+
+  constructor(options: {
+    context: Context;
+    agent: AgentRuntime;
+    input: { namespace?: string };
+    messages: readonly Message[];
+    /** What the attempt before this one has left. */
+    before: Partial<LiveText>;
+  }) {
+    const { context, agent, input, messages, before } = options;
+    this.#context = context;
+    this.#agent = agent;
+    this.#namespace = input.namespace ?? context.info.workflowExecution?.workflowId ?? '';
+    this.#calls = (messages.at(-1)?.blocks ?? []).filter((block) => block.kind === 'tool_call');
+    this.ends = [...(before.reads ?? [])];
+    this.#isMarked = before.stage === 'reading';
+  }
+
+  /** Results that heartbeats keep over this worker's death. */
+  get kept(): ReadEnd[] {
+    let left = LIMIT.keptReads;
+    return this.ends.filter((end) => {
+      left -= jsonSize(end);
+      return left >= 0;
+    });
+  }
+
+  /** Runs the reads that have not ended. @returns the message for the model, whole unless reads were stopped */
+  async run({
+    reads,
+    ended = [],
+    scratchpadRoot,
+  }: Partial<ReadFirst> & Pick<ReadFirst, 'reads'>): Promise<ToolResultBlock[]> {
+    const stop = stopWith(this.#context.cancellationSignal);
+    const isLeft = ({ callId }: ReadCall): boolean => !this.ends.some((end) => end.callId === callId);
+    const heartbeatMs = this.#context.info.heartbeatTimeoutMs ?? 10_000;
+    const sign = (): void => this.#sign();
+    const first = setTimeout(sign, Math.min(LONG_MS, heartbeatMs / 4));
+    const signs = setInterval(sign, heartbeatMs / 4);
+    try {
+      const settings = scratchpadRoot === undefined ? {} : { scratchpadRoot };
+      await Promise.all(reads.filter(isLeft).map((read) => this.#read(read, stop.signal, settings)));
+    } finally {
+      clearTimeout(first);
+      clearInterval(signs);
+      await this.#marking;
+    }
+    const results = new Map(ended.map(({ callId, content, isError }) => [callId, { content, isError }]));
+    for (const { callId, result } of this.ends) {
+      const content = result.kind === 'output' ? result.output : result.message;
+      results.set(callId, { content, isError: result.kind !== 'output' });
+    }
+    return resultBlocks(this.#calls.map(({ id, name }) => ({ id, name, result: results.get(id) ?? null })));
+  }
+
+  /** Why the model must not be asked now, or `null`. */
+  async noReply(blocks: readonly ToolResultBlock[], resultBytes: number): Promise<NoReplyReason | null> {
+    if (this.#context.cancellationSignal.aborted) return stopReason(this.#context);
+    if (this.ends.some(({ result }) => result.kind === 'unavailable')) return 'unavailable';
+    if (jsonSize(blocks) > resultBytes) return 'large';
+    if (!this.#isMarked) return null;
+    if (this.#isUnsure || !(await this.#isWanted())) return 'not_wanted';
+    return this.#markAsking();
+  }
+
+  async #read(
+    { callId, args: edited, idempotencyKey: key }: ReadCall,
+    stop: AbortSignal,
+    settings: { scratchpadRoot?: string },
+  ): Promise<void> {
+    const call = this.#calls.find(({ id }) => id === callId);
+    const name = call?.name ?? '';
+    const args = edited ?? call?.args ?? null;
+    const { definition, manifest } = this.#agent;
+    const tool = Object.hasOwn(definition.tools, name) ? definition.tools[name] : undefined;
+    const { scope = 'call', timeoutMs = 0, maxAttempts = 1 } = manifest.tools[name] ?? {};
+    const identity = { namespace: this.#namespace, tool: name, scope, callId, identity: args };
+    const input = { callId, idempotencyKey: key ?? baseKey(identity), ...settings };
+    this.#running.add(callId);
+    for (let attempt = this.#context.info.attempt; ; attempt++) {
+      const startedAt = Date.now();
+      const since = performance.now();
+      const result =
+        tool === undefined
+          ? ({ kind: 'unavailable', message: noTool(manifest.agent, name) } as const)
+          : await this.#attempt(tool, { ...input, name, args, timeoutMs }, attempt, stop);
+      if (result === null) return;
+      if (result.kind === 'again' && attempt < maxAttempts) {
+        const ms = Math.min(BACKOFF.maxMs, BACKOFF.firstMs * 2 ** (attempt - 1));
+        await delay(ms, undefined, { signal: stop }).catch(() => {});
+        continue;
+      }
+      this.#running.delete(callId);
+      this.ends.push({
+        callId,
+        result: result.kind === 'again' ? { kind: 'error', message: result.message } : result,
+        startedAt,
+        ms: Math.round(performance.now() - since),
+        ...(attempt > 1 ? { attempts: attempt } : {}),
+      });
+      return;
+    }
+  }
+
+  /** One attempt; `null` when it was stopped. */
+  async #attempt(
+    tool: DefinedTool,
+    input: { callId: string; idempotencyKey: string; name: string; args: JsonValue; timeoutMs: number },
+    attempt: number,
+    stopped: AbortSignal,
+  ): Promise<ReadResult | { kind: 'again'; message: string } | null> {
+    if (stopped.aborted) return null;
+    const { name, timeoutMs } = input;
+    const parsed = await parseArgs(tool, input.args);
+    if (!parsed.ok) return { kind: 'error', message: `Invalid arguments for ${name}: ${parsed.problem}` };
+    const stop = stopWith(stopped);
+    const late = `timed out after ${timeoutMs} ms`;
+    const timer = setTimeout(() => stop.abort(new Error(late)), timeoutMs);
+    const run = execute(tool, parsed.value, contextOf(input, attempt, stop.signal, new Fence(this.#context)));
+    try {
+      const end = await Promise.race([run.then((output) => ({ output })), aborted(stop.signal)]);
+      if (end !== 'aborted') return { kind: 'output', output: recordable(end.output, this.#limit) };
+      run.catch(() => {});
+      return stopped.aborted ? null : { kind: 'error', message: `${name} ${late}` };
+    } catch (error) {
+      if (stopped.aborted) return null;
+      const isTransient = isPerdureError(error, 'NOT_ATTEMPTED') && (error as NotAttemptedError).retryable;
+      return { kind: isTransient ? 'again' : 'error', message: errorText(name, error) };
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Bytes that one result may have. */
+  get #limit(): number {
+    return Math.min(LIMIT.toolResult, Math.floor(LIMIT.turnResults / this.#calls.length));
+  }
+
+  /** A heartbeat of the SDK's, by which a cancellation comes, and after it the mark. */
+  #sign(): void {
+    this.#context.heartbeat(this.#details());
+    this.#isMarked = true;
+    this.#marking = this.#marking
+      .then(async () => {
+        await delay(MARK_AFTER_MS);
+        await this.#record({ ...this.#details(), stage: 'reading' });
+      })
+      .catch(() => {
+        this.#isUnsure = true;
+      });
+  }
+
+  #details(): LiveText {
+    const { attempt } = this.#context.info;
+    return { attempt, offset: 0, text: '', reads: this.kept, running: [...this.#running] };
+  }
+
+  /** Asks the session. No answer in time counts as a no. */
+  async #isWanted(): Promise<boolean> {
+    const { client, info } = this.#context;
+    const { workflowId = '', runId } = info.workflowExecution ?? {};
+    try {
+      return await client.withDeadline(Date.now() + ASK_MS, () =>
+        client.workflow.getHandle(workflowId, runId).query<boolean>(QUERY.wantsReply),
+      );
+    } catch {
+      return false;
+    }
+  }
+
+  async #markAsking(): Promise<NoReplyReason | null> {
+    // What the SDK has not sent yet it now sends with this, too.
+    this.#context.heartbeat({ ...this.#details(), stage: 'asking' });
+    try {
+      const answer = await this.#record({ ...this.#details(), stage: 'asking' });
+      if (answer.cancelRequested === true) return 'cancelled';
+      return answer.activityPaused === true ? 'not_wanted' : null;
+    } catch {
+      return 'not_wanted';
+    }
+  }
+
+  /** Records details now; the SDK's own heartbeats are sent when it sees fit. */
+  async #record(
+    details: LiveText,
+  ): Promise<{ cancelRequested?: boolean | null; activityPaused?: boolean | null }> {
+    const { client, info } = this.#context;
+    const payloads = await encodeToPayloads(client.options.loadedDataConverter, details);
+    return client.withDeadline(Date.now() + (info.heartbeatTimeoutMs ?? 10_000), () =>
+      client.workflowService.recordActivityTaskHeartbeat({
+        namespace: client.options.namespace,
+        taskToken: info.taskToken,
+        details: { payloads: payloads ?? [] },
+      }),
+    );
+  }
+}

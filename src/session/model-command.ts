@@ -1,0 +1,31 @@
+/** The command that asks the model. */
+import type { ReadFirst } from '../contract/activities.ts';
+import { shortDigest } from '../contract/keys.ts';
+import type { SessionState } from '../contract/state.ts';
+import type { Command } from './events.ts';
+
+const HEARTBEAT_MS = 10_000;
+
+/** @param reading - the reads that run before it in the same activity, and how long they may take */
+export function modelCommand(
+  state: SessionState,
+  reading?: { first: ReadFirst; readsMs: number; summary: string },
+): Extract<Command, { kind: 'model' }> {
+  return {
+    kind: 'model',
+    seq: state.seq + 1,
+    input: {
+      agent: state.agent,
+      manifest: state.manifest?.digest ?? '',
+      digest: shortDigest(state.position.digest),
+      turn: state.turn + 1,
+      ...(state.namespace === state.sessionId ? {} : { namespace: state.namespace }),
+      ...(reading === undefined ? {} : { first: reading.first }),
+      ...(state.finishing ? { summarize: true as const } : {}),
+      ...(state.fromModel > 0 ? { fromModel: state.fromModel } : {}),
+    },
+    heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
+    readsMs: reading?.readsMs ?? 0,
+    summary: reading?.summary ?? `turn ${state.turn + 1}`,
+  };
+}

@@ -1,0 +1,184 @@
+/** Reads: which run together, whether the model is asked in the same activity, and what they came to. */
+import type {
+  ActivityOutcome,
+  EndedCall,
+  ReadCall,
+  ReadEnd,
+  ReadFirst,
+  ReadsInput,
+} from '../contract/activities.ts';
+import { isFinal, type ToolCall } from '../contract/calls.ts';
+import { jsonSize } from '../contract/json.ts';
+import { baseKey, shortDigest } from '../contract/keys.ts';
+import { LIMIT } from '../contract/limits.ts';
+import { resultBlocks } from '../contract/messages.ts';
+import type { InFlight, SessionState } from '../contract/state.ts';
+import { exceeded, worstCase } from './budget.ts';
+import type { Moment, Step } from './events.ts';
+import { modelCommand } from './model-command.ts';
+import { appendMessage, batchCalls, endCall, freshMessageId, iso, theCall, toolOf } from './state.ts';
+
+const DEFAULT_TIMEOUT_MS = 60_000;
+const HEARTBEAT_MS = 10_000;
+/** The most that a read waits before one more attempt. */
+const BACKOFF_MS = 30_000;
+
+/**
+ * One activity for reads whose turn it is. If nothing else is left of the reply, it asks the model, too.
+ *
+ * @param mayAsk - whether the run's history has room for another model call
+ */
+export function issueReads(state: SessionState, reads: readonly ToolCall[], mayAsk: boolean): Step {
+  const readsMs = Math.max(...reads.map((call) => readMs(state, call)));
+  const names = reads.map(({ name, id }) => `${name} ${id}`).join(', ');
+  const calls = reads.map((call) => readCall(state, call));
+  const first = mayAsk ? readFirst(state, reads, calls) : null;
+  if (first !== null) {
+    const command = modelCommand(state, { first, readsMs, summary: `${names}; turn ${state.turn + 1}` });
+    return { type: 'issue', command };
+  }
+  const input: ReadsInput = {
+    agent: state.agent,
+    manifest: state.manifest?.digest ?? '',
+    digest: shortDigest(state.position.digest),
+    ...(state.namespace === state.sessionId ? {} : { namespace: state.namespace }),
+    reads: calls,
+    ...scratchpad(state),
+  };
+  return {
+    type: 'issue',
+    command: {
+      kind: 'reads',
+      seq: state.seq + 1,
+      input,
+      heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
+      readsMs,
+      maxAttempts: Math.max(...reads.map((call) => toolOf(state, call)?.maxAttempts ?? 1)),
+      summary: names,
+    },
+  };
+}
+
+export function scratchpad({ scratchpadRoot }: SessionState): { scratchpadRoot?: string } {
+  return scratchpadRoot === null ? {} : { scratchpadRoot };
+}
+
+/** How long all attempts of a read may take. */
+function readMs(state: SessionState, call: ToolCall): number {
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, maxAttempts = 1 } = toolOf(state, call) ?? {};
+  return maxAttempts * timeoutMs + (maxAttempts - 1) * BACKOFF_MS;
+}
+
+function readCall(state: SessionState, call: ToolCall): ReadCall {
+  const scope = toolOf(state, call)?.scope ?? call.scope;
+  const { namespace } = state;
+  const derived = baseKey({ namespace, tool: call.name, scope, callId: call.id, identity: call.args });
+  return {
+    callId: call.id,
+    ...(call.idempotencyKey === derived ? {} : { idempotencyKey: call.idempotencyKey }),
+    ...(call.decision?.decision === 'edit' ? { args: call.args } : {}),
+  };
+}
+
+/** What the model call runs first, or `null` when the reads have to run without it. */
+function readFirst(state: SessionState, reads: readonly ToolCall[], calls: ReadCall[]): ReadFirst | null {
+  // A read that was lost once runs apart: if it is what kills workers, that costs no model call.
+  const fresh = reads.every(({ dispatches }) => dispatches.length === 0);
+  const rest = batchCalls(state).filter((call) => !reads.includes(call));
+  if (!fresh || !rest.every(isFinal) || !wantsReply(state)) return null;
+  const ended = rest.map(
+    ({ id, result }): EndedCall => ({
+      callId: id,
+      content: result?.content ?? null,
+      isError: result?.isError ?? true,
+    }),
+  );
+  const { limits } = state.budget;
+  const isCapped = limits.tokens !== undefined || limits.usd !== undefined;
+  const endedBytes = jsonSize(ended);
+  if (endedBytes > LIMIT.readResults.capped) return null;
+  const resultBytes = endedBytes + (isCapped ? LIMIT.readResults.capped : LIMIT.readResults.free);
+  const reserve = worstCase(state, resultBytes);
+  if (exceeded(state, { ...reserve, turns: 1, toolCalls: reads.length }) !== null) return null;
+  return { reads: calls, ...(ended.length > 0 ? { ended } : {}), resultBytes, ...scratchpad(state) };
+}
+
+/** Whether the model is to be asked as soon as the reads have ended, and nothing comes first. */
+export function wantsReply(state: SessionState): boolean {
+  return (
+    state.status.kind === 'active' &&
+    state.paused === null &&
+    state.sealed === null &&
+    state.cancelling === null &&
+    state.wait === null &&
+    state.inbox.length === 0 &&
+    !state.interrupted &&
+    !state.resting &&
+    !state.finishing
+  );
+}
+
+/** Applies what the reads of an activity came to. */
+export function applyReads(
+  state: SessionState,
+  flight: InFlight,
+  outcome: ActivityOutcome<{ reads?: ReadEnd[] }>,
+  moment: Moment,
+): void {
+  const ends = new Map(outcome.ok ? outcome.value.reads?.map((end) => [end.callId, end] as const) : []);
+  for (const callId of flight.reads ?? []) {
+    const call = theCall(state, callId);
+    const dispatch = call.dispatches.at(-1);
+    if (dispatch === undefined || call.status.kind !== 'running') continue;
+    const end = ends.get(callId);
+    if (end !== undefined) {
+      endRead(call, dispatch, end);
+      continue;
+    }
+    // Nothing is lost with a read: it runs again, unless the activity was attempted as often as its tools allow.
+    dispatch.outcome = 'absent';
+    dispatch.reason = outcome.ok ? 'the activity ended before it' : outcome.failure.message;
+    call.status = { kind: 'ready' };
+    if (outcome.ok || flight.cancelled === true || flight.kind === 'model') continue;
+    dispatch.outcome = 'unknown';
+    const content = `${call.name} gave no result: ${outcome.failure.message}`;
+    endCall(call, { kind: 'failed', certain: false }, { content, isError: true }, iso(moment));
+  }
+}
+
+function endRead(
+  call: ToolCall,
+  dispatch: ToolCall['dispatches'][number],
+  { result, startedAt, ms, attempts }: ReadEnd,
+): void {
+  // A worker's clock may be behind the server's.
+  const since = Math.max(startedAt, Date.parse(dispatch.at));
+  const at = new Date(since + ms).toISOString();
+  dispatch.startedAt = new Date(since).toISOString();
+  if (attempts !== undefined) dispatch.attempts = attempts;
+  switch (result.kind) {
+    case 'output':
+      dispatch.outcome = 'returned';
+      endCall(call, { kind: 'completed' }, { content: result.output, isError: false }, at);
+      return;
+    case 'error':
+      dispatch.outcome = 'returned';
+      dispatch.reason = result.message;
+      endCall(call, { kind: 'failed', certain: false }, { content: result.message, isError: true }, at);
+      return;
+    case 'unavailable':
+      dispatch.outcome = 'absent';
+      dispatch.reason = result.message;
+      call.status = { kind: 'stuck', reason: result.message };
+      return;
+    default:
+      result satisfies never;
+  }
+}
+
+/** Ends the batch: what became of its calls enters the transcript as one message. */
+export function appendResults(state: SessionState, moment: Moment): void {
+  const blocks = resultBlocks(batchCalls(state));
+  appendMessage(state, { id: freshMessageId(state), role: 'tool', created_at: iso(moment), blocks });
+  state.batch = [];
+}
