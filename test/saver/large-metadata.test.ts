@@ -2,9 +2,8 @@
 import { Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { expect, test } from 'vitest';
-import { segmentId, THREAD_LIMIT, type ThreadInput, threadWorkflowId } from '../../src/contract/thread.ts';
+import { THREAD_LIMIT, type ThreadInput, threadWorkflowId } from '../../src/contract/thread.ts';
 import { type Checkpoint, TemporalSaver } from '../../src/index.ts';
-import { findExecution } from '../../src/temporal/executions.ts';
 import { rejection } from '../support/rejection.ts';
 import { useThreads } from './support/threads.ts';
 
@@ -53,7 +52,7 @@ async function isAdmitted(thread: string, updateId: string): Promise<boolean> {
   return found?.stage === ADMITTED;
 }
 
-/** A thread that holds a checkpoint whose metadata lie in the thread itself, as all did before, and has no worker yet. */
+/** A thread that holds a checkpoint whose large metadata lie in the thread itself, and has no worker yet. */
 async function begun(taskQueue: string): Promise<{ thread: string; held: Checkpoint }> {
   const thread = threads.id();
   const of = { id: 'held', created_at: new Date(0).toISOString(), parent_id: null, state: { n: -1 } };
@@ -69,30 +68,6 @@ async function begun(taskQueue: string): Promise<{ thread: string; held: Checkpo
   await threads.client.workflow.start('checkpointThread', { workflowId, taskQueue, args: [input] });
   return { thread, held: { ...held, thread_id: thread } };
 }
-
-test('a checkpoint with large metadata that lie in the thread itself is the same when it is put again', async () => {
-  const taskQueue = `${threads.taskQueue}-again`;
-  await threads.startWorker(taskQueue);
-  const { thread, held } = await begun(taskQueue);
-  const saver = new TemporalSaver(threads.client, { taskQueue });
-  const { id, state } = held;
-  const again = (): Promise<Checkpoint> => saver.put(thread, state, { id, metadata: held.metadata });
-  const conflict = { code: 'CONFLICT' };
-  expect(await again()).toEqual(held);
-  expect(await rejection(saver.put(thread, { n: 2 }, { id, metadata: held.metadata }))).toMatchObject(
-    conflict,
-  );
-  expect(await rejection(saver.put(thread, state, { id }))).toMatchObject(conflict);
-  // Beside it: both are sealed.
-  const { runId } = await threads.client.workflow.getHandle(threadWorkflowId(thread)).describe();
-  for (let n = 0; n < 2; n++) await saver.put(thread, { n }, { metadata: metadata(30_000) });
-  await expect.poll(() => findExecution(threads.client, segmentId(runId))).not.toBeNull();
-  expect(await again()).toEqual(held);
-  expect(await rejection(saver.put(thread, { n: 2 }, { id, metadata: held.metadata }))).toMatchObject(
-    conflict,
-  );
-  expect(await saver.list(thread)).toHaveLength(3);
-});
 
 test.each([
   ['the largest', LARGEST],
