@@ -9,9 +9,8 @@ export type Change =
   | { op: 'replace'; path: string; before: JsonValue; value: JsonValue };
 
 /**
- * The changes that make the state of `a` into the state of `b`, in an order in which they can be applied one
- * after the other (as a JSON Patch, RFC 6902, whose other fields they leave alone). Lists are compared place by
- * place, for a session's lists grow at their end. Equal states: `[]`.
+ * The changes that turn the state of `a` into the state of `b`, in the order in which to apply them (as a JSON Patch,
+ * RFC 6902). Lists are compared index by index, because a session's lists grow at their end. Equal states give `[]`.
  */
 export function diff(a: Pick<Checkpoint, 'state'>, b: Pick<Checkpoint, 'state'>): Change[] {
   const changes: Change[] = [];
@@ -28,7 +27,7 @@ function compare(path: string, before: JsonValue, value: JsonValue, changes: Cha
 function compareLists(path: string, before: JsonValue[], value: JsonValue[], changes: Change[]): void {
   const shared = Math.min(before.length, value.length);
   for (let i = 0; i < shared; i++) compare(`${path}/${i}`, before[i] ?? null, value[i] ?? null, changes);
-  // From the end, so that each index still means what it says.
+  // From the end, so that earlier indexes stay valid.
   for (let i = before.length - 1; i >= shared; i--) {
     changes.push({ op: 'remove', path: `${path}/${i}`, before: before[i] ?? null });
   }
@@ -52,7 +51,7 @@ function isObject(value: JsonValue): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A key as a part of a JSON Pointer. */
+/** Escapes a key for a JSON Pointer. */
 function token(key: string): string {
   return key.replaceAll('~', '~0').replaceAll('/', '~1');
 }

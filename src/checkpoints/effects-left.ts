@@ -9,8 +9,8 @@ import { type EffectSince, effectsBetween } from './effects-since.ts';
 import { sessionStateOf } from './session-state.ts';
 
 /**
- * The effects since a checkpoint, as a rewind to it would leave them: those included that only a run knows which an
- * earlier rewind has left.
+ * The effects since a checkpoint that a rewind to it would leave. Includes effects that only an abandoned run of an
+ * earlier rewind knows.
  *
  * @param now - the latest checkpoint
  * @throws PerdureError `CHECKPOINT_CORRUPTION` when one is not a session's
@@ -20,9 +20,9 @@ export function effectsAfter(client: Client, then: Checkpoint, now: Checkpoint):
 }
 
 /**
- * The effects that a rewind to a checkpoint has left as they are, those that completed while it was asked for included.
+ * The effects that a rewind has left, including those that completed while it was requested.
  *
- * @param before - what was listed before it: told where the server has no more to say, for the rewind is made
+ * @param before - the effects listed before the rewind, returned when the server no longer knows more
  */
 export async function effectsKept(
   client: Client,
@@ -33,10 +33,10 @@ export async function effectsKept(
 }
 
 /**
- * The effects that a rewind to a checkpoint has left as they are, by what the session was started with anew: the run
- * that it left does nothing any more, while what was listed before may lack what completed until it was sealed.
+ * The effects that a rewind has left, read from the input of the new run. The abandoned run does nothing any more, but the
+ * list from before the rewind may lack what completed until that run was sealed.
  *
- * @returns `null` when the session was taken back to elsewhere since, or had no run any more to leave
+ * @returns `null` when the session was rewound elsewhere since, or when there was no run to leave
  */
 async function effectsLeft(client: Client, then: Checkpoint): Promise<EffectSince[] | null> {
   const started = parseInput(sessionInputSchema, await readStartInput(client, then.thread_id));
@@ -60,7 +60,7 @@ async function effectsOver(client: Client, past: SessionState, last: SessionStat
   return effectsBetween(past, present, left, branch);
 }
 
-/** The last state of the run that one has left by a rewind. What cannot be read keeps nobody from going back. */
+/** The last state of the run that a rewind has left, if it can be read. An unreadable run must not block a rewind. */
 async function before(client: Client, { origin }: { origin: Origin | null }): Promise<SessionState | null> {
   return origin?.kind === 'rewind' ? leftState(client, origin).catch(() => null) : null;
 }

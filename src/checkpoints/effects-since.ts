@@ -6,25 +6,25 @@ import { sameCall } from '../history/index.ts';
 import { isOpen, wasStopped } from '../session/state.ts';
 import { sessionStateOf } from './session-state.ts';
 
-/** An effect that has happened, or may have, since a checkpoint. */
+/** An effect that has happened, or may have happened, since a checkpoint. */
 export interface EffectSince {
   callId: string;
   tool: string;
   /**
-   * What an equal call comes to after a rewind: `answered` from the record; `doubtful`: nobody knows what became of it, so
-   * a person decides; `repeated`: of an idempotent call, which says that it may be.
+   * What happens to an equal call after a rewind. `answered`: it gets the recorded result. `doubtful`: nobody knows whether
+   * the effect happened, so a person decides. `repeated`: it runs again, because it is idempotent.
    */
   again: 'answered' | 'doubtful' | 'repeated';
-  /** `null` of an effect that an earlier rewind has left behind: only its output is still known. */
+  /** `null` for an effect from before an earlier rewind: only its output is still known. */
   args: JsonValue;
   output: JsonValue;
-  /** ISO 8601; `null` also of what has not ended. */
+  /** ISO 8601. `null` if it is not known, or the call has not ended. */
   completedAt: string | null;
 }
 
 /**
- * What has changed the world between two checkpoints of a session, or may have: what a rewind to the first does not undo.
- * Look at it before `Sessions.rewind`. An idempotent call of a run that an earlier rewind has left is in no checkpoint after it.
+ * The effects between two checkpoints of a session, which a rewind to the first does not undo. Read them before
+ * `Sessions.rewind`. Idempotent calls of a run that an earlier rewind has left are not included.
  *
  * @param then - the checkpoint to go back to.
  * @param now - the latest.
@@ -74,7 +74,7 @@ export function effectsBetween(
   return [...since.values()];
 }
 
-/** `null` of a call that has changed nothing. */
+/** The effect of a call, or `null` when it has changed nothing. */
 function onRepeat(call: ToolCall): EffectSince['again'] | null {
   const { effect, status } = call;
   const done = status.kind === 'completed';

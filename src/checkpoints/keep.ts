@@ -1,4 +1,4 @@
-/** Keeps an entry as the newest of so many. */
+/** Adds an entry to a cache of limited size. */
 export function keep<K, V>(map: Map<K, V>, key: K, value: V, most: number): void {
   map.delete(key);
   map.set(key, value);

@@ -4,18 +4,18 @@ import { type FoldedTask, Folder } from '../history/index.ts';
 import { type HistoryEvent, readEvents, readPages } from '../temporal/index.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
-/** New events from which on it is cheaper to read them forwards, from the start. */
+/** With more new events than this, it is cheaper to read the history from its start. */
 const FEW = 500;
 
-/** The fold of one run that goes on with what has come since it was last looked at. */
+/** The fold of one run, which continues with the events since the last call. */
 export class KeptFold {
   readonly #client: Client;
   readonly #execution: { workflowId: string; runId: string };
   #folder: Folder;
   #lastEvent = 0;
-  /** Events at the end of a page that are kept back until one follows them. */
+  /** Events at the end of a page, held back until another event follows. */
   #trailing: HistoryEvent[] = [];
-  /** The last completed task; its state is the fold's own and moves on. */
+  /** The last completed task. Its state belongs to the fold and will change. */
   task: FoldedTask | null = null;
   /** Number of the last completed task, from 1, and the event of the one before it. */
   step = 0;
@@ -27,7 +27,7 @@ export class KeptFold {
     this.#folder = this.#start();
   }
 
-  /** Folds what is new. @throws as `foldHistory`; then this is of no use any more */
+  /** Folds the new events. @throws as `foldHistory`. Drop this object then */
   async catchUp(): Promise<void> {
     this.#trailing = [];
     const recent = this.#lastEvent === 0 ? null : await this.#recent();
@@ -40,7 +40,7 @@ export class KeptFold {
     await this.#folder.closeTask();
   }
 
-  /** The events since the last that was taken, newest first, or `null` when there are many. */
+  /** The events since the last call, newest first, or `null` when there are too many. */
   async #recent(): Promise<HistoryEvent[] | null> {
     const events: HistoryEvent[] = [];
     for await (const event of readEvents(this.#client, this.#execution, { backwards: true })) {
@@ -51,8 +51,8 @@ export class KeptFold {
   }
 
   /**
-   * Takes events but for a task at their end that has not completed: a server may show one that is nowhere on record
-   * (Temporal does from 1.31 on), and give its numbers to other events when nothing comes of it.
+   * Takes the events, except an uncompleted task at their end. A server may show a task that is not recorded yet (Temporal
+   * does so from 1.31 on), and later give its event ids to other events.
    */
   async #take(page: readonly HistoryEvent[]): Promise<void> {
     const events = [...this.#trailing, ...page];

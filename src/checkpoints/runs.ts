@@ -1,4 +1,4 @@
-/** The runs of a session, or of a thread, in their order: each says in its first event which one it has followed on. */
+/** The runs of a session or thread, in order. The first event of each names the run before. */
 import type { Client } from '@temporalio/client';
 import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
 import { firstValue, orNull, readEvents, readStart, resetOf } from '../temporal/index.ts';
@@ -6,11 +6,10 @@ import { inChunks } from '../temporal/store-content.ts';
 import { quoted, unsearchable } from '../temporal/visibility.ts';
 
 /**
- * The runs of a workflow that the server still has, newest first. Their order is that of their links: the server's
- * clock, which may have stepped back, only orders what no link does. Visibility finds runs that no link leads to;
- * it may lag, and does not find every id.
+ * The runs of a workflow that the server still has, newest first. Links between runs give the order; the server's clock,
+ * which may step back, only orders runs without links. Visibility finds runs that no link names, but it may lag.
  *
- * @param known - runs that it may not show yet: first that which the id now means, which is the newest
+ * @param known - runs that visibility may not show yet. The first is the newest, which the id now names
  */
 export async function findRuns(
   client: Client,
@@ -33,15 +32,15 @@ export async function findRuns(
     next = [...new Set(found.values())].filter(
       (runId): runId is string => runId !== null && !startedAt.has(runId),
     );
-    // What visibility does not show has just been left, so it is newer than what it shows.
+    // A run that visibility does not show yet is newer than those it shows.
     for (const runId of next) startedAt.set(runId, Number.MAX_SAFE_INTEGER - known.length);
   }
   return inOrder(found, (runId) => startedAt.get(runId) ?? 0);
 }
 
 /**
- * The run that a run has followed on: that it has continued, was reset from, or has left by a rewind; `null` when it
- * is the first, `undefined` when the server does not have it.
+ * The run before a run: it was continued, reset or rewound. `null` for the first run, `undefined` when the server does not
+ * have the run.
  */
 export async function runBefore(
   client: Client,
@@ -54,14 +53,14 @@ export async function runBefore(
   const { originalExecutionRunId: original, continuedExecutionRunId: continued, input } = started;
   if (original && original !== runId) return (await orNull(resetFrom(client, workflowId, runId))) ?? original;
   if (continued) return continued;
-  // One that cannot be read says so where its checkpoints are read; it can be deleted.
+  // An unreadable run fails when its checkpoints are read. It can still be deleted.
   const value = await firstValue(client.options.loadedDataConverter, input).catch(() => null);
   const read = parseInput(sessionInputSchema, value);
   const origin = read.ok ? read.value.origin : undefined;
   return origin?.kind === 'rewind' ? (origin.leaves ?? origin.runId) : null;
 }
 
-/** The run that one was reset from. Its history begins with that of the other, which may have been reset as well. */
+/** The run that this one was reset from. Its history begins with the other's, which may be the result of a reset, too. */
 async function resetFrom(client: Client, workflowId: string, runId: string): Promise<string | null> {
   for await (const event of readEvents(client, { workflowId, runId })) {
     const reset = resetOf(event);
@@ -70,7 +69,7 @@ async function resetFrom(client: Client, workflowId: string, runId: string): Pro
   return null;
 }
 
-/** Runs, newest first: none before all that have followed on it, and what is then left to choose by the clock. */
+/** Sorts runs, newest first: by their links, then by the clock. */
 function inOrder(before: ReadonlyMap<string, string | null>, startedAt: (runId: string) => number): string[] {
   const left = [...before.keys()].sort((a, b) => startedAt(b) - startedAt(a));
   const order: string[] = [];

@@ -20,7 +20,7 @@ const { EventType } = proto.temporal.api.enums.v1;
 /** Sessions whose folded state is kept in memory. */
 const CACHE_SIZE = 4;
 
-/** A place in a session's past: a run, and the event that completed a workflow task. */
+/** A checkpoint's position: a run, and the event that completed the workflow task. */
 interface Place {
   runId: string;
   eventId: number;
@@ -29,12 +29,12 @@ interface Place {
 /**
  * Reads checkpoints out of sessions' histories. No worker is needed, and closed sessions read the same.
  *
- * A history is folded once a call, from its start to the last checkpoint that was asked for; only the states
- * that are returned are kept. The latest of the sessions that were asked about last goes on from where it was.
+ * Each call folds a history once, from its start to the last requested checkpoint, and keeps only the returned states. For
+ * the most recently used sessions, a request for the latest checkpoint continues from the fold before.
  */
 export class SessionCheckpoints {
   readonly #client: Client;
-  /** By run: folds of which the latest checkpoint was asked for, to go on from when it is asked for again. */
+  /** By run: the folds that a request for the latest checkpoint continues from. */
   readonly #kept = new Map<string, KeptFold>();
   readonly #turns = new Turns();
 
@@ -53,7 +53,7 @@ export class SessionCheckpoints {
     });
   }
 
-  /** The latest checkpoint; `null` when no worker has taken the session yet, or it was deleted meanwhile. */
+  /** The latest checkpoint. `null` when no worker has started the session yet, or it was deleted meanwhile. */
   async latest(session: Execution): Promise<Checkpoint | null> {
     const { workflowId, runId } = session;
     const found = await reading(workflowId, () =>
@@ -71,7 +71,7 @@ export class SessionCheckpoints {
         }),
       ),
     );
-    // A run that has just gone on from another may have no task of its own yet.
+    // A run that has just started may have no completed task yet.
     return found ?? (await this.list(session, null, 1))[0] ?? null;
   }
 
@@ -86,7 +86,7 @@ export class SessionCheckpoints {
         const wanted = limit - found.length;
         // On its way while the end of the run is looked at.
         const pages = begun(readPages(this.#client, { workflowId: session.workflowId, runId }));
-        // One more than asked for: it is the parent of the oldest.
+        // One more than requested: it is the parent of the oldest.
         const read = await orNull(this.#tasksBefore(session, runId, at?.eventId ?? null, wanted + 1));
         if (read === null || (at !== null && !read.endIsTask)) {
           if (at !== null) return [];
@@ -100,7 +100,7 @@ export class SessionCheckpoints {
     });
   }
 
-  /** Deletes all runs of a session. @throws PerdureError `SESSION_BUSY` when it runs and is not to be ended */
+  /** Deletes all runs of a session. @throws PerdureError `SESSION_BUSY` when it runs and `end` is not set */
   async delete(session: Execution, end: boolean): Promise<void> {
     const { workflowId } = session;
     await reading(workflowId, async () => {
@@ -121,25 +121,25 @@ export class SessionCheckpoints {
     });
   }
 
-  /** The runs of a session from one on (default: the present) to the oldest, each when it is asked for. */
+  /** The runs of a session, from one (default: the present) to the oldest. Each is read on demand. */
   async *#runs(session: Execution, from?: string): AsyncGenerator<string> {
     const first = from ?? session.runId;
     yield first;
     const runs = await this.runs(session, first);
-    // A run that is gone by now had nothing before it.
+    // Retention has removed the run, and so all before it.
     if (runs.includes(first)) yield* runs.slice(runs.indexOf(first) + 1);
   }
 
-  /** The runs that the server still has, newest first; `known` is one that visibility may not show yet. */
+  /** The runs that the server still has, newest first. `known` is one that visibility may not show yet. */
   async runs({ workflowId, runId }: Execution, known: string = runId): Promise<string[]> {
     return findRuns(this.#client, workflowId, WORKFLOW.session, [...new Set([runId, known])]);
   }
 
   /**
-   * Hands over the checkpoints of a run, oldest first, from an event on: one at a time, so that a long run is
-   * never in memory as a whole.
+   * Passes on the checkpoints of a run one at a time, oldest first, from an event on. So a long run is never in memory as a
+   * whole.
    *
-   * @returns how the run ended, `null` when it goes on.
+   * @returns how the run ended, or `null` while it runs.
    * @throws Temporal's `ServiceError` when the run is not there
    */
   async walk(
@@ -219,8 +219,8 @@ export class SessionCheckpoints {
   }
 
   /**
-   * What a checkpoint goes on from: the task before it; for the first of a run the last of the run that it
-   * continues, or what a rewind went back to.
+   * The parent of a checkpoint: the task before it. For the first task of a run, it is the last task of the run before, or
+   * the checkpoint that a rewind went back to.
    */
   async #parent(
     session: Pick<Execution, 'workflowId'>,
@@ -260,13 +260,13 @@ function idOf({ runId, eventId }: Place): string {
   return `${runId}:${eventId}`;
 }
 
-/** The place that an id names, or `null` when it is no id of a session's checkpoint. */
+/** The position that an id names, or `null` when it is not the id of a session's checkpoint. */
 function placeOf(id: string): Place | null {
   const match = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):([1-9]\d{0,9})$/.exec(id);
   return match === null ? null : { runId: match[1] ?? '', eventId: Number(match[2]) };
 }
 
-/** Pages of which the first is asked for now, whether or not somebody reads them. */
+/** Requests the first page at once, before anybody reads it. */
 function begun<T>(pages: AsyncGenerator<T>): AsyncIterable<T> {
   const first = pages.next();
   first.catch(() => undefined);

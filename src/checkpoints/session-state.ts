@@ -6,7 +6,7 @@ import type { SessionState } from '../contract/state.ts';
 /**
  * The session's state in a checkpoint.
  *
- * @throws PerdureError `CHECKPOINT_CORRUPTION` when it is no session's, or of a version that is not known.
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` when it is not a session's checkpoint, or has an unknown version.
  */
 export function sessionStateOf(checkpoint: Checkpoint): SessionState {
   const { schema, sessionId } = checkpoint.state;

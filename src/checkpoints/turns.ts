@@ -1,8 +1,8 @@
-/** Work on one thread, one piece after the other, in the order in which it was asked for. */
+/** Runs the work of each thread in order, one piece after the other. */
 export class Turns {
   readonly #last = new Map<string, Promise<unknown>>();
 
-  /** Runs `work` when all that was asked for before on this thread has ended, however it ended. */
+  /** Runs `work` after all earlier work on this thread has settled. */
   run<T>(threadId: string, work: () => Promise<T>): Promise<T> {
     const mine = this.#after(this.#last.get(threadId), work);
     this.#last.set(threadId, mine);

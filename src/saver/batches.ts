@@ -1,18 +1,18 @@
-/** Writes of one thread, in the order of their calls: what waits while others are on their way goes together next. */
+/** Batches the writes of a thread, in the order of their calls: writes that wait for another one are sent together. */
 import { setImmediate } from 'node:timers/promises';
 import { Turns } from '../checkpoints/turns.ts';
 
-/** A write, and where its own answer or error goes. */
+/** A write with its promise. */
 export interface Waiting<Item, Result> {
   readonly item: Item;
   readonly resolve: (result: Result) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Collects writes; `work` settles each of a batch, and one that it leaves when it throws fails with that. */
+/** Collects writes. `work` settles each write of a batch. When it throws, the unsettled writes fail with that error. */
 export class Batches<Item, Result> {
   readonly #turns = new Turns();
-  /** The batch of a thread that has not begun, and that nothing else has been asked for after. */
+  /** By thread: the batch that has not begun yet and still accepts writes. */
   readonly #open = new Map<string, Waiting<Item, Result>[]>();
   readonly #work: (threadId: string, batch: readonly Waiting<Item, Result>[]) => Promise<void>;
 
@@ -20,7 +20,7 @@ export class Batches<Item, Result> {
     this.#work = work;
   }
 
-  /** Adds a write to those that go next. */
+  /** Adds a write to the next batch. */
   add(threadId: string, item: Item): Promise<Result> {
     return new Promise((resolve, reject) => {
       const open = this.#open.get(threadId);
@@ -29,7 +29,7 @@ export class Batches<Item, Result> {
     });
   }
 
-  /** Runs something by itself, after all that was asked for before, and before all that is asked for later. */
+  /** Runs something alone, after all earlier work and before all later work. */
   alone<T>(threadId: string, work: () => Promise<T>): Promise<T> {
     this.#open.delete(threadId);
     return this.#turns.run(threadId, work);
@@ -39,7 +39,7 @@ export class Batches<Item, Result> {
     const batch = [first];
     this.#open.set(threadId, batch);
     const run = this.#turns.run(threadId, async () => {
-      // Who only waited for the batch before has its next write ready by then.
+      // Callers that waited for the batch before have added their next write by now.
       await setImmediate();
       if (this.#open.get(threadId) === batch) this.#open.delete(threadId);
       await this.#work(threadId, batch);

@@ -20,12 +20,12 @@ import type { JsonObject, JsonValue } from '../contract/json.ts';
 interface Thread {
   /** Oldest first. */
   checkpoints: Checkpoint[];
-  /** Place of a checkpoint by its id. */
+  /** The index of a checkpoint, by its id. */
   places: Map<string, number>;
   steps: Map<string, StoredStep>;
 }
 
-/** Checkpoints in the memory of this process, for tests and for what may be lost with it. */
+/** Checkpoints in the memory of this process, for tests and for data that may be lost. */
 export class MemorySaver implements CheckpointSaver {
   readonly #threads = new Map<string, Thread>();
   readonly #now: () => number;
@@ -109,7 +109,7 @@ export class MemorySaver implements CheckpointSaver {
   }
 }
 
-/** Steps in the order of their keys' UTF-16 units, which is the same in every home. */
+/** Sorts steps by the UTF-16 units of their keys, as every saver does. */
 export function byKey(a: { key: string }, b: { key: string }): number {
   return a.key < b.key ? -1 : a.key > b.key ? 1 : 0;
 }

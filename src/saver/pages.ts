@@ -1,23 +1,23 @@
-/** Reading through a thread without having all of it in memory. */
+/** Reads a thread page by page. */
 import type { Checkpoint, CheckpointSaver } from '../contract/checkpoint.ts';
 import { jsonSize } from '../contract/json.ts';
 
-/** The most records of a page. */
+/** The most records in a page. */
 const MOST = 256;
-/** What a page should not be larger than, in bytes of JSON: a record alone may be. */
+/** The size limit of a page, in bytes of JSON. A single record may be larger. */
 const PAGE_BYTES = 8_000_000;
 
-/** Where to begin, and how. */
+/** Options of a read. */
 interface Reading {
-  /** Only what was stored before this one. */
+  /** Only checkpoints that were stored before this one. */
   before?: string | undefined;
-  /** The most to hand over. Default: all. */
+  /** The most checkpoints to return. Default: all. */
   limit?: number;
-  /** The records of the first page; the next ones are of the size that this one suggests. */
+  /** The number of records in the first page. Their size decides the number in the next pages. */
   first: number;
 }
 
-/** The checkpoints of a thread, newest first. A page is read when the one before is used up. */
+/** The checkpoints of a thread, newest first. Each page is read on demand. */
 export async function* inPages(
   saver: Pick<CheckpointSaver, 'list'>,
   threadId: string,

@@ -1,16 +1,16 @@
-/** A checkpoint database file: opening it, and refusing what is not one of ours. */
+/** Opens a checkpoint database file, and refuses other files. */
 import { PerdureError } from '../contract/errors.ts';
 
-/** A kind of file: what tells it from others, and what is in it. */
+/** A kind of file: its marks and its tables. */
 export interface FileFormat {
-  /** In words, after "is no". */
+  /** Its name, for the message "is no …". */
   what: string;
   /** `PRAGMA application_id`. */
   applicationId: number;
-  /** The version of the tables; a file of another version is refused, never guessed at. */
+  /** The version of the tables. Files of other versions are refused. */
   version: number;
   tables: string;
-  /** How long a write waits for another process's, in milliseconds. */
+  /** How long a write waits for another process, in milliseconds. */
   busyMs: number;
 }
 
@@ -47,7 +47,7 @@ CREATE TABLE steps (
 `,
 };
 
-/** The part of the driver's interface that is used here. Parameters are texts, numbers and null only. */
+/** The part of the driver that we use. Parameters are strings, numbers and null. */
 export interface Database {
   exec(sql: string): unknown;
   pragma(sql: string): unknown;
@@ -60,10 +60,10 @@ export interface Database {
 }
 
 /**
- * Opens a file in WAL mode with every commit synced, and makes the tables in a new one.
+ * Opens a file in WAL mode with every commit synced, and creates the tables in a new file.
  *
  * @throws PerdureError `INVALID_ARGUMENT` when it cannot be opened or the driver is not installed;
- * `CHECKPOINT_CORRUPTION` when it is no database, another program's, or of another version.
+ * `CHECKPOINT_CORRUPTION` when it is not a database, belongs to another program, or has another version.
  */
 export async function openDatabase(path: string, format: FileFormat = CHECKPOINTS): Promise<Database> {
   const Driver = await driver();
@@ -85,7 +85,7 @@ export async function openDatabase(path: string, format: FileFormat = CHECKPOINT
     if (cause instanceof PerdureError) throw cause;
     const { code } = cause as { code?: unknown };
     if (typeof code === 'string' && /BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|PERM/.test(code)) {
-      // The file may be sound: it cannot be used now.
+      // The file may be intact; it just cannot be used now.
       throw new PerdureError('INVALID_ARGUMENT', `path: ${path} cannot be opened: ${messageOf(cause)}`, {
         cause,
       });
@@ -97,8 +97,8 @@ export async function openDatabase(path: string, format: FileFormat = CHECKPOINT
 }
 
 /**
- * Does work within one write transaction: all of it is stored, or nothing. The driver's own would hide what went
- * wrong: a full disk ends the transaction, and there is nothing left to roll back.
+ * Runs work in one write transaction. The driver's own function would hide the error: a full disk ends the transaction, so
+ * its rollback fails.
  */
 export function inTransaction<T>(db: Database, work: () => T): T {
   db.exec('BEGIN IMMEDIATE');

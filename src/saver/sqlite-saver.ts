@@ -32,11 +32,11 @@ interface CheckpointRow {
 type StepRow = Record<'thread_id' | 'key' | 'value' | 'updated_at', string>;
 
 /**
- * Checkpoints in an SQLite file (WAL, every `put` synced): they survive the process and the machine's loss of
- * power. Several processes may use one file at a time. Needs the optional package `libsql`.
+ * Checkpoints in an SQLite file (WAL, every `put` synced). They survive a crash and a power cut. Several processes may use
+ * one file at the same time. Needs the optional package `libsql`.
  *
- * The file is opened at the first call, which rejects with `CHECKPOINT_CORRUPTION` when it is no database, another
- * program's or of an unknown version, and with `INVALID_ARGUMENT` when it cannot be opened.
+ * The file opens at the first call. That call rejects with `CHECKPOINT_CORRUPTION` when it is not a database, belongs to
+ * another program or has an unknown version, and with `INVALID_ARGUMENT` when it cannot be opened.
  */
 export class SqliteSaver implements CheckpointSaver {
   readonly #path: string;
@@ -45,7 +45,7 @@ export class SqliteSaver implements CheckpointSaver {
   #closed = false;
 
   /**
-   * @param path - the file, made when it is not there; `:memory:` for one in memory.
+   * @param path - the file, which is created when it does not exist. `:memory:` keeps it in memory.
    * @param options - `now`: the clock of `created_at`, in milliseconds since 1970. Default: `Date.now`.
    */
   constructor(path: string, options: { now?: () => number } = {}) {
@@ -116,7 +116,7 @@ export class SqliteSaver implements CheckpointSaver {
     inTransaction(db, () => {
       const { changes } = db.prepare('DELETE FROM checkpoints WHERE thread_id = ?').run(threadId);
       const steps = db.prepare('DELETE FROM steps WHERE thread_id = ?').run(threadId);
-      // A thread that never was needs no mark, so that deleting at random does not fill the file.
+      // A thread that never existed needs no mark: otherwise deletions of random ids would fill the file.
       if (changes + steps.changes === 0) return;
       db.prepare(
         'INSERT INTO threads VALUES (?, 1) ON CONFLICT (thread_id) DO UPDATE SET epoch = epoch + 1',
@@ -170,7 +170,7 @@ export class SqliteSaver implements CheckpointSaver {
     try {
       return await this.#opening;
     } catch (error) {
-      // What stood in the way may be gone at the next call.
+      // The next call tries again.
       this.#opening = null;
       throw error;
     }

@@ -23,38 +23,38 @@ import { putOnSession } from './session-edit.ts';
 import { ThreadStore } from './thread-store.ts';
 import type { ThreadWrite, Written } from './thread-writes.ts';
 
-/** How long a call waits for a worker, in milliseconds. */
+/** The default time-out of a call, in milliseconds. */
 const ANSWER_MS = 15_000;
 
 /**
  * Checkpoints that Temporal holds.
  *
- * A thread whose id is a session's *is* that session: its checkpoints are the completed workflow tasks of its
- * history, in every state it can be in, and reading them needs no worker. The latest of a running session is its
- * last completed task. Their ids are `<run>:<event>`, their state is the session's whole state, and their metadata
- * is `{ source: 'session', turn, phase, step, at }` with `step` counted from 1 in each run.
+ * A thread with a session's id *is* that session. Its checkpoints are the completed workflow tasks of its history. Reading
+ * them needs no worker. The latest checkpoint of a running session is its last completed task. Ids are `<run>:<event>`,
+ * the state is the session's whole state, and the metadata is `{ source: 'session', turn, phase, step, at }`, where `step`
+ * counts from 1 in each run.
  *
- * Any other thread is stored through Temporal: a workflow that a worker of this package runs. A `put` that has
- * returned is in the server's database.
+ * Any other thread is stored in a workflow that a worker of this package runs. When `put` has returned, the checkpoint is
+ * in the server's database.
  *
- * Besides the contract's errors, calls throw PerdureError `SERVER_UNAVAILABLE`, `NO_WORKER` (other threads only;
- * a write may still happen, repeat it with `details.id`), and `CHECKPOINT_CORRUPTION` when a history cannot be
- * read: a codec that does not fit, another program's, or a newer version's; also for a write to a thread whose workflow
- * was ended from outside. Such a thread can be read until retention removes it, and deleted to begin it anew.
+ * Besides the contract's errors, calls throw PerdureError `SERVER_UNAVAILABLE`, `NO_WORKER` (other threads only; the write
+ * may still happen, so repeat it with `details.id`), and `CHECKPOINT_CORRUPTION` when a history cannot be read (a wrong
+ * codec, another program, a newer version), or when somebody has ended the thread's workflow. You can read such a thread
+ * until retention removes it, and delete it to start it again.
  */
 export class TemporalSaver implements CheckpointSaver {
   readonly #client: Client;
   readonly #sessions: SessionCheckpoints;
   readonly #threads: ThreadStore;
-  /** Writes of one thread go in the order of their calls: more updates at once would only wait longer. */
+  /** Writes of one thread are sent in the order of their calls. More updates at once would only wait longer. */
   readonly #writes: Batches<ThreadWrite, Written> = new Batches((threadId, batch) =>
     this.#write(threadId, batch),
   );
 
   /**
    * @param client - Temporal's client; its namespace and codecs apply.
-   * @param options - `taskQueue`: where the workers of threads that are no session listen, by default `perdure`;
-   * `timeoutMs`: how long a call waits for such a worker, by default 15 seconds.
+   * @param options - `taskQueue`: the task queue of the workers that run threads. Default: `perdure`. `timeoutMs`: how long a
+   * call waits for such a worker. Default: 15 seconds.
    */
   constructor(client: Client, options: { taskQueue?: string; timeoutMs?: number } = {}) {
     this.#client = client;
@@ -66,15 +66,13 @@ export class TemporalSaver implements CheckpointSaver {
   }
 
   /**
-   * Of a session, `put` is an edit of its transcript, plan or scratchpad at rest. It needs a worker. The record that is
-   * returned is the checkpoint that the session made of it, whose id is its own, so there is none to give; what is on
-   * record with it is who and why: metadata `{ by, reason }`, both needed and nothing else, of at most 200 and 1,700
-   * characters.
+   * Stores a checkpoint. For a session, `put` edits the transcript, plan or scratchpad of the session at rest, and needs a
+   * worker. It returns the checkpoint that the session made of it, with an id of the session's: you cannot give one. The
+   * metadata must be `{ by, reason }`, of at most 200 and 1,700 characters.
    *
-   * With `parentId`, what is changed is the difference to that checkpoint, and only if transcript, plan and scratchpad
-   * are still as they were there; what else the session has done since is no hindrance, and is then between them. So of
-   * two at once on one parent one is made, and the same put again, as when an answer was lost, is answered with the
-   * record of the first. Without, the parent is the latest.
+   * With `parentId`, the edit is the difference to that checkpoint. It is made only if transcript, plan and scratchpad have
+   * not changed since. So of two concurrent puts on one parent only one is made, and a repeated put returns the record of
+   * the first. Without `parentId`, the parent is the latest checkpoint.
    *
    * @throws PerdureError of a session: `SESSION_BUSY` while a turn runs, `SESSION_CLOSED`, `SESSION_FULL`, `TOO_LARGE`,
    * `INVALID_ARGUMENT` naming what cannot be edited, or for a parent after which that has changed; of any other thread
@@ -102,11 +100,11 @@ export class TemporalSaver implements CheckpointSaver {
   }
 
   /**
-   * Removes what Temporal holds of a thread, and waits until it is gone. Of a thread that is no session, an empty
-   * workflow stays for a day, which refuses late writes.
+   * Deletes a thread and waits until it is gone. For a thread that is not a session, an empty workflow stays for a day and
+   * refuses late writes.
    *
-   * @param options - `end`: end a running session, without waiting for its calls in flight, and remove it.
-   * @throws PerdureError `SESSION_BUSY` for a running session that is not to be ended
+   * @param options - `end`: also end a running session, without waiting for its calls in flight.
+   * @throws PerdureError `SESSION_BUSY` for a running session without `end`
    */
   async delete(threadId: string, options: { end?: boolean } = {}): Promise<void> {
     checkId('threadId', threadId);
