@@ -1,7 +1,7 @@
 /** The `model` activity: one reply, from the first of the agent's models that gives one. */
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import { type AgentRuntime, patience, prepareCall } from '../agent/index.ts';
+import { type AgentRuntime, deadline, prepareCall } from '../agent/index.ts';
 import {
   LOST,
   MODEL_ATTEMPTS,
@@ -112,7 +112,7 @@ async function askInOrder(
     if (result.ok) {
       const sessionId = context.info.workflowExecution?.workflowId ?? '';
       // It is paid for: nothing that hangs may keep it from the record.
-      const waits = patience(context.cancellationSignal);
+      const waits = deadline(context.cancellationSignal);
       const calls = await prepare(agent, input, input.namespace ?? sessionId, result.calls, waits);
       return {
         kind: 'reply',
@@ -171,7 +171,7 @@ async function prepare(
   input: ModelInput,
   namespace: string,
   requested: readonly RequestedCall[],
-  waits: ReturnType<typeof patience>,
+  waits: ReturnType<typeof deadline>,
 ): Promise<PreparedCall[]> {
   const prepared: PreparedCall[] = [];
   for (const [i, { name, args, metadata, unreadable }] of requested.entries()) {

@@ -83,7 +83,7 @@ export async function runVerify(find: FindAgent, input: VerifyInput): Promise<Ve
       if (context.cancellationSignal.aborted) throw ApplicationFailure.retryable(reason, 'VerifyFailed');
       if (attempt === VERIFY_TRIES) return { outcome: 'unknown', reason };
     }
-    await withSigns(context, input.timeoutMs, () => context.sleep(attempt * VERIFY_PAUSE_MS));
+    await withHeartbeats(context, input.timeoutMs, () => context.sleep(attempt * VERIFY_PAUSE_MS));
   }
 }
 
@@ -93,7 +93,7 @@ function tryVerify(
   input: VerifyInput,
   { value, attempt }: { value: unknown; attempt: number },
 ): Promise<VerifyResult> {
-  return withSigns(context, input.timeoutMs, async (abortSignal) => {
+  return withHeartbeats(context, input.timeoutMs, async (abortSignal) => {
     const toolContext = contextOf(input, attempt, abortSignal);
     const ended = await Promise.race([
       Promise.resolve(tool.verify?.(value, toolContext)).then((found: unknown) => ({ found })),
@@ -172,7 +172,7 @@ async function runMutation(
       return { kind: 'unknown', reason: errorText(input.tool, error), ...released(context) };
     }
   };
-  return fence.held(() => withSigns(context, input.timeoutMs, attempt, fence.lost));
+  return fence.held(() => withHeartbeats(context, input.timeoutMs, attempt, fence.lost));
 }
 
 /** What a deploy cuts short is not the tool's fault. */
@@ -186,7 +186,7 @@ async function runRepeatable(
   input: ToolInput,
   { value, attempts }: { value: unknown; attempts: number },
 ): Promise<ToolResult> {
-  return withSigns(context, input.timeoutMs, async (abortSignal, timedOut) => {
+  return withHeartbeats(context, input.timeoutMs, async (abortSignal, timedOut) => {
     const toolContext = contextOf(input, context.info.attempt, abortSignal, new Fence(context));
     const run = execute(tool, value, toolContext);
     try {
@@ -210,8 +210,8 @@ async function runRepeatable(
   });
 }
 
-/** Runs with signs of life to Temporal through the whole call, under the tool's own time-out and what else stops it. */
-async function withSigns<T>(
+/** Runs a call with heartbeats, the tool's time-out, and other signals that stop it. */
+async function withHeartbeats<T>(
   context: Context,
   timeoutMs: number,
   run: (abortSignal: AbortSignal, timedOut: () => boolean) => Promise<T>,

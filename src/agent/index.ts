@@ -20,4 +20,4 @@ export {
   type ToolOptions,
   type Verification,
 } from './define-tool.ts';
-export { parseArgs, patience, prepareCall } from './prepare-call.ts';
+export { deadline, parseArgs, prepareCall } from './prepare-call.ts';

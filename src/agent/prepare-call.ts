@@ -1,4 +1,4 @@
-/** A call that the model asked for: its arguments checked, its key, and whether a person must approve it. */
+/** Prepares a call that the model asked for: checks its arguments, derives its key, decides whether a person must approve it. */
 import { asSchema } from '@ai-sdk/provider-utils';
 import type { PreparedCall } from '../contract/activities.ts';
 import type { JsonValue } from '../contract/json.ts';
@@ -9,28 +9,28 @@ import { type DefinedTool, scopeOf } from './define-tool.ts';
 /** How long the checks of a reply's calls may take together, in milliseconds. */
 const CHECKS_MS = 10_000;
 
-/** How long checks are waited for: the code of a tool may hang, and a reply that is paid for waits for it. */
-export interface Patience {
-  /** On the monotonic clock, in milliseconds. */
+/** When to stop waiting for checks: a tool's code may hang, and a paid reply waits for it. */
+export interface Deadline {
+  /** As `performance.now()`, in milliseconds. */
   until: number;
   /** Ends it at once. */
   signal?: AbortSignal;
 }
 
-/** Patience for the checks that begin now. */
-export function patience(signal?: AbortSignal): Patience {
+/** The deadline of checks that begin now. */
+export function deadline(signal?: AbortSignal): Deadline {
   return { until: performance.now() + CHECKS_MS, ...(signal === undefined ? {} : { signal }) };
 }
 
 /**
- * What a check comes to.
+ * The result of a check.
  *
- * @throws Error when patience ends first. A check that answers at once is heard also then.
+ * @throws Error when the deadline comes first. A check that answers at once still counts.
  */
-async function heard<T>(check: T | PromiseLike<T>, { until, signal }: Patience): Promise<T> {
+async function withDeadline<T>(check: T | PromiseLike<T>, { until, signal }: Deadline): Promise<T> {
   let stop = (): void => {};
   const ended = new Promise<never>((_, reject) => {
-    stop = () => setImmediate(() => reject(new Error('the check gave no answer in time')));
+    stop = () => setImmediate(() => reject(new Error('the check did not answer in time')));
   });
   const timer = setTimeout(stop, Math.max(0, until - performance.now()));
   signal?.addEventListener('abort', stop, { once: true });
@@ -43,16 +43,16 @@ async function heard<T>(check: T | PromiseLike<T>, { until, signal }: Patience):
   }
 }
 
-/** Checks arguments against a tool's schema: the value that the schema made of them, or the problem in words. */
+/** Checks arguments against a tool's schema. Returns the parsed value, or the problem. */
 export async function parseArgs(
   tool: DefinedTool,
   args: JsonValue,
-  waits: Patience = patience(),
+  waits: Deadline = deadline(),
 ): Promise<{ ok: true; value: unknown } | { ok: false; problem: string }> {
   const schema = asSchema(tool.inputSchema);
   if (schema.validate === undefined) return { ok: true, value: args };
   try {
-    const checked = await heard(schema.validate(args), waits);
+    const checked = await withDeadline(schema.validate(args), waits);
     return checked.success
       ? { ok: true, value: checked.value }
       : { ok: false, problem: describe(checked.error) };
@@ -72,13 +72,13 @@ function describe(error: unknown): string {
 }
 
 /**
- * Prepares a call: checks its arguments, derives its key, and asks whether a person must approve it. When patience
- * ends, a schema that did not answer is a problem of the call, and a person looks at what it was not asked about.
+ * Prepares a call: checks its arguments, derives its key, and decides whether a person must approve it. If the deadline
+ * comes first, a schema that did not answer makes the call invalid, and an approval that was not decided asks a person.
  */
 export async function prepareCall(
   agent: AgentRuntime,
   request: { name: string; args: JsonValue; callId: string; namespace: string },
-  waits: Patience = patience(),
+  waits: Deadline = deadline(),
 ): Promise<PreparedCall> {
   const { name, args, callId, namespace } = request;
   // A model may ask for a tool that is named as a property of every object.
@@ -118,12 +118,12 @@ async function asksPerson(
   tool: DefinedTool,
   input: unknown,
   callId: string,
-  waits: Patience,
+  waits: Deadline,
 ): Promise<boolean> {
   const { needsApproval } = tool;
   if (typeof needsApproval !== 'function') return needsApproval === true;
   try {
-    return await heard(needsApproval(input, { toolCallId: callId, messages: [] }), waits);
+    return await withDeadline(needsApproval(input, { toolCallId: callId, messages: [] }), waits);
   } catch {
     // When in doubt, a person looks.
     return true;

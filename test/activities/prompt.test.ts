@@ -2,8 +2,7 @@
 import type { LanguageModelV3Message } from '@ai-sdk/provider';
 import { expect, test } from 'vitest';
 import { toPrompt } from '../../src/activities/prompt.ts';
-import type { JsonValue } from '../../src/contract/json.ts';
-import type { Block, Message } from '../../src/contract/messages.ts';
+import type { Block, JsonValue, Message } from '../../src/index.ts';
 
 function transcript(...messages: [Message['role'], ...Block[]][]): Message[] {
   return messages.map(([role, ...blocks], i) => ({ id: `msg_${i}`, role, created_at: '2026-01-01', blocks }));

@@ -5,9 +5,9 @@ import type { WorkerInterceptors } from '@temporalio/worker';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { IssuedCalls } from '../../src/activities/index.ts';
 import type { ToolInput } from '../../src/contract/activities.ts';
+import { createWorker } from '../../src/index.ts';
 import { readEvents } from '../../src/temporal/index.ts';
 import { scriptedAgents } from '../../src/testing/harness/scripted-agents.ts';
-import { createWorker } from '../../src/worker/index.ts';
 import { effects } from '../support/effect-agents.ts';
 import { openWorld } from '../support/world.ts';
 

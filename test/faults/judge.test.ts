@@ -4,9 +4,8 @@ import { judge } from '../../faults/judge.ts';
 import { enlarged, LARGE_REPLY, TOO_LARGE_REPLY } from '../../faults/large.ts';
 import type { ModelFlight, Observed, ObservedSession } from '../../faults/observe.ts';
 import { MORE, REPLY_NANO_USD, type Story, type Task, type ToolKind } from '../../faults/story.ts';
-import type { JsonObject, JsonValue } from '../../src/contract/json.ts';
-import { LIMIT } from '../../src/contract/limits.ts';
-import type { ResolutionRecord, SessionState, ToolCall } from '../../src/index.ts';
+import type { JsonObject, JsonValue, ResolutionRecord, SessionState, ToolCall } from '../../src/index.ts';
+import { LIMIT } from '../../src/index.ts';
 
 const at = (ms: number): string => new Date(1_700_000_000_000 + ms).toISOString();
 const KEY = 'key-1';

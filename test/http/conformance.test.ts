@@ -4,7 +4,7 @@ import { Client, Connection } from '@temporalio/client';
 import { NativeConnection } from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished, test } from 'vitest';
 import { type Checkpoint, createWorker, TemporalSaver } from '../../src/index.ts';
-import { checkpointSaverConformance } from '../../src/testing/conformance/index.ts';
+import { checkpointSaverConformance } from '../../src/testing/index.ts';
 import { openApi, type ServedApi } from './support/api.ts';
 import { HttpSaver } from './support/http-saver.ts';
 

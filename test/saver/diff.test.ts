@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { JsonObject, JsonValue } from '../../src/contract/json.ts';
+import type { JsonObject, JsonValue } from '../../src/index.ts';
 import { type Change, diff } from '../../src/index.ts';
 
 const state = (maxDepth = 4): fc.Arbitrary<JsonObject> =>

@@ -1,6 +1,6 @@
 import { describe, it } from 'vitest';
-import { MemorySaver } from '../../src/saver/index.ts';
-import { checkpointSaverConformance } from '../../src/testing/conformance/index.ts';
+import { MemorySaver } from '../../src/index.ts';
+import { checkpointSaverConformance } from '../../src/testing/index.ts';
 
 checkpointSaverConformance(
   { name: 'MemorySaver', create: (clock) => new MemorySaver(clock) },

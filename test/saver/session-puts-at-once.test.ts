@@ -1,6 +1,6 @@
 import { Client, type WorkflowClientInterceptor } from '@temporalio/client';
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../src/contract/json.ts';
+import type { JsonObject } from '../../src/index.ts';
 import { type Checkpoint, isPerdureError, type PutOptions, TemporalSaver } from '../../src/index.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { rejection } from '../support/rejection.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../src/contract/json.ts';
-import type { Checkpoint, PutOptions, Session, SessionState } from '../../src/index.ts';
+import type { Checkpoint, JsonObject, PutOptions, Session, SessionState } from '../../src/index.ts';
 import { decide } from '../support/decide.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { rejection } from '../support/rejection.ts';

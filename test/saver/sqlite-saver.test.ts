@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'libsql';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { MemorySaver, SqliteSaver } from '../../src/saver/index.ts';
-import { checkpointSaverConformance } from '../../src/testing/conformance/index.ts';
+import { MemorySaver, SqliteSaver } from '../../src/index.ts';
+import { checkpointSaverConformance } from '../../src/testing/index.ts';
 import { rejection } from '../support/rejection.ts';
 import { agree } from './support/agreement.ts';
 

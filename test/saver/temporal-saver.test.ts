@@ -1,5 +1,5 @@
 import { beforeAll, describe, it } from 'vitest';
-import { checkpointSaverConformance } from '../../src/testing/conformance/index.ts';
+import { checkpointSaverConformance } from '../../src/testing/index.ts';
 import { useThreads } from './support/threads.ts';
 
 const threads = useThreads();

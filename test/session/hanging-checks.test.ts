@@ -118,7 +118,7 @@ test('a schema that hangs: the model is told, and what it checks at once goes on
   expect((await session.calls()).items).toMatchObject([
     {
       status: { kind: 'skipped' },
-      result: { content: 'Invalid arguments for pay: the check gave no answer in time', isError: true },
+      result: { content: 'Invalid arguments for pay: the check did not answer in time', isError: true },
     },
     { status: { kind: 'completed' } },
   ]);

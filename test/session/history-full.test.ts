@@ -1,9 +1,8 @@
 import { WorkflowUpdateFailedError } from '@temporalio/client';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { isPerdureError } from '../../src/contract/errors.ts';
 import { noRoomFor, ROOM } from '../../src/contract/room.ts';
-import { defineAgent, defineTool, type Session } from '../../src/index.ts';
+import { defineAgent, defineTool, isPerdureError, type Session } from '../../src/index.ts';
 import { scriptedTurns } from '../../src/testing/index.ts';
 import { decide } from '../support/decide.ts';
 import { rejection } from '../support/rejection.ts';

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import type { JsonObject } from '../../src/contract/json.ts';
 import { canonicalJson } from '../../src/contract/json.ts';
 import { foldHistory } from '../../src/history/index.ts';
+import type { JsonObject } from '../../src/index.ts';
 import { defineAgent, defineTool } from '../../src/index.ts';
 import { readPages } from '../../src/temporal/index.ts';
 import { scriptedTurns } from '../../src/testing/index.ts';

@@ -12,12 +12,7 @@ import {
 } from 'ai';
 import { afterEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import {
-  type Fault,
-  type Reply,
-  type ScriptedModel,
-  startScriptedModel,
-} from '../../src/testing/scripted-model/index.ts';
+import { type Fault, type Reply, type ScriptedModel, startScriptedModel } from '../../src/testing/index.ts';
 import { rejection } from '../support/rejection.ts';
 
 const started: ScriptedModel[] = [];

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { generateText } from 'ai';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { readRecordFile } from '../../src/testing/scripted-model/index.ts';
+import { readRecordFile } from '../../src/testing/index.ts';
 import { type ReadyProcess, startProcess } from '../support/ready-process.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/testing/scripted-model/main.ts', import.meta.url));

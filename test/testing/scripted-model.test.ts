@@ -11,7 +11,7 @@ import {
   type ScriptedRequest,
   scriptedTurns,
   startScriptedModel,
-} from '../../src/testing/scripted-model/index.ts';
+} from '../../src/testing/index.ts';
 import { rejection } from '../support/rejection.ts';
 
 const started: ScriptedModel[] = [];

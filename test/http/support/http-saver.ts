@@ -14,8 +14,8 @@ import {
   type PutOptions,
   type StoredStep,
 } from '../../../src/contract/checkpoint.ts';
-import { type ErrorCode, isPerdureError, PerdureError } from '../../../src/contract/errors.ts';
-import type { JsonObject, JsonValue } from '../../../src/contract/json.ts';
+import type { JsonObject, JsonValue } from '../../../src/index.ts';
+import { type ErrorCode, isPerdureError, PerdureError } from '../../../src/index.ts';
 
 /** Checkpoints of one request: the most that the API gives. */
 const PAGE = 100;

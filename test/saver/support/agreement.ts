@@ -1,9 +1,8 @@
 /** Two savers that are given the same calls give the same answers. */
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import type { CheckpointSaver } from '../../../src/contract/checkpoint.ts';
-import { isPerdureError } from '../../../src/contract/errors.ts';
-import type { JsonObject } from '../../../src/contract/json.ts';
+import type { CheckpointSaver, JsonObject } from '../../../src/index.ts';
+import { isPerdureError } from '../../../src/index.ts';
 
 const id = fc.constantFrom('a', 'b', 'c', 'd', 'e');
 const thread = fc.constantFrom('t', 'u');

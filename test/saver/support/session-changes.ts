@@ -1,6 +1,5 @@
 /** States of sessions as people would hand them back. */
-import type { JsonObject } from '../../../src/contract/json.ts';
-import type { Checkpoint, PutOptions, Session, SessionState } from '../../../src/index.ts';
+import type { Checkpoint, JsonObject, PutOptions, Session, SessionState } from '../../../src/index.ts';
 import type { SessionStage } from './session-stage.ts';
 
 /** Who and why. */

@@ -1,4 +1,4 @@
-import { isPerdureError, type PerdureError } from '../../../src/contract/errors.ts';
+import { isPerdureError, type PerdureError } from '../../../src/index.ts';
 
 /** What a call is refused with; fails when it is not refused, or with anything but a PerdureError. */
 export async function refusal(call: Promise<unknown>): Promise<PerdureError> {
