@@ -8,9 +8,11 @@ export {
   defineTool,
   type Idempotency,
   type ModelChoice,
+  type ModelOutputOptions,
   type ModelRegistry,
   NotAttemptedError,
   type ToolContext,
+  type ToolEffect,
   type ToolOptions,
   type Verification,
 } from './agent/index.ts';
@@ -73,6 +75,7 @@ export type {
 } from './contract/manifest.ts';
 export type {
   Block,
+  CallResult,
   Message,
   Position,
   ReasoningBlock,

@@ -113,6 +113,11 @@ function asInput(args: JsonValue): JsonValue {
 function toolPart(block: Block, idOf: (id: string) => string): Part<'tool'>[] {
   if (block.kind !== 'tool_result') return [];
   const { call_id: id, name: toolName, content, is_error: isError } = block;
+  // Recorded as the tool's `toModelOutput` gave it.
+  if (block.model_output !== undefined) {
+    const given = block.model_output as unknown as Part<'tool'> extends { output: infer O } ? O : never;
+    return [{ type: 'tool-result', toolCallId: idOf(id), toolName, output: given }];
+  }
   const output =
     typeof content === 'string'
       ? { type: isError ? ('error-text' as const) : ('text' as const), value: content }

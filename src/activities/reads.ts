@@ -17,6 +17,7 @@ import { baseKey } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { LiveText } from '../contract/live-text.ts';
 import {
+  type CallResult,
   type Message,
   resultBlocks,
   type ToolCallBlock,
@@ -26,7 +27,7 @@ import { QUERY } from '../contract/names.ts';
 import { encodeToPayloads } from '../temporal/sdk-internals.ts';
 import { Fence } from './fence.ts';
 import { detailsBefore } from './live-sender.ts';
-import { recordable } from './recordable.ts';
+import { recorded } from './recordable.ts';
 import { shutDown } from './shut-down.ts';
 import { stopWith } from './stop-with.ts';
 import { aborted, contextOf, errorText, execute, type FindAgent, missing, noTool } from './tool.ts';
@@ -136,10 +137,16 @@ export class Reading {
       clearInterval(signs);
       await this.#marking;
     }
-    const results = new Map(ended.map(({ callId, content, isError }) => [callId, { content, isError }]));
+    const results = new Map<string, CallResult>(ended.map(({ callId, ...result }) => [callId, result]));
     for (const { callId, result } of this.ends) {
       const content = result.kind === 'output' ? result.output : result.message;
-      results.set(callId, { content, isError: result.kind !== 'output' });
+      results.set(callId, {
+        content,
+        isError: result.kind !== 'output',
+        ...(result.kind === 'output' && result.modelOutput !== undefined
+          ? { modelOutput: result.modelOutput }
+          : {}),
+      });
     }
     return resultBlocks(this.#calls.map(({ id, name }) => ({ id, name, result: results.get(id) ?? null })));
   }
@@ -210,7 +217,10 @@ export class Reading {
     const run = execute(tool, parsed.value, contextOf(input, attempt, stop.signal, new Fence(this.#context)));
     try {
       const end = await Promise.race([run.then((output) => ({ output })), aborted(stop.signal)]);
-      if (end !== 'aborted') return { kind: 'output', output: recordable(end.output, this.#limit) };
+      if (end !== 'aborted') {
+        const limited = { callId: input.callId, resultLimit: this.#limit };
+        return { kind: 'output', ...(await recorded(tool, parsed.value, limited, end.output)) };
+      }
       run.catch(() => {});
       return stopped.aborted ? null : { kind: 'error', message: `${name} ${late}` };
     } catch (error) {

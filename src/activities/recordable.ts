@@ -1,11 +1,14 @@
+import type { DefinedTool } from '../agent/index.ts';
 import {
   canonicalJson,
   isDeeperThan,
+  type JsonObject,
   type JsonValue,
   jsonSize,
   MAX_DEPTH,
   toJson,
 } from '../contract/json.ts';
+import { LIMIT } from '../contract/limits.ts';
 
 /**
  * A tool's output as it may enter the history: plain JSON under a limit in bytes.
@@ -24,6 +27,52 @@ export function recordable(output: unknown, limit: number): JsonValue {
   while (end > 0 && jsonSize(text.slice(0, end) + notice) > limit) end = Math.floor(end * 0.8);
   // A share of a turn with very many calls may be smaller than the notice.
   return end === 0 ? notice.slice(0, Math.max(0, limit - 2)) : text.slice(0, end) + notice;
+}
+
+/** How long `toModelOutput` may take, in milliseconds: the effect has happened, and waits to be recorded. */
+const MODEL_OUTPUT_MS = 5_000;
+
+async function inTime<T>(given: T | PromiseLike<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error('toModelOutput gave no answer in time')), MODEL_OUTPUT_MS);
+  });
+  try {
+    return await Promise.race([given, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const MODEL_OUTPUTS: ReadonlySet<unknown> = new Set(['text', 'json', 'content', 'error-text', 'error-json']);
+
+/** An output as it may enter the history, with what the tool's `toModelOutput` makes of it for the model. */
+export async function recorded(
+  tool: DefinedTool,
+  value: unknown,
+  { callId, resultLimit = LIMIT.toolResult }: { callId: string; resultLimit?: number },
+  output: unknown,
+): Promise<{ output: JsonValue; modelOutput?: JsonObject }> {
+  // A share for each: both are in the history.
+  const limit = tool.toModelOutput === undefined ? resultLimit : Math.floor(resultLimit / 2);
+  const kept = recordable(output, limit);
+  if (tool.toModelOutput === undefined) return { output: kept };
+  try {
+    const given = toJson(
+      JSON.parse(
+        JSON.stringify(await inTime(tool.toModelOutput({ toolCallId: callId, input: value, output }))),
+      ),
+    );
+    const isOutput = typeof given === 'object' && given !== null && !Array.isArray(given);
+    if (!isOutput || !MODEL_OUTPUTS.has(given['type'])) return { output: kept };
+    if (jsonSize(given) <= limit) return { output: kept, modelOutput: given };
+    return {
+      output: kept,
+      modelOutput: { type: 'text', value: recordable(canonicalJson(given), limit - 100) },
+    };
+  } catch {
+    return { output: kept };
+  }
 }
 
 function asJson(output: unknown): JsonValue {

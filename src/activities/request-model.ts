@@ -136,7 +136,10 @@ async function* parts(
 }
 
 /** A count of tokens: a number in version 2 of the model interface. */
-type Count = number | { total: number | undefined; cacheRead?: number | undefined } | undefined;
+type Count =
+  | number
+  | { total: number | undefined; cacheRead?: number | undefined; cacheWrite?: number | undefined }
+  | undefined;
 
 interface StreamPart {
   type: string;
@@ -282,10 +285,12 @@ function readUsage({
   const output = total(outputTokens);
   const all = total(totalTokens) ?? total(Number(raw?.total_tokens)) ?? 0;
   const cached = typeof inputTokens === 'object' ? inputTokens.cacheRead : cachedInputTokens;
+  const written = total(typeof inputTokens === 'object' ? inputTokens.cacheWrite : undefined);
   return {
     inputTokens: input,
     outputTokens: output === null || input === null ? output : Math.max(output, all - input),
     ...(cached === undefined ? {} : { cachedInputTokens: cached }),
+    ...(written === null || written === 0 ? {} : { cacheWriteTokens: written }),
   };
 }
 

@@ -14,11 +14,10 @@ import {
 } from '../contract/activities.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import { argsDigest, shortDigest } from '../contract/keys.ts';
-import { LIMIT } from '../contract/limits.ts';
 import { doneBefore } from './earlier-runs.ts';
 import { Fence } from './fence.ts';
 import type { IssuedCalls, IssuedHere } from './issued-calls.ts';
-import { recordable } from './recordable.ts';
+import { recorded } from './recordable.ts';
 import { shutDown } from './shut-down.ts';
 import { stopWith } from './stop-with.ts';
 
@@ -100,22 +99,27 @@ function tryVerify(
       aborted(abortSignal),
     ]);
     if (ended === 'aborted') throw new Error(`no answer in ${input.timeoutMs} ms`);
-    return readVerification(input.tool, ended.found);
+    return readVerification(tool, input, value, ended.found);
   });
 }
 
-function readVerification(tool: string, found: unknown): VerifyResult {
+async function readVerification(
+  tool: DefinedTool,
+  input: VerifyInput,
+  value: unknown,
+  found: unknown,
+): Promise<VerifyResult> {
   const { outcome, output, reason } = (found ?? {}) as {
     outcome?: unknown;
     output?: unknown;
     reason?: unknown;
   };
   const why = typeof reason === 'string' ? reason : `verify says ${String(outcome)}`;
-  if (outcome === 'landed') return { outcome, output: recordable(output, LIMIT.toolResult) };
+  if (outcome === 'landed') return { outcome, ...(await recorded(tool, value, input, output)) };
   if (outcome === 'absent' || outcome === 'unknown') return { outcome, reason: why };
   return {
     outcome: 'unknown',
-    reason: `verify of ${tool} returned neither { outcome: 'landed', output }, 'absent' nor 'unknown'`,
+    reason: `verify of ${input.tool} returned neither { outcome: 'landed', output }, 'absent' nor 'unknown'`,
   };
 }
 
@@ -155,7 +159,7 @@ async function runMutation(
     try {
       const ended = await Promise.race([run.then((output) => ({ output })), aborted(abortSignal)]);
       if (ended !== 'aborted')
-        return { kind: 'output', output: recordable(ended.output, input.resultLimit ?? LIMIT.toolResult) };
+        return { kind: 'output', ...(await recorded(tool, value, input, ended.output)) };
       run.catch(() => {});
       const lost = 'stopped: the server may have given the call to another worker';
       const other = fence.lost.aborted ? lost : 'cancelled in flight';
@@ -192,7 +196,7 @@ async function runRepeatable(
     try {
       const ended = await Promise.race([run.then((output) => ({ output })), aborted(abortSignal)]);
       if (ended !== 'aborted')
-        return { kind: 'output', output: recordable(ended.output, input.resultLimit ?? LIMIT.toolResult) };
+        return { kind: 'output', ...(await recorded(tool, value, input, ended.output)) };
       run.catch(() => {});
       if (shutDown(context) && !timedOut()) return { kind: 'released' };
       // A cancelled call has no result; Temporal says so, and the session knows whether to run it again.

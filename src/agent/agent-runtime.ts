@@ -22,6 +22,7 @@ const DEFAULTS = {
   heartbeatMs: 10_000,
   ttlMs: 86_400_000,
   modelTimeoutMs: 120_000,
+  modelCallMs: 900_000,
 } as const;
 
 /** Turns a model's name into a model: the AI SDK's provider registry has this shape. */
@@ -77,6 +78,7 @@ export async function resolveAgent(given: DefinedAgent, registry?: ModelRegistry
     toolOrder: definition.toolOrder ?? 'ordered',
     plan: definition.plan ?? false,
     heartbeatMs: duration(definition.heartbeat, DEFAULTS.heartbeatMs),
+    modelCallMs: duration(definition.modelCallTimeout, DEFAULTS.modelCallMs),
   };
   const json = toJson(body, `agent ${definition.name}`);
   assertSize(`the definition of agent ${definition.name}`, json, LIMIT.manifest);
@@ -87,6 +89,17 @@ export async function resolveAgent(given: DefinedAgent, registry?: ModelRegistry
     maxOutputTokens,
     modelTimeoutMs: duration(definition.modelTimeout, DEFAULTS.modelTimeoutMs),
   };
+}
+
+/** What to write about the tools of which nobody has said what their calls do, or `null` when there are none. */
+export function plainToolsWarning({ name, tools }: DefinedAgent): string | null {
+  const plain = Object.keys(tools).filter((toolName) => tools[toolName]?.perdure === 'plain');
+  if (plain.length === 0) return null;
+  return (
+    `agent ${name}: nobody says what the calls of ${plain.join(', ')} do. Each counts as a mutation of its own, and a lost ` +
+    `call waits for a person. Write effects: { ${plain.map((toolName) => `${toolName}: 'read'`).join(', ')} } ` +
+    "(or 'idempotent', or 'mutate') in defineAgent"
+  );
 }
 
 /**

@@ -5,7 +5,14 @@ import { PerdureError } from '../contract/errors.ts';
 import type { BudgetLimits, ModelPrice } from '../contract/manifest.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import { choiceProblem, countProblem, durationProblem, kindProblem, nameProblem } from './checks.ts';
-import { checkedTool, type DefinedTool, defineTool, type ToolOptions } from './define-tool.ts';
+import {
+  annotatedTool,
+  checkedTool,
+  type DefinedTool,
+  defineTool,
+  type ToolEffect,
+  type ToolOptions,
+} from './define-tool.ts';
 
 /** A model of an agent: an AI SDK model, or `provider:model` of the worker's registry; with a price when money is capped. */
 export type ModelChoice =
@@ -18,7 +25,7 @@ export type ModelChoice =
     };
 
 /** Any tool: inputs and outputs vary within one agent, and each was checked where it was defined. */
-export type AnyTool = Tool | { readonly perdure: 'tool'; readonly inputSchema: FlexibleSchema };
+export type AnyTool = Tool | { readonly perdure: 'tool' | 'plain'; readonly inputSchema: FlexibleSchema };
 
 /** An agent: a model, instructions and tools, with its limits. */
 export interface AgentOptions {
@@ -27,8 +34,13 @@ export interface AgentOptions {
   /** One model, or several in order: the next is asked when one is down or refuses. */
   model: ModelChoice | readonly ModelChoice[];
   instructions: string;
-  /** Tools by name. A plain AI SDK `tool()` is accepted and treated as `mutate`. */
+  /**
+   * Tools by name. Nobody knows what the calls of a plain AI SDK `tool()` do: each is taken for a mutation of its own, and a
+   * lost one waits for a person. `effects` says more.
+   */
   tools?: Readonly<Record<string, AnyTool>>;
+  /** What the calls of imported tools do, by the tool's name: `{ searchOrders: 'read' }`. */
+  effects?: Readonly<Record<string, ToolEffect>>;
   /** Caps for each session; a session may be started with others. */
   budget?: BudgetLimits;
   /**
@@ -49,10 +61,15 @@ export interface AgentOptions {
   heartbeat?: Duration;
   /** How long a provider may send nothing before the request counts as lost. Default: 2 minutes. */
   modelTimeout?: Duration;
+  /**
+   * How long one model call may take in all, whatever the provider sends. Default: 15 minutes. Then the request counts as
+   * lost: it may have been billed, and is repeated.
+   */
+  modelCallTimeout?: Duration;
 }
 
 /** A checked agent definition. */
-export interface DefinedAgent extends Omit<AgentOptions, 'model' | 'tools'> {
+export interface DefinedAgent extends Omit<AgentOptions, 'model' | 'tools' | 'effects'> {
   readonly perdure: 'agent';
   readonly models: readonly { model: LanguageModel; price?: ModelPrice; maxOutputTokens?: number }[];
   readonly tools: Readonly<Record<string, DefinedTool>>;
@@ -63,6 +80,7 @@ const NAMES: readonly (keyof AgentOptions)[] = [
   'model',
   'instructions',
   'tools',
+  'effects',
   'budget',
   'maxOutputTokens',
   'temperature',
@@ -72,6 +90,7 @@ const NAMES: readonly (keyof AgentOptions)[] = [
   'plan',
   'heartbeat',
   'modelTimeout',
+  'modelCallTimeout',
 ];
 const NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
@@ -84,7 +103,7 @@ const CALL_ID = /^call_\d+_\d+$/;
  * @throws PerdureError `INVALID_DEFINITION` naming the field and what to write.
  */
 export function defineAgent(options: AgentOptions): DefinedAgent {
-  const { name, model, instructions, tools = {}, budget = {}, plan = false, ...rest } = options;
+  const { name, model, instructions, tools = {}, effects = {}, budget = {}, plan = false, ...rest } = options;
   if (typeof name !== 'string' || !NAME.test(name)) {
     throw invalid(`name is ${JSON.stringify(name)}: write 1 to 64 letters, digits, '-', '_' or '.'`);
   }
@@ -127,7 +146,17 @@ export function defineAgent(options: AgentOptions): DefinedAgent {
         `agent ${name}: tools.${toolName} is the built-in plan tool's name: rename it, or drop plan`,
       );
     }
-    checked[toolName] = checkTool(name, toolName, tool);
+    checked[toolName] = checkTool(
+      name,
+      toolName,
+      tool,
+      Object.hasOwn(effects, toolName) ? effects[toolName] : undefined,
+    );
+  }
+  const unknown = Object.keys(effects).find((toolName) => !Object.hasOwn(checked, toolName));
+  if (unknown !== undefined) {
+    const names = Object.keys(checked).join(', ') || 'none';
+    throw invalid(`agent ${name}: effects.${unknown} is not a tool of this agent; there are ${names}`);
   }
   return { ...rest, perdure: 'agent', name, instructions, models, tools: checked, budget, plan };
 }
@@ -159,6 +188,7 @@ function kindsProblem(options: AgentOptions): string | null {
   const { tools, budget, plan, temperature, providerOptions } = options;
   const kind =
     kindProblem('tools', tools, 'an object') ??
+    kindProblem('effects', options.effects, 'an object') ??
     kindProblem('budget', budget, 'an object') ??
     kindProblem('plan', plan, 'true or false') ??
     kindProblem('temperature', temperature, 'a number from 0') ??
@@ -171,6 +201,12 @@ function kindsProblem(options: AgentOptions): string | null {
   return null;
 }
 
+const PRICES: readonly (keyof ModelPrice)[] = [
+  'inputPerMillion',
+  'outputPerMillion',
+  'cacheReadPerMillion',
+  'cacheWritePerMillion',
+];
 const CAPS: readonly string[] = ['turns', 'toolCalls', 'tokens', 'usd', 'activeMs'];
 
 /** What is wrong with an agent's numbers and choices, with what to write instead, or `null`. */
@@ -182,9 +218,16 @@ function limitsProblem(options: AgentOptions, models: DefinedAgent['models']): s
       return `budget.${cap} is ${value}: write a number from 0, or leave it out`;
   }
   for (const { price, maxOutputTokens } of models) {
-    for (const field of ['inputPerMillion', 'outputPerMillion'] as const) {
+    const slip = nameProblem('price.', price, PRICES);
+    if (slip !== null) return slip;
+    for (const field of PRICES) {
       const dollars = price?.[field];
-      if (price !== undefined && !(Number.isFinite(dollars) && Number(dollars) >= 0))
+      const needed = field === 'inputPerMillion' || field === 'outputPerMillion';
+      if (
+        price !== undefined &&
+        (needed || dollars !== undefined) &&
+        !(Number.isFinite(dollars) && Number(dollars) >= 0)
+      )
         return `price.${field} is ${dollars}: write US dollars for a million tokens, a number from 0`;
     }
     const problem = countProblem('maxOutputTokens', maxOutputTokens);
@@ -195,11 +238,12 @@ function limitsProblem(options: AgentOptions, models: DefinedAgent['models']): s
     countProblem('loopLimit', options.loopLimit) ??
     choiceProblem('toolOrder', options.toolOrder, ['ordered', 'parallel']) ??
     durationProblem('heartbeat', options.heartbeat) ??
-    durationProblem('modelTimeout', options.modelTimeout)
+    durationProblem('modelTimeout', options.modelTimeout) ??
+    durationProblem('modelCallTimeout', options.modelCallTimeout)
   );
 }
 
-function checkTool(agent: string, name: string, tool: AnyTool): DefinedTool {
+function checkTool(agent: string, name: string, tool: AnyTool, effect?: ToolEffect): DefinedTool {
   if (tool === null || typeof tool !== 'object') {
     throw invalid(
       `agent ${agent}: tools.${name} is not a tool: write defineTool({ … }) or the AI SDK's tool({ … })`,
@@ -208,7 +252,10 @@ function checkTool(agent: string, name: string, tool: AnyTool): DefinedTool {
   try {
     // A mark says who defined a tool, not what became of it: a spread copies it, whatever else it writes.
     const options = tool as ToolOptions<unknown, unknown>;
-    return 'perdure' in tool ? defineTool(options) : checkedTool(options);
+    if (effect !== undefined) return annotatedTool(options, effect);
+    const mark = 'perdure' in tool ? tool.perdure : undefined;
+    if (mark === 'tool') return defineTool(options);
+    return checkedTool(options, options.effect === undefined ? 'plain' : 'tool');
   } catch (error) {
     throw invalid(`agent ${agent}: tools.${name}: ${error instanceof Error ? error.message : String(error)}`);
   }

@@ -1,5 +1,5 @@
 import type { Duration } from '@temporalio/common';
-import type { FlexibleSchema, ToolExecutionOptions } from 'ai';
+import type { FlexibleSchema, ToolExecutionOptions, ToolResultPart } from 'ai';
 import { PerdureError } from '../contract/errors.ts';
 import type { Effect, IdempotencyScope } from '../contract/manifest.ts';
 import { choiceProblem, countProblem, durationProblem, kindProblem, nameProblem } from './checks.ts';
@@ -55,6 +55,13 @@ export type Idempotency<INPUT> =
     }
   /** Returns the identity within the session, e.g. an order's number: the scope is `session`. */
   | ((input: INPUT) => string);
+
+/** What `toModelOutput` is given. */
+export interface ModelOutputOptions<INPUT, OUTPUT> {
+  toolCallId: string;
+  input: INPUT;
+  output: OUTPUT;
+}
 
 /** A tool in the AI SDK's shape, plus what makes it safe to run durably. */
 export interface ToolOptions<INPUT, OUTPUT> {
@@ -112,11 +119,19 @@ export interface ToolOptions<INPUT, OUTPUT> {
    * then is `unknown`. Without `verify` a lost mutation goes straight to a person.
    */
   verify?(input: INPUT, context: ToolContext): Verification<OUTPUT> | PromiseLike<Verification<OUTPUT>>;
+  /**
+   * What the model is sent in place of the output, as the AI SDK has it. It is called once for each output, and recorded
+   * with it. On throw, or with a value that is no such output, the model is sent the output.
+   */
+  toModelOutput?(
+    options: ModelOutputOptions<INPUT, OUTPUT>,
+  ): ToolResultPart['output'] | PromiseLike<ToolResultPart['output']>;
 }
 
 /** A checked tool definition, accepted by `defineAgent` and, being the AI SDK's shape, by the AI SDK. */
 export type DefinedTool<INPUT = unknown, OUTPUT = unknown> = ToolOptions<INPUT, OUTPUT> & {
-  readonly perdure: 'tool';
+  /** `plain`: a tool of the AI SDK of which nobody has said what its calls do. */
+  readonly perdure: 'tool' | 'plain';
 };
 
 /**
@@ -146,10 +161,46 @@ export function defineTool<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): 
 }
 
 /** {@link defineTool} without the check of names: a plain tool of the AI SDK has the names of its version. */
-export function checkedTool<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): DefinedTool<INPUT, OUTPUT> {
+export function checkedTool<INPUT, OUTPUT>(
+  options: ToolOptions<INPUT, OUTPUT>,
+  perdure: DefinedTool['perdure'] = 'tool',
+): DefinedTool<INPUT, OUTPUT> {
   const problem = toolProblem(options);
   if (problem !== null) throw new PerdureError('INVALID_DEFINITION', problem);
-  return { ...options, perdure: 'tool' };
+  return { ...options, perdure };
+}
+
+const ANNOTATIONS: readonly string[] = [
+  'effect',
+  'idempotency',
+  'verify',
+  'needsApproval',
+  'approval',
+  'timeout',
+  'settle',
+  'maxAttempts',
+];
+
+/**
+ * What the calls of an imported tool do to the world: an {@link Effect}, or an object that has it beside other options of
+ * {@link defineTool}.
+ */
+export type ToolEffect =
+  | Effect
+  | ({ effect: Effect } & Pick<
+      ToolOptions<never, unknown>,
+      'idempotency' | 'verify' | 'needsApproval' | 'approval' | 'timeout' | 'settle' | 'maxAttempts'
+    >);
+
+/** A tool with what an agent says of it. @throws PerdureError `INVALID_DEFINITION` */
+export function annotatedTool(
+  tool: ToolOptions<unknown, unknown>,
+  effect: ToolEffect,
+): DefinedTool<unknown, unknown> {
+  const options = typeof effect === 'string' ? { effect } : effect;
+  const problem = nameProblem('', options, ANNOTATIONS);
+  if (problem !== null) throw new PerdureError('INVALID_DEFINITION', problem);
+  return checkedTool({ ...tool, ...(options as Partial<ToolOptions<unknown, unknown>>) });
 }
 
 const OWN_NAMES: readonly string[] = [
@@ -258,5 +309,6 @@ function idempotencyProblem(idempotency: unknown): string | null {
 /** What two calls of a tool have to share to be one effect. */
 export function scopeOf(tool: DefinedTool): IdempotencyScope {
   if (typeof tool.idempotency === 'function') return 'session';
+  if (tool.perdure === 'plain') return 'call';
   return tool.idempotency?.scope ?? ((tool.effect ?? 'mutate') === 'mutate' ? 'message' : 'call');
 }

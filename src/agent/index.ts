@@ -2,6 +2,7 @@ export {
   type AgentRuntime,
   type Model,
   type ModelRegistry,
+  plainToolsWarning,
   resolveAgent,
 } from './agent-runtime.ts';
 export {
@@ -15,8 +16,10 @@ export {
   type DefinedTool,
   defineTool,
   type Idempotency,
+  type ModelOutputOptions,
   NotAttemptedError,
   type ToolContext,
+  type ToolEffect,
   type ToolOptions,
   type Verification,
 } from './define-tool.ts';

@@ -8,7 +8,7 @@
 import type { EffectOutcome } from './calls.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import type { Effect, Manifest } from './manifest.ts';
-import type { Block } from './messages.ts';
+import type { Block, CallResult } from './messages.ts';
 import type { ContentRef } from './thread.ts';
 
 /** Input of `load`: a part of the checkpoint that a session starts from. */
@@ -61,7 +61,7 @@ export interface ReadsInput {
 
 /** How a read ended. */
 export type ReadResult =
-  | { kind: 'output'; output: JsonValue }
+  | { kind: 'output'; output: JsonValue; modelOutput?: JsonObject }
   /** The tool threw or timed out. */
   | { kind: 'error'; message: string }
   /** The worker has no such tool. */
@@ -103,10 +103,8 @@ export type ReadsResult = (
 ) & { reads?: ReadEnd[] };
 
 /** A call of the last message that ended before the reads beside it: the transcript does not have its result yet. */
-export interface EndedCall {
+export interface EndedCall extends CallResult {
   callId: string;
-  content: JsonValue;
-  isError: boolean;
 }
 
 /** What a model call does before it asks the model: it runs the reads that are left of the last reply. */
@@ -156,7 +154,10 @@ export interface PreparedCall {
 export interface Usage {
   inputTokens: number | null;
   outputTokens: number | null;
+  /** Of the input tokens, those that were read from the provider's cache. */
   cachedInputTokens?: number;
+  /** Of the input tokens, those that were written to the provider's cache. */
+  cacheWriteTokens?: number;
 }
 
 /** Why a model call gave no reply. */
@@ -237,7 +238,12 @@ export interface ToolInput {
 
 /** What a tool call came to. */
 export type ToolResult =
-  | { kind: 'output'; output: JsonValue }
+  | {
+      kind: 'output';
+      output: JsonValue;
+      /** What the model is sent in place of the output, as the tool's `toModelOutput` gave it. */
+      modelOutput?: JsonObject;
+    }
   /** The tool threw; of a `read` or `idempotent`. */
   | { kind: 'error'; message: string }
   /** A `mutate` that did not simply return. */

@@ -1,6 +1,7 @@
 /** Tool calls: the record of effects. */
-import type { JsonValue } from './json.ts';
+import type { JsonObject, JsonValue } from './json.ts';
 import type { Effect, IdempotencyScope } from './manifest.ts';
+import type { CallResult } from './messages.ts';
 
 /** Who did something, as given by the client; not verified by Perdure. */
 export type Actor = string;
@@ -8,7 +9,7 @@ export type Actor = string;
 /** What became of one dispatch of a mutating call. */
 export type EffectOutcome =
   /** The effect happened; this is its output. */
-  | { outcome: 'landed'; output: JsonValue }
+  | { outcome: 'landed'; output: JsonValue; modelOutput?: JsonObject }
   /** It certainly did not happen, and will not. */
   | { outcome: 'absent'; reason: string }
   /** Nobody can tell yet. */
@@ -133,7 +134,7 @@ export interface ToolCall {
   /** Every resolution, oldest first. */
   resolutions: ResolutionRecord[];
   /** What the model is told; `null` until the call has ended. */
-  result: { content: JsonValue; isError: boolean } | null;
+  result: CallResult | null;
   /** The call whose record answered this one. This one was not executed. */
   replayOf: string | null;
 }

@@ -32,6 +32,7 @@ const block = z.discriminatedUnion('kind', [
     call_id: z.string(),
     name: z.string(),
     content: z.json(),
+    model_output: metadata,
     is_error: z.boolean(),
   }),
 ]);

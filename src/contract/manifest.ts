@@ -37,6 +37,10 @@ export interface BudgetLimits {
 export interface ModelPrice {
   inputPerMillion: number;
   outputPerMillion: number;
+  /** Input tokens that the provider read from its cache. Default: `inputPerMillion`. */
+  cacheReadPerMillion?: number;
+  /** Input tokens that the provider wrote to its cache. Default: `inputPerMillion`. */
+  cacheWritePerMillion?: number;
 }
 
 /** One model of an agent's list. */
@@ -93,4 +97,6 @@ export interface Manifest {
   plan: boolean;
   /** Milliseconds without a sign of life after which a model or tool call counts as lost. */
   heartbeatMs: number;
+  /** How long one model call may take in all, in milliseconds. */
+  modelCallMs: number;
 }

@@ -33,6 +33,8 @@ export interface ToolResultBlock {
   call_id: string;
   name: string;
   content: JsonValue;
+  /** What the model is sent in place of `content`: a tool result's output in the AI SDK's shape. */
+  model_output?: JsonObject;
   is_error: boolean;
 }
 
@@ -47,15 +49,24 @@ export interface Message {
   blocks: Block[];
 }
 
+/** What the model is told of a call. */
+export interface CallResult {
+  content: JsonValue;
+  isError: boolean;
+  /** What the model is sent in place of `content`, as the tool's `toModelOutput` gave it. */
+  modelOutput?: JsonObject;
+}
+
 /** The blocks of the message that tells the model what became of its calls. */
 export function resultBlocks(
-  calls: readonly { id: string; name: string; result: { content: JsonValue; isError: boolean } | null }[],
+  calls: readonly { id: string; name: string; result: CallResult | null }[],
 ): ToolResultBlock[] {
   return calls.map(({ id, name, result }) => ({
     kind: 'tool_result',
     call_id: id,
     name,
     content: result?.content ?? null,
+    ...(result?.modelOutput === undefined ? {} : { model_output: result.modelOutput }),
     is_error: result?.isError ?? true,
   }));
 }

@@ -1,4 +1,4 @@
-import type { JsonValue } from './json.ts';
+import type { JsonObject, JsonValue } from './json.ts';
 
 /** A call that was not executed, because the record of an equal one answers it. */
 export interface Replay {
@@ -18,4 +18,16 @@ export function replayNotice({ tool, of, where }: Replay): string {
 export function replayedContent(replay: Replay, content: JsonValue): JsonValue {
   const notice = replayNotice(replay);
   return typeof content === 'string' ? `${notice}\n${content}` : { notice, result: content };
+}
+
+/** An output of `toModelOutput` with the notice before it. */
+export function withNotice(notice: string, output: JsonObject): JsonObject {
+  const { type, value } = output;
+  const said: JsonObject = { type: 'text', text: notice };
+  if (type === 'text' && typeof value === 'string') return { ...output, value: `${notice}\n${value}` };
+  const parts =
+    type === 'content' && Array.isArray(value)
+      ? value
+      : [{ type: 'text', text: JSON.stringify(value ?? null) }];
+  return { type: 'content', value: [said, ...parts] };
 }

@@ -127,7 +127,13 @@ const toolCall: z.ZodMiniType<ToolCall> = exactly<ToolCall>()(
         reason: z.exactOptional(z.string()),
       }),
     ),
-    result: z.nullable(z.object({ content: jsonValue, isError: z.boolean() })),
+    result: z.nullable(
+      z.object({
+        content: jsonValue,
+        isError: z.boolean(),
+        modelOutput: z.exactOptional(z.record(z.string(), jsonValue)),
+      }),
+    ),
     replayOf: z.nullable(z.string()),
   }),
 );

@@ -1,7 +1,7 @@
 /** The pure core's door: inputs in, commands out, the state moved on. */
 import type { ToolCall } from '../contract/calls.ts';
 import type { JsonValue } from '../contract/json.ts';
-import { type Replay, replayedContent, replayNotice } from '../contract/replay.ts';
+import { type Replay, replayedContent, replayNotice, withNotice } from '../contract/replay.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { usd, worstCase } from './budget.ts';
 import { decide } from './decide.ts';
@@ -99,9 +99,11 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
       const from = theCall(state, step.from);
       const status = from.status.kind === 'failed' ? from.status : ({ kind: 'completed' } as const);
       const where = call.scope === 'message' ? 'in answer to the same message' : 'in this session';
-      const { content, isError } = from.result ?? { content: null, isError: false };
+      const { content, isError, modelOutput } = from.result ?? { content: null, isError: false };
       const told = replay(state, call, { of: from.id, where, content }, moment);
-      endCall(call, { ...status }, { content: told, isError }, at);
+      const notice = replayNotice({ tool: call.name, of: from.id, where });
+      const output = modelOutput === undefined ? {} : { modelOutput: withNotice(notice, modelOutput) };
+      endCall(call, { ...status }, { content: told, isError, ...output }, at);
       return null;
     }
     case 'replay_carried': {

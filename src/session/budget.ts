@@ -58,9 +58,21 @@ export function worstCase(state: SessionState, resultBytes: number = 0): { nanoU
   return { nanoUsd, tokens };
 }
 
-function price(model: ModelManifest, inputTokens: number, outputTokens: number): number {
+/** The price of a call; without `cached`, the most that it can be: all input at the dearest of its prices. */
+function price(
+  model: ModelManifest,
+  input: number,
+  output: number,
+  cached?: { read: number; write: number },
+): number {
   if (model.price === null) return 0;
-  return cost(inputTokens, model.price.inputPerMillion) + cost(outputTokens, model.price.outputPerMillion);
+  const { inputPerMillion: plain, outputPerMillion } = model.price;
+  const { cacheReadPerMillion: read = plain, cacheWritePerMillion: write = plain } = model.price;
+  if (cached === undefined) return cost(input, Math.max(plain, read, write)) + cost(output, outputPerMillion);
+  const fresh = Math.max(0, input - cached.read - cached.write);
+  return (
+    cost(fresh, plain) + cost(cached.read, read) + cost(cached.write, write) + cost(output, outputPerMillion)
+  );
 }
 
 /** Why a cap on dollars cannot be kept, or `null`. */
@@ -114,7 +126,11 @@ export function chargeReply(
   }
   spent.inputTokens += usage.inputTokens;
   spent.outputTokens += usage.outputTokens;
-  if (model !== undefined) spent.nanoUsd += price(model, usage.inputTokens, usage.outputTokens);
+  // What a provider counts beyond the input would be charged twice.
+  const read = Math.min(usage.cachedInputTokens ?? 0, usage.inputTokens);
+  const write = Math.min(usage.cacheWriteTokens ?? 0, usage.inputTokens - read);
+  if (model !== undefined)
+    spent.nanoUsd += price(model, usage.inputTokens, usage.outputTokens, { read, write });
 }
 
 /** Charges requests whose answer was lost: the provider may have billed all that was reserved. */

@@ -1,9 +1,10 @@
 /** The effect protocol's outcomes: what a dispatch, a verification and a check of edited arguments came to. */
 import type { ActivityOutcome, PreparedCall, ToolResult } from '../contract/activities.ts';
 import type { CallStatus, EffectOutcome, ToolCall } from '../contract/calls.ts';
-import type { JsonValue } from '../contract/json.ts';
+import type { JsonObject, JsonValue } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
 import type { ToolManifest } from '../contract/manifest.ts';
+import type { CallResult } from '../contract/messages.ts';
 import type { CarriedEffect } from '../contract/origin.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { setKey } from './effect-key.ts';
@@ -51,7 +52,7 @@ export function applyTool(
   switch (result.kind) {
     case 'output':
       record('returned');
-      endCall(call, { kind: 'completed' }, { content: result.output, isError: false }, at);
+      endCall(call, { kind: 'completed' }, toldOf(result), at);
       return;
     case 'error':
       record('returned', result.message);
@@ -83,6 +84,12 @@ export function applyTool(
     default:
       result satisfies never;
   }
+}
+
+/** What the model is told of an output. */
+export function toldOf(of: { output: JsonValue; modelOutput?: JsonObject }): CallResult {
+  const { output, modelOutput } = of;
+  return { content: output, isError: false, ...(modelOutput === undefined ? {} : { modelOutput }) };
 }
 
 /** What a call that was stopped after its dispatch has done: a read nothing, an idempotent call perhaps all. */
@@ -122,7 +129,7 @@ export function applyVerify(state: SessionState, call: ToolCall, found: EffectOu
   }
   switch (found.outcome) {
     case 'landed':
-      endCall(call, { kind: 'completed' }, { content: found.output, isError: false }, iso(moment));
+      endCall(call, { kind: 'completed' }, toldOf(found), iso(moment));
       return;
     case 'absent':
       if (mayDispatchAgain(state, call)) readyAgain(state, call);

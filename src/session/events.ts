@@ -67,6 +67,8 @@ export type Command =
       seq: number;
       input: ModelInput;
       heartbeatMs: number;
+      /** How long the model call may take. */
+      timeoutMs: number;
       /** How long its reads may take. */
       readsMs: number;
       summary: string;

@@ -5,6 +5,7 @@ import type { SessionState } from '../contract/state.ts';
 import type { Command } from './events.ts';
 
 const HEARTBEAT_MS = 10_000;
+const MODEL_CALL_MS = 900_000;
 
 /** @param reading - the reads that run before it in the same activity, and how long they may take */
 export function modelCommand(
@@ -25,6 +26,7 @@ export function modelCommand(
       ...(state.fromModel > 0 ? { fromModel: state.fromModel } : {}),
     },
     heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
+    timeoutMs: state.manifest?.modelCallMs ?? MODEL_CALL_MS,
     readsMs: reading?.readsMs ?? 0,
     summary: reading?.summary ?? `turn ${state.turn + 1}`,
   };

@@ -14,6 +14,7 @@ import { LIMIT } from '../contract/limits.ts';
 import { resultBlocks } from '../contract/messages.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { exceeded, worstCase } from './budget.ts';
+import { toldOf } from './effect-outcome.ts';
 import type { Moment, Step } from './events.ts';
 import { modelCommand } from './model-command.ts';
 import { appendMessage, batchCalls, endCall, freshMessageId, iso, theCall, toolOf } from './state.ts';
@@ -87,11 +88,7 @@ function readFirst(state: SessionState, reads: readonly ToolCall[], calls: ReadC
   const rest = batchCalls(state).filter((call) => !reads.includes(call));
   if (!fresh || !rest.every(isFinal) || !wantsReply(state)) return null;
   const ended = rest.map(
-    ({ id, result }): EndedCall => ({
-      callId: id,
-      content: result?.content ?? null,
-      isError: result?.isError ?? true,
-    }),
+    ({ id, result }): EndedCall => ({ callId: id, ...(result ?? { content: null, isError: true }) }),
   );
   const { limits } = state.budget;
   const isCapped = limits.tokens !== undefined || limits.usd !== undefined;
@@ -159,7 +156,7 @@ function endRead(
   switch (result.kind) {
     case 'output':
       dispatch.outcome = 'returned';
-      endCall(call, { kind: 'completed' }, { content: result.output, isError: false }, at);
+      endCall(call, { kind: 'completed' }, toldOf(result), at);
       return;
     case 'error':
       dispatch.outcome = 'returned';

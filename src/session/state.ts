@@ -4,7 +4,7 @@ import { isFinal } from '../contract/calls.ts';
 import { type JsonObject, type JsonValue, utf8Length } from '../contract/json.ts';
 import { argsDigest, chainDigest } from '../contract/keys.ts';
 import type { BudgetLimits, ToolManifest } from '../contract/manifest.ts';
-import type { Message } from '../contract/messages.ts';
+import type { CallResult, Message } from '../contract/messages.ts';
 import type { InFlight, Phase, SessionState } from '../contract/state.ts';
 import type { Moment } from './events.ts';
 
@@ -99,7 +99,7 @@ export function flightOf(
 export function endCall(
   call: ToolCall,
   status: Extract<CallStatus, { kind: 'completed' | 'failed' | 'skipped' }>,
-  result: { content: JsonValue; isError: boolean },
+  result: CallResult,
   at: string,
 ): void {
   call.status = status;

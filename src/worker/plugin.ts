@@ -12,7 +12,13 @@ import {
   type WorkerPlugin,
 } from '@temporalio/worker';
 import { createActivities, IssuedCalls, TranscriptMemory } from '../activities/index.ts';
-import { type AgentRuntime, type DefinedAgent, type ModelRegistry, resolveAgent } from '../agent/index.ts';
+import {
+  type AgentRuntime,
+  type DefinedAgent,
+  type ModelRegistry,
+  plainToolsWarning,
+  resolveAgent,
+} from '../agent/index.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
 import { InFlightJournal, journalDirectory, recoverPredecessors } from './in-flight.ts';
@@ -40,6 +46,9 @@ export interface PerdurePluginOptions {
    */
   journal?: string | false;
 }
+
+/** `INDEXED_VALUE_TYPE_KEYWORD` of Temporal's API. */
+const KEYWORD = 2;
 
 const MEMORY_BYTES = 256_000_000;
 
@@ -84,6 +93,20 @@ export class PerdurePlugin implements WorkerPlugin {
       workflowsFor(options),
       this.#recover(connection, { namespace, taskQueue }),
     ]);
+    const own = createActivities({
+      agents: runtimes,
+      memory,
+      issued,
+      searchAttributes,
+      began: (token) => journal?.began(token),
+    });
+    const taken = Object.keys(options.activities ?? {}).find((name) => Object.hasOwn(own, name));
+    if (taken !== undefined) {
+      throw new PerdureError(
+        'INVALID_DEFINITION',
+        `activities.${taken}: sessions have an activity of this name, which would replace yours: rename it`,
+      );
+    }
     if (journal !== null) this.#journals.set(journal.interceptor, journal);
     return {
       identity: `${process.pid}@${hostname()}`,
@@ -108,13 +131,7 @@ export class PerdurePlugin implements WorkerPlugin {
       ...workflows,
       activities: {
         ...options.activities,
-        ...createActivities({
-          agents: runtimes,
-          memory,
-          issued,
-          searchAttributes,
-          began: (token) => journal?.began(token),
-        }),
+        ...own,
       },
       sinks: { ...options.sinks, ...sinksOf(memory, issued) },
       ...(journal === null
@@ -213,7 +230,10 @@ async function resolveAgents(
     if (runtimes.has(agent.name)) {
       throw new PerdureError('INVALID_DEFINITION', `agents: two agents are named ${agent.name}: rename one`);
     }
-    runtimes.set(agent.name, await resolveAgent(agent, models));
+    const runtime = await resolveAgent(agent, models);
+    runtimes.set(agent.name, runtime);
+    const warning = plainToolsWarning(runtime.definition);
+    if (warning !== null) Runtime.instance().logger.warn(warning);
   }
   return runtimes;
 }
@@ -291,5 +311,6 @@ async function knownSearchAttributes(connection: NativeConnection, namespace: st
     // Not every server lets a worker read them; sessions work without.
     return [];
   }
-  return ours.filter((name) => known.customAttributes?.[name] !== undefined);
+  // To set one of another type would stop a session for ever, too.
+  return ours.filter((name) => Number(known.customAttributes?.[name]) === KEYWORD);
 }

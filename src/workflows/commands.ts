@@ -19,8 +19,6 @@ import type { Command, Outcome } from '../session/events.ts';
 const TIMEOUT_MARGIN_MS = 5_000;
 /** Workers that may be lost while they verify: a frozen one takes the tasks of all polls that it had open. */
 const VERIFY_WORKERS = 25;
-/** How long all requests of one model call may take. */
-const MODEL_TIMEOUT_MS = 900_000;
 /** The server refuses a longer summary of an activity: it may have 400 bytes. */
 const SUMMARY_LENGTH = 130;
 
@@ -88,7 +86,7 @@ function run(command: Runnable, ended: (outcome: Outcome | null) => void): void 
     }
     case 'model': {
       const { model } = remote(command.seq, {
-        startToCloseTimeout: MODEL_TIMEOUT_MS + command.readsMs,
+        startToCloseTimeout: command.timeoutMs + command.readsMs,
         heartbeatTimeout: command.heartbeatMs,
         retry: {
           initialInterval: '1s',

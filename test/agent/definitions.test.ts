@@ -279,7 +279,7 @@ test('a plain AI SDK tool is accepted, and treated as a mutation', async () => {
   const { manifest } = await resolveAgent(defineAgent({ ...good, tools: { pay } }), registry);
   expect(manifest.tools['pay']).toMatchObject({
     effect: 'mutate',
-    scope: 'message',
+    scope: 'call',
     verify: false,
     maxAttempts: 3,
   });

@@ -48,6 +48,20 @@ function exact(count: number, micro: number): number {
   return Number((BigInt(count) * BigInt(micro) + 999n) / 1_000n);
 }
 
+test('tokens that were read from or written to a cache cost what they cost, and are reserved at the dearest price', () => {
+  const spent = { turns: 0, toolCalls: 0, inputTokens: 0, outputTokens: 0, nanoUsd: 0, activeMs: 0 };
+  const state = { budget: { spent } } as SessionState;
+  const prices = {
+    inputPerMillion: 3,
+    outputPerMillion: 15,
+    cacheReadPerMillion: 0.3,
+    cacheWritePerMillion: 3.75,
+  };
+  const usage = { inputTokens: 1_000, outputTokens: 10, cachedInputTokens: 600, cacheWriteTokens: 300 };
+  chargeReply(state, { id: 'm', maxOutputTokens: 10, price: prices }, usage, { nanoUsd: 0, tokens: 0 });
+  expect(spent.nanoUsd).toBe(100 * 3_000 + 600 * 300 + 300 * 3_750 + 10 * 15_000);
+});
+
 test('a reply costs its tokens at their prices, to the billionth of a dollar', () => {
   fc.assert(
     fc.property(tokens, tokens, price, price, (inputTokens, outputTokens, inPrice, outPrice) => {

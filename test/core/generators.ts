@@ -89,6 +89,7 @@ const manifest: fc.Arbitrary<Manifest> = fc.record({
   toolOrder: fc.constantFrom('ordered', 'parallel'),
   plan: fc.boolean(),
   heartbeatMs: fc.nat(10_000),
+  modelCallMs: fc.constant(900_000),
 });
 
 const callable = fc.record(

@@ -17,6 +17,7 @@ const MANIFEST: Manifest = {
   toolOrder: 'ordered',
   plan: false,
   heartbeatMs: 1_000,
+  modelCallMs: 900_000,
 };
 
 const small: Moment = { now: 1_000, historyEvents: 10, historyBytes: 1_000 };

@@ -84,6 +84,7 @@ export function manifestOf(scenario: Scenario): Manifest {
     toolOrder: 'ordered',
     plan: false,
     heartbeatMs: 1_000,
+    modelCallMs: 900_000,
     ...scenario.manifest,
   };
 }
