@@ -170,9 +170,8 @@ And for every session, whatever its tools:
 - **Exactly one execution.** A tool may run more than once; what is guaranteed is about effects.
 - **An idempotent tool on a service that ignores its key** is repeated after a lost worker. Declare it \`mutate\`.
 - **A \`mutate\` without \`verify\`** cannot be decided by anybody but a person who looks.
-- **A session that is cancelled while it waits for a \`global\` effect** does not end the effect, which has a session of its
-  own. It waits for as long as a call of its own would take to settle; if nothing is known then, it says so, and names
-  the effect's session.
+- **A session that is cancelled while it waits for a \`global\` effect** does not end the effect, which has a workflow of
+  its own. The session waits as long as a call of its own may take to settle. If nothing is known then, it says so.
 - **Where the successor starts on another host**, a lost call is noticed by its heartbeat (the agent's \`heartbeat\`, 10 s
   by default), not at once.
 

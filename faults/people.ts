@@ -4,7 +4,7 @@ import type { Actor, Stage } from './stage.ts';
 
 /** Something that needed a person. */
 export interface PersonRecord {
-  readonly what: 'unknown' | 'stuck' | 'waiting' | 'approval';
+  readonly what: 'unknown' | 'stuck' | 'awaiting' | 'waiting' | 'approval';
   readonly callId: string | null;
   readonly reason: string;
 }
@@ -39,14 +39,14 @@ export async function help(stage: Stage, actor: Actor, view: SessionView): Promi
 async function settle(stage: Stage, actor: Actor, call: PendingCall): Promise<void> {
   const { callId, idempotencyKey, status } = call;
   if (status.kind === 'approval') return;
-  actor.people.push({ what: status.kind, callId, reason: status.reason });
+  actor.people.push({ what: status.kind, callId, reason: 'reason' in status ? status.reason : '' });
   const row = stage.lane.ledger().find(({ key }) => key === idempotencyKey);
   const resolution =
     row === undefined
       ? ({ outcome: 'absent' } as const)
       : ({ outcome: 'landed', output: { id: row.id, at: row.at, ...row.args } } as const);
   if (status.kind === 'unknown') return void (await actor.session.resolve(call, resolution, { by: 'lab' }));
-  // A global effect has a session of its own, and asks there; a tool that was missing may be back.
+  // A global effect has a workflow of its own, and asks there; a tool that was missing may be back.
   const effect = stage.harness.sessions.get(`effect:${idempotencyKey}`);
   try {
     for (const pending of await effect.approvals()) {

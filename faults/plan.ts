@@ -27,10 +27,18 @@ export interface Fixed {
   readonly workers?: number;
 }
 
-/** The kinds that are asked for and can be struck at a step: what recovery verifies are mutations that have a verify. */
+/** The kinds that come to a step, where not all do: what recovery verifies are mutations that have a verify. */
+const AT: { readonly [step in Step]?: readonly ToolKind[] } = {
+  attached: ['global'],
+  telling: ['global'],
+  verifying: ['mutate', 'global'],
+  verified: ['mutate', 'global'],
+};
+
+/** The kinds that are asked for and can be struck at a step. */
 function kindsAt(point: FaultPoint, step: Step, { kinds }: Fixed): readonly ToolKind[] {
-  const possible = step === 'verifying' || step === 'verified' ? (['mutate', 'global'] as const) : KINDS;
-  const struck = point.kinds?.(step) ?? possible;
+  const possible = AT[step] ?? KINDS;
+  const struck = point.kinds?.(step)?.filter((kind) => possible.includes(kind)) ?? possible;
   return kinds === undefined ? struck : struck.filter((kind) => kinds.includes(kind));
 }
 
@@ -40,6 +48,8 @@ const ELSEWHERE: readonly Step[] = [
   'model-asked',
   'model-answered',
   'dispatched',
+  'attached',
+  'telling',
   'in-call',
   'between-turns',
   'approval',
@@ -95,8 +105,8 @@ export function soakPlan(points: readonly FaultPoint[], fixed: Fixed, faults: nu
 
 function storyOf(point: FaultPoint, step: Step, keys: Keys, fixed: Fixed, random: () => number): Story {
   const kinds = kindsAt(point, step, fixed);
-  // Around a global call there is a second activity of the same tool, which would be counted as a turn.
-  const first = point.oneTurn === true || step === 'dispatched' || step === 'returned';
+  // A call attaches more than once, which would be counted as a turn.
+  const first = point.oneTurn === true || step === 'attached' || step === 'telling';
   const drawn = { turns: 1 + Math.floor(random() * 2), strike: random(), messages: random(), seed: random() };
   const turns = point.oneTurn === true ? 1 : (fixed.turns ?? drawn.turns);
   return {

@@ -41,7 +41,7 @@ export interface Actor {
 }
 
 /** Steps at which each session has a call of its own; at the others sessions that share an effect share the call. */
-const OWN: readonly Step[] = ['model-asked', 'model-answered', 'dispatched', 'between-turns', 'approval'];
+const OWN: readonly Step[] = ['model-asked', 'model-answered', 'attached', 'between-turns', 'approval'];
 
 export class Stage {
   readonly story: Story;

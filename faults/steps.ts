@@ -19,6 +19,10 @@ export function breakpointOf(step: Step, kind: ToolKind): string | null {
       return `landed ${tool}`;
     case 'returned':
       return `after ${tool}`;
+    case 'attached':
+      return kind === 'global' ? `after attach ${tool}` : null;
+    case 'telling':
+      return kind === 'global' ? 'before report' : null;
     case 'verifying':
       return `before verify ${tool}`;
     case 'verified':

@@ -33,6 +33,8 @@ export const STEPS = {
   returned: 'the tool has returned, nothing is recorded',
   'between-turns': 'the session is idle',
   approval: 'the session waits for a person',
+  attached: 'a call has attached to its global effect, nothing is recorded',
+  telling: 'a global effect has an outcome, and has told nobody',
   verifying: 'in recovery, before verify has looked',
   verified: 'in recovery, verify has looked, nothing is recorded',
 } as const;

@@ -45,7 +45,11 @@ async function overtaken(stage: Stage, since: number): Promise<void> {
       ? ['model']
       : step === 'verifying' || step === 'verified'
         ? ['verify']
-        : ['tool', 'globalTool'];
+        : step === 'attached'
+          ? ['attach']
+          : step === 'telling'
+            ? ['report']
+            : ['tool'];
   for (const { session } of stage.actors) {
     const ids = new Set([session.id, (await stage.ownerOf(session))?.id ?? session.id]);
     const lost = await Promise.all([...ids].map((id) => lostActivities(stage.harness.client, id)));

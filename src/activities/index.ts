@@ -1,6 +1,6 @@
 import { type AgentRuntime, prepareCall } from '../agent/index.ts';
 import type { SessionActivities } from '../contract/activities.ts';
-import { runGlobalTool } from './global-tool.ts';
+import { runAttach, runReport } from './global-effect.ts';
 import type { IssuedCalls } from './issued-calls.ts';
 import { runLoad } from './load.ts';
 import { runModel } from './model.ts';
@@ -43,7 +43,8 @@ export function createActivities({
     model: (input) => runModel(find, memory, input),
     tool: (input) => runTool({ find, issued, began }, input),
     reads: (input) => runReads(find, memory, input),
-    globalTool: (input) => runGlobalTool(find, searchAttributes, input),
+    attach: (input) => runAttach(find, searchAttributes, input),
+    report: runReport,
     verify: (input) => runVerify(find, input),
     prepare: async (input) => {
       const { tool: name, args, callId, namespace } = input;

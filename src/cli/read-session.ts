@@ -3,7 +3,7 @@ import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { WORKFLOW } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
-import { foldSession } from '../history/fold-session.ts';
+import { foldSession } from '../history/index.ts';
 import { sessionError } from '../temporal/errors.ts';
 import type { Cli } from './cli.ts';
 import { isPolled } from './pollers.ts';

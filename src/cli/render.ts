@@ -102,7 +102,8 @@ function pendingCall(call: PendingCall, terminal: Terminal): string {
     if (status.problem !== undefined)
       lines.push(`  the edited arguments were refused: ${clean(status.problem)}`);
   } else {
-    lines.push(`  ${status.kind}: ${clean(status.reason)}`);
+    const reason = status.kind === 'awaiting' ? status.person?.reason : status.reason;
+    lines.push(`  ${status.kind}: ${clean(reason ?? '')}`);
   }
   if (decision !== null) lines.push(`  ${decision.decision} by ${clean(decision.by)} at ${decision.at}`);
   if (status.kind === 'unknown')

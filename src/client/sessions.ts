@@ -12,6 +12,7 @@ import { canonicalJson } from '../contract/json.ts';
 import { DEFAULT_TASK_QUEUE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
+import { reservedProblem } from '../contract/workflow-ids.ts';
 import { invalidInput, perhapsDone, sessionError } from '../temporal/errors.ts';
 import { readStartInput } from '../temporal/index.ts';
 import { storeParts } from '../temporal/store-content.ts';
@@ -105,7 +106,7 @@ export class Sessions {
    */
   async rewind(from: { sessionId: string; checkpointId: string }, options: ForkOptions): Promise<Session> {
     const { sessionId } = from;
-    checkSessionId(sessionId);
+    checkNewId(sessionId);
     checkOptions('fork', options);
     const origin = originOf('rewind', from, options);
     // What is wrong with the input shows before the session is touched.
@@ -312,6 +313,8 @@ function takenBack(sessionId: string, cause?: unknown): PerdureError {
 /** Checks the id of a session that is to be. @throws PerdureError `INVALID_ARGUMENT` */
 function checkNewId(id: unknown): asserts id is string {
   checkSessionId(id);
+  const reserved = reservedProblem(id);
+  if (reserved !== null) throw invalidInput(inputProblem('id', reserved));
   const problem = unsearchable(id);
   if (problem === null) return;
   throw invalidInput(

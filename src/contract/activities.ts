@@ -5,7 +5,8 @@
  * the history as data. Exceptions are left to Temporal's own: time-outs, cancellation, a lost worker, and
  * the retries of model, `read` and `idempotent` calls.
  */
-import type { EffectOutcome } from './calls.ts';
+import type { EffectOutcome, EffectWait } from './calls.ts';
+import type { WaiterInput } from './inputs.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import type { Effect, Manifest } from './manifest.ts';
 import type { Block, CallResult } from './messages.ts';
@@ -260,6 +261,30 @@ export type ToolResult =
   /** The worker has no such tool or agent. */
   | { kind: 'unavailable'; message: string };
 
+/** Input of `attach`: a call, and the effect that it waits for. */
+export interface AttachInput {
+  agent: string;
+  tool: string;
+  callId: string;
+  idempotencyKey: string;
+  /** With it the effect is started unless it is there. Absent: the activity only looks. */
+  start?: { args: JsonValue };
+  /** As of {@link ToolInput}. */
+  resultLimit?: number;
+}
+/** What the record of a global effect says. */
+export type AttachResult =
+  | Extract<ToolResult, { kind: 'output' | 'error' | 'absent' | 'unavailable' }>
+  /** No outcome yet: the effect will tell the session. `person`: it waits for one. */
+  | { kind: 'waiting'; person?: EffectWait }
+  /** There is no such effect any more. */
+  | { kind: 'gone'; reason: string };
+
+/** Input of `report`: the calls that are told to look at their effect. */
+export interface ReportInput {
+  waiters: WaiterInput[];
+}
+
 /**
  * Attempts of a model call within one command, while the provider is down or limits us. An activity that the server
  * handed over with the answer to a workflow task is not told its retry policy, so both sides read it here.
@@ -298,8 +323,10 @@ export interface SessionActivities {
   model(input: ModelInput): Promise<ModelResult>;
   tool(input: ToolInput): Promise<ToolResult>;
   reads(input: ReadsInput): Promise<ReadsResult>;
-  /** Waits for the one execution of a call of scope `global`, which it starts if nobody has. */
-  globalTool(input: ToolInput): Promise<ToolResult>;
+  /** Starts the effect of a call of scope `global` if nobody has, and has it tell the session of its outcome. */
+  attach(input: AttachInput): Promise<AttachResult>;
+  /** Tells sessions that a global effect has something to tell. */
+  report(input: ReportInput): Promise<void>;
   verify(input: VerifyInput): Promise<VerifyResult>;
   prepare(input: PrepareInput): Promise<PreparedCall>;
 }

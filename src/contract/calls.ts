@@ -94,6 +94,16 @@ export type CallStatus =
   | { kind: 'deferred'; to: string }
   /** A worker has it. */
   | { kind: 'running' }
+  /**
+   * Waits for its global effect, which has a workflow of its own. `checks` counts the looks at it that were not asked
+   * for, `due` asks for one, and `person` says why the effect waits for a person, and which call.
+   */
+  | {
+      kind: 'awaiting';
+      checks: number;
+      due?: true;
+      person?: { kind: 'unknown' | 'stuck'; reason: string; call: SeenDispatch };
+    }
   /** Certainly not attempted; waits before it is dispatched again. */
   | { kind: 'backoff' }
   /** Lost; waits until nothing of it can land any more. */
@@ -109,6 +119,9 @@ export type CallStatus =
   | { kind: 'failed'; certain: boolean }
   /** Never dispatched: rejected, invalid, or the turn was interrupted. */
   | { kind: 'skipped' };
+
+/** A call of a global effect that waits for a person. */
+export type EffectWait = NonNullable<Extract<CallStatus, { kind: 'awaiting' }>['person']>;
 
 /** One entry of the tool-call log. */
 export interface ToolCall {

@@ -125,6 +125,23 @@ export interface ResolveInput extends SeenDispatch {
     | { outcome: 'failed'; reason?: string | undefined };
 }
 
+/** A call that waits for a global effect. */
+export const waiterSchema: LazySchema<WaiterInput> = lazySchema(() =>
+  z.object({ sessionId: z.string().check(z.minLength(1)), callId: z.string().check(z.minLength(1)) }),
+);
+export interface WaiterInput {
+  sessionId: string;
+  callId: string;
+}
+
+/** The call whose effect has something to tell. */
+export const effectDoneSchema: LazySchema<EffectDoneInput> = lazySchema(() =>
+  z.object({ callId: z.string().check(z.minLength(1)) }),
+);
+export interface EffectDoneInput {
+  callId: string;
+}
+
 const cap = z.optional(z.number().check(z.nonnegative()));
 const count = z.optional(z.int().check(z.nonnegative()));
 

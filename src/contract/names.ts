@@ -17,6 +17,10 @@ export const SIGNAL = {
   pause: 'pause',
   resume: 'resume',
   cancel: 'cancel',
+  /** To the workflow of a global effect: a call waits for its outcome. */
+  awaitEffect: 'awaitEffect',
+  /** To a session: look at the effect that a call waits for. Anybody may send it; it says nothing itself. */
+  effectDone: 'effectDone',
 } as const;
 
 /** Updates of a session: validated before they are accepted, answered when they are applied. */
@@ -38,6 +42,8 @@ export const HANDLER_ORDER: readonly string[] = [
   SIGNAL.pause,
   SIGNAL.resume,
   SIGNAL.cancel,
+  SIGNAL.awaitEffect,
+  SIGNAL.effectDone,
   UPDATE.send,
   UPDATE.decide,
   UPDATE.resolve,

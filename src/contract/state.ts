@@ -99,12 +99,15 @@ export interface InFlight {
     | 'model'
     | 'reads'
     | 'tool'
+    | 'attach'
+    | 'report'
     | 'verify'
     | 'prepare'
     | 'settle'
     | 'backoff'
     | 'model_backoff'
     | 'approval_expiry'
+    | 'recheck'
     | 'ttl';
   callId?: string;
   /** The reads that the activity runs. */
@@ -113,6 +116,8 @@ export interface InFlight {
   cancelled?: true;
   /** What is reserved for it. */
   reserved?: { nanoUsd: number; tokens: number };
+  /** Of an `attach`: the effect has told since that it has news. */
+  told?: true;
   /** A model call without tools that closes the session. */
   summarize?: true;
 }
@@ -177,8 +182,15 @@ export interface SessionState {
   /** Nothing is issued any more, for a successor takes over; `resume` takes it back. */
   sealed: { by: Actor; at: string; reason: string } | null;
   loop: { digest: string; count: number };
-  /** Of an `effect`: the `session/call` that asked first, and how long its record is kept. */
-  effect: { requestedBy: string; ttlMs: number } | null;
+  /**
+   * Of an `effect`: the `session/call` that asked first, how long its record is kept, and the calls that wait for it,
+   * with what each was told: that a person is needed, or the outcome.
+   */
+  effect: {
+    requestedBy: string;
+    ttlMs: number;
+    waiters: { sessionId: string; callId: string; told?: 'person' | 'outcome' }[];
+  } | null;
   /** Failed model calls in a row that are repeated without a person. */
   modelFailures: number;
   /** Workers lost in a row in the present model call, and whether the session rests before it asks again. */
@@ -192,3 +204,6 @@ export interface SessionState {
   finishReasons?: { [messageId: string]: string };
   notices: Notice[];
 }
+
+/** What the workflow of a global effect knows beside its call. */
+export type EffectRecord = NonNullable<SessionState['effect']>;

@@ -45,7 +45,7 @@ export interface PendingCall {
   /** The number of its last dispatch; 0 if it has none. */
   dispatchNo: number;
   idempotencyKey: string;
-  status: Extract<CallStatus, { kind: 'approval' | 'unknown' | 'stuck' }>;
+  status: Extract<CallStatus, { kind: 'approval' | 'unknown' | 'stuck' | 'awaiting' }>;
   decision: DecisionRecord | null;
   next: NextStep;
 }

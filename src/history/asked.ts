@@ -38,7 +38,7 @@ export class AskedCommands {
         continue;
       }
       if (kind === 'timer') this.#timers.push(seq);
-      this.#open.set(seq, { type: kind === 'global_tool' ? 'globalTool' : kind, stopped: false });
+      this.#open.set(seq, { type: kind, stopped: false });
       sent.push(seq);
     }
     return sent;

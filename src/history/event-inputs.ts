@@ -50,8 +50,7 @@ export function activityEnd(event: HistoryEvent, payloads: PayloadReader): Activ
 
 /** The outcome of an activity of this type. Whatever is wrong with a result is found when the core reads it. */
 export function outcomeOf(activityType: string, result: ActivityEnd['result']): Outcome {
-  const kind = activityType === 'globalTool' ? 'tool' : (activityType as keyof SessionActivities);
-  return { kind, result } as Outcome;
+  return { kind: activityType as keyof SessionActivities, result } as Outcome;
 }
 
 /** Events that come after all that the task before them wrote. */

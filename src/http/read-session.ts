@@ -4,7 +4,7 @@ import type { Session } from '../client/index.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { WORKFLOW } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
-import { foldSession } from '../history/fold-session.ts';
+import { foldSession } from '../history/index.ts';
 import { sessionError } from '../temporal/errors.ts';
 import type { Backend } from './operation.ts';
 

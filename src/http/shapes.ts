@@ -77,6 +77,16 @@ const approvalStatus = z.object({
 });
 const unknownStatus = z.object({ kind: z.literal('unknown'), reason: z.string() });
 const stuckStatus = z.object({ kind: z.literal('stuck'), reason: z.string() });
+const seenCall = { callId: z.string(), argsDigest: z.string() };
+const seenDispatch = { ...seenCall, dispatchNo: z.int() };
+const awaitingStatus = z.object({
+  kind: z.literal('awaiting'),
+  checks: z.int(),
+  due: z.exactOptional(z.literal(true)),
+  person: z.exactOptional(
+    z.object({ kind: z.enum(['unknown', 'stuck']), reason: z.string(), call: z.object(seenDispatch) }),
+  ),
+});
 
 const callStatus: z.ZodMiniType<CallStatus> = exactly<CallStatus>()(
   z.discriminatedUnion('kind', [
@@ -86,6 +96,7 @@ const callStatus: z.ZodMiniType<CallStatus> = exactly<CallStatus>()(
     z.object({ kind: z.enum(['settling', 'verifying']), reason: z.string() }),
     unknownStatus,
     stuckStatus,
+    awaitingStatus,
     z.object({ kind: z.literal('failed'), certain: z.boolean() }),
   ]),
 );
@@ -138,8 +149,6 @@ const toolCall: z.ZodMiniType<ToolCall> = exactly<ToolCall>()(
   }),
 );
 
-const seenCall = { callId: z.string(), argsDigest: z.string() };
-const seenDispatch = { ...seenCall, dispatchNo: z.int() };
 const sessionId = z.string();
 const nextStep: z.ZodMiniType<NextStep> = exactly<NextStep>()(
   z.discriminatedUnion('action', [
@@ -164,7 +173,7 @@ export const pendingCallSchema: z.ZodMiniType<PendingCall> = exactly<PendingCall
     argsDigest: z.string(),
     dispatchNo: z.int(),
     idempotencyKey: z.string(),
-    status: z.discriminatedUnion('kind', [approvalStatus, unknownStatus, stuckStatus]),
+    status: z.discriminatedUnion('kind', [approvalStatus, unknownStatus, stuckStatus, awaitingStatus]),
     decision: z.nullable(decisionRecord),
     next: nextStep,
   }),

@@ -17,6 +17,7 @@ import { PerdureError } from '../contract/errors.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { DEFAULT_TASK_QUEUE, WORKFLOW } from '../contract/names.ts';
+import { reservedProblem } from '../contract/workflow-ids.ts';
 import { type Execution, findExecution, reading } from '../temporal/executions.ts';
 import { Batches, type Waiting } from './batches.ts';
 import { putOnSession } from './session-edit.ts';
@@ -140,7 +141,14 @@ export class TemporalSaver implements CheckpointSaver {
 
   async #write(threadId: string, batch: readonly Waiting<ThreadWrite, Written>[]): Promise<void> {
     const session = await this.#session(threadId);
-    if (session === null) return this.#threads.write(threadId, batch);
+    if (session === null) {
+      const reserved = reservedProblem(threadId);
+      if (reserved !== null)
+        throw new PerdureError('INVALID_ARGUMENT', `threadId: ${reserved}`, {
+          details: { field: 'threadId' },
+        });
+      return this.#threads.write(threadId, batch);
+    }
     for (const { item, resolve, reject } of batch) {
       if ('put' in item)
         await putOnSession(this.#client, this.#sessions, session, item.put).then(resolve, reject);

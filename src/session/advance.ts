@@ -7,6 +7,7 @@ import { usd, worstCase } from './budget.ts';
 import { decide } from './decide.ts';
 import { releaseCall } from './effect-outcome.ts';
 import type { Command, Input, Moment, Step } from './events.ts';
+import { looking, reporting } from './global-effect.ts';
 import { applyOutcome } from './outcomes.ts';
 import { applyPerson, type Refusal } from './people.ts';
 import { appendResults } from './reads.ts';
@@ -174,7 +175,8 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
     ...(command.kind === 'model' && command.input.summarize === true ? { summarize: true as const } : {}),
   });
   if (state.activeSince === null && isActive(state)) state.activeSince = at;
-  const called = command.kind === 'tool' || command.kind === 'global_tool' ? [command.input.callId] : reads;
+  const starts = command.kind === 'attach' && command.input.start !== undefined;
+  const called = command.kind === 'tool' || starts ? [command.input.callId] : reads;
   for (const id of called) {
     const call = theCall(state, id);
     call.status = { kind: 'running' };
@@ -182,6 +184,8 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
     if (call.dispatches.length === 0) state.budget.spent.toolCalls += 1;
     call.dispatches.push({ no: call.dispatches.length + 1, at, outcome: null });
   }
+  if (command.kind === 'report') reporting(state, command.input.waiters);
+  else if (command.kind === 'attach') looking(theCall(state, command.input.callId));
   return command;
 }
 
@@ -201,6 +205,7 @@ const TIMERS: ReadonlySet<InFlight['kind']> = new Set([
   'backoff',
   'model_backoff',
   'approval_expiry',
+  'recheck',
   'ttl',
 ]);
 
@@ -209,11 +214,11 @@ function flightKind(
   command: Extract<Step, { type: 'issue' }>['command']['kind'],
   callId: string | undefined,
 ): InFlight['kind'] {
-  if (command === 'global_tool') return 'tool';
   if (command !== 'timer') return command;
   if (callId === undefined) return state.effect === null ? 'model_backoff' : 'ttl';
   const { kind } = theCall(state, callId).status;
   if (kind === 'settling') return 'settle';
+  if (kind === 'awaiting') return 'recheck';
   return kind === 'backoff' ? 'backoff' : 'approval_expiry';
 }
 

@@ -6,9 +6,10 @@ import type { InFlight, SessionState } from '../contract/state.ts';
 import { type Exceeded, exceeded, worstCase } from './budget.ts';
 import { marksFirst } from './effect-outcome.ts';
 import type { Moment, Step } from './events.ts';
+import { attachStep, isReporting, reportStep, tendAwaiting } from './global-effect.ts';
 import { modelCommand } from './model-command.ts';
 import { issueReads, scratchpad } from './reads.ts';
-import { batchCalls, flightOf, isOpen, isUntold, theCall, toolOf } from './state.ts';
+import { batchCalls, flightOf, isGivenUp, isOpen, isUntold, theCall, toolOf } from './state.ts';
 
 const DEFAULT_TIMEOUT_MS = 60_000;
 const HEARTBEAT_MS = 10_000;
@@ -22,7 +23,7 @@ export function decide(state: SessionState, moment: Moment): Step | null {
   // What is sealed issues nothing, but can be ended.
   if (state.sealed !== null && state.cancelling === null) return null;
   const calls = batchCalls(state);
-  const tending = tendCalls(state, calls, moment) ?? dropStaleTimer(state);
+  const tending = tendCalls(state, calls, moment) ?? reportStep(state) ?? dropStaleTimer(state);
   if (tending !== null) return tending;
   if (state.cancelling !== null) return decideCancel(state, calls);
   if (state.paused !== null) {
@@ -73,9 +74,16 @@ function tendCalls(state: SessionState, calls: readonly ToolCall[], moment: Mome
       );
     }
     if (status.kind === 'settling' && !flightOf(state, call.id, 'settle')) {
-      const ms = toolOf(state, call)?.settleMs ?? 0;
+      // Nobody has told the last dispatch of an effect whose workflow was ended to stop.
+      const running = state.effect !== null && call.dispatches.length === 0;
+      const tool = toolOf(state, call);
+      const ms = (tool?.settleMs ?? 0) + (running ? (tool?.timeoutMs ?? 0) : 0);
       if (ms === 0) return { type: 'release_call', callId: call.id };
       return timer(ms, `${call.name} ${call.id} settles`);
+    }
+    if (status.kind === 'awaiting') {
+      const step = tendAwaiting(state, call);
+      if (step !== null) return step;
     }
     if (status.kind === 'backoff' && !skipping && !flightOf(state, call.id, 'backoff')) {
       const ms = Math.min(BACKOFF.maxMs, BACKOFF.firstMs * 2 ** (call.dispatches.length - 1));
@@ -130,11 +138,18 @@ function verifyCommand(
   };
 }
 
+/** The status that a timer is for, of those that a person may end. */
+const WAITS_FOR: { [kind in InFlight['kind']]?: ToolCall['status']['kind'] } = {
+  approval_expiry: 'approval',
+  backoff: 'backoff',
+  recheck: 'awaiting',
+};
+
 function dropStaleTimer(state: SessionState): Step | null {
   return stopFirst(state, ({ kind, callId }) => {
     if (kind === 'model_backoff') return !state.resting;
-    const waitsFor = kind === 'approval_expiry' ? 'approval' : kind === 'backoff' ? 'backoff' : null;
-    return waitsFor !== null && theCall(state, callId ?? '').status.kind !== waitsFor;
+    const waitsFor = WAITS_FOR[kind];
+    return waitsFor !== undefined && theCall(state, callId ?? '').status.kind !== waitsFor;
   });
 }
 
@@ -156,17 +171,21 @@ function decideCancel(state: SessionState, calls: readonly ToolCall[]): Step | n
       flight.kind === 'reads',
   );
   if (stopping !== null) return stopping;
-  const idle = calls.find((call) => !isFinal(call) && !isOpen(call) && !isUntold(call));
+  const idle = calls.find((call) => isIdle(state, call) && !isUntold(call));
   if (idle !== undefined) return { type: 'skip_call', callId: idle.id, reason: 'The session was cancelled.' };
   if (state.inFlight.length > 0 || calls.some((call) => !isFinal(call))) return null;
   if (calls.length > 0) return { type: 'append_results' };
   return { type: 'close', result: { status: 'cancelled', text: lastText(state), turns: state.turn } };
 }
 
+function isIdle(state: SessionState, call: ToolCall): boolean {
+  return !isFinal(call) && (!isOpen(call) || isGivenUp(state, call));
+}
+
 function interrupt(state: SessionState, calls: readonly ToolCall[]): Step | null {
   const stopping = stopFirst(state, ({ kind }) => kind === 'model' || kind === 'reads');
   if (stopping !== null) return stopping;
-  const idle = calls.find((call) => !isFinal(call) && !isOpen(call) && call.status.kind !== 'preparing');
+  const idle = calls.find((call) => isIdle(state, call) && call.status.kind !== 'preparing');
   if (idle === undefined) return null;
   return { type: 'skip_call', callId: idle.id, reason: 'A new message of the user came first.' };
 }
@@ -184,6 +203,7 @@ function decideBatch(state: SessionState, calls: readonly ToolCall[], moment: Mo
     const capped = capStep(state, call, reads.length);
     if (capped !== null && reads.length === 0) return capped;
     if (capped !== null) break;
+    if (call.scope === 'global') return attachStep(state, call);
     if (call.effect !== 'read') return { type: 'issue', callId: call.id, command: toolCommand(state, call) };
     // The second of two equal reads waits for the first, and is answered from its record.
     const isTwin = reads.some(({ idempotencyKey: key }) => key === call.idempotencyKey);
@@ -258,7 +278,7 @@ function toolCommand(state: SessionState, call: ToolCall): Extract<Step, { type:
   const timeoutMs = tool?.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   const resultLimit = Math.floor(LIMIT.turnResults / state.batch.length);
   return {
-    kind: call.scope === 'global' ? 'global_tool' : 'tool',
+    kind: 'tool',
     seq,
     input: {
       agent: state.agent,
@@ -302,11 +322,15 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
   const last = state.transcript.at(-1);
   if (last === undefined) return null;
   if (state.effect !== null && !state.finishing) {
-    if (state.inFlight.some(({ kind }) => kind === 'ttl')) return null;
+    // What certainly did not happen leaves no record: the next call executes.
+    const kept = state.calls.some(isAnswered);
+    if (state.inFlight.some(({ kind }) => kind === 'ttl' || kind === 'report')) return null;
+    if (!kept) return { type: 'close', result: { status: 'completed', text: '', turns: 0 } };
     const command = { kind: 'timer', seq: state.seq + 1, ms: state.effect.ttlMs, summary: 'kept' } as const;
     return { type: 'issue', command };
   }
   if (state.effect !== null) {
+    if (isReporting(state)) return null;
     return { type: 'close', result: { status: 'completed', text: '', turns: 0 } };
   }
   if (last.role === 'assistant') {

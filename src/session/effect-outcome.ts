@@ -26,11 +26,7 @@ export function applyTool(
   };
   if (!outcome.ok) {
     const reason = outcome.failure.message;
-    if (call.scope === 'global') {
-      // What was lost is only our waiting: the effect has a session of its own, which nobody here can end.
-      record('absent', reason);
-      call.status = flight.cancelled === true ? { kind: 'ready' } : { kind: 'stuck', reason };
-    } else if (call.effect === 'mutate') {
+    if (call.effect === 'mutate') {
       record('unknown', reason);
       const { kind, unbegun } = outcome.failure;
       // Without word from a successor, silence is certain only where the worker had to mark the call first.

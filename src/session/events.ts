@@ -1,6 +1,8 @@
 /** Everything that can change a session: what people send, what the world answers, and what the session decides. */
 import type {
   ActivityOutcome,
+  AttachInput,
+  AttachResult,
   DescribeInput,
   DescribeResult,
   LoadInput,
@@ -11,6 +13,7 @@ import type {
   PrepareInput,
   ReadsInput,
   ReadsResult,
+  ReportInput,
   ToolInput,
   ToolResult,
   VerifyInput,
@@ -21,11 +24,13 @@ import type {
   BudgetInput,
   CancelInput,
   DecideInput,
+  EffectDoneInput,
   PauseInput,
   ResolveInput,
   ResumeInput,
   SendInput,
   SessionResult,
+  WaiterInput,
 } from '../contract/inputs.ts';
 import type { CarriedEffect } from '../contract/origin.ts';
 import type { Wait } from '../contract/state.ts';
@@ -41,6 +46,8 @@ export type PersonInput =
   | { type: 'budget'; value: BudgetInput }
   | { type: 'edit'; value: EditInput }
   | { type: 'seal'; value: PauseInput }
+  | { type: 'await_effect'; value: WaiterInput }
+  | { type: 'effect_done'; value: EffectDoneInput }
   /** A signal that could not be read. It is noted, and changes nothing else. */
   | { type: 'malformed'; name: string; message: string };
 
@@ -51,6 +58,8 @@ export type Outcome =
   | { kind: 'model'; result: ActivityOutcome<ModelResult> }
   | { kind: 'reads'; result: ActivityOutcome<ReadsResult> }
   | { kind: 'tool'; result: ActivityOutcome<ToolResult> }
+  | { kind: 'attach'; result: ActivityOutcome<AttachResult> }
+  | { kind: 'report'; result: ActivityOutcome<void> }
   | { kind: 'verify'; result: ActivityOutcome<VerifyResult> }
   | { kind: 'prepare'; result: ActivityOutcome<PreparedCall> }
   | { kind: 'timer' };
@@ -83,7 +92,7 @@ export type Command =
       summary: string;
     }
   | {
-      kind: 'tool' | 'global_tool';
+      kind: 'tool';
       seq: number;
       input: ToolInput;
       heartbeatMs: number;
@@ -92,6 +101,8 @@ export type Command =
       maxAttempts: number;
       summary: string;
     }
+  | { kind: 'attach'; seq: number; input: AttachInput; heartbeatMs: number; summary: string }
+  | { kind: 'report'; seq: number; input: ReportInput; heartbeatMs: number; summary: string }
   | {
       kind: 'verify';
       seq: number;

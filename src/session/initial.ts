@@ -87,7 +87,7 @@ function becomeEffect(state: SessionState, effect: EffectInput): void {
   state.manifest = effect.manifest;
   state.searchAttributes = effect.searchAttributes;
   const tool = effect.manifest.tools[effect.tool];
-  state.effect = { requestedBy: effect.requestedBy, ttlMs: tool?.ttlMs ?? 0 };
+  state.effect = { requestedBy: effect.requestedBy, ttlMs: tool?.ttlMs ?? 0, waiters: [] };
   state.calls.push({
     ...freshCall(id, state, effect.tool, effect.args),
     effect: 'mutate',

@@ -109,7 +109,8 @@ function reopen(call: ToolCall, origin: Origin, { after }: Loaded, moment: Momen
       endCall(call, { kind: 'completed' }, { content: since.output, isError: false }, iso(moment));
       return;
     }
-    const lost = isOpen(call) || call.dispatches.at(-1)?.outcome === null;
+    // A global effect has a workflow of its own, whatever becomes of this session: the call finds it there.
+    const lost = call.scope !== 'global' && (isOpen(call) || call.dispatches.at(-1)?.outcome === null);
     if (since !== undefined || (lost && after?.ended[call.id] !== 'absent')) {
       close(call, 'unknown');
       const reason = `open at the checkpoint that this session's ${origin.kind} starts from`;

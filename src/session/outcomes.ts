@@ -4,6 +4,7 @@ import type { EffectOutcome } from '../contract/calls.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { applyPrepare, applyTool, applyVerify, releaseCall } from './effect-outcome.ts';
 import type { Moment, Outcome } from './events.ts';
+import { applyAttach, awaitEffect } from './global-effect.ts';
 import { applyModel, setManifest } from './model-outcome.ts';
 import { plant, readLoaded } from './origin.ts';
 import { applyReads } from './reads.ts';
@@ -48,6 +49,11 @@ export function applyOutcome(state: SessionState, seq: number, outcome: Outcome,
     }
     case 'tool':
       applyTool(state, theCall(state, flight.callId ?? ''), flight, outcome.result, moment);
+      return;
+    case 'attach':
+      applyAttach(state, theCall(state, flight.callId ?? ''), flight, outcome.result, moment);
+      return;
+    case 'report':
       return;
     case 'verify': {
       const call = theCall(state, flight.callId ?? '');
@@ -105,7 +111,13 @@ function applyTimer(state: SessionState, flight: InFlight, moment: Moment): void
     return;
   }
   const call = theCall(state, flight.callId ?? '');
-  if (flight.kind === 'settle' || flight.kind === 'backoff') {
+  if (flight.kind === 'recheck') {
+    // A session that is about to end its waiting does not look again.
+    if (call.status.kind === 'awaiting') {
+      const { checks, person } = call.status;
+      awaitEffect(call, { checks: checks + 1, person, due: state.cancelling === null && !state.interrupted });
+    }
+  } else if (flight.kind === 'settle' || flight.kind === 'backoff') {
     releaseCall(state, call);
   } else if (flight.kind === 'approval_expiry' && call.status.kind === 'approval') {
     const at = iso(moment);

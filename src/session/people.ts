@@ -4,9 +4,11 @@ import { type Decision, dispatchNoOf, type ResolutionRecord, type ToolCall } fro
 import type { ErrorCode } from '../contract/errors.ts';
 import { argsDigest } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
+import { effectId } from '../contract/workflow-ids.ts';
 import { applyEdit, editProblem } from './edit.ts';
 import { readyAgain } from './effect-outcome.ts';
 import type { Moment, PersonInput } from './events.ts';
+import { addWaiter, lookAtEffect } from './global-effect.ts';
 import {
   definedLimits,
   endCall,
@@ -62,6 +64,11 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
     case 'resolve': {
       const call = findCall(state, input.value.callId);
       if (call === undefined) return unknownCall(state, input.value.callId);
+      if (call.status.kind === 'awaiting') {
+        const effect = effectId(call.idempotencyKey);
+        const message = `call ${call.id} waits for its global effect: resolve it there, in session ${effect}`;
+        return refuse('CALL_NOT_PENDING', message, { callId: call.id, status: 'awaiting', effect });
+      }
       if (call.status.kind !== 'unknown' && call.status.kind !== 'stuck') {
         return refuse(
           'CALL_NOT_PENDING',
@@ -89,7 +96,9 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
       return refuse(problem.busy ? 'SESSION_BUSY' : 'INVALID_ARGUMENT', problem.message, problem.details);
     }
     case 'seal': {
-      const open = state.calls.find((call) => call.effect === 'mutate' && isOpen(call));
+      const open = state.calls.find(
+        (call) => call.effect === 'mutate' && isOpen(call) && call.status.kind !== 'awaiting',
+      );
       if (open === undefined) return null;
       return refuse(
         'SESSION_BUSY',
@@ -100,6 +109,8 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
     case 'pause':
     case 'resume':
     case 'cancel':
+    case 'await_effect':
+    case 'effect_done':
     case 'malformed':
       return null;
     default:
@@ -192,6 +203,7 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       state.loop.count = 0;
       for (const call of state.calls) {
         if (call.status.kind === 'stuck') call.status = { kind: 'ready' };
+        else lookAtEffect(state, call);
       }
       return null;
     }
@@ -238,6 +250,14 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
     case 'seal':
       state.sealed ??= { by: input.value.by ?? ANONYMOUS, at, reason: input.value.reason ?? '' };
       return null;
+    case 'await_effect':
+      addWaiter(state, input.value);
+      return null;
+    case 'effect_done': {
+      const call = findCall(state, input.value.callId);
+      if (call !== undefined) lookAtEffect(state, call);
+      return null;
+    }
     case 'malformed':
       note(state, moment, 'malformed_signal', `signal ${input.name} was ignored: ${input.message}`);
       return null;

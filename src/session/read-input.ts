@@ -6,6 +6,7 @@ import {
   budgetSchema,
   cancelSchema,
   decideSchema,
+  effectDoneSchema,
   type InputProblem,
   parseInput,
   pauseSchema,
@@ -13,6 +14,7 @@ import {
   resumeSchema,
   sendSchema,
   UNREADABLE,
+  waiterSchema,
 } from '../contract/inputs.ts';
 import { isDeeperThan, jsonSize, MAX_DEPTH } from '../contract/json.ts';
 import { LIMIT, tooLarge } from '../contract/limits.ts';
@@ -63,6 +65,14 @@ function readAs(name: string, value: unknown): Read | ({ ok: false } & InputProb
     case SIGNAL.cancel: {
       const parsed = parseInput(cancelSchema, value);
       return parsed.ok ? { ok: true, input: { type: 'cancel', value: parsed.value } } : parsed;
+    }
+    case SIGNAL.awaitEffect: {
+      const parsed = parseInput(waiterSchema, value);
+      return parsed.ok ? { ok: true, input: { type: 'await_effect', value: parsed.value } } : parsed;
+    }
+    case SIGNAL.effectDone: {
+      const parsed = parseInput(effectDoneSchema, value);
+      return parsed.ok ? { ok: true, input: { type: 'effect_done', value: parsed.value } } : parsed;
     }
     case UPDATE.decide: {
       const parsed = parseInput(decideSchema, value);

@@ -73,7 +73,19 @@ export function toolOf(state: SessionState, call: ToolCall): ToolManifest | unde
 /** Whether a call has been given to the world and its outcome is not known yet. */
 export function isOpen(call: ToolCall): boolean {
   const { kind } = call.status;
-  return kind === 'running' || kind === 'settling' || kind === 'verifying' || kind === 'unknown';
+  return (
+    kind === 'running' ||
+    kind === 'awaiting' ||
+    kind === 'settling' ||
+    kind === 'verifying' ||
+    kind === 'unknown'
+  );
+}
+
+/** Whether nobody has to wait for a global effect any more: a person is needed, or it takes longer than a call may. */
+export function isGivenUp(state: SessionState, { id, status }: ToolCall): boolean {
+  if (status.kind !== 'awaiting' || flightOf(state, id, 'attach') !== undefined) return false;
+  return status.checks > 0 || status.person !== undefined;
 }
 
 /** Whether a call is an idempotent one that was stopped after a dispatch, so that it may have happened. */
@@ -160,12 +172,20 @@ export function isActive(state: SessionState): boolean {
   return state.inFlight.some(({ kind }) => kind === 'model' || kind === 'reads' || kind === 'tool');
 }
 
+/** Whether somebody has to see to a call, or to the effect that it waits for. */
+function needsPerson({ status }: ToolCall): boolean {
+  return (
+    status.kind === 'unknown' ||
+    status.kind === 'stuck' ||
+    (status.kind === 'awaiting' && status.person !== undefined)
+  );
+}
+
 /** What the session is doing. */
 export function phaseOf(state: SessionState): Phase {
   if (state.status.kind !== 'active') return 'closed';
   const calls = batchCalls(state);
-  if (calls.some((call) => call.status.kind === 'unknown' || call.status.kind === 'stuck'))
-    return 'unknown_effect';
+  if (calls.some(needsPerson)) return 'unknown_effect';
   if (state.cancelling !== null) return 'cancelling';
   if (state.paused !== null || state.sealed !== null) return 'paused';
   if (state.wait !== null) return 'waiting';

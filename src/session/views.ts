@@ -1,10 +1,11 @@
 /** Projections of the state that queries and the client show. */
-import { dispatchNoOf, type ToolCall } from '../contract/calls.ts';
+import { dispatchNoOf, type SeenDispatch, type ToolCall } from '../contract/calls.ts';
 import { jsonSize } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { BudgetView, Page, PageInput, PendingCall, SessionView } from '../contract/views.ts';
+import { effectId } from '../contract/workflow-ids.ts';
 import { usd } from './budget.ts';
 import { lastText } from './decide.ts';
 import { batchCalls, phaseOf } from './state.ts';
@@ -17,7 +18,7 @@ export function sessionView(state: SessionState): SessionView {
     agent: state.agent,
     tenant: state.tenant,
     mode: state.mode,
-    effect: state.effect,
+    effect: state.effect && { requestedBy: state.effect.requestedBy, ttlMs: state.effect.ttlMs },
     createdAt: state.createdAt,
     status: state.status,
     phase: phaseOf(state),
@@ -48,14 +49,16 @@ export function pendingCalls(state: SessionState): PendingCall[] {
 
 function pending(state: SessionState, call: ToolCall): PendingCall[] {
   const { status } = call;
-  if (status.kind !== 'approval' && status.kind !== 'unknown' && status.kind !== 'stuck') return [];
-  const { sessionId } = state;
+  if (
+    status.kind !== 'approval' &&
+    status.kind !== 'unknown' &&
+    status.kind !== 'stuck' &&
+    status.kind !== 'awaiting'
+  )
+    return [];
   const seen = { callId: call.id, argsDigest: call.argsDigest, dispatchNo: dispatchNoOf(call) };
-  const next: Record<typeof status.kind, NextStep> = {
-    approval: { action: 'decide', sessionId, callId: call.id, argsDigest: call.argsDigest },
-    unknown: { action: 'resolve', sessionId, ...seen },
-    stuck: { action: 'resume', sessionId, call: seen },
-  };
+  const next = nextOf(state.sessionId, call, seen);
+  if (next === null) return [];
   return [
     {
       ...seen,
@@ -64,9 +67,35 @@ function pending(state: SessionState, call: ToolCall): PendingCall[] {
       idempotencyKey: call.idempotencyKey,
       status,
       decision: call.decision,
-      next: next[status.kind],
+      next,
     },
   ];
+}
+
+/** What a person can do about a call; `null` where nobody is needed. */
+function nextOf(
+  sessionId: string,
+  { status, idempotencyKey }: ToolCall,
+  seen: SeenDispatch,
+): NextStep | null {
+  switch (status.kind) {
+    case 'approval':
+      return { action: 'decide', sessionId, callId: seen.callId, argsDigest: seen.argsDigest };
+    case 'unknown':
+      return { action: 'resolve', sessionId, ...seen };
+    case 'stuck':
+      return { action: 'resume', sessionId, call: seen };
+    case 'awaiting': {
+      const { person } = status;
+      if (person === undefined) return null;
+      const effect = effectId(idempotencyKey);
+      return person.kind === 'unknown'
+        ? { action: 'resolve', sessionId: effect, ...person.call }
+        : { action: 'resume', sessionId: effect, call: person.call };
+    }
+    default:
+      return null;
+  }
 }
 
 /** What was spent and reserved, and the caps. */

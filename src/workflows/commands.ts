@@ -119,15 +119,24 @@ function run(command: Runnable, ended: (outcome: Outcome | null) => void): void 
       settle(tool(command.input), (result) => ended({ kind: 'tool', result }));
       return;
     }
-    case 'global_tool': {
-      // It only waits, and attaches again wherever it was lost; the effect it waits for guards itself.
-      const { globalTool } = remote(command.seq, {
-        startToCloseTimeout: '365d',
+    case 'attach': {
+      // It has no effect of its own, so Temporal may repeat it: the effect that it starts guards itself.
+      const { attach } = remote(command.seq, {
+        startToCloseTimeout: '1m',
         heartbeatTimeout: command.heartbeatMs,
-        retry: { initialInterval: '1s', maximumInterval: '60s' },
+        retry: { initialInterval: '1s', maximumInterval: '30s' },
         summary: command.summary,
       });
-      settle(globalTool(command.input), (result) => ended({ kind: 'tool', result }));
+      settle(attach(command.input), (result) => ended({ kind: 'attach', result }));
+      return;
+    }
+    case 'report': {
+      const { report } = remote(command.seq, {
+        startToCloseTimeout: '30s',
+        heartbeatTimeout: command.heartbeatMs,
+        summary: command.summary,
+      });
+      settle(report(command.input), (result) => ended({ kind: 'report', result }));
       return;
     }
     case 'verify': {

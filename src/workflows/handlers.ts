@@ -30,6 +30,8 @@ const DESCRIPTION: Record<string, string> = {
   [SIGNAL.pause]: 'Issue nothing new: {by?, reason?, now?}; with now, also cancel what is in flight',
   [SIGNAL.resume]: 'Go on after a pause or a wait: {by?}',
   [SIGNAL.cancel]: 'End the session, after a mutation in flight has settled: {by?, reason?}',
+  [SIGNAL.awaitEffect]: 'To a global effect: tell this call when there is an outcome: {sessionId, callId}',
+  [SIGNAL.effectDone]: 'Look at the global effect that a call waits for: {callId}',
   [UPDATE.send]: 'A message to the agent, answered when it is queued: {text, id?, mode?, by?}',
   [UPDATE.decide]:
     'Decide on a call: {callId, argsDigest, by?, decision: {decision: approve|edit|reject|respond, …}}',
@@ -49,7 +51,7 @@ export function registerHandlers(
   acceptUnreadableSignals();
   /** Updates that were taken, in a replay as well. */
   let taken = 0;
-  for (const name of [SIGNAL.send, SIGNAL.pause, SIGNAL.resume, SIGNAL.cancel]) {
+  for (const name of Object.values(SIGNAL)) {
     setHandler(
       defineSignal<[unknown]>(name),
       (payload: unknown) => push({ input: readSignal(name, payload) }),

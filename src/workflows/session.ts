@@ -15,11 +15,12 @@ import {
 import type { ToolInput } from '../contract/activities.ts';
 import { ASK_AGAIN } from '../contract/failure.ts';
 import { parseInput, type SessionInput, type SessionResult, sessionInputSchema } from '../contract/inputs.ts';
-import { EMPTY_DIGEST } from '../contract/keys.ts';
+import { argsDigest, EMPTY_DIGEST } from '../contract/keys.ts';
 import type { Message, Position } from '../contract/messages.ts';
 import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import type { Phase, SessionState } from '../contract/state.ts';
+import { effectId, reservedProblem } from '../contract/workflow-ids.ts';
 import { advance } from '../session/advance.ts';
 import { commandsFor } from '../session/commands.ts';
 import type { Command, Input, Moment } from '../session/events.ts';
@@ -59,6 +60,8 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
   const parsed = parseInput(sessionInputSchema, rawInput);
   if (!parsed.ok) throw ApplicationFailure.nonRetryable(parsed.message, 'INVALID_ARGUMENT');
   const { workflowId: sessionId, runId } = workflowInfo();
+  const misplaced = idProblem(sessionId, parsed.value);
+  if (misplaced !== null) throw ApplicationFailure.nonRetryable(misplaced, 'INVALID_ARGUMENT');
   let task = clock();
   const state = initialState({ sessionId, runId }, parsed.value, task);
 
@@ -115,6 +118,15 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
     throw new CancelledFailure('The session was cancelled by a Temporal client');
   }
   return result as unknown as SessionResult;
+}
+
+/** Any Temporal client may start a session: one that has the id of an effect must be that effect. */
+function idProblem(sessionId: string, { effect }: SessionInput): string | null {
+  if (effect === undefined) return reservedProblem(sessionId);
+  return sessionId === effectId(effect.idempotencyKey) &&
+    effect.argsDigest === argsDigest(effect.tool, effect.args)
+    ? null
+    : `${sessionId} is not the effect of key ${effect.idempotencyKey} with these arguments`;
 }
 
 /**

@@ -43,6 +43,7 @@ import {
   type ThreadWrites,
   threadPutSchema,
   threadPutStepSchema,
+  threadWorkflowId,
   threadWritesSchema,
 } from '../contract/thread.ts';
 import { ThreadState } from '../thread/thread-state.ts';
@@ -58,7 +59,11 @@ const EMPTY_FOR = '1 day';
  * A Temporal cancellation is ignored: a thread ends when it is deleted.
  */
 export async function checkpointThread(input: ThreadInput): Promise<void> {
-  const { runId } = workflowInfo();
+  const { runId, workflowId } = workflowInfo();
+  if (workflowId !== threadWorkflowId(input.threadId)) {
+    const message = `${workflowId} is not the workflow of thread ${input.threadId}`;
+    throw ApplicationFailure.nonRetryable(message, 'INVALID_ARGUMENT');
+  }
   const thread = new ThreadState(input);
   registerHandlers(thread, runId);
   await CancellationScope.nonCancellable(async () => {

@@ -41,7 +41,7 @@ const SEEN = [
   'model',
   'tool',
   'reads',
-  'global_tool',
+  'attach',
   'verify',
   'prepare',
   'timer',

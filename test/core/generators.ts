@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import type {
   ActivityFailureInfo,
   ActivityOutcome,
+  AttachResult,
   DescribeResult,
   ModelResult,
   PreparedCall,
@@ -208,6 +209,18 @@ const described: fc.Arbitrary<DescribeResult> = fc.oneof<fc.MaybeWeightedArbitra
   { weight: 1, arbitrary: fc.constant({ kind: 'unavailable', message: 'no' }) },
 );
 
+const attachResult: fc.Arbitrary<AttachResult> = fc.oneof(
+  json.map((output) => ({ kind: 'output' as const, output })),
+  words.map((reason) => ({ kind: 'absent' as const, reason, retryable: false })),
+  fc.constant({ kind: 'waiting' as const }),
+  words.map((reason) => ({
+    kind: 'waiting' as const,
+    person: { kind: 'unknown' as const, reason, call: { callId: 'call_0_0', argsDigest: '', dispatchNo: 1 } },
+  })),
+  words.map((reason) => ({ kind: 'gone' as const, reason })),
+  words.map((message) => ({ kind: 'unavailable' as const, message })),
+);
+
 /** An outcome of each kind: which is used depends on what is in flight. */
 interface Outcomes {
   describe: ActivityOutcome<DescribeResult>;
@@ -216,6 +229,7 @@ interface Outcomes {
   /** For both activities that run reads. */
   ends: Omit<ReadEnd, 'callId'>[];
   tool: ActivityOutcome<ToolResult>;
+  attach: ActivityOutcome<AttachResult>;
   verify: ActivityOutcome<EffectOutcome>;
   prepare: ActivityOutcome<PreparedCall>;
 }
@@ -225,6 +239,7 @@ const outcomes: fc.Arbitrary<Outcomes> = fc.record({
   reads: ending(readsResult),
   ends: readEnds,
   tool: ending(toolResult),
+  attach: ending(attachResult),
   verify: ending(verified),
   prepare: ending(prepared),
 });
@@ -379,6 +394,8 @@ function outcomeOf(flight: InFlight, of: Outcomes): Outcome {
       return { kind, result: withReads(of.reads, flight, of) };
     case 'tool':
       return { kind: 'tool', result: of.tool };
+    case 'attach':
+      return { kind, result: of.attach };
     case 'verify':
       return { kind, result: of.verify };
     case 'prepare':

@@ -70,6 +70,8 @@ const tools = {
   refund: refundTool({ verify }),
   /** A mutation that cannot. */
   refundBlind: refundTool(),
+  /** One for all sessions. */
+  refundGlobally: refundTool({ verify, settle: '2s', idempotency: { scope: 'global', ttl: '1h' } }),
   /** Gives up long before the service does; whatever lands late lands within its settle time. */
   refundTimed: refundTool({ verify, timeout: '300ms', settle: '5s' }),
   /** For workers that die at any moment: a request that is on its way then lands within its settle time. */

@@ -82,7 +82,8 @@ function withBreakpoints(own: WorkerInterceptors | undefined): WorkerInterceptor
           execute: async (input, next) => {
             const type = info.activityType as keyof SessionActivities;
             const { tool } = (input.args[0] ?? {}) as Partial<ToolInput | VerifyInput>;
-            const name = tool !== undefined && type === 'verify' ? `verify ${tool}` : (tool ?? type);
+            const looks = type === 'verify' || type === 'attach';
+            const name = tool !== undefined && looks ? `${type} ${tool}` : (tool ?? type);
             await breakpoint(`before ${name}`);
             const result: unknown = await next(input);
             await breakpoint(`after ${name}`, JSON.stringify(result));

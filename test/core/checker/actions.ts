@@ -2,7 +2,7 @@
 import type { DescribeResult, PreparedCall } from '../../../src/contract/activities.ts';
 import type { InFlight, SessionState } from '../../../src/contract/state.ts';
 import type { Outcome } from '../../../src/session/events.ts';
-import { globalEffects } from './global-actions.ts';
+import { attachActions, globalEffects } from './global-actions.ts';
 import { personActions } from './people.ts';
 import { keyOf, manifestOf, plannedCall, type Scenario } from './scenario.ts';
 import { readsActions, readsOf, toolActions, verifyActions } from './tool-actions.ts';
@@ -13,7 +13,7 @@ export function actionsOf(scenario: Scenario, state: SessionState, world: World)
   const single = [
     ...state.inFlight.flatMap((flight) => flightActions(scenario, state, world, flight)),
     ...lateLandings(state, world),
-    ...globalEffects(world),
+    ...globalEffects(state, world),
     ...personActions(scenario, state, world),
     ...timeActions(state, world),
   ];
@@ -32,6 +32,11 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
       return readsActions(world, flight);
     case 'tool':
       return toolActions(state, world, flight);
+    case 'attach':
+      return attachActions(state, world, flight);
+    case 'report':
+      // Of the workflow of an effect, which is followed from outside.
+      return [];
     case 'verify':
       return verifyActions(state, world, flight);
     case 'prepare':
@@ -67,6 +72,7 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
     }
     case 'backoff':
     case 'model_backoff':
+    case 'recheck':
     case 'ttl':
       return [answer(flight, `the ${flight.kind} timer of ${flight.callId} fires`, { kind: 'timer' })];
     default:

@@ -34,7 +34,10 @@ export function callIn(state: SessionState, kind: CallStatus['kind']): ToolCall 
 }
 
 /** After an input, puts a call that came to one status into another. */
-export const instead = (from: 'settling' | 'unknown' | 'approval' | 'stuck', status: CallStatus): Protocol =>
+export const instead = (
+  from: 'settling' | 'unknown' | 'approval' | 'awaiting',
+  status: CallStatus,
+): Protocol =>
   evolving((state, _input, evolve) => {
     const refusal = evolve();
     const call = callIn(state, from);

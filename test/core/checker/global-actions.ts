@@ -1,56 +1,85 @@
-/** What may become of a wait for a global effect, and of the effect, which has a session of its own. */
-import type { ToolResult } from '../../../src/contract/activities.ts';
+/** What a look at a global effect may find, and what may become of the effect, which has a workflow of its own. */
+import type { AttachResult } from '../../../src/contract/activities.ts';
 import type { ToolCall } from '../../../src/contract/calls.ts';
-import type { InFlight } from '../../../src/contract/state.ts';
+import type { InFlight, SessionState } from '../../../src/contract/state.ts';
 import type { Outcome } from '../../../src/session/events.ts';
 import { type Action, answer, spend, type World } from './world.ts';
 
-const returned = (value: ToolResult): Outcome => ({ kind: 'tool', result: { ok: true, value } });
-const failed = (kind: 'timeout' | 'cancelled'): Outcome => ({
-  kind: 'tool',
-  result: { ok: false, failure: { kind, message: kind } },
-});
+const found = (value: AttachResult): Outcome => ({ kind: 'attach', result: { ok: true, value } });
+const lost: Outcome = {
+  kind: 'attach',
+  result: { ok: false, failure: { kind: 'timeout', message: 'lost' } },
+};
 
-/** What the wait of a call may come to. Whatever it comes to, the effect goes its own way. */
-export function globalActions(world: World, flight: InFlight, call: ToolCall): Action[] {
+/** What a look may come to. Whatever it comes to, the effect goes its own way. */
+export function attachActions(state: SessionState, world: World, flight: InFlight): Action[] {
+  const call = state.calls.find(({ id }) => id === flight.callId);
+  if (call === undefined) return [];
   const { id, idempotencyKey: key } = call;
   const effect = world.effects[key];
-  const actions: Action[] = [];
   if (effect === 'landed')
-    actions.push(answer(flight, `${id} returns`, returned({ kind: 'output', output: 'paid' })));
-  else {
-    const absent = returned({ kind: 'absent', reason: 'not attempted', retryable: false });
-    const ends = (now: World): void => {
-      now.effects[key] = 'absent';
-    };
-    actions.push(answer(flight, `${id}'s effect has certainly failed`, absent, ends));
-  }
+    return [answer(flight, `${id}'s effect has happened`, found({ kind: 'output', output: 'paid' }))];
+  const absent = found({ kind: 'absent', reason: 'not attempted', retryable: false });
+  const ends = (now: World): void => {
+    now.effects[key] = 'absent';
+  };
+  const actions = [answer(flight, `${id}'s effect has certainly failed`, absent, ends)];
+  if (effect === 'running')
+    actions.push(answer(flight, `${id}'s effect has no outcome yet`, found({ kind: 'waiting' })));
   if ((world.left.unavailable ?? 0) > 0) {
-    const unavailable = returned({ kind: 'unavailable', message: 'its effect waits for a person' });
     const given = (now: World): void => spend(now, 'unavailable');
-    const error = returned({ kind: 'error', message: 'nobody knows what became of its effect' });
+    const person = found({
+      kind: 'waiting',
+      person: {
+        kind: 'unknown',
+        reason: 'lost',
+        call: { callId: 'call_0_0', argsDigest: '', dispatchNo: 1 },
+      },
+    });
+    const error = found({ kind: 'error', message: 'nobody knows what became of its effect' });
     actions.push(
-      answer(flight, `${id} hears that its effect waits for a person`, unavailable, given),
-      answer(flight, `${id}'s wait is lost`, failed('timeout'), given),
+      answer(flight, `${id} hears that its effect waits for a person`, person, given),
+      answer(flight, `${id}'s look is lost`, lost, given),
       answer(flight, `${id} hears that nobody knows of its effect`, error, given),
+      answer(flight, `${id} finds no effect`, found({ kind: 'gone', reason: 'ended' }), given),
+      answer(flight, `${id} finds no tool`, found({ kind: 'unavailable', message: 'no tool' }), given),
     );
   }
-  if (flight.cancelled === true)
-    actions.push(answer(flight, `${id}'s wait was cancelled`, failed('cancelled')));
   return actions;
 }
 
-/** Effects that happen, whether or not anybody waits for them. */
-export function globalEffects(world: World): Action[] {
-  return Object.entries(world.effects)
+/** Effects that happen, whether or not anybody waits for them, and tell it; the word may also come too early, or never. */
+export function globalEffects(state: SessionState, world: World): Action[] {
+  const happen = Object.entries(world.effects)
     .filter(([, effect]) => effect === 'running')
-    .map(([key]) => ({
-      story: 'a global effect happens in its own session',
-      by: 'world',
-      happens: (now) => {
-        now.effects[key] = 'landed';
-        now.landed[key] = (now.landed[key] ?? 0) + 1;
-      },
-      deliveries: [],
-    }));
+    .map(
+      ([key]): Action => ({
+        story: 'a global effect happens in its own workflow',
+        by: 'world',
+        happens: (now) => {
+          now.effects[key] = 'landed';
+          now.landed[key] = (now.landed[key] ?? 0) + 1;
+        },
+        deliveries: [],
+      }),
+    );
+  return [...happen, ...state.calls.filter((call) => hears(state, world, call)).map(word)];
+}
+
+function hears(
+  { inFlight }: SessionState,
+  world: World,
+  { id, status, idempotencyKey: key }: ToolCall,
+): boolean {
+  if (world.effects[key] === 'running' && (world.left.unavailable ?? 0) === 0) return false;
+  const flight = inFlight.find(({ kind, callId }) => kind === 'attach' && callId === id);
+  return flight === undefined ? status.kind === 'awaiting' && status.due !== true : flight.told !== true;
+}
+
+function word({ id }: ToolCall): Action {
+  return {
+    story: `${id} hears that it may look`,
+    by: 'world',
+    deliveries: [{ input: { type: 'effect_done', value: { callId: id } }, recorded: () => {} }],
+  };
 }

@@ -15,7 +15,7 @@ export class Violation extends Error {
 }
 
 /** Commands that run a tool. */
-const WORK: readonly Command['kind'][] = ['reads', 'tool', 'global_tool'];
+const WORK: readonly Command['kind'][] = ['reads', 'tool'];
 
 function promise(holds: boolean, broken: string): asserts holds {
   if (!holds) throw new Violation(broken);
@@ -39,7 +39,8 @@ export function checkCommand(
     `a ${command.kind} was issued by a session that is sealed`,
   );
   promise(command.seq === before + 1, `command ${command.seq} follows command ${before}`);
-  if (command.kind === 'model' || WORK.includes(command.kind)) {
+  const starts = command.kind === 'attach' && command.input.start !== undefined;
+  if (command.kind === 'model' || starts || WORK.includes(command.kind)) {
     promise(state.paused === null, `a ${command.kind} call was issued while the session is paused`);
     promise(state.cancelling === null, `a ${command.kind} call was issued after the session was cancelled`);
   }
@@ -64,8 +65,9 @@ export function checkCommand(
     promise(open.length === 0, 'the model is asked while calls are open that do not run before it');
     promise(reads.length === 0 || state.inbox.length === 0, 'the model is asked before what was said to it');
   }
-  if (command.kind !== 'tool' && command.kind !== 'global_tool') return;
-  const { callId, tool, args, idempotencyKey: key, effect, dispatchNo } = command.input;
+  if (command.kind !== 'tool' && !(command.kind === 'attach' && starts)) return;
+  const { callId, tool, idempotencyKey: key } = command.input;
+  const args = command.kind === 'attach' ? (command.input.start?.args ?? null) : command.input.args;
   const base = keyOf(scenario, state.sessionId, tool, args, callId);
   promise(
     scenario.tools[tool]?.scope === 'message' ? messageKeys(state, base).includes(key) : key === base,
@@ -81,11 +83,12 @@ export function checkCommand(
     const approved = world.approvals[callId] === 'granted' || world.approvals[callId] === 'checking';
     promise(approved, `${callId} was dispatched without the approval that it needs`);
   }
-  if (command.kind === 'global_tool') {
+  if (command.kind === 'attach') {
     // It attaches to the effect that is there.
     world.effects[key] ??= 'running';
     return;
   }
+  const { effect, dispatchNo } = command.input;
   if (effect !== 'mutate') return;
   const recorded = world.keys[key] ?? 'free';
   promise(
@@ -196,7 +199,8 @@ function checkEffects(state: SessionState, world: World): void {
       promise(call.result !== null && call.completedAt !== null, `${call.id} has ended without a result`);
       promise(
         !state.inFlight.some(
-          ({ callId, kind }) => callId === call.id && (kind === 'tool' || kind === 'verify'),
+          ({ callId, kind }) =>
+            callId === call.id && (kind === 'tool' || kind === 'attach' || kind === 'verify'),
         ),
         `${call.id} has ended, but it is in flight`,
       );

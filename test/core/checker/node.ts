@@ -228,7 +228,13 @@ function essence(state: SessionState): unknown[] {
     ]),
     state.batch,
     state.interrupted,
-    state.inFlight.map(({ kind, callId, cancelled, summarize }) => [kind, callId, cancelled, summarize]),
+    state.inFlight.map(({ kind, callId, cancelled, told, summarize }) => [
+      kind,
+      callId,
+      cancelled,
+      told,
+      summarize,
+    ]),
     budget.limits,
     { ...budget.spent, ...(capped ? {} : { inputTokens: 0, outputTokens: 0, nanoUsd: 0 }) },
     capped ? [budget.reserved, state.promptBytes, state.measured] : 0,
@@ -253,6 +259,8 @@ function statusOf(status: SessionState['calls'][number]['status']): unknown {
   switch (status.kind) {
     case 'approval':
       return [status.kind, status.expiresAt === null, status.problem === undefined];
+    case 'awaiting':
+      return [status.kind, status.checks > 0, status.due, status.person === undefined];
     case 'deferred':
       return [status.kind, status.to];
     case 'failed':

@@ -2,7 +2,6 @@
 import type { NoReplyReason, ReadEnd, ToolResult } from '../../../src/contract/activities.ts';
 import type { InFlight, SessionState } from '../../../src/contract/state.ts';
 import type { Outcome } from '../../../src/session/events.ts';
-import { globalActions } from './global-actions.ts';
 import { MOMENT } from './scenario.ts';
 import { type Action, type Attempt, answer, forget, land, liveAttempt, spend, type World } from './world.ts';
 
@@ -59,7 +58,6 @@ export function toolActions(state: SessionState, world: World, flight: InFlight)
   const call = state.calls.find(({ id }) => id === flight.callId);
   if (call === undefined) return [];
   const attempt = liveAttempt(world, flight.seq);
-  if (call.scope === 'global') return globalActions(world, flight, call);
   if (call.effect !== 'mutate') return repeatableActions(world, flight, call.id);
   return attempt === undefined ? [] : mutationActions(world, flight, attempt);
 }

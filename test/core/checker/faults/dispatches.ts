@@ -155,7 +155,7 @@ export const DISPATCHES: readonly Fault[] = [
   {
     name: 'a lost wait for a global effect counts as certainly failed',
     scenario: shared,
-    protocol: instead('stuck', { kind: 'failed', certain: true }),
+    protocol: instead('awaiting', { kind: 'failed', certain: true }),
     breaks: /is certain to have failed, but its effect (has landed|may land)/,
   },
 ];

@@ -1,0 +1,247 @@
+/**
+ * The effects of scope `global`: one execution over all sessions, by the uniqueness of Temporal's workflow ids.
+ *
+ * The effect has a workflow of its own, in which the call runs under the same protocol as any mutation. A session's
+ * call attaches to it and waits as state; the effect tells it by a signal when there is something to look at. What a
+ * session believes is the effect's own record, read from its history here: a signal says nothing by itself.
+ */
+import { Context } from '@temporalio/activity';
+import { type Client, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client';
+import { ApplicationFailure } from '@temporalio/common';
+import type { AttachInput, AttachResult, ReportInput } from '../contract/activities.ts';
+import { dispatchNoOf, isFinal, type ToolCall } from '../contract/calls.ts';
+import type { EffectInput, SessionInput, WaiterInput } from '../contract/inputs.ts';
+import { canonicalJson, type JsonValue } from '../contract/json.ts';
+import { argsDigest } from '../contract/keys.ts';
+import { LIMIT } from '../contract/limits.ts';
+import { SIGNAL, WORKFLOW } from '../contract/names.ts';
+import { replayedContent } from '../contract/replay.ts';
+import type { EffectRecord } from '../contract/state.ts';
+import { effectId } from '../contract/workflow-ids.ts';
+import { foldSession } from '../history/index.ts';
+import { isNotFound } from '../temporal/index.ts';
+import { recordable } from './recordable.ts';
+import { type FindAgent, missing } from './tool.ts';
+
+/** How long the state of an effect that is about to change is left alone, in milliseconds. */
+const SOON_MS = 200;
+/** Attempts after which another program's workflow is not expected to give up the effect's id by itself. */
+const FOREIGN_ATTEMPTS = 5;
+
+/** The workflow that has the id of an effect. */
+interface Found {
+  running: boolean;
+  /** How it ended, in Temporal's words. */
+  end: string;
+  record: { call: ToolCall; effect: EffectRecord } | null;
+}
+
+/**
+ * The `attach` activity: finds the effect of a call, or starts it, and returns its outcome if there is one. Otherwise
+ * it sees to it that the effect will tell the session. It holds no effect of its own, so Temporal may repeat it.
+ */
+export async function runAttach(
+  find: FindAgent,
+  searchAttributes: readonly string[],
+  input: AttachInput,
+): Promise<AttachResult> {
+  return beating((context) => attach(context, { find, searchAttributes, input }));
+}
+
+/** Runs with heartbeats, so that the loss of the worker is noticed soon. */
+async function beating<T>(run: (context: Context) => Promise<T>): Promise<T> {
+  const context = Context.current();
+  const beats = setInterval(() => context.heartbeat(), (context.info.heartbeatTimeoutMs ?? 10_000) / 4);
+  try {
+    return await run(context);
+  } finally {
+    clearInterval(beats);
+  }
+}
+
+async function attach(
+  context: Context,
+  {
+    find,
+    searchAttributes,
+    input,
+  }: {
+    find: FindAgent;
+    searchAttributes: readonly string[];
+    input: AttachInput;
+  },
+): Promise<AttachResult> {
+  const { client, info } = context;
+  const id = effectId(input.idempotencyKey);
+  const waiter = { sessionId: info.workflowExecution?.workflowId ?? '', callId: input.callId };
+  const found = await lookAt(client, id, input);
+  if (found !== null && found.record !== null && answers(found, waiter))
+    return resultOf(found.record, waiter, input);
+  if (found?.running === true) {
+    if (found.record === null) return foreign(context, id);
+    const { call, effect } = found.record;
+    // It certainly did not happen, before this call was made: the effect closes, and then there is another.
+    if (isFinal(call)) throw soon(`${id} is closing`);
+    if (!isWaiter(effect, waiter)) await register(client, id, waiter);
+    return waiting(call);
+  }
+  const doubt = found === null ? undefined : doubtOf(found, id);
+  if (input.start === undefined) return { kind: 'gone', reason: doubt ?? `${id} has ended` };
+  const manifest = find(input.agent)?.manifest;
+  const tool = manifest?.tools[input.tool];
+  if (manifest === undefined || tool === undefined) {
+    return { kind: 'unavailable', message: missing(find, input.agent, input.tool) };
+  }
+  const effect: EffectInput = {
+    tool: input.tool,
+    args: input.start.args,
+    argsDigest: argsDigest(input.tool, input.start.args),
+    idempotencyKey: input.idempotencyKey,
+    requestedBy: `${waiter.sessionId}/${waiter.callId}`,
+    manifest: { ...manifest, instructions: '', models: [], tools: { [input.tool]: tool } },
+    searchAttributes: [...searchAttributes],
+    ...(doubt === undefined ? {} : { doubt }),
+  };
+  try {
+    await client.workflow.signalWithStart(WORKFLOW.session, {
+      workflowId: id,
+      taskQueue: info.taskQueue,
+      args: [{ agent: input.agent, effect } satisfies SessionInput] as [unknown],
+      signal: SIGNAL.awaitEffect,
+      signalArgs: [waiter] as [unknown],
+      workflowIdReusePolicy: found === null ? 'REJECT_DUPLICATE' : 'ALLOW_DUPLICATE',
+      workflowTaskTimeout: '2s',
+      staticSummary: `${effect.tool} · ${effect.requestedBy}`.slice(0, 200),
+    });
+  } catch (error) {
+    if (error instanceof WorkflowExecutionAlreadyStartedError) throw soon(`${id} has just closed`);
+    throw error;
+  }
+  return { kind: 'waiting' };
+}
+
+/**
+ * The `report` activity: tells sessions to look at the effect that their calls wait for. One that has ended needs no
+ * word, and one that does not get it looks by itself later.
+ */
+export async function runReport({ waiters }: ReportInput): Promise<void> {
+  const told = await beating(({ client }) =>
+    Promise.allSettled(
+      waiters.map(({ sessionId, callId }) =>
+        client.workflow.getHandle(sessionId).signal(SIGNAL.effectDone, { callId }),
+      ),
+    ),
+  );
+  const failed = told.find((one) => one.status === 'rejected' && !isGone(one.reason));
+  if (failed?.status === 'rejected') throw failed.reason;
+}
+
+/** The workflow under the effect's id, or `null`. */
+async function lookAt(
+  client: Client,
+  id: string,
+  { tool, idempotencyKey }: AttachInput,
+): Promise<Found | null> {
+  const described = await client.workflow
+    .getHandle(id)
+    .describe()
+    .catch((error: unknown) => {
+      if (isGone(error)) return null;
+      throw error;
+    });
+  if (described === null) return null;
+  const { status, runId, type } = described;
+  const found = { running: status.name === 'RUNNING', end: status.name.toLowerCase().replace('_', ' ') };
+  if (type !== WORKFLOW.session) return { ...found, record: null };
+  const { calls, effect } = await foldSession(client, id, runId);
+  const [call] = calls;
+  // Only an effect of this key is believed: anybody may start a workflow under the id.
+  const isIt = effect !== null && call?.name === tool && call.idempotencyKey === idempotencyKey;
+  return { ...found, record: isIt ? { call, effect } : null };
+}
+
+function isGone(error: unknown): boolean {
+  return error instanceof WorkflowNotFoundError || isNotFound(error);
+}
+
+/** Whether the record answers a call: by what it keeps, or because the call has waited for this very outcome. */
+function answers({ running, record }: Found, waiter: WaiterInput): boolean {
+  if (record === null || !isFinal(record.call)) return false;
+  const { call, effect } = record;
+  if (isWaiter(effect, waiter)) return true;
+  if (!isKept(call)) return false;
+  // Whoever ends the workflow of an effect does not make it undone.
+  return running || Date.now() < Date.parse(call.completedAt ?? '') + effect.ttlMs;
+}
+
+/** Whether an outcome is kept for others: it happened, or nobody can tell and it must not be run again. */
+function isKept({ status }: ToolCall): boolean {
+  return status.kind === 'completed' || (status.kind === 'failed' && !status.certain);
+}
+
+function isWaiter({ waiters }: EffectRecord, { sessionId, callId }: WaiterInput): boolean {
+  return waiters.some((waiter) => waiter.sessionId === sessionId && waiter.callId === callId);
+}
+
+/** Why nobody knows whether an effect whose workflow has closed has happened; `undefined` when it is known. */
+function doubtOf({ end, record }: Found, id: string): string | undefined {
+  if (record === null) return undefined;
+  const { status, dispatches } = record.call;
+  // What is kept is not kept any more by now.
+  if (isFinal(record.call)) return undefined;
+  const began = dispatches.some(({ outcome }) => outcome !== 'absent');
+  // An effect that was in doubt from its beginning has not been dispatched in this run.
+  const doubted = status.kind !== 'ready' && status.kind !== 'backoff';
+  return began || doubted ? `nobody knows what became of it: its workflow ${id} was ${end}` : undefined;
+}
+
+/** Has the running effect tell this call. */
+async function register(client: Client, id: string, waiter: WaiterInput): Promise<void> {
+  try {
+    await client.workflow.getHandle(id).signal(SIGNAL.awaitEffect, waiter);
+  } catch (error) {
+    throw isGone(error) ? soon(`${id} has just closed`) : error;
+  }
+}
+
+/** Temporal repeats the attempt after a moment. */
+function soon(message: string): ApplicationFailure {
+  return ApplicationFailure.create({ message, type: 'EffectChanges', nextRetryDelay: SOON_MS });
+}
+
+/** Another workflow has the id. One that was made to look like an effect is refused by its worker at its first task. */
+function foreign({ info }: Context, id: string): AttachResult {
+  const message = `workflow ${id} has the id of this call's effect, and is none: terminate it`;
+  if (info.attempt < FOREIGN_ATTEMPTS) throw soon(message);
+  return { kind: 'unavailable', message };
+}
+
+/** What a call that waits is told: a person that the effect needs, if any. */
+function waiting(call: ToolCall): AttachResult {
+  const { id: callId, argsDigest: digest, status } = call;
+  if (status.kind !== 'unknown' && status.kind !== 'stuck') return { kind: 'waiting' };
+  const seen = { callId, argsDigest: digest, dispatchNo: dispatchNoOf(call) };
+  return { kind: 'waiting', person: { ...status, call: seen } };
+}
+
+/** An outcome as the call's own. Who did not ask first is told that the effect is not its own. */
+function resultOf(
+  { call, effect }: NonNullable<Found['record']>,
+  { sessionId, callId }: WaiterInput,
+  { resultLimit = LIMIT.toolResult }: AttachInput,
+): AttachResult {
+  const content = call.result?.content ?? null;
+  if (call.status.kind === 'completed') {
+    const own = effect.requestedBy === `${sessionId}/${callId}`;
+    const replay = { tool: call.name, of: effect.requestedBy, where: 'by another session' } as const;
+    const output = own ? content : replayedContent(replay, content);
+    return { kind: 'output', output: recordable(output, resultLimit) };
+  }
+  return call.status.kind === 'failed' && !call.status.certain
+    ? { kind: 'error', message: asText(content) }
+    : { kind: 'absent', reason: asText(content), retryable: false };
+}
+
+function asText(content: JsonValue): string {
+  return typeof content === 'string' ? content : canonicalJson(content);
+}

@@ -1,0 +1,23 @@
+/** Ids of the workflows that Perdure starts for itself. No session and no thread may have such an id. */
+
+const EFFECT = 'effect:';
+const RESERVED = [
+  EFFECT,
+  'perdure-thread/',
+  'perdure-segment/',
+  'perdure-content/',
+  'perdure-archive/',
+] as const;
+
+/** The id of the workflow that runs a global effect, and keeps its record. */
+export function effectId(idempotencyKey: string): string {
+  return `${EFFECT}${idempotencyKey}`;
+}
+
+/** Why an id cannot be given to a session or a thread, or `null`. */
+export function reservedProblem(id: string): string | null {
+  const prefix = RESERVED.find((reserved) => id.startsWith(reserved));
+  return prefix === undefined
+    ? null
+    : `ids that begin with ${prefix} belong to workflows of Perdure's own: choose another id`;
+}

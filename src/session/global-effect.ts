@@ -1,0 +1,167 @@
+/**
+ * Calls of scope `global`. Such a call has an effect of its own workflow: one execution over all sessions. The call
+ * waits for it as state, with nothing in flight, until the effect tells it to look.
+ */
+import type { ActivityOutcome, AttachInput, AttachResult } from '../contract/activities.ts';
+import { type EffectWait, isFinal, type ToolCall } from '../contract/calls.ts';
+import { LIMIT } from '../contract/limits.ts';
+import type { InFlight, SessionState } from '../contract/state.ts';
+import { applyTool } from './effect-outcome.ts';
+import type { Moment, Step } from './events.ts';
+import { flightOf, isGivenUp, toolOf } from './state.ts';
+
+const HEARTBEAT_MS = 10_000;
+/** How much longer than its own call may take an effect is waited for before the first look that nobody asked for. */
+const RECHECK_MARGIN_MS = 5_000;
+const RECHECK_MAX_MS = 24 * 60 * 60 * 1_000;
+/** How many calls one activity tells. */
+const REPORT_AT_ONCE = 100;
+
+/** Starts the effect of a call, or finds it. */
+export function attachStep(state: SessionState, call: ToolCall): Step {
+  return attach(state, call, { args: call.args });
+}
+
+function attach(state: SessionState, call: ToolCall, start?: AttachInput['start']): Step {
+  const resultLimit = Math.floor(LIMIT.turnResults / Math.max(1, state.batch.length));
+  return {
+    type: 'issue',
+    callId: call.id,
+    command: {
+      kind: 'attach',
+      seq: state.seq + 1,
+      input: {
+        agent: state.agent,
+        tool: call.name,
+        callId: call.id,
+        idempotencyKey: call.idempotencyKey,
+        ...(start === undefined ? {} : { start }),
+        ...(resultLimit < LIMIT.toolResult ? { resultLimit } : {}),
+      },
+      heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
+      summary: `${start === undefined ? 'look at' : 'attach to'} the effect of ${call.name} ${call.id}`,
+    },
+  };
+}
+
+/** What a call that waits for its effect needs: a look when it is due, and a clock for the case that no word comes. */
+export function tendAwaiting(state: SessionState, call: ToolCall): Step | null {
+  const { status } = call;
+  if (status.kind !== 'awaiting' || flightOf(state, call.id, 'attach') !== undefined) return null;
+  if (status.due === true) return attach(state, call);
+  const stopping = state.cancelling !== null || (state.interrupted && state.paused === null);
+  if (flightOf(state, call.id, 'recheck') !== undefined || (stopping && isGivenUp(state, call))) return null;
+  const tool = toolOf(state, call);
+  const firstMs = (tool?.timeoutMs ?? 0) + (tool?.settleMs ?? 0) + RECHECK_MARGIN_MS;
+  const ms = Math.min(RECHECK_MAX_MS, firstMs * 2 ** status.checks);
+  const summary = `look at the effect of ${call.name} ${call.id} again`;
+  return { type: 'issue', callId: call.id, command: { kind: 'timer', seq: state.seq + 1, ms, summary } };
+}
+
+/** Has a call wait for its effect. */
+export function awaitEffect(
+  call: ToolCall,
+  { checks, person, due }: { checks: number; person?: EffectWait | undefined; due: boolean },
+): void {
+  call.status = {
+    kind: 'awaiting',
+    checks,
+    ...(due ? { due } : {}),
+    ...(person === undefined ? {} : { person }),
+  };
+}
+
+/** Writes down that the look which was due is under way. */
+export function looking({ status }: ToolCall): void {
+  if (status.kind === 'awaiting') delete status.due;
+}
+
+/** Asks for a look at the effect of a call that waits for it. One that is under way may have been too early. */
+export function lookAtEffect(state: SessionState, call: ToolCall): void {
+  const flight = flightOf(state, call.id, 'attach');
+  if (flight !== undefined) flight.told = true;
+  else if (call.status.kind === 'awaiting') call.status = { ...call.status, due: true };
+}
+
+/** Applies what a look at the effect has found. */
+export function applyAttach(
+  state: SessionState,
+  call: ToolCall,
+  flight: InFlight,
+  outcome: ActivityOutcome<AttachResult>,
+  moment: Moment,
+): void {
+  const { status } = call;
+  if (status.kind !== 'running' && status.kind !== 'awaiting') return;
+  const before = status.kind === 'awaiting' ? status : { checks: 0 };
+  const due = flight.told === true;
+  // Without a result nothing is known, and nothing is lost: the next look says whether there is an effect.
+  if (!outcome.ok) {
+    awaitEffect(call, { ...before, due });
+    return;
+  }
+  const result = outcome.value;
+  if (result.kind === 'waiting') {
+    awaitEffect(call, { checks: before.checks, person: result.person, due });
+  } else if (result.kind === 'gone') {
+    const dispatch = call.dispatches.at(-1);
+    if (dispatch !== undefined) Object.assign(dispatch, { outcome: 'absent', reason: result.reason });
+    call.status = { kind: 'ready' };
+  } else {
+    call.status = { kind: 'running' };
+    applyTool(state, call, flight, { ok: true, value: result }, moment);
+  }
+}
+
+/** Tells the calls that wait for this effect what they have not been told: that a person is needed, or the outcome. */
+export function reportStep(state: SessionState): Step | null {
+  const call = state.calls[0];
+  if (state.effect === null || call === undefined || isReporting(state)) return null;
+  const news = newsOf(call);
+  const waiters = state.effect.waiters.filter(({ told }) => told !== 'outcome' && told !== news);
+  if (news === null || waiters.length === 0) return null;
+  const some = waiters.slice(0, REPORT_AT_ONCE);
+  return {
+    type: 'issue',
+    command: {
+      kind: 'report',
+      seq: state.seq + 1,
+      input: { waiters: some.map(({ sessionId, callId }) => ({ sessionId, callId })) },
+      heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
+      summary: `tell ${some.length} of ${state.effect.waiters.length} calls: ${news}`,
+    },
+  };
+}
+
+/** Writes down which calls are being told. What is lost on the way they find by their own looks. */
+export function reporting({ effect, calls }: SessionState, told: readonly AttachedCall[]): void {
+  const news = calls[0] === undefined ? null : newsOf(calls[0]);
+  for (const waiter of effect?.waiters ?? []) {
+    if (news !== null && told.some((one) => isSame(one, waiter))) waiter.told = news;
+  }
+}
+
+/** Whether calls are being told. */
+export function isReporting({ inFlight }: SessionState): boolean {
+  return inFlight.some(({ kind }) => kind === 'report');
+}
+
+interface AttachedCall {
+  sessionId: string;
+  callId: string;
+}
+
+function isSame(a: AttachedCall, b: AttachedCall): boolean {
+  return a.sessionId === b.sessionId && a.callId === b.callId;
+}
+
+/** Adds a call to those that wait for this effect. */
+export function addWaiter({ effect }: SessionState, { sessionId, callId }: AttachedCall): void {
+  const waiter = { sessionId, callId };
+  if (effect !== null && !effect.waiters.some((other) => isSame(other, waiter))) effect.waiters.push(waiter);
+}
+
+function newsOf(call: ToolCall): 'person' | 'outcome' | null {
+  if (isFinal(call)) return 'outcome';
+  return call.status.kind === 'unknown' || call.status.kind === 'stuck' ? 'person' : null;
+}
