@@ -31,7 +31,7 @@ const SLOW = tests(
   'test/archive/**',
   'test/bench/**',
   'test/cli/**',
-  'test/effects/{chapter-experiments,lost-model,many-deaths}',
+  'test/effects/{chapter-experiments,dying-in-task,lost-model,many-deaths}',
   'test/examples/**',
   'test/faults/**',
   'test/http/{conformance,python,serve}',

@@ -6,12 +6,14 @@ import {
   resolveServer,
   SESSION_SEARCH_ATTRIBUTES,
 } from '../server/index.ts';
+import { command } from '../session/commands.ts';
+import { pollersOf } from '../temporal/pollers.ts';
 import type { Cli } from './cli.ts';
-import { pollersOf } from './pollers.ts';
+import { stuckSessions } from './stuck-sessions.ts';
 
 /** What was looked at, what was found, and what to do about it. */
 export interface Check {
-  name: 'node' | 'temporal' | 'server' | 'namespace' | 'search attributes' | 'workers';
+  name: 'node' | 'temporal' | 'server' | 'namespace' | 'search attributes' | 'workers' | 'sessions';
   ok: boolean;
   detail: string;
   /** The command to type next; `null` when nothing is to be done. */
@@ -36,6 +38,7 @@ export async function examine(cli: Cli): Promise<Check[]> {
   checks.push(fine('server', `${address} answers (from ${sourceName})`));
   checks.push(fine('namespace', `${namespace} is there`));
   checks.push(await searchAttributesCheck(server), await workersCheck(server, cli.taskQueue));
+  checks.push(await sessionsCheck(server, cli.taskQueue));
   return checks;
 }
 
@@ -107,4 +110,16 @@ async function workersCheck({ connection, namespace }: ConnectedServer, taskQueu
   return both.length > 0
     ? fine('workers', `${both.join(', ')} on task queue ${taskQueue}`)
     : problem('workers', `nobody polls task queue ${taskQueue}`, 'perdure worker');
+}
+
+async function sessionsCheck({ connection, namespace }: ConnectedServer, taskQueue: string): Promise<Check> {
+  const { looked, stuck } = await stuckSessions(connection, namespace, taskQueue);
+  const [first] = stuck;
+  if (first === undefined) return fine('sessions', `${looked} running sessions go on`);
+  const others = stuck.length > 1 ? ` (and ${stuck.length - 1} more)` : '';
+  return problem(
+    'sessions',
+    `${stuck.length} of ${looked} do not go on: ${first.code}: ${first.message}${others}`,
+    command('show', first.id),
+  );
 }

@@ -35,6 +35,11 @@ const EXIT_OF: Partial<Record<ErrorCode, number>> = {
   CONFLICT: EXIT.refused,
   SERVER_UNAVAILABLE: EXIT.unreachable,
   NO_WORKER: EXIT.unreachable,
+  WORKER_BUSY: EXIT.unreachable,
+  WORKER_LOST: EXIT.unreachable,
+  REPLAY_SLOW: EXIT.unreachable,
+  TASK_FAILING: EXIT.unreachable,
+  FLOODED: EXIT.unreachable,
 };
 
 /** What is known of the verb that failed. */
@@ -97,6 +102,7 @@ function nextCommand(code: string, { verb, sessionId, repeat }: FailureContext):
       return sessionId === null ? 'perdure ls' : command('checkpoints', 'ls', sessionId);
     case 'UNKNOWN_AGENT':
     case 'NO_WORKER':
+    case 'WORKER_BUSY':
       return 'perdure worker';
     case 'SERVER_UNAVAILABLE':
       return repeat ?? 'perdure doctor';

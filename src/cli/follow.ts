@@ -1,7 +1,7 @@
 /** A session's stream over all of its rests. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Session, StreamPart } from '../client/index.ts';
-import { isPerdureError, PerdureError } from '../contract/errors.ts';
+import { isUnanswered, PerdureError } from '../contract/errors.ts';
 import type { SessionView } from '../contract/views.ts';
 import { command } from '../session/commands.ts';
 import type { Cli } from './cli.ts';
@@ -104,7 +104,7 @@ async function* parts(
       }
     } catch (error) {
       // A worker that is restarted is no reason to stop looking.
-      if (once || signal.aborted || !isPerdureError(error, 'NO_WORKER')) throw error;
+      if (once || signal.aborted || !isUnanswered(error)) throw error;
       // What was shown of an answer is void: it is found whole in the transcript, or begins anew.
       if (partial) yield { type: 'reset' };
       partial = false;

@@ -1,12 +1,12 @@
 /** A session's state, from a worker or, when there is none, from its history. */
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
-import { isPerdureError, PerdureError } from '../contract/errors.ts';
+import { isPerdureError, isUnanswered, PerdureError } from '../contract/errors.ts';
 import { WORKFLOW } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
 import { foldSession } from '../history/index.ts';
 import { sessionError } from '../temporal/errors.ts';
+import { isPolled } from '../temporal/pollers.ts';
 import type { Cli } from './cli.ts';
-import { isPolled } from './pollers.ts';
 
 /** A state and where it was read. */
 export interface SessionReading {
@@ -38,7 +38,7 @@ export async function readSession(cli: Cli, id: string): Promise<SessionReading>
       );
       return { state, source: 'worker', run };
     } catch (error) {
-      const readable = isPerdureError(error, 'NO_WORKER') || isPerdureError(error, 'TOO_LARGE');
+      const readable = isUnanswered(error) || isPerdureError(error, 'TOO_LARGE');
       if (!readable) throw error;
     }
   }

@@ -2,10 +2,10 @@
 import { relative } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DefaultLogger, type NativeConnection, Runtime, type Worker } from '@temporalio/worker';
+import { pollersOf } from '../temporal/pollers.ts';
 import { createWorker, openConnection } from '../worker/index.ts';
 import type { Cli } from './cli.ts';
 import { loadAgents } from './load-agents.ts';
-import { pollersOf } from './pollers.ts';
 import type { WorkerReport } from './worker-report.ts';
 
 /** How often it is asked whether the server has seen the worker, in milliseconds. */

@@ -7,7 +7,7 @@ import {
 } from '@temporalio/client';
 import type { Decision, Resolution, SeenCall, SeenDispatch } from '../contract/calls.ts';
 import type { EditInput } from '../contract/edit.ts';
-import { isPerdureError, PerdureError } from '../contract/errors.ts';
+import { PerdureError } from '../contract/errors.ts';
 import { ASK_AGAIN } from '../contract/failure.ts';
 import {
   type BudgetInput,
@@ -32,13 +32,12 @@ import type {
   TranscriptPage,
 } from '../contract/views.ts';
 import { invalidInput, isUnprocessed, perhapsDone, sessionError } from '../temporal/errors.ts';
+import { explained } from '../temporal/unanswered.ts';
 import { withId } from './start-options.ts';
 import { type StreamPart, streamSession } from './stream.ts';
 
 /** How long an update or a query may wait for a worker, in milliseconds. */
 const ANSWER_MS = 15_000;
-/** How long the server may take to say that it is there, in milliseconds. */
-const SERVER_MS = 2_000;
 /** How long a query or an update that came at a bad moment rests, in milliseconds. */
 const ASK_AGAIN_MS = 100;
 /**
@@ -66,7 +65,12 @@ export class Session {
     this.#handle = client.workflow.getHandle(id);
   }
 
-  /** The session at a glance. Needs a worker. @throws PerdureError `SESSION_NOT_FOUND`, `NO_WORKER` */
+  /**
+   * The session at a glance. Needs a worker.
+   *
+   * @throws PerdureError `SESSION_NOT_FOUND`, or when nobody answers in time: `NO_WORKER`, `WORKER_BUSY`, `WORKER_LOST`,
+   * `REPLAY_SLOW`, `TASK_FAILING`, `FLOODED`, each with what the server knows in `details`
+   */
   async state(): Promise<SessionView> {
     return this.#query<SessionView>(QUERY.state);
   }
@@ -108,7 +112,7 @@ export class Session {
    * with one `id`, it is taken once; without one it gets a random one.
    *
    * @throws PerdureError `CONFLICT` when the id is another message's; `SESSION_CLOSED`, `SESSION_NOT_FOUND`,
-   * `SESSION_FULL`, `TOO_LARGE`; `NO_WORKER` and `SERVER_UNAVAILABLE`, when it may have been taken all the same:
+   * `SESSION_FULL`, `TOO_LARGE`; the codes of {@link Session.state} and `SERVER_UNAVAILABLE`, when it may have been taken all the same:
    * their `details.messageId` is the id to send it again with
    */
   async send(
@@ -299,24 +303,12 @@ export class Session {
   }
 
   async #mapped<T>(call: () => Promise<T>): Promise<T> {
+    const askedMs = Date.now();
     try {
       return await call();
     } catch (error) {
-      const known = sessionError(this.id, error);
-      throw isPerdureError(known, 'NO_WORKER') ? await this.#unanswered(known) : known;
-    }
-  }
-
-  /** Nobody answered: no worker, unless the server does not answer either. */
-  async #unanswered(noWorker: PerdureError): Promise<unknown> {
-    try {
-      await this.#client.withDeadline(Date.now() + SERVER_MS, () =>
-        this.#client.workflowService.getSystemInfo({}),
-      );
-      return noWorker;
-    } catch {
-      const message = 'The Temporal server cannot be reached. Start one: perdure dev';
-      return new PerdureError('SERVER_UNAVAILABLE', message, { cause: noWorker.cause });
+      const asked = { workflowId: this.id, what: `session ${this.id}`, askedMs };
+      throw await explained(this.#client, asked, sessionError(this.id, error));
     }
   }
 }

@@ -35,6 +35,11 @@ export const ERROR_CODES = [
   'CHECKPOINT_CORRUPTION',
   'SERVER_UNAVAILABLE',
   'NO_WORKER',
+  'WORKER_BUSY',
+  'WORKER_LOST',
+  'REPLAY_SLOW',
+  'TASK_FAILING',
+  'FLOODED',
   'NOT_ATTEMPTED',
   'FENCED',
   'CONFLICT',
@@ -59,11 +64,34 @@ const REMEDIES: Partial<Record<ErrorCode, Remedy>> = {
   CHECKPOINT_CORRUPTION: 'ask_person',
   SERVER_UNAVAILABLE: 'retry',
   NO_WORKER: 'wait',
+  WORKER_BUSY: 'wait',
+  WORKER_LOST: 'wait',
+  REPLAY_SLOW: 'wait',
+  TASK_FAILING: 'ask_person',
+  FLOODED: 'wait',
   NOT_ATTEMPTED: 'retry',
   FENCED: 'retry',
   CONFLICT: 'retry',
   INTERNAL: 'ask_person',
 };
+
+/**
+ * Why nobody answered in time, when the server did: no worker asks for work (`NO_WORKER`), all are busy, one took the
+ * task and died or hangs, the replay takes long, the task fails again and again, or too much came at once.
+ */
+export const UNANSWERED: readonly ErrorCode[] = [
+  'NO_WORKER',
+  'WORKER_BUSY',
+  'WORKER_LOST',
+  'REPLAY_SLOW',
+  'TASK_FAILING',
+  'FLOODED',
+];
+
+/** Whether nobody answered in time: see {@link UNANSWERED}. */
+export function isUnanswered(error: unknown): error is PerdureError {
+  return isPerdureError(error) && UNANSWERED.includes(error.code);
+}
 
 const BRAND = 'perdure.error';
 

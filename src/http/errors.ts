@@ -32,6 +32,11 @@ export const STATUS: Readonly<Record<ErrorCode, number>> = {
   INTERNAL: 500,
   SERVER_UNAVAILABLE: 503,
   NO_WORKER: 503,
+  WORKER_BUSY: 503,
+  WORKER_LOST: 503,
+  REPLAY_SLOW: 503,
+  TASK_FAILING: 503,
+  FLOODED: 503,
 };
 
 /** The body of every answer that is no success. */

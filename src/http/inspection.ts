@@ -1,7 +1,7 @@
 /** Looking at sessions over HTTP. */
 import * as z from 'zod/mini';
 import type { SessionSummary } from '../client/index.ts';
-import type { ErrorCode } from '../contract/errors.ts';
+import { type ErrorCode, UNANSWERED } from '../contract/errors.ts';
 import type { PageInput } from '../contract/views.ts';
 import { budgetView, pageOf, pendingCalls, sessionView } from '../session/views.ts';
 import { type ApiRequest, type Operation, operation, type QueryParameter } from './operation.ts';
@@ -175,7 +175,7 @@ export const inspectionOperations: readonly Operation[] = [
       'Server-sent events: `text` {text}, `reset` {} (the text so far is void), `message` {id, text} (the answer is ' +
       'recorded), `phase` {phase, view}, then `end` {}; or `error` with the body of an error. Needs a worker.',
     answer: { status: 200, description: 'Events', mediaType: 'text/event-stream' },
-    codes: ['SESSION_NOT_FOUND', 'SESSION_CLOSED', 'TOO_LARGE', 'NO_WORKER'],
+    codes: ['SESSION_NOT_FOUND', 'SESSION_CLOSED', 'TOO_LARGE', ...UNANSWERED],
     handle: async (request, { sessions }) => {
       const gone = new AbortController();
       const signal = AbortSignal.any([request.signal, gone.signal]);

@@ -3,7 +3,7 @@ import * as z from 'zod/mini';
 import { effectsKept } from '../checkpoints/effects-left.ts';
 import type { ForkOptions, StartOptions } from '../client/index.ts';
 import { type EditInput, editSchema } from '../contract/edit.ts';
-import type { ErrorCode } from '../contract/errors.ts';
+import { type ErrorCode, UNANSWERED } from '../contract/errors.ts';
 import {
   type BudgetInput,
   budgetSchema,
@@ -40,7 +40,7 @@ const STEER: readonly ErrorCode[] = [
   'SESSION_CLOSED',
   'SESSION_FULL',
   'CONFLICT',
-  'NO_WORKER',
+  ...UNANSWERED,
 ];
 const DECIDE: readonly ErrorCode[] = [...STEER, 'UNKNOWN_CALL', 'CALL_NOT_PENDING', 'DIGEST_MISMATCH'];
 const SIGNALLED: readonly ErrorCode[] = ['SESSION_NOT_FOUND', 'SESSION_CLOSED', 'SESSION_FULL'];
@@ -202,7 +202,7 @@ export const sessionOperations: readonly Operation[] = [
       'CONFLICT',
       'CHECKPOINT_NOT_FOUND',
       'CHECKPOINT_CORRUPTION',
-      'NO_WORKER',
+      ...UNANSWERED,
     ],
     handle: async (request, backend) => {
       const { checkpointId, ...body } = request.body;

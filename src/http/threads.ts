@@ -1,7 +1,8 @@
 /** Threads over HTTP: the checkpoint saver's contract, in its own words. */
+
 import * as z from 'zod/mini';
 import { checkId } from '../contract/checkpoint.ts';
-import { isPerdureError, PerdureError } from '../contract/errors.ts';
+import { isPerdureError, PerdureError, UNANSWERED } from '../contract/errors.ts';
 import { type JsonObject, type JsonValue, jsonSize } from '../contract/json.ts';
 import { inPages } from '../saver/pages.ts';
 import { type ApiRequest, type Operation, operation, type QueryParameter } from './operation.ts';
@@ -88,7 +89,7 @@ export const threadOperations: readonly Operation[] = [
       'SESSION_BUSY',
       'SESSION_CLOSED',
       'SESSION_FULL',
-      'NO_WORKER',
+      ...UNANSWERED,
       'CHECKPOINT_CORRUPTION',
     ],
     handle: async (request, { saver }) => {
@@ -115,7 +116,7 @@ export const threadOperations: readonly Operation[] = [
         'more: pass it as `before`. An answer ends early at 32 MB.',
       schema: z.object({ items: z.array(checkpointSchema), next }),
     },
-    codes: ['NO_WORKER', 'CHECKPOINT_CORRUPTION'],
+    codes: [...UNANSWERED, 'CHECKPOINT_CORRUPTION'],
     handle: async (request, { saver }) => {
       const before = request.text('before');
       if (before !== undefined) checkId('before', before);
@@ -132,7 +133,7 @@ export const threadOperations: readonly Operation[] = [
     tag: 'threads',
     summary: 'The latest checkpoint',
     answer: { status: 200, description: 'The checkpoint that was stored last', schema: checkpointSchema },
-    codes: ['CHECKPOINT_NOT_FOUND', 'NO_WORKER', 'CHECKPOINT_CORRUPTION'],
+    codes: ['CHECKPOINT_NOT_FOUND', ...UNANSWERED, 'CHECKPOINT_CORRUPTION'],
     handle: async (request, { saver }) => {
       const threadId = id(request, 'thread_id');
       return (await saver.get(threadId)) ?? notFound(`Thread ${threadId} has no checkpoint`);
@@ -145,7 +146,7 @@ export const threadOperations: readonly Operation[] = [
     tag: 'threads',
     summary: 'One checkpoint',
     answer: { status: 200, description: 'The checkpoint', schema: checkpointSchema },
-    codes: ['CHECKPOINT_NOT_FOUND', 'NO_WORKER', 'CHECKPOINT_CORRUPTION'],
+    codes: ['CHECKPOINT_NOT_FOUND', ...UNANSWERED, 'CHECKPOINT_CORRUPTION'],
     handle: async (request, { saver }) => {
       const threadId = id(request, 'thread_id');
       const checkpointId = id(request, 'checkpoint_id');
@@ -174,7 +175,7 @@ export const threadOperations: readonly Operation[] = [
       },
     },
     answer: { status: 204, description: 'It is gone' },
-    codes: ['CONFLICT', 'SESSION_BUSY', 'NO_WORKER', 'CHECKPOINT_CORRUPTION'],
+    codes: ['CONFLICT', 'SESSION_BUSY', ...UNANSWERED, 'CHECKPOINT_CORRUPTION'],
     handle: async (request, { saver }) => {
       const end = request.flag('end');
       await saver.delete(id(request, 'thread_id'), end ? { end } : {});
@@ -188,7 +189,7 @@ export const threadOperations: readonly Operation[] = [
     summary: 'Store a step; the same key overwrites',
     body: stepBodySchema,
     answer: { status: 200, description: 'The stored step', schema: stepSchema },
-    codes: ['CONFLICT', 'NO_WORKER', 'CHECKPOINT_CORRUPTION'],
+    codes: ['CONFLICT', ...UNANSWERED, 'CHECKPOINT_CORRUPTION'],
     handle: (request, { saver }) =>
       saver.putStep(id(request, 'thread_id'), id(request, 'key'), request.body.value),
   }),
@@ -199,7 +200,7 @@ export const threadOperations: readonly Operation[] = [
     tag: 'threads',
     summary: 'One step',
     answer: { status: 200, description: 'The step', schema: stepSchema },
-    codes: ['STEP_NOT_FOUND', 'NO_WORKER', 'CHECKPOINT_CORRUPTION'],
+    codes: ['STEP_NOT_FOUND', ...UNANSWERED, 'CHECKPOINT_CORRUPTION'],
     handle: async (request, { saver }) => {
       const threadId = id(request, 'thread_id');
       const key = id(request, 'key');
@@ -221,7 +222,7 @@ export const threadOperations: readonly Operation[] = [
         'The steps; an unknown thread has none. An answer ends early at 32 MB. With `next`, there are more: pass it as `after`.',
       schema: z.object({ items: z.array(stepSchema), next }),
     },
-    codes: ['NO_WORKER', 'CHECKPOINT_CORRUPTION'],
+    codes: [...UNANSWERED, 'CHECKPOINT_CORRUPTION'],
     handle: async (request, { saver }) => {
       const after = request.text('after');
       const steps = await saver.listSteps(id(request, 'thread_id'));

@@ -27,6 +27,7 @@ import { threadError } from '../temporal/errors.ts';
 import { deleteRun, findExecution, reading, runsUpTo } from '../temporal/executions.ts';
 import { readStartInput } from '../temporal/index.ts';
 import { inChunks } from '../temporal/store-content.ts';
+import { explained } from '../temporal/unanswered.ts';
 import type { Waiting } from './batches.ts';
 import { byKey } from './memory-saver.ts';
 import { Slots } from './slots.ts';
@@ -251,12 +252,15 @@ export class ThreadStore {
 
   /** Asks once there is a slot. The time for an answer begins then, so that many threads at once only take longer. */
   async #answered<T>(threadId: string, call: () => Promise<T>): Promise<T> {
+    let askedMs = 0;
     try {
-      return await this.#slots.run(() =>
-        this.#client.withDeadline(Date.now() + this.#options.timeoutMs, call),
-      );
+      return await this.#slots.run(() => {
+        askedMs = Date.now();
+        return this.#client.withDeadline(askedMs + this.#options.timeoutMs, call);
+      });
     } catch (error) {
-      throw threadError(threadId, error);
+      const asked = { workflowId: threadWorkflowId(threadId), what: `thread ${threadId}`, askedMs };
+      throw await explained(this.#client, asked, threadError(threadId, error));
     }
   }
 }

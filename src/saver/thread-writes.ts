@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { type Client, WithStartWorkflowOperation } from '@temporalio/client';
 import { keep } from '../checkpoints/keep.ts';
 import { type CheckedPut, type Checkpoint, idTaken, type StoredStep } from '../contract/checkpoint.ts';
-import { isPerdureError, PerdureError } from '../contract/errors.ts';
+import { isPerdureError, isUnanswered, PerdureError } from '../contract/errors.ts';
 import { canonicalJson, type JsonValue, jsonSize, utf8Length } from '../contract/json.ts';
 import { assertSize, tooLarge } from '../contract/limits.ts';
 import { WORKFLOW } from '../contract/names.ts';
@@ -311,6 +311,6 @@ export function refusalOf(error: unknown): unknown {
 
 /** A write whose answer was lost may be repeated under its id: say it. */
 function withId(error: unknown, id: string): unknown {
-  if (!isPerdureError(error, 'NO_WORKER') && !isPerdureError(error, 'SERVER_UNAVAILABLE')) return error;
+  if (!isUnanswered(error) && !isPerdureError(error, 'SERVER_UNAVAILABLE')) return error;
   return new PerdureError(error.code, error.message, { details: { ...error.details, id }, cause: error });
 }

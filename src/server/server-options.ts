@@ -14,15 +14,15 @@ export const DEFAULT_START_MS = 60_000;
  * that waits in another partition than the poll for it may wait for two seconds: there is one partition. A worker
  * that asks for an activity is handed it with the answer, which is a fifth of a turn. No client can hold a workflow up
  * with more updates at once than the completion of one task can repeat, which is 4 MB. Each retry of a workflow task
- * adds to its time-out, stock up to ten minutes: here up to two seconds, so that a healthy worker waits little after a
- * crash loop.
+ * adds to its time-out, stock up to ten minutes: here up to seven seconds: a healthy worker waits little after a crash
+ * loop, and a long replay still has its time.
  */
 export const DEV_SERVER_DYNAMIC_CONFIG: Readonly<Record<string, string | number | boolean>> = {
   'history.transferProcessorMaxPollRPS': 100_000,
   'history.timerProcessorMaxPollRPS': 100_000,
   'history.timerProcessorMaxTimeShift': '10ms',
   'history.transferProcessorUpdateAckInterval': '1s',
-  'history.workflowTaskRetryMaxInterval': '2s',
+  'history.workflowTaskRetryMaxInterval': '7s',
   'history.maxInFlightUpdatePayloads': 4_000_000,
   'system.enableActivityEagerExecution': true,
   'matching.numTaskqueueReadPartitions': 1,

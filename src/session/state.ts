@@ -120,10 +120,27 @@ export function endCall(
 }
 
 /** Whether the session has a message of an id, queued ones included. */
-export function hasMessage(state: SessionState, id: string): boolean {
-  return (
-    state.inbox.some((message) => message.id === id) || state.transcript.some((message) => message.id === id)
-  );
+export function hasMessage({ inbox, transcript }: SessionState, id: string): boolean {
+  return idsOf(inbox).has(id) || idsOf(transcript).has(id);
+}
+
+/** The ids of lists of messages, as far as they have been looked at: thousands may come in one workflow task. */
+const known = new WeakMap<readonly { id: string }[], { ids: Set<string>; last: string | undefined }>();
+
+/** The ids of messages. The list only grows at its end, or is emptied: an edit makes another one. */
+function idsOf(messages: readonly { id: string }[]): ReadonlySet<string> {
+  let found = known.get(messages);
+  const isGrown = found !== undefined && messages[found.ids.size - 1]?.id === found.last;
+  if (found === undefined || !isGrown) {
+    found = { ids: new Set(), last: undefined };
+    known.set(messages, found);
+  }
+  // Two messages never have one id, so that the set is as large as what it was made of.
+  for (let i = found.ids.size; i < messages.length; i++) {
+    found.last = messages[i]?.id;
+    found.ids.add(found.last ?? '');
+  }
+  return found.ids;
 }
 
 /** The words of the message of an id, of a person; `undefined` of what is none. */

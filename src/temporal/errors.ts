@@ -3,7 +3,13 @@ import {
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
-import { ERROR_CODES, type ErrorCode, isPerdureError, PerdureError } from '../contract/errors.ts';
+import {
+  ERROR_CODES,
+  type ErrorCode,
+  isPerdureError,
+  isUnanswered,
+  PerdureError,
+} from '../contract/errors.ts';
 import type { InputProblem } from '../contract/inputs.ts';
 import { saysClosed, saysUpdateLimit, UPDATE_FAILURE } from './sdk-internals.ts';
 
@@ -27,7 +33,7 @@ export function invalidInput({ field, message }: InputProblem): PerdureError {
  * @param advice - a sentence, without its end.
  */
 export function perhapsDone(error: unknown, advice: string, details: Record<string, unknown>): unknown {
-  const unanswered = isPerdureError(error, 'SERVER_UNAVAILABLE') || isPerdureError(error, 'NO_WORKER');
+  const unanswered = isPerdureError(error, 'SERVER_UNAVAILABLE') || isUnanswered(error);
   if (!unanswered || isUnprocessed(error.cause)) return error;
   const { code, message, cause } = error;
   return new PerdureError(code, `${message}. ${advice}`, {

@@ -137,10 +137,11 @@ describe('on a server that knows nothing of sessions', () => {
       ['namespace', true],
       ['search attributes', false],
       ['workers', false],
+      ['sessions', true],
     ]);
     expect(checks.find(({ name }) => name === 'server')?.detail).toContain('TEMPORAL_ADDRESS');
     expect(checks.find(({ name }) => name === 'search attributes')?.next).toBe('perdure setup');
-    expect(checks.at(-1)).toMatchObject({
+    expect(checks.at(-2)).toMatchObject({
       detail: 'nobody polls task queue nobodys',
       next: 'perdure worker',
     });

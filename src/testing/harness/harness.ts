@@ -10,7 +10,7 @@ import {
 } from '@temporalio/worker';
 import type { DefinedAgent } from '../../agent/index.ts';
 import { type Session, Sessions, type StartOptions } from '../../client/index.ts';
-import { isPerdureError, PerdureError } from '../../contract/errors.ts';
+import { isUnanswered, PerdureError } from '../../contract/errors.ts';
 import type { Phase } from '../../contract/state.ts';
 import type { SessionView } from '../../contract/views.ts';
 import { SESSION_SEARCH_ATTRIBUTES, startServer } from '../../server/index.ts';
@@ -248,7 +248,7 @@ async function look(session: Session): Promise<SessionView | undefined> {
   try {
     return await session.state();
   } catch (error) {
-    if (isPerdureError(error, 'NO_WORKER')) return undefined;
+    if (isUnanswered(error)) return undefined;
     throw error;
   }
 }

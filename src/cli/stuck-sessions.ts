@@ -1,0 +1,37 @@
+/** The sessions whose workflow task does not come to its end, as `perdure doctor` shows them. */
+import { Client, type Connection } from '@temporalio/client';
+import { WORKFLOW } from '../contract/names.ts';
+import { whyUnanswered } from '../temporal/unanswered.ts';
+
+/** Running sessions that are looked at, the newest first. */
+const LOOKED_AT = 100;
+
+/** What is known of the running sessions of a task queue. */
+export interface StuckSessions {
+  looked: number;
+  stuck: { id: string; code: string; message: string }[];
+}
+
+/** Looks at the newest running sessions of a task queue. A task that waits at its first attempt is no problem yet. */
+export async function stuckSessions(
+  connection: Connection,
+  namespace: string,
+  taskQueue: string,
+): Promise<StuckSessions> {
+  const client = new Client({ connection, namespace });
+  const query = `WorkflowType = '${WORKFLOW.session}' AND ExecutionStatus = 'Running' AND TaskQueue = '${taskQueue}'`;
+  const found: StuckSessions = { looked: 0, stuck: [] };
+  for await (const { workflowId } of client.workflow.list({ query, pageSize: LOOKED_AT })) {
+    if (found.looked === LOOKED_AT) break;
+    found.looked += 1;
+    const { raw } = await client.workflow.getHandle(workflowId).describe();
+    if ((raw.pendingWorkflowTask?.attempt ?? 1) < 2) continue;
+    const { code, message } = await whyUnanswered(client, {
+      workflowId,
+      what: `session ${workflowId}`,
+      askedMs: Date.now(),
+    });
+    found.stuck.push({ id: workflowId, code, message });
+  }
+  return found;
+}

@@ -1,0 +1,53 @@
+/** Who asks for the work of a task queue. */
+import type { Client, Connection } from '@temporalio/client';
+import { tsToMs } from './sdk-time.ts';
+
+type TaskQueueService = Pick<Connection['workflowService'], 'describeTaskQueue'>;
+
+/** A poll is answered after a minute at the latest, so a worker that lives was seen since. */
+const SEEN_MS = 90_000;
+
+const TYPES = { workflow: 1, activity: 2 } as const;
+
+/** A worker that polls, and when its last poll began, in milliseconds since 1970. */
+export interface Poller {
+  identity: string;
+  seenMs: number;
+}
+
+/** The workers that the server has seen polling a task queue for one kind of task, the last seen first. */
+export async function pollersSeen(
+  service: TaskQueueService,
+  namespace: string,
+  taskQueue: string,
+  kind: keyof typeof TYPES,
+): Promise<Poller[]> {
+  const { pollers } = await service.describeTaskQueue({
+    namespace,
+    taskQueue: { name: taskQueue },
+    taskQueueType: TYPES[kind],
+  });
+  return (pollers ?? [])
+    .map(({ identity, lastAccessTime }) => ({ identity: identity ?? '', seenMs: tsToMs(lastAccessTime) }))
+    .sort((a, b) => b.seenMs - a.seenMs);
+}
+
+/** Identities of the workers that poll a task queue for workflows and for activities. */
+export async function pollersOf(
+  service: TaskQueueService,
+  namespace: string,
+  taskQueue: string,
+): Promise<Record<keyof typeof TYPES, string[]>> {
+  const read = async (kind: keyof typeof TYPES): Promise<string[]> =>
+    (await pollersSeen(service, namespace, taskQueue, kind))
+      .filter(({ seenMs }) => Date.now() - seenMs < SEEN_MS)
+      .map(({ identity }) => identity);
+  const [workflow, activity] = await Promise.all([read('workflow'), read('activity')]);
+  return { workflow, activity };
+}
+
+/** Whether somebody would answer a query of a workflow of this task queue. */
+export async function isPolled(client: Client, taskQueue: string): Promise<boolean> {
+  const { workflow } = await pollersOf(client.workflowService, client.options.namespace, taskQueue);
+  return workflow.length > 0;
+}
