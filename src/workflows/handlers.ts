@@ -46,7 +46,7 @@ const DESCRIPTION: Record<string, string> = {
 export function registerHandlers(
   state: SessionState,
   apply: Apply,
-  push: (entry: { input: PersonInput }) => Promise<void>,
+  push: (entry: { input: PersonInput }) => void,
 ): void {
   acceptUnreadableSignals();
   /** Updates that were taken, in a replay as well. */

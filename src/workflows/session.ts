@@ -66,12 +66,13 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
   const state = initialState({ sessionId, runId }, parsed.value, task);
 
   const inbox: Entry[] = [];
-  const push = async (entry: Entry): Promise<void> => {
-    // One microtask later, so that the loop wakes when all inputs of the activation are here, not at the first.
-    await Promise.resolve();
-    inbox.push(entry);
+  const arriving: Entry[] = [];
+  const push = (entry: Entry): void => {
+    // One microtask later, so that the loop wakes when all inputs of the activation are here, not at the first. One
+    // for all that come together: the SDK records a stack for each promise, most of what a flood of signals costs.
+    if (arriving.push(entry) === 1) void Promise.resolve().then(() => inbox.push(...arriving.splice(0)));
   };
-  registerHandlers(state, (input) => new Promise((applied) => void push({ input, applied })), push);
+  registerHandlers(state, (input) => new Promise((applied) => push({ input, applied })), push);
   void watchCancellation(push);
 
   const queried = new QueriedTask();
@@ -143,11 +144,11 @@ function outcomeOrder(input: Input): number {
   return input.type === 'cancel' && input.value.by === 'temporal' ? 0 : -1;
 }
 
-async function watchCancellation(push: (entry: Entry) => Promise<void>): Promise<void> {
+async function watchCancellation(push: (entry: Entry) => void): Promise<void> {
   try {
     await CancellationScope.current().cancelRequested;
   } catch {
-    await push({
+    push({
       input: { type: 'cancel', value: { by: 'temporal', reason: 'cancelled by a Temporal client' } },
     });
   }
