@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { ARCHIVE_QUERY, type ArchiveStatus, archiveWorkflowId } from '../contract/archive.ts';
-import { isPerdureError, isUnanswered, PerdureError } from '../contract/errors.ts';
+import { isPerdureError, PerdureError, UNANSWERED } from '../contract/errors.ts';
 import { WORKFLOW } from '../contract/names.ts';
 import { sessionError } from '../temporal/errors.ts';
 
@@ -39,8 +39,9 @@ export async function archiveStatus(client: Client, name: string = DEFAULT_ARCHI
     const known = sessionError(workflowId, error);
     if (!isPerdureError(known)) throw known;
     const { code } = known;
-    if (!isUnanswered(known) && code !== 'SESSION_NOT_FOUND') throw known;
-    const why = isUnanswered(known) ? 'does not answer' : 'was never started';
+    const silent = UNANSWERED.includes(code);
+    if (!silent && code !== 'SESSION_NOT_FOUND') throw known;
+    const why = silent ? 'does not answer' : 'was never started';
     throw new PerdureError(code, `The exporter ${name} ${why}. Start it: perdure archive <file>`, {
       cause: known,
     });

@@ -94,10 +94,10 @@ export async function whyUnanswered(
   const described = await client.workflowService.describeWorkflowExecution({ namespace, execution });
   const info = described.workflowExecutionInfo;
   const taskQueue = described.executionConfig?.taskQueue?.name ?? '';
-  const pending = described.pendingWorkflowTask;
+  const pending = described.pendingWorkflowTask ?? null;
   const started = pending?.state === PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_STARTED;
   const [tail, pollers] = await Promise.all([
-    readTail(client, workflowId, pending != null),
+    readTail(client, workflowId, pending !== null),
     pollersSeen(client.workflowService, namespace, taskQueue, 'workflow'),
   ]);
   return judge({
@@ -105,7 +105,7 @@ export async function whyUnanswered(
     taskQueue,
     historyEvents: Number(info?.historyLength ?? 0),
     task:
-      pending == null
+      pending === null
         ? null
         : {
             started,
