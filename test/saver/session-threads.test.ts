@@ -24,8 +24,8 @@ describe('the checkpoints of a session', () => {
     expect(phases.filter((phase, i) => phase !== phases[i - 1])).toEqual([
       'starting',
       'thinking',
+      // The read and the reply that follows are one activity.
       'acting',
-      'thinking',
       'idle',
     ]);
     for (const [i, { parent_id, metadata, thread_id, created_at, id }] of newest.entries()) {
