@@ -80,7 +80,8 @@ function run(command: Runnable, ended: (outcome: Outcome | null) => void): void 
       return;
     }
     case 'describe': {
-      const { describe } = remote(command.seq, { startToCloseTimeout: '10s' });
+      const summary = `describe ${command.input.agent}`.slice(0, SUMMARY_LENGTH);
+      const { describe } = remote(command.seq, { startToCloseTimeout: '10s', summary });
       settle(describe(command.input), (result) => ended({ kind: 'describe', result }));
       return;
     }

@@ -8,16 +8,13 @@ import { decide, resolve } from '../support/decide.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
 
-/** What each activity, local activity and timer of a history is called, in their order. */
+/** What each activity and timer of a history is called, in their order. */
 async function summaries(stage: Stage, session: Session): Promise<string[]> {
   const { history } = await expectSound(stage, session);
   return history.events.flatMap((event) => {
     const on =
       event.activityTaskScheduledEventAttributes?.activityType?.name ??
-      (event.timerStartedEventAttributes ? 'timer' : undefined) ??
-      (event.markerRecordedEventAttributes?.markerName === 'core_local_activity'
-        ? 'local activity'
-        : undefined);
+      (event.timerStartedEventAttributes ? 'timer' : undefined);
     const payload = event.userMetadata?.summary;
     if (on === undefined) return [];
     return [payload ? `${on}: ${defaultPayloadConverter.fromPayload<string>(payload)}` : on];
@@ -87,11 +84,9 @@ test('a session, its activities and timers say what they are for; the details sa
   expect(shown).toContain(`Waits: provider_rejected: ${wait?.message}\n\nNext: \`perdure resume ${id}\``);
 
   expect(await summaries(stage, session)).toEqual([
-    'local activity: describe payer',
+    'describe: describe payer',
     'model: turn 1',
-    'tool: look call_1_0',
-    'local activity: peek',
-    'model: turn 2',
+    'model: look call_1_0, peek call_1_1; turn 2',
     'timer: approval of pay call_2_0 expires',
     'tool: pay call_2_0',
     'timer: pay call_2_0 settles',

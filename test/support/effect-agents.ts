@@ -140,6 +140,15 @@ const tools = {
       return { ...(await payments().order(id, abortSignal)), attempt: no };
     },
   }),
+  peek: defineTool({
+    description: 'Look at nothing but the arguments',
+    inputSchema: z.object({ id: z.string() }),
+    effect: 'read',
+    execute: async ({ id }) => {
+      await breakpoint('peek');
+      return id;
+    },
+  }),
 };
 
 const common = { model: 'scripted', instructions: 'Help with refunds.', tools, heartbeat: '1s' } as const;
