@@ -185,7 +185,7 @@ function modelActions(scenario: Scenario, state: SessionState, world: World, fli
         fault,
       ),
     );
-    for (const kind of ['interrupted', 'worker_lost', 'provider_unavailable'] as const) {
+    for (const kind of ['interrupted', 'provider_unavailable'] as const) {
       const value = {
         kind: 'failed',
         failure: kind,
