@@ -43,7 +43,7 @@ export const ROOMS = {
   },
   checkpoints: {
     rooms: ['contract', 'session', 'temporal', 'history'],
-    packages: ['@temporalio/client', '@temporalio/proto', 'node:'],
+    packages: ['@temporalio/client', '@temporalio/proto', 'lru-cache', 'node:'],
   },
   client: {
     rooms: ['contract', 'temporal'],
@@ -57,6 +57,7 @@ export const ROOMS = {
       '@temporalio/proto',
       '@langchain/*',
       'libsql',
+      'lru-cache',
       'zod',
       'node:',
     ],

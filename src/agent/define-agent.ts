@@ -101,6 +101,30 @@ const CALL_ID = /^call_\d+_\d+$/;
  * Defines an agent.
  *
  * @throws PerdureError `INVALID_DEFINITION` naming the field and what to write.
+ *
+ * @example
+ * ```ts
+ * import { defineAgent, defineTool } from 'perdure';
+ * import { z } from 'zod';
+ *
+ * const refund = defineTool({
+ *   description: 'Refund an order',
+ *   inputSchema: z.object({ order: z.string(), cents: z.int() }),
+ *   effect: 'mutate',
+ *   execute: async ({ order, cents }, { idempotencyKey }) => {
+ *     const headers = { 'Idempotency-Key': idempotencyKey };
+ *     const answer = await fetch(`https://payments.example/${order}/refunds/${cents}`, { method: 'POST', headers });
+ *     return { refunded: answer.ok };
+ *   },
+ * });
+ *
+ * export const desk = defineAgent({
+ *   name: 'desk',
+ *   model: 'openai:gpt-5',
+ *   instructions: 'Help with orders.',
+ *   tools: { refund },
+ * });
+ * ```
  */
 export function defineAgent(options: AgentOptions): DefinedAgent {
   const { name, model, instructions, tools = {}, effects = {}, budget = {}, plan = false, ...rest } = options;

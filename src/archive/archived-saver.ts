@@ -13,8 +13,8 @@ import {
 } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
+import { checkpointPlace } from '../temporal/checkpoint-id.ts';
 import type { ArchivePosition, CheckpointArchive } from './checkpoint-archive.ts';
-import { placeOf } from './place.ts';
 
 /** A saver whose threads may disappear: `TemporalSaver`, whose histories retention removes. */
 export interface PrimarySaver extends Omit<CheckpointSaver, 'delete'> {
@@ -94,7 +94,7 @@ export class ArchivedSaver implements CheckpointSaver {
     return this.#turns.run(threadId, async () => {
       if ((await this.#archive.runs(threadId)).length === 0) return;
       const present = await this.#primary.get(threadId);
-      if (present !== null && placeOf(present.id) !== null) return;
+      if (present !== null && checkpointPlace(present.id) !== null) return;
       throw new PerdureError(
         'CONFLICT',
         `Thread ${threadId} is a session that only the archive still has, so nothing can be stored there. Use another thread id, or rewind the session with this saver.`,
@@ -111,7 +111,7 @@ export class ArchivedSaver implements CheckpointSaver {
   ): Promise<Checkpoint[]> {
     const starts = new Map<string, number>();
     const startOf = async ({ id }: Checkpoint): Promise<number> => {
-      const runId = placeOf(id)?.runId ?? '';
+      const runId = checkpointPlace(id)?.runId ?? '';
       let start = starts.get(runId);
       if (start === undefined) {
         start = (await this.#archive.positionOf(threadId, id))?.startedAt ?? Number.POSITIVE_INFINITY;
@@ -141,5 +141,5 @@ async function isNewer(
 ): Promise<boolean> {
   const [mine, theirs] = [await startOf(a), await startOf(b)];
   if (mine !== theirs) return mine > theirs;
-  return (placeOf(a.id)?.eventId ?? 0) > (placeOf(b.id)?.eventId ?? 0);
+  return (checkpointPlace(a.id)?.eventId ?? 0) > (checkpointPlace(b.id)?.eventId ?? 0);
 }

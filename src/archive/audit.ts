@@ -6,10 +6,10 @@ import type { Checkpoint } from '../contract/checkpoint.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../contract/json.ts';
 import { WORKFLOW } from '../contract/names.ts';
+import { checkpointPlace } from '../temporal/checkpoint-id.ts';
 import { findExecution, reading } from '../temporal/executions.ts';
 import { orNull } from '../temporal/index.ts';
 import type { CheckpointArchive } from './checkpoint-archive.ts';
-import { placeOf } from './place.ts';
 
 /** The first difference between an archive and the history. */
 export interface AuditDifference {
@@ -137,7 +137,7 @@ function onlyArchived(archived: Checkpoint): AuditDifference {
 }
 
 function eventOf({ id }: Checkpoint): number {
-  return placeOf(id)?.eventId ?? 0;
+  return checkpointPlace(id)?.eventId ?? 0;
 }
 
 function json(checkpoint: Checkpoint): JsonObject {

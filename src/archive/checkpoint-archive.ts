@@ -3,9 +3,9 @@ import type { Change } from '../checkpoints/diff.ts';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { copyJson, digestJson, type JsonObject } from '../contract/json.ts';
+import { checkpointPlace } from '../temporal/checkpoint-id.ts';
 import { type ArchiveDatabase, type ArchiveStatements, WHOLE_EVERY } from './database.ts';
 import { applyChanges } from './deltas.ts';
-import { placeOf } from './place.ts';
 import { type ArchivedRun, epochOf, findRun, type Row } from './rows.ts';
 import { type ArchivePiece, writePiece } from './write-piece.ts';
 
@@ -109,7 +109,7 @@ export abstract class CheckpointArchive {
 
   /** The position of a checkpoint id, if its run is known. The checkpoint itself need not be stored. */
   async positionOf(sessionId: string, id: string): Promise<ArchivePosition | null> {
-    const place = placeOf(id);
+    const place = checkpointPlace(id);
     if (place === null) return null;
     const run = await this.run(sessionId, place.runId);
     return run === null ? null : { startedAt: run.startedAt, eventId: place.eventId };
@@ -118,7 +118,7 @@ export abstract class CheckpointArchive {
   /** A checkpoint, or `null`. */
   async get(sessionId: string, id: string): Promise<Checkpoint | null> {
     const db = await this.#open();
-    const place = placeOf(id);
+    const place = checkpointPlace(id);
     const run = place === null ? null : await findRun(db, sessionId, place.runId);
     if (run === null || place === null) return null;
     const { eventId } = place;

@@ -26,6 +26,14 @@ export interface ArchiveWorkerOptions extends Omit<WorkerOptions, 'taskQueue'> {
  *
  * @throws PerdureError `SERVER_UNAVAILABLE` when no `connection` is given and the address does not answer;
  * `INVALID_ARGUMENT`
+ *
+ * @example
+ * ```ts
+ * import { createArchiveWorker } from 'perdure/archive';
+ *
+ * const exporter = await createArchiveWorker({ path: 'checkpoints.db', address: 'localhost:7233' });
+ * await exporter.run();
+ * ```
  */
 export async function createArchiveWorker(options: ArchiveWorkerOptions): Promise<Worker> {
   const { path, name = DEFAULT_ARCHIVE, address, ...rest } = options;

@@ -15,11 +15,11 @@ import type { Checkpoint } from '../contract/checkpoint.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import { WORKFLOW } from '../contract/names.ts';
 import type { RunEnd } from '../history/index.ts';
+import { checkpointPlace } from '../temporal/checkpoint-id.ts';
 import { findExecution, reading } from '../temporal/executions.ts';
 import { orNull } from '../temporal/index.ts';
 import type { CheckpointArchive } from './checkpoint-archive.ts';
 import { openArchive } from './open.ts';
-import { placeOf } from './place.ts';
 
 /** How often the sessions are scanned, in milliseconds, and how much of the time a scan may take. */
 const LOOK_MS = 2_000;
@@ -255,7 +255,7 @@ class Round {
     let failed: Error | undefined;
     const visit = async (checkpoint: Checkpoint): Promise<void> => {
       if (moved) return;
-      if ((placeOf(checkpoint.id)?.eventId ?? 0) <= after) {
+      if ((checkpointPlace(checkpoint.id)?.eventId ?? 0) <= after) {
         previous = checkpoint;
         return;
       }

@@ -3,8 +3,8 @@
 import { type Change, diff } from '../checkpoints/diff.ts';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { canonicalJson, digestJson, type JsonObject } from '../contract/json.ts';
+import { checkpointPlace } from '../temporal/checkpoint-id.ts';
 import { type ArchiveStatements, WHOLE_EVERY } from './database.ts';
-import { placeOf } from './place.ts';
 import { type ArchivedRun, epochOf, findRun, type Row } from './rows.ts';
 
 /** The next checkpoints of a run, to be stored after its cursor. */
@@ -41,7 +41,7 @@ export async function writePiece(db: ArchiveStatements, piece: ArchivePiece): Pr
   let previous = (await sameAsStored(db, run, piece.previous)) ? piece.previous : null;
   let cursor = after;
   for (const checkpoint of checkpoints) {
-    cursor = placeOf(checkpoint.id)?.eventId ?? 0;
+    cursor = checkpointPlace(checkpoint.id)?.eventId ?? 0;
     const { whole, state } = written(checkpoint, previous);
     const { created_at, parent_id, metadata } = checkpoint;
     const digest = digestJson(checkpoint as unknown as JsonObject);

@@ -9,13 +9,30 @@ import { type EffectSince, effectsBetween } from './effects-since.ts';
 import { sessionStateOf } from './session-state.ts';
 
 /**
- * The effects since a checkpoint that a rewind to it would leave. Includes effects that only an abandoned run of an
- * earlier rewind knows.
+ * What has changed the world since a checkpoint of a session, or may have: a rewind to it undoes none of it. Look at
+ * it before `Sessions.rewind`. It includes the effects of runs that earlier rewinds have left, which are read from
+ * the server's history of those runs.
  *
+ * @param then - the checkpoint to go back to
  * @param now - the latest checkpoint
- * @throws PerdureError `CHECKPOINT_CORRUPTION` when one is not a session's
+ * @returns one entry for each effect, and what an equal call after the rewind would do (`again`)
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` when a checkpoint is not a session's
+ *
+ * @example
+ * ```ts
+ * import type { Client } from '@temporalio/client';
+ * import { effectsSince, TemporalSaver } from 'perdure';
+ *
+ * export async function lookBack(client: Client, sessionId: string, checkpointId: string): Promise<void> {
+ *   const saver = new TemporalSaver(client);
+ *   const then = await saver.get(sessionId, { checkpointId });
+ *   const now = await saver.get(sessionId);
+ *   if (then === null || now === null) return;
+ *   for (const { tool, args, again } of await effectsSince(client, then, now)) console.log(tool, args, again);
+ * }
+ * ```
  */
-export function effectsAfter(client: Client, then: Checkpoint, now: Checkpoint): Promise<EffectSince[]> {
+export function effectsSince(client: Client, then: Checkpoint, now: Checkpoint): Promise<EffectSince[]> {
   return effectsOver(client, sessionStateOf(then), sessionStateOf(now));
 }
 

@@ -1,10 +1,8 @@
 import { isFinal, type ToolCall } from '../contract/calls.ts';
-import type { Checkpoint } from '../contract/checkpoint.ts';
 import type { JsonValue } from '../contract/json.ts';
 import type { SessionState } from '../contract/state.ts';
 import { sameCall } from '../history/index.ts';
 import { isOpen, wasStopped } from '../session/state.ts';
-import { sessionStateOf } from './session-state.ts';
 
 /** An effect that has happened, or may have happened, since a checkpoint. */
 export interface EffectSince {
@@ -23,19 +21,7 @@ export interface EffectSince {
 }
 
 /**
- * The effects between two checkpoints of a session, which a rewind to the first does not undo. Read them before
- * `Sessions.rewind`. Idempotent calls of a run that an earlier rewind has left are not included.
- *
- * @param then - the checkpoint to go back to.
- * @param now - the latest.
- * @throws PerdureError `CHECKPOINT_CORRUPTION` when one is not a session's.
- */
-export function effectsSince(then: Checkpoint, now: Checkpoint): EffectSince[] {
-  return effectsBetween(sessionStateOf(then), sessionStateOf(now));
-}
-
-/**
- * {@link effectsSince}, of states.
+ * The effects between two states.
  *
  * @param left - of runs that rewinds have left since the first, the oldest first: of their idempotent calls no other run knows
  * @param branch - of the run of the first, where none of these goes on from it: a reset has left it

@@ -1,2 +1,3 @@
 export { type Change, diff } from './diff.ts';
-export { type EffectSince, effectsSince } from './effects-since.ts';
+export { effectsSince } from './effects-left.ts';
+export type { EffectSince } from './effects-since.ts';

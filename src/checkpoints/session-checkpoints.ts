@@ -1,6 +1,7 @@
 /** The checkpoints of a session: its history, one per completed workflow task. */
 import type { Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
+import { LRUCache } from 'lru-cache';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { copyJson, type JsonObject } from '../contract/json.ts';
@@ -9,9 +10,9 @@ import type { NextStep } from '../contract/next-step.ts';
 import type { SessionState } from '../contract/state.ts';
 import { type Fold, type FoldedTask, foldHistory, type RunEnd } from '../history/index.ts';
 import { phaseOf } from '../session/state.ts';
+import { type CheckpointPlace, checkpointPlace } from '../temporal/checkpoint-id.ts';
 import { deleteRun, type Execution, findExecution, reading, untilGone } from '../temporal/executions.ts';
 import { type HistoryEvent, orNull, readEvents, readPages, readStart } from '../temporal/index.ts';
-import { keep } from './keep.ts';
 import { KeptFold } from './kept-fold.ts';
 import { findRuns } from './runs.ts';
 import { Turns } from './turns.ts';
@@ -19,12 +20,6 @@ import { Turns } from './turns.ts';
 const { EventType } = proto.temporal.api.enums.v1;
 /** Sessions whose folded state is kept in memory. */
 const CACHE_SIZE = 4;
-
-/** A checkpoint's position: a run, and the event that completed the workflow task. */
-interface Place {
-  runId: string;
-  eventId: number;
-}
 
 /**
  * Reads checkpoints out of sessions' histories. No worker is needed, and closed sessions read the same.
@@ -35,7 +30,7 @@ interface Place {
 export class SessionCheckpoints {
   readonly #client: Client;
   /** By run: the folds that a request for the latest checkpoint continues from. */
-  readonly #kept = new Map<string, KeptFold>();
+  readonly #kept = new LRUCache<string, KeptFold>({ max: CACHE_SIZE });
   readonly #turns = new Turns();
 
   constructor(client: Client) {
@@ -44,7 +39,7 @@ export class SessionCheckpoints {
 
   /** The checkpoint of an id, or `null`. */
   async get(session: Execution, id: string): Promise<Checkpoint | null> {
-    const place = placeOf(id);
+    const place = checkpointPlace(id);
     if (place === null) return null;
     const { runId, eventId } = place;
     return reading(session.workflowId, async () => {
@@ -63,7 +58,7 @@ export class SessionCheckpoints {
           // A fold that fails is not kept.
           this.#kept.delete(runId);
           await kept.catchUp();
-          keep(this.#kept, runId, kept, CACHE_SIZE);
+          this.#kept.set(runId, kept);
           const { task, step, previous } = kept;
           if (task === null) return null;
           const parent = await this.#parent(session, runId, previous, task.state);
@@ -77,11 +72,11 @@ export class SessionCheckpoints {
 
   /** Checkpoints, newest first, over all runs that the server still has. */
   async list(session: Execution, before: string | null, limit: number): Promise<Checkpoint[]> {
-    const end = before === null ? null : placeOf(before);
+    const end = before === null ? null : checkpointPlace(before);
     if (before !== null && end === null) return [];
     return reading(session.workflowId, async () => {
       const found: Checkpoint[] = [];
-      let at: Place | null = end;
+      let at: CheckpointPlace | null = end;
       for await (const runId of this.#runs(session, end?.runId)) {
         const wanted = limit - found.length;
         // On its way while the end of the run is looked at.
@@ -227,7 +222,7 @@ export class SessionCheckpoints {
     runId: string,
     previous: number | null,
     { origin }: SessionState,
-  ): Promise<Place | null> {
+  ): Promise<CheckpointPlace | null> {
     if (previous !== null) return { runId, eventId: previous };
     if (origin?.kind === 'rewind' && origin.sessionId === session.workflowId) return origin;
     const start = await readStart(this.#client, { workflowId: session.workflowId, runId });
@@ -244,7 +239,7 @@ function checkpointOf(
   runId: string,
   { eventId, at, state }: FoldedTask,
   step: number,
-  parent: Place | null,
+  parent: CheckpointPlace | null,
 ): Checkpoint {
   return {
     id: idOf({ runId, eventId }),
@@ -256,14 +251,8 @@ function checkpointOf(
   };
 }
 
-function idOf({ runId, eventId }: Place): string {
+function idOf({ runId, eventId }: CheckpointPlace): string {
   return `${runId}:${eventId}`;
-}
-
-/** The position that an id names, or `null` when it is not the id of a session's checkpoint. */
-function placeOf(id: string): Place | null {
-  const match = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):([1-9]\d{0,9})$/.exec(id);
-  return match === null ? null : { runId: match[1] ?? '', eventId: Number(match[2]) };
 }
 
 /** Requests the first page at once, before anybody reads it. */

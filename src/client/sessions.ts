@@ -13,6 +13,7 @@ import { DEFAULT_TASK_QUEUE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
 import { reservedProblem } from '../contract/workflow-ids.ts';
+import { parseCheckpointId } from '../temporal/checkpoint-id.ts';
 import { invalidInput, perhapsDone, sessionError } from '../temporal/errors.ts';
 import { readStartInput } from '../temporal/index.ts';
 import { storeParts } from '../temporal/store-content.ts';
@@ -22,7 +23,6 @@ import {
   type SessionSummary,
   unsearchable,
 } from '../temporal/visibility.ts';
-import { parseCheckpointId } from './checkpoint-id.ts';
 import { checkRoom, checkSessionId, Session } from './session.ts';
 import {
   checkOptions,
@@ -36,7 +36,24 @@ import {
 /** How long a checkpoint out of an archive waits for the session that starts from it. */
 const ORIGIN_STAYS = { startDelay: '60 days', workflowRunTimeout: '1 minute' } as const;
 
-/** Sessions of one namespace. */
+/**
+ * Sessions of one namespace.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { isPerdureError, Sessions } from 'perdure/client';
+ *
+ * const sessions = new Sessions(new Client());
+ * try {
+ *   const session = await sessions.start('desk', { id: 'ticket-7', message: 'Where is my order?' });
+ *   for await (const part of session.stream()) console.log(part);
+ * } catch (error) {
+ *   // `code` names the error, `remedy` says what to do about it.
+ *   if (isPerdureError(error)) console.error(error.code, error.remedy, error.message);
+ * }
+ * ```
+ */
 export class Sessions {
   readonly #client: Client;
   readonly #taskQueue: string;

@@ -10,8 +10,8 @@ import type { BudgetLimits } from '../contract/manifest.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import type { SessionMode } from '../contract/state.ts';
 import { notKnown, parseKnown } from '../contract/unknown-name.ts';
+import { parseCheckpointId } from '../temporal/checkpoint-id.ts';
 import { invalidInput } from '../temporal/errors.ts';
-import { parseCheckpointId } from './checkpoint-id.ts';
 
 /** How a session starts. */
 export interface StartOptions {

@@ -50,6 +50,19 @@ export interface HttpApi {
  * Makes the HTTP API of a checkpoint saver and of sessions.
  *
  * @throws PerdureError `INVALID_ARGUMENT` for a token that is blank or that a header cannot carry
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { Sessions, TemporalSaver } from 'perdure';
+ * import { createHttpApi } from 'perdure/http';
+ *
+ * const client = new Client();
+ * const saver = new TemporalSaver(client);
+ * const token = process.env['PERDURE_TOKEN'] ?? '';
+ * const api = createHttpApi({ client, saver, sessions: new Sessions(client), token });
+ * export const GET = (request: Request): Promise<Response> => api.fetch(request);
+ * ```
  */
 export function createHttpApi(options: HttpApiOptions): HttpApi {
   const { token, hosts, bodyLimit = BODY_LIMIT, onError } = options;

@@ -1,6 +1,6 @@
 /** Looking before a session goes on from its past: what a rewind would leave as it is, and what cannot be edited. */
 
-import { effectsAfter } from '../checkpoints/effects-left.ts';
+import { effectsSince as since } from '../checkpoints/effects-left.ts';
 import type { EffectSince } from '../checkpoints/index.ts';
 import { pastEditProblem } from '../checkpoints/past-edit.ts';
 import type { Checkpoint } from '../contract/checkpoint.ts';
@@ -38,7 +38,7 @@ export async function pastOf(
 
 /** The effects that have happened after a checkpoint of a session. */
 export async function effectsSince({ client, saver }: Backend, past: Checkpoint): Promise<EffectSince[]> {
-  return effectsAfter(client, past, (await saver.get(past.thread_id)) ?? past);
+  return since(client, past, (await saver.get(past.thread_id)) ?? past);
 }
 
 /** The refusal of a rewind that nobody has confirmed yet, with what to know before. */

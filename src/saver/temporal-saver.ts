@@ -42,6 +42,16 @@ const ANSWER_MS = 15_000;
  * may still happen, so repeat it with `details.id`), and `CHECKPOINT_CORRUPTION` when a history cannot be read (a wrong
  * codec, another program, a newer version), or when somebody has ended the thread's workflow. You can read such a thread
  * until retention removes it, and delete it to start it again.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { diff, TemporalSaver } from 'perdure';
+ *
+ * const saver = new TemporalSaver(new Client());
+ * const [latest, previous] = await saver.list('ticket-7', { limit: 2 });
+ * if (latest && previous) console.log(diff(previous, latest));
+ * ```
  */
 export class TemporalSaver implements CheckpointSaver {
   readonly #client: Client;

@@ -1,6 +1,7 @@
 /** Threads that are no session: a workflow each, written with updates and read with queries. */
+
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import { keep } from '../checkpoints/keep.ts';
+import { LRUCache } from 'lru-cache';
 import type { Checkpoint, StoredStep } from '../contract/checkpoint.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { copyJson, type JsonObject } from '../contract/json.ts';
@@ -46,7 +47,7 @@ export class ThreadStore {
   readonly #client: Client;
   readonly #options: { taskQueue: string; timeoutMs: number };
   readonly #slots = new Slots(AT_ONCE);
-  readonly #segments = new Map<string, ThreadEntry[]>();
+  readonly #segments = new LRUCache<string, ThreadEntry[]>({ max: SEGMENTS_AT_HAND });
   readonly #contents: ContentStore;
   readonly #writer: ThreadWriter;
 
@@ -236,7 +237,7 @@ export class ThreadStore {
         { details: { segment: segmentId(run) } },
       );
     }
-    keep(this.#segments, run, input.entries, SEGMENTS_AT_HAND);
+    this.#segments.set(run, input.entries);
     return input.entries;
   }
 

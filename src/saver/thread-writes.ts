@@ -1,7 +1,8 @@
 /** Writing to threads that are no session: as few updates as the writes that wait fit into. */
+
 import { randomUUID } from 'node:crypto';
 import { type Client, WithStartWorkflowOperation } from '@temporalio/client';
-import { keep } from '../checkpoints/keep.ts';
+import { LRUCache } from 'lru-cache';
 import { type CheckedPut, type Checkpoint, idTaken, type StoredStep } from '../contract/checkpoint.ts';
 import { isPerdureError, isUnanswered, PerdureError } from '../contract/errors.ts';
 import { canonicalJson, type JsonValue, jsonSize, utf8Length } from '../contract/json.ts';
@@ -74,7 +75,7 @@ export class ThreadWriter {
   readonly #client: Client;
   readonly #needs: WriterNeeds;
   /** When a thread was certainly there. */
-  readonly #seenAt = new Map<string, number>();
+  readonly #seenAt = new LRUCache<string, number>({ max: THREADS_AT_HAND });
 
   constructor(client: Client, needs: WriterNeeds) {
     this.#client = client;
@@ -179,7 +180,7 @@ export class ThreadWriter {
       for (const one of group) await this.#fail(threadId, one, error);
       return;
     }
-    keep(this.#seenAt, threadId, performance.now(), THREADS_AT_HAND);
+    this.#seenAt.set(threadId, performance.now());
     await inChunks([...group.entries()], async ([place, one]) => {
       try {
         const result = results[place];

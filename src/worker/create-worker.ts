@@ -23,6 +23,15 @@ export interface SessionWorkerOptions extends PerdurePluginOptions, Omit<WorkerO
  *
  * @throws PerdureError `INVALID_DEFINITION` when an agent cannot be resolved or two have one name;
  * `SERVER_UNAVAILABLE` when no `connection` is given and the address does not answer.
+ *
+ * @example
+ * ```ts
+ * import { createWorker, defineAgent } from 'perdure';
+ *
+ * const greeter = defineAgent({ name: 'greeter', model: 'openai:gpt-5', instructions: 'Greet.' });
+ * const worker = await createWorker({ agents: [greeter], address: 'localhost:7233' });
+ * await worker.run();
+ * ```
  */
 export async function createWorker(options: SessionWorkerOptions): Promise<Worker> {
   const { agents, models, memoryBytes, journal, address, taskQueue = DEFAULT_TASK_QUEUE, ...rest } = options;

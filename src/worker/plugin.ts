@@ -69,6 +69,20 @@ const STICKY_POLLS = 8;
  * @throws PerdureError `INVALID_DEFINITION` from `Worker.create`: an agent cannot be resolved, two agents have one
  * name, or the `workflowBundle` does not hold the workflows of sessions. From `worker.run`: another plugin has added
  * workflow interceptors after this one, or the worker is of another copy of the SDK.
+ *
+ * @example
+ * ```ts
+ * import { Worker } from '@temporalio/worker';
+ * import { defineAgent, PerdurePlugin } from 'perdure';
+ *
+ * const greeter = defineAgent({ name: 'greeter', model: 'openai:gpt-5', instructions: 'Greet.' });
+ * const worker = await Worker.create({
+ *   taskQueue: 'perdure',
+ *   workflowsPath: new URL('./workflows.ts', import.meta.url).pathname,
+ *   plugins: [new PerdurePlugin({ agents: [greeter] })],
+ * });
+ * await worker.run();
+ * ```
  */
 export class PerdurePlugin implements WorkerPlugin {
   readonly name = 'perdure';

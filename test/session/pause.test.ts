@@ -195,7 +195,9 @@ test.each(['cancelled', 'interrupted'])(
     // Who goes back from here is told of it.
     const [now, ...past] = await new TemporalSaver(stage.client).list(session.id);
     const first = past.at(-1);
-    expect(now && first && effectsSince(first, now)).toMatchObject([{ tool: 'save', again: 'repeated' }]);
+    expect(now && first && (await effectsSince(stage.client, first, now))).toMatchObject([
+      { tool: 'save', again: 'repeated' },
+    ]);
     const why = how === 'cancelled' ? 'The session was cancelled.' : 'A new message of the user came first.';
     const told = `${why} It was stopped after its dispatch, and may have happened`;
     if (how === 'cancelled') {

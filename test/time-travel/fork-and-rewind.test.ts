@@ -2,8 +2,7 @@ import { Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { effectsAfter, effectsKept } from '../../src/checkpoints/effects-left.ts';
-import { parseCheckpointId } from '../../src/client/checkpoint-id.ts';
+import { effectsKept } from '../../src/checkpoints/effects-left.ts';
 import { foldHistory } from '../../src/history/index.ts';
 import {
   type Checkpoint,
@@ -18,6 +17,7 @@ import {
   TemporalSaver,
   type ToolCall,
 } from '../../src/index.ts';
+import { parseCheckpointId } from '../../src/temporal/checkpoint-id.ts';
 import { readPages } from '../../src/temporal/index.ts';
 import { expectSound } from '../session/support/sound.ts';
 import { decide, resolve } from '../support/decide.ts';
@@ -118,7 +118,7 @@ test('a rewound session goes on from the checkpoint, and what happened after it 
     await saver.get(session.id, { checkpointId: afterAnn?.id ?? '' }),
     await saver.get(session.id),
   ];
-  expect(then === null || now === null ? null : effectsSince(then, now)).toMatchObject([
+  expect(then === null || now === null ? null : await effectsSince(stage.client, then, now)).toMatchObject([
     { tool: 'mail', again: 'answered', args: { to: 'ben' }, output: 'sent to ben' },
   ]);
 
@@ -563,14 +563,15 @@ test('what a rewind does not undo is told with what becomes of it: answered, dou
   const saver = new TemporalSaver(stage.client);
   const [now, ...past] = await saver.list(session.id);
   const first = past.at(-1);
-  const effects = now === undefined || first === undefined ? [] : effectsSince(first, now);
+  const effects =
+    now === undefined || first === undefined ? [] : await effectsSince(stage.client, first, now);
   expect(effects.map(({ tool, again, output }) => [tool, again, output])).toEqual([
     ['note', 'repeated', 'noted'],
     ['pay', 'answered', 'paid'],
     ['guess', 'doubtful', expect.anything()],
   ]);
   // What nobody knew at the checkpoint already is no news of the time after it.
-  expect(now === undefined ? null : effectsSince(now, now)).toEqual([]);
+  expect(now === undefined ? null : await effectsSince(stage.client, now, now)).toEqual([]);
 });
 
 test('of a session that was terminated, a rewind tells of the mutation that was open, and its successor knows of it', async () => {
@@ -607,8 +608,8 @@ test('of a session that was terminated, a rewind tells of the mutation that was 
     output: null,
     completedAt: null,
   };
-  expect(effectsSince(then, now)).toEqual([doubtful]);
-  expect(effectsSince(now, now)).toEqual([]);
+  expect(await effectsSince(stage.client, then, now)).toEqual([doubtful]);
+  expect(await effectsSince(stage.client, now, now)).toEqual([]);
 
   await stage.sessions.rewind(
     { sessionId: session.id, checkpointId: afterAnn },
@@ -649,14 +650,14 @@ test('a write that an earlier rewind has left behind is told by every later one 
     );
   await say(session, 'note');
   const noted = ['note repeated: "noted"'];
-  expect(await told(effectsAfter(stage.client, then, await latest()))).toEqual(noted);
+  expect(await told(effectsSince(stage.client, then, await latest()))).toEqual(noted);
 
   await rewind();
   await untilPhase(session, 'idle');
   const back = await latest();
-  expect(await told(effectsAfter(stage.client, then, back))).toEqual(noted);
+  expect(await told(effectsSince(stage.client, then, back))).toEqual(noted);
   await say(session, 'thanks');
-  expect(await told(effectsAfter(stage.client, back, await latest()))).toEqual([]);
+  expect(await told(effectsSince(stage.client, back, await latest()))).toEqual([]);
 
   // A run that nobody has taken yet has done nothing: what it would have gone on from is told.
   await worker.stop();
@@ -693,7 +694,7 @@ test("of a session that was reset by Temporal's own means, a rewind tells what t
   await until(session, (view) => view.runId === runId && view.phase === 'idle');
   const now = await saver.get(session.id);
   const ben = { tool: 'mail', again: 'answered', args: { to: 'ben' }, output: 'sent to ben' };
-  expect(now === null ? null : await effectsAfter(stage.client, then, now)).toMatchObject([ben]);
+  expect(now === null ? null : await effectsSince(stage.client, then, now)).toMatchObject([ben]);
 
   await stage.sessions.rewind(
     { sessionId: session.id, checkpointId: then.id },

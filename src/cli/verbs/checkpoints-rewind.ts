@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { effectsAfter, effectsKept } from '../../checkpoints/effects-left.ts';
+import { effectsKept, effectsSince } from '../../checkpoints/effects-left.ts';
 import type { EffectSince } from '../../checkpoints/index.ts';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
 import { PerdureError } from '../../contract/errors.ts';
@@ -96,7 +96,7 @@ async function outlook(
     );
   }
   const { client } = await cli.connect();
-  return { past, effects: await effectsAfter(client, past, now) };
+  return { past, effects: await effectsSince(client, past, now) };
 }
 
 /** What an equal call comes to after the rewind, where it is not answered from the record. */

@@ -1,6 +1,7 @@
 /** What a saver of LangGraph knows of the checkpoints that it has put or read, so that it need not read them again. */
+
 import { setImmediate } from 'node:timers/promises';
-import { keep } from '../../checkpoints/keep.ts';
+import { LRUCache } from 'lru-cache';
 import type { Row } from './rows.ts';
 
 /** Checkpoints whose holders are kept in memory. */
@@ -11,7 +12,7 @@ export type Holders = Record<string, string>;
 
 export class HeldCheckpoints {
   /** `null` when the thread was deleted here since. */
-  readonly #holders = new Map<string, Holders | null>();
+  readonly #holders = new LRUCache<string, Holders | false>({ max: CACHE_SIZE });
   /** Puts on their way, with their threads. */
   readonly #putting = new Map<Promise<unknown>, string>();
   /** Checkpoints that the store was given, and has not answered. */
@@ -41,13 +42,13 @@ export class HeldCheckpoints {
   }
 
   holders(thread: string, id: string): Holders | undefined {
-    return this.#holders.get(keyOf(thread, id)) ?? undefined;
+    return this.#holders.get(keyOf(thread, id)) || undefined;
   }
 
   remember(thread: string, id: string, row: Row): Holders {
     const own = Object.keys(row.values).map((channel) => [channel, id] as const);
     const holders = { ...row.holders, ...Object.fromEntries(own) };
-    keep(this.#holders, keyOf(thread, id), holders, CACHE_SIZE);
+    this.#holders.set(keyOf(thread, id), holders);
     return holders;
   }
 
@@ -65,14 +66,14 @@ export class HeldCheckpoints {
   }
 
   drop(thread: string, id: string): void {
-    keep(this.#holders, keyOf(thread, id), null, CACHE_SIZE);
+    this.#holders.set(keyOf(thread, id), false);
   }
 
   /** The thread was deleted. */
   dropAll(thread: string): void {
-    for (const key of this.#holders.keys()) {
-      if (key.startsWith(keyOf(thread, ''))) this.#holders.set(key, null);
-    }
+    // A list of their own: what is set moves to another place among the keys.
+    const held = Array.from(this.#holders.keys()).filter((key) => key.startsWith(keyOf(thread, '')));
+    for (const key of held) this.#holders.set(key, false);
   }
 
   /** Returns what `putting` does, and lets others wait for it. */

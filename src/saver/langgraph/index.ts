@@ -73,6 +73,15 @@ const FIRST_PAGE = 4;
  * leaves out what it cannot read of it, and goes on with the others.
  *
  * @throws PerdureError what the saver throws, and `INVALID_ARGUMENT` for a config without `thread_id`.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { TemporalSaver } from 'perdure';
+ * import { LangGraphSaver } from 'perdure/langgraph';
+ *
+ * export const checkpointer = new LangGraphSaver(new TemporalSaver(new Client()));
+ * ```
  */
 export class LangGraphSaver extends BaseCheckpointSaver {
   readonly #saver: CheckpointSaver;

@@ -3,7 +3,7 @@
  * never overwritten, so of two processes that want the same number one takes the next, and no write is lost.
  */
 
-import { keep } from '../../checkpoints/keep.ts';
+import { LRUCache } from 'lru-cache';
 import type { CheckpointSaver } from '../../contract/checkpoint.ts';
 import { isPerdureError } from '../../contract/errors.ts';
 import type { JsonValue } from '../../contract/json.ts';
@@ -29,7 +29,7 @@ interface NewWrites {
 export class PendingWrites {
   readonly #saver: CheckpointSaver;
   readonly #held: HeldCheckpoints;
-  readonly #ends = new Map<string, number>();
+  readonly #ends = new LRUCache<string, number>({ max: CACHE_SIZE });
   /** Writes that wait together are stored together. */
   readonly #adding: Batches<NewWrites, void> = new Batches((thread, batch) => this.#addAll(thread, batch));
 
@@ -50,9 +50,8 @@ export class PendingWrites {
 
   /** The thread was deleted. */
   forget(thread: string): void {
-    for (const key of this.#ends.keys()) {
-      if (key.startsWith(`${thread}\n`)) this.#ends.delete(key);
-    }
+    const ends = Array.from(this.#ends.keys()).filter((key) => key.startsWith(`${thread}\n`));
+    for (const key of ends) this.#ends.delete(key);
   }
 
   async #addAll(thread: string, batch: readonly Waiting<NewWrites, void>[]): Promise<void> {
@@ -91,7 +90,7 @@ export class PendingWrites {
           await this.#held.settled(thread);
           isStored = await put(n);
         }
-        if (isStored) keep(this.#ends, key, n + 1, CACHE_SIZE);
+        if (isStored) this.#ends.set(key, n + 1);
         return;
       } catch (error) {
         const taken =
@@ -113,7 +112,7 @@ export class PendingWrites {
       );
       for (const record of records) {
         if (record === null) {
-          if (found.length > 0) keep(this.#ends, `${thread}\n${id}`, found.length, CACHE_SIZE);
+          if (found.length > 0) this.#ends.set(`${thread}\n${id}`, found.length);
           return found;
         }
         found.push(record.state['writes'] as unknown as StoredWrite[]);

@@ -3,7 +3,7 @@
  * a thread of the store can become full, the index goes on in another.
  */
 
-import { keep } from '../../checkpoints/keep.ts';
+import { LRUCache } from 'lru-cache';
 import { Turns } from '../../checkpoints/turns.ts';
 import type { CheckpointSaver } from '../../contract/checkpoint.ts';
 import { isPerdureError } from '../../contract/errors.ts';
@@ -16,7 +16,7 @@ const OPENED = 'opened';
 export class ThreadIndex {
   readonly #saver: CheckpointSaver;
   readonly #prefix: string;
-  readonly #listed = new Map<string, Promise<void>>();
+  readonly #listed = new LRUCache<string, Promise<void>>({ max: INDEXED_AT_HAND });
   /** Reads of the index: it is one workflow for all threads, and a server holds one query for a busy workflow. */
   readonly #reads = new Turns();
   #finding: Promise<void> | null = null;
@@ -38,7 +38,7 @@ export class ThreadIndex {
     const known = begins ? undefined : this.#listed.get(threadId);
     if (known !== undefined) return known;
     const listing = this.#add(threadId, begins);
-    keep(this.#listed, threadId, listing, INDEXED_AT_HAND);
+    this.#listed.set(threadId, listing);
     // What has failed is tried again by who comes next.
     listing.catch(() => {
       if (this.#listed.get(threadId) === listing) this.#listed.delete(threadId);

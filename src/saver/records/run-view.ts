@@ -25,6 +25,16 @@ import type {
  * `run_id` and `thread_id` are the session's id, `step` its turn, `checkpoint_token` the checkpoint's id.
  *
  * @throws PerdureError `CHECKPOINT_CORRUPTION` when the checkpoint is not a session's.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { TemporalSaver } from 'perdure';
+ * import { runCheckpoint } from 'perdure/records';
+ *
+ * const latest = await new TemporalSaver(new Client()).get('ticket-7');
+ * if (latest !== null) console.log(runCheckpoint(latest).payload);
+ * ```
  */
 export function runCheckpoint(checkpoint: Checkpoint): RunCheckpoint {
   const state = sessionStateOf(checkpoint);
