@@ -1,7 +1,7 @@
 /**
  * Everything outside the sandbox that depends on what Temporal's SDK or server does not promise. An entry says why we
  * need it, which test holds it, and what happens when the SDK changes. Nothing else may import the SDK's inner modules.
- * What a worker needs lies in `worker/sdk-internals.ts`, what the sandbox needs in `workflows`; `sdk-time.ts` is apart, for what must load fast.
+ * What a worker needs lies in `worker/sdk-internals.ts`, what the sandbox needs in `workflows/sdk-internals.ts`; `sdk-time.ts` is apart, for what must load fast.
  */
 
 /**

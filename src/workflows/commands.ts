@@ -29,18 +29,11 @@ const DONE = Promise.resolve();
 
 type Runnable = Exclude<Command, { kind: 'cancel' } | { kind: 'close' }>;
 
-/** A scope that is entered with no promise but the function's own: to wait for that one is of no use here. */
-class CommandScope extends CancellationScope {
-  protected override runInContext<T>(start: () => Promise<T>): Promise<T> {
-    return start();
-  }
-}
-
 /** The commands in flight of one run: starts them, stops them, and hands over each outcome once. */
 export class CommandRunner {
-  readonly #scopes = new Map<number, CommandScope>();
+  readonly #scopes = new Map<number, CancellationScope>();
   /** Scopes whose command has ended: each new one has three promises. */
-  readonly #idle: CommandScope[] = [];
+  readonly #idle: CancellationScope[] = [];
   readonly #parent: CancellationScope;
   readonly #deliver: (seq: number, outcome: Outcome) => void;
 
@@ -53,7 +46,7 @@ export class CommandRunner {
   /** Starts a command. Its outcome arrives in a later activation, never in this one. */
   start(command: Runnable): void {
     const { seq } = command;
-    const scope = this.#idle.pop() ?? new CommandScope({ cancellable: true, parent: this.#parent });
+    const scope = this.#idle.pop() ?? new CancellationScope({ cancellable: true, parent: this.#parent });
     this.#scopes.set(seq, scope);
     void scope.run(() => {
       run(command, (outcome) => {

@@ -21,7 +21,7 @@ import { wantsReply } from '../session/reads.ts';
 import { findCall, hasMessage, phaseOf, wordsOf } from '../session/state.ts';
 import { budgetView, pageOf, pendingCalls, sessionView } from '../session/views.ts';
 import { failure } from './failure.ts';
-import { acceptUnreadableSignals } from './unreadable-signals.ts';
+import { acceptUnreadableSignals } from './sdk-internals.ts';
 
 type Apply = (input: PersonInput) => Promise<Refusal | null>;
 

@@ -1,10 +1,7 @@
 import { allHandlersFinished, workflowInfo } from '@temporalio/workflow';
-import { getActivator } from '@temporalio/workflow/lib/global-attributes.js';
 import { ASK_AGAIN } from '../contract/failure.ts';
 import type { Command, Input, Moment } from '../session/events.ts';
-
-/** The SDK's id of a query that comes without a workflow task. */
-const DIRECT_QUERY = 'legacy_query';
+import { onDirectQuery } from './sdk-internals.ts';
 
 /** Events between what two tasks have written: the end of the first, and the schedule and start of the second. */
 const TASK_ENDS = 1;
@@ -39,19 +36,13 @@ export class QueriedTask {
   /** The commands that it has issued. */
   #issued = 0;
 
-  /** Replaces a method of the SDK's own: interceptors do not see the queries of Temporal's own UI. */
   constructor() {
-    const activator = getActivator();
-    const queryWorkflow = activator.queryWorkflow.bind(activator);
-    activator.queryWorkflow = (activation) => {
-      if (activation.queryId === DIRECT_QUERY) {
-        // The session rests, and there may be no next step for long. A failed query lets it leave the cache, and the
-        // next one finds a task that has ended in a replay.
-        if (this.#first && this.#end !== null && this.#issued === 0) throw new Error(ASK_AGAIN);
-        this.#queried = true;
-      }
-      queryWorkflow(activation);
-    };
+    onDirectQuery(() => {
+      // The session rests, and there may be no next step for long. A failed query lets it leave the cache, and the
+      // next one finds a task that has ended in a replay.
+      if (this.#first && this.#end !== null && this.#issued === 0) throw new Error(ASK_AGAIN);
+      this.#queried = true;
+    });
   }
 
   /** Whether the last step's task may have been another worker's, as a next step finds it. */
