@@ -122,6 +122,7 @@ export class Reading {
     reads,
     ended = [],
     scratchpadRoot,
+    tenant,
   }: Partial<ReadFirst> & Pick<ReadFirst, 'reads'>): Promise<ToolResultBlock[]> {
     const stop = stopWith(this.#context.cancellationSignal);
     const isLeft = ({ callId }: ReadCall): boolean => !this.ends.some((end) => end.callId === callId);
@@ -130,7 +131,10 @@ export class Reading {
     const first = setTimeout(sign, Math.min(LONG_MS, heartbeatMs / 4));
     const signs = setInterval(sign, heartbeatMs / 4);
     try {
-      const settings = scratchpadRoot === undefined ? {} : { scratchpadRoot };
+      const settings = {
+        ...(scratchpadRoot === undefined ? {} : { scratchpadRoot }),
+        ...(tenant === undefined ? {} : { tenant }),
+      };
       await Promise.all(reads.filter(isLeft).map((read) => this.#read(read, stop.signal, settings)));
     } finally {
       clearTimeout(first);
@@ -164,7 +168,7 @@ export class Reading {
   async #read(
     { callId, args: edited, idempotencyKey: key }: ReadCall,
     stop: AbortSignal,
-    settings: { scratchpadRoot?: string },
+    settings: { scratchpadRoot?: string; tenant?: string },
   ): Promise<void> {
     const call = this.#calls.find(({ id }) => id === callId);
     const name = call?.name ?? '';

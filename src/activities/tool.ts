@@ -255,7 +255,7 @@ async function checkedArgs(
 
 /** What the functions of a tool are given beside their input. */
 export function contextOf(
-  input: { callId: string; idempotencyKey: string; scratchpadRoot?: string },
+  input: { callId: string; idempotencyKey: string; scratchpadRoot?: string; tenant?: string },
   attempt: number,
   abortSignal: AbortSignal,
   fence?: Fence,
@@ -271,6 +271,7 @@ export function contextOf(
     abortSignal,
     fence: async () => fence?.pass(abortSignal),
     ...(input.scratchpadRoot === undefined ? {} : { scratchpadRoot: input.scratchpadRoot }),
+    ...(input.tenant === undefined ? {} : { tenant: input.tenant }),
   };
 }
 

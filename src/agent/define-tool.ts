@@ -32,6 +32,8 @@ export interface ToolContext extends Omit<ToolExecutionOptions, 'abortSignal'> {
   fence: () => Promise<void>;
   /** The session's scratchpad directory, when it has one. */
   scratchpadRoot?: string;
+  /** For whom the session was started, when it was said: let the tool touch nothing of another tenant. */
+  tenant?: string;
 }
 
 /** What `verify` found; see {@link ToolOptions.verify}. */

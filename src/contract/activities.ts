@@ -58,6 +58,7 @@ export interface ReadsInput {
   reads: ReadCall[];
   /** The session's directory for files, when it has one. */
   scratchpadRoot?: string;
+  tenant?: string;
 }
 
 /** How a read ended. */
@@ -116,6 +117,7 @@ export interface ReadFirst {
   resultBytes: number;
   /** The session's directory for files, when it has one. */
   scratchpadRoot?: string;
+  tenant?: string;
 }
 
 /** Input of `model`: a position in the transcript, not a transcript. */
@@ -235,6 +237,7 @@ export interface ToolInput {
   resultLimit?: number;
   /** The session's directory for files, when it has one. */
   scratchpadRoot?: string;
+  tenant?: string;
 }
 
 /** What a tool call came to. */
@@ -303,6 +306,7 @@ export interface VerifyInput {
   idempotencyKey: string;
   timeoutMs: number;
   scratchpadRoot?: string;
+  tenant?: string;
 }
 /** What `verify` found. */
 export type VerifyResult = EffectOutcome;

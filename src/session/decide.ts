@@ -8,7 +8,7 @@ import { marksFirst } from './effect-outcome.ts';
 import type { Moment, Step } from './events.ts';
 import { attachStep, isReporting, reportStep, tendAwaiting } from './global-effect.ts';
 import { modelCommand } from './model-command.ts';
-import { issueReads, scratchpad } from './reads.ts';
+import { issueReads, settings } from './reads.ts';
 import { batchCalls, flightOf, isGivenUp, isOpen, isUntold, theCall, toolOf } from './state.ts';
 
 const DEFAULT_TIMEOUT_MS = 60_000;
@@ -130,7 +130,7 @@ function verifyCommand(
       args: call.args,
       idempotencyKey: call.idempotencyKey,
       timeoutMs,
-      ...scratchpad(state),
+      ...settings(state),
     },
     heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
     timeoutMs,
@@ -295,7 +295,7 @@ function toolCommand(state: SessionState, call: ToolCall): Extract<Step, { type:
         : {}),
       timeoutMs,
       ...(resultLimit < LIMIT.toolResult ? { resultLimit } : {}),
-      ...scratchpad(state),
+      ...settings(state),
     },
     heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
     timeoutMs,

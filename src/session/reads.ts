@@ -44,7 +44,7 @@ export function issueReads(state: SessionState, reads: readonly ToolCall[], mayA
     digest: shortDigest(state.position.digest),
     ...(state.namespace === state.sessionId ? {} : { namespace: state.namespace }),
     reads: calls,
-    ...scratchpad(state),
+    ...settings(state),
   };
   return {
     type: 'issue',
@@ -60,8 +60,12 @@ export function issueReads(state: SessionState, reads: readonly ToolCall[], mayA
   };
 }
 
-export function scratchpad({ scratchpadRoot }: SessionState): { scratchpadRoot?: string } {
-  return scratchpadRoot === null ? {} : { scratchpadRoot };
+export function settings(state: SessionState): { scratchpadRoot?: string; tenant?: string } {
+  const { scratchpadRoot, tenant } = state;
+  return {
+    ...(scratchpadRoot === null ? {} : { scratchpadRoot }),
+    ...(tenant === null ? {} : { tenant }),
+  };
 }
 
 /** How long all attempts of a read may take. */
@@ -97,7 +101,7 @@ function readFirst(state: SessionState, reads: readonly ToolCall[], calls: ReadC
   const resultBytes = endedBytes + (isCapped ? LIMIT.readResults.capped : LIMIT.readResults.free);
   const reserve = worstCase(state, resultBytes);
   if (exceeded(state, { ...reserve, turns: 1, toolCalls: reads.length }) !== null) return null;
-  return { reads: calls, ...(ended.length > 0 ? { ended } : {}), resultBytes, ...scratchpad(state) };
+  return { reads: calls, ...(ended.length > 0 ? { ended } : {}), resultBytes, ...settings(state) };
 }
 
 /** Whether the model is to be asked as soon as the reads have ended, and nothing comes first. */

@@ -3,7 +3,7 @@ import { Runtime } from '@temporalio/worker';
 import { tool } from 'ai';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import * as z from 'zod';
-import { defineAgent, type Session } from '../../src/index.ts';
+import { defineAgent, defineTool, type Session } from '../../src/index.ts';
 import { resolve } from '../support/decide.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
@@ -140,4 +140,34 @@ test('an activity of the user with a name of ours is refused, not replaced', asy
   await expect(
     stage.startWorker([agent], { activities: { model: () => Promise.resolve('mine') } }),
   ).rejects.toThrow('activities.model: sessions have an activity of this name');
+});
+
+test('a tool and its verify are handed the tenant of the session', async () => {
+  const stage = await openStage(({ stepInTurn }) =>
+    stepInTurn < 2
+      ? { toolCalls: [{ name: ['look', 'pay'][stepInTurn] ?? '', args: {} }] }
+      : { text: 'Done.' },
+  );
+  const handed: (string | undefined)[] = [];
+  const inputSchema = z.object({});
+  const look = defineTool({ inputSchema, effect: 'read', execute: (_, { tenant }) => handed.push(tenant) });
+  const pay = defineTool({
+    inputSchema,
+    settle: 0,
+    execute: (_, { tenant }) => {
+      handed.push(tenant);
+      throw new Error('the connection was lost');
+    },
+    verify: (_, { tenant }) => {
+      handed.push(tenant);
+      return { outcome: 'landed', output: 'paid' };
+    },
+  });
+  await stage.startWorker([
+    defineAgent({ name: 'payer', model: stage.provider('m'), instructions: 'Pay.', tools: { look, pay } }),
+  ]);
+  const session = await stage.sessions.start('payer', { id: stage.id(), tenant: 'acme', message: 'go' });
+  await untilPhase(session, 'idle');
+  expect(handed).toEqual(['acme', 'acme', 'acme']);
+  await expectFoldEqualsLive(stage.client, session);
 });
