@@ -46,7 +46,7 @@ export const ROOMS = {
     packages: ['@temporalio/client', '@temporalio/proto', 'lru-cache', 'node:'],
   },
   client: {
-    rooms: ['contract', 'temporal'],
+    rooms: ['contract', 'session', 'temporal', 'history'],
     packages: ['@temporalio/client', '@temporalio/common', 'node:'],
   },
   saver: {

@@ -21,6 +21,7 @@ export {
   type ForkOptions,
   Session,
   type SessionListOptions,
+  type SessionReading,
   type SessionSummary,
   Sessions,
   type StartOptions,

@@ -8,7 +8,6 @@ import { sessionView } from '../session/views.ts';
 import type { Cli } from './cli.ts';
 import { EXIT } from './failures.ts';
 import type { SeenOptions } from './input.ts';
-import { readSession } from './read-session.ts';
 import { clean, inline } from './terminal.ts';
 
 const PAST = { approve: 'approved', edit: 'edited', reject: 'rejected', respond: 'answered' } as const;
@@ -157,7 +156,8 @@ async function waitingCall(
   named: string | undefined,
   kinds: readonly PendingCall['status']['kind'][],
 ): Promise<PendingCall | null> {
-  const { state, run } = await cli.terminal.wait(`reading ${sessionId}`, () => readSession(cli, sessionId));
+  const session = await cli.session(sessionId);
+  const { state, run } = await cli.terminal.wait(`reading ${sessionId}`, () => session.read());
   const waiting = sessionView(state).pending.filter(({ status }) => kinds.includes(status.kind));
   if (named !== undefined) return waiting.find(({ callId }) => callId === named) ?? null;
   if (state.status.kind !== 'active' || run !== 'running') {

@@ -1,9 +1,11 @@
 /** A session's stream over all of its rests. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Session, StreamPart } from '../client/index.ts';
+import type { ToolCall } from '../contract/calls.ts';
 import { isUnanswered, PerdureError } from '../contract/errors.ts';
 import type { SessionView } from '../contract/views.ts';
 import { command } from '../session/commands.ts';
+import { callNews } from './calls.ts';
 import type { Cli } from './cli.ts';
 import { EXIT } from './failures.ts';
 import { needs, nextOf } from './render.ts';
@@ -127,6 +129,7 @@ function restOf({ phase, pending, wait }: SessionView): string {
 class Printer {
   readonly #cli: Pick<Cli, 'terminal'>;
   #open = false;
+  readonly #calls = new Map<string, ToolCall>();
 
   constructor(cli: Pick<Cli, 'terminal'>) {
     this.#cli = cli;
@@ -157,6 +160,11 @@ class Printer {
       case 'notice':
         this.breakLine();
         terminal.progress(`· ${clean(part.notice.kind)}: ${clean(part.notice.message)}`);
+        return;
+      case 'call':
+        this.breakLine();
+        for (const line of callNews(part.call, this.#calls.get(part.call.id))) terminal.progress(line);
+        this.#calls.set(part.call.id, part.call);
         return;
       case 'phase': {
         this.breakLine();

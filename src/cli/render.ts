@@ -1,5 +1,4 @@
 /** A session as text for people. */
-import type { ToolCall } from '../contract/calls.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
 import type { Block, Message } from '../contract/messages.ts';
 import type { NextStep } from '../contract/next-step.ts';
@@ -176,33 +175,6 @@ function blockText(block: Block): string {
     default:
       return block satisfies never;
   }
-}
-
-/** The tool-call log: two lines a call, with both of its times. */
-export function callLines(calls: readonly ToolCall[], terminal: Terminal): string {
-  return calls
-    .map((call) => {
-      const { status, decision, resolutions } = call;
-      const state = status.kind === 'failed' && status.certain ? 'failed (nothing happened)' : status.kind;
-      const notes = [
-        `issued ${call.issuedAt ?? '-'}`,
-        `ended ${call.completedAt ?? '-'}`,
-        ...(call.dispatches.length > 1 ? [`${call.dispatches.length} dispatches`] : []),
-        ...(call.replayOf === null
-          ? []
-          : [`not executed: answered by the record of ${clean(call.replayOf)}`]),
-        ...(decision === null ? [] : [`${decision.decision} by ${clean(decision.by)} at ${decision.at}`]),
-        ...resolutions.map(
-          ({ dispatchNo, outcome, by, at }) =>
-            `dispatch ${dispatchNo} ${outcome}, says ${clean(by)} at ${at}`,
-        ),
-      ];
-      return (
-        `  ${clean(call.id)}  ${terminal.style('bold', clean(call.name))} ${inline(call.args, BRIEF)}  ${state}\n` +
-        terminal.style('dim', `    ${notes.join(' · ')}`)
-      );
-    })
-    .join('\n');
 }
 
 /** What the session noticed, the last few. */

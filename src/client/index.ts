@@ -1,5 +1,5 @@
 export type { SessionListOptions, SessionSummary } from '../temporal/visibility.ts';
-export { Session } from './session.ts';
+export { Session, type SessionReading } from './session.ts';
 export { Sessions } from './sessions.ts';
 export type { ForkOptions, StartOptions } from './start-options.ts';
 export type { StreamPart } from './stream.ts';

@@ -31,8 +31,10 @@ import type {
   TooLarge,
   TranscriptPage,
 } from '../contract/views.ts';
+import { budgetView, pageOf, pendingCalls, sessionView } from '../session/views.ts';
 import { invalidInput, isUnprocessed, perhapsDone, sessionError } from '../temporal/errors.ts';
 import { explained } from '../temporal/unanswered.ts';
+import { describeSession, READ_MS, readEither } from './read-session.ts';
 import { withId } from './start-options.ts';
 import { type StreamPart, streamSession } from './stream.ts';
 
@@ -45,6 +47,15 @@ const ASK_AGAIN_MS = 100;
  * query and never answers; one that has a long history to read needs longer, and is asked last.
  */
 const SILENT_MS = [3_000, 3_000];
+
+/** A state and where it was read. */
+export interface SessionReading {
+  state: SessionState;
+  /** `history`: no worker answered; what none has taken yet is not in the state. */
+  source: 'worker' | 'history';
+  /** Temporal's own word for the run: `running`, `completed`, `terminated`, … */
+  run: string;
+}
 
 /**
  * A handle of a session. Inputs are checked for size and unknown names before they are sent; a refusal is a {@link PerdureError}
@@ -66,45 +77,56 @@ export class Session {
   }
 
   /**
-   * The session at a glance. Needs a worker.
+   * The session at a glance. As all reads, it comes from a worker, or from the history when none answers. From the
+   * history it lacks what was sent since the last worker looked.
    *
-   * @throws PerdureError `SESSION_NOT_FOUND`, or when nobody answers in time: `NO_WORKER`, `WORKER_BUSY`, `WORKER_LOST`,
-   * `REPLAY_SLOW`, `TASK_FAILING`, `FLOODED`, each with what the server knows in `details`
+   * @throws PerdureError `SESSION_NOT_FOUND`, `SERVER_UNAVAILABLE`, `CHECKPOINT_CORRUPTION`
    */
   async state(): Promise<SessionView> {
-    return this.#query<SessionView>(QUERY.state);
+    return this.#read(QUERY.state, sessionView);
   }
 
-  /** The whole state, as in a checkpoint. @throws PerdureError `TOO_LARGE` when a query cannot carry it */
+  /** The whole state, as in a checkpoint. */
   async snapshot(): Promise<SessionState> {
-    return this.#query<SessionState>(QUERY.snapshot);
+    return this.#read(QUERY.snapshot, (state) => state);
+  }
+
+  /** The whole state, with where it was read and Temporal's word for the run. */
+  async read(): Promise<SessionReading> {
+    const { status } = await describeSession(this.#client, this.id);
+    let source: SessionReading['source'] = 'worker';
+    const state = await this.#read(QUERY.snapshot, (folded) => {
+      source = 'history';
+      return folded;
+    });
+    return { state, source, run: status.name.toLowerCase() };
   }
 
   /** Messages, the newest page by default. */
   async transcript(page: PageInput = {}): Promise<TranscriptPage> {
-    return this.#query<TranscriptPage>(QUERY.transcript, page);
+    return this.#read(QUERY.transcript, ({ transcript }) => pageOf(transcript, page), page);
   }
 
   /** The tool-call log, the newest page by default. */
   async calls(page: PageInput = {}): Promise<CallsPage> {
-    return this.#query<CallsPage>(QUERY.calls, page);
+    return this.#read(QUERY.calls, ({ calls }) => pageOf(calls, page), page);
   }
 
   /** The calls that wait for a person. */
   async approvals(): Promise<PendingCall[]> {
-    return this.#query<PendingCall[]>(QUERY.approvals);
+    return this.#read(QUERY.approvals, pendingCalls);
   }
 
   /** Caps, spent and reserved. @throws PerdureError `INVALID_ARGUMENT` for caps: {@link Session.setBudget} takes them */
   async budget(...none: readonly never[]): Promise<BudgetView> {
     // Whoever gave caps, and was told some, would take them for set.
     refuseMore(none, 'budget', 'reads, and sets nothing. To set caps, call setBudget({ limits: { … } })');
-    return this.#query<BudgetView>(QUERY.budget);
+    return this.#read(QUERY.budget, budgetView);
   }
 
   /** The plan that the model keeps. */
   async plan(): Promise<PlanStep[]> {
-    return this.#query<PlanStep[]>(QUERY.plan);
+    return this.#read(QUERY.plan, ({ plan }) => plan);
   }
 
   /**
@@ -218,15 +240,27 @@ export class Session {
   /**
    * The session live: text as the model writes it, resets when an attempt is repeated, and phases. Ends when
    * the session waits for somebody or is closed. It reads and never writes: no history, no cost to the session
-   * but its heartbeats.
+   * but its heartbeats. Unlike reads it needs a worker.
+   *
+   * @throws PerdureError `NO_WORKER`
    */
   stream(options: { signal?: AbortSignal } = {}): AsyncGenerator<StreamPart> {
-    return streamSession(this.#client, this, options);
+    const live = {
+      id: this.id,
+      state: () => this.#query<SessionView>(QUERY.state),
+      transcript: (page: PageInput) => this.#query<TranscriptPage>(QUERY.transcript, page),
+      calls: (page: PageInput) => this.#query<CallsPage>(QUERY.calls, page),
+    };
+    return streamSession(this.#client, live, options);
   }
 
-  async #query<T>(name: string, page?: PageInput): Promise<T> {
+  #read<T>(name: string, folded: (state: SessionState) => T, page?: PageInput): Promise<T> {
+    return readEither(this.#client, this.id, () => this.#query<T>(name, page, READ_MS), folded);
+  }
+
+  async #query<T>(name: string, page?: PageInput, answerMs = ANSWER_MS): Promise<T> {
     const ask = (): Promise<T | TooLarge> => this.#handle.query(name, ...(page === undefined ? [] : [page]));
-    const deadline = Date.now() + ANSWER_MS;
+    const deadline = Date.now() + answerMs;
     const answer = await this.#mapped(() =>
       this.#client.withDeadline(deadline, () => this.#askUntil(deadline, ask)),
     );

@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
+import { isFinal, type ToolCall } from '../contract/calls.ts';
 import type { LiveText } from '../contract/live-text.ts';
 import type { Notice, Phase } from '../contract/state.ts';
-import type { PageInput, SessionView, TranscriptPage } from '../contract/views.ts';
+import type { CallsPage, PageInput, SessionView, TranscriptPage } from '../contract/views.ts';
 import { decodeOptionalSinglePayload } from '../temporal/sdk-internals.ts';
 
 /** A part of a live session. */
@@ -15,6 +16,8 @@ export type StreamPart =
   | { type: 'message'; id: string; text: string }
   /** Something new that people may want to see, as a call that was not executed because an equal one was. */
   | { type: 'notice'; notice: Notice }
+  /** A tool call that is new or has changed, as it is now: dispatched, lost, verified, ended. */
+  | { type: 'call'; call: ToolCall }
   /** What the session does now. */
   | { type: 'phase'; phase: Phase; view: SessionView };
 
@@ -36,6 +39,7 @@ interface Source {
   readonly id: string;
   state(): Promise<SessionView>;
   transcript(page: PageInput): Promise<TranscriptPage>;
+  calls(page: PageInput): Promise<CallsPage>;
 }
 
 /** Follows a session live until it rests. */
@@ -48,6 +52,8 @@ export async function* streamSession(
   let seen = (await session.transcript({ limit: 0 })).total;
   let noticed: ReadonlySet<string> | undefined;
   const reader = new WindowReader();
+  const calls = new CallWatch(session);
+  await calls.begin();
   while (signal?.aborted !== true) {
     const live = await liveText(client, session.id);
     if (live !== undefined) yield* reader.read(live);
@@ -66,6 +72,7 @@ export async function* streamSession(
       if (noticed?.has(JSON.stringify(notice)) === false) yield { type: 'notice', notice };
     }
     noticed = new Set(view.notices.map((notice) => JSON.stringify(notice)));
+    for (const call of await calls.changed(view.calls)) yield { type: 'call', call };
     if (view.phase !== phase) {
       phase = view.phase;
       yield { type: 'phase', phase, view };
@@ -73,6 +80,40 @@ export async function* streamSession(
     // An idle session takes what is queued at once; any other rest lasts, whatever is queued.
     if (RESTING.has(view.phase) && (view.queued === 0 || view.phase !== 'idle')) return;
     await delay(LOOK_MS, undefined, signal === undefined ? {} : { signal }).catch(() => {});
+  }
+}
+
+/** Finds the tool calls that have changed since the last look. */
+class CallWatch {
+  readonly #session: Source;
+  /** The index of the first call that had not ended; calls before it do not change. */
+  #from = 0;
+  readonly #seen = new Map<string, string>();
+
+  constructor(session: Source) {
+    this.#session = session;
+  }
+
+  /** Takes what has ended as seen. */
+  async begin(): Promise<void> {
+    const { items, first, total } = await this.#session.calls({});
+    const open = items.findIndex((call) => !isFinal(call));
+    this.#from = open < 0 ? total : first + open;
+  }
+
+  async changed(total: number): Promise<ToolCall[]> {
+    if (total <= this.#from) return [];
+    const { items, first } = await this.#session.calls({ limit: total - this.#from });
+    const changed = items.filter((call) => {
+      const now = JSON.stringify([call.status, call.dispatches, call.decision, call.resolutions]);
+      const same = this.#seen.get(call.id) === now;
+      this.#seen.set(call.id, now);
+      return !same;
+    });
+    const open = items.findIndex((call) => !isFinal(call));
+    this.#from = open < 0 ? first + items.length : first + open;
+    for (const call of items.slice(0, this.#from - first)) this.#seen.delete(call.id);
+    return changed;
   }
 }
 

@@ -3,9 +3,7 @@ import * as z from 'zod/mini';
 import type { SessionSummary } from '../client/index.ts';
 import { type ErrorCode, UNANSWERED } from '../contract/errors.ts';
 import type { PageInput } from '../contract/views.ts';
-import { budgetView, pageOf, pendingCalls, sessionView } from '../session/views.ts';
 import { type ApiRequest, type Operation, operation, type QueryParameter } from './operation.ts';
-import { readSession } from './read-session.ts';
 import {
   budgetViewSchema,
   callsPageSchema,
@@ -77,11 +75,7 @@ export const inspectionOperations: readonly Operation[] = [
     description: 'Also of a session that is closed, and with no worker running: then from its history.',
     answer: { status: 200, description: 'What it does and waits for', schema: sessionViewSchema },
     codes: CODES,
-    handle: (request, backend) =>
-      readSession(backend, request.param('id'), {
-        live: (session) => session.state(),
-        folded: sessionView,
-      }),
+    handle: (request, { sessions }) => sessions.get(request.param('id')).state(),
   }),
   operation({
     id: 'getTranscript',
@@ -92,11 +86,7 @@ export const inspectionOperations: readonly Operation[] = [
     query: PAGE,
     answer: { status: 200, description: 'A page, oldest first', schema: transcriptPageSchema },
     codes: CODES,
-    handle: (request, backend) =>
-      readSession(backend, request.param('id'), {
-        live: (session) => session.transcript(page(request)),
-        folded: ({ transcript }) => pageOf(transcript, page(request)),
-      }),
+    handle: (request, { sessions }) => sessions.get(request.param('id')).transcript(page(request)),
   }),
   operation({
     id: 'getCalls',
@@ -107,11 +97,7 @@ export const inspectionOperations: readonly Operation[] = [
     query: PAGE,
     answer: { status: 200, description: 'A page, oldest first', schema: callsPageSchema },
     codes: CODES,
-    handle: (request, backend) =>
-      readSession(backend, request.param('id'), {
-        live: (session) => session.calls(page(request)),
-        folded: ({ calls }) => pageOf(calls, page(request)),
-      }),
+    handle: (request, { sessions }) => sessions.get(request.param('id')).calls(page(request)),
   }),
   operation({
     id: 'getApprovals',
@@ -125,11 +111,8 @@ export const inspectionOperations: readonly Operation[] = [
       schema: z.object({ items: z.array(pendingCallSchema) }),
     },
     codes: CODES,
-    handle: async (request, backend) => ({
-      items: await readSession(backend, request.param('id'), {
-        live: (session) => session.approvals(),
-        folded: pendingCalls,
-      }),
+    handle: async (request, { sessions }) => ({
+      items: await sessions.get(request.param('id')).approvals(),
     }),
   }),
   operation({
@@ -140,11 +123,7 @@ export const inspectionOperations: readonly Operation[] = [
     summary: 'Caps, spent and reserved',
     answer: { status: 200, description: 'The budget', schema: budgetViewSchema },
     codes: CODES,
-    handle: (request, backend) =>
-      readSession(backend, request.param('id'), {
-        live: (session) => session.budget(),
-        folded: budgetView,
-      }),
+    handle: (request, { sessions }) => sessions.get(request.param('id')).budget(),
   }),
   operation({
     id: 'getPlan',
@@ -158,11 +137,8 @@ export const inspectionOperations: readonly Operation[] = [
       schema: z.object({ steps: z.array(planStepSchema) }),
     },
     codes: CODES,
-    handle: async (request, backend) => ({
-      steps: await readSession(backend, request.param('id'), {
-        live: (session) => session.plan(),
-        folded: ({ plan }) => plan,
-      }),
+    handle: async (request, { sessions }) => ({
+      steps: await sessions.get(request.param('id')).plan(),
     }),
   }),
   operation({
@@ -173,7 +149,8 @@ export const inspectionOperations: readonly Operation[] = [
     summary: 'The session live, until it rests',
     description:
       'Server-sent events: `text` {text}, `reset` {} (the text so far is void), `message` {id, text} (the answer is ' +
-      'recorded), `phase` {phase, view}, then `end` {}; or `error` with the body of an error. Needs a worker.',
+      'recorded), `call` {call} (a tool call that is new or has changed), `phase` {phase, view}, then `end` {}; or ' +
+      '`error` with the body of an error. Needs a worker.',
     answer: { status: 200, description: 'Events', mediaType: 'text/event-stream' },
     codes: ['SESSION_NOT_FOUND', 'SESSION_CLOSED', 'TOO_LARGE', ...UNANSWERED],
     handle: async (request, { sessions }) => {

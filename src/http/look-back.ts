@@ -9,7 +9,6 @@ import { PerdureError } from '../contract/errors.ts';
 import type { SessionState } from '../contract/state.ts';
 import { invalid } from './errors.ts';
 import type { Backend } from './operation.ts';
-import { readSession } from './read-session.ts';
 
 /**
  * A checkpoint of a session that is to go on from it.
@@ -25,7 +24,7 @@ export async function pastOf(
   backend.sessions.get(sessionId);
   const past = await backend.saver.get(sessionId, { checkpointId });
   if (past === null || past.metadata['source'] !== 'session') {
-    await readSession(backend, sessionId, { live: (session) => session.state(), folded: () => undefined });
+    await backend.sessions.get(sessionId).state();
     throw new PerdureError(
       'CHECKPOINT_NOT_FOUND',
       `Session ${sessionId} has no checkpoint ${checkpointId}. List them: GET /threads/{id}/checkpoints`,

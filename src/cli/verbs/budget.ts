@@ -21,8 +21,8 @@ export function budget(program: Command, cli: Cli): void {
     .action(async (sessionId: string, options: Options) => {
       const { terminal } = cli;
       const limits = limitsOf(options);
+      const session = await cli.session(sessionId);
       if (limits !== undefined || options.finish) {
-        const session = await cli.session(sessionId);
         await terminal.wait('setting', () =>
           session.setBudget({
             by: cli.actor(options.by),
@@ -31,13 +31,8 @@ export function budget(program: Command, cli: Cli): void {
           }),
         );
       }
-      const [{ readSession }, { budgetView }, { budgetLines }] = await Promise.all([
-        import('../read-session.ts'),
-        import('../../session/views.ts'),
-        import('../render.ts'),
-      ]);
-      const { state } = await terminal.wait(`reading ${sessionId}`, () => readSession(cli, sessionId));
-      const view = budgetView(state);
+      const { budgetLines } = await import('../render.ts');
+      const view = await terminal.wait(`reading ${sessionId}`, () => session.budget());
       terminal.result({ sessionId, ...view }, () => `${clean(sessionId)}\n${budgetLines(view)}`);
     });
 }

@@ -122,8 +122,9 @@ function show(group: Command, cli: Cli): void {
         const checkpoint = await terminal.wait(`reading ${sessionId}`, () =>
           readCheckpoint(cli, sessionId, id, limits.archive),
         );
-        const [render, { sessionView }] = await Promise.all([
+        const [render, { callLines }, { sessionView }] = await Promise.all([
           import('../render.ts'),
+          import('../calls.ts'),
           import('../../session/views.ts'),
         ]);
         terminal.result(checkpoint, () => {
@@ -145,7 +146,7 @@ function show(group: Command, cli: Cli): void {
           const calls = last(state.calls, limits.calls);
           if (messages.length > 0)
             parts.push(`${title('Messages')}\n${render.messageLines(messages, terminal)}`);
-          if (calls.length > 0) parts.push(`${title('Tool calls')}\n${render.callLines(calls, terminal)}`);
+          if (calls.length > 0) parts.push(`${title('Tool calls')}\n${callLines(calls, terminal)}`);
           return parts.join('\n\n');
         });
       },

@@ -22,12 +22,17 @@ export function show(program: Command, cli: Cli): void {
     )
     .action(async (id: string, options: Options) => {
       const { terminal } = cli;
-      const [{ readSession }, { pageOf, sessionView }, render] = await Promise.all([
-        import('../read-session.ts'),
-        import('../../session/views.ts'),
-        import('../render.ts'),
-      ]);
-      const { state, source, run } = await terminal.wait(`reading ${id}`, () => readSession(cli, id));
+      const [{ pageOf, sessionView }, { describeSession }, { callLines, inFlightLines }, render] =
+        await Promise.all([
+          import('../../session/views.ts'),
+          import('../../client/read-session.ts'),
+          import('../calls.ts'),
+          import('../render.ts'),
+        ]);
+      const session = await cli.session(id);
+      const { state, source, run } = await terminal.wait(`reading ${id}`, () => session.read());
+      const { client } = await cli.connect();
+      const running = inFlightLines(await describeSession(client, id), state, Date.now());
       const view = sessionView(state);
       const transcript = pageOf(state.transcript, { limit: options.messages });
       const calls = pageOf(state.calls, { limit: options.calls });
@@ -46,11 +51,12 @@ export function show(program: Command, cli: Cli): void {
           }
           if (calls.items.length > 0) {
             const heading = title('Tool calls', calls.items.length, calls.total);
-            parts.push(`${heading}\n${render.callLines(calls.items, terminal)}`);
+            parts.push(`${heading}\n${callLines(calls.items, terminal)}`);
           }
+          if (running.length > 0) parts.push([terminal.style('bold', 'In flight'), ...running].join('\n'));
           if (view.notices.length > 0) parts.push(render.noticeLines(view.notices, terminal));
           if (source === 'history')
-            parts.push(terminal.style('dim', 'read from the history: no worker was asked'));
+            parts.push(terminal.style('dim', 'read from the history: no worker answered'));
           return parts.filter((part) => part !== '').join('\n\n');
         },
       );

@@ -1,0 +1,82 @@
+/** Reads of a session: from a worker, or from its history when no worker answers. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
+import { isPerdureError, isUnanswered, PerdureError } from '../contract/errors.ts';
+import { WORKFLOW } from '../contract/names.ts';
+import type { SessionState } from '../contract/state.ts';
+import { foldSession } from '../history/index.ts';
+import { sessionError } from '../temporal/errors.ts';
+import { isPolled } from '../temporal/pollers.ts';
+
+/** How often it is asked whether the history can answer instead, in milliseconds. */
+const LOOK_MS = 500;
+/** How long a workflow task may lie there before nobody is expected to take it, in milliseconds. */
+const UNTAKEN_MS = 3_000;
+/** How long a worker may take to answer when it has taken the task, in milliseconds. */
+export const READ_MS = 8_000;
+/** `PENDING_WORKFLOW_TASK_STATE_STARTED`. */
+const STARTED = 2;
+
+/**
+ * Asks a worker, and reads the history when none answers. The history is as good as a worker's answer unless events
+ * wait for a workflow task: then a worker that polls gets the time to take them.
+ *
+ * @param live - asks a worker; ends with `NO_WORKER` after {@link READ_MS} at the latest.
+ * @param folded - makes the same answer of the state that the history gives.
+ * @throws PerdureError `SESSION_NOT_FOUND`, `SERVER_UNAVAILABLE`, `CHECKPOINT_CORRUPTION`
+ */
+export async function readEither<T>(
+  client: Client,
+  id: string,
+  live: () => Promise<T>,
+  folded: (state: SessionState) => T,
+): Promise<T> {
+  const answer = live().then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error }),
+  );
+  const since = performance.now();
+  for (;;) {
+    const stop = new AbortController();
+    const pause = delay(LOOK_MS, null, { signal: stop.signal }).catch(() => null);
+    const told = await Promise.race([answer, pause]);
+    stop.abort();
+    if (told !== null && 'value' in told) return told.value;
+    if (told !== null && !isReadable(told.error)) throw told.error;
+    const { runId, ...execution } = await describeSession(client, id);
+    if (told !== null || !(await isAwaited(client, execution, performance.now() - since)))
+      return folded(await mapped(id, () => foldSession(client, id, runId)));
+  }
+}
+
+/** Whether the error of a query says nothing of the session, so that its history can be read instead. */
+function isReadable(error: unknown): boolean {
+  return isUnanswered(error) || isPerdureError(error, 'TOO_LARGE') || isPerdureError(error, 'SESSION_CLOSED');
+}
+
+/** Whether the history lacks something that a worker may still take. */
+async function isAwaited(
+  client: Client,
+  { status, raw, taskQueue }: Pick<WorkflowExecutionDescription, 'status' | 'raw' | 'taskQueue'>,
+  waited: number,
+): Promise<boolean> {
+  const task = raw.pendingWorkflowTask;
+  if (status.name !== 'RUNNING' || !task) return false;
+  if (Number(task.state) !== STARTED && waited > UNTAKEN_MS) return false;
+  return isPolled(client, taskQueue).catch(() => true);
+}
+
+/** Temporal's description of a session. @throws PerdureError `SESSION_NOT_FOUND`, `SERVER_UNAVAILABLE` */
+export async function describeSession(client: Client, id: string): Promise<WorkflowExecutionDescription> {
+  const execution = await mapped(id, () => client.workflow.getHandle(id).describe());
+  if (execution.type === WORKFLOW.session) return execution;
+  throw new PerdureError('SESSION_NOT_FOUND', `${id} is a workflow of type ${execution.type}, not a session`);
+}
+
+async function mapped<T>(id: string, call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    throw sessionError(id, error);
+  }
+}
