@@ -127,7 +127,10 @@ export abstract class CheckpointArchive {
     return null;
   }
 
-  /** Checkpoints of a thread before a position (default: all), newest first. */
+  /**
+   * Checkpoints of a thread before a place in it (default: all), newest first. One that cannot be read stands there
+   * with an empty state and `metadata.unreadable`, which says why.
+   */
   async list(sessionId: string, before: ArchivePosition | null, limit: number): Promise<Checkpoint[]> {
     const db = await this.#open();
     const { startedAt, eventId } = before ?? { startedAt: Number.MAX_SAFE_INTEGER, eventId: 0 };
@@ -147,7 +150,7 @@ export abstract class CheckpointArchive {
       const own = rows.slice(at).filter((row) => row.run_seq === run_seq);
       const first = own.at(-1)?.event_id ?? last;
       const part: Checkpoint[] = [];
-      for await (const checkpoint of this.#read(db, sessionId, run_id, run_seq, { first, last }))
+      for await (const checkpoint of this.#read(db, sessionId, run_id, run_seq, { first, last, mark: true }))
         part.push(checkpoint);
       found.push(...part.reverse());
       at += own.length;
@@ -196,12 +199,13 @@ export abstract class CheckpointArchive {
     await (await opening?.catch(() => null))?.close();
   }
 
+  /** @param mark - whether what cannot be read is marked, see {@link CheckpointArchive.list}, instead of thrown */
   async *#read(
     db: ArchiveStatements,
     sessionId: string,
     runId: string,
     runSeq: number,
-    { first, last }: { first: number; last: number },
+    { first, last, mark = false }: { first: number; last: number; mark?: boolean },
   ): AsyncGenerator<Checkpoint> {
     const [base] = await db.all<{ e: number | null }>(
       'SELECT max(event_id) AS e FROM checkpoints WHERE run_seq = ? AND event_id <= ? AND whole = 1',
@@ -209,6 +213,9 @@ export abstract class CheckpointArchive {
       first,
     );
     let state: JsonObject | null = null;
+    let before: number | null = null;
+    /** Why the next changes have no state to change. */
+    let broken: string | null = null;
     for (let at = base?.e ?? 0; at <= last; ) {
       const rows = await db.all<Row>(
         'SELECT * FROM checkpoints WHERE run_seq = ? AND event_id >= ? AND event_id <= ? ORDER BY event_id LIMIT ?',
@@ -219,21 +226,34 @@ export abstract class CheckpointArchive {
       );
       for (const row of rows) {
         const id = `${runId}:${row.event_id}`;
+        const { created_at, parent_id } = row;
+        const parent = checkpointPlace(parent_id ?? '');
+        if (before !== null && parent?.runId === runId && parent.eventId > before)
+          broken = `the row of checkpoint ${parent_id} is missing`;
+        before = row.event_id;
         try {
+          // A whole state needs nothing of what is gone.
+          if (row.whole === 1) broken = null;
+          if (broken !== null) throw new Error(broken);
           state = stateOf(row, state);
           if (row.event_id < first) continue;
-          const { created_at, parent_id } = row;
           const metadata = JSON.parse(row.metadata) as JsonObject;
           const record = { id, thread_id: sessionId, created_at, state, parent_id, metadata };
           if (digestJson(record) !== row.digest) throw new Error('its digest differs');
           yield copyJson(record);
         } catch (cause) {
           const why = cause instanceof Error ? cause.message : String(cause);
-          throw new PerdureError(
-            'CHECKPOINT_CORRUPTION',
-            `${this.place}: checkpoint ${id} has changed since it was stored: ${why}`,
-            { details: { checkpointId: id }, cause },
-          );
+          if (row.event_id < first) {
+            broken ??= why;
+            continue;
+          }
+          const message = `${this.place}: checkpoint ${id} has changed since it was stored: ${why}`;
+          if (!mark)
+            throw new PerdureError('CHECKPOINT_CORRUPTION', message, {
+              details: { checkpointId: id },
+              cause,
+            });
+          yield { id, thread_id: sessionId, created_at, state: {}, parent_id, metadata: { unreadable: why } };
         }
       }
       at = (rows.at(-1)?.event_id ?? last) + 1;

@@ -46,7 +46,11 @@ export async function writePiece(db: ArchiveStatements, piece: ArchivePiece): Pr
     const { created_at, parent_id, metadata } = checkpoint;
     const digest = digestJson(checkpoint as unknown as JsonObject);
     await db.all(
-      'INSERT INTO checkpoints (run_seq, event_id, created_at, parent_id, metadata, whole, state, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+      // A cursor that was set back leads over rows that are there: they are written anew.
+      `INSERT INTO checkpoints (run_seq, event_id, created_at, parent_id, metadata, whole, state, digest)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_seq, event_id) DO UPDATE SET created_at = excluded.created_at,
+         parent_id = excluded.parent_id, metadata = excluded.metadata, whole = excluded.whole, state = excluded.state,
+         digest = excluded.digest`,
       run.seq,
       cursor,
       created_at,

@@ -5,7 +5,14 @@ import type { ArchiveStatus } from '../contract/archive.ts';
 import { PerdureError } from '../contract/errors.ts';
 
 /** What a verb takes for an archive. */
-export const ARCHIVE_HELP = 'a file, or the URL of a PostgreSQL database';
+export const ARCHIVE_HELP = 'a file, or the URL of a PostgreSQL database (default: PERDURE_ARCHIVE)';
+
+/** The archive that was named, or that of the environment. @throws PerdureError `INVALID_ARGUMENT` */
+export function archivePlace(named: string | undefined): string {
+  const place = named ?? process.env['PERDURE_ARCHIVE'];
+  if (place) return place;
+  throw new PerdureError('INVALID_ARGUMENT', 'archive: name a file or a database, or set PERDURE_ARCHIVE');
+}
 
 /** The archive of a place that exists. @throws PerdureError `INVALID_ARGUMENT`: a reading must not make the file */
 export async function openExisting(place: string): Promise<CheckpointArchive> {

@@ -105,11 +105,12 @@ async function searchAttributesCheck({ connection, namespace }: ConnectedServer)
 }
 
 async function workersCheck({ connection, namespace }: ConnectedServer, taskQueue: string): Promise<Check> {
-  const { workflow, activity } = await pollersOf(connection.workflowService, namespace, taskQueue);
+  const { workflow, activity, dead } = await pollersOf(connection.workflowService, namespace, taskQueue);
   const both = workflow.filter((identity) => activity.includes(identity));
+  const died = dead.length === 0 ? '' : `; ${dead.join(', ')} died, and polled until then`;
   return both.length > 0
-    ? fine('workers', `${both.join(', ')} on task queue ${taskQueue}`)
-    : problem('workers', `nobody polls task queue ${taskQueue}`, 'perdure worker');
+    ? fine('workers', `${both.join(', ')} on task queue ${taskQueue}${died}`)
+    : problem('workers', `nobody polls task queue ${taskQueue}${died}`, 'perdure worker');
 }
 
 async function sessionsCheck({ connection, namespace }: ConnectedServer, taskQueue: string): Promise<Check> {

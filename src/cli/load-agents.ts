@@ -113,8 +113,15 @@ function isRegistry(value: unknown): value is ModelRegistry {
   return isObject(value) && typeof value['languageModel'] === 'function';
 }
 
+/** How a loader says that a file is taken for CommonJS and is an ES module, or needs one. */
+const COMMON_JS =
+  /Top-level await|ERR_REQUIRE|require\(\) (of ES Module|cannot be used)|Cannot use import statement|Unexpected token 'export'|import\.meta|"exports" main defined/;
+
 function problemOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const place = error.stack?.split('\n').find((line) => /^\s+at .*file:/.test(line));
-  return `${error.name === 'Error' ? '' : `${error.name}: `}${error.message}${place === undefined ? '' : ` (${place.trim()})`}`;
+  const said = `${error.name === 'Error' ? '' : `${error.name}: `}${error.message}${place === undefined ? '' : ` (${place.trim()})`}`;
+  return COMMON_JS.test(error.message)
+    ? `${said}. The module is CommonJS, and agents are ES modules: write "type": "module" into its package.json, or rename the module to .mts or .mjs`
+    : said;
 }

@@ -9,14 +9,14 @@ import type { Cli } from './cli.ts';
 /** The option that {@link openSaver} serves. */
 export const ARCHIVE = [
   '--archive <place>',
-  'look also in this archive, for what the server no longer has: a file, or the URL of a PostgreSQL database',
+  'look also in this archive, a file or the URL of a PostgreSQL database (default: PERDURE_ARCHIVE)',
 ] as const;
 
 /** The saver of the server that the verb talks to, with the archive of a file behind it where one is named. */
 export async function openSaver(
   cli: Cli,
   sessionId: string,
-  archive?: string,
+  archive: string | undefined = process.env['PERDURE_ARCHIVE'] || undefined,
 ): Promise<Pick<CheckpointSaver, 'get' | 'list'>> {
   cli.sessionId = sessionId;
   const behind = archive === undefined ? undefined : await openExisting(archive);

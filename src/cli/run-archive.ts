@@ -51,7 +51,7 @@ export async function runArchive(cli: Cli, path: string, name: string | undefine
         await running;
         throw new PerdureError(
           'SESSION_CLOSED',
-          `The exporter ${id} was ended, and stores nothing any more. To start it again: perdure archive <archive>`,
+          `The exporter ${id} was ended, and stores nothing any more. Start it again`,
         );
       }
       const status = stop.aborted ? null : await archiveStatus(client, name).catch(() => null);

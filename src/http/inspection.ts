@@ -31,6 +31,7 @@ const summarySchema: z.ZodMiniType<SessionSummary> = z.object({
   agent: z.nullable(z.string()),
   status: z.string(),
   tenant: z.nullable(z.string()),
+  taskQueue: z.string(),
   startedAt: z.string(),
   closedAt: z.nullable(z.string()),
 });

@@ -1,4 +1,5 @@
 /** Opens a checkpoint database file, and refuses other files. */
+import { closeSync, openSync } from 'node:fs';
 import { PerdureError } from '../contract/errors.ts';
 
 /** A kind of file: its marks and its tables. */
@@ -69,6 +70,8 @@ export async function openDatabase(path: string, format: FileFormat = CHECKPOINT
   const Driver = await driver();
   let db: Database;
   try {
+    // A new file is this user's alone; SQLite gives the files beside it the same mode.
+    if (path !== ':memory:') closeSync(openSync(path, 'a', 0o600));
     db = new Driver(path, { timeout: format.busyMs });
   } catch (cause) {
     throw new PerdureError('INVALID_ARGUMENT', `path: ${path} cannot be opened: ${messageOf(cause)}`, {

@@ -19,7 +19,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export function cacheDir(env: Environment = process.env): string {
   for (const candidate of homeCandidates(env)) {
     try {
-      mkdirSync(candidate, { recursive: true });
+      mkdirSync(candidate, { recursive: true, mode: 0o700 });
       accessSync(candidate, constants.W_OK | constants.X_OK);
       return candidate;
     } catch {

@@ -1,6 +1,6 @@
 /** A dev server that this process started and will stop. */
 
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { PerdureError } from '../contract/errors.ts';
@@ -110,6 +110,7 @@ export class OwnedServer implements ServerHandle {
       const server = await this.#spawn();
       try {
         await this.#untilReady(server);
+        if (this.#dbFile) await ownFiles(this.#dbFile);
         await this.#lock?.publish({ ...this.#describe(), pid: server.pid });
         this.#process = server;
         this.#pid = server.pid;
@@ -218,4 +219,13 @@ async function relock(dbFile: string, timeoutMs: number): Promise<ServerLock> {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** The server makes its files readable for all. SQLite gives those that it makes later the mode of the database. */
+async function ownFiles(dbFile: string): Promise<void> {
+  for (const name of [dbFile, `${dbFile}-wal`, `${dbFile}-shm`]) {
+    await chmod(name, 0o600).catch((error: unknown) => {
+      if ((error as { code?: unknown }).code !== 'ENOENT') throw error;
+    });
+  }
 }

@@ -39,7 +39,7 @@ export async function spawnServer(
   logFile: string,
   temporary: boolean,
 ): Promise<ServerProcess> {
-  const log = openSync(logFile, 'a');
+  const log = openSync(logFile, 'a', 0o600);
   let child: ChildProcess;
   let logStart: number;
   try {

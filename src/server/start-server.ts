@@ -1,6 +1,6 @@
 /** Starts the Temporal dev server, or uses the one that runs. */
 
-import { access, mkdir, writeFile } from 'node:fs/promises';
+import { access, chmod, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { PerdureError } from '../contract/errors.ts';
 import { OwnedServer } from './owned-server.ts';
@@ -86,10 +86,11 @@ async function reuse(server: RunningServer, options: StartServerOptions): Promis
   };
 }
 
-/** Makes the directory ignore itself in the user's version control. */
+/** Makes the directory this user's alone, and makes it ignore itself in the user's version control. */
 async function prepareDirectory(dir: string, dbFile: string): Promise<void> {
-  await mkdir(dirname(dbFile), { recursive: true });
+  await mkdir(dirname(dbFile), { recursive: true, mode: 0o700 });
   if (dirname(dbFile) !== dir) return;
+  await chmod(dir, 0o700);
   const ignore = join(dir, '.gitignore');
   await access(ignore).catch(() => writeFile(ignore, '*\n'));
 }

@@ -62,7 +62,7 @@ export async function findTemporalBinary(options: FindTemporalOptions = {}): Pro
   let home: string;
   try {
     home = join(cacheDir(env), `temporal-${TEMPORAL_CLI_VERSION}`);
-    await mkdir(home, { recursive: true });
+    await mkdir(home, { recursive: true, mode: 0o700 });
   } catch (error) {
     attempts.push({ way: 'the cache directory', reason: messageOf(error) });
     throw nothingFound(attempts);

@@ -1,4 +1,5 @@
 /** Who asks for the work of a task queue. */
+import { hostname } from 'node:os';
 import type { Client, Connection } from '@temporalio/client';
 import { tsToMs } from './sdk-time.ts';
 
@@ -32,18 +33,35 @@ export async function pollersSeen(
     .sort((a, b) => b.seenMs - a.seenMs);
 }
 
-/** Identities of the workers that poll a task queue for workflows and for activities. */
+/** Identities of the workers that poll a task queue for workflows and for activities, and of those that have died. */
 export async function pollersOf(
   service: TaskQueueService,
   namespace: string,
   taskQueue: string,
-): Promise<Record<keyof typeof TYPES, string[]>> {
+): Promise<Record<keyof typeof TYPES | 'dead', string[]>> {
   const read = async (kind: keyof typeof TYPES): Promise<string[]> =>
     (await pollersSeen(service, namespace, taskQueue, kind))
       .filter(({ seenMs }) => Date.now() - seenMs < SEEN_MS)
       .map(({ identity }) => identity);
   const [workflow, activity] = await Promise.all([read('workflow'), read('activity')]);
-  return { workflow, activity };
+  const lives = (identity: string): boolean => !hasDied(identity);
+  const dead = [...new Set([...workflow, ...activity])].filter(hasDied);
+  return { workflow: workflow.filter(lives), activity: activity.filter(lives), dead };
+}
+
+/**
+ * Whether a worker of this machine has died, of which the server still knows its last poll. The SDK's identity names the
+ * process and the machine; of another identity, or another machine, nothing can be said.
+ */
+function hasDied(identity: string): boolean {
+  const [, pid, host] = /^(\d+)@(.+)$/.exec(identity) ?? [];
+  if (pid === undefined || host !== hostname()) return false;
+  try {
+    process.kill(Number(pid), 0);
+    return false;
+  } catch (error) {
+    return (error as { code?: unknown }).code === 'ESRCH';
+  }
 }
 
 /** Whether somebody would answer a query of a workflow of this task queue. */

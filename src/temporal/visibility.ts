@@ -16,6 +16,8 @@ export interface SessionSummary {
    */
   status: string;
   tenant: string | null;
+  /** The task queue whose workers serve it. */
+  taskQueue: string;
   startedAt: string;
   closedAt: string | null;
 }
@@ -88,6 +90,7 @@ function summary(info: WorkflowExecutionInfo): SessionSummary {
     agent: attribute(SEARCH_ATTRIBUTE.agent),
     status: statusOf(info, attribute(SEARCH_ATTRIBUTE.status)),
     tenant: attribute(SEARCH_ATTRIBUTE.tenant),
+    taskQueue: info.taskQueue,
     startedAt: info.startTime.toISOString(),
     closedAt: info.closeTime?.toISOString() ?? null,
   };

@@ -32,6 +32,7 @@ import { CommandRunner } from './commands.ts';
 import { registerHandlers } from './handlers.ts';
 import { QueriedTask } from './queried-task.ts';
 import type { PerdureSinks } from './sinks.ts';
+import { newsLogger } from './worker-log.ts';
 
 const { perdure: worker } = proxySinks<PerdureSinks>();
 
@@ -77,7 +78,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
 
   const queried = new QueriedTask();
   const remembered: Remembered = { of: state.transcript, position: NOTHING };
-  const shown = { status: '' };
+  const shown: Shown = { status: '', tell: newsLogger() };
   let result: SessionResult | null = null;
   let awake = false;
   void Promise.resolve().then(() => {
@@ -223,13 +224,19 @@ function nextLine(next: NextStep): string {
     .join(' or ')}`;
 }
 
+interface Shown {
+  status: string;
+  tell: (state: SessionState) => void;
+}
+
 /**
  * Keeps the search attributes true where the server knows them: an unknown one would stop the session for ever.
  * Returns how many commands that took.
  */
-function showStatus(state: SessionState, shown: { status: string }): number {
+function showStatus(state: SessionState, shown: Shown): number {
   const phase = phaseOf(state);
   setCurrentDetails(details(state, phase));
+  shown.tell(state);
   const status = phase === 'closed' ? state.status.kind : needsPerson(phase) ? phase : 'active';
   if (state.manifest === null || status === shown.status) return 0;
   const known = (name: string): boolean => state.searchAttributes.includes(name);

@@ -30,9 +30,13 @@ test('reads answer at once from the history when the worker has died, and show a
   expect((await session.calls()).items).toMatchObject([{ id: 'call_1_0', status: { kind: 'running' } }]);
   expect([await session.approvals(), await session.plan()]).toEqual([[], []]);
   expect((await session.budget()).spent.turns).toBe(1);
-  await world.startWorkerProcess();
+  const successor = await world.startWorkerProcess({ breakAt: ['before refund'] });
+  await successor.reached('before refund');
   const parts: StreamPart[] = [];
-  for await (const part of session.stream()) parts.push(part);
+  for await (const part of session.stream()) {
+    parts.push(part);
+    if (part.type === 'call') successor.release('before refund');
+  }
   const seen = parts.flatMap((part) => (part.type === 'call' ? [part.call] : []));
   const news: string[] = [];
   let before: ToolCall | undefined;

@@ -2,8 +2,9 @@ import type { Command } from 'commander';
 import type { ArchiveFileStatus } from '../../archive/index.ts';
 import type { ArchiveStatus } from '../../contract/archive.ts';
 import { isPerdureError } from '../../contract/errors.ts';
-import { ARCHIVE_HELP, openExisting, problems } from '../archives.ts';
+import { ARCHIVE_HELP, archivePlace, openExisting, problems } from '../archives.ts';
 import type { Cli } from '../cli.ts';
+import { EXIT } from '../failures.ts';
 import { clean } from '../terminal.ts';
 
 interface Options {
@@ -20,27 +21,31 @@ export function archive(program: Command, cli: Cli): void {
       'store the checkpoints of all sessions of the namespace in an SQLite file or PostgreSQL as they are made, until Ctrl-C or ' +
         'SIGTERM, so that they outlive its retention; it goes on where it stopped',
     )
-    .argument('<archive>', `${ARCHIVE_HELP}; made when it is not there`)
+    .argument('[archive]', `${ARCHIVE_HELP}; made when it is not there`)
     .option('--name <name>', 'tells several archives of a namespace apart (default: default)')
     .option('--status', 'show how far it has come, and end')
-    .action(async (file: string, { name, status }: Options) => {
+    .action(async (file: string | undefined, { name, status }: Options) => {
+      const place = archivePlace(file);
       if (status) {
-        await showStatus(cli, file, name);
+        await showStatus(cli, place, name);
         return;
       }
       const { runArchive } = await import('../run-archive.ts');
-      await runArchive(cli, file, name);
+      await runArchive(cli, place, name);
     });
 }
 
 async function showStatus(cli: Cli, path: string, name: string | undefined): Promise<void> {
   const { archiveStatus } = await import('../../archive/index.ts');
   const file = await openExisting(path);
-  let stored: ArchiveFileStatus;
+  let stored: ArchiveFileStatus | null = null;
+  let problem: string | null = null;
   try {
     stored = await file.status();
+  } catch (error) {
+    problem = error instanceof Error ? error.message : String(error);
   } finally {
-    await file.close();
+    await file.close().catch(() => undefined);
   }
   let exporter: ArchiveStatus | null = null;
   let silent = '';
@@ -51,14 +56,18 @@ async function showStatus(cli: Cli, path: string, name: string | undefined): Pro
     if (!isPerdureError(error)) throw error;
     silent = error.message;
   }
-  const lagMs = stored.upTo === null ? null : Date.now() - Date.parse(stored.upTo);
+  const upTo = stored?.upTo ?? exporter?.upTo ?? null;
+  const lagMs = upTo === null ? null : Date.now() - Date.parse(upTo);
+  if (problem !== null) process.exitCode = EXIT.unreachable;
   const { terminal } = cli;
-  terminal.result({ file: file.place, ...stored, lagMs, exporter }, () =>
+  terminal.result({ file: file.place, ...stored, upTo, lagMs, problem, exporter }, () =>
     [
-      `${file.place}: ${stored.checkpoints} checkpoints of ${stored.sessions} sessions of namespace ${stored.namespace ?? '-'}`,
-      stored.upTo === null
+      stored === null
+        ? `${file.place} cannot be read: ${problem}`
+        : `${file.place}: ${stored.checkpoints} checkpoints of ${stored.sessions} sessions of namespace ${stored.namespace ?? '-'}`,
+      upTo === null
         ? 'no pass over all sessions has ended yet'
-        : `complete up to ${stored.upTo}, ${((lagMs ?? 0) / 1_000).toFixed(1)} s ago`,
+        : `complete up to ${upTo}, ${((lagMs ?? 0) / 1_000).toFixed(1)} s ago`,
       ...(exporter === null ? [silent] : problems(exporter)),
     ]
       .map(clean)

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { ARCHIVE_HELP, openExisting } from '../archives.ts';
+import { ARCHIVE_HELP, archivePlace, openExisting } from '../archives.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT } from '../failures.ts';
 import { clean, inline } from '../terminal.ts';
@@ -17,12 +17,12 @@ export function audit(group: Command, cli: Cli): void {
         'which makes the exit code 1',
     )
     .argument('<session>')
-    .argument('<archive>', ARCHIVE_HELP)
-    .action(async (sessionId: string, file: string) => {
+    .argument('[archive]', ARCHIVE_HELP)
+    .action(async (sessionId: string, file: string | undefined) => {
       const { terminal } = cli;
       cli.sessionId = sessionId;
       const { auditSession } = await import('../../archive/index.ts');
-      const archive = await openExisting(file);
+      const archive = await openExisting(archivePlace(file));
       try {
         const { client } = await cli.connect();
         const found = await terminal.wait(`auditing ${sessionId}`, () =>

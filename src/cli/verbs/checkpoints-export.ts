@@ -99,7 +99,7 @@ async function newFile(path: string): Promise<Output> {
   };
   if (existsSync(path)) fail('made')(new Error('it exists'));
   const partial = `${path}.${process.pid}.partial`;
-  const handle = await open(partial, 'wx').catch(fail('made'));
+  const handle = await open(partial, 'wx', 0o600).catch(fail('made'));
   process.once('exit', () => rmSync(partial, { force: true }));
   return {
     write: (line) => handle.appendFile(line).catch(fail('written')),

@@ -68,7 +68,14 @@ function ls(group: Command, cli: Cli): void {
         const { table } = await import('../render.ts');
         const rows = found.map((checkpoint) => {
           const { id, created_at, turn, phase, messages } = summaryOf(checkpoint);
-          return [id, created_at, ...[turn, phase, messages].map((fact) => String(fact ?? '-'))].map(clean);
+          const { unreadable } = checkpoint.metadata;
+          const facts = [turn, phase, messages].map((fact) => String(fact ?? '-'));
+          return [
+            id,
+            created_at,
+            ...facts,
+            ...(unreadable === undefined ? [] : [`unreadable: ${inline(unreadable)}`]),
+          ].map(clean);
         });
         const [head = '', ...lines] = table([['ID', 'TIME', 'TURN', 'PHASE', 'MESSAGES'], ...rows]);
         const last = found.at(-1);

@@ -1,8 +1,10 @@
+import { createServer } from 'node:net';
 import { relative } from 'node:path';
 import type { Command } from 'commander';
 import { PerdureError } from '../../contract/errors.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli, Connected } from '../cli.ts';
+import { count } from '../input.ts';
 import type { SupervisorEvent } from '../supervisor.ts';
 
 /** `perdure dev`: a server and a worker in one terminal. */
@@ -12,16 +14,17 @@ export function dev(program: Command, cli: Cli): void {
     .summary('run a server and a worker in one terminal')
     .description('run a server and a worker in one terminal; the worker starts again when its files change')
     .argument('[module]', 'JavaScript or TypeScript (default: agents.ts, agents.js, agents/index.ts, …)')
+    .option('--port <number>', "the server's port (default: 7233, or a free one when that is taken)", count)
     .option('--no-ui', "without Temporal's web UI")
     .addHelpText(
       'after',
       '\nThe server keeps its data in .perdure. A server that is configured, or runs here already, is used as it is.',
     )
-    .action(async (module: string | undefined, { ui }: { ui: boolean }) => {
+    .action(async (module: string | undefined, { ui, port }: { ui: boolean; port?: number }) => {
       const { agentsPath } = await import('../load-agents.ts');
       const path = agentsPath(module);
       // A download or a build ends at the first Ctrl-C; a server that has begun ends with this process, in order.
-      const connected = await startDevServer(cli, ui);
+      const connected = await startDevServer(cli, ui, port ?? (await usualPort()));
       const stop = cli.untilInterrupted();
       tellServer(cli, connected);
       const { supervise } = await import('../supervisor.ts');
@@ -59,10 +62,25 @@ export function dev(program: Command, cli: Cli): void {
     });
 }
 
-async function startDevServer(cli: Cli, ui: boolean): Promise<Connected> {
+/** Temporal's own port, so that other tools find the server; `undefined` when somebody has it. */
+async function usualPort(): Promise<number | undefined> {
+  const probe = createServer();
+  const free = await new Promise<boolean>((resolve) => {
+    probe.once('error', () => resolve(false));
+    probe.listen(7233, '127.0.0.1', () => resolve(true));
+  });
+  if (!free) return undefined;
+  await new Promise((resolve) => probe.close(resolve));
+  return 7233;
+}
+
+async function startDevServer(cli: Cli, ui: boolean, port: number | undefined): Promise<Connected> {
   const { ensureSearchAttributes, SESSION_SEARCH_ATTRIBUTES } = await import('../../server/index.ts');
   const connected = await cli.terminal.wait('starting Temporal', (tell) =>
-    cli.connect({ embedded: { ui, searchAttributes: SESSION_SEARCH_ATTRIBUTES }, onProgress: tell }),
+    cli.connect({
+      embedded: { ui, searchAttributes: SESSION_SEARCH_ATTRIBUTES, ...(port === undefined ? {} : { port }) },
+      onProgress: tell,
+    }),
   );
   const { connection, namespace, server } = connected.server;
   if (server === null) {

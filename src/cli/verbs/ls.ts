@@ -1,5 +1,7 @@
 import { type Command, Option } from 'commander';
+import type { SessionSummary, Sessions } from '../../client/index.ts';
 import { PerdureError } from '../../contract/errors.ts';
+import { inChunks } from '../../temporal/store-content.ts';
 import type { Cli } from '../cli.ts';
 import { count } from '../input.ts';
 import { clean } from '../terminal.ts';
@@ -10,6 +12,8 @@ interface Options {
   tenant?: string;
   limit: number;
 }
+
+const WAITING: ReadonlySet<string> = new Set(['approval', 'unknown_effect', 'waiting', 'paused']);
 
 const STATUSES = [
   'active',
@@ -39,12 +43,20 @@ export function ls(program: Command, cli: Cli): void {
     .action(async ({ limit, ...filter }: Options) => {
       const { sessions } = await cli.connect();
       const rows: string[][] = [];
+      const items: (SessionSummary & { waits: string | null })[] = [];
       try {
-        for await (const session of sessions.list({ ...filter, limit })) {
-          const { id, agent, status, tenant, startedAt, closedAt } = session;
-          if (cli.terminal.json) cli.terminal.item(session, () => null);
-          rows.push([id, agent ?? '-', status, tenant ?? '-', startedAt, closedAt ?? '-'].map(clean));
-        }
+        const found: SessionSummary[] = [];
+        for await (const session of sessions.list({ ...filter, limit })) found.push(session);
+        await inChunks([...found.entries()], async ([index, session]) => {
+          const waits = await waitsOf(sessions, session);
+          const { id, agent, status, tenant, taskQueue, startedAt, closedAt } = session;
+          items[index] = { ...session, waits };
+          const doing = waits === null ? status : `${status}: ${waits}`;
+          rows[index] = [id, agent ?? '-', doing, tenant ?? '-', taskQueue, startedAt, closedAt ?? '-'].map(
+            clean,
+          );
+        });
+        if (cli.terminal.json) for (const item of items) cli.terminal.item(item, () => null);
       } catch (error) {
         throw unregistered(error) ?? error;
       }
@@ -55,11 +67,25 @@ export function ls(program: Command, cli: Cli): void {
       }
       const { table } = await import('../render.ts');
       const [head = '', ...lines] = table([
-        ['ID', 'AGENT', 'STATUS', 'TENANT', 'STARTED', 'CLOSED'],
+        ['ID', 'AGENT', 'STATUS', 'TENANT', 'QUEUE', 'STARTED', 'CLOSED'],
         ...rows,
       ]);
       cli.terminal.write([cli.terminal.style('bold', head), ...lines, ''].join('\n'));
     });
+}
+
+/** What a session that rests waits for, in a few words; `null` of one that does not, or that cannot be read. */
+async function waitsOf(sessions: Sessions, { id, status, closedAt }: SessionSummary): Promise<string | null> {
+  if (closedAt !== null || !WAITING.has(status)) return null;
+  const view = await sessions
+    .get(id)
+    .state()
+    .catch(() => null);
+  if (view === null) return null;
+  const queued = view.queued === 0 ? [] : [`${view.queued} queued`];
+  const calls = view.pending.map(({ tool }) => tool);
+  const why = view.wait?.reason ?? (view.paused === null ? calls.join(', ') : `by ${view.paused.by}`);
+  return [why, ...queued].filter((part) => part !== '').join(', ') || null;
 }
 
 /** The server's words for a search attribute that nobody has registered. */

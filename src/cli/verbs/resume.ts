@@ -1,22 +1,72 @@
 import type { Command } from 'commander';
+import { PerdureError } from '../../contract/errors.ts';
+import type { WaitReason } from '../../contract/state.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
+import { EXIT } from '../failures.ts';
+import { clean } from '../terminal.ts';
 
-/** `perdure resume`: a session goes on. */
+interface Options {
+  by?: string;
+  all?: true;
+  agent?: string;
+  tenant?: string;
+  reason?: string;
+  yes?: true;
+}
+
+/** `perdure resume`: a session goes on, or all that wait. */
 export function resume(program: Command, cli: Cli): void {
   program
     .command('resume')
-    .description('let a session go on after a pause or a wait')
-    .argument('<session>')
+    .description('let a session go on after a pause or a wait, or with --all every session that waits')
+    .argument('[session]')
     .option('--by <name>', 'who lets it (default: $USER)')
-    .action(async (sessionId: string, options: { by?: string }) => {
-      const session = await cli.session(sessionId);
+    .option('--all', 'all sessions in status waiting; narrowed by the options below')
+    .option('--agent <name>', 'with --all: of this agent')
+    .option('--tenant <name>', 'with --all: of this tenant')
+    .option('--reason <reason>', 'with --all: that wait for this reason, such as provider_unavailable')
+    .option('--yes', 'with --all: do not ask')
+    .action(async (sessionId: string | undefined, options: Options) => {
       const by = cli.actor(options.by);
+      if (options.all) return resumeAll(cli, by, options);
+      if (sessionId === undefined)
+        throw new PerdureError('INVALID_ARGUMENT', 'session: name one, or write --all');
+      const session = await cli.session(sessionId);
       await session.resume({ by });
       const next = command('tail', sessionId);
       cli.terminal.result(
         { sessionId, asked: 'resume', by, next },
-        () => `asked ${sessionId} to go on\n  next: ${next}`,
+        () => `asked ${clean(sessionId)} to go on\n  next: ${next}`,
       );
     });
+}
+
+async function resumeAll(cli: Cli, by: string, { agent, tenant, reason, yes }: Options): Promise<void> {
+  const { sessions } = await cli.connect();
+  const { terminal } = cli;
+  const filter = { ...(agent === undefined ? {} : { agent }), ...(tenant === undefined ? {} : { tenant }) };
+  const waiting: { id: string; reason: WaitReason }[] = [];
+  for await (const { id } of sessions.list({ ...filter, status: 'waiting' })) {
+    const { wait } = await sessions.get(id).state();
+    if (wait !== null && (reason === undefined || wait.reason === reason))
+      waiting.push({ id, reason: wait.reason });
+  }
+  if (cli.attended && !yes && waiting.length > 0) {
+    for (const { id, reason: why } of waiting) terminal.error(`${clean(id)}  ${why}`);
+    const word = await cli.ask(`Resume these ${waiting.length} sessions, by ${by}? [y/N] `);
+    if (!/^y(es)?$/i.test(word)) {
+      terminal.progress('nothing was resumed');
+      process.exitCode = EXIT.failure;
+      return;
+    }
+  }
+  for (const { id, reason: why } of waiting) {
+    await sessions.get(id).resume({ by });
+    terminal.item(
+      { sessionId: id, asked: 'resume', reason: why, by },
+      () => `asked ${clean(id)} to go on (${why})`,
+    );
+  }
+  if (waiting.length === 0) terminal.progress('no session waits for this');
 }

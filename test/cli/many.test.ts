@@ -1,0 +1,76 @@
+/** Looking after many sessions: what they wait for, and letting all of them go on. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { untilPhase } from '../support/stage.ts';
+import { type CliStage, openStage } from './support/stage.ts';
+
+let stage: CliStage;
+let logged = '';
+beforeAll(async () => {
+  stage = await openStage();
+  const worker = await stage.startWorker();
+  worker.child.stderr?.on('data', (text: string) => {
+    logged += text;
+  });
+});
+afterAll(() => stage.close());
+
+test('ls shows what a session waits for and its task queue, and resume --all lets those of a filter go on', async () => {
+  const tenant = `acme-${stage.taskQueue}`;
+  const poor = [stage.id('poor'), stage.id('poor')];
+  const asking = stage.id('asking');
+  for (const id of poor)
+    await stage.json('start', 'support', 'order 1', '--id', id, '--tenant', tenant, '--turns', '1');
+  await stage.json('start', 'support', 'refund ch_1:9000', '--id', asking, '--tenant', tenant);
+  for (const id of poor) await untilPhase(stage.session(id), 'waiting');
+  await untilPhase(stage.session(asking), 'approval');
+  const listed = async (): Promise<string> => (await stage.perdure('ls', '--tenant', tenant)).stdout;
+  await expect.poll(listed, { timeout: 30_000 }).toMatch(/waiting: budget.*\n.*waiting: budget/);
+  expect(await listed()).toContain('approval: refund');
+  expect(await listed()).toContain(stage.taskQueue);
+
+  const before = await Promise.all(poor.map(async (id) => (await stage.session(id).state()).wait?.since));
+  const none = await stage.perdure('resume', '--all', '--tenant', tenant, '--reason', 'loop');
+  expect(none).toMatchObject({ code: 0, stdout: '' });
+  const all = await stage.perdure('resume', '--all', '--tenant', tenant, '--reason', 'budget', '--yes');
+  expect(all.stdout.trim().split('\n').sort()).toEqual(
+    poor.map((id) => `asked ${id} to go on (budget)`).sort(),
+  );
+  // Without more budget each waits again.
+  for (const [index, id] of poor.entries())
+    await expect.poll(async () => (await stage.session(id).state()).wait?.since).not.toBe(before[index]);
+});
+
+test('the worker logs a lost call, an unknown effect and a wait', async () => {
+  const lost = stage.id('lost');
+  await stage.json('start', 'support', 'refund lost:100', '--id', lost);
+  await untilPhase(stage.session(lost), 'unknown_effect');
+  const poor = stage.id('broke');
+  await stage.json('start', 'support', 'order 1', '--id', poor, '--turns', '1');
+  await untilPhase(stage.session(poor), 'waiting');
+  for (const line of [
+    `session ${lost} lost dispatch 1 of refund call_1_0: `,
+    `session ${lost} nobody knows what became of refund call_1_0: `,
+    `session ${poor} waits: budget: turns: `,
+  ])
+    await expect.poll(() => logged, { timeout: 30_000 }).toContain(line);
+});
+
+test('doctor knows at once that a worker of this machine has died', async () => {
+  const id = stage.id('orphan');
+  await stage.json('start', 'support', 'refund ch_2:9000', '--id', id);
+  await untilPhase(stage.session(id), 'approval');
+  const doomed = stage.start([
+    'worker',
+    (await import('./support/stage.ts')).AGENTS,
+    '--json',
+    '--task-queue',
+    `${stage.taskQueue}-2`,
+  ]);
+  await doomed.line((line) => line.includes('"ready"'));
+  doomed.child.kill('SIGKILL');
+  await doomed.ended;
+  const examined = await stage.perdure('doctor', '--task-queue', `${stage.taskQueue}-2`);
+  expect(examined.stdout).toMatch(
+    /^problem +workers .*nobody polls .*; \d+@\S+ died, and polled until then$/m,
+  );
+});
