@@ -38,7 +38,12 @@ export function largeProblems(kind: ToolKind, transcript: readonly Message[], ca
   if (TAIL[kind] < LIMIT.toolResult) {
     if (had !== undefined || !text.includes('x'.repeat(TAIL[kind])))
       problems.push('a result that fits is not on record as it was');
-  } else if (had === undefined || Number(had) < TAIL[kind] || Number(kept) !== LIMIT.toolResult) {
+  } else if (
+    had === undefined ||
+    Number(had) < TAIL[kind] ||
+    Number(kept) > LIMIT.toolResult ||
+    Number(kept) < 0.99 * LIMIT.toolResult
+  ) {
     problems.push(`a result of more than ${TAIL[kind]} bytes is on record without the notice of it`);
   }
   const size = jsonSize(call.result?.content);

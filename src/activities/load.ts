@@ -24,8 +24,10 @@ export async function runLoad(input: LoadInput): Promise<LoadResult> {
   const context = Context.current();
   const signs = setInterval(() => context.heartbeat(), 2_000);
   try {
-    const { kind, runId, eventId, leaves, archived } = input;
-    const key = [kind, runId, eventId, leaves ?? '', archived?.key ?? ''].join(':');
+    const { kind, sessionId, runId, eventId, leaves, archived } = input;
+    const { namespace } = context.client.options;
+    const of = [namespace, sessionId, kind, runId, eventId, leaves ?? '', archived?.key ?? ''];
+    const key = JSON.stringify(of);
     const text = texts.get(key) ?? (await read(context, input));
     if (text === undefined) {
       return {

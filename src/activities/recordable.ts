@@ -21,12 +21,20 @@ export function recordable(output: unknown, limit: number): JsonValue {
   const size = jsonSize(json);
   if (size <= limit) return json;
   const text = typeof json === 'string' ? json : canonicalJson(json);
-  const notice = ` [shortened: this result had ${size} bytes, ${limit} are kept]`;
-  // A character is at most six bytes in JSON text, so cut by bytes measured, not by characters counted.
-  let end = Math.max(0, Math.min(text.length, limit - notice.length));
-  while (end > 0 && jsonSize(text.slice(0, end) + notice) > limit) end = Math.floor(end * 0.8);
+  const notice = (kept: number): string => ` [shortened: this result had ${size} bytes, ${kept} are kept]`;
+  // What is kept is measured in bytes of JSON text: a character is one to six of them.
+  const room = limit - notice(size).length;
+  let [end, over] = [0, text.length];
+  while (over - end > 1) {
+    const middle = Math.floor((end + over) / 2);
+    if (jsonSize(text.slice(0, middle)) <= room) end = middle;
+    else over = middle;
+  }
+  // Half of a surrogate pair is no character.
+  if (/[\ud800-\udbff]$/.test(text.slice(0, end))) end -= 1;
+  const kept = text.slice(0, end);
   // A share of a turn with very many calls may be smaller than the notice.
-  return end === 0 ? notice.slice(0, Math.max(0, limit - 2)) : text.slice(0, end) + notice;
+  return end === 0 ? notice(0).slice(0, Math.max(0, limit - 2)) : kept + notice(jsonSize(kept));
 }
 
 /** How long `toModelOutput` may take, in milliseconds: the effect has happened, and waits to be recorded. */

@@ -1,7 +1,9 @@
 /** One run of the command line: its connection, its terminal, and how it is interrupted. */
+import { userInfo } from 'node:os';
 import { createInterface } from 'node:readline';
 import type { Client } from '@temporalio/client';
 import type { Session, Sessions } from '../client/index.ts';
+import { UNNAMED } from '../contract/calls.ts';
 import { DEFAULT_TASK_QUEUE } from '../contract/names.ts';
 import type { ConnectedServer, ResolveServerOptions } from '../server/index.ts';
 import { EXIT } from './failures.ts';
@@ -133,9 +135,16 @@ export class Cli {
     return word.trim();
   }
 
-  /** What people do is done in the name of this person. */
+  /** What people do is done in the name of this person; without `--by`, in that of the system's user. */
   actor(by?: string): string {
-    return by ?? process.env['USER'] ?? process.env['USERNAME'] ?? 'unknown';
+    const named = by ?? process.env['USER'] ?? process.env['USERNAME'];
+    if (named !== undefined && named !== '') return named;
+    try {
+      return userInfo().username;
+    } catch {
+      // A container may run as a user that has no name.
+      return UNNAMED;
+    }
   }
 
   /** Lets go of the server. */

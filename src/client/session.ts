@@ -7,7 +7,7 @@ import {
 } from '@temporalio/client';
 import type { Decision, Resolution, SeenCall, SeenDispatch } from '../contract/calls.ts';
 import type { EditInput } from '../contract/edit.ts';
-import { PerdureError } from '../contract/errors.ts';
+import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { ASK_AGAIN } from '../contract/failure.ts';
 import {
   type BudgetInput,
@@ -33,6 +33,7 @@ import type {
 } from '../contract/views.ts';
 import { budgetView, pageOf, pendingCalls, sessionView } from '../session/views.ts';
 import { invalidInput, isUnprocessed, perhapsDone, sessionError } from '../temporal/errors.ts';
+import { endReason } from '../temporal/index.ts';
 import { explained } from '../temporal/unanswered.ts';
 import { describeSession, READ_MS, readEither } from './read-session.ts';
 import { withId } from './start-options.ts';
@@ -68,12 +69,15 @@ export class Session {
   readonly #client: Client;
   /** Signals go in the order of their calls, though each looks at the history first. */
   #signals: Promise<void> = Promise.resolve();
+  readonly #run: { workflowId: string; runId?: string };
   readonly #handle: WorkflowHandle;
 
-  constructor(client: Client, id: string) {
+  /** @param runId - asks this run only, and no successor of it. */
+  constructor(client: Client, id: string, runId?: string) {
     this.id = id;
     this.#client = client;
-    this.#handle = client.workflow.getHandle(id);
+    this.#run = { workflowId: id, ...(runId === undefined ? {} : { runId }) };
+    this.#handle = client.workflow.getHandle(id, runId);
   }
 
   /**
@@ -342,9 +346,32 @@ export class Session {
       return await call();
     } catch (error) {
       const asked = { workflowId: this.id, what: `session ${this.id}`, askedMs };
-      throw await explained(this.#client, asked, sessionError(this.id, error));
+      const known = await explained(this.#client, asked, sessionError(this.id, error));
+      const ended = isPerdureError(known, 'SESSION_CLOSED') || isPerdureError(known, 'SESSION_NOT_FOUND');
+      throw ended ? await this.#ended(known) : known;
     }
   }
+
+  /** Why it is not there: between the end of a run and its successor a session is being taken back, and goes on. */
+  async #ended(closed: PerdureError): Promise<unknown> {
+    const reason = await endReason(this.#client, this.#run).catch(() => '');
+    if (!reason.startsWith(TAKEN_BACK)) return closed;
+    const takenBackTo = reason.slice(TAKEN_BACK.length);
+    return new PerdureError(
+      'SESSION_BUSY',
+      `Session ${this.id} is being taken back to ${takenBackTo}. Ask again in a moment; if it does not go on, ` +
+        'take it back again',
+      { details: { takenBackTo }, cause: closed.cause },
+    );
+  }
+}
+
+/** How the reason begins for which a rewind ends a run; the checkpoint follows. */
+export const TAKEN_BACK = 'taken back to ';
+
+/** Whether an error says that a session is between two runs. */
+export function isBeingTakenBack(error: unknown): boolean {
+  return isPerdureError(error, 'SESSION_BUSY') && 'takenBackTo' in error.details;
 }
 
 function isTooLarge(answer: unknown): answer is TooLarge {

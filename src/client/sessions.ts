@@ -15,6 +15,7 @@ import { threadWorkflowId } from '../contract/thread.ts';
 import { reservedProblem } from '../contract/workflow-ids.ts';
 import { parseCheckpointId } from '../temporal/checkpoint-id.ts';
 import { invalidInput, perhapsDone, sessionError } from '../temporal/errors.ts';
+import { isCompletedTask } from '../temporal/executions.ts';
 import { readStartInput } from '../temporal/index.ts';
 import { storeParts } from '../temporal/store-content.ts';
 import {
@@ -23,7 +24,7 @@ import {
   type SessionSummary,
   unsearchable,
 } from '../temporal/visibility.ts';
-import { checkRoom, checkSessionId, Session } from './session.ts';
+import { checkRoom, checkSessionId, isBeingTakenBack, Session, TAKEN_BACK } from './session.ts';
 import {
   checkOptions,
   type ForkOptions,
@@ -91,8 +92,8 @@ export class Sessions {
    * open at the checkpoint waits for a person, and what waited for approval waits again.
    *
    * @param from - the session, and the checkpoint's id as the saver lists it.
-   * @throws PerdureError as {@link Sessions.start}; `SESSION_NOT_FOUND`; a checkpoint that is not there shows as a
-   * waiting session, or with a `saver` is `CHECKPOINT_NOT_FOUND`.
+   * @throws PerdureError as {@link Sessions.start}; `SESSION_NOT_FOUND`, `CHECKPOINT_NOT_FOUND` for one that this
+   * session does not have
    */
   async fork(from: { sessionId: string; checkpointId: string }, options: ForkOptions): Promise<Session> {
     const id = options.id ?? `session-${randomUUID()}`;
@@ -103,6 +104,7 @@ export class Sessions {
     sessionInput(options.agent ?? 'the same', options, origin);
     if (options.id !== undefined) await this.#refuseThread(id);
     const agent = await this.#agentOf(from, options);
+    await this.#checkOrigin(from, options);
     const archived = await this.#archived(from, options, false);
     const input = sessionInput(agent, options, { ...origin, ...archived });
     return this.#start(id, input, options, {
@@ -119,7 +121,8 @@ export class Sessions {
    * A call that is cut short may leave the session ended, with no successor: it can be taken back again.
    *
    * @throws PerdureError `SESSION_BUSY` while a mutation is open, `CONFLICT` when somebody else has taken it back
-   * meanwhile, `SESSION_NOT_FOUND`
+   * meanwhile, `SESSION_NOT_FOUND`, `CHECKPOINT_NOT_FOUND` for a checkpoint that this session does not have. Then
+   * nothing has changed
    */
   async rewind(from: { sessionId: string; checkpointId: string }, options: ForkOptions): Promise<Session> {
     const { sessionId } = from;
@@ -129,15 +132,10 @@ export class Sessions {
     // What is wrong with the input shows before the session is touched.
     sessionInput(options.agent ?? 'the same', options, origin);
     const agent = await this.#agentOf(from, options);
-    const session = new Session(this.#client, sessionId);
-    try {
-      await session.seal({ by: options.by, reason: options.reason });
-    } catch (error) {
-      // A closed session issues nothing any more, and neither does one that only an archive still has.
-      const gone = options.saver !== undefined && isPerdureError(error, 'SESSION_NOT_FOUND');
-      if (!gone && !isPerdureError(error, 'SESSION_CLOSED')) throw error;
-    }
+    await this.#checkOrigin(from, options);
+    // Read first: of two who take a session back at once, one then finds that this is not the last run any more.
     const leaves = await this.#runOf(sessionId);
+    if (leaves !== null) await this.#seal(sessionId, leaves, options);
     // What only an archive still has may have become a thread's id since.
     if (leaves === null) await this.#refuseThread(sessionId);
     const archived = await this.#archived(from, options, leaves === null);
@@ -146,7 +144,7 @@ export class Sessions {
       ...(leaves === null ? {} : { leaves }),
       ...archived,
     });
-    if (leaves !== null) await this.#end(sessionId, leaves, `taken back to ${from.checkpointId}`);
+    if (leaves !== null) await this.#end(sessionId, leaves, `${TAKEN_BACK}${from.checkpointId}`);
     try {
       return await this.#start(sessionId, input, options, {
         workflowIdConflictPolicy: 'FAIL',
@@ -155,6 +153,34 @@ export class Sessions {
     } catch (error) {
       throw isPerdureError(error, 'SESSION_EXISTS') ? takenBack(sessionId, error) : error;
     }
+  }
+
+  /** Makes a run issue nothing more; one that is closed issues nothing anyway. */
+  async #seal(sessionId: string, runId: string, { by, reason }: ForkOptions): Promise<void> {
+    try {
+      await new Session(this.#client, sessionId, runId).seal({ by, reason });
+    } catch (error) {
+      const closed = isPerdureError(error, 'SESSION_CLOSED') || isPerdureError(error, 'SESSION_NOT_FOUND');
+      if (!closed && !isBeingTakenBack(error)) throw error;
+    }
+  }
+
+  /** Refuses a checkpoint that is not this session's: the session that goes on from it could not be read. */
+  async #checkOrigin(
+    { sessionId, checkpointId }: { sessionId: string; checkpointId: string },
+    { saver }: ForkOptions,
+  ): Promise<void> {
+    const { runId, eventId } = parseCheckpointId(checkpointId);
+    try {
+      if (await isCompletedTask(this.#client, { workflowId: sessionId, runId }, eventId)) return;
+    } catch (error) {
+      throw sessionError(sessionId, error);
+    }
+    if (saver !== undefined && (await saver.get(sessionId, { checkpointId })) !== null) return;
+    throw new PerdureError(
+      'CHECKPOINT_NOT_FOUND',
+      `Session ${sessionId} has no checkpoint ${checkpointId}: read its checkpoints again`,
+    );
   }
 
   /**
@@ -245,10 +271,7 @@ export class Sessions {
       saver.get(sessionId, { checkpointId }),
       gone ? saver.get(sessionId) : null,
     ]);
-    if (past === null) {
-      const message = `session ${sessionId} has no checkpoint ${checkpointId} on the server or in the archive`;
-      throw new PerdureError('CHECKPOINT_NOT_FOUND', message);
-    }
+    if (past === null) return {};
     const text = canonicalJson({ past: past.state, last: last?.state ?? null });
     try {
       const archived = await storeParts(this.#client, {

@@ -6,6 +6,9 @@ import type { CallResult } from './messages.ts';
 /** Who did something, as given by the client; not verified by Perdure. */
 export type Actor = string;
 
+/** Stands for whoever gave no name: no person is called so. */
+export const UNNAMED = '(no name given)';
+
 /** What became of one dispatch of a mutating call. */
 export type EffectOutcome =
   /** The effect happened; this is its output. */

@@ -8,6 +8,8 @@ export type NextStep =
   | { action: 'resume'; sessionId: string; call?: SeenDispatch }
   /** End it. */
   | { action: 'cancel'; sessionId: string }
+  /** Fork or rewind it: its run has no room for more, and one that goes on from a checkpoint has. */
+  | { action: 'fork'; sessionId: string }
   /** Raise a cap, or let it finish. Under `atLeast`, in the cap's unit, it stops again at once. */
   | { action: 'budget'; sessionId: string; cap: keyof BudgetLimits; atLeast: number }
   /** Approve, edit, reject or answer a call. */

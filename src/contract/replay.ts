@@ -16,7 +16,11 @@ export function replayNotice({ tool, of, where }: Replay): string {
 
 /** What the model is told of a call that was not executed: the notice, and the result of the call that was. */
 export function replayedContent(replay: Replay, content: JsonValue): JsonValue {
-  const notice = replayNotice(replay);
+  return contentWithNotice(replayNotice(replay), content);
+}
+
+/** A result with something to know about it: text stays text, and JSON stays JSON. */
+export function contentWithNotice(notice: string, content: JsonValue): JsonValue {
   return typeof content === 'string' ? `${notice}\n${content}` : { notice, result: content };
 }
 

@@ -46,11 +46,11 @@ export function noRoomFor(
   const limit = ROOM[kind];
   const { events, bytes, updates } = history;
   if (events < limit.events && bytes < limit.bytes && updates < limit.updates) return null;
-  const next: NextStep = { action: 'cancel', sessionId };
+  const next: NextStep = { action: 'fork', sessionId };
   const advice =
     kind === 'cancel'
       ? 'Cancel its workflow in Temporal'
-      : 'Start a new session for further work, and cancel this one';
+      : 'To go on with what was said, fork it, or rewind it to its latest checkpoint';
   return new PerdureError(
     'SESSION_FULL',
     `session ${sessionId} has no room for another ${name}: its history has ${events} events, ${bytes} bytes and ` +

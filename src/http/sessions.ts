@@ -38,12 +38,18 @@ import { effectSinceSchema, phaseSchema } from './shapes.ts';
 const STEER: readonly ErrorCode[] = [
   'SESSION_NOT_FOUND',
   'SESSION_CLOSED',
+  'SESSION_BUSY',
   'SESSION_FULL',
   'CONFLICT',
   ...UNANSWERED,
 ];
 const DECIDE: readonly ErrorCode[] = [...STEER, 'UNKNOWN_CALL', 'CALL_NOT_PENDING', 'DIGEST_MISMATCH'];
-const SIGNALLED: readonly ErrorCode[] = ['SESSION_NOT_FOUND', 'SESSION_CLOSED', 'SESSION_FULL'];
+const SIGNALLED: readonly ErrorCode[] = [
+  'SESSION_NOT_FOUND',
+  'SESSION_CLOSED',
+  'SESSION_BUSY',
+  'SESSION_FULL',
+];
 
 const taken = z.object({ phase: phaseSchema, queued: z.int() });
 const edited = z.object({ ...taken.shape, checkpointId: z.string() });
@@ -170,7 +176,7 @@ export const sessionOperations: readonly Operation[] = [
     summary: 'Change the past that the model sees, or the plan, of a session at rest',
     body: editSchema(),
     answer: { status: 200, description: 'The edit is on record, with who and why', schema: edited },
-    codes: [...STEER, 'SESSION_BUSY'],
+    codes: STEER,
     handle: (request, { sessions }) => sessions.get(request.param('id')).edit(request.body),
   }),
   operation<BudgetInput>({
@@ -229,7 +235,7 @@ export const sessionOperations: readonly Operation[] = [
       description: 'The session goes on from there; effects that happened after the checkpoint, and stay',
       schema: z.object({ id: z.string(), effects: z.array(effectSinceSchema) }),
     },
-    codes: [...STEER, 'SESSION_BUSY', 'CHECKPOINT_NOT_FOUND', 'CHECKPOINT_CORRUPTION'],
+    codes: [...STEER, 'CHECKPOINT_NOT_FOUND', 'CHECKPOINT_CORRUPTION'],
     handle: async (request, backend) => {
       const { checkpointId, confirm, ...body } = request.body;
       const from = { sessionId: request.param('id'), checkpointId };

@@ -154,6 +154,7 @@ const nextStep: z.ZodMiniType<NextStep> = exactly<NextStep>()(
   z.discriminatedUnion('action', [
     z.object({ action: z.literal('resume'), sessionId, call: z.exactOptional(z.object(seenDispatch)) }),
     z.object({ action: z.literal('cancel'), sessionId }),
+    z.object({ action: z.literal('fork'), sessionId }),
     z.object({
       action: z.literal('budget'),
       sessionId,

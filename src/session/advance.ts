@@ -1,5 +1,5 @@
 /** The pure core's door: inputs in, commands out, the state moved on. */
-import type { ToolCall } from '../contract/calls.ts';
+import { type ToolCall, UNNAMED } from '../contract/calls.ts';
 import type { JsonValue } from '../contract/json.ts';
 import { type Replay, replayedContent, replayNotice, withNotice } from '../contract/replay.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
@@ -244,6 +244,6 @@ function close(state: SessionState, result: Extract<Step, { type: 'close' }>['re
     state.status = { kind: 'completed', at, text: result.text };
     return;
   }
-  const { by, reason } = state.cancelling ?? { by: 'unknown', reason: '' };
+  const { by, reason } = state.cancelling ?? { by: UNNAMED, reason: '' };
   state.status = { kind: 'cancelled', at, by, reason };
 }

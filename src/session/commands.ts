@@ -33,6 +33,8 @@ export function commandsFor(next: NextStep): string[] {
   switch (next.action) {
     case 'cancel':
       return [command('cancel', sessionId)];
+    case 'fork':
+      return [command('checkpoints', 'ls', sessionId)];
     case 'resume':
       return [
         command('resume', sessionId),

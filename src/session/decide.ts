@@ -340,10 +340,11 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
   if (isFull(moment)) {
     const message =
       `this run's history has ${moment.historyEvents} events and ${moment.historyBytes} bytes, close to what ` +
-      'Temporal allows; start a new session for further work';
+      'Temporal allows. To go on with what was said, fork it: another session begins where this one stands, with ' +
+      'effects of its own. Or rewind it to its latest checkpoint: it goes on as itself, in a new run';
     return {
       type: 'wait',
-      wait: { reason: 'history_limit', message, next: { action: 'cancel', sessionId: state.sessionId } },
+      wait: { reason: 'history_limit', message, next: { action: 'fork', sessionId: state.sessionId } },
     };
   }
   const reserve = worstCase(state);

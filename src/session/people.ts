@@ -1,6 +1,12 @@
 /** What people and programs may ask of a session, when it is refused, and what it changes. */
 
-import { type Decision, dispatchNoOf, type ResolutionRecord, type ToolCall } from '../contract/calls.ts';
+import {
+  type Decision,
+  dispatchNoOf,
+  type ResolutionRecord,
+  type ToolCall,
+  UNNAMED,
+} from '../contract/calls.ts';
 import type { ErrorCode } from '../contract/errors.ts';
 import { argsDigest } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
@@ -29,8 +35,6 @@ export interface Refusal {
   /** The same for programs. */
   details?: Readonly<Record<string, unknown>>;
 }
-
-const ANONYMOUS = 'unknown';
 
 /**
  * Whether an input would be refused in this state: what update validators ask, and what is asked again when
@@ -169,7 +173,7 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
   const at = iso(moment);
   switch (input.type) {
     case 'send': {
-      const { text, id, mode, by = ANONYMOUS } = input.value;
+      const { text, id, mode, by = UNNAMED } = input.value;
       if (id !== undefined && hasMessage(state, id)) return null;
       state.inbox.push({ id: id ?? freshMessageId(state), text, by, at });
       if (mode === 'interrupt' && phaseOf(state) !== 'idle') state.interrupted = true;
@@ -181,7 +185,7 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       return null;
     }
     case 'pause': {
-      const { by = ANONYMOUS, reason = '', now = false } = input.value;
+      const { by = UNNAMED, reason = '', now = false } = input.value;
       if (state.paused !== null) {
         state.paused.requestedNow ||= now;
         return null;
@@ -208,18 +212,18 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       return null;
     }
     case 'cancel': {
-      const { by = ANONYMOUS, reason = '' } = input.value;
+      const { by = UNNAMED, reason = '' } = input.value;
       state.cancelling ??= { by, at, reason };
       return null;
     }
     case 'decide': {
       const call = findCall(state, input.value.callId);
       if (call === undefined) return unknownCall(state, input.value.callId);
-      decide(call, input.value.decision as Decision, input.value.by ?? ANONYMOUS, at);
+      decide(call, input.value.decision as Decision, input.value.by ?? UNNAMED, at);
       return null;
     }
     case 'resolve': {
-      const { callId, dispatchNo, resolution, by = ANONYMOUS } = input.value;
+      const { callId, dispatchNo, resolution, by = UNNAMED } = input.value;
       const call = findCall(state, callId);
       if (call === undefined) return unknownCall(state, callId);
       const said: ResolutionRecord = { dispatchNo, outcome: resolution.outcome, by, at };
@@ -241,14 +245,14 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       Object.assign(state.budget.limits, definedLimits(input.value.limits ?? {}));
       if (input.value.finish === true) state.finishing = true;
       if (state.wait?.reason === 'budget') state.wait = null;
-      note(state, moment, 'budget', `${input.value.by ?? ANONYMOUS} set ${JSON.stringify(input.value)}`);
+      note(state, moment, 'budget', `${input.value.by ?? UNNAMED} set ${JSON.stringify(input.value)}`);
       return null;
     }
     case 'edit':
       applyEdit(state, input.value, moment);
       return null;
     case 'seal':
-      state.sealed ??= { by: input.value.by ?? ANONYMOUS, at, reason: input.value.reason ?? '' };
+      state.sealed ??= { by: input.value.by ?? UNNAMED, at, reason: input.value.reason ?? '' };
       return null;
     case 'await_effect':
       addWaiter(state, input.value);
@@ -271,8 +275,11 @@ function decide(call: ToolCall, decision: Decision, by: string, at: string): voi
   switch (decision.decision) {
     case 'approve': {
       // Edited arguments that were not found good have no key of their own yet: they are checked again.
-      const unchecked = call.status.kind === 'approval' && call.status.problem !== undefined;
-      call.status = { kind: unchecked ? 'preparing' : 'ready' };
+      const { status } = call;
+      const unchecked = status.kind === 'approval' && status.problem !== undefined;
+      call.status = unchecked
+        ? { kind: 'preparing', before: { args: call.args, expiresAt: status.expiresAt } }
+        : { kind: 'ready' };
       return;
     }
     case 'edit': {

@@ -8,10 +8,11 @@ import type {
   ReadsInput,
 } from '../contract/activities.ts';
 import { isFinal, type ToolCall } from '../contract/calls.ts';
-import { jsonSize } from '../contract/json.ts';
+import { canonicalJson, jsonSize } from '../contract/json.ts';
 import { baseKey, shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
-import { resultBlocks } from '../contract/messages.ts';
+import { type CallResult, resultBlocks } from '../contract/messages.ts';
+import { contentWithNotice, withNotice } from '../contract/replay.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { exceeded, worstCase } from './budget.ts';
 import { toldOf } from './effect-outcome.ts';
@@ -90,10 +91,10 @@ function readFirst(state: SessionState, reads: readonly ToolCall[], calls: ReadC
   // A read that was lost once runs apart: if it is what kills workers, that costs no model call.
   const fresh = reads.every(({ dispatches }) => dispatches.length === 0);
   const rest = batchCalls(state).filter((call) => !reads.includes(call));
-  if (!fresh || !rest.every(isFinal) || !wantsReply(state)) return null;
-  const ended = rest.map(
-    ({ id, result }): EndedCall => ({ callId: id, ...(result ?? { content: null, isError: true }) }),
-  );
+  // The message says of an edited one what ran, which the activity does not know to say.
+  const asAsked = reads.every(({ decision }) => decision?.decision !== 'edit');
+  if (!fresh || !asAsked || !rest.every(isFinal) || !wantsReply(state)) return null;
+  const ended = rest.map((call): EndedCall => ({ callId: call.id, ...asTold(call) }));
   const { limits } = state.budget;
   const isCapped = limits.tokens !== undefined || limits.usd !== undefined;
   const endedBytes = jsonSize(ended);
@@ -179,7 +180,20 @@ function endRead(
 
 /** Ends the batch: what became of its calls enters the transcript as one message. */
 export function appendResults(state: SessionState, moment: Moment): void {
-  const blocks = resultBlocks(batchCalls(state));
+  const blocks = resultBlocks(batchCalls(state).map((call) => ({ ...call, result: asTold(call) })));
   appendMessage(state, { id: freshMessageId(state), role: 'tool', created_at: iso(moment), blocks });
   state.batch = [];
+}
+
+/** What the model is told of a call. Its own message still has the arguments that it asked for. */
+function asTold({ name, args, decision, result, status }: ToolCall): CallResult {
+  if (result === null) return { content: null, isError: true };
+  if (decision?.decision !== 'edit' || status.kind === 'skipped') return result;
+  const notice = `[edited by a person] ${name} was called with other arguments than yours: ${canonicalJson(args)}. This is its result.`;
+  const { content, modelOutput, isError } = result;
+  return {
+    content: contentWithNotice(notice, content),
+    isError,
+    ...(modelOutput === undefined ? {} : { modelOutput: withNotice(notice, modelOutput) }),
+  };
 }

@@ -66,8 +66,8 @@ const ofSession = (id: string): Sayings => ({
   ],
   full: [
     'SESSION_FULL',
-    `session ${id} has taken as many updates as the server allows for one. It keeps all that it has. ` +
-      'Start a new session for further work, and cancel this one',
+    `session ${id} has taken as many updates as the server allows for one run. It keeps all that it has. ` +
+      'To go on with what was said, fork it, or rewind it to its latest checkpoint',
   ],
   silent: ['NO_WORKER', `No worker answered for session ${id}. Start one`],
 });

@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { readError } from './errors.ts';
-import { firstValue, orNull, readStart } from './index.ts';
+import { firstValue, isNotFound, orNull, readPages, readStart } from './index.ts';
 import { tsToMs } from './sdk-time.ts';
 
 const { WORKFLOW_EXECUTION_STATUS_RUNNING: RUNNING, WORKFLOW_EXECUTION_STATUS_COMPLETED: COMPLETED } =
@@ -105,5 +105,23 @@ export async function reading<T>(threadId: string, read: () => Promise<T>): Prom
       `The history of thread ${threadId} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
       { cause: error },
     );
+  }
+}
+
+/** Whether an event of a run is a completed workflow task, which every checkpoint is; `false` if the run is not there. */
+export async function isCompletedTask(
+  client: Client,
+  execution: { workflowId: string; runId: string },
+  eventId: number,
+): Promise<boolean> {
+  try {
+    for await (const page of readPages(client, execution)) {
+      const found = page.find((event) => Number(event.eventId) === eventId);
+      if (found !== undefined) return Boolean(found.workflowTaskCompletedEventAttributes);
+    }
+    return false;
+  } catch (error) {
+    if (isNotFound(error)) return false;
+    throw error;
   }
 }

@@ -1,3 +1,10 @@
 export { isNotFound, loadParts, orNull, readStartInput } from './content.ts';
 export { firstValue } from './payloads.ts';
-export { type HistoryEvent, readEvents, readPages, readStart, resetOf } from './read-events.ts';
+export {
+  endReason,
+  type HistoryEvent,
+  readEvents,
+  readPages,
+  readStart,
+  resetOf,
+} from './read-events.ts';

@@ -113,3 +113,14 @@ export function resetOf({ workflowTaskFailedEventAttributes: failed }: HistoryEv
 export async function* readEvents(...args: Parameters<typeof readPages>): AsyncGenerator<HistoryEvent> {
   for await (const page of readPages(...args)) yield* page;
 }
+
+/** The reason for which a run was ended from outside; empty for one that was not. */
+export async function endReason(
+  client: Client,
+  execution: { workflowId: string; runId?: string },
+): Promise<string> {
+  for await (const last of readEvents(client, execution, { backwards: true })) {
+    return last.workflowExecutionTerminatedEventAttributes?.reason ?? '';
+  }
+  return '';
+}

@@ -1,5 +1,6 @@
 /** A mutation that waits for a person: asked once, decided once, and run as decided. */
 import { expect, test } from 'vitest';
+import { canonicalJson } from '../../src/contract/json.ts';
 import type { Session } from '../../src/index.ts';
 import { decide } from '../support/decide.ts';
 import { rejection } from '../support/rejection.ts';
@@ -132,9 +133,14 @@ test('edited: run with the new arguments, under a key of its own', async () => {
   });
   expect(log[0]?.argsDigest).not.toBe(digest);
   expect(log[0]?.idempotencyKey).not.toBe(before?.idempotencyKey);
-  expect(await world.control.refunds()).toMatchObject([
-    { args: { ...PEN, cents: 100 }, key: log[0]?.idempotencyKey },
-  ]);
+  const rows = await world.control.refunds();
+  expect(rows).toMatchObject([{ args: { ...PEN, cents: 100 }, key: log[0]?.idempotencyKey }]);
+  // The model asked for 4,200 cents, and its own message says so: it is told what ran, and that a person changed it.
+  const told = world.model.requests[1]?.request.toolResults[0]?.value;
+  expect(told).toMatchObject({
+    notice: `[edited by a person] refundAsked was called with other arguments than yours: ${canonicalJson({ ...PEN, cents: 100 })}. This is its result.`,
+    result: { id: rows[0]?.id },
+  });
 });
 
 test('edited into something that the tool does not take: refused, and still to be decided', async () => {

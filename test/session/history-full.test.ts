@@ -71,7 +71,7 @@ test('a session that is full refuses a message by name, keeps what it has, and c
   expect(refused).toMatchObject({
     ...full,
     details: {
-      next: { action: 'cancel', sessionId: id },
+      next: { action: 'fork', sessionId: id },
       limit: ROOM.content,
       history: { events: expect.any(Number) },
     },

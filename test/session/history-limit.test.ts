@@ -54,7 +54,7 @@ test.each<[string, Moment]>([
     reason: 'history_limit',
     message: expect.stringContaining(`${limit.historyEvents} events and ${limit.historyBytes} bytes`),
   });
-  expect(state.wait?.next).toEqual({ action: 'cancel', sessionId: state.sessionId });
+  expect(state.wait?.next).toEqual({ action: 'fork', sessionId: state.sessionId });
   // Nothing is lost: messages are still queued, and a resume only says it again.
   const before = { ...limit, now: 5_000 };
   expect(go([{ type: 'send', value: { text: 'more', id: 'm' } }], before).refusals).toEqual([null]);

@@ -4,6 +4,7 @@ import { WorkflowUpdateFailedError } from '@temporalio/client';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineAgent, defineTool, type Session } from '../../src/index.ts';
+import { scriptedTurns } from '../../src/testing/index.ts';
 import { decide } from '../support/decide.ts';
 import { rejection } from '../support/rejection.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
@@ -39,10 +40,10 @@ async function asking(
   return { stage, session, paid };
 }
 
-test('the JSON that the README shows approves a call, sent by a plain Temporal client as an update', async () => {
+test('the JSON that the docs show approves a call, sent by a plain Temporal client as an update', async () => {
   const { stage, session, paid } = await asking(() => true);
-  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
-  const [, input = ''] = /workflow update execute … --name decide --input '([^']+)'/.exec(readme) ?? [];
+  const page = readFileSync(new URL('../../docs/other-languages.md', import.meta.url), 'utf8');
+  const [, input = ''] = /^\| `decide` \| `(\{.*\})` \|$/m.exec(page) ?? [];
   const [waiting] = await session.approvals();
   const decision = { ...(JSON.parse(input) as object), argsDigest: waiting?.argsDigest };
   expect(JSON.parse(input)).toMatchObject({ argsDigest: expect.any(String) });
@@ -85,5 +86,41 @@ test.each<[string, () => boolean | Promise<boolean>]>([
   await decide(session, 'call_2_0', { decision: 'approve' }, { by: 'ada' });
   await untilPhase(session, 'idle');
   expect(paid).toEqual(['call_2_0']);
+  await expectSound(stage, session);
+});
+
+test('the time to decide stays as it was: after an edit that was refused, and an approval whose check failed', async () => {
+  const stage = await openStage(
+    scriptedTurns([{ toolCalls: [{ name: 'pay', args: { cents: 5 } }] }, { text: 'ok' }]),
+  );
+  let down = false;
+  const pay = defineTool({
+    inputSchema: z.object({ cents: z.number() }),
+    needsApproval: true,
+    approval: { expires: '1h', onExpiry: 'reject' },
+    idempotency: ({ cents }) => {
+      if (down) throw new Error('the index is down');
+      return `pay ${cents}`;
+    },
+    execute: ({ cents }) => `paid ${cents}`,
+  });
+  await stage.startWorker([
+    defineAgent({ name: 'payer', model: stage.provider('m'), instructions: 'Pay.', tools: { pay } }),
+  ]);
+  const session = await stage.sessions.start('payer', { id: stage.id(), message: 'go' });
+  const { pending } = await untilPhase(session, 'approval');
+  const { status } = pending[0] ?? {};
+  const expiresAt = status?.kind === 'approval' ? status.expiresAt : null;
+  expect(expiresAt).toEqual(expect.any(String));
+  down = true;
+  const refused = { code: 'INVALID_TOOL_INPUT', message: expect.stringContaining('the index is down') };
+  const edit = { decision: 'edit', args: { cents: 6 } } as const;
+  expect(await rejection(decide(session, 'call_1_0', edit))).toMatchObject(refused);
+  expect(await rejection(decide(session, 'call_1_0', { decision: 'approve' }))).toMatchObject(refused);
+  expect(await session.approvals()).toMatchObject([{ args: { cents: 5 }, status: { expiresAt } }]);
+  down = false;
+  await decide(session, 'call_1_0', { decision: 'approve' });
+  await untilPhase(session, 'idle');
+  expect((await session.calls()).items[0]?.result?.content).toBe('paid 5');
   await expectSound(stage, session);
 });
