@@ -29,7 +29,7 @@ test('changes of another state are refused', () => {
   ];
   for (const change of refused) {
     expect(() => applyChanges({ list: [1], text: 'x' }, [change])).toThrow(
-      change.path === '/none/at/all' ? 'no place' : change.path,
+      change.path === '/none/at/all' ? 'there is no key none' : change.path,
     );
   }
 });

@@ -110,7 +110,7 @@ test('terminated from outside: the history folds, with the call on record as giv
   expect(await world.control.refunds()).toMatchObject([{ key: folded.calls[0]?.idempotencyKey }]);
 });
 
-test('terminated with a result that it has not seen: a query says so, and the history folds', async () => {
+test('terminated with a result that it has not seen: it reads as its history folds, and as terminated', async () => {
   const world = await openWorld(script, { ignoreKeys: true });
   const worker = await world.startWorkerProcess({ breakAt: ['before verify refund'] });
   await world.control.arm({ on: 'refunds', when: 'after-write', do: 'drop-connection' });
@@ -123,7 +123,8 @@ test('terminated with a result that it has not seen: a query says so, and the hi
   const folded = await foldOf(world.client, session);
   expect(folded).toMatchObject({ paused: null, calls: [{ status: { kind: 'verifying' } }] });
   await world.startWorkerProcess();
-  expect(await rejection(session.state())).toMatchObject({ code: 'SESSION_CLOSED' });
+  expect(await session.read()).toEqual({ state: folded, source: 'history', run: 'terminated' });
+  expect(await rejection(session.send('Go on.'))).toMatchObject({ code: 'SESSION_CLOSED' });
 });
 
 test('its own time-out stops a call at its next fence, though it was known as its own a moment ago', async () => {

@@ -296,14 +296,12 @@ describe('the id of a thread', () => {
     expect(await findExecution(threads.client, thread)).toBeNull();
   });
 
-  test('may be that of the workflow of another thread', async () => {
+  test('cannot be that of the workflow of another thread', async () => {
     const thread = threads.id();
     await saver.put(thread, { n: 1 });
-    const inner = threadWorkflowId(thread);
-    expect(await saver.get(inner)).toBeNull();
-    await saver.put(inner, { n: 2 });
+    const refused = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('perdure-thread/') };
+    expect(await rejection(saver.put(threadWorkflowId(thread), { n: 2 }))).toMatchObject(refused);
     expect((await saver.get(thread))?.state).toEqual({ n: 1 });
-    expect((await saver.get(inner))?.state).toEqual({ n: 2 });
   });
 });
 

@@ -2,7 +2,9 @@
 import { Client } from '@temporalio/client';
 import { expect, test } from 'vitest';
 import { type DefinedAgent, defineAgent, Sessions } from '../../src/index.ts';
+import { WORKFLOW } from '../../src/workflows/index.ts';
 import { Codec } from '../support/codec.ts';
+import { rejection } from '../support/rejection.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
 
@@ -42,17 +44,26 @@ test('a transcript that cannot be read out of the history is not asked about; wi
   expect(stage.model.requests).toHaveLength(2);
 });
 
-test('a fork from a checkpoint that the history does not have waits, and has made no model call', async () => {
+test('a fork from a checkpoint that the history does not have is refused; from a plain client it waits', async () => {
   const stage = await openStage(() => ({ text: 'fine' }));
   await stage.startWorker([echo(stage)]);
   const session = await stage.sessions.start('echo', { id: stage.id(), message: 'hi' });
   const { runId } = await untilPhase(session, 'idle');
   // An id of the right form, of an event that ends no workflow task.
   const checkpointId = `${runId}:1`;
-  const fork = await stage.sessions.fork(
-    { sessionId: session.id, checkpointId },
-    { agent: 'echo', id: stage.id('fork'), message: 'and?', by: 'ada', reason: 'to see' },
-  );
+  const from = { sessionId: session.id, checkpointId };
+  const id = stage.id('fork');
+  const why = { by: 'ada', reason: 'to see' };
+  const error = await rejection(stage.sessions.fork(from, { id, message: 'and?', ...why }));
+  expect(error).toMatchObject({ code: 'CHECKPOINT_NOT_FOUND' });
+
+  const origin = { kind: 'fork', sessionId: session.id, runId, eventId: 1, ...why };
+  await stage.client.workflow.start(WORKFLOW.session, {
+    workflowId: id,
+    taskQueue: stage.taskQueue,
+    args: [{ agent: 'echo', message: { text: 'and?', by: 'ada' }, origin }],
+  });
+  const fork = stage.sessions.get(id);
   const { wait } = await untilPhase(fork, 'waiting');
   expect(wait).toMatchObject({
     reason: 'history_unreadable',

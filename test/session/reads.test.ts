@@ -105,14 +105,22 @@ test('a mutation never shares an activity: reads around it run before and after 
   ]);
 });
 
-test('a read that needs approval runs alone, and the last read that is left asks the model', async () => {
+test('a read that needs approval runs alone, and so does one that a person has edited', async () => {
   const { stage, session } = await begin(calling(['look', 'a'], ['ask', 'b']), (id) => id);
   await untilPhase(session, 'approval');
   const [call] = await session.approvals();
   if (call === undefined) return expect.fail('no call waits for approval');
   await session.decide(call, { decision: 'edit', args: { id: 'edited' } });
-  expect((await untilPhase(session, 'idle', 'waiting')).lastText).toBe('a|asked edited');
-  expect(await activities(stage, session)).toEqual(['describe', 'model', 'reads', 'prepare', 'model']);
+  const { lastText } = await untilPhase(session, 'idle', 'waiting');
+  expect(lastText).toMatch(/^a\|\[edited by a person\] .*\{"id":"edited"\}.*\nasked edited$/);
+  expect(await activities(stage, session)).toEqual([
+    'describe',
+    'model',
+    'reads',
+    'prepare',
+    'reads',
+    'model',
+  ]);
 });
 
 test.each([

@@ -32,7 +32,7 @@ const PLANTED: readonly { file: string; text: string; rule: string }[] = [
   { file: 'workflows/r.ts', text: "import { createHash } from 'node:crypto';", rule: 'workflows-node' },
   { file: 'agent/p.ts', text: "import '../worker/p.ts';", rule: 'agent-rooms' },
   { file: 'activities/p.ts', text: "import '../saver/p.ts';", rule: 'activities-rooms' },
-  { file: 'client/p.ts', text: "import '../session/p.ts';", rule: 'client-rooms' },
+  { file: 'client/p.ts', text: "import '../saver/p.ts';", rule: 'client-rooms' },
   { file: 'saver/p.ts', text: "import '../activities/p.ts';", rule: 'saver-rooms' },
   { file: 'archive/p.ts', text: "import '../cli/p.ts';", rule: 'archive-rooms' },
   { file: 'worker/p.ts', text: "import '../archive/p.ts';", rule: 'worker-rooms' },

@@ -37,6 +37,12 @@ export const SCENARIOS: readonly Scenario[] = [
     may: { interrupt: 1, readFault: 1 },
   },
   {
+    name: 'an idempotent call, paused now',
+    tools: { note: { effect: 'idempotent' } },
+    replies: [[{ tool: 'note', args: {} }]],
+    may: { pauseNow: 1, cancel: 1 },
+  },
+  {
     name: 'two mutations at once',
     tools: { pay: {} },
     manifest: parallel,
@@ -128,7 +134,7 @@ export const SCENARIOS: readonly Scenario[] = [
     mode: 'chat',
     tools: { look: { effect: 'read' } },
     replies: [[look]],
-    may: { modelFault: 3, queue: 1, interrupt: 1, pauseNow: 1, readFault: 1 },
+    may: { modelFault: 2, queue: 1, interrupt: 1, pauseNow: 1, readFault: 1 },
   },
   {
     name: 'a mutation before or after a checkpoint that the session is taken back to',
