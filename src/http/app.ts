@@ -5,7 +5,7 @@ import * as z from 'zod/mini';
 import { PerdureError } from '../contract/errors.ts';
 import type { JsonObject } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
-import { errorBody, errorResponse } from './errors.ts';
+import { errorBody, errorResponse, invalid } from './errors.ts';
 import { inspectionOperations } from './inspection.ts';
 import { describeApi } from './openapi.ts';
 import { type Backend, type Operation, operation } from './operation.ts';
@@ -19,12 +19,14 @@ import { threadOperations } from './threads.ts';
  * as long, because many programs escape all that is not ASCII.
  */
 const BODY_LIMIT = 3 * LIMIT.input + 100_000;
+/** Characters that a token needs at least, so that nobody guesses it. */
+const TOKEN_LENGTH = 16;
 /** How long the Temporal server may take to say that it is there, in milliseconds. */
 const HEALTH_MS = 2_000;
 
 /** What the API is made with. */
 export interface HttpApiOptions extends Backend {
-  /** What callers send as `Authorization: Bearer …`. */
+  /** What callers send as `Authorization: Bearer …`: at least 16 ASCII characters without spaces. */
   token: string;
   /** Names under which callers may reach the API, in lower case: what a web page has made to point here has another. Default: any. */
   hosts?: readonly string[];
@@ -49,7 +51,7 @@ export interface HttpApi {
 /**
  * Makes the HTTP API of a checkpoint saver and of sessions.
  *
- * @throws PerdureError `INVALID_ARGUMENT` for a token that is blank or that a header cannot carry
+ * @throws PerdureError `INVALID_ARGUMENT` for a token that is shorter than 16 characters or that a header cannot carry
  *
  * @example
  * ```ts
@@ -66,11 +68,7 @@ export interface HttpApi {
  */
 export function createHttpApi(options: HttpApiOptions): HttpApi {
   const { token, hosts, bodyLimit = BODY_LIMIT, onError } = options;
-  if (!/^[\x21-\x7e]+$/.test(token)) {
-    throw new PerdureError('INVALID_ARGUMENT', 'token: write one or more ASCII characters without spaces', {
-      details: { field: 'token' },
-    });
-  }
+  checkToken(token);
   const closing = new AbortController();
   const authorized = tokenCheck(token);
   const operations: readonly Operation[] = [
@@ -177,6 +175,13 @@ function serviceOperations(document: () => JsonObject): Operation[] {
 /** The router's way to write a path. */
 function routeOf(path: string): string {
   return path.replace(/\{(\w+)\}/g, ':$1');
+}
+
+function checkToken(token: string): void {
+  if (/[^\x21-\x7e]/.test(token)) throw invalid('token', 'write ASCII characters without spaces');
+  if (token.length >= TOKEN_LENGTH) return;
+  const problem = `it has ${token.length} characters and needs at least ${TOKEN_LENGTH}`;
+  throw invalid('token', `${problem}. Make one with openssl rand -hex 32, or let perdure serve make one`);
 }
 
 /** Compares digests, which have one length, in constant time. */

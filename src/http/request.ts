@@ -119,14 +119,19 @@ function decode(bytes: Uint8Array): string {
 
 function parseJson(text: string): unknown {
   if (text === '') throw notJson(text, 0, 'it is empty. Send an object, {} at least');
-  const deep = tooDeepAt(text);
-  if (deep !== null) throw notJson(text, deep, `more than ${DEPTH} arrays and objects in each other`);
+  const { tooDeepAt, changed } = scan(text);
+  if (tooDeepAt !== null) {
+    throw notJson(text, tooDeepAt, `more than ${DEPTH} arrays and objects in each other`);
+  }
+  let value: unknown;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch (error) {
     const problem = (error as Error).message;
     throw notJson(text, positionOf(text, problem), problem);
   }
+  if (changed !== null) throw changedNumber(changed);
+  return value;
 }
 
 function notJson(text: string, position: number, problem: string): PerdureError {
@@ -160,20 +165,61 @@ function hasBadToken(text: string): boolean {
   }
 }
 
-/** Where a text opens one array or object too many, or `null`. */
-function tooDeepAt(text: string): number | null {
-  let depth = 0;
-  let quoted = false;
+/** A number that `JSON.parse` would change, and the quoted keys and the indexes that lead to it. */
+interface ChangedNumber {
+  readonly literal: string;
+  readonly path: readonly (string | number)[];
+}
+
+/** What `JSON.parse` does not report. */
+interface Scan {
+  /** Where the text opens one array or object too many. */
+  readonly tooDeepAt: number | null;
+  readonly changed: ChangedNumber | null;
+}
+
+/** Scans a text that may not be JSON. */
+function scan(text: string): Scan {
+  const path: (string | number)[] = [];
+  const literals = /-?\d[\d.eE+-]*/y;
+  let changed: ChangedNumber | null = null;
+  let quoted = '';
   for (let i = 0; i < text.length; i++) {
-    const character = text[i];
-    if (quoted) {
-      if (character === '\\') i++;
-      else if (character === '"') quoted = false;
-    } else if (character === '"') quoted = true;
-    else if (character === ']' || character === '}') depth--;
-    else if ((character === '[' || character === '{') && ++depth > DEPTH) return i;
+    const character = text[i] as string;
+    if (character === '"') {
+      const start = i;
+      while (++i < text.length && text[i] !== '"') if (text[i] === '\\') i++;
+      quoted = text.slice(start, i + 1);
+    } else if (character === '[' || character === '{') {
+      if (path.push(character === '[' ? 0 : '') > DEPTH) return { tooDeepAt: i, changed };
+    } else if (character === ']' || character === '}') path.pop();
+    else if (character === ':' && path.length > 0) path[path.length - 1] = quoted;
+    else if (character === ',') {
+      const last = path.at(-1);
+      if (typeof last === 'number') path[path.length - 1] = last + 1;
+    } else if (character === '-' || (character >= '0' && character <= '9')) {
+      literals.lastIndex = i;
+      const literal = literals.exec(text)?.[0] ?? character;
+      i += literal.length - 1;
+      if (changed === null && isChanged(literal)) changed = { literal, path: [...path] };
+    }
   }
-  return null;
+  return { tooDeepAt: null, changed };
+}
+
+/** Whether a number is not the same after `JSON.parse`: a large integer, one beyond all numbers, or -0. */
+function isChanged(literal: string): boolean {
+  const value = Number(literal);
+  if (/^-?\d+$/.test(literal) && !Number.isSafeInteger(value)) return true;
+  return Math.abs(value) === Infinity || Object.is(value, -0);
+}
+
+function changedNumber({ literal, path }: ChangedNumber): PerdureError {
+  const keys = path.map((key) => (typeof key === 'number' ? key : (JSON.parse(key) as string)));
+  const problem = Object.is(Number(literal), -0)
+    ? 'would be stored as 0. Send 0'
+    : `is out of range: integers go up to ${Number.MAX_SAFE_INTEGER}. Send larger ones as strings`;
+  return invalid(keys.join('.').slice(0, 200) || 'body', `${literal.slice(0, 40)} ${problem}`);
 }
 
 /** What a handler sees of a request. */

@@ -1,15 +1,19 @@
 /** The HTTP API on a socket. */
 import { once } from 'node:events';
-import type { Server } from 'node:http';
+import { createServer, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createAdaptorServer } from '@hono/node-server';
+import type { Duplex } from 'node:stream';
+import { getRequestListener, RequestError } from '@hono/node-server';
 import { PerdureError } from '../contract/errors.ts';
 import type { HttpApi } from './app.ts';
+import { errorBody, errorResponse, invalid } from './errors.ts';
 
 /** Bytes of a request's head: two ids of the longest kind, percent-encoded, and a token. */
 const HEAD_BYTES = 65_536;
 /** How long requests in flight get when the server closes, in milliseconds. */
 const GRACE_MS = 10_000;
+/** How long a refused connection stays open, so that its caller can read the answer, in milliseconds. */
+const LINGER_MS = 1_000;
 
 /** A server that listens. */
 export interface HttpServer {
@@ -37,11 +41,17 @@ export async function serveHttp(
   api: HttpApi,
   { host, port }: { host: string; port: number },
 ): Promise<HttpServer> {
-  const server = createAdaptorServer({
-    fetch: (request) => api.fetch(request),
+  const listener = getRequestListener((request) => api.fetch(request), {
     overrideGlobalObjects: false,
-    serverOptions: { maxHeaderSize: HEAD_BYTES },
-  }) as Server;
+    errorHandler: (error) =>
+      errorResponse(error instanceof RequestError ? invalid('request', error.message) : error),
+  });
+  // Node refuses a missing Host without a body; the listener does it with one.
+  const server = createServer(
+    { maxHeaderSize: HEAD_BYTES, requireHostHeader: false },
+    (request, response) => void listener(request, response),
+  );
+  answerRefused(server);
   try {
     server.listen(port, host);
     await once(server, 'listening');
@@ -72,4 +82,57 @@ export async function serveHttp(
       clearTimeout(late);
     },
   };
+}
+
+/** Answers what Node refuses before there is a request, with the body that all errors have. */
+function answerRefused(server: Server): void {
+  const latest = new WeakMap<Duplex, ServerResponse>();
+  server.on('request', ({ socket }, response) => latest.set(socket, response));
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    // The rest of a request that was refused.
+    if (socket.writableEnded) return;
+    const response = latest.get(socket);
+    const midway = response?.headersSent === true && !response.writableFinished;
+    if (error.code === 'ECONNRESET' || !socket.writable || midway) {
+      socket.destroy();
+      return;
+    }
+    socket.end(refusal(error));
+    setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  });
+  server.on('checkExpectation', (_, response) => {
+    const body = JSON.stringify(errorBody(invalid('Expect', 'only 100-continue is known here')));
+    response.writeHead(417, { 'content-type': 'application/json' }).end(body);
+  });
+}
+
+/** The whole answer to a request that could not be read. */
+function refusal(error: NodeJS.ErrnoException): string {
+  const [status, told] = statusAndError(error);
+  const body = JSON.stringify(errorBody(told));
+  return [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'content-type: application/json',
+    `content-length: ${Buffer.byteLength(body)}`,
+    'connection: close',
+    '',
+    body,
+  ].join('\r\n');
+}
+
+function statusAndError({ code, message }: NodeJS.ErrnoException): [number, PerdureError] {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return [431, tooLarge(`The request line and the headers are longer than ${HEAD_BYTES} bytes`)];
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return [413, tooLarge('The chunk extensions are too long')];
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return [408, invalid('request', 'did not arrive in time')];
+    default:
+      return [400, invalid('request', `is not HTTP: ${message}`)];
+  }
+}
+
+function tooLarge(message: string): PerdureError {
+  return new PerdureError('TOO_LARGE', message, { details: { field: 'request' } });
 }

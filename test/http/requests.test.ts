@@ -3,6 +3,7 @@ import { request } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createHttpApi } from '../../src/http/index.ts';
+import { errorSchema } from '../../src/http/shapes.ts';
 import { type Checkpoint, MemorySaver } from '../../src/index.ts';
 import { rejection } from '../support/rejection.ts';
 import { openApi, type ServedApi } from './support/api.ts';
@@ -48,11 +49,20 @@ test('the document and the health are open, and the name of the scheme is in any
   expect(status).toBe(200);
 });
 
-test('a token that no header can carry is refused at the start', () => {
-  for (const token of ['', ' ', 'two words', 'schlüssel']) {
-    const make = (): unknown => createHttpApi({ token } as Parameters<typeof createHttpApi>[0]);
-    expect(make).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }));
+test('a token that no header can carry, or under 16 characters, is refused at the start', () => {
+  const make = (token: string) => (): unknown =>
+    createHttpApi({ token } as Parameters<typeof createHttpApi>[0]);
+  for (const token of ['two words and many more', 'schlüssel-schlüssel']) {
+    expect(make(token)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }));
   }
+  for (const token of ['', 'x'.repeat(15)]) {
+    const message = expect.stringMatching(
+      new RegExp(`^token: it has ${token.length} characters .* 16\\. Make one`),
+    );
+    const details = { field: 'token' };
+    expect(make(token)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', message, details }));
+  }
+  expect(make('x'.repeat(16))).not.toThrow();
 });
 
 test('an unknown route says so, and a wrong method which there are', async () => {
@@ -156,6 +166,50 @@ test.each([
   expect(body).toMatchObject({ error: { details: { field } } });
 });
 
+test.each([
+  [PUT, '{"state":{"order":[{"id":9007199254740993}]}}', 'state.order.0.id'],
+  [PUT, '{"state":{"a":[1,[2],{"b":3}],"c":-9007199254740992}}', 'state.c'],
+  [PUT, '{"state":{"a\\"b, [":["x",12345678901234567890]}}', 'state.a"b, [.1'],
+  [PUT, '{"state":{"n":1e999}}', 'state.n'],
+  [PUT, '{"state":{},"metadata":{"at":-0}}', 'metadata.at'],
+  ['PUT /threads/t/steps/k', '{"value":-0}', 'value'],
+  ['PUT /threads/t/steps/k', '{"value":[0,-0.0e5]}', 'value.1'],
+  ['PUT /threads/t/steps/k', ' 9007199254740992 ', 'body'],
+  [
+    'POST /sessions/s/calls/c/decision',
+    '{"decision":"edit","argsDigest":"d","args":{"id":9007199254740993}}',
+    'args.id',
+  ],
+  ['PUT /sessions/s/budget', '{"limits":{"usd":9007199254740993}}', 'limits.usd'],
+])('a number that would be changed is refused with its path: %s %s', async (route, raw, field) => {
+  const { status, code, message, body } = await api.call(route, { raw, headers: JSON_TYPE });
+  expect({ status, code }).toEqual({ status: 400, code: 'INVALID_ARGUMENT' });
+  expect(message).toMatch(/ is out of range: .* as strings$| would be stored as 0\. Send 0$/);
+  expect(message.startsWith(`${field}: `)).toBe(true);
+  expect(body).toMatchObject({ error: { details: { field } } });
+});
+
+test('numbers that stay the same are taken, and what looks like a number in a text', async () => {
+  const state = '{"a":[9007199254740991,-9007199254740991,0,0.1,-1.5e-7,1e+308],"-0":"-0, 9007199254740993"}';
+  const raw = `{"state":${state}}`;
+  const answer = await api.call('PUT /threads/numbers/checkpoints', { raw, headers: JSON_TYPE });
+  expect(answer.status).toBe(200);
+  expect(JSON.stringify((await saver.get('numbers'))?.state)).toBe(state);
+});
+
+test('a body that is not JSON is told so, also when it has a number that would be changed', async () => {
+  for (const raw of [
+    '{"state":{"n":9007199254740993',
+    '9007199254740993]',
+    '-0,-0:-0',
+    '{"a":-}',
+    ':1',
+    '--0',
+  ]) {
+    expect(await api.call(PUT, { raw, headers: JSON_TYPE })).toMatchObject({ status: 400, code: 'NOT_JSON' });
+  }
+});
+
 test('a key of idempotency that a header cannot carry is refused, and goes into the body', async () => {
   const refused = await api.call(PUT, {
     json: { state: {} },
@@ -228,17 +282,59 @@ test('a text that escapes all that is not ASCII counts as what it means', async 
   expect((await saver.get('escaped'))?.state).toEqual({ text });
 });
 
+/** What a connection answers to a text, until it ends. */
+async function exchange(text: string): Promise<string> {
+  const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
+  socket.write(text);
+  let answer = '';
+  for await (const chunk of socket.setEncoding('utf8')) answer += chunk as string;
+  return answer;
+}
+
+const HOST = 'Host: localhost\r\n';
+test.each([
+  ['no HTTP', 'hello\r\n\r\n', 400, 'INVALID_ARGUMENT'],
+  ['an unknown method', `BREW / HTTP/1.1\r\n${HOST}\r\n`, 400, 'INVALID_ARGUMENT'],
+  ['a broken header', `GET / HTTP/1.1\r\n${HOST}a b\r\n\r\n`, 400, 'INVALID_ARGUMENT'],
+  ['no host', 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n', 400, 'INVALID_ARGUMENT'],
+  ['no path', `OPTIONS * HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`, 400, 'INVALID_ARGUMENT'],
+  [
+    'an unknown expectation',
+    `GET /healthz HTTP/1.1\r\n${HOST}Connection: close\r\nExpect: more\r\n\r\n`,
+    417,
+    'INVALID_ARGUMENT',
+  ],
+  ['a long header', `GET /healthz HTTP/1.1\r\n${HOST}long: ${'x'.repeat(300_000)}\r\n\r\n`, 431, 'TOO_LARGE'],
+  ['a long path', `GET /${'x'.repeat(70_000)} HTTP/1.1\r\n${HOST}\r\n`, 431, 'TOO_LARGE'],
+  [
+    'the method TRACE',
+    `TRACE /healthz HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`,
+    405,
+    'METHOD_NOT_ALLOWED',
+  ],
+  ['an unknown route', `GET /nothing HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`, 404, 'ROUTE_NOT_FOUND'],
+  [
+    'a broken chunk',
+    `PUT /threads/t/checkpoints HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\nnope\r\n`,
+    400,
+    'INVALID_ARGUMENT',
+  ],
+])('a request with %s is refused with the body that all errors have', async (_name, text, status, code) => {
+  const answer = await exchange(text);
+  const [head = '', body = ''] = answer.split('\r\n\r\n');
+  expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+  expect(head).toMatch(/^content-type: application\/json/im);
+  const { error } = errorSchema.parse(JSON.parse(body.slice(body.indexOf('{'), body.lastIndexOf('}') + 1)));
+  expect(error.code).toBe(code);
+  expect(error.message.length).toBeGreaterThan(10);
+});
+
 test('a name that a web page made to point here is refused', async () => {
   const { port } = new URL(api.url);
-  const ask = async (host: string): Promise<string> => {
-    const socket = connect(Number(port), '127.0.0.1');
-    socket.write(
+  const ask = (host: string): Promise<string> =>
+    exchange(
       `GET /healthz HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${api.token}\r\nConnection: close\r\n\r\n`,
     );
-    let text = '';
-    for await (const chunk of socket.setEncoding('utf8')) text += chunk as string;
-    return text;
-  };
   for (const host of [
     'evil.example',
     `evil.example:${port}`,

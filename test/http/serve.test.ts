@@ -116,6 +116,7 @@ test('what it cannot be started with is named', async () => {
     [['--port', 'http'], 'Write a number from 0'],
     [['--host', '192.0.2.1', '--port', '0'], '192.0.2.1'],
     [['--token', 'two words', '--port', '0'], 'token'],
+    [['--token', 'x'.repeat(15), '--port', '0'], 'needs at least 16. Make one with openssl rand -hex 32'],
   ] as const) {
     const ran = await run(['serve', '--json', ...args], { env: env() });
     expect(ran).toMatchObject({ code: 2, stdout: '' });

@@ -22,7 +22,7 @@ export function serve(program: Command, cli: Cli): void {
     .option('--port <number>', 'where to listen; 0 for a free one', count, 7280)
     .option(
       '--token <text>',
-      'what callers must send (default: PERDURE_HTTP_TOKEN, or a new one, shown here)',
+      'what callers must send, at least 16 characters (default: PERDURE_HTTP_TOKEN, or a new one, shown here)',
     )
     .addHelpText(
       'after',
