@@ -16,7 +16,7 @@ test('woken before its request: it asks whether the call is still its own, and p
 
   first.wake();
   const { detail } = await first.reached('after model');
-  expect(JSON.parse(detail)).toMatchObject({ kind: 'failed', failure: 'interrupted', maybeBilled: 0 });
+  expect(JSON.parse(detail)).toMatchObject({ kind: 'failed', failure: 'worker_lost', maybeBilled: 0 });
   expect(world.model.requests).toHaveLength(1);
   await world.check(session);
 });
