@@ -244,7 +244,7 @@ describe('ls', () => {
 
     const { stdout } = await stage.perdure('ls', '--tenant', tenant);
     const [head, ...rows] = stdout.trimEnd().split('\n');
-    expect(head).toMatch(/^ID +AGENT +STATUS +TENANT +STARTED +CLOSED$/);
+    expect(head).toMatch(/^ID +AGENT +STATUS +TENANT +QUEUE +STARTED +CLOSED$/);
     expect(rows.map((row) => row.split(/ +/)[0])).toEqual([ids[1], ids[0]]);
 
     const none = await stage.perdure('ls', '--tenant', 'nobody');
