@@ -126,7 +126,8 @@ export class Sessions {
    */
   async rewind(from: { sessionId: string; checkpointId: string }, options: ForkOptions): Promise<Session> {
     const { sessionId } = from;
-    checkNewId(sessionId);
+    // A session that another client started may have an id that ours refuses.
+    checkFreeId(sessionId);
     checkOptions('fork', options);
     const origin = originOf('rewind', from, options);
     // What is wrong with the input shows before the session is touched.
@@ -352,12 +353,17 @@ function takenBack(sessionId: string, cause?: unknown): PerdureError {
 
 /** Checks the id of a session that is to be. @throws PerdureError `INVALID_ARGUMENT` */
 function checkNewId(id: unknown): asserts id is string {
-  checkSessionId(id);
-  const reserved = reservedProblem(id);
-  if (reserved !== null) throw invalidInput(inputProblem('id', reserved));
+  checkFreeId(id);
   const problem = unsearchable(id);
   if (problem === null) return;
   throw invalidInput(
     inputProblem('id', `${JSON.stringify(id)} ${problem}: Temporal could not find the session by it`),
   );
+}
+
+/** Refuses an id of Perdure's own workflows. @throws PerdureError `INVALID_ARGUMENT` */
+function checkFreeId(id: unknown): asserts id is string {
+  checkSessionId(id);
+  const reserved = reservedProblem(id);
+  if (reserved !== null) throw invalidInput(inputProblem('id', reserved));
 }
