@@ -214,8 +214,8 @@ export abstract class CheckpointArchive {
     );
     let state: JsonObject | null = null;
     let before: number | null = null;
-    /** Why the next changes have no state to change. */
-    let broken: string | null = null;
+    /** What is missing or broken since the last whole state: the likely cause when a later row does not fit. */
+    let gap: string | null = null;
     for (let at = base?.e ?? 0; at <= last; ) {
       const rows = await db.all<Row>(
         'SELECT * FROM checkpoints WHERE run_seq = ? AND event_id >= ? AND event_id <= ? ORDER BY event_id LIMIT ?',
@@ -228,13 +228,12 @@ export abstract class CheckpointArchive {
         const id = `${runId}:${row.event_id}`;
         const { created_at, parent_id } = row;
         const parent = checkpointPlace(parent_id ?? '');
-        if (before !== null && parent?.runId === runId && parent.eventId > before)
-          broken = `the row of checkpoint ${parent_id} is missing`;
+        // A whole state needs nothing of what is gone.
+        if (row.whole === 1) gap = null;
+        else if (before !== null && parent?.runId === runId && parent.eventId > before)
+          gap = `the row of checkpoint ${parent_id} is missing`;
         before = row.event_id;
         try {
-          // A whole state needs nothing of what is gone.
-          if (row.whole === 1) broken = null;
-          if (broken !== null) throw new Error(broken);
           state = stateOf(row, state);
           if (row.event_id < first) continue;
           const metadata = JSON.parse(row.metadata) as JsonObject;
@@ -242,9 +241,9 @@ export abstract class CheckpointArchive {
           if (digestJson(record) !== row.digest) throw new Error('its digest differs');
           yield copyJson(record);
         } catch (cause) {
-          const why = cause instanceof Error ? cause.message : String(cause);
+          const why = gap ?? (cause instanceof Error ? cause.message : String(cause));
           if (row.event_id < first) {
-            broken ??= why;
+            gap = why;
             continue;
           }
           const message = `${this.place}: checkpoint ${id} has changed since it was stored: ${why}`;

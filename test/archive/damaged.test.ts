@@ -18,7 +18,7 @@ function record(step: number): Checkpoint {
     thread_id: SESSION,
     created_at: '2026-01-01T00:00:00.000Z',
     // Long enough that a later state is written as what changed.
-    state: { turn: step, text: 'x'.repeat(1_000) },
+    state: { turns: Array.from({ length: step }, (_, turn) => turn), text: 'x'.repeat(1_000) },
     parent_id: step === 1 ? null : ID(step * 3 - 3),
     metadata: { source: 'session', step },
   };
