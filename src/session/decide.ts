@@ -9,10 +9,18 @@ import type { Moment, Step } from './events.ts';
 import { attachStep, isReporting, reportStep, tendAwaiting } from './global-effect.ts';
 import { modelCommand } from './model-command.ts';
 import { issueReads, settings } from './reads.ts';
-import { batchCalls, flightOf, isGivenUp, isOpen, isUntold, theCall, toolOf } from './state.ts';
+import {
+  batchCalls,
+  DEFAULT_TIMEOUT_MS,
+  flightOf,
+  heartbeatMs,
+  isGivenUp,
+  isOpen,
+  isUntold,
+  theCall,
+  toolOf,
+} from './state.ts';
 
-const DEFAULT_TIMEOUT_MS = 60_000;
-const HEARTBEAT_MS = 10_000;
 const BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
 /** The rest before a model call whose workers were lost. */
 const MODEL_BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
@@ -132,7 +140,7 @@ function verifyCommand(
       timeoutMs,
       ...settings(state),
     },
-    heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
+    heartbeatMs: heartbeatMs(state),
     timeoutMs,
     summary: `verify ${call.name} ${call.id}`,
   };
@@ -297,7 +305,7 @@ function toolCommand(state: SessionState, call: ToolCall): Extract<Step, { type:
       ...(resultLimit < LIMIT.toolResult ? { resultLimit } : {}),
       ...settings(state),
     },
-    heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
+    heartbeatMs: heartbeatMs(state),
     timeoutMs,
     maxAttempts: call.effect === 'mutate' ? 1 : (tool?.maxAttempts ?? 1),
     summary: dispatchNo === 1 ? `${call.name} ${call.id}` : `${call.name} ${call.id}, dispatch ${dispatchNo}`,

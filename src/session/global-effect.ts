@@ -8,9 +8,8 @@ import { LIMIT } from '../contract/limits.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { applyTool } from './effect-outcome.ts';
 import type { Moment, Step } from './events.ts';
-import { flightOf, isGivenUp, toolOf } from './state.ts';
+import { flightOf, heartbeatMs, isGivenUp, toolOf } from './state.ts';
 
-const HEARTBEAT_MS = 10_000;
 /** How much longer than its own call may take an effect is waited for before the first look that nobody asked for. */
 const RECHECK_MARGIN_MS = 5_000;
 const RECHECK_MAX_MS = 24 * 60 * 60 * 1_000;
@@ -38,7 +37,7 @@ function attach(state: SessionState, call: ToolCall, start?: AttachInput['start'
         ...(start === undefined ? {} : { start }),
         ...(resultLimit < LIMIT.toolResult ? { resultLimit } : {}),
       },
-      heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
+      heartbeatMs: heartbeatMs(state),
       summary: `${start === undefined ? 'look at' : 'attach to'} the effect of ${call.name} ${call.id}`,
     },
   };
@@ -127,7 +126,7 @@ export function reportStep(state: SessionState): Step | null {
       kind: 'report',
       seq: state.seq + 1,
       input: { waiters: some.map(({ sessionId, callId }) => ({ sessionId, callId })) },
-      heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
+      heartbeatMs: heartbeatMs(state),
       summary: `tell ${some.length} of ${state.effect.waiters.length} calls: ${news}`,
     },
   };

@@ -3,8 +3,8 @@ import type { ReadFirst } from '../contract/activities.ts';
 import { shortDigest } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { Command } from './events.ts';
+import { heartbeatMs } from './state.ts';
 
-const HEARTBEAT_MS = 10_000;
 const MODEL_CALL_MS = 900_000;
 
 /** @param reading - the reads that run before it in the same activity, and how long they may take */
@@ -25,7 +25,7 @@ export function modelCommand(
       ...(state.finishing ? { summarize: true as const } : {}),
       ...(state.fromModel > 0 ? { fromModel: state.fromModel } : {}),
     },
-    heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
+    heartbeatMs: heartbeatMs(state),
     timeoutMs: state.manifest?.modelCallMs ?? MODEL_CALL_MS,
     readsMs: reading?.readsMs ?? 0,
     summary: reading?.summary ?? `turn ${state.turn + 1}`,

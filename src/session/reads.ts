@@ -18,10 +18,18 @@ import { exceeded, worstCase } from './budget.ts';
 import { toldOf } from './effect-outcome.ts';
 import type { Moment, Step } from './events.ts';
 import { modelCommand } from './model-command.ts';
-import { appendMessage, batchCalls, endCall, freshMessageId, iso, theCall, toolOf } from './state.ts';
+import {
+  appendMessage,
+  batchCalls,
+  DEFAULT_TIMEOUT_MS,
+  endCall,
+  freshMessageId,
+  heartbeatMs,
+  iso,
+  theCall,
+  toolOf,
+} from './state.ts';
 
-const DEFAULT_TIMEOUT_MS = 60_000;
-const HEARTBEAT_MS = 10_000;
 /** The most that a read waits before one more attempt. */
 const BACKOFF_MS = 30_000;
 
@@ -53,7 +61,7 @@ export function issueReads(state: SessionState, reads: readonly ToolCall[], mayA
       kind: 'reads',
       seq: state.seq + 1,
       input,
-      heartbeatMs: state.manifest?.heartbeatMs ?? HEARTBEAT_MS,
+      heartbeatMs: heartbeatMs(state),
       readsMs,
       maxAttempts: Math.max(...reads.map((call) => toolOf(state, call)?.maxAttempts ?? 1)),
       summary: names,

@@ -20,6 +20,14 @@ export function iso({ now }: Moment): string {
   return written.text;
 }
 
+/** The time-out of a tool that the present definition does not have. */
+export const DEFAULT_TIMEOUT_MS = 60_000;
+
+/** Milliseconds without a heartbeat after which an activity of the session counts as lost. */
+export function heartbeatMs({ manifest }: SessionState): number {
+  return manifest?.heartbeatMs ?? 10_000;
+}
+
 /** A call that nothing has happened to yet. */
 export function freshCall(
   id: string,
