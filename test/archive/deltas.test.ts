@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { applyChanges } from '../../src/archive/deltas.ts';
-import { canonicalJson, type JsonObject } from '../../src/contract/json.ts';
-import { type Change, diff } from '../../src/index.ts';
+import { canonicalJson } from '../../src/contract/json.ts';
+import { type Change, diff, type JsonObject } from '../../src/index.ts';
 
 const states: fc.Arbitrary<JsonObject> = fc.dictionary(
   fc.oneof(fc.string(), fc.constantFrom('a', 'a/b', 'a~1b', '', '0', '__proto__')),

@@ -1,13 +1,14 @@
 /** The parts of activities that need no server: what is recorded of an output, whose transcript is served, what a failure means. */
+
 import { APICallError, JSONParseError, LoadAPIKeyError, NoSuchToolError } from 'ai';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type RequestFailure, requestFailure } from '../../src/activities/model-errors.ts';
 import { recordable } from '../../src/activities/recordable.ts';
 import { TranscriptMemory } from '../../src/activities/transcript-memory.ts';
-import { type JsonValue, jsonSize, toJson } from '../../src/contract/json.ts';
+import { jsonSize, toJson } from '../../src/contract/json.ts';
 import { chainDigest, EMPTY_DIGEST, shortDigest } from '../../src/contract/keys.ts';
-import type { Message, Position } from '../../src/contract/messages.ts';
+import type { JsonValue, Message, Position } from '../../src/index.ts';
 import './seed.ts';
 
 describe('what is recorded of an output', () => {

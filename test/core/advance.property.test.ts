@@ -1,10 +1,10 @@
 /** The core under anything that its inputs can be. */
+
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { SessionInput } from '../../src/contract/inputs.ts';
 import { toJson } from '../../src/contract/json.ts';
 import { chainDigest, EMPTY_DIGEST } from '../../src/contract/keys.ts';
-import type { SessionState } from '../../src/contract/state.ts';
+import type { SessionState } from '../../src/index.ts';
 import { advance } from '../../src/session/advance.ts';
 import { usd } from '../../src/session/budget.ts';
 import { commandsFor } from '../../src/session/commands.ts';
@@ -12,6 +12,7 @@ import type { Input, Moment } from '../../src/session/events.ts';
 import { initialState } from '../../src/session/initial.ts';
 import { phaseOf } from '../../src/session/state.ts';
 import { budgetView, pageOf, pendingCalls, sessionView } from '../../src/session/views.ts';
+import type { SessionInput } from '../../src/workflows/index.ts';
 import { checkReserve, checkTranscript } from './checker/invariants.ts';
 import { CORE } from './checker/node.ts';
 import { inputsOf, start, story } from './generators.ts';

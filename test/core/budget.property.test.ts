@@ -1,10 +1,10 @@
 /** Money: whole billionths of a dollar, reserved before they are spent. */
+
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { toTools } from '../../src/activities/prompt.ts';
-import type { Manifest, ModelManifest, ToolManifest } from '../../src/contract/manifest.ts';
-import type { SessionState } from '../../src/contract/state.ts';
 import { whatHappened } from '../../src/history/what-happened.ts';
+import type { Manifest, ModelManifest, SessionState, ToolManifest } from '../../src/index.ts';
 import { advance } from '../../src/session/advance.ts';
 import { chargeLost, chargeReply, exceeded, usd, worstCase } from '../../src/session/budget.ts';
 import { initialState } from '../../src/session/initial.ts';

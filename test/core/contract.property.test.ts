@@ -2,12 +2,16 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import type { ToolCall } from '../../src/contract/calls.ts';
-import { canonicalJson, type JsonValue, jsonSize, sha256Hex } from '../../src/contract/json.ts';
+import { canonicalJson, jsonSize, sha256Hex } from '../../src/contract/json.ts';
 import { argsDigest, baseKey, chainDigest, EMPTY_DIGEST, messageKey } from '../../src/contract/keys.ts';
-import { LIMIT } from '../../src/contract/limits.ts';
-import type { IdempotencyScope } from '../../src/contract/manifest.ts';
-import { defineAgent, defineTool } from '../../src/index.ts';
+import {
+  defineAgent,
+  defineTool,
+  type IdempotencyScope,
+  type JsonValue,
+  LIMIT,
+  type ToolCall,
+} from '../../src/index.ts';
 import { readPlan } from '../../src/session/plan.ts';
 import { freshCall } from '../../src/session/state.ts';
 import { pageOf } from '../../src/session/views.ts';

@@ -1,4 +1,5 @@
 /** Inputs of a session: likely, late, wrong or made up. */
+
 import fc from 'fast-check';
 import type {
   ActivityFailureInfo,
@@ -11,15 +12,18 @@ import type {
   ReadsResult,
   ToolResult,
 } from '../../src/contract/activities.ts';
-import type { EffectOutcome } from '../../src/contract/calls.ts';
-import type { SessionInput } from '../../src/contract/inputs.ts';
-import type { JsonValue } from '../../src/contract/json.ts';
-import type { Manifest, ToolManifest } from '../../src/contract/manifest.ts';
-import { SIGNAL, UPDATE } from '../../src/contract/names.ts';
-import type { InFlight, SessionState } from '../../src/contract/state.ts';
+import type {
+  EffectOutcome,
+  InFlight,
+  JsonValue,
+  Manifest,
+  SessionState,
+  ToolManifest,
+} from '../../src/index.ts';
 import type { Input, Outcome } from '../../src/session/events.ts';
 import { readInput, readSignal } from '../../src/session/read-input.ts';
 import { pendingCalls } from '../../src/session/views.ts';
+import { type SessionInput, SIGNAL, UPDATE } from '../../src/workflows/index.ts';
 
 const TOOLS = ['look', 'pay', 'idempotent', 'ask'];
 const json = fc.jsonValue({ maxDepth: 2, stringUnit: 'binary' }) as fc.Arbitrary<JsonValue>;

@@ -1,18 +1,18 @@
 /** Plain JSON: what is refused, what is canonical, how large it is. */
+
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isPerdureError } from '../../src/contract/errors.ts';
 import {
   canonicalJson,
   digestJson,
-  type JsonValue,
   jsonSize,
   sha256Hex,
   toJson,
   utf8Length,
 } from '../../src/contract/json.ts';
-import { assertSize, LIMIT } from '../../src/contract/limits.ts';
+import { assertSize } from '../../src/contract/limits.ts';
 import { liveWindow } from '../../src/contract/live-text.ts';
+import { isPerdureError, type JsonValue, LIMIT } from '../../src/index.ts';
 import './seed.ts';
 
 const anyText = fc.string({ unit: 'binary', maxLength: 40 });

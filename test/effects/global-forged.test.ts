@@ -1,9 +1,10 @@
 /** Ids of Perdure's own workflows are reserved, and only the record of the right workflow answers a global call. */
+
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { baseKey } from '../../src/contract/keys.ts';
-import { SIGNAL, WORKFLOW } from '../../src/contract/names.ts';
 import { defineAgent, defineTool, TemporalSaver } from '../../src/index.ts';
+import { SIGNAL, WORKFLOW } from '../../src/workflows/index.ts';
 import { openApi } from '../http/support/api.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';

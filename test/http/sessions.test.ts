@@ -1,7 +1,6 @@
 import type { ClientInterceptors } from '@temporalio/client';
 import { expect, onTestFinished, test } from 'vitest';
 import * as z from 'zod';
-import { UPDATE } from '../../src/contract/names.ts';
 import type { ErrorBody } from '../../src/http/errors.ts';
 import {
   type BudgetView,
@@ -19,6 +18,7 @@ import {
   type TranscriptPage,
 } from '../../src/index.ts';
 import type { Script } from '../../src/testing/index.ts';
+import { UPDATE } from '../../src/workflows/index.ts';
 import { openStage, type RunningWorker, type Stage } from '../support/stage.ts';
 import { openApi, type ServedApi } from './support/api.ts';
 

@@ -1,13 +1,10 @@
 /** A thread becomes full while it is written to: what it has is answered, and nothing of what it refuses stays behind. */
+
 import { expect, test } from 'vitest';
 import { jsonSize } from '../../src/contract/json.ts';
-import {
-  type SegmentRef,
-  THREAD_LIMIT,
-  type ThreadInput,
-  threadWorkflowId,
-} from '../../src/contract/thread.ts';
+import { THREAD_LIMIT, threadWorkflowId } from '../../src/contract/thread.ts';
 import { isPerdureError } from '../../src/index.ts';
+import type { SegmentRef, ThreadInput } from '../../src/workflows/index.ts';
 import { rejection } from '../support/rejection.ts';
 import { useThreads } from './support/threads.ts';
 

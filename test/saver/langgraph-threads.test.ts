@@ -1,4 +1,5 @@
 /** What several savers and deletions at any time do to the threads of LangGraph, on every store of this package. */
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,9 +20,10 @@ import {
 } from '@langchain/langgraph-checkpoint';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { jsonSize } from '../../src/contract/json.ts';
-import { type SegmentRef, THREAD_LIMIT, threadWorkflowId } from '../../src/contract/thread.ts';
+import { THREAD_LIMIT, threadWorkflowId } from '../../src/contract/thread.ts';
 import { type CheckpointSaver, MemorySaver, SqliteSaver } from '../../src/index.ts';
 import { LangGraphSaver } from '../../src/saver/langgraph/index.ts';
+import type { SegmentRef } from '../../src/workflows/index.ts';
 import { useThreads } from './support/threads.ts';
 
 const threads = useThreads();

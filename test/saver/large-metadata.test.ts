@@ -1,9 +1,11 @@
 /** Checkpoints whose metadata are large: many writers at once do not hold their thread up. */
+
 import { Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { expect, test } from 'vitest';
-import { THREAD_LIMIT, type ThreadInput, threadWorkflowId } from '../../src/contract/thread.ts';
+import { THREAD_LIMIT, threadWorkflowId } from '../../src/contract/thread.ts';
 import { type Checkpoint, TemporalSaver } from '../../src/index.ts';
+import type { ThreadInput } from '../../src/workflows/index.ts';
 import { rejection } from '../support/rejection.ts';
 import { useThreads } from './support/threads.ts';
 

@@ -2,14 +2,13 @@
 import { Client, type WorkflowClientInterceptor } from '@temporalio/client';
 import { beforeAll, expect, test } from 'vitest';
 import {
-  type ContentRef,
   contentId,
   type StepsResult,
   THREAD_QUERY,
   type ThreadPutStep,
   threadWorkflowId,
 } from '../../src/contract/thread.ts';
-import { TemporalSaver } from '../../src/index.ts';
+import { type ContentRef, TemporalSaver } from '../../src/index.ts';
 import { findExecution } from '../../src/temporal/executions.ts';
 import { ThreadState } from '../../src/thread/thread-state.ts';
 import { rejection } from '../support/rejection.ts';

@@ -1,7 +1,7 @@
 import { Client } from '@temporalio/client';
 import { describe, expect, test, vi } from 'vitest';
-import { canonicalJson, type JsonObject } from '../../src/contract/json.ts';
-import { type Checkpoint, TemporalSaver } from '../../src/index.ts';
+import { canonicalJson } from '../../src/contract/json.ts';
+import { type Checkpoint, type JsonObject, TemporalSaver } from '../../src/index.ts';
 import type { ScriptedTurn } from '../../src/testing/index.ts';
 import { rejection } from '../support/rejection.ts';
 import { untilPhase } from '../support/stage.ts';

@@ -1,9 +1,11 @@
 /** What a thread was before: deleted by another client, emptied and closed, ended from outside. */
+
 import proto from '@temporalio/proto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { findRuns } from '../../src/checkpoints/runs.ts';
-import { segmentId, THREAD_MEMO, type ThreadInput, threadWorkflowId } from '../../src/contract/thread.ts';
+import { segmentId, THREAD_MEMO, threadWorkflowId } from '../../src/contract/thread.ts';
 import { findExecution } from '../../src/temporal/executions.ts';
+import type { ThreadInput } from '../../src/workflows/index.ts';
 import { rejection } from '../support/rejection.ts';
 import { heldSaver } from './support/held-saver.ts';
 import { useThreads } from './support/threads.ts';

@@ -1,14 +1,10 @@
 /** A thread whose index is full: it takes nothing more, says so, and loses nothing. */
+
 import { describe, expect, test } from 'vitest';
 import { jsonSize } from '../../src/contract/json.ts';
-import {
-  entryMark,
-  type SegmentRef,
-  THREAD_LIMIT,
-  type ThreadInput,
-  type ThreadPut,
-} from '../../src/contract/thread.ts';
+import { entryMark, THREAD_LIMIT, type ThreadPut } from '../../src/contract/thread.ts';
 import { ThreadState } from '../../src/thread/thread-state.ts';
+import type { SegmentRef, ThreadInput } from '../../src/workflows/index.ts';
 import { thrown } from '../support/thrown.ts';
 
 const NOW = '2024-05-01T00:00:00.000Z';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { UPDATE } from '../../src/contract/names.ts';
 import { defineAgent, defineTool, type Session } from '../../src/index.ts';
+import { UPDATE } from '../../src/workflows/index.ts';
 import { rejection } from '../support/rejection.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';

@@ -1,9 +1,9 @@
 /** The fold of a session's history, held against the live session. */
 import type { Client } from '@temporalio/client';
 import { expect } from 'vitest';
-import { canonicalJson, type JsonObject } from '../../src/contract/json.ts';
+import { canonicalJson } from '../../src/contract/json.ts';
 import { foldHistory } from '../../src/history/index.ts';
-import type { Session, SessionState } from '../../src/index.ts';
+import type { JsonObject, Session, SessionState } from '../../src/index.ts';
 import { readPages } from '../../src/temporal/index.ts';
 
 /** Folds the history of a session's present run. */

@@ -1,6 +1,7 @@
 /** What can happen in a state: what the world may answer, and what people may ask. */
+
 import type { DescribeResult, PreparedCall } from '../../../src/contract/activities.ts';
-import type { InFlight, SessionState } from '../../../src/contract/state.ts';
+import type { InFlight, SessionState } from '../../../src/index.ts';
 import type { Outcome } from '../../../src/session/events.ts';
 import { attachActions, globalEffects } from './global-actions.ts';
 import { personActions } from './people.ts';

@@ -1,5 +1,5 @@
 /** Walks everything that can happen, breadth first, so that the first broken promise has the shortest story. */
-import type { SessionState } from '../../../src/contract/state.ts';
+import type { SessionState } from '../../../src/index.ts';
 import type { Command, PersonInput } from '../../../src/session/events.ts';
 import { phaseOf } from '../../../src/session/state.ts';
 import { actionsOf } from './actions.ts';

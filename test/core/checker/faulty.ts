@@ -1,7 +1,7 @@
 /** Wrappers around the core's transition functions, to plant faults with. */
-import { type CallStatus, isFinal, type ToolCall } from '../../../src/contract/calls.ts';
-import type { CarriedEffect } from '../../../src/contract/origin.ts';
-import type { SessionState } from '../../../src/contract/state.ts';
+
+import { isFinal } from '../../../src/contract/calls.ts';
+import type { CallStatus, CarriedEffect, SessionState, ToolCall } from '../../../src/index.ts';
 import type { Input } from '../../../src/session/events.ts';
 import { CORE, type Protocol } from './node.ts';
 

@@ -1,7 +1,7 @@
 /** What a look at a global effect may find, and what may become of the effect, which has a workflow of its own. */
+
 import type { AttachResult } from '../../../src/contract/activities.ts';
-import type { ToolCall } from '../../../src/contract/calls.ts';
-import type { InFlight, SessionState } from '../../../src/contract/state.ts';
+import type { InFlight, SessionState, ToolCall } from '../../../src/index.ts';
 import type { Outcome } from '../../../src/session/events.ts';
 import { type Action, answer, spend, type World } from './world.ts';
 

@@ -1,8 +1,9 @@
 /** What must hold in every state and of every command, in words. */
+
 import type { ReadCall } from '../../../src/contract/activities.ts';
-import { isFinal, type ToolCall } from '../../../src/contract/calls.ts';
+import { isFinal } from '../../../src/contract/calls.ts';
 import { messageKey } from '../../../src/contract/keys.ts';
-import type { SessionState } from '../../../src/contract/state.ts';
+import type { SessionState, ToolCall } from '../../../src/index.ts';
 import { usd } from '../../../src/session/budget.ts';
 import type { Command } from '../../../src/session/events.ts';
 import { batchCalls, phaseOf } from '../../../src/session/state.ts';

@@ -1,8 +1,8 @@
 /** A state of the session and of the world: branched, moved on by one action, and named for the visited set. */
+
 import { hash } from 'node:crypto';
-import type { Origin } from '../../../src/contract/origin.ts';
-import type { SessionState } from '../../../src/contract/state.ts';
 import { whatHappened } from '../../../src/history/what-happened.ts';
+import type { Origin, SessionState } from '../../../src/index.ts';
 import { evolve, take } from '../../../src/session/advance.ts';
 import { decide } from '../../../src/session/decide.ts';
 import type { Command, Input, Moment, Step } from '../../../src/session/events.ts';

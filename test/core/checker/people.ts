@@ -1,7 +1,7 @@
 /** What people may ask of a session: truthful about the world, at any moment. */
-import { dispatchNoOf, isFinal, type Resolution, type ToolCall } from '../../../src/contract/calls.ts';
-import type { JsonObject } from '../../../src/contract/json.ts';
-import type { SessionState } from '../../../src/contract/state.ts';
+
+import { dispatchNoOf, isFinal } from '../../../src/contract/calls.ts';
+import type { JsonObject, Resolution, SessionState, ToolCall } from '../../../src/index.ts';
 import type { PersonInput } from '../../../src/session/events.ts';
 import { Violation } from './invariants.ts';
 import type { Chance, Scenario } from './scenario.ts';

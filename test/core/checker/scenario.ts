@@ -1,6 +1,5 @@
 /** What a walk of the checker starts from: an agent, what its model asks for, and what may happen how often. */
-import type { JsonValue } from '../../../src/contract/json.ts';
-import type { BudgetLimits, Manifest, ToolManifest } from '../../../src/contract/manifest.ts';
+import type { BudgetLimits, JsonValue, Manifest, ToolManifest } from '../../../src/index.ts';
 import type { Moment } from '../../../src/session/events.ts';
 
 /** What people or the world may do only so often, so that the graph is finite. */

@@ -1,5 +1,5 @@
 /** The world as it is, beside what the session has recorded of it. */
-import type { InFlight } from '../../../src/contract/state.ts';
+import type { InFlight } from '../../../src/index.ts';
 import type { Input, Outcome } from '../../../src/session/events.ts';
 import type { Chance, Scenario } from './scenario.ts';
 

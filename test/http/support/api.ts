@@ -1,9 +1,15 @@
 /** The API on a socket, and callers of it; every answer is held against the shape that the document promises. */
 import { Client, type ClientInterceptors, Connection } from '@temporalio/client';
 import { inject } from 'vitest';
-import { createHttpApi, type HttpApi, hostsOf, serveHttp } from '../../../src/http/index.ts';
+import {
+  createHttpApi,
+  type HttpApi,
+  hostsOf,
+  type ServedSaver,
+  serveHttp,
+} from '../../../src/http/index.ts';
 import { inspectionOperations } from '../../../src/http/inspection.ts';
-import type { Operation, ServedSaver } from '../../../src/http/operation.ts';
+import type { Operation } from '../../../src/http/operation.ts';
 import { sessionOperations } from '../../../src/http/sessions.ts';
 import { errorSchema } from '../../../src/http/shapes.ts';
 import { threadOperations } from '../../../src/http/threads.ts';

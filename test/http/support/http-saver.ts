@@ -1,20 +1,17 @@
 /** A checkpoint saver over the API, as a harness of another language would write one. */
 
 import { Turns } from '../../../src/checkpoints/turns.ts';
-import {
-  type Checkpoint,
-  type CheckpointSaver,
-  checkGet,
-  checkId,
-  checkList,
-  checkPut,
-  checkStep,
-  type GetOptions,
-  type ListOptions,
-  type PutOptions,
-  type StoredStep,
-} from '../../../src/contract/checkpoint.ts';
-import type { JsonObject, JsonValue } from '../../../src/index.ts';
+import { checkGet, checkId, checkList, checkPut, checkStep } from '../../../src/contract/checkpoint.ts';
+import type {
+  Checkpoint,
+  CheckpointSaver,
+  GetOptions,
+  JsonObject,
+  JsonValue,
+  ListOptions,
+  PutOptions,
+  StoredStep,
+} from '../../../src/index.ts';
 import { type ErrorCode, isPerdureError, PerdureError } from '../../../src/index.ts';
 
 /** Checkpoints of one request: the most that the API gives. */

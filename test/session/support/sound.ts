@@ -1,11 +1,12 @@
 /** Holds a session against its own history: what every test of sessions asks at its end. */
 import { Worker } from '@temporalio/worker';
 import { expect } from 'vitest';
-import { canonicalJson, type JsonValue } from '../../../src/contract/json.ts';
+import { canonicalJson } from '../../../src/contract/json.ts';
 import { type Fold, foldHistory } from '../../../src/history/index.ts';
 import {
   type Checkpoint,
   isPerdureError,
+  type JsonValue,
   type Page,
   type PageInput,
   PerdurePlugin,
