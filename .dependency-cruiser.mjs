@@ -79,7 +79,7 @@ export const ROOMS = {
   },
   server: {
     rooms: ['contract'],
-    packages: ['@temporalio/testing', '@temporalio/client', '@temporalio/envconfig', 'node:'],
+    packages: ['@temporalio/client', '@temporalio/envconfig', 'node:'],
   },
   http: {
     rooms: ['contract', 'session', 'temporal', 'history', 'checkpoints', 'client', 'saver'],

@@ -5,7 +5,7 @@
  */
 
 import { randomBytes, randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { chmodSync, readFileSync } from 'node:fs';
 import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { relative } from 'node:path';
@@ -59,7 +59,8 @@ export async function createLock(path: string, content: object): Promise<FileLoc
   const listener = await listen(path, token);
   const holder: Holder = { token, ownerPid: process.pid, socket: listener !== null };
   const draft = `${path}.${token}.new`;
-  const write = (more: object): Promise<void> => writeFile(draft, JSON.stringify({ ...more, ...holder }));
+  const write = (more: object): Promise<void> =>
+    writeFile(draft, JSON.stringify({ ...more, ...holder }), { mode: 0o600 });
   const publish = async (more: object): Promise<void> => {
     await write(more);
     await rename(draft, path);
@@ -157,7 +158,10 @@ async function listen(path: string, token: string): Promise<Server | null> {
   return new Promise((resolve) => {
     // Not every file system supports sockets.
     server.once('error', () => resolve(null));
-    server.listen(at, () => resolve(server));
+    server.listen(at, () => {
+      if (process.platform !== 'win32') chmodSync(at, 0o600);
+      resolve(server);
+    });
   });
 }
 

@@ -6,6 +6,7 @@ export {
   type ResolveServerOptions,
   resolveServer,
 } from './connect.ts';
+export { TEMPORAL_CLI_VERSION } from './download.ts';
 export {
   ensureSearchAttributes,
   SESSION_SEARCH_ATTRIBUTES,
@@ -16,8 +17,4 @@ export {
   type StartServerOptions,
 } from './server-options.ts';
 export { findServer, startServer } from './start-server.ts';
-export {
-  type BinaryAttempt,
-  findTemporalBinary,
-  TEMPORAL_CLI_VERSION,
-} from './temporal-binary.ts';
+export { type BinaryAttempt, findTemporalBinary } from './temporal-binary.ts';

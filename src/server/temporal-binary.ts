@@ -6,13 +6,11 @@ import { access, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { PerdureError } from '../contract/errors.ts';
-import { buildWithGo, downloadWithSdk } from './binary-sources.ts';
 import { cacheDir, type Environment } from './cache-dir.ts';
+import { download, TEMPORAL_CLI_VERSION } from './download.ts';
 import { breakLock, createLock, isHeld, parseHolder, readLock } from './file-lock.ts';
+import { buildWithGo } from './go-build.ts';
 import { poll } from './wait.ts';
-
-/** The Temporal CLI that is downloaded or built; its dev server is Temporal 1.29. Later tags cannot be installed by Go. */
-export const TEMPORAL_CLI_VERSION = '1.5.1';
 
 /** Sessions start with update-with-start, which older servers keep behind a flag. */
 const OLDEST_SERVER = [1, 28] as const;
@@ -38,14 +36,14 @@ export interface FindTemporalOptions {
   readonly onProgress?: (line: string) => void;
   /** The environment that holds `PATH`, `HOME`, `XDG_CACHE_HOME` and Go's settings. Default: the process's own. */
   readonly env?: Environment;
-  /** Whether the SDK may download the CLI. Default true. */
+  /** Whether the CLI may be downloaded. Default true. */
   readonly download?: boolean;
   /** Whether the CLI may be built with Go. Default true. */
   readonly build?: boolean;
 }
 
 /**
- * Finds a Temporal CLI: on `PATH`, in Perdure's cache, by the SDK's download, by a Go build (about two minutes).
+ * Finds a Temporal CLI: on `PATH`, in Perdure's cache, by a download with a pinned checksum, by a Go build (about two minutes).
  *
  * A download or build is moved into the cache with one rename, so an interrupted attempt leaves no broken binary.
  * Processes that look at the same time wait for the first one's result.
@@ -90,7 +88,7 @@ export async function findTemporalBinary(options: FindTemporalOptions = {}): Pro
 }
 
 const WAYS = [
-  { source: 'download', way: "the Temporal SDK's download", fetch: downloadWithSdk },
+  { source: 'download', way: 'a download', fetch: download },
   { source: 'build', way: 'a Go build', fetch: buildWithGo },
 ] as const;
 
@@ -113,7 +111,6 @@ async function fetchInto(
     const staging = await mkdtemp(join(home, STAGING));
     try {
       const produced = await fetch({
-        version: TEMPORAL_CLI_VERSION,
         dir: staging,
         env: options.env,
         onProgress: options.onProgress ?? (() => undefined),
@@ -124,6 +121,7 @@ async function fetchInto(
       return { ...usable, path: target };
     } catch (error) {
       attempts.push({ way, reason: messageOf(error) });
+      options.onProgress?.(`${way}: ${messageOf(error)}`);
     } finally {
       await rm(staging, { recursive: true, force: true });
     }

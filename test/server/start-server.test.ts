@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -52,6 +52,22 @@ const gone = (pid: number): Promise<void> =>
   vi.waitFor(() => expect(isAlive(pid), `process ${pid}`).toBe(false), { timeout: 20_000, interval: 20 });
 
 describe('a server over a file', () => {
+  it('keeps its files to its user: 0600 in a folder of 0700', async () => {
+    const dir = join(await scratch(), 'data');
+    const umask = process.umask(0);
+    onTestFinished(() => void process.umask(umask));
+    const server = await start({ dir });
+    await startNote(server, 'private');
+    const modes = new Map<string, string>();
+    for (const name of ['', ...(await readdir(dir))]) {
+      const { mode } = await stat(join(dir, name));
+      modes.set(name, (mode & 0o777).toString(8));
+    }
+    modes.delete('.gitignore');
+    expect(Object.fromEntries([...modes].filter(([, mode]) => mode !== '600'))).toEqual({ '': '700' });
+    expect([...modes.keys()]).toEqual(expect.arrayContaining(['temporal.db', 'temporal.db.lock']));
+  });
+
   it('still has its workflows after a SIGKILL, at the same address when restarted', async () => {
     const server = await start({ dir: await scratch() });
     const { address, pid } = server;

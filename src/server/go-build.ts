@@ -1,92 +1,15 @@
-/** Two ways to get the Temporal CLI when this machine has none: the SDK's download, and a build with Go. */
+/** Builds the Temporal CLI with Go, for machines that cannot download it. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdir, readdir, stat } from 'node:fs/promises';
-import { createRequire } from 'node:module';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Environment } from './cache-dir.ts';
+import { type BinaryRequest, TEMPORAL_CLI_VERSION as version } from './download.ts';
 
-/** Puts an executable into `dir` and returns its path. Throws the reason when it cannot. */
-export interface BinaryRequest {
-  readonly version: string;
-  readonly dir: string;
-  readonly env: Environment;
-  readonly onProgress: (line: string) => void;
-}
-
-/** If no byte has arrived after this time, there is no internet: stop waiting. */
-const FIRST_BYTE_MS = 15_000;
-const DOWNLOAD_MS = 5 * 60_000;
 const BUILD_MS = 15 * 60_000;
 
-/**
- * Lets the Temporal SDK download the CLI into the given directory.
- *
- * The SDK only downloads when it starts a server, cannot be cancelled, and reads its proxy from the environment.
- * So it runs in a child process that we can kill, and that ends when we end.
- */
-export async function downloadWithSdk({ version, dir, env, onProgress }: BinaryRequest): Promise<string> {
-  onProgress(`downloading Temporal CLI ${version} with the Temporal SDK`);
-  const child = spawn(process.execPath, ['--input-type=commonjs', '--eval', DOWNLOAD_SCRIPT], {
-    env: {
-      ...env,
-      PERDURE_SDK: createRequire(import.meta.url).resolve('@temporalio/testing'),
-      PERDURE_DOWNLOAD_DIR: dir,
-      PERDURE_DOWNLOAD_VERSION: `v${version}`,
-    },
-    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-  });
-  const started = performance.now();
-  let shown = started;
-  return watch(child, 'the download', {
-    limitMs: DOWNLOAD_MS,
-    tick: async () => {
-      const bytes = await downloadedBytes(dir);
-      const now = performance.now();
-      if (bytes === 0 && now - started > FIRST_BYTE_MS) {
-        throw new Error(
-          `nothing received within ${FIRST_BYTE_MS / 1000} s: temporal.download cannot be reached`,
-        );
-      }
-      if (bytes > 0 && now - shown > 2_000) {
-        onProgress(`downloading Temporal CLI ${version}: ${Math.round(bytes / 1e6)} MB`);
-        shown = now;
-      }
-    },
-    explain: (stderr) => lastLines(stderr, 1),
-  }).then(() => join(dir, `temporal-v${version}${process.platform === 'win32' ? '.exe' : ''}`));
-}
-
-const DOWNLOAD_SCRIPT = `
-process.on('disconnect', () => process.exit(1));
-const { TestWorkflowEnvironment } = require(process.env.PERDURE_SDK);
-const executable = {
-  type: 'cached-download',
-  version: process.env.PERDURE_DOWNLOAD_VERSION,
-  downloadDir: process.env.PERDURE_DOWNLOAD_DIR,
-};
-TestWorkflowEnvironment.createLocal({ server: { executable } })
-  .then((environment) => environment.teardown())
-  .then(() => process.exit(0), (error) => {
-    console.error(String(error.message).replaceAll('\\n', ' '));
-    process.exit(1);
-  });
-`;
-
-async function downloadedBytes(dir: string): Promise<number> {
-  const sizes = await Promise.all(
-    (await readdir(dir)).map((name) =>
-      stat(join(dir, name)).then(
-        (found) => found.size,
-        () => 0,
-      ),
-    ),
-  );
-  return sizes.reduce((sum, size) => sum + size, 0);
-}
-
 /** Builds the CLI with `go install` into the given directory; about two minutes on two cores. */
-export async function buildWithGo({ version, dir, env, onProgress }: BinaryRequest): Promise<string> {
+export async function buildWithGo({ dir, env, onProgress }: BinaryRequest): Promise<string> {
   onProgress(`building Temporal CLI ${version} with Go; this happens once and takes about two minutes`);
   const go = spawn('go', ['install', '-v', `github.com/temporalio/cli/cmd/temporal@v${version}`], {
     env: await goEnvironment(dir, env),
