@@ -1,5 +1,4 @@
 /** Reads of a session: from a worker, or from its history when no worker answers. */
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import { isPerdureError, isUnanswered, PerdureError } from '../contract/errors.ts';
 import { WORKFLOW } from '../contract/names.ts';
@@ -8,12 +7,12 @@ import { foldSession } from '../history/index.ts';
 import { sessionError } from '../temporal/errors.ts';
 import { isPolled } from '../temporal/pollers.ts';
 
-/** How often it is asked whether the history can answer instead, in milliseconds. */
+/** How long a worker may take at first, before it is asked whether the history can answer, in milliseconds. */
 const LOOK_MS = 500;
 /** How long a workflow task may lie there before nobody is expected to take it, in milliseconds. */
 const UNTAKEN_MS = 3_000;
 /** How long a worker may take to answer when it has taken the task, in milliseconds. */
-export const READ_MS = 8_000;
+const READ_MS = 8_000;
 /** `PENDING_WORKFLOW_TASK_STATE_STARTED`. */
 const STARTED = 2;
 
@@ -21,30 +20,32 @@ const STARTED = 2;
  * Asks a worker, and reads the history when none answers. The history is as good as a worker's answer unless events
  * wait for a workflow task: then a worker that polls gets the time to take them.
  *
- * @param live - asks a worker; ends with `NO_WORKER` after {@link READ_MS} at the latest.
+ * One query at a time, and none is left behind: the client repeats a refused call from a timer, which ends the
+ * process when the connection has been closed meanwhile.
+ *
+ * @param live - asks a worker; ends with `NO_WORKER` after the given milliseconds at the latest.
  * @param folded - makes the same answer of the state that the history gives.
  * @throws PerdureError `SESSION_NOT_FOUND`, `SERVER_UNAVAILABLE`, `CHECKPOINT_CORRUPTION`
  */
 export async function readEither<T>(
   client: Client,
   id: string,
-  live: () => Promise<T>,
+  live: (answerMs: number) => Promise<T>,
   folded: (state: SessionState) => T,
 ): Promise<T> {
-  const answer = live().then(
-    (value) => ({ value }),
-    (error: unknown) => ({ error }),
-  );
   const since = performance.now();
   for (;;) {
-    const stop = new AbortController();
-    const pause = delay(LOOK_MS, null, { signal: stop.signal }).catch(() => null);
-    const told = await Promise.race([answer, pause]);
-    stop.abort();
-    if (told !== null && 'value' in told) return told.value;
-    if (told !== null && !isReadable(told.error)) throw told.error;
+    const before = performance.now() - since;
+    let isFinal: boolean;
+    try {
+      return await live(Math.max(LOOK_MS, Math.min(before, READ_MS - before)));
+    } catch (error) {
+      if (!isReadable(error)) throw error;
+      isFinal = !isUnanswered(error);
+    }
     const { runId, ...execution } = await describeSession(client, id);
-    if (told !== null || !(await isAwaited(client, execution, performance.now() - since)))
+    const waited = performance.now() - since;
+    if (isFinal || waited > READ_MS || !(await isAwaited(client, execution, waited)))
       return folded(await mapped(id, () => foldSession(client, id, runId)));
   }
 }

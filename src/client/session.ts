@@ -35,7 +35,7 @@ import { budgetView, pageOf, pendingCalls, sessionView } from '../session/views.
 import { invalidInput, isUnprocessed, perhapsDone, sessionError } from '../temporal/errors.ts';
 import { endReason } from '../temporal/index.ts';
 import { explained } from '../temporal/unanswered.ts';
-import { describeSession, READ_MS, readEither } from './read-session.ts';
+import { describeSession, readEither } from './read-session.ts';
 import { withId } from './start-options.ts';
 import { type StreamPart, streamSession } from './stream.ts';
 
@@ -259,15 +259,23 @@ export class Session {
   }
 
   #read<T>(name: string, folded: (state: SessionState) => T, page?: PageInput): Promise<T> {
-    return readEither(this.#client, this.id, () => this.#query<T>(name, page, READ_MS), folded);
+    const live = (answerMs: number): Promise<T> => this.#answer<T>(name, page, answerMs);
+    return this.#mapped(() => readEither(this.#client, this.id, live, folded));
   }
 
-  async #query<T>(name: string, page?: PageInput, answerMs = ANSWER_MS): Promise<T> {
+  #query<T>(name: string, page?: PageInput): Promise<T> {
+    return this.#mapped(() => this.#answer<T>(name, page, ANSWER_MS));
+  }
+
+  async #answer<T>(name: string, page: PageInput | undefined, answerMs: number): Promise<T> {
     const ask = (): Promise<T | TooLarge> => this.#handle.query(name, ...(page === undefined ? [] : [page]));
     const deadline = Date.now() + answerMs;
-    const answer = await this.#mapped(() =>
-      this.#client.withDeadline(deadline, () => this.#askUntil(deadline, ask)),
-    );
+    let answer: T | TooLarge;
+    try {
+      answer = await this.#client.withDeadline(deadline, () => this.#askUntil(deadline, ask));
+    } catch (error) {
+      throw sessionError(this.id, error);
+    }
     if (!isTooLarge(answer)) return answer;
     const { size, limit } = answer.tooLarge;
     throw new PerdureError(

@@ -46,10 +46,16 @@ interface FoldedSession extends Fold {
   history: { events: HistoryEvent[] };
 }
 
+/** What a saver has answered, and how many answers were there when it was asked. */
+interface Seen {
+  checkpoint: Checkpoint;
+  after: number;
+}
+
 /** A saver that is kept from step to step, and what it has answered, by session. */
 interface Onlooker {
   saver: TemporalSaver;
-  seen: Map<string, Checkpoint[]>;
+  seen: Map<string, Seen[]>;
 }
 
 const onlookers = new WeakMap<Stage, Onlooker>();
@@ -58,24 +64,29 @@ const onlookers = new WeakMap<Stage, Onlooker>();
 export async function lookOn(stage: Stage, { id }: Session): Promise<void> {
   const onlooker = onlookers.get(stage) ?? { saver: new TemporalSaver(stage.client), seen: new Map() };
   onlookers.set(stage, onlooker);
-  const latest = await onlooker.saver.get(id);
-  if (latest !== null) onlooker.seen.set(id, [...(onlooker.seen.get(id) ?? []), latest]);
+  const seen = onlooker.seen.get(id) ?? [];
+  onlooker.seen.set(id, seen);
+  const after = seen.length;
+  const checkpoint = await onlooker.saver.get(id);
+  if (checkpoint !== null) seen.push({ checkpoint, after });
 }
 
-/** What was seen from step to step is what the fold of the whole history says of each place, and never went back. */
+/**
+ * What was seen from step to step is what the fold of the whole history says of each place, and never went back: no
+ * answer is older than one that was there when it was asked for. Several may be asked for at once.
+ */
 function expectSeen(stage: Stage, { id }: Session, { checkpoints, places }: FoldedSession): void {
   const seen = onlookers.get(stage)?.seen.get(id) ?? [];
-  let last = 0;
-  for (const checkpoint of seen) {
-    const [runId, eventId] = checkpoint.id.split(':');
-    const at = places.indexOf(Number(eventId));
-    expect(at, checkpoint.id).toBeGreaterThanOrEqual(last);
-    last = at;
+  const order = seen.map(({ checkpoint }) => places.indexOf(Number(checkpoint.id.split(':')[1])));
+  for (const [i, { checkpoint, after }] of seen.entries()) {
+    const [runId] = checkpoint.id.split(':');
+    const at = order[i] ?? -1;
+    expect(at, checkpoint.id).toBeGreaterThanOrEqual(Math.max(0, ...order.slice(0, after)));
     expect(checkpoint.metadata['step']).toBe(at + 1);
     if (at > 0) expect(checkpoint.parent_id).toBe(`${runId}:${places[at - 1]}`);
     expectSame(checkpoint.state, checkpoints[at]);
   }
-  expect(last).toBe(Math.max(0, places.length - 1));
+  if (seen.length > 0) expect(Math.max(...order)).toBe(places.length - 1);
 }
 
 /**
