@@ -15,7 +15,7 @@ import * as z from 'zod';
 import { createPaymentsClient, PaymentsError } from '../examples/payments/client.ts';
 import { stepClock } from './clock.ts';
 import { enlarged } from './large.ts';
-import { MODES, type Mode, PRICE, type Step, TOOL, type ToolKind } from './story.ts';
+import { ALSO_READ, MODES, type Mode, PRICE, type Step, TOOL, type ToolKind } from './story.ts';
 
 /** What a call of the lab says: whose it is, and how its tool is to behave. */
 interface Args {
@@ -60,13 +60,12 @@ async function attempt<T>(request: Promise<T>): Promise<T> {
 
 /** The steps of a call that a worker can be held at, around whatever it asks of the world. */
 async function steps(
-  kind: ToolKind,
+  { kind, tool = TOOL[kind] }: { kind: ToolKind; tool?: string },
   { tag, mode }: Args,
   { fence, attempt: no }: ToolContext,
   request: () => Promise<unknown>,
 ): Promise<unknown> {
   if (givesUp && no > 1) throw new NotAttemptedError('planned: given up', { retryable: false });
-  const tool = TOOL[kind];
   const reach = async (step: Step, point: string): Promise<void> => {
     if (clock.step === step) stepClock(tag, clock.file);
     await breakpoint(`${point} ${tool}`, tag);
@@ -91,7 +90,7 @@ function paying(
     needsApproval: ({ mode }) => mode === 'ask',
     ...limits,
     execute: (input, context) =>
-      steps(kind, input, context, () =>
+      steps({ kind }, input, context, () =>
         service.refund(
           { chargeId: 'ch_1001', cents: 100, reason: input.tag },
           context.idempotencyKey,
@@ -100,6 +99,12 @@ function paying(
       ),
     ...options,
   });
+}
+
+function reading(tool: string, limits: Limits): DefinedTool<Args, unknown> {
+  const execute: DefinedTool<Args, unknown>['execute'] = (input, context) =>
+    steps({ kind: 'read', tool }, input, context, () => service.order('1001', context.abortSignal));
+  return paying('read', { effect: 'read', execute }, limits);
 }
 
 const verifying =
@@ -118,15 +123,8 @@ interface Limits {
 
 function tools(limits: Limits): Record<string, DefinedTool<Args, unknown>> {
   return {
-    [TOOL.read]: paying(
-      'read',
-      {
-        effect: 'read',
-        execute: (input, context) =>
-          steps('read', input, context, () => service.order('1001', context.abortSignal)),
-      },
-      limits,
-    ),
+    [TOOL.read]: reading(TOOL.read, limits),
+    [ALSO_READ]: reading(ALSO_READ, limits),
     [TOOL.idempotent]: paying('idempotent', { effect: 'idempotent' }, limits),
     [TOOL.mutate]: paying('mutate', { verify: verifying('mutate') }, limits),
     [TOOL.blind]: paying('blind', {}, limits),

@@ -4,7 +4,7 @@ import { largeProblems } from './large.ts';
 import { type Claim, unexplained } from './linearize.ts';
 import type { Observed, ObservedSession } from './observe.ts';
 import type { FaultPoint } from './points/point.ts';
-import { effectTag, MORE, REPLY_NANO_USD, type ToolKind } from './story.ts';
+import { callTags, MORE, REPLY_NANO_USD, type ToolKind } from './story.ts';
 
 /** What can be wrong with a run. */
 export type Breach =
@@ -53,6 +53,7 @@ export function judge(
 ): Finding[] {
   const findings: Finding[] = [];
   const gap = overtakes && observed.story.step === 'gap' && observed.story.keys === 'ignored';
+  const modelGap = overtakes && observed.story.step === 'asking' ? 'gap' : null;
   if (observed.error !== null) {
     findings.push({ breach: 'error', kind: null, text: observed.error, allowed: null });
   }
@@ -67,13 +68,12 @@ export function judge(
     // Of a history that cannot be folded nothing more is known.
     if (session.state === null && session.foldDiffers.length > 0) continue;
     judgeMessages(session, add);
-    judgeMoney(observed, session, unseen, add);
+    judgeMoney(observed, session, { unseen, modelGap }, add);
     const turns = session.task.turns + (session.acknowledged.includes(MORE) ? 1 : 0);
-    for (let turn = 1; turn <= turns; turn++) {
-      const tag = effectTag(session.task, turn);
+    for (const tag of Array.from({ length: turns }, (_, i) => callTags(session.task, i + 1)).flat()) {
       const call = session.state?.calls.find(({ args }) => (args as { tag?: unknown } | null)?.tag === tag);
       if (call === undefined) {
-        add('stuck', `it never made its call of turn ${turn}`);
+        add('stuck', `it never made its call ${tag}`);
         continue;
       }
       if (kind === 'blind') judgePerson(call, add);
@@ -108,7 +108,7 @@ function judgeMessages({ acknowledged, state }: ObservedSession, add: Add): void
 function judgeMoney(
   { model }: Observed,
   { task, state, flights }: ObservedSession,
-  unseen: number,
+  { unseen, modelGap }: { unseen: number; modelGap: Finding['allowed'] },
   add: Add,
 ): void {
   if (state === null) return;
@@ -119,7 +119,8 @@ function judgeMoney(
   for (const { position, at } of billed) {
     const recorded = replies[position]?.created_at;
     if (recorded !== undefined && Date.parse(at) > Date.parse(recorded)) {
-      add('paid-twice', `reply ${position} was on record at ${recorded} and paid for again at ${at}`);
+      const text = `reply ${position} was on record at ${recorded} and paid for again at ${at}`;
+      add('paid-twice', text, modelGap);
     }
   }
   let lost = 0;

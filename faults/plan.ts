@@ -29,6 +29,7 @@ export interface Fixed {
 
 /** The kinds that come to a step, where not all do: what recovery verifies are mutations that have a verify. */
 const AT: { readonly [step in Step]?: readonly ToolKind[] } = {
+  reading: ['read'],
   attached: ['global'],
   telling: ['global'],
   verifying: ['mutate', 'global'],
@@ -46,6 +47,8 @@ const SERVICES: readonly Keys[] = ['honoured', 'ignored'];
 /** Steps at which nothing is with the service, or all it can do: whether it honours keys makes no difference to the fault. */
 const ELSEWHERE: readonly Step[] = [
   'model-asked',
+  'asking',
+  'reading',
   'model-answered',
   'dispatched',
   'attached',

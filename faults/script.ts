@@ -1,20 +1,23 @@
 /** What the model of the lab says. */
 import type { Script } from 'perdure/testing';
 import { LARGE_REPLY, TOO_LARGE_REPLY } from './large.ts';
-import { effectTag, MORE, type Task, TOOL, taskOf, USAGE } from './story.ts';
+import { ALSO_READ, callTags, MORE, type Task, TOOL, taskOf, USAGE } from './story.ts';
 
-/** The model: as many calls as the task says and one more for each message that asks for it, then an answer. */
+/** The model: calls for as many turns as the task says and one more for each message that asks for it, then an answer. */
 export function scriptOf(heard: Map<string, string>): Script {
   return (request) => {
     const task = taskOf(request);
     heard.set(request.digest, task.session);
     const { toolResults, messages, repeat } = request;
     const more = messages.filter(({ role, text }) => role === 'user' && text.startsWith(MORE)).length;
-    const turn = toolResults.length + 1;
-    const call = { name: TOOL[task.kind], args: { tag: effectTag(task, turn), mode: task.mode } };
+    const turn = toolResults.length / callTags(task, 1).length + 1;
+    const toolCalls = callTags(task, turn).map((tag, i) => ({
+      name: i === 0 ? TOOL[task.kind] : ALSO_READ,
+      args: { tag, mode: task.mode },
+    }));
     const reply =
       turn <= task.turns + more
-        ? { ...(task.mode === 'large' ? { text: LARGE_REPLY } : {}), toolCalls: [call], usage: USAGE }
+        ? { ...(task.mode === 'large' ? { text: LARGE_REPLY } : {}), toolCalls, usage: USAGE }
         : { text: answer(task, turn - 1, repeat), usage: USAGE };
     return task.cutReply === turn && repeat === 0
       ? {

@@ -41,7 +41,9 @@ export interface Actor {
 }
 
 /** Steps at which each session has a call of its own; at the others sessions that share an effect share the call. */
-const OWN: readonly Step[] = ['model-asked', 'model-answered', 'attached', 'between-turns', 'approval'];
+const OWN: readonly Step[] = ['attached', 'between-turns', 'approval'];
+/** Steps of a model call. */
+const OF_MODEL: readonly Step[] = ['model-asked', 'asking', 'model-answered'];
 
 export class Stage {
   readonly story: Story;
@@ -145,15 +147,17 @@ export class Stage {
 
   /** Resolves when a worker is held at a step by every session that comes to it, on the turn that is struck. */
   async held(worker: Crew, step: Step = this.story.step, turns: number = this.story.strike): Promise<void> {
-    for (let turn = 1; ; turn++) {
+    // The first request of all comes before any call.
+    const visits = step === 'asking' ? turns + 1 : turns;
+    for (let visit = 1; ; visit++) {
       await this.#visits(worker, step);
-      if (turn === turns) return;
+      if (visit === visits) return;
       this.release(worker, step);
     }
   }
 
   async #visits(worker: Crew, step: Step): Promise<void> {
-    if (step === 'model-asked' || step === 'model-answered') {
+    if (OF_MODEL.includes(step)) {
       const point = breakpointOf(step, 'read') ?? '';
       for (const _ of this.actors) await worker.reached(point);
       return;

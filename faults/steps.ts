@@ -1,5 +1,5 @@
 /** The steps of a turn as breakpoints of a worker. */
-import { type Step, TOOL, type ToolKind } from './story.ts';
+import { ALSO_READ, type Step, TOOL, type ToolKind } from './story.ts';
 
 /** Where a worker is held for a step, or `null` where no worker is. */
 export function breakpointOf(step: Step, kind: ToolKind): string | null {
@@ -7,12 +7,16 @@ export function breakpointOf(step: Step, kind: ToolKind): string | null {
   switch (step) {
     case 'model-asked':
       return 'before model';
+    case 'asking':
+      return 'model request';
     case 'model-answered':
       return 'after model';
     case 'dispatched':
       return `before ${tool}`;
     case 'in-call':
       return `request ${tool}`;
+    case 'reading':
+      return kind === 'read' ? `request ${ALSO_READ}` : null;
     case 'gap':
       return `gap ${tool}`;
     case 'landed':

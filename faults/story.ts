@@ -22,12 +22,17 @@ export const TOOL: Readonly<Record<ToolKind, string>> = {
   global: 'payGlobally',
 };
 
+/** The second read of a reply: a session of reads asks for two at once. */
+export const ALSO_READ = 'glance';
+
 /** The steps of a turn at which a fault can strike. */
 export const STEPS = {
-  'model-asked': 'the worker has the model call and has not sent it',
+  'model-asked': 'the worker has the model activity and has not begun it',
+  asking: 'the calls of a reply have ended, and the request for the next reply is about to be sent',
   'model-answered': 'the model has answered, nothing is recorded',
   dispatched: 'the worker has the tool call and has not run it',
   'in-call': 'in the tool, before its own fence',
+  reading: 'in the last of several reads of one reply',
   gap: 'between the last fence and the socket',
   landed: 'the effect has happened, the tool has not returned',
   returned: 'the tool has returned, nothing is recorded',
@@ -116,6 +121,12 @@ export function taskOf({ messages }: Pick<ScriptedRequest, 'messages'>): Task {
 /** The tag of the effect of a turn, from 1. */
 export function effectTag(task: Pick<Task, 'tag'>, turn: number): string {
   return `${task.tag}#${turn}`;
+}
+
+/** The tags of the calls of a turn, from 1: a reply asks for one call, or for two reads. */
+export function callTags(task: Pick<Task, 'tag' | 'kind' | 'mode'>, turn: number): string[] {
+  const tag = effectTag(task, turn);
+  return task.kind === 'read' && task.mode !== 'large' ? [tag, `${tag}+`] : [tag];
 }
 
 /** A small generator of numbers in [0, 1) from a seed (mulberry32). */

@@ -16,6 +16,8 @@ export const successor: FaultPoint = {
   // Between turns and at an approval a worker has nothing in flight.
   soakSteps: [
     'model-asked',
+    'asking',
+    'reading',
     'model-answered',
     'dispatched',
     'in-call',

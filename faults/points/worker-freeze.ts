@@ -40,8 +40,9 @@ export const workerFreeze: FaultPoint = {
 async function overtaken(stage: Stage, since: number): Promise<void> {
   const { step } = stage.story;
   if (step === 'between-turns' || step === 'approval') return;
+  // Reads share the activity of the model call that follows them.
   const types =
-    step === 'model-asked' || step === 'model-answered'
+    step === 'model-asked' || step === 'asking' || step === 'model-answered'
       ? ['model']
       : step === 'verifying' || step === 'verified'
         ? ['verify']
@@ -49,7 +50,7 @@ async function overtaken(stage: Stage, since: number): Promise<void> {
           ? ['attach']
           : step === 'telling'
             ? ['report']
-            : ['tool'];
+            : ['tool', 'model'];
   for (const { session } of stage.actors) {
     const ids = new Set([session.id, (await stage.ownerOf(session))?.id ?? session.id]);
     const lost = await Promise.all([...ids].map((id) => lostActivities(stage.harness.client, id)));

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { judge } from '../../faults/judge.ts';
 import { enlarged, LARGE_REPLY, TOO_LARGE_REPLY } from '../../faults/large.ts';
 import type { ModelFlight, Observed, ObservedSession } from '../../faults/observe.ts';
-import { MORE, REPLY_NANO_USD, type Story, type Task, type ToolKind } from '../../faults/story.ts';
+import { callTags, MORE, REPLY_NANO_USD, type Story, type Task, type ToolKind } from '../../faults/story.ts';
 import type { JsonObject, JsonValue, ResolutionRecord, SessionState, ToolCall } from '../../src/index.ts';
 import { LIMIT } from '../../src/index.ts';
 
@@ -57,7 +57,11 @@ function run(
 ): Observed {
   const { messages = ['first', 'during'], spent = 2 * REPLY_NANO_USD + RESERVED } = changes;
   const state = {
-    calls: [{ ...goodCall, ...changes.call }],
+    calls: callTags(changes.session?.task ?? task, 1).map((tag) => ({
+      ...goodCall,
+      ...changes.call,
+      args: { tag, mode: 'plain' },
+    })),
     transcript: [
       ...messages.map((id) => ({ id, role: 'user', created_at: at(0), blocks: [] })),
       { id: 'a1', role: 'assistant', created_at: at(90), blocks: [] },
@@ -205,8 +209,9 @@ describe('a call that was given up', () => {
   test.each<ToolKind>(['read', 'idempotent', 'mutate', 'global'])(
     'is not done, though it is said: %s',
     (kind) => {
-      expect(breaches(failed(kind))).toEqual(['not-done']);
-      expect(breaches(failed(kind, { status: { kind: 'failed', certain: false } }))).toEqual(['not-done']);
+      const each = callTags({ ...task, kind }, 1).map(() => 'not-done');
+      expect(breaches(failed(kind))).toEqual(each);
+      expect(breaches(failed(kind, { status: { kind: 'failed', certain: false } }))).toEqual(each);
       expect(breaches(failed(kind), { fails: [kind] })).toEqual([]);
     },
   );
@@ -278,6 +283,17 @@ test('a second effect in the gap is allowed only where a worker overtakes and th
   const rows = [...(twoRows.rows ?? []), { id: 're_3', key: KEY, at: at(700), tag: 's#1' }];
   const third = run({ observed: { rows, story: { ...story, step: 'gap' } } });
   expect(breaches(third, { overtakes: true })).toEqual(['duplicate', 'not-linearizable']);
+});
+
+test('a recorded reply is paid for again only in the gap of a worker that overtakes', () => {
+  const model = [
+    { session: 's', at: at(50), position: 0, outcome: 'reply' },
+    { session: 's', at: at(400), position: 0, outcome: 'reply' },
+    { session: 's', at: at(950), position: 1, outcome: 'reply' },
+  ];
+  const asking = run({ observed: { model, story: { ...story, step: 'asking' } } });
+  expect(breaches(asking, { overtakes: true })).toEqual(['paid-twice, gap']);
+  expect(breaches(asking)).toEqual(['paid-twice']);
 });
 
 describe('a model call that was charged at its worst case', () => {

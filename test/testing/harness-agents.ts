@@ -20,12 +20,18 @@ const append = defineTool({
   },
 });
 
+const find = defineTool({
+  inputSchema: z.object({ line: z.string() }),
+  effect: 'read',
+  execute: ({ line }) => ({ found: line }),
+});
+
 /** Its model is never asked: the harness puts the scripted one in its place. */
 export const clerk: DefinedAgent = defineAgent({
   name: 'clerk',
   model: { model: 'openai:gpt-5', price: { inputPerMillion: 1, outputPerMillion: 2 } },
   instructions: 'Keep the ledger.',
-  tools: { append },
+  tools: { append, find },
   heartbeat: '1s',
 });
 

@@ -55,6 +55,29 @@ test('a worker crashes after the effect, on a server of the harness`s own: it is
   expect(view.budget.spent.usd).toBeGreaterThan(0);
 });
 
+test('a worker is held before and after a read, and before the request that follows', async () => {
+  const harness = await open({
+    script: [{ toolCalls: [{ name: 'find', args: { line: 'one pen' } }] }, { text: 'It is there.' }],
+  });
+  const points = ['before model', 'model request', 'after model', 'before find', 'after find'];
+  const worker = await harness.startWorkerProcess({ breakAt: points });
+  const session = await harness.startSession('clerk', { message: 'Find one pen.' });
+  for (const point of points.slice(0, 3).concat('before model', 'before find')) {
+    await worker.reached(point);
+    worker.release(point);
+  }
+  const { detail } = await worker.reached('after find');
+  expect(JSON.parse(detail)).toEqual({ kind: 'output', output: { found: 'one pen' } });
+  expect(harness.model.requests).toHaveLength(1);
+  worker.release('after find');
+  await worker.reached('model request');
+  expect(harness.model.requests).toHaveLength(1);
+  worker.release('model request');
+  await worker.reached('after model');
+  worker.release('after model');
+  expect((await harness.until(session, 'idle')).lastText).toBe('It is there.');
+});
+
 test('a worker in the test`s own process runs the same story', async () => {
   const harness = await open();
   const worker = await harness.startWorker();

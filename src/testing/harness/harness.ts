@@ -54,7 +54,8 @@ export interface HarnessProcessOptions {
   /**
    * Where to hold the worker: `before <tool>` (the worker has the call and has not run it),
    * `after <tool>` (the tool has returned, nothing is recorded), `before verify <tool>`, `after verify <tool>`,
-   * `before model`, `after model`, or a name that a tool gives to `breakpoint()`.
+   * `before model` (the worker has the activity, and has run none of its reads), `model request` (its reads have ended,
+   * and the request is about to be sent), `after model`, or a name that a tool gives to `breakpoint()`.
    */
   readonly breakAt?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;

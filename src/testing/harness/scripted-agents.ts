@@ -1,6 +1,7 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { DefinedAgent } from '../../agent/index.ts';
 import { openAIBody } from '../../worker/openai-body.ts';
+import { breakpoint } from './breakpoints.ts';
 
 /** Returns the agents with the scripted endpoint in place of each model. Names and prices stay. */
 export function scriptedAgents(agents: readonly DefinedAgent[], modelUrl: string): DefinedAgent[] {
@@ -8,6 +9,10 @@ export function scriptedAgents(agents: readonly DefinedAgent[], modelUrl: string
     name: 'scripted',
     baseURL: modelUrl,
     includeUsage: true,
+    fetch: async (url, init) => {
+      await breakpoint('model request');
+      return fetch(url, init);
+    },
     transformRequestBody: (body) => openAIBody(body, false),
   });
   return agents.map((agent) => ({

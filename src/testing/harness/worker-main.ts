@@ -8,7 +8,8 @@ import {
   Runtime,
   type WorkerInterceptors,
 } from '@temporalio/worker';
-import type { DefinedAgent } from '../../agent/index.ts';
+import { execute } from '../../activities/tool.ts';
+import type { DefinedAgent, DefinedTool } from '../../agent/index.ts';
 import type { SessionActivities, ToolInput, VerifyInput } from '../../contract/activities.ts';
 import { PerdureError } from '../../contract/errors.ts';
 import { createWorker, openConnection, type SessionWorkerOptions } from '../../worker/index.ts';
@@ -42,7 +43,9 @@ const worker = await createWorker({
   // As in `perdure worker`: a call that never ends is ended by force.
   shutdownForceTime: '20s',
   ...options,
-  agents: config.modelUrl === undefined ? agents : scriptedAgents(agents, config.modelUrl),
+  agents: withReadBreakpoints(
+    config.modelUrl === undefined ? agents : scriptedAgents(agents, config.modelUrl),
+  ),
   connection,
   namespace: config.namespace,
   taskQueue: config.taskQueue,
@@ -71,7 +74,32 @@ function exportedAgents(exports: Record<string, unknown>): DefinedAgent[] {
   );
 }
 
-/** Wraps each tool in breakpoints, so that a worker can be held there without a change to the tool. */
+/** Wraps each read in breakpoints: reads run together in one activity. */
+function withReadBreakpoints(defined: readonly DefinedAgent[]): DefinedAgent[] {
+  return defined.map((agent) => ({
+    ...agent,
+    tools: Object.fromEntries(
+      Object.entries(agent.tools).map(([name, tool]) => [
+        name,
+        tool.effect === 'read' ? withReadBreakpoint(name, tool) : tool,
+      ]),
+    ),
+  }));
+}
+
+function withReadBreakpoint(name: string, tool: DefinedTool): DefinedTool {
+  return {
+    ...tool,
+    execute: async (input, context) => {
+      await breakpoint(`before ${name}`);
+      const output = await execute(tool, input, context);
+      await breakpoint(`after ${name}`, JSON.stringify({ kind: 'output', output }));
+      return output;
+    },
+  };
+}
+
+/** Wraps each activity in breakpoints, so that a worker can be held there without a change to the tool. */
 function withBreakpoints(own: WorkerInterceptors | undefined): WorkerInterceptors {
   return {
     ...own,
