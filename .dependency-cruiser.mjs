@@ -50,7 +50,7 @@ export const ROOMS = {
     packages: ['@temporalio/client', '@temporalio/common', 'node:'],
   },
   saver: {
-    rooms: ['contract', 'session', 'temporal', 'checkpoints', 'client'],
+    rooms: ['contract', 'session', 'thread', 'temporal', 'checkpoints', 'client'],
     packages: [
       '@temporalio/client',
       '@temporalio/common',
@@ -63,7 +63,17 @@ export const ROOMS = {
     ],
   },
   archive: {
-    rooms: ['contract', 'session', 'temporal', 'history', 'checkpoints', 'client', 'saver', 'worker'],
+    rooms: [
+      'contract',
+      'session',
+      'thread',
+      'temporal',
+      'history',
+      'checkpoints',
+      'client',
+      'saver',
+      'worker',
+    ],
     packages: [
       '@temporalio/activity',
       '@temporalio/client',
@@ -82,7 +92,7 @@ export const ROOMS = {
     packages: ['@temporalio/client', '@temporalio/envconfig', 'node:'],
   },
   http: {
-    rooms: ['contract', 'session', 'temporal', 'history', 'checkpoints', 'client', 'saver'],
+    rooms: ['contract', 'session', 'thread', 'temporal', 'history', 'checkpoints', 'client', 'saver'],
     packages: ['hono', '@hono/node-server', '@temporalio/client', 'zod', 'node:'],
   },
   testing: {

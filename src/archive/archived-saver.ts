@@ -1,19 +1,16 @@
 import { Turns } from '../checkpoints/turns.ts';
-import {
-  type Checkpoint,
-  type CheckpointSaver,
-  checkGet,
-  checkList,
-  checkPut,
-  checkStep,
-  type GetOptions,
-  type ListOptions,
-  type PutOptions,
-  type StoredStep,
+import type {
+  Checkpoint,
+  CheckpointSaver,
+  GetOptions,
+  ListOptions,
+  PutOptions,
+  StoredStep,
 } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
 import { checkpointPlace } from '../temporal/checkpoint-id.ts';
+import { checkGet, checkList, checkPut, checkStep } from '../thread/checks.ts';
 import type { ArchivePosition, CheckpointArchive } from './checkpoint-archive.ts';
 
 /** A saver whose threads may disappear: `TemporalSaver`, whose histories retention removes. */

@@ -83,9 +83,9 @@ function startWorker({ args, stdout, onEvent }: SupervisorOptions, watch: FileWa
 
 async function endWorker({ child, ended }: RunningWorker): Promise<void> {
   child.kill('SIGTERM');
-  const patience = setTimeout(() => child.kill('SIGKILL'), END_MS);
+  const kill = setTimeout(() => child.kill('SIGKILL'), END_MS);
   await ended;
-  clearTimeout(patience);
+  clearTimeout(kill);
 }
 
 async function aborted(signal: AbortSignal): Promise<void> {

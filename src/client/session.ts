@@ -19,7 +19,6 @@ import {
 import { toJson } from '../contract/json.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
-import { noRoomFor } from '../contract/room.ts';
 import type { Phase, PlanStep, SessionState } from '../contract/state.ts';
 import { unknownInput } from '../contract/unknown-name.ts';
 import type {
@@ -31,8 +30,9 @@ import type {
   TooLarge,
   TranscriptPage,
 } from '../contract/views.ts';
+import { headroomProblem } from '../session/headroom.ts';
 import { budgetView, pageOf, pendingCalls, sessionView } from '../session/views.ts';
-import { invalidInput, isUnprocessed, perhapsDone, sessionError } from '../temporal/errors.ts';
+import { invalidInput, isUnprocessed, retryHint, sessionError } from '../temporal/errors.ts';
 import { endReason } from '../temporal/index.ts';
 import { explained } from '../temporal/unanswered.ts';
 import { describeSession, readEither } from './read-session.ts';
@@ -153,7 +153,7 @@ export class Session {
     } catch (error) {
       const { id: messageId } = input;
       const advice = `The message may have been taken all the same: sent again with the id ${messageId}, it is taken once`;
-      throw perhapsDone(error, advice, { sessionId: this.id, messageId });
+      throw retryHint(error, advice, { sessionId: this.id, messageId });
     }
   }
 
@@ -288,11 +288,11 @@ export class Session {
   /** Asks again while a query comes between an event and its workflow task, as after a worker's death, or is swallowed. */
   async #askUntil<T>(deadline: number, ask: () => Promise<T>): Promise<T> {
     for (let silences = 0; ; ) {
-      const patience = Math.min(deadline, Date.now() + (SILENT_MS[silences] ?? ANSWER_MS));
+      const answerBy = Math.min(deadline, Date.now() + (SILENT_MS[silences] ?? ANSWER_MS));
       try {
-        return await this.#client.withDeadline(patience, ask);
+        return await this.#client.withDeadline(answerBy, ask);
       } catch (error) {
-        if (isGrpcDeadlineError(error) && patience < deadline) {
+        if (isGrpcDeadlineError(error) && answerBy < deadline) {
           silences += 1;
           continue;
         }
@@ -340,7 +340,7 @@ export class Session {
     const value = checked(name, input, { field: name, limit: LIMIT.input });
     const sent = this.#signals.then(() =>
       this.#mapped(async () => {
-        await checkRoom(this.#handle, name);
+        await checkHeadroom(this.#handle, name);
         await this.#handle.signal(name, value);
       }),
     );
@@ -386,8 +386,8 @@ function isTooLarge(answer: unknown): answer is TooLarge {
   return typeof answer === 'object' && answer !== null && 'tooLarge' in answer;
 }
 
-/** Looks at a history before a signal goes there, for a workflow cannot refuse one. */
-export async function checkRoom(handle: WorkflowHandle, name: string): Promise<void> {
+/** Checks the history's headroom before a signal is sent, because a workflow cannot refuse a signal. */
+export async function checkHeadroom(handle: WorkflowHandle, name: string): Promise<void> {
   const found = await handle.describe().catch((error: unknown) => {
     if (error instanceof WorkflowNotFoundError) return null;
     throw error;
@@ -396,7 +396,7 @@ export async function checkRoom(handle: WorkflowHandle, name: string): Promise<v
   if (found?.status.name !== 'RUNNING') return;
   const { historyLength, historySize = 0 } = found;
   const history = { events: historyLength, bytes: historySize, updates: 0 };
-  const refusal = noRoomFor(handle.workflowId, name, history);
+  const refusal = headroomProblem(handle.workflowId, name, history);
   if (refusal !== null) throw refusal;
 }
 

@@ -14,7 +14,7 @@ import type { OriginInput } from '../contract/origin.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
 import { reservedProblem } from '../contract/workflow-ids.ts';
 import { parseCheckpointId } from '../temporal/checkpoint-id.ts';
-import { invalidInput, perhapsDone, sessionError } from '../temporal/errors.ts';
+import { invalidInput, retryHint, sessionError } from '../temporal/errors.ts';
 import { isCompletedTask } from '../temporal/executions.ts';
 import { readStartInput } from '../temporal/index.ts';
 import { storeParts } from '../temporal/store-content.ts';
@@ -24,7 +24,7 @@ import {
   type SessionSummary,
   unsearchable,
 } from '../temporal/visibility.ts';
-import { checkRoom, checkSessionId, isBeingTakenBack, Session, TAKEN_BACK } from './session.ts';
+import { checkHeadroom, checkSessionId, isBeingTakenBack, Session, TAKEN_BACK } from './session.ts';
 import {
   checkOptions,
   type ForkOptions,
@@ -309,7 +309,7 @@ export class Sessions {
       if (options.onExisting === 'use' && message !== undefined) {
         // A session that exists does not look at what it would be started with, so the message is a signal.
         const signal = { signal: SIGNAL.send, signalArgs: [message] as [unknown], args: [rest] as [unknown] };
-        await checkRoom(this.#client.workflow.getHandle(id), SIGNAL.send);
+        await checkHeadroom(this.#client.workflow.getHandle(id), SIGNAL.send);
         await this.#client.workflow.signalWithStart(WORKFLOW.session, { ...start, ...signal });
       } else await this.#client.workflow.start(WORKFLOW.session, { ...start, args: [input] });
     } catch (error) {
@@ -323,7 +323,7 @@ export class Sessions {
       const messageId = message?.id;
       const ids = messageId === undefined ? `id ${id}` : `id ${id} and the message's ${messageId}`;
       const advice = `It may have been done all the same: repeated with the ${ids}, it is done once`;
-      throw perhapsDone(sessionError(id, error), advice, {
+      throw retryHint(sessionError(id, error), advice, {
         sessionId: id,
         ...(messageId === undefined ? {} : { messageId }),
       });

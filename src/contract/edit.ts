@@ -61,31 +61,3 @@ export const editSchema: LazySchema<EditInput> = lazySchema(() =>
     basis: z.optional(z.string()),
   }),
 );
-
-/**
- * What is wrong with a transcript, or `null`: a provider refuses one in which a tool call has no result, or a
- * result no call.
- */
-export function transcriptProblem(messages: readonly Message[]): string | null {
-  const ids = new Set<string>();
-  let open = new Set<string>();
-  for (const [i, { id, role, blocks }] of messages.entries()) {
-    if (ids.has(id)) return `message ${i}: the id ${id} is used twice`;
-    ids.add(id);
-    if (role !== 'tool' && open.size > 0)
-      return `message ${i}: tool call ${[...open].join(', ')} has no result before it`;
-    for (const entry of blocks) {
-      if (entry.kind === 'tool_call') {
-        if (role !== 'assistant') return `message ${i}: a ${role} message has a tool call`;
-        if (open.has(entry.id)) return `message ${i}: tool call ${entry.id} stands twice`;
-        open.add(entry.id);
-      } else if (entry.kind === 'tool_result') {
-        if (role !== 'tool') return `message ${i}: a ${role} message has a tool result`;
-        if (!open.delete(entry.call_id))
-          return `message ${i}: the result of ${entry.call_id} has no call before it`;
-      }
-    }
-    if (role === 'assistant') open = new Set(open);
-  }
-  return open.size > 0 ? `the tool calls ${[...open].join(', ')} have no result` : null;
-}

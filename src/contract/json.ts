@@ -21,16 +21,14 @@ export function canonicalJson(value: JsonValue): string {
   return canonicalize(value) ?? 'null';
 }
 
-let hash = (text: string): string => bytesToHex(sha256(utf8ToBytes(text)));
+type Crypto = { hash: (algorithm: 'sha256', text: string) => string };
+type Builtins = { process?: { getBuiltinModule?: (name: 'node:crypto') => Crypto } };
+/** Node's own implementation, which makes a fold a third faster. The workflow sandbox has none. */
+const crypto = (globalThis as Builtins).process?.getBuiltinModule?.('node:crypto');
 
 /** SHA-256 of a text's UTF-8 bytes, in lower-case hex. Synchronous, and the same in Node and in the workflow sandbox. */
 export function sha256Hex(text: string): string {
-  return hash(text);
-}
-
-/** Computes {@link sha256Hex} by the platform's own means, where there are some: a fold is a third faster by it. */
-export function useSha256(native: (text: string) => string): void {
-  hash = native;
+  return crypto?.hash('sha256', text) ?? bytesToHex(sha256(utf8ToBytes(text)));
 }
 
 /** SHA-256 of the canonical JSON of a value, in lower-case hex. */

@@ -5,11 +5,9 @@
  * to the workflow. Failed and timed-out tasks contribute nothing, and what came after the last completed task has not
  * been seen by the workflow yet.
  */
-import { hash } from 'node:crypto';
 import type { LoadedDataConverter } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
-import { useSha256 } from '../contract/json.ts';
 import { SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
 import { advance } from '../session/advance.ts';
@@ -36,7 +34,6 @@ import { refuseNewer } from './newer-version.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
 const SIGNALS: readonly string[] = Object.values(SIGNAL);
-useSha256((text) => hash('sha256', text));
 
 /** A completed workflow task: a checkpoint. */
 export interface FoldedTask {

@@ -1,10 +1,10 @@
 /** Threads over HTTP: the checkpoint saver's contract, in its own words. */
 
 import * as z from 'zod/mini';
-import { checkId } from '../contract/checkpoint.ts';
 import { isPerdureError, PerdureError, UNANSWERED } from '../contract/errors.ts';
 import { type JsonObject, type JsonValue, jsonSize } from '../contract/json.ts';
 import { inPages } from '../saver/pages.ts';
+import { checkId } from '../thread/checks.ts';
 import { type ApiRequest, type Operation, operation, type QueryParameter } from './operation.ts';
 import { addressable, idempotencyKey } from './request.ts';
 import { checkpointSchema, jsonObject, jsonValue, stepSchema } from './shapes.ts';

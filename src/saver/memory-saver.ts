@@ -1,21 +1,23 @@
 import { randomUUID } from 'node:crypto';
+import type {
+  Checkpoint,
+  CheckpointSaver,
+  GetOptions,
+  ListOptions,
+  PutOptions,
+  StoredStep,
+} from '../contract/checkpoint.ts';
+import type { JsonObject, JsonValue } from '../contract/json.ts';
 import {
-  type Checkpoint,
-  type CheckpointSaver,
   checkGet,
   checkId,
   checkList,
   checkPut,
   checkStep,
-  type GetOptions,
   idTaken,
-  type ListOptions,
-  type PutOptions,
-  type StoredStep,
   sameContent,
   unknownParent,
-} from '../contract/checkpoint.ts';
-import type { JsonObject, JsonValue } from '../contract/json.ts';
+} from '../thread/checks.ts';
 
 interface Thread {
   /** Oldest first. */

@@ -4,7 +4,7 @@ import * as z from 'zod/mini';
 import { diff } from '../checkpoints/diff.ts';
 import type { SessionCheckpoints } from '../checkpoints/session-checkpoints.ts';
 import { Session } from '../client/index.ts';
-import { type CheckedPut, type Checkpoint, unknownParent } from '../contract/checkpoint.ts';
+import type { Checkpoint } from '../contract/checkpoint.ts';
 import type { EditInput } from '../contract/edit.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { canonicalJson, digestJson, type JsonObject, type JsonValue } from '../contract/json.ts';
@@ -13,6 +13,7 @@ import type { SessionState } from '../contract/state.ts';
 import { parseKnown } from '../contract/unknown-name.ts';
 import { editBasis } from '../session/edit.ts';
 import type { Execution } from '../temporal/executions.ts';
+import { type CheckedPut, unknownParent } from '../thread/checks.ts';
 
 /** What a person may change; the rest of a session's state follows from its history. */
 const EDITABLE = /^\/(transcript|plan|scratchpadRoot)(\/|$)/;

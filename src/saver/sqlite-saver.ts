@@ -1,23 +1,25 @@
 import { randomUUID } from 'node:crypto';
+import type {
+  Checkpoint,
+  CheckpointSaver,
+  GetOptions,
+  ListOptions,
+  PutOptions,
+  StoredStep,
+} from '../contract/checkpoint.ts';
+import { PerdureError } from '../contract/errors.ts';
+import type { JsonObject, JsonValue } from '../contract/json.ts';
 import {
-  type Checkpoint,
-  type CheckpointSaver,
   checkGet,
   checkId,
   checkList,
   checkPut,
   checkStep,
   deletedMeanwhile,
-  type GetOptions,
   idTaken,
-  type ListOptions,
-  type PutOptions,
-  type StoredStep,
   sameContent,
   unknownParent,
-} from '../contract/checkpoint.ts';
-import { PerdureError } from '../contract/errors.ts';
-import type { JsonObject, JsonValue } from '../contract/json.ts';
+} from '../thread/checks.ts';
 import { byKey } from './memory-saver.ts';
 import { type Database, inTransaction, openDatabase } from './sqlite-file.ts';
 

@@ -1,17 +1,12 @@
 import type { Client } from '@temporalio/client';
 import { SessionCheckpoints } from '../checkpoints/session-checkpoints.ts';
-import {
-  type Checkpoint,
-  type CheckpointSaver,
-  checkGet,
-  checkId,
-  checkList,
-  checkPut,
-  checkStep,
-  type GetOptions,
-  type ListOptions,
-  type PutOptions,
-  type StoredStep,
+import type {
+  Checkpoint,
+  CheckpointSaver,
+  GetOptions,
+  ListOptions,
+  PutOptions,
+  StoredStep,
 } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
@@ -19,6 +14,7 @@ import { LIMIT } from '../contract/limits.ts';
 import { DEFAULT_TASK_QUEUE, WORKFLOW } from '../contract/names.ts';
 import { reservedProblem } from '../contract/workflow-ids.ts';
 import { type Execution, findExecution, reading } from '../temporal/executions.ts';
+import { checkGet, checkId, checkList, checkPut, checkStep } from '../thread/checks.ts';
 import { Batches, type Waiting } from './batches.ts';
 import { putOnSession } from './session-edit.ts';
 import { ThreadStore } from './thread-store.ts';

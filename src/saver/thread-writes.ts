@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Client, WithStartWorkflowOperation } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
-import { type CheckedPut, type Checkpoint, idTaken, type StoredStep } from '../contract/checkpoint.ts';
+import type { Checkpoint, StoredStep } from '../contract/checkpoint.ts';
 import { isPerdureError, isUnanswered, PerdureError } from '../contract/errors.ts';
 import { canonicalJson, type JsonValue, jsonSize, utf8Length } from '../contract/json.ts';
 import { assertSize, tooLarge } from '../contract/limits.ts';
@@ -26,6 +26,7 @@ import {
 import { type Execution, findExecution, reading } from '../temporal/executions.ts';
 import { readStartInput } from '../temporal/index.ts';
 import { inChunks } from '../temporal/store-content.ts';
+import { type CheckedPut, idTaken } from '../thread/checks.ts';
 import type { Waiting } from './batches.ts';
 import type { Content, ContentStore } from './thread-content.ts';
 import { type ThreadWorkflow, threadStart } from './thread-start.ts';

@@ -1,7 +1,8 @@
 /** Edits of a session at rest. */
-import { type EditInput, transcriptProblem } from '../contract/edit.ts';
+import type { EditInput } from '../contract/edit.ts';
 import { digestJson, type JsonObject } from '../contract/json.ts';
 import { EMPTY_DIGEST } from '../contract/keys.ts';
+import type { Message } from '../contract/messages.ts';
 import type { PlanInput } from '../contract/plan.ts';
 import type { PlanStep, SessionState } from '../contract/state.ts';
 import type { Moment } from './events.ts';
@@ -95,4 +96,29 @@ function withEvidence(step: PlanInput['steps'][number], before: PlanStep | undef
     return { ...proof, call_id: same?.call_id ?? '' };
   });
   return { ...step, evidence };
+}
+
+/** Why providers would refuse a transcript, or `null`: every tool call needs its result, and every result its call. */
+function transcriptProblem(messages: readonly Message[]): string | null {
+  const ids = new Set<string>();
+  let open = new Set<string>();
+  for (const [i, { id, role, blocks }] of messages.entries()) {
+    if (ids.has(id)) return `message ${i}: the id ${id} is used twice`;
+    ids.add(id);
+    if (role !== 'tool' && open.size > 0)
+      return `message ${i}: tool call ${[...open].join(', ')} has no result before it`;
+    for (const entry of blocks) {
+      if (entry.kind === 'tool_call') {
+        if (role !== 'assistant') return `message ${i}: a ${role} message has a tool call`;
+        if (open.has(entry.id)) return `message ${i}: tool call ${entry.id} stands twice`;
+        open.add(entry.id);
+      } else if (entry.kind === 'tool_result') {
+        if (role !== 'tool') return `message ${i}: a ${role} message has a tool result`;
+        if (!open.delete(entry.call_id))
+          return `message ${i}: the result of ${entry.call_id} has no call before it`;
+      }
+    }
+    if (role === 'assistant') open = new Set(open);
+  }
+  return open.size > 0 ? `the tool calls ${[...open].join(', ')} have no result` : null;
 }

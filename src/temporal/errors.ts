@@ -27,12 +27,12 @@ export function invalidInput({ field, message }: InputProblem): PerdureError {
 }
 
 /**
- * An error of something that was sent and not answered says that it may be done all the same, and how to repeat it.
- * What the server says it has dropped was not done.
+ * Adds to the error of an unanswered request that it may have been carried out, and how to repeat it. A request that the
+ * server has dropped was not carried out.
  *
- * @param advice - a sentence, without its end.
+ * @param advice - a sentence without its full stop.
  */
-export function perhapsDone(error: unknown, advice: string, details: Record<string, unknown>): unknown {
+export function retryHint(error: unknown, advice: string, details: Record<string, unknown>): unknown {
   const unanswered = isPerdureError(error, 'SERVER_UNAVAILABLE') || isUnanswered(error);
   if (!unanswered || isUnprocessed(error.cause)) return error;
   const { code, message, cause } = error;
@@ -42,13 +42,13 @@ export function perhapsDone(error: unknown, advice: string, details: Record<stri
   });
 }
 
-/** What is said of one that was asked, and answered in vain. */
-type Sayings = Record<
+/** The errors of a request that failed, by its cause. */
+type ErrorMessages = Record<
   'closed' | 'missing' | 'dropped' | 'overtaken' | 'late' | 'full' | 'silent',
   [code: ErrorCode, message: string]
 >;
 
-const ofSession = (id: string): Sayings => ({
+const ofSession = (id: string): ErrorMessages => ({
   closed: ['SESSION_CLOSED', `Session ${id} is closed. Start a new one`],
   missing: ['SESSION_NOT_FOUND', `There is no session ${id}`],
   dropped: [
@@ -72,8 +72,8 @@ const ofSession = (id: string): Sayings => ({
   silent: ['NO_WORKER', `No worker answered for session ${id}. Start one`],
 });
 
-const ofThread = (id: string): Sayings => {
-  const deleted: Sayings['closed'] = [
+const ofThread = (id: string): ErrorMessages => {
+  const deleted: ErrorMessages['closed'] = [
     'CONFLICT',
     `Thread ${id} was deleted before it had answered. Ask again: a write begins it anew`,
   ];
@@ -102,40 +102,40 @@ const ofThread = (id: string): Sayings => {
   };
 };
 
-/** Turns what Temporal's client throws into an error with a code and the next command; others pass as they are. */
+/** Converts what Temporal's client throws for a session into a PerdureError. Other errors are returned unchanged. */
 export function sessionError(sessionId: string, error: unknown): unknown {
   return codedError(ofSession(sessionId), error);
 }
 
-/** {@link sessionError} of a thread of checkpoints that is no session. */
+/** The same for a thread of checkpoints. */
 export function threadError(threadId: string, error: unknown): unknown {
   return codedError(ofThread(threadId), error);
 }
 
-/** {@link sessionError} of what the server itself answers, without a worker. */
+/** The same for requests that the server answers without a worker. */
 export function readError(id: string, error: unknown): unknown {
-  const silent: Sayings['silent'] = [
+  const silent: ErrorMessages['silent'] = [
     'SERVER_UNAVAILABLE',
     `The Temporal server has not answered for ${id} in time. Ask again`,
   ];
   return codedError({ ...ofThread(id), silent }, error);
 }
 
-function codedError(sayings: Sayings, error: unknown): unknown {
+function codedError(messages: ErrorMessages, error: unknown): unknown {
   if (isPerdureError(error)) return error;
-  const saying = (which: keyof Sayings): PerdureError => {
-    const [code, message] = sayings[which];
+  const make = (which: keyof ErrorMessages): PerdureError => {
+    const [code, message] = messages[which];
     return new PerdureError(code, message, { cause: error });
   };
-  if (error instanceof WorkflowNotFoundError) return saying(saysClosed(error.message) ? 'closed' : 'missing');
-  if (isUnprocessed(error)) return saying('dropped');
-  if (typeOf(error) === UPDATE_FAILURE.overtaken) return saying('overtaken');
+  if (error instanceof WorkflowNotFoundError) return make(saysClosed(error.message) ? 'closed' : 'missing');
+  if (isUnprocessed(error)) return make('dropped');
+  if (typeOf(error) === UPDATE_FAILURE.overtaken) return make('overtaken');
   const typed = withCode(error instanceof WorkflowUpdateFailedError ? error.cause : error);
   if (typed !== undefined) {
     const { type, message, details } = typed;
     return new PerdureError(type, message, { details, cause: error });
   }
-  if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return saying('late');
+  if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return make('late');
   const code = grpcCode(error);
   if (code === GRPC.unavailable) {
     const message = 'The Temporal server cannot be reached. Start one: perdure dev';
@@ -146,28 +146,25 @@ function codedError(sayings: Sayings, error: unknown): unknown {
     return new PerdureError('INVALID_ARGUMENT', message, { cause: error });
   }
   if (code === GRPC.failedPrecondition && [...causes(error)].some(({ message }) => saysUpdateLimit(message)))
-    return saying('full');
+    return make('full');
   if (code === GRPC.deadlineExceeded || code === GRPC.failedPrecondition || code === GRPC.cancelled)
-    return saying('silent');
+    return make('silent');
   return error;
 }
 
-/**
- * Whether an update was in a workflow task that ended without a word on it, as when its worker is lost or wakes
- * late. The server has dropped it: nothing was done, and it may be sent again.
- */
+/** Whether the server dropped an update because its workflow task ended without an answer. It can be sent again. */
 export function isUnprocessed(error: unknown): boolean {
   return typeOf(error) === UPDATE_FAILURE.unprocessed;
 }
 
-/** What the server or the workflow says of an update that failed. */
+/** The type of a failed update's cause. */
 function typeOf(error: unknown): unknown {
   return error instanceof WorkflowUpdateFailedError
     ? (error.cause as { type?: unknown } | undefined)?.type
     : undefined;
 }
 
-/** The gRPC status of an error, or of what Temporal's client has wrapped in it. */
+/** The gRPC status of an error or of one of its causes. */
 function grpcCode(error: unknown): number | undefined {
   for (const at of causes(error)) {
     const { code } = at as { code?: unknown };
@@ -176,7 +173,7 @@ function grpcCode(error: unknown): number | undefined {
   return undefined;
 }
 
-/** An error and what has caused it. */
+/** An error and its causes. */
 function* causes(error: unknown): Generator<Error> {
   for (let at: unknown = error; at instanceof Error; at = at.cause) yield at;
 }

@@ -1,5 +1,5 @@
 /** What a thread's run holds, and how it answers: pure, so that the shell around it only waits and sends. */
-import { deletedMeanwhile, idTaken, unknownParent } from '../contract/checkpoint.ts';
+
 import { isPerdureError } from '../contract/errors.ts';
 import { jsonSize } from '../contract/json.ts';
 import { tooLarge } from '../contract/limits.ts';
@@ -28,6 +28,7 @@ import {
   type ThreadWrites,
   threadFull,
 } from '../contract/thread.ts';
+import { deletedMeanwhile, idTaken, unknownParent } from './checks.ts';
 
 /** One run of a thread. */
 export class ThreadState {

@@ -10,11 +10,11 @@ import {
 import { jsonSize } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
-import { noRoomFor } from '../contract/room.ts';
 import type { SessionState } from '../contract/state.ts';
 import { unknownInput } from '../contract/unknown-name.ts';
 import type { PageInput, TooLarge } from '../contract/views.ts';
 import type { PersonInput } from '../session/events.ts';
+import { headroomProblem } from '../session/headroom.ts';
 import { type Refusal, refusalOf } from '../session/people.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
 import { wantsReply } from '../session/reads.ts';
@@ -138,11 +138,11 @@ function leftBehind(state: SessionState, input: PersonInput): Refusal | null {
 
 /** Asked of validators only, too. */
 function fullFor(state: SessionState, name: string, input: PersonInput, updates: number): Refusal | null {
-  // A message that is sent again is told that it is there, for as long as anything is answered.
-  const isThere = input.type === 'send' && input.value.id !== undefined && hasMessage(state, input.value.id);
+  // A repeated message is answered for as long as anything is.
+  const isRepeat = input.type === 'send' && input.value.id !== undefined && hasMessage(state, input.value.id);
   const { historyLength, historySize } = workflowInfo();
   const history = { events: historyLength, bytes: historySize, updates };
-  return noRoomFor(state.sessionId, name, history, isThere);
+  return headroomProblem(state.sessionId, name, history, isRepeat);
 }
 
 function acceptable(name: string, payload: unknown, limit?: number): PersonInput {

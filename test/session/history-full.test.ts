@@ -1,8 +1,8 @@
 import { WorkflowUpdateFailedError } from '@temporalio/client';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { noRoomFor, ROOM } from '../../src/contract/room.ts';
 import { defineAgent, defineTool, isPerdureError, type Session } from '../../src/index.ts';
+import { HEADROOM, headroomProblem } from '../../src/session/headroom.ts';
 import { scriptedTurns } from '../../src/testing/index.ts';
 import { decide } from '../support/decide.ts';
 import { rejection } from '../support/rejection.ts';
@@ -65,14 +65,14 @@ test('a session that is full refuses a message by name, keeps what it has, and c
   expect(taken).toBeGreaterThanOrEqual(42);
   const handle = stage.client.workflow.getHandle(id);
   const before = await handle.describe();
-  expect(before.historySize).toBeGreaterThanOrEqual(ROOM.content.bytes);
+  expect(before.historySize).toBeGreaterThanOrEqual(HEADROOM.content.bytes);
   // However it is sent: as small as it may be, by a plain client, as an edit, with a start.
   const refused = await rejection(session.send('small'));
   expect(refused).toMatchObject({
     ...full,
     details: {
       next: { action: 'fork', sessionId: id },
-      limit: ROOM.content,
+      limit: HEADROOM.content,
       history: { events: expect.any(Number) },
     },
   });
@@ -80,7 +80,7 @@ test('a session that is full refuses a message by name, keeps what it has, and c
   expect(plain).toBeInstanceOf(WorkflowUpdateFailedError);
   expect(plain).toMatchObject({ cause: { type: 'SESSION_FULL' } });
   const used = stage.sessions.start('payer', { id, message: 'small', onExisting: 'use' });
-  expect(await rejection(used)).toMatchObject({ ...full, details: { limit: ROOM.content } });
+  expect(await rejection(used)).toMatchObject({ ...full, details: { limit: HEADROOM.content } });
   // Nothing of it is on record, and nothing is lost.
   expect(await handle.describe()).toMatchObject({
     historyLength: before.historyLength,
@@ -100,11 +100,11 @@ test('a session that is full refuses a message by name, keeps what it has, and c
 
   // A plain client's signals cannot be refused; ours looks before it sends one.
   const missing = Math.ceil(
-    (ROOM.steering.bytes - ((await handle.describe()).historySize ?? 0)) / LARGE_SIGNAL,
+    (HEADROOM.steering.bytes - ((await handle.describe()).historySize ?? 0)) / LARGE_SIGNAL,
   );
   for (let n = 0; n < missing; n++) await handle.signal('send', { text: 'x'.repeat(LARGE_SIGNAL) });
   await until(session, ({ queued }) => queued === missing);
-  expect(await rejection(session.resume())).toMatchObject({ ...full, details: { limit: ROOM.steering } });
+  expect(await rejection(session.resume())).toMatchObject({ ...full, details: { limit: HEADROOM.steering } });
   expect(await rejection(session.setBudget({ limits: { turns: 6 } }))).toMatchObject(full);
   expect(await session.state()).toMatchObject({ messages: 3 + taken, queued: missing });
   await session.cancel({ by: 'ada' });
@@ -146,17 +146,17 @@ test('messages leave updates over for decisions, of which the server takes so ma
 
 test('the number of events fills a session as their bytes do, and its cancellation is refused last', () => {
   const roomFor = (name: string, events: number): unknown =>
-    noRoomFor('s', name, { events, bytes: 1_000, updates: 1 });
+    headroomProblem('s', name, { events, bytes: 1_000, updates: 1 });
   const ends = { content: ['send', 'sendMessage', 'edit'], cancel: ['cancel'] };
   const steering = ['pause', 'resume', 'decide', 'resolve', 'budget', 'seal'];
   for (const [kind, names] of Object.entries({ ...ends, steering })) {
-    const { events } = ROOM[kind as keyof typeof ROOM];
+    const { events } = HEADROOM[kind as keyof typeof HEADROOM];
     for (const name of names) {
       expect(roomFor(name, events - 1), name).toBeNull();
       expect(roomFor(name, events), name).toMatchObject({ ...full, details: { history: { events } } });
     }
   }
-  expect(roomFor('cancel', ROOM.cancel.events)).toMatchObject({
+  expect(roomFor('cancel', HEADROOM.cancel.events)).toMatchObject({
     message: expect.stringContaining('Cancel its workflow in Temporal'),
   });
 });

@@ -1,7 +1,6 @@
 /** A checkpoint saver over the API, as a harness of another language would write one. */
 
 import { Turns } from '../../../src/checkpoints/turns.ts';
-import { checkGet, checkId, checkList, checkPut, checkStep } from '../../../src/contract/checkpoint.ts';
 import type {
   Checkpoint,
   CheckpointSaver,
@@ -13,6 +12,7 @@ import type {
   StoredStep,
 } from '../../../src/index.ts';
 import { type ErrorCode, isPerdureError, PerdureError } from '../../../src/index.ts';
+import { checkGet, checkId, checkList, checkPut, checkStep } from '../../../src/thread/checks.ts';
 
 /** Checkpoints of one request: the most that the API gives. */
 const PAGE = 100;

@@ -1,0 +1,61 @@
+/**
+ * The headroom of a session's history. Temporal ends a workflow whose history has 50 MB or 51,200 events. A session
+ * stops well before that (`LIMIT.historyBytes`) and still accepts input from people up to these limits. Then it refuses
+ * with `SESSION_FULL` and keeps what it has. Update validators check this, and leave no trace. A workflow cannot refuse a
+ * signal, so our client checks before it sends one.
+ */
+import { PerdureError } from '../contract/errors.ts';
+import { SIGNAL, UPDATE } from '../contract/names.ts';
+import type { NextStep } from '../contract/next-step.ts';
+
+export interface HistorySize {
+  events: number;
+  bytes: number;
+  /** Accepted updates. A Temporal server accepts 2,000 of a run. */
+  updates: number;
+}
+
+/**
+ * The size from which a session refuses each kind of input. Input that answers an open call is accepted for longer than
+ * input that makes new work. Cancellation is refused last, so that a session can always be ended in order.
+ */
+export const HEADROOM: Readonly<Record<'content' | 'steering' | 'cancel', HistorySize>> = {
+  content: { events: 20_000, bytes: 16_000_000, updates: 1_800 },
+  steering: { events: 25_000, bytes: 20_000_000, updates: 2_000 },
+  // A signal, so updates do not matter.
+  cancel: { events: 40_000, bytes: 35_000_000, updates: Number.MAX_SAFE_INTEGER },
+};
+
+/**
+ * Returns `SESSION_FULL` when the history has no headroom for a signal or an update of this name, otherwise `null`.
+ *
+ * @param isRepeat - a message that the session has already: it adds no work.
+ */
+export function headroomProblem(
+  sessionId: string,
+  name: string,
+  history: HistorySize,
+  isRepeat = false,
+): PerdureError | null {
+  const kind = isRepeat ? 'steering' : kindOf(name);
+  const limit = HEADROOM[kind];
+  const { events, bytes, updates } = history;
+  if (events < limit.events && bytes < limit.bytes && updates < limit.updates) return null;
+  const next: NextStep = { action: 'fork', sessionId };
+  const advice =
+    kind === 'cancel'
+      ? 'Cancel its workflow in Temporal'
+      : 'To go on with what was said, fork it, or rewind it to its latest checkpoint';
+  return new PerdureError(
+    'SESSION_FULL',
+    `session ${sessionId} has no room for another ${name}: its history has ${events} events, ${bytes} bytes and ` +
+      `${updates} updates, and Temporal ends a run of 51,200 events or 50 MB. It keeps all that it has. ${advice}`,
+    { details: { history, limit, ...(kind === 'cancel' ? {} : { next }) } },
+  );
+}
+
+function kindOf(name: string): keyof typeof HEADROOM {
+  if (name === SIGNAL.cancel) return 'cancel';
+  const content: readonly string[] = [SIGNAL.send, UPDATE.send, UPDATE.edit];
+  return content.includes(name) ? 'content' : 'steering';
+}
