@@ -14,7 +14,7 @@ const ALL = ['test/**/*.test.ts', 'examples/**/*.test.ts'];
 const FAST = tests(
   'test/activities/**',
   'test/archive/deltas',
-  'test/bench/{docs,options,results,stats,usage}',
+  'test/bench/{actions,docs,options,results,stats,usage}',
   'test/cli/follow',
   'test/core/**',
   'test/examples/{demo-claims,payments}',

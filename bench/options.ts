@@ -6,6 +6,7 @@ import { PEERS } from './peers/catalogue.ts';
 export const MEASURES = [
   'turns',
   'bytes',
+  'actions',
   'fold',
   'server',
   'recovery',

@@ -1,5 +1,6 @@
 /** The measurements; `main.ts` compiles and starts it. */
 
+import { actions } from './measures/actions.ts';
 import { bytes } from './measures/bytes.ts';
 import { fold } from './measures/fold.ts';
 import { gap } from './measures/gap.ts';
@@ -22,6 +23,7 @@ import { KEPT, type Line, SCRATCH, table, writeResults } from './support/report.
 const TAKE: Readonly<Record<MeasureName, Measure>> = {
   turns,
   bytes,
+  actions,
   fold,
   server,
   recovery,

@@ -1,31 +1,13 @@
 /** The embedded server against the stock one, and whether sessions outlive a crash of it. */
-import { join } from 'node:path';
-import { findTemporalBinary, SESSION_SEARCH_ATTRIBUTES, startServer } from '../../src/server/index.ts';
-import { accepts, freePort, spawnServer } from '../../src/server/server-process.ts';
+import { SESSION_SEARCH_ATTRIBUTES, startServer } from '../../src/server/index.ts';
 import type { Context, Measure } from '../support/context.ts';
 import type { Line } from '../support/report.ts';
 import { openScene, type Scene } from '../support/scene.ts';
 import { interleave, median, medianRatio } from '../support/stats.ts';
+import { stockScene } from '../support/stock.ts';
 import { until } from '../support/until.ts';
 
 const SESSIONS = 5;
-
-/** `temporal server start-dev` with a file and nothing else, as its documentation has it. */
-async function stockScene(context: Context): Promise<Scene> {
-  const dir = await context.temporaryDir();
-  const { path } = await findTemporalBinary();
-  const port = await freePort();
-  const args = ['server', 'start-dev', '--db-filename', join(dir, 'stock.db'), '--port', String(port)];
-  const server = await spawnServer(path, [...args, '--headless'], join(dir, 'stock.log'), false);
-  context.onClose(async () => {
-    server.signal('SIGTERM');
-    await server.exited;
-  });
-  await until(() => accepts('127.0.0.1', port));
-  const scene = await until(() => openScene(`127.0.0.1:${port}`).catch(() => undefined), { everyMs: 100 });
-  context.onClose(() => scene.close());
-  return scene;
-}
 
 /** Sessions in the middle of their turns; the server is killed and started again over its file. */
 async function survivors(context: Context): Promise<{ completed: number; seconds: number }> {

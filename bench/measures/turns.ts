@@ -4,7 +4,7 @@ import type { BenchTool } from '../support/job.ts';
 import type { Line } from '../support/report.ts';
 import { interleave, median, medianRatio } from '../support/stats.ts';
 
-const TARGETS = { mutate: 1.1, read: 1.1, fast: 0.75 } as const;
+const TARGETS = { mutate: 1.05, read: 0.55 } as const;
 
 /**
  * One session at a time, each as long as the next; a turn is the time from one model request to the next.
@@ -20,7 +20,6 @@ export const turns: Measure = async (context) => {
     floor: async () => mean((await scene.runFloor(count)).turnMs),
     mutate: async () => mean((await scene.runOurs('mutate', count)).turnMs),
     read: async () => mean((await scene.runOurs('read', count)).turnMs),
-    fast: async () => mean((await scene.runOurs('fast', count)).turnMs),
   };
   await interleave(1, arms);
   const samples = await interleave(rounds, arms);

@@ -41,12 +41,12 @@ export const PEERS: readonly PeerSpec[] = [
     note: 'the floor: each message twice, as result and as next input; two remote activities a turn',
   },
   {
-    id: 'perdure-fast',
-    title: 'Perdure, tool declared `fast`',
+    id: 'perdure-read',
+    title: 'Perdure, `read`',
     at: { file: 'perdure' },
     store: 'temporal',
-    variant: 'fast',
-    note: 'each message once; the tool, a read, runs within the workflow task',
+    variant: 'read',
+    note: 'each message once; the tool and the next model call are one activity',
   },
   {
     id: 'perdure-postgres',

@@ -27,8 +27,8 @@ await serve(async (work, { temporal = '', taskQueue = '', variant = 'mutate', di
         verify: ({ ref }) =>
           work.happened(ref) ? { outcome: 'landed', output: toolText(ref) } : { outcome: 'absent' },
       }),
-      fast: defineTool({
-        description: 'Looks, fast',
+      read: defineTool({
+        description: 'Looks',
         inputSchema,
         effect: 'read',
         execute: ({ ref }) => work.tool(ref),

@@ -26,12 +26,6 @@ export function benchAgent(onRequest?: OnRequest): DefinedAgent {
         effect: 'read',
         execute: ({ ref }) => toolText(ref),
       }),
-      fast: defineTool({
-        description: 'Looks, fast',
-        inputSchema,
-        effect: 'read',
-        execute: ({ ref }) => toolText(ref),
-      }),
     },
   });
 }

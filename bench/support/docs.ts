@@ -12,6 +12,7 @@ const LENGTHS = [10, 50, 200, 500];
 const OWN_MEASURES = [
   'turns',
   'bytes',
+  'actions',
   'recovery',
   'gap',
   'server',

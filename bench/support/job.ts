@@ -1,7 +1,7 @@
 /** What one measured run does, written into its first message so that any worker process can play it. */
 
 /** The tools of the measured agent. */
-export type BenchTool = 'mutate' | 'read' | 'fast';
+export type BenchTool = 'mutate' | 'read';
 
 /** A run of so many turns, each one model call and one tool call, and then a last answer. */
 export interface Job {

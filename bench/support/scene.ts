@@ -21,6 +21,7 @@ export interface Run {
 
 /** Runs sessions and floor workflows one at a time. */
 export interface Scene {
+  readonly address: string;
   readonly client: Client;
   readonly sessions: Sessions;
   /** Ends with its last answer. */
@@ -89,6 +90,7 @@ export async function openScene(address: string): Promise<Scene> {
     await until(() => (requests.get(job.id)?.length ?? 0) > job.turns + 1);
   };
   return {
+    address,
     client,
     sessions,
     runOurs: async (tool, turns) => {
