@@ -1,6 +1,8 @@
 /** What a history says of calls whose worker was lost: it timed out, failed, or had to be handed to a worker again. */
+
 import type { Client } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
+import { activityKind } from '../src/contract/names.ts';
 import { readEvents } from '../src/temporal/index.ts';
 
 export interface LostActivity {
@@ -21,7 +23,7 @@ export async function lostActivities(client: Client, workflowId: string): Promis
     if (asked)
       scheduled.set(String(event.eventId), {
         id: asked.activityId ?? '',
-        type: asked.activityType?.name ?? '',
+        type: activityKind(asked.activityType?.name) ?? '',
       });
     const started = event.activityTaskStartedEventAttributes;
     const again = (started?.attempt ?? 1) > 1 ? started : undefined;

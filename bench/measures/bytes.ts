@@ -1,5 +1,7 @@
 /** History bytes of a turn against the floor, and whether they grow with the session. */
+
 import type { Client } from '@temporalio/client';
+import { ACTIVITY } from '../../src/contract/names.ts';
 import { readEvents } from '../../src/temporal/index.ts';
 import type { Measure } from '../support/context.ts';
 import type { BenchTool } from '../support/job.ts';
@@ -15,7 +17,7 @@ async function turnSizes(client: Client, workflowId: string): Promise<{ bytes: n
   for await (const event of readEvents(client, { workflowId })) {
     const started = event.workflowTaskStartedEventAttributes;
     if (started) task = { bytes: Number(started.historySizeBytes ?? 0), event: Number(event.eventId) };
-    if (event.activityTaskScheduledEventAttributes?.activityType?.name === 'model') marks.push(task);
+    if (event.activityTaskScheduledEventAttributes?.activityType?.name === ACTIVITY.model) marks.push(task);
   }
   const steps = <K extends 'bytes' | 'event'>(key: K): number[] =>
     marks.slice(1).map((mark, i) => mark[key] - (marks[i]?.[key] ?? 0));

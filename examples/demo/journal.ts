@@ -33,7 +33,7 @@ export async function readIdentities(client: Client, workflowId: string): Promis
       const input = (await firstValue(loadedDataConverter, scheduled.input)) as
         | { callId?: string }
         | undefined;
-      const kind = scheduled.activityType?.name ?? '';
+      const kind = scheduled.activityType?.name?.replace('perdure.', '') ?? '';
       asked.set(Number(event.eventId), { kind, callId: input?.callId ?? null });
     }
     const activity = asked.get(Number(started?.scheduledEventId));

@@ -1,5 +1,6 @@
 import { type AgentRuntime, prepareCall } from '../agent/index.ts';
-import type { SessionActivities } from '../contract/activities.ts';
+import type { ActivitiesByType } from '../contract/activities.ts';
+import { ACTIVITY } from '../contract/names.ts';
 import { runAttach, runReport } from './global-effect.ts';
 import type { IssuedCalls } from './issued-calls.ts';
 import { runLoad } from './load.ts';
@@ -23,30 +24,30 @@ export interface ActivityOptions {
   searchAttributes: readonly string[];
 }
 
-/** The activities of sessions, for a worker. */
+/** The activities of sessions by their types, for a worker. */
 export function createActivities({
   agents,
   memory,
   issued,
   began,
   searchAttributes,
-}: ActivityOptions): SessionActivities {
+}: ActivityOptions): ActivitiesByType {
   const find = (name: string): AgentRuntime | undefined => agents.get(name);
   return {
-    load: runLoad,
-    describe: async ({ agent }) => {
+    [ACTIVITY.load]: runLoad,
+    [ACTIVITY.describe]: async ({ agent }) => {
       const found = find(agent);
       return found === undefined
         ? { kind: 'unavailable', message: missing(find, agent) }
         : { kind: 'manifest', manifest: found.manifest, searchAttributes: [...searchAttributes] };
     },
-    model: (input) => runModel(find, memory, input),
-    tool: (input) => runTool({ find, issued, began }, input),
-    reads: (input) => runReads(find, memory, input),
-    attach: (input) => runAttach(find, searchAttributes, input),
-    report: runReport,
-    verify: (input) => runVerify(find, input),
-    prepare: async (input) => {
+    [ACTIVITY.model]: (input) => runModel(find, memory, input),
+    [ACTIVITY.tool]: (input) => runTool({ find, issued, began }, input),
+    [ACTIVITY.reads]: (input) => runReads(find, memory, input),
+    [ACTIVITY.attach]: (input) => runAttach(find, searchAttributes, input),
+    [ACTIVITY.report]: runReport,
+    [ACTIVITY.verify]: (input) => runVerify(find, input),
+    [ACTIVITY.prepare]: async (input) => {
       const { tool: name, args, callId, namespace } = input;
       const agent = find(input.agent);
       return agent === undefined

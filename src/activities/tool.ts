@@ -1,4 +1,5 @@
 /** Running a tool, so that what is known of its effect is exactly what is recorded. */
+
 import { inspect } from 'node:util';
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
@@ -14,6 +15,7 @@ import {
 } from '../contract/activities.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import { argsDigest, shortDigest } from '../contract/keys.ts';
+import { ACTIVITY } from '../contract/names.ts';
 import { doneBefore } from './earlier-runs.ts';
 import { Fence } from './fence.ts';
 import type { IssuedCalls, IssuedHere } from './issued-calls.ts';
@@ -227,7 +229,7 @@ async function withHeartbeats<T>(
     timedOut = true;
     stop.abort(new Error(`timed out after ${timeoutMs} ms`));
   }, timeoutMs);
-  const details = context.info.activityType === 'tool' ? BEGAN : undefined;
+  const details = context.info.activityType === ACTIVITY.tool ? BEGAN : undefined;
   const signs = setInterval(
     () => context.heartbeat(details),
     (context.info.heartbeatTimeoutMs ?? 10_000) / 4,

@@ -1,7 +1,8 @@
 /** Tool calls as text for people: the log, what has just become of one, and what runs now. */
-import type { WorkflowExecutionDescription } from '@temporalio/client';
 
+import type { WorkflowExecutionDescription } from '@temporalio/client';
 import { type Dispatch, isFinal, type ToolCall } from '../contract/calls.ts';
+import { activityKind } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
 import { tsToMs } from '../temporal/sdk-time.ts';
 import { clean, inline, type Terminal } from './terminal.ts';
@@ -85,7 +86,9 @@ export function inFlightLines(
   return (raw.pendingActivities ?? []).map((activity) => {
     const flight = state.inFlight.find(({ seq }) => String(seq) === activity.activityId);
     const what =
-      flight?.callId === undefined ? (activity.activityType?.name ?? '') : `${flight.kind} ${flight.callId}`;
+      flight?.callId === undefined
+        ? (activityKind(activity.activityType?.name) ?? activity.activityType?.name ?? '')
+        : `${flight.kind} ${flight.callId}`;
     const attempt = activity.attempt ?? 1;
     const worker = activity.lastWorkerIdentity ?? '';
     const lost = activity.lastFailure?.message ?? '';

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { isFinal, type ToolCall } from '../contract/calls.ts';
 import type { LiveText } from '../contract/live-text.ts';
+import { ACTIVITY } from '../contract/names.ts';
 import type { Notice, Phase } from '../contract/state.ts';
 import type { CallsPage, PageInput, SessionView, TranscriptPage } from '../contract/views.ts';
 import { decodeOptionalSinglePayload } from '../temporal/sdk-internals.ts';
@@ -155,7 +156,7 @@ class WindowReader {
 
 async function liveText(client: Client, sessionId: string): Promise<LiveText | undefined> {
   const { raw } = await client.workflow.getHandle(sessionId).describe();
-  const model = raw.pendingActivities?.find(({ activityType }) => activityType?.name === 'model');
+  const model = raw.pendingActivities?.find(({ activityType }) => activityType?.name === ACTIVITY.model);
   const payload = model?.heartbeatDetails?.payloads?.[0];
   if (payload === undefined) return undefined;
   const decoded = await decodeOptionalSinglePayload<LiveText>(client.options.loadedDataConverter, payload);

@@ -10,6 +10,7 @@ import type { WaiterInput } from './inputs.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import type { Effect, Manifest } from './manifest.ts';
 import type { Block, CallResult } from './messages.ts';
+import type { ACTIVITY } from './names.ts';
 import type { ContentRef } from './thread.ts';
 
 /** Input of `load`: a part of the checkpoint that a session starts from. */
@@ -334,6 +335,11 @@ export interface SessionActivities {
   verify(input: VerifyInput): Promise<VerifyResult>;
   prepare(input: PrepareInput): Promise<PreparedCall>;
 }
+
+/** The same activities by their types, as the worker registers them. */
+export type ActivitiesByType = {
+  [K in keyof SessionActivities as (typeof ACTIVITY)[K]]: SessionActivities[K];
+};
 
 /** How an activity ended without a result, in words that the live session and the fold derive alike. */
 export interface ActivityFailureInfo {

@@ -11,6 +11,28 @@ export const WORKFLOW = {
 /** The default task queue of sessions and their workers. */
 export const DEFAULT_TASK_QUEUE = 'perdure';
 
+/** Activity types of sessions. The prefix keeps them apart from a user's own activities on the same worker. */
+export const ACTIVITY = {
+  load: 'perdure.load',
+  describe: 'perdure.describe',
+  model: 'perdure.model',
+  tool: 'perdure.tool',
+  reads: 'perdure.reads',
+  attach: 'perdure.attach',
+  report: 'perdure.report',
+  verify: 'perdure.verify',
+  prepare: 'perdure.prepare',
+} as const;
+
+const ACTIVITY_KINDS: ReadonlyMap<string, string> = new Map(
+  Object.entries(ACTIVITY).map(([kind, type]) => [type, kind]),
+);
+
+/** The key in {@link ACTIVITY} of an activity type, or `null` when it is no activity of a session. */
+export function activityKind(type: string | null | undefined): keyof typeof ACTIVITY | null {
+  return (ACTIVITY_KINDS.get(type ?? '') as keyof typeof ACTIVITY | undefined) ?? null;
+}
+
 /** Signals of a session, usable from a plain Temporal client in any language. */
 export const SIGNAL = {
   send: 'send',

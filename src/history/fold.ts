@@ -8,7 +8,7 @@
 import type { LoadedDataConverter } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
-import { SIGNAL, WORKFLOW } from '../contract/names.ts';
+import { activityKind, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
 import { advance } from '../session/advance.ts';
 import type { Input, Moment } from '../session/events.ts';
@@ -182,7 +182,7 @@ export class Folder {
         return;
       case EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED: {
         const { activityId, activityType } = event.activityTaskScheduledEventAttributes ?? {};
-        const type = activityType?.name ?? '';
+        const type = activityKind(activityType?.name) ?? activityType?.name ?? '';
         this.#scheduled.set(id, { seq: Number(activityId), type });
         this.#open?.shown.push({ eventId: id, type, id: activityId ?? '' });
         return;

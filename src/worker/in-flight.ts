@@ -5,6 +5,7 @@
  * The proof of death is a socket that the kernel closes with the process. A process that is frozen or slow
  * still has its socket, so it keeps what it holds. Other hosts are left to heartbeats.
  */
+
 import { createHash, randomBytes } from 'node:crypto';
 import {
   appendFileSync,
@@ -21,6 +22,7 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ActivityInterceptorsFactory, NativeConnection } from '@temporalio/worker';
 import { LOST } from '../contract/activities.ts';
+import { ACTIVITY } from '../contract/names.ts';
 import { ownDirectory } from './own-directory.ts';
 
 /** An activity that a worker has, or had a moment ago. */
@@ -114,7 +116,7 @@ export class InFlightJournal {
       execute: async (input, next) => {
         if (this.#file === null || info.workflowExecution === undefined) return next(input);
         const held: Held = { token: info.base64TaskToken, ...info.workflowExecution };
-        if (info.activityType === 'tool') held.unbegun = true;
+        if (info.activityType === ACTIVITY.tool) held.unbegun = true;
         this.#held.set(held.token, held);
         this.#write(held);
         try {

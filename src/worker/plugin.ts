@@ -114,13 +114,6 @@ export class PerdurePlugin implements WorkerPlugin {
       searchAttributes,
       began: (token) => journal?.began(token),
     });
-    const taken = Object.keys(options.activities ?? {}).find((name) => Object.hasOwn(own, name));
-    if (taken !== undefined) {
-      throw new PerdureError(
-        'INVALID_DEFINITION',
-        `activities.${taken}: sessions have an activity of this name, which would replace yours: rename it`,
-      );
-    }
     if (journal !== null) this.#journals.set(journal.interceptor, journal);
     return {
       identity: `${process.pid}@${hostname()}`,

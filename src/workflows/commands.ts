@@ -7,12 +7,13 @@ import {
   sleep,
 } from '@temporalio/workflow';
 import {
+  type ActivitiesByType,
   type ActivityOutcome,
   MODEL_ATTEMPTS,
-  type SessionActivities,
   VERIFY_TRIES,
 } from '../contract/activities.ts';
 import { activityFailureInfo } from '../contract/failure.ts';
+import { ACTIVITY } from '../contract/names.ts';
 import type { Command, Outcome } from '../session/events.ts';
 
 /** Time beyond a tool's own time-out in which its activity can still say what happened. */
@@ -68,18 +69,21 @@ export class CommandRunner {
 function run(command: Runnable, ended: (outcome: Outcome | null) => void): void {
   switch (command.kind) {
     case 'load': {
-      const { load } = remote(command.seq, { startToCloseTimeout: '2m', heartbeatTimeout: '10s' });
+      const { [ACTIVITY.load]: load } = remote(command.seq, {
+        startToCloseTimeout: '2m',
+        heartbeatTimeout: '10s',
+      });
       settle(load(command.input), (result) => ended({ kind: 'load', result }));
       return;
     }
     case 'describe': {
       const summary = `describe ${command.input.agent}`.slice(0, SUMMARY_LENGTH);
-      const { describe } = remote(command.seq, { startToCloseTimeout: '10s', summary });
+      const { [ACTIVITY.describe]: describe } = remote(command.seq, { startToCloseTimeout: '10s', summary });
       settle(describe(command.input), (result) => ended({ kind: 'describe', result }));
       return;
     }
     case 'model': {
-      const { model } = remote(command.seq, {
+      const { [ACTIVITY.model]: model } = remote(command.seq, {
         startToCloseTimeout: command.timeoutMs + command.readsMs,
         heartbeatTimeout: command.heartbeatMs,
         retry: {
@@ -94,7 +98,7 @@ function run(command: Runnable, ended: (outcome: Outcome | null) => void): void 
       return;
     }
     case 'reads': {
-      const { reads } = remote(command.seq, {
+      const { [ACTIVITY.reads]: reads } = remote(command.seq, {
         startToCloseTimeout: command.readsMs + TIMEOUT_MARGIN_MS,
         heartbeatTimeout: command.heartbeatMs,
         retry: { initialInterval: '1s', maximumAttempts: command.maxAttempts },
@@ -104,7 +108,7 @@ function run(command: Runnable, ended: (outcome: Outcome | null) => void): void 
       return;
     }
     case 'tool': {
-      const { tool } = remote(command.seq, {
+      const { [ACTIVITY.tool]: tool } = remote(command.seq, {
         startToCloseTimeout: command.timeoutMs + TIMEOUT_MARGIN_MS,
         heartbeatTimeout: command.heartbeatMs,
         retry: { initialInterval: '1s', maximumAttempts: command.maxAttempts },
@@ -115,7 +119,7 @@ function run(command: Runnable, ended: (outcome: Outcome | null) => void): void 
     }
     case 'attach': {
       // It has no effect of its own, so Temporal may repeat it: the effect that it starts guards itself.
-      const { attach } = remote(command.seq, {
+      const { [ACTIVITY.attach]: attach } = remote(command.seq, {
         startToCloseTimeout: '1m',
         heartbeatTimeout: command.heartbeatMs,
         retry: { initialInterval: '1s', maximumInterval: '30s' },
@@ -125,7 +129,7 @@ function run(command: Runnable, ended: (outcome: Outcome | null) => void): void 
       return;
     }
     case 'report': {
-      const { report } = remote(command.seq, {
+      const { [ACTIVITY.report]: report } = remote(command.seq, {
         startToCloseTimeout: '30s',
         heartbeatTimeout: command.heartbeatMs,
         summary: command.summary,
@@ -134,7 +138,7 @@ function run(command: Runnable, ended: (outcome: Outcome | null) => void): void 
       return;
     }
     case 'verify': {
-      const { verify } = remote(command.seq, {
+      const { [ACTIVITY.verify]: verify } = remote(command.seq, {
         startToCloseTimeout: VERIFY_TRIES * (command.timeoutMs + TIMEOUT_MARGIN_MS),
         heartbeatTimeout: command.heartbeatMs,
         retry: { initialInterval: '1s', maximumInterval: '10s', maximumAttempts: VERIFY_WORKERS },
@@ -144,7 +148,10 @@ function run(command: Runnable, ended: (outcome: Outcome | null) => void): void 
       return;
     }
     case 'prepare': {
-      const { prepare } = remote(command.seq, { startToCloseTimeout: '30s', summary: command.summary });
+      const { [ACTIVITY.prepare]: prepare } = remote(command.seq, {
+        startToCloseTimeout: '30s',
+        summary: command.summary,
+      });
       settle(prepare(command.input), (result) => ended({ kind: 'prepare', result }));
       return;
     }
@@ -159,11 +166,8 @@ function run(command: Runnable, ended: (outcome: Outcome | null) => void): void 
   }
 }
 
-function remote(
-  seq: number,
-  options: ActivityOptions,
-): ReturnType<typeof proxyActivities<SessionActivities>> {
-  return proxyActivities<SessionActivities>({
+function remote(seq: number, options: ActivityOptions): ReturnType<typeof proxyActivities<ActivitiesByType>> {
+  return proxyActivities<ActivitiesByType>({
     // The fold finds a command by its activity's id.
     activityId: String(seq),
     // The outcome of a cancelled call is what it says of itself, not that we asked.

@@ -1,10 +1,12 @@
 /** Whose call it is: a worker asks the server, unless it has issued the call itself a moment ago. */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Context } from '@temporalio/activity';
 import type { WorkerInterceptors } from '@temporalio/worker';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { IssuedCalls } from '../../src/activities/index.ts';
 import type { ToolInput } from '../../src/contract/activities.ts';
+import { ACTIVITY } from '../../src/contract/names.ts';
 import { createWorker } from '../../src/index.ts';
 import { readEvents } from '../../src/temporal/index.ts';
 import { scriptedAgents } from '../../src/testing/harness/scripted-agents.ts';
@@ -30,7 +32,7 @@ function observer(told: Told[], hold: (nth: number) => boolean): WorkerIntercept
       ({ info }) => ({
         inbound: {
           execute: async (input, next) => {
-            if (info.activityType !== 'tool') return next(input);
+            if (info.activityType !== ACTIVITY.tool) return next(input);
             const { workflowService } = Context.current().client;
             const asks = vi.spyOn(workflowService, 'recordActivityTaskHeartbeat');
             const reads = vi.spyOn(workflowService, 'getWorkflowExecutionHistory');

@@ -134,14 +134,6 @@ test('the worker warns at its start of a plain tool, with the line to write; an 
   await expectFoldEqualsLive(stage.client, session);
 });
 
-test('an activity of the user with a name of ours is refused, not replaced', async () => {
-  const stage = await openStage(() => ({ text: 'Done.' }));
-  const agent = defineAgent({ name: 'plain', model: stage.provider('m'), instructions: 'Look.' });
-  await expect(
-    stage.startWorker([agent], { activities: { model: () => Promise.resolve('mine') } }),
-  ).rejects.toThrow('activities.model: sessions have an activity of this name');
-});
-
 test('a tool and its verify are handed the tenant of the session', async () => {
   const stage = await openStage(({ stepInTurn }) =>
     stepInTurn < 2

@@ -2,9 +2,11 @@
  * Histories as a newer version of the program could have written them: the fold refuses what it does not know, and
  * says where. Each is a stored history with one change.
  */
+
 import { defaultPayloadConverter } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { expect, test } from 'vitest';
+import { ACTIVITY } from '../../src/contract/names.ts';
 import { foldHistory } from '../../src/history/index.ts';
 import type { HistoryEvent } from '../../src/temporal/index.ts';
 import { replay } from '../session/support/sound.ts';
@@ -45,13 +47,15 @@ function change(payloads: Payloads, edit: (value: Record<string, unknown>) => vo
 }
 
 const scheduled = (type: string) => (event: HistoryEvent) =>
-  event.activityTaskScheduledEventAttributes?.activityType?.name === type;
+  event.activityTaskScheduledEventAttributes?.activityType?.name === `perdure.${type}`;
 const completedTask = (event: HistoryEvent): unknown => event.workflowTaskCompletedEventAttributes;
 
 /** Gives the first activity of a type another. */
 function retyped(events: HistoryEvent[], from: string, name: string): HistoryEvent {
   const event = first(events, scheduled(from));
-  Object.assign(event.activityTaskScheduledEventAttributes ?? {}, { activityType: { name } });
+  Object.assign(event.activityTaskScheduledEventAttributes ?? {}, {
+    activityType: { name: name in ACTIVITY ? `perdure.${name}` : name },
+  });
   return event;
 }
 
@@ -113,7 +117,7 @@ const CHANGES: Readonly<Record<string, { file?: string; says: string; make: Chan
     says: 'schedules tool as activity 77',
     make: inFirstTask({
       eventType: EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
-      activityTaskScheduledEventAttributes: { activityId: '77', activityType: { name: 'tool' } },
+      activityTaskScheduledEventAttributes: { activityId: '77', activityType: { name: 'perdure.tool' } },
     }),
   },
   'an activity of a type that is not known': {

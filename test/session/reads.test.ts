@@ -1,6 +1,8 @@
 /** One activity for reads and the reply that follows. */
+
 import { expect, test } from 'vitest';
 import * as z from 'zod';
+import { activityKind } from '../../src/contract/names.ts';
 import {
   defineAgent,
   defineTool,
@@ -61,7 +63,7 @@ async function begin(
 async function activities(stage: Stage, session: Session): Promise<(string | null | undefined)[]> {
   const { history } = await expectSound(stage, session);
   return history.events.flatMap(({ activityTaskScheduledEventAttributes: event }) =>
-    event ? [event.activityType?.name] : [],
+    event ? [activityKind(event.activityType?.name)] : [],
   );
 }
 

@@ -1,7 +1,9 @@
 /** What a person reads of a session in Temporal's own UI: its summary, those of its activities and timers, its details. */
+
 import { defaultPayloadConverter } from '@temporalio/common';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
+import { activityKind } from '../../src/contract/names.ts';
 import { defineAgent, defineTool, type PendingCall, type Session } from '../../src/index.ts';
 import { commandsFor } from '../../src/session/commands.ts';
 import { decide, resolve } from '../support/decide.ts';
@@ -13,7 +15,7 @@ async function summaries(stage: Stage, session: Session): Promise<string[]> {
   const { history } = await expectSound(stage, session);
   return history.events.flatMap((event) => {
     const on =
-      event.activityTaskScheduledEventAttributes?.activityType?.name ??
+      activityKind(event.activityTaskScheduledEventAttributes?.activityType?.name) ??
       (event.timerStartedEventAttributes ? 'timer' : undefined);
     const payload = event.userMetadata?.summary;
     if (on === undefined) return [];

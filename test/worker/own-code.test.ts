@@ -67,6 +67,16 @@ test('workflows of a user’s own run beside sessions, and need not name them', 
   expect(await turn(stage)).toBe('Good morning.');
 });
 
+test('an activity of a user’s own that is named like one of ours runs beside it', async () => {
+  const stage = await setting();
+  const activities = { model: (name: string) => Promise.resolve(`a model of ${name}`) };
+  await stage.startWorker([stage.agent], { workflowsPath: file('greeting.ts'), activities });
+  const { taskQueue, client } = stage;
+  const options = { workflowId: stage.id('modelling'), taskQueue, args: ['a ship'] };
+  expect(await client.workflow.execute('modelling', options)).toBe('a model of a ship');
+  expect(await turn(stage)).toBe('Good morning.');
+});
+
 test('a bundle that was made with the plugin holds the sessions; one without is refused', async () => {
   const stage = await setting();
   const workflowsPath = file('greeting.ts');

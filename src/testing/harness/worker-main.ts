@@ -2,6 +2,7 @@
  * A worker process. A harness starts it with one argument: a {@link WorkerConfig} as JSON. It ends with its parent, and at
  * SIGTERM after the calls in flight.
  */
+
 import {
   DefaultLogger,
   type NativeConnectionOptions,
@@ -10,8 +11,9 @@ import {
 } from '@temporalio/worker';
 import { execute } from '../../activities/tool.ts';
 import type { DefinedAgent, DefinedTool } from '../../agent/index.ts';
-import type { SessionActivities, ToolInput, VerifyInput } from '../../contract/activities.ts';
+import type { ToolInput, VerifyInput } from '../../contract/activities.ts';
 import { PerdureError } from '../../contract/errors.ts';
+import { activityKind } from '../../contract/names.ts';
 import { createWorker, openConnection, type SessionWorkerOptions } from '../../worker/index.ts';
 import { breakpoint, endBreakpoints, installBreakpoints, type WorkerNews } from './breakpoints.ts';
 import { scriptedAgents } from './scripted-agents.ts';
@@ -108,7 +110,7 @@ function withBreakpoints(own: WorkerInterceptors | undefined): WorkerInterceptor
       ({ info }) => ({
         inbound: {
           execute: async (input, next) => {
-            const type = info.activityType as keyof SessionActivities;
+            const type = activityKind(info.activityType) ?? info.activityType;
             const { tool } = (input.args[0] ?? {}) as Partial<ToolInput | VerifyInput>;
             const looks = type === 'verify' || type === 'attach';
             const name = tool !== undefined && looks ? `${type} ${tool}` : (tool ?? type);
