@@ -18,7 +18,7 @@ export interface ActivityOptions {
   memory: TranscriptMemory;
   /** The mutating calls that the worker's workflows have issued. */
   issued: IssuedCalls;
-  /** Told when the tool of a mutation begins, by the activity's task token in base64. */
+  /** Told when the tool of a mutation begins, or a model is asked, by the activity's task token in base64. */
   began: (taskToken: string) => void;
   /** The search attributes of ours that the server knows. */
   searchAttributes: readonly string[];
@@ -41,7 +41,7 @@ export function createActivities({
         ? { kind: 'unavailable', message: missing(find, agent) }
         : { kind: 'manifest', manifest: found.manifest, searchAttributes: [...searchAttributes] };
     },
-    [ACTIVITY.model]: (input) => runModel(find, memory, input),
+    [ACTIVITY.model]: (input) => runModel({ find, memory, began }, input),
     [ACTIVITY.tool]: (input) => runTool({ find, issued, began }, input),
     [ACTIVITY.reads]: (input) => runReads(find, memory, input),
     [ACTIVITY.attach]: (input) => runAttach(find, searchAttributes, input),

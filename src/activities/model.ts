@@ -33,8 +33,7 @@ const USUAL_ENDS: ReadonlySet<string> = new Set(['stop', 'tool-calls']);
 
 /** Asks the models in order. See {@link ModelResult} for what it can come to. */
 export async function runModel(
-  find: FindAgent,
-  memory: TranscriptMemory,
+  { find, memory, began }: { find: FindAgent; memory: TranscriptMemory; began: (taskToken: string) => void },
   input: ModelInput,
 ): Promise<ModelResult> {
   const context = Context.current();
@@ -69,6 +68,7 @@ export async function runModel(
     if (reason !== null) return withReads({ kind: 'results', reason }, reading.ends);
     messages = [...messages, { id: '', role: 'tool', created_at: '', blocks }];
   }
+  began(context.info.base64TaskToken);
   const live = new LiveSender(context, reading?.kept ?? []);
   try {
     const result = await askInOrder(context, agent, input, messages, live);
@@ -205,7 +205,7 @@ function withoutDerivedKey(
   return key === derived ? call : { ...call, baseKey: key };
 }
 
-/** How the attempt before this one ended. `unbilled`: with an error of ours that says that nothing was billed. */
+/** How the attempt before this one ended. `unbilled`: its failure says that nothing was billed. */
 async function lastAttempt(context: Context): Promise<'unbilled' | 'lost' | 'failed'> {
   const { client, info } = context;
   try {
@@ -213,7 +213,7 @@ async function lastAttempt(context: Context): Promise<'unbilled' | 'lost' | 'fai
     const { raw } = await client.workflow.getHandle(workflowId, runId).describe();
     const pending = raw.pendingActivities?.find(({ activityId }) => activityId === info.activityId);
     const type = pending?.lastFailure?.applicationFailureInfo?.type;
-    if (type === UNBILLED) return 'unbilled';
+    if (type === UNBILLED || type === LOST.unbegun) return 'unbilled';
     return type && !Object.values<string>(LOST).includes(type) ? 'failed' : 'lost';
   } catch {
     return 'lost';

@@ -358,9 +358,9 @@ export const BEGAN = 'began';
 
 /** Types of the failures by which a successor ends what a dead worker had in flight. */
 export const LOST = {
-  /** The tool had begun, or the activity is no mutation. */
+  /** Its tool had begun, its model may have been asked, or neither is known. */
   worker: 'WorkerLost',
-  /** The tool of a mutation had not begun. */
+  /** The tool of a mutation had not begun, or no model had been asked. */
   unbegun: 'WorkerLostBeforeCall',
 } as const;
 

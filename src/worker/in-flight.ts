@@ -30,7 +30,7 @@ interface Held {
   token: string;
   workflowId: string;
   runId: string;
-  /** Of a mutation: its tool has not begun. */
+  /** Its tool has not begun, or its model has not been asked. */
   unbegun?: boolean;
   endedAt?: number;
 }
@@ -116,7 +116,9 @@ export class InFlightJournal {
       execute: async (input, next) => {
         if (this.#file === null || info.workflowExecution === undefined) return next(input);
         const held: Held = { token: info.base64TaskToken, ...info.workflowExecution };
-        if (info.activityType === ACTIVITY.tool) held.unbegun = true;
+        // Whether the attempts before this one have asked the model is not known here.
+        const isFirst = info.activityType === ACTIVITY.model && info.attempt === 1;
+        if (info.activityType === ACTIVITY.tool || isFirst) held.unbegun = true;
         this.#held.set(held.token, held);
         this.#write(held);
         try {
@@ -129,7 +131,7 @@ export class InFlightJournal {
     },
   });
 
-  /** Writes down that the tool of a mutation begins. */
+  /** Writes down that the tool of a mutation begins, or that a model is asked. */
   began(token: string): void {
     const held = this.#held.get(token);
     if (held === undefined) return;

@@ -37,26 +37,6 @@ test('an idempotent call may happen twice where the service ignores the key: tha
   expect(await world.control.refunds()).toMatchObject([{ key }, { key }]);
 });
 
-test('a read is run again, apart from the model call that it was lost with', async () => {
-  const world = await openWorld([calls(['order', { id: '1001' }]), { text: 'Found.' }]);
-  const first = await world.startWorkerProcess({ breakAt: ['request'] });
-  const session = await world.begin();
-  await first.reached('request');
-  await first.crash();
-  await world.startWorkerProcess();
-  await world.until(session, 'idle');
-
-  const { calls: log } = await world.check(session);
-  expect(log[0]).toMatchObject({
-    status: { kind: 'completed' },
-    dispatches: [
-      { no: 1, outcome: 'absent' },
-      { no: 2, outcome: 'returned' },
-    ],
-    result: { content: { id: '1001', attempt: 1 } },
-  });
-});
-
 test('a read that says that it was not attempted is attempted again by Temporal, as often as its tool allows', async () => {
   const attempts: number[] = [];
   const { stage, session } = await askToLook((attempt) => {

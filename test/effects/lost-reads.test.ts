@@ -1,0 +1,132 @@
+/** Workers that die while they read, or between the reads and the reply: what was read stays, and no reply is paid twice. */
+import { expect, test } from 'vitest';
+import type { Session } from '../../src/index.ts';
+import { calls, openWorld, type World } from '../support/world.ts';
+
+const READS = calls(['order', { id: '1001' }], ['peek', { id: 'a' }]);
+
+/** Waits until the heartbeats of the session's activity say this. */
+async function heartbeats(world: World, session: Session, ...said: string[]): Promise<void> {
+  const details = async (): Promise<string> => {
+    const { raw } = await world.client.workflow.getHandle(session.id).describe();
+    return Buffer.from(raw.pendingActivities?.[0]?.heartbeatDetails?.payloads?.[0]?.data ?? []).toString();
+  };
+  for (const text of said) await expect.poll(details, { timeout: 20_000 }).toContain(text);
+}
+
+test('a worker that dies while reads run long: its successor takes what was read, and nothing is charged', async () => {
+  const world = await openWorld([READS, { text: 'Seen.' }]);
+  const first = await world.startWorkerProcess({ breakAt: ['peek'] });
+  const session = await world.begin();
+  await first.reached('peek');
+  await heartbeats(world, session, '"callId":"call_1_0"', '"stage":"reading"');
+  await first.crash();
+  await world.startWorkerProcess();
+  await world.until(session, 'idle');
+
+  const { calls: log, budget } = await world.check(session);
+  expect(log).toMatchObject([
+    { dispatches: [{ no: 1, outcome: 'returned' }], result: { content: { id: '1001', attempt: 1 } } },
+    // A server may give an attempt to a poll of the dead worker.
+    { dispatches: [{ no: 1, outcome: 'returned', attempts: expect.any(Number) }], result: { content: 'a' } },
+  ]);
+  expect(log[0]?.dispatches[0]).not.toHaveProperty('attempts');
+  expect(budget.spent).toMatchObject({ turns: 2, toolCalls: 2, lostReplies: 0 });
+  expect(world.model.requests).toHaveLength(2);
+});
+
+test('a worker that dies between long reads and the reply: what was read stays, and the reply is charged once', async () => {
+  const world = await openWorld([READS, { text: 'Seen.' }]);
+  const first = await world.startWorkerProcess({ breakAt: ['peek', 'model request'] });
+  const session = await world.begin();
+  await first.reached('model request');
+  first.release('model request');
+  await first.reached('peek');
+  await heartbeats(world, session, '"stage":"reading"');
+  first.release('peek');
+  await first.reached('model request');
+  await heartbeats(world, session, '"callId":"call_1_1"');
+  await first.crash();
+  await world.startWorkerProcess();
+  await world.until(session, 'idle');
+
+  const { calls: log, budget } = await world.check(session);
+  for (const call of log) {
+    expect(call.dispatches).toMatchObject([{ no: 1, outcome: 'returned' }]);
+    expect(call.dispatches[0]).not.toHaveProperty('attempts');
+  }
+  expect(budget.spent).toMatchObject({ turns: 2, toolCalls: 2, lostReplies: 1 });
+  expect(world.model.requests).toHaveLength(2);
+});
+
+test('a worker that dies between short reads and the reply: they run again apart, and the reply is charged once', async () => {
+  const world = await openWorld([READS, { text: 'Seen.' }]);
+  const first = await world.startWorkerProcess({ breakAt: ['model request'] });
+  const session = await world.begin('silent');
+  await first.reached('model request');
+  first.release('model request');
+  await first.reached('model request');
+  await first.crash();
+  await world.startWorkerProcess();
+  await world.until(session, 'idle');
+
+  const { calls: log, budget } = await world.check(session);
+  for (const { dispatches } of log)
+    expect(dispatches).toMatchObject([
+      { no: 1, outcome: 'absent' },
+      { no: 2, outcome: 'returned' },
+    ]);
+  expect(budget.spent).toMatchObject({ turns: 2, toolCalls: 2, lostReplies: 1 });
+  expect(world.model.requests).toHaveLength(2);
+});
+
+test('a worker that dies after the reply came: it was paid for, and is charged once', async () => {
+  const world = await openWorld([READS, { text: 'Seen.' }]);
+  const first = await world.startWorkerProcess({ breakAt: ['after model'] });
+  const session = await world.begin('silent');
+  await first.reached('after model');
+  first.release('after model');
+  await first.reached('after model');
+  await first.crash();
+  await world.startWorkerProcess();
+  await world.until(session, 'idle');
+
+  const { budget } = await world.check(session);
+  expect(budget.spent).toMatchObject({ turns: 2, toolCalls: 2, lostReplies: 1 });
+  expect(world.model.requests).toHaveLength(3);
+});
+
+test('a read that kills its worker again and again: the model is charged once at most, and it ends apart', async () => {
+  const world = await openWorld([calls(['peek', { id: 'a' }]), { text: 'Seen.' }]);
+  const session = await world.begin('silent');
+  for (let death = 1; death <= 3; death++) {
+    const worker = await world.startWorkerProcess({ breakAt: ['peek'] });
+    await worker.reached('peek');
+    await worker.crash();
+  }
+  await world.startWorkerProcess();
+  await world.until(session, 'idle');
+
+  const { calls: log, budget } = await world.check(session);
+  expect(log[0]?.dispatches).toMatchObject([
+    { no: 1, outcome: 'absent' },
+    { no: 2, outcome: 'returned', attempts: expect.any(Number) },
+  ]);
+  expect(budget.spent).toMatchObject({ turns: 2, toolCalls: 1, lostReplies: 1 });
+  expect(world.model.requests).toHaveLength(2);
+});
+
+test('a worker that dies within the first moments of a read: its successor knows that it had not asked the model', async () => {
+  const world = await openWorld([calls(['peek', { id: 'a' }]), { text: 'Seen.' }]);
+  const first = await world.startWorkerProcess({ breakAt: ['peek'] });
+  const session = await world.begin('silent');
+  await first.reached('peek');
+  await first.crash();
+  await world.startWorkerProcess();
+  await world.until(session, 'idle');
+
+  const { calls: log, budget } = await world.check(session);
+  expect(log[0]?.dispatches).toMatchObject([{ no: 1, outcome: 'returned', attempts: 2 }]);
+  expect(budget.spent).toMatchObject({ turns: 2, toolCalls: 1, lostReplies: 0 });
+  expect(world.model.requests).toHaveLength(2);
+});
