@@ -1,7 +1,7 @@
 /** Prepares a call that the model asked for: checks its arguments, derives its key, decides whether a person must approve it. */
 import { asSchema } from '@ai-sdk/provider-utils';
 import type { PreparedCall } from '../contract/activities.ts';
-import type { JsonValue } from '../contract/json.ts';
+import { defined, type JsonValue } from '../contract/json.ts';
 import { baseKey } from '../contract/keys.ts';
 import type { AgentRuntime } from './agent-runtime.ts';
 import { type DefinedTool, scopeOf } from './define-tool.ts';
@@ -19,7 +19,7 @@ export interface Deadline {
 
 /** The deadline of checks that begin now. */
 export function deadline(signal?: AbortSignal): Deadline {
-  return { until: performance.now() + CHECKS_MS, ...(signal === undefined ? {} : { signal }) };
+  return { until: performance.now() + CHECKS_MS, ...defined({ signal }) };
 }
 
 /**

@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import { Client } from '@temporalio/client';
 import { Worker, type WorkerOptions } from '@temporalio/worker';
 import { archiveWorkflowId } from '../contract/archive.ts';
+import { defined } from '../contract/json.ts';
 import type { SessionWorkerOptions } from '../worker/create-worker.ts';
 import { closing, openConnection, whereTo } from '../worker/open-connection.ts';
 import { workflowsFor } from '../worker/workflow-bundle.ts';
@@ -46,7 +47,7 @@ export async function createArchiveWorker(options: ArchiveWorkerOptions): Promis
     const client = new Client({
       connection,
       namespace,
-      ...(dataConverter === undefined ? {} : { dataConverter }),
+      ...defined({ dataConverter }),
     });
     await startArchive(client, name);
     return await Worker.create({

@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline';
 import type { Client } from '@temporalio/client';
 import type { Session, Sessions } from '../client/index.ts';
 import { UNNAMED } from '../contract/calls.ts';
+import { defined } from '../contract/json.ts';
 import { DEFAULT_TASK_QUEUE } from '../contract/names.ts';
 import type { ConnectedServer, ResolveServerOptions } from '../server/index.ts';
 import { EXIT } from './failures.ts';
@@ -69,8 +70,7 @@ export class Cli {
       this.#options.namespace ??
       (address === undefined ? undefined : process.env['TEMPORAL_NAMESPACE'] || undefined);
     return {
-      ...(address === undefined ? {} : { address }),
-      ...(namespace === undefined ? {} : { namespace }),
+      ...defined({ address, namespace }),
     };
   }
 

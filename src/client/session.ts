@@ -16,7 +16,7 @@ import {
   type SendInput,
   type SessionResult,
 } from '../contract/inputs.ts';
-import { toJson } from '../contract/json.ts';
+import { defined, toJson } from '../contract/json.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
 import type { Phase, PlanStep, SessionState } from '../contract/state.ts';
@@ -76,7 +76,7 @@ export class Session {
   constructor(client: Client, id: string, runId?: string) {
     this.id = id;
     this.#client = client;
-    this.#run = { workflowId: id, ...(runId === undefined ? {} : { runId }) };
+    this.#run = { workflowId: id, ...defined({ runId }) };
     this.#handle = client.workflow.getHandle(id, runId);
   }
 
@@ -320,7 +320,7 @@ export class Session {
   async #update<T>(name: string, input: object, field: string, updateId?: string): Promise<T> {
     const value = checked(name, input, { field, limit: LIMIT.update });
     const deadline = Date.now() + ANSWER_MS;
-    const options = { args: [value] as [unknown], ...(updateId === undefined ? {} : { updateId }) };
+    const options = { args: [value] as [unknown], ...defined({ updateId }) };
     const ask = (): Promise<T> => this.#handle.executeUpdate<T, [unknown]>(name, options);
     return this.#mapped(() =>
       this.#client.withDeadline(deadline, async () => {

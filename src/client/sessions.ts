@@ -8,7 +8,7 @@ import {
 } from '@temporalio/client';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { inputProblem, type SessionInput } from '../contract/inputs.ts';
-import { canonicalJson } from '../contract/json.ts';
+import { canonicalJson, defined } from '../contract/json.ts';
 import { DEFAULT_TASK_QUEUE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
@@ -325,7 +325,7 @@ export class Sessions {
       const advice = `It may have been done all the same: repeated with the ${ids}, it is done once`;
       throw retryHint(sessionError(id, error), advice, {
         sessionId: id,
-        ...(messageId === undefined ? {} : { messageId }),
+        ...defined({ messageId }),
       });
     }
     return new Session(this.#client, id);

@@ -4,7 +4,7 @@ import type { Duration } from '@temporalio/common';
 import type { CheckpointSaver } from '../contract/checkpoint.ts';
 import type { EditInput } from '../contract/edit.ts';
 import { inputProblem, type SendInput, type SessionInput, sessionInputSchema } from '../contract/inputs.ts';
-import { toJson } from '../contract/json.ts';
+import { defined, toJson } from '../contract/json.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
 import type { OriginInput } from '../contract/origin.ts';
@@ -99,7 +99,7 @@ export function originOf(
     ...checkpoint,
     by,
     reason,
-    ...(edits === undefined ? {} : { edits }),
+    ...defined({ edits }),
   };
 }
 
@@ -113,11 +113,7 @@ export function sessionInput(agent: string, options: StartOptions, from?: Origin
   const raw = {
     agent,
     ...(message === undefined ? {} : { message: typeof message === 'string' ? { text: message } : message }),
-    ...(mode === undefined ? {} : { mode }),
-    ...(tenant === undefined ? {} : { tenant }),
-    ...(budget === undefined ? {} : { budget }),
-    ...(scratchpadRoot === undefined ? {} : { scratchpadRoot }),
-    ...(from === undefined ? {} : { origin: from }),
+    ...defined({ mode, tenant, budget, scratchpadRoot, origin: from }),
   };
   const json = toJson(raw, 'options');
   const parsed = parseKnown(sessionInputSchema, json);

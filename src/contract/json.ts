@@ -94,6 +94,15 @@ export function toJson(value: unknown, path = '$'): JsonValue {
   return copy(value, path, new Set());
 }
 
+type Optional<T> = { [K in keyof T]-?: undefined extends T[K] ? K : never }[keyof T];
+
+/** An object without the fields that are `undefined`. */
+export function defined<T extends object>(
+  fields: T,
+): Omit<T, Optional<T>> & { [K in Optional<T>]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
+}
+
 /** A copy of what is known to be plain JSON. Texts are shared, which makes it several times cheaper than a clone. */
 export function copyJson<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value;

@@ -2,6 +2,7 @@
 import * as z from 'zod/mini';
 import type { SessionSummary } from '../client/index.ts';
 import { type ErrorCode, UNANSWERED } from '../contract/errors.ts';
+import { defined } from '../contract/json.ts';
 import type { PageInput } from '../contract/views.ts';
 import { type ApiRequest, type Operation, operation, type QueryParameter } from './operation.ts';
 import {
@@ -165,5 +166,5 @@ export const inspectionOperations: readonly Operation[] = [
 
 function page(request: ApiRequest<unknown>): PageInput {
   const [before, limit] = [request.integer('before'), request.integer('limit')];
-  return { ...(before === undefined ? {} : { before }), ...(limit === undefined ? {} : { limit }) };
+  return defined({ before, limit });
 }

@@ -2,7 +2,7 @@
 import packageJson from 'perdure/package.json' with { type: 'json' };
 import * as z from 'zod/mini';
 import type { ErrorCode } from '../contract/errors.ts';
-import type { JsonObject } from '../contract/json.ts';
+import { defined, type JsonObject } from '../contract/json.ts';
 import { STATUS } from './errors.ts';
 import type { Operation, QueryParameter } from './operation.ts';
 import { SESSION_BODIES } from './session-shapes.ts';
@@ -115,7 +115,7 @@ function describeOperation(operation: Operation, schemas: Schemas): JsonObject {
     operationId: id,
     tags: [tag],
     summary,
-    ...(description === undefined ? {} : { description }),
+    ...defined({ description }),
     ...(open === true ? { security: [] } : {}),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined
@@ -143,8 +143,7 @@ function parameter(
   { type, minimum, maximum }: Omit<QueryParameter, 'description'> = { type: 'string' },
 ): JsonObject {
   const bounds = {
-    ...(minimum === undefined ? {} : { minimum }),
-    ...(maximum === undefined ? {} : { maximum }),
+    ...defined({ minimum, maximum }),
   };
   return { name, in: place, required: place === 'path', description, schema: { type, ...bounds } };
 }

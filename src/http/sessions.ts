@@ -16,6 +16,7 @@ import {
   type SendInput,
   sendSchema,
 } from '../contract/inputs.ts';
+import { defined } from '../contract/json.ts';
 import { effectsSince, pastOf, unconfirmed } from './look-back.ts';
 import { type Backend, type Operation, operation } from './operation.ts';
 import { addressable, idempotencyKey } from './request.ts';
@@ -77,7 +78,7 @@ export const sessionOperations: readonly Operation[] = [
     handle: async (request, { sessions }) => {
       const { agent, ...options } = request.body;
       const id = addressable(idempotencyKey(request, options.id));
-      return { id: (await sessions.start(agent, given({ ...options, id }) as StartOptions)).id };
+      return { id: (await sessions.start(agent, defined({ ...options, id }) as StartOptions)).id };
     },
   }),
   operation<SendInput>({
@@ -111,7 +112,7 @@ export const sessionOperations: readonly Operation[] = [
     handle: (request, { sessions }) => {
       const { by, argsDigest, ...decision } = request.body;
       const session = sessions.get(request.param('id'));
-      return session.decide({ callId: request.param('call_id'), argsDigest }, decision, given({ by }));
+      return session.decide({ callId: request.param('call_id'), argsDigest }, decision, defined({ by }));
     },
   }),
   operation<ResolveBody>({
@@ -129,7 +130,7 @@ export const sessionOperations: readonly Operation[] = [
     handle: (request, { sessions }) => {
       const { by, argsDigest, dispatchNo, ...resolution } = request.body;
       const seen = { callId: request.param('call_id'), argsDigest, dispatchNo };
-      return sessions.get(request.param('id')).resolve(seen, resolution, given({ by }));
+      return sessions.get(request.param('id')).resolve(seen, resolution, defined({ by }));
     },
   }),
   operation<PauseInput>({
@@ -154,7 +155,7 @@ export const sessionOperations: readonly Operation[] = [
     answer: ACCEPTED,
     codes: SIGNALLED,
     handle: (request, backend) =>
-      accepted(backend, request.param('id'), (session) => session.resume(given(request.body))),
+      accepted(backend, request.param('id'), (session) => session.resume(defined(request.body))),
   }),
   operation<CancelInput>({
     id: 'cancelSession',
@@ -166,7 +167,7 @@ export const sessionOperations: readonly Operation[] = [
     answer: ACCEPTED,
     codes: SIGNALLED,
     handle: (request, backend) =>
-      accepted(backend, request.param('id'), (session) => session.cancel(given(request.body))),
+      accepted(backend, request.param('id'), (session) => session.cancel(defined(request.body))),
   }),
   operation<EditInput>({
     id: 'editSession',
@@ -215,7 +216,7 @@ export const sessionOperations: readonly Operation[] = [
       const from = { sessionId: request.param('id'), checkpointId };
       const id = addressable(idempotencyKey(request, body.id));
       if (body.edits !== undefined) await pastOf(backend, from, body.edits);
-      const options = given({ ...body, id }) as ForkOptions;
+      const options = defined({ ...body, id }) as ForkOptions;
       return { id: (await backend.sessions.fork(from, options)).id };
     },
   }),
@@ -242,7 +243,7 @@ export const sessionOperations: readonly Operation[] = [
       const past = await pastOf(backend, from, body.edits);
       const effects = await effectsSince(backend, past);
       if (confirm !== true) throw unconfirmed(effects);
-      const { id } = await backend.sessions.rewind(from, given(body) as ForkOptions);
+      const { id } = await backend.sessions.rewind(from, defined(body) as ForkOptions);
       return { id, effects: await effectsKept(backend.client, past, effects) };
     },
   }),
@@ -257,10 +258,4 @@ async function accepted(
 ): Promise<{ id: string }> {
   await signal(sessions.get(id));
   return { id };
-}
-
-/** What was given: the client tells a field that is absent from one that is `undefined`. */
-function given<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], undefined> };
 }

@@ -2,6 +2,7 @@
 import type { Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
+import { defined } from '../contract/json.ts';
 import { readError } from './errors.ts';
 import { firstValue, isNotFound, orNull, readPages, readStart } from './index.ts';
 import { tsToMs } from './sdk-time.ts';
@@ -34,7 +35,7 @@ export async function findExecution(
   const found = await orNull(
     client.workflowService.describeWorkflowExecution({
       namespace: client.options.namespace,
-      execution: { workflowId, ...(runId === undefined ? {} : { runId }) },
+      execution: { workflowId, ...defined({ runId }) },
     }),
   );
   const info = found?.workflowExecutionInfo;

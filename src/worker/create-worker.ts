@@ -1,4 +1,5 @@
 import type { NativeConnectionOptions, Worker, WorkerOptions } from '@temporalio/worker';
+import { defined } from '../contract/json.ts';
 import { DEFAULT_TASK_QUEUE } from '../contract/names.ts';
 import { closing, openConnection, whereTo } from './open-connection.ts';
 import { PerdurePlugin, type PerdurePluginOptions } from './plugin.ts';
@@ -39,9 +40,7 @@ export async function createWorker(options: SessionWorkerOptions): Promise<Worke
   const connection = rest.connection ?? (await openConnection(found?.connection ?? {}));
   const plugin = new PerdurePlugin({
     agents,
-    ...(models === undefined ? {} : { models }),
-    ...(memoryBytes === undefined ? {} : { memoryBytes }),
-    ...(journal === undefined ? {} : { journal }),
+    ...defined({ models, memoryBytes, journal }),
   });
   try {
     return await UntimedWorker.create({

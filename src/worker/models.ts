@@ -1,5 +1,6 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { ModelRegistry } from '../agent/index.ts';
+import { defined } from '../contract/json.ts';
 import { openAIBody } from './openai-body.ts';
 
 /** Prefixes of model names that the environment's endpoint answers. */
@@ -22,7 +23,7 @@ export function modelsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Mod
     baseURL,
     includeUsage: true,
     transformRequestBody: (body) => openAIBody(body, atOpenAI),
-    ...(apiKey === undefined ? {} : { apiKey }),
+    ...defined({ apiKey }),
   });
   return { languageModel: (id) => provider.languageModel(id.replace(PREFIX, '')) };
 }

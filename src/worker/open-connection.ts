@@ -1,6 +1,7 @@
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { NativeConnection, type NativeConnectionOptions, type WorkerPlugin } from '@temporalio/worker';
 import { PerdureError } from '../contract/errors.ts';
+import { defined } from '../contract/json.ts';
 
 /**
  * Connects a worker. The SDK compresses each request and answer, which is for long ways: to a server that is reached
@@ -44,5 +45,5 @@ export function whereTo(address: string | NativeConnectionOptions | undefined): 
   if (typeof address === 'string') return { connection: { address } };
   if (address !== undefined) return { connection: address };
   const { connectionOptions, namespace } = loadClientConnectConfig();
-  return { connection: connectionOptions, ...(namespace === undefined ? {} : { namespace }) };
+  return { connection: connectionOptions, ...defined({ namespace }) };
 }

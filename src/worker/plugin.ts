@@ -20,6 +20,7 @@ import {
   resolveAgent,
 } from '../agent/index.ts';
 import { PerdureError } from '../contract/errors.ts';
+import { defined } from '../contract/json.ts';
 import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
 import { InFlightJournal, journalDirectory, recoverPredecessors } from './in-flight.ts';
 import { modelsFromEnvironment } from './models.ts';
@@ -201,7 +202,7 @@ export class PerdurePlugin implements WorkerPlugin {
       const directory = await journalDirectory({
         namespaceId,
         taskQueue,
-        ...(journal === undefined ? {} : { directory: journal }),
+        ...defined({ directory: journal }),
       });
       await recoverPredecessors(connection, namespace, directory).catch(unavailable('dead workers left'));
       return await InFlightJournal.open(directory);

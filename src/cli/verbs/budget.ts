@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { defined } from '../../contract/json.ts';
 import type { Cli } from '../cli.ts';
 import { type BudgetOptions, limitsOf, withBudget } from '../input.ts';
 import { clean } from '../terminal.ts';
@@ -26,7 +27,7 @@ export function budget(program: Command, cli: Cli): void {
         await terminal.wait('setting', () =>
           session.setBudget({
             by: cli.actor(options.by),
-            ...(limits === undefined ? {} : { limits }),
+            ...defined({ limits }),
             ...(options.finish ? { finish: true } : {}),
           }),
         );

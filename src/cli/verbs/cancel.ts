@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { defined } from '../../contract/json.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
 
@@ -13,7 +14,7 @@ export function cancel(program: Command, cli: Cli): void {
     .action(async (sessionId: string, { reason, by }: { reason?: string; by?: string }) => {
       const session = await cli.session(sessionId);
       const actor = cli.actor(by);
-      await session.cancel({ by: actor, ...(reason === undefined ? {} : { reason }) });
+      await session.cancel({ by: actor, ...defined({ reason }) });
       const next = command('show', sessionId);
       cli.terminal.result(
         { sessionId, asked: 'cancel', by: actor, next },

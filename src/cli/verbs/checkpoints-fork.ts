@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { pastEditProblem } from '../../checkpoints/past-edit.ts';
 import { type EditInput, editSchema } from '../../contract/edit.ts';
 import { PerdureError } from '../../contract/errors.ts';
+import { defined } from '../../contract/json.ts';
 import { parseKnown } from '../../contract/unknown-name.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
@@ -59,9 +60,7 @@ export function fork(group: Command, cli: Cli): void {
             reason,
             taskQueue: await taskQueueOf(cli, sessionId),
             ...(archive === undefined ? {} : { saver: await openSaver(cli, sessionId, archive) }),
-            ...(options.id === undefined ? {} : { id: options.id }),
-            ...(message === undefined ? {} : { message }),
-            ...(edits === undefined ? {} : { edits }),
+            ...defined({ id: options.id, message, edits }),
           },
         );
       });

@@ -3,6 +3,7 @@ import { effectsKept, effectsSince } from '../../checkpoints/effects-left.ts';
 import type { EffectSince } from '../../checkpoints/index.ts';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
 import { PerdureError } from '../../contract/errors.ts';
+import { defined } from '../../contract/json.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT } from '../failures.ts';
@@ -64,7 +65,7 @@ export function rewind(group: Command, cli: Cli): void {
             reason: options.reason ?? 'no reason given',
             ...(archive === undefined ? {} : { saver: await openSaver(cli, sessionId, archive) }),
             taskQueue: await taskQueueOf(cli, sessionId),
-            ...(message === undefined ? {} : { message }),
+            ...defined({ message }),
           },
         ),
       );

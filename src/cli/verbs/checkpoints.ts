@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
+import { defined } from '../../contract/json.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
 import { count } from '../input.ts';
@@ -54,7 +55,7 @@ function ls(group: Command, cli: Cli): void {
         const { terminal } = cli;
         const saver = await openSaver(cli, sessionId, archive);
         const found = await terminal.wait(`reading ${sessionId}`, () =>
-          saver.list(sessionId, { limit, ...(before === undefined ? {} : { before }) }),
+          saver.list(sessionId, { limit, ...defined({ before }) }),
         );
         if (found.length === 0 && limit > 0) {
           if (before === undefined) throw await noCheckpoints(cli, sessionId);

@@ -2,6 +2,7 @@ import { createServer } from 'node:net';
 import { relative } from 'node:path';
 import type { Command } from 'commander';
 import { PerdureError } from '../../contract/errors.ts';
+import { defined } from '../../contract/json.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli, Connected } from '../cli.ts';
 import { count } from '../input.ts';
@@ -78,7 +79,7 @@ async function startDevServer(cli: Cli, ui: boolean, port: number | undefined): 
   const { ensureSearchAttributes, SESSION_SEARCH_ATTRIBUTES } = await import('../../server/index.ts');
   const connected = await cli.terminal.wait('starting Temporal', (tell) =>
     cli.connect({
-      embedded: { ui, searchAttributes: SESSION_SEARCH_ATTRIBUTES, ...(port === undefined ? {} : { port }) },
+      embedded: { ui, searchAttributes: SESSION_SEARCH_ATTRIBUTES, ...defined({ port }) },
       onProgress: tell,
     }),
   );

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { defined } from '../../contract/json.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
 
@@ -22,8 +23,7 @@ export function pause(program: Command, cli: Cli): void {
       const actor = cli.actor(by);
       await session.pause({
         by: actor,
-        ...(now === undefined ? {} : { now }),
-        ...(reason === undefined ? {} : { reason }),
+        ...defined({ now, reason }),
       });
       const next = command('resume', sessionId);
       cli.terminal.result(

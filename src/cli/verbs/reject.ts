@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { defined } from '../../contract/json.ts';
 import type { Cli } from '../cli.ts';
 import { type SeenOptions, withDecision } from '../input.ts';
 
@@ -12,7 +13,7 @@ export function reject(program: Command, cli: Cli): void {
     .action(async (session: string, call: string | undefined, options: SeenOptions & { reason?: string }) => {
       const { reason } = options;
       const { decideCall } = await import('../decide-call.ts');
-      const decision = { decision: 'reject' as const, ...(reason === undefined ? {} : { reason }) };
+      const decision = { decision: 'reject' as const, ...defined({ reason }) };
       await decideCall(cli, session, call, decision, options);
     });
 }

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { Resolution } from '../../contract/calls.ts';
 import { PerdureError } from '../../contract/errors.ts';
+import { defined } from '../../contract/json.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
 import { count, jsonOrTextOf, type SeenOptions, withSeen } from '../input.ts';
@@ -72,7 +73,7 @@ async function resolutionOf(outcome: string, { output, reason }: Options): Promi
     case 'absent':
       return { outcome };
     case 'failed':
-      return { outcome, ...(reason === undefined ? {} : { reason }) };
+      return { outcome, ...defined({ reason }) };
     default:
       throw new PerdureError(
         'INVALID_ARGUMENT',

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { PerdureError } from '../../contract/errors.ts';
+import { defined } from '../../contract/json.ts';
 import type { WaitReason } from '../../contract/state.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
@@ -45,7 +46,7 @@ export function resume(program: Command, cli: Cli): void {
 async function resumeAll(cli: Cli, by: string, { agent, tenant, reason, yes }: Options): Promise<void> {
   const { sessions } = await cli.connect();
   const { terminal } = cli;
-  const filter = { ...(agent === undefined ? {} : { agent }), ...(tenant === undefined ? {} : { tenant }) };
+  const filter = defined({ agent, tenant });
   const waiting: { id: string; reason: WaitReason }[] = [];
   for await (const { id } of sessions.list({ ...filter, status: 'waiting' })) {
     const { wait } = await sessions.get(id).state();

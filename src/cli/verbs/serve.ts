@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { Command } from 'commander';
+import { defined } from '../../contract/json.ts';
 import type { Cli } from '../cli.ts';
 import { count } from '../input.ts';
 
@@ -45,7 +46,7 @@ export function serve(program: Command, cli: Cli): void {
         sessions,
         saver: new TemporalSaver(client, { taskQueue: cli.taskQueue }),
         token,
-        ...(hosts === undefined ? {} : { hosts }),
+        ...defined({ hosts }),
         onError: (error) =>
           terminal.error(error instanceof Error ? (error.stack ?? error.message) : String(error)),
       });

@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander';
 import type { Session, StartOptions } from '../../client/index.ts';
 import { isPerdureError, PerdureError } from '../../contract/errors.ts';
 import type { SendInput } from '../../contract/inputs.ts';
+import { defined } from '../../contract/json.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
 import { type BudgetOptions, limitsOf, textOf, typedWith, withBudget } from '../input.ts';
@@ -101,10 +102,6 @@ function startOptions(message: SendInput | undefined, options: Options): StartOp
   const mode = options.task ? 'task' : options.mode;
   const budget = limitsOf(options);
   return {
-    ...(message === undefined ? {} : { message }),
-    ...(mode === undefined ? {} : { mode }),
-    ...(tenant === undefined ? {} : { tenant }),
-    ...(budget === undefined ? {} : { budget }),
-    ...(scratchpad === undefined ? {} : { scratchpadRoot: scratchpad }),
+    ...defined({ message, mode, tenant, budget, scratchpadRoot: scratchpad }),
   };
 }

@@ -2,7 +2,7 @@
 
 import { sessionStateOf } from '../../checkpoints/session-state.ts';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
-import { canonicalJson } from '../../contract/json.ts';
+import { canonicalJson, defined } from '../../contract/json.ts';
 import type { Block, Message } from '../../contract/messages.ts';
 import type { SessionState } from '../../contract/state.ts';
 import { usd } from '../../session/budget.ts';
@@ -49,7 +49,7 @@ export function sessionCheckpoint(
     agentId: state.agent,
     depth: 0,
     conversationTail: tailOf(entries, state.agent, depth),
-    ...(expertiseSnapshot === undefined ? {} : { expertiseSnapshot }),
+    ...defined({ expertiseSnapshot }),
   };
   return {
     sessionId: state.sessionId,

@@ -11,6 +11,7 @@ import {
 import type { DefinedAgent } from '../../agent/index.ts';
 import { type Session, Sessions, type StartOptions } from '../../client/index.ts';
 import { isUnanswered, PerdureError } from '../../contract/errors.ts';
+import { defined } from '../../contract/json.ts';
 import type { Phase } from '../../contract/state.ts';
 import type { SessionView } from '../../contract/views.ts';
 import { SESSION_SEARCH_ATTRIBUTES, startServer } from '../../server/index.ts';
@@ -149,7 +150,7 @@ async function open(
   const { script } = options;
   const model = await startScriptedModel({
     script: typeof script === 'function' ? script : scriptedTurns(script),
-    ...(options.recordFile === undefined ? {} : { recordFile: options.recordFile }),
+    ...defined({ recordFile: options.recordFile }),
   });
   stops.push(() => model.stop());
   const connection = await Connection.connect({ address });

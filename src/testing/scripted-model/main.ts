@@ -11,6 +11,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { PerdureError } from '../../contract/errors.ts';
+import { defined } from '../../contract/json.ts';
 import { startScriptedModel } from './server.ts';
 import type { Script } from './types.ts';
 
@@ -35,7 +36,7 @@ const model = await startScriptedModel({
   port: Number(values.port),
   host: values.host,
   strict: !values.lenient,
-  ...(values.record === undefined ? {} : { recordFile: values.record }),
+  ...defined({ recordFile: values.record }),
 });
 const stop = (): void => void model.stop().then(() => process.exit(0));
 process.once('SIGTERM', stop).once('SIGINT', stop);

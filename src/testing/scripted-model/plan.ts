@@ -1,4 +1,6 @@
 /** Turns a script's decision into the exact JSON that is sent. Pure. */
+
+import { defined } from '../../contract/json.ts';
 import type { Fault, Reply, ReplyToolCall, ScriptedRequest } from './types.ts';
 
 /** How an incomplete reply breaks off. */
@@ -167,7 +169,7 @@ function render(
               role: 'assistant',
               content: text ?? (calls.length > 0 ? null : ''),
               refusal: null,
-              ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
+              ...defined({ reasoning_content: reasoning }),
               ...(calls.length > 0 ? { tool_calls: calls.map(completeCall) } : {}),
             },
             logprobs: null,
@@ -175,7 +177,7 @@ function render(
           },
         ]
       : [],
-    ...(usage === undefined ? {} : { usage }),
+    ...defined({ usage }),
   };
 
   const event = (delta: object, finish_reason: string | null = null): object => ({
@@ -201,14 +203,14 @@ function render(
 }
 
 function completeCall({ id, name, arguments: args }: WireToolCall): object {
-  return { ...(id === undefined ? {} : { id }), type: 'function', function: { name, arguments: args } };
+  return { ...defined({ id }), type: 'function', function: { name, arguments: args } };
 }
 
 /** A call in a stream: name and id first, then its arguments in pieces. */
 function callDeltas({ id, name, arguments: args }: WireToolCall, index: number): object[] {
   const start = {
     index,
-    ...(id === undefined ? {} : { id }),
+    ...defined({ id }),
     type: 'function',
     function: { name, arguments: '' },
   };
