@@ -1,4 +1,4 @@
-/** Batches the writes of a thread, in the order of their calls: writes that wait for another one are sent together. */
+/** Batches the writes of a thread in the order of their calls: writes that wait are sent together. */
 import { setImmediate } from 'node:timers/promises';
 import { Turns } from '../checkpoints/turns.ts';
 
@@ -20,7 +20,6 @@ export class Batches<Item, Result> {
     this.#work = work;
   }
 
-  /** Adds a write to the next batch. */
   add(threadId: string, item: Item): Promise<Result> {
     return new Promise((resolve, reject) => {
       const open = this.#open.get(threadId);
@@ -29,7 +28,6 @@ export class Batches<Item, Result> {
     });
   }
 
-  /** Runs something alone, after all earlier work and before all later work. */
   alone<T>(threadId: string, work: () => Promise<T>): Promise<T> {
     this.#open.delete(threadId);
     return this.#turns.run(threadId, work);
@@ -39,7 +37,7 @@ export class Batches<Item, Result> {
     const batch = [first];
     this.#open.set(threadId, batch);
     const run = this.#turns.run(threadId, async () => {
-      // Callers that waited for the batch before have added their next write by now.
+      // Callers that waited for the previous batch have added their next write by now.
       await setImmediate();
       if (this.#open.get(threadId) === batch) this.#open.delete(threadId);
       await this.#work(threadId, batch);

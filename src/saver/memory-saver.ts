@@ -20,7 +20,6 @@ import {
 } from '../thread/checks.ts';
 
 interface Thread {
-  /** Oldest first. */
   checkpoints: Checkpoint[];
   /** The index of a checkpoint, by its id. */
   places: Map<string, number>;

@@ -2,18 +2,16 @@
 import type { Checkpoint, CheckpointSaver } from '../contract/checkpoint.ts';
 import { jsonSize } from '../contract/json.ts';
 
-/** The most records in a page. */
 const MOST = 256;
-/** The size limit of a page, in bytes of JSON. A single record may be larger. */
+/** The most bytes of JSON in a page of several records. */
 const PAGE_BYTES = 8_000_000;
 
-/** Options of a read. */
 interface Reading {
   /** Only checkpoints that were stored before this one. */
   before?: string | undefined;
   /** The most checkpoints to return. Default: all. */
   limit?: number;
-  /** The number of records in the first page. Their size decides the number in the next pages. */
+  /** Records in the first page. Their size decides how many the next pages have. */
   first: number;
 }
 

@@ -1,4 +1,4 @@
-/** A `put` on a session's thread: an edit of the session at rest, made out of the difference to its parent. */
+/** A `put` on a session: an edit of the session at rest, made from the difference to its parent. */
 import type { Client } from '@temporalio/client';
 import * as z from 'zod/mini';
 import { diff } from '../checkpoints/diff.ts';
@@ -15,9 +15,9 @@ import { editBasis } from '../session/edit.ts';
 import type { Execution } from '../temporal/executions.ts';
 import { type CheckedPut, unknownParent } from '../thread/checks.ts';
 
-/** What a person may change; the rest of a session's state follows from its history. */
+/** What a person may change. The rest of a session's state follows from its history. */
 const EDITABLE = /^\/(transcript|plan|scratchpadRoot)(\/|$)/;
-/** What follows from the transcript: it may be handed back as it was read. */
+/** What follows from the transcript. It may be returned as it was read. */
 const DERIVED = /^\/(position|promptBytes|measured)(\/|$)/;
 
 interface WhoAndWhy {
@@ -28,16 +28,11 @@ interface WhoAndWhy {
 const metadataSchema: LazySchema<{ metadata: WhoAndWhy }> = lazySchema(() => {
   const text = (limit: number): z.ZodMiniType<string> =>
     z.string().check(z.regex(/\S/, 'is blank'), z.maxLength(limit));
-  // So that the notice of the edit holds both in full.
+  // The edit's notice holds both in full.
   return z.object({ metadata: z.object({ by: text(200), reason: text(1_700) }) });
 });
 
-/**
- * Makes the edit.
- *
- * @returns the checkpoint that the session made of it; of the same edit of the same parent again, that of the first
- * @throws PerdureError as `TemporalSaver.put` says of a session
- */
+/** Makes the edit, and returns its checkpoint. A repeated edit of the same parent returns the first one's checkpoint. */
 export async function putOnSession(
   client: Client,
   checkpoints: SessionCheckpoints,
@@ -56,7 +51,7 @@ export async function putOnSession(
   const parent = given ? await checkpoints.get(session, parentId) : latest;
   if (parent === null) throw unknownParent(workflowId, parentId ?? '');
   const edit = editFor(parent, put.state, who);
-  // The same edit of the same parent is the same update: Temporal makes it once, and answers it as it did.
+  // The same edit of the same parent is the same update: Temporal executes it once.
   const id = digestJson({ parent: parent.id, edit } as unknown as JsonObject);
   const { checkpointId } = await new Session(client, workflowId)
     .edit(edit, { id })
@@ -68,7 +63,7 @@ export async function putOnSession(
   throw new PerdureError('CONFLICT', `Session ${workflowId} was taken back while it was edited`);
 }
 
-/** Who edits and why. @throws PerdureError `INVALID_ARGUMENT` for what is missing, or has no place in a session's record */
+/** Who edits and why. @throws PerdureError `INVALID_ARGUMENT` */
 function whoAndWhy({ threadId, metadata, id }: CheckedPut): WhoAndWhy {
   if (id !== null) {
     const message =
@@ -82,7 +77,7 @@ function whoAndWhy({ threadId, metadata, id }: CheckedPut): WhoAndWhy {
   throw new PerdureError('INVALID_ARGUMENT', message, { details: { field: parsed.field } });
 }
 
-/** Whether the session has refused an edit because what it was made of is not there any more. */
+/** Whether the session refused an edit because its basis has changed. */
 function hasChanged(error: unknown): boolean {
   return isPerdureError(error, 'SESSION_BUSY') && error.details['field'] === 'basis';
 }
@@ -95,11 +90,7 @@ function stale(sessionId: string, parentId: string): PerdureError {
   );
 }
 
-/**
- * The edit that makes a checkpoint's state into another, if what it can change is then still what it was there.
- *
- * @throws PerdureError `INVALID_ARGUMENT` naming a field that cannot be edited or is of another kind
- */
+/** The edit that turns a checkpoint's state into another. @throws PerdureError `INVALID_ARGUMENT` naming the field */
 function editFor(parent: Checkpoint, state: JsonObject, who: WhoAndWhy): EditInput {
   for (const { path } of diff(parent, { state })) {
     if (EDITABLE.test(path) || DERIVED.test(path)) continue;
@@ -128,7 +119,7 @@ function editFor(parent: Checkpoint, state: JsonObject, who: WhoAndWhy): EditInp
   };
 }
 
-/** What is in the lists is checked by the session; a root that it has is never taken away. */
+/** Checks the kinds of the fields. The session checks the entries. A scratchpad root cannot be removed. */
 function assertKinds(before: SessionState, { transcript, plan, scratchpadRoot = null }: JsonObject): void {
   const problem = !Array.isArray(transcript)
     ? { path: '/transcript', message: 'write the list of messages' }

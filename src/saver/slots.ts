@@ -1,4 +1,4 @@
-/** Lets so many pieces of work run at once; the others wait in the order in which they came. */
+/** Runs at most `count` pieces of work at once, in the order of their calls. */
 export class Slots {
   #free: number;
   readonly #waiting: (() => void)[] = [];
@@ -7,7 +7,6 @@ export class Slots {
     this.#free = count;
   }
 
-  /** Runs `work` as soon as a slot is free. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free -= 1;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));

@@ -2,13 +2,11 @@
 import { closeSync, openSync } from 'node:fs';
 import { PerdureError } from '../contract/errors.ts';
 
-/** A kind of file: its marks and its tables. */
 export interface FileFormat {
-  /** Its name, for the message "is no …". */
+  /** For the error "… is not a …". */
   what: string;
-  /** `PRAGMA application_id`. */
   applicationId: number;
-  /** The version of the tables. Files of other versions are refused. */
+  /** Files with another version of the tables are refused. */
   version: number;
   tables: string;
   /** How long a write waits for another process, in milliseconds. */
@@ -48,7 +46,7 @@ CREATE TABLE steps (
 `,
 };
 
-/** The part of the driver that we use. Parameters are strings, numbers and null. */
+/** The part of the driver that we use. */
 export interface Database {
   exec(sql: string): unknown;
   pragma(sql: string): unknown;
@@ -61,16 +59,16 @@ export interface Database {
 }
 
 /**
- * Opens a file in WAL mode with every commit synced, and creates the tables in a new file.
+ * Opens a file in WAL mode, with every commit synced, and creates the tables in a new file.
  *
- * @throws PerdureError `INVALID_ARGUMENT` when it cannot be opened or the driver is not installed;
- * `CHECKPOINT_CORRUPTION` when it is not a database, belongs to another program, or has another version.
+ * @throws PerdureError `INVALID_ARGUMENT` when it cannot be opened or the driver is missing; `CHECKPOINT_CORRUPTION` when
+ * it is not a database, belongs to another program, or has another version.
  */
 export async function openDatabase(path: string, format: FileFormat = CHECKPOINTS): Promise<Database> {
   const Driver = await driver();
   let db: Database;
   try {
-    // A new file is this user's alone; SQLite gives the files beside it the same mode.
+    // Only this user can read a new file. SQLite gives the files beside it the same mode.
     if (path !== ':memory:') closeSync(openSync(path, 'a', 0o600));
     db = new Driver(path, { timeout: format.busyMs });
   } catch (cause) {
@@ -99,10 +97,7 @@ export async function openDatabase(path: string, format: FileFormat = CHECKPOINT
   }
 }
 
-/**
- * Runs work in one write transaction. The driver's own function would hide the error: a full disk ends the transaction, so
- * its rollback fails.
- */
+/** Runs work in one write transaction. The driver's own function hides the error when a full disk has ended it. */
 export function inTransaction<T>(db: Database, work: () => T): T {
   db.exec('BEGIN IMMEDIATE');
   let result: T;
@@ -113,7 +108,7 @@ export function inTransaction<T>(db: Database, work: () => T): T {
     try {
       db.exec('ROLLBACK');
     } catch {
-      // It is rolled back already.
+      // Already rolled back.
     }
     throw error;
   }

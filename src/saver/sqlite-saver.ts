@@ -34,11 +34,10 @@ interface CheckpointRow {
 type StepRow = Record<'thread_id' | 'key' | 'value' | 'updated_at', string>;
 
 /**
- * Checkpoints in an SQLite file (WAL, every `put` synced). They survive a crash and a power cut. Several processes may use
- * one file at the same time. Needs the optional package `libsql`.
+ * Checkpoints in an SQLite file (WAL, every `put` synced), which several processes may use. Needs the package `libsql`.
  *
- * The file opens at the first call. That call rejects with `CHECKPOINT_CORRUPTION` when it is not a database, belongs to
- * another program or has an unknown version, and with `INVALID_ARGUMENT` when it cannot be opened.
+ * The first call opens the file. It rejects with `CHECKPOINT_CORRUPTION` for a file that is not a database, belongs to
+ * another program or has an unknown version, and with `INVALID_ARGUMENT` for a file that cannot be opened.
  */
 export class SqliteSaver implements CheckpointSaver {
   readonly #path: string;
@@ -118,7 +117,7 @@ export class SqliteSaver implements CheckpointSaver {
     inTransaction(db, () => {
       const { changes } = db.prepare('DELETE FROM checkpoints WHERE thread_id = ?').run(threadId);
       const steps = db.prepare('DELETE FROM steps WHERE thread_id = ?').run(threadId);
-      // A thread that never existed needs no mark: otherwise deletions of random ids would fill the file.
+      // An unknown thread gets no mark, so that deletions of random ids do not fill the file.
       if (changes + steps.changes === 0) return;
       db.prepare(
         'INSERT INTO threads VALUES (?, 1) ON CONFLICT (thread_id) DO UPDATE SET epoch = epoch + 1',
@@ -172,7 +171,6 @@ export class SqliteSaver implements CheckpointSaver {
     try {
       return await this.#opening;
     } catch (error) {
-      // The next call tries again.
       this.#opening = null;
       throw error;
     }

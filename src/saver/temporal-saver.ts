@@ -20,16 +20,14 @@ import { putOnSession } from './session-edit.ts';
 import { ThreadStore } from './thread-store.ts';
 import type { ThreadWrite, Written } from './thread-writes.ts';
 
-/** The default time-out of a call, in milliseconds. */
 const ANSWER_MS = 15_000;
 
 /**
  * Checkpoints that Temporal holds.
  *
- * A thread with a session's id *is* that session. Its checkpoints are the completed workflow tasks of its history. Reading
- * them needs no worker. The latest checkpoint of a running session is its last completed task. Ids are `<run>:<event>`,
- * the state is the session's whole state, and the metadata is `{ source: 'session', turn, phase, step, at }`, where `step`
- * counts from 1 in each run.
+ * A thread with a session's id is that session. Its checkpoints are the completed workflow tasks of its history, and reading
+ * them needs no worker. Ids are `<run>:<event>`, the state is the whole state of the session, and the metadata is
+ * `{ source: 'session', turn, phase, step, at }`, where `step` counts from 1 in each run.
  *
  * Any other thread is stored in a workflow that a worker of this package runs. When `put` has returned, the checkpoint is
  * in the server's database.
@@ -53,7 +51,7 @@ export class TemporalSaver implements CheckpointSaver {
   readonly #client: Client;
   readonly #sessions: SessionCheckpoints;
   readonly #threads: ThreadStore;
-  /** Writes of one thread are sent in the order of their calls. More updates at once would only wait longer. */
+  /** Writes of one thread are sent in the order of their calls: more updates at once would only wait longer. */
   readonly #writes: Batches<ThreadWrite, Written> = new Batches((threadId, batch) =>
     this.#write(threadId, batch),
   );
@@ -73,13 +71,12 @@ export class TemporalSaver implements CheckpointSaver {
   }
 
   /**
-   * Stores a checkpoint. For a session, `put` edits the transcript, plan or scratchpad of the session at rest, and needs a
-   * worker. It returns the checkpoint that the session made of it, with an id of the session's: you cannot give one. The
-   * metadata must be `{ by, reason }`, of at most 200 and 1,700 characters.
+   * Stores a checkpoint. For a session, `put` edits the transcript, plan or scratchpad of the session at rest, which needs a
+   * worker, and returns the checkpoint that the session made. The metadata must be `{ by, reason }`, of at most 200 and
+   * 1,700 characters.
    *
-   * With `parentId`, the edit is the difference to that checkpoint. It is made only if transcript, plan and scratchpad have
-   * not changed since. So of two concurrent puts on one parent only one is made, and a repeated put returns the record of
-   * the first. Without `parentId`, the parent is the latest checkpoint.
+   * With `parentId`, the edit is the difference to that checkpoint, and is made only if transcript, plan and scratchpad have
+   * not changed since. A repeated put returns the record of the first. Without `parentId`, the parent is the latest checkpoint.
    *
    * @throws PerdureError of a session: `SESSION_BUSY` while a turn runs, `SESSION_CLOSED`, `SESSION_FULL`, `TOO_LARGE`,
    * `INVALID_ARGUMENT` naming what cannot be edited, or for a parent after which that has changed; of any other thread

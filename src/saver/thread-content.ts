@@ -1,4 +1,4 @@
-/** Large states and values of steps, stored apart from their thread: in parts, each the input of a workflow that never runs. */
+/** Large states and steps, stored in parts beside their thread. Each part is the input of a workflow that never runs. */
 import { createHash } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import { canonicalJson, type JsonObject, type JsonValue } from '../contract/json.ts';
@@ -7,19 +7,15 @@ import { deleteRun, findExecution } from '../temporal/executions.ts';
 import { loadParts } from '../temporal/index.ts';
 import { inChunks, storeParts } from '../temporal/store-content.ts';
 
-/** What is to be stored. */
 export interface Content {
   /** How often the thread was deleted before. */
   epoch: number;
-  /** What it belongs to: the same text of the same is stored once. */
+  /** What it belongs to. The same text for the same owner is stored once. */
   of: JsonObject;
-  /** Canonical JSON. */
   text: string;
-  /** In words. */
   what: string;
 }
 
-/** Stores, loads and deletes contents. */
 export class ContentStore {
   readonly #client: Client;
   readonly #taskQueue: string;
@@ -29,10 +25,7 @@ export class ContentStore {
     this.#taskQueue = taskQueue;
   }
 
-  /**
-   * Stores a content. The key says what it belongs to, and the time between two deletions of the thread, so that
-   * clearing one away never takes another's.
-   */
+  /** Stores a content. The key names its owner and the thread's epoch, so that a deletion never removes another's content. */
   async store(threadId: string, { epoch, of, text, what }: Content): Promise<ContentRef> {
     const digest = sha256(text);
     const identity = sha256(canonicalJson({ ...of, digest }));
@@ -42,12 +35,12 @@ export class ContentStore {
       text,
       what: `${what} of ${threadId}`,
       taskQueue: this.#taskQueue,
-      // Open, and without a task: no worker is given it, and retention does not remove it.
+      // The workflow stays open without a task: no worker gets it, and retention does not remove it.
       startDelay: '10000 days',
     });
   }
 
-  /** What was stored. @throws PerdureError `CHECKPOINT_CORRUPTION` when it is gone or not what was stored */
+  /** Loads a content. @throws PerdureError `CHECKPOINT_CORRUPTION` when it is gone or changed */
   async load(content: ContentRef): Promise<JsonValue> {
     return JSON.parse(await loadParts(this.#client, content)) as JsonValue;
   }
@@ -59,7 +52,7 @@ export class ContentStore {
     await inChunks(ids, (id) => this.#deleteOne(id));
   }
 
-  /** Deletes what puts of an epoch have left that were refused or died before they were stored, as far as it shows. */
+  /** Deletes contents whose puts were refused or died before they were stored, as far as visibility shows them. */
   async deleteStrays(threadId: string, epoch: number): Promise<void> {
     const query = `WorkflowId STARTS_WITH 'perdure-content/${prefixOf(threadId, epoch)}'`;
     const ids: string[] = [];

@@ -6,14 +6,14 @@ export type ThreadWorkflow = (input: ThreadInput) => Promise<void>;
 
 type ThreadStart = WorkflowStartOptions<ThreadWorkflow> & { workflowIdConflictPolicy: 'USE_EXISTING' };
 
-/** How the workflow of a thread is started, by whoever is first: how often it was deleted shows without a worker. */
+/** The options with which a thread's workflow is started. The memo shows its epoch without a worker. */
 export function threadStart(input: ThreadInput, taskQueue: string): ThreadStart {
   const { threadId, epoch } = input;
   return {
     workflowId: threadWorkflowId(threadId),
     taskQueue,
     args: [input],
-    // What a worker takes when it dies goes to the next one after this time; stock are ten seconds.
+    // When a worker dies, the next one gets its task after this time instead of ten seconds.
     workflowTaskTimeout: '5s',
     workflowIdConflictPolicy: 'USE_EXISTING',
     workflowIdReusePolicy: 'ALLOW_DUPLICATE',

@@ -1,4 +1,4 @@
-/** Threads that are no session: a workflow each, written with updates and read with queries. */
+/** Threads that are no session: one workflow each, written with updates and read with queries. */
 
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
@@ -36,18 +36,18 @@ import { ContentStore } from './thread-content.ts';
 import { type ThreadWorkflow, threadStart } from './thread-start.ts';
 import { refusalOf, type ThreadWrite, ThreadWriter, type Written } from './thread-writes.ts';
 
-/** Segments at hand: who pages through a thread reads each of them many times. */
-const SEGMENTS_AT_HAND = 4;
-/** Requests of one saver that wait for workers at once. More would not be answered sooner, but too late for their time. */
+/** Paging through a thread reads each segment many times. */
+const SEGMENT_CACHE_SIZE = 4;
+/** Requests of one saver at the same time. More would time out while they wait. */
 const AT_ONCE = 20;
 const NOTHING: Garbage = { runs: [], contents: [] };
 
-/** Stores and reads the entries of threads. Its caller lets the writes of one thread go one after the other. */
+/** Stores and reads the entries of threads. The caller serialises the writes of one thread. */
 export class ThreadStore {
   readonly #client: Client;
   readonly #options: { taskQueue: string; timeoutMs: number };
   readonly #slots = new Slots(AT_ONCE);
-  readonly #segments = new LRUCache<string, ThreadEntry[]>({ max: SEGMENTS_AT_HAND });
+  readonly #segments = new LRUCache<string, ThreadEntry[]>({ max: SEGMENT_CACHE_SIZE });
   readonly #contents: ContentStore;
   readonly #writer: ThreadWriter;
 
@@ -63,12 +63,11 @@ export class ThreadStore {
     });
   }
 
-  /** Sends writes of a thread in their order, and settles each. The batches of one thread go one after the other. */
   write(threadId: string, batch: readonly Waiting<ThreadWrite, Written>[]): Promise<void> {
     return this.#writer.write(threadId, batch);
   }
 
-  /** Whether this client has lately written to the thread: then it is one, and no session. */
+  /** Whether this client has lately written to the thread, so that it cannot be a session. */
   knows(threadId: string): boolean {
     return this.#writer.knows(threadId);
   }
@@ -120,7 +119,7 @@ export class ThreadStore {
       const whole: StoredStep[] = [];
       const steps = [...newest.values()].sort(byKey);
       await inChunks([...steps.entries()], async ([place, entry]) => {
-        // One that is overwritten meanwhile is looked for by itself: all of them may never be still.
+        // A step that is overwritten in the meantime is read again by itself.
         whole[place] = await this.#step(threadId, entry).catch(async (error: unknown) => {
           if (!isPerdureError(error, 'CHECKPOINT_CORRUPTION')) throw error;
           const newer = await this.getStep(threadId, entry.key);
@@ -132,10 +131,7 @@ export class ThreadStore {
     });
   }
 
-  /**
-   * Forgets the thread, then has the runs and segments that held it deleted. When this is interrupted, the thread
-   * is empty, and the next deletion clears away what is left.
-   */
+  /** Empties the thread, then deletes the runs and segments that held it. The next deletion resumes an interrupted one. */
   async delete(threadId: string): Promise<void> {
     this.#writer.forget(threadId);
     const workflowId = threadWorkflowId(threadId);
@@ -158,7 +154,7 @@ export class ThreadStore {
     await send(THREAD_UPDATE.swept, garbage);
   }
 
-  /** Begins a thread anew whose run was ended from outside: empty, and with all that was held to be cleared away. */
+  /** Restarts a thread whose run was ended from outside. The new run is empty and holds what is to be deleted. */
   async #beginEmpty(threadId: string, ended: string): Promise<void> {
     const workflowId = threadWorkflowId(threadId);
     const input = (await readStartInput(this.#client, workflowId)) as ThreadInput | null;
@@ -176,20 +172,19 @@ export class ThreadStore {
     );
   }
 
-  /** Deletes a run of a thread, and before it the segment that it has sealed, and before that what it refers to. */
+  /** Deletes a run of a thread, after its segment and the contents that this refers to. */
   async #deleteRun(workflowId: string, run: string): Promise<void> {
     const segment = await findExecution(this.#client, segmentId(run));
     if (segment !== null) {
       const input = (await readStartInput(this.#client, segment.workflowId)) as SegmentInput | null;
       await this.#contents.delete((input?.entries ?? []).flatMap(({ content }) => content ?? []));
-      // The newest names the others, so it goes last.
+      // The newest run names the others, so it goes last.
       for (const one of await runsUpTo(this.#client, segment.workflowId, segment.runId))
         await deleteRun(this.#client, segment.workflowId, one);
     }
     await deleteRun(this.#client, workflowId, run);
   }
 
-  /** An entry as it was put, with its state when that is stored apart. */
   async #checkpoint(threadId: string, entry: Held<'checkpoint'>): Promise<Checkpoint> {
     const { id, created_at, parent_id, metadata, content } = entry;
     const apart = content === undefined ? null : await reading(threadId, () => this.#contents.load(content));
@@ -200,7 +195,6 @@ export class ThreadStore {
     return { id, thread_id: threadId, created_at, state: whole.state, parent_id, metadata: whole.metadata };
   }
 
-  /** A step as it was stored, with its value when that is stored apart. */
   async #step(threadId: string, { key, value, updated_at, content }: Held<'step'>): Promise<StoredStep> {
     const whole =
       content === undefined ? copyJson(value) : await reading(threadId, () => this.#contents.load(content));
@@ -223,7 +217,7 @@ export class ThreadStore {
     return entries.findLast((entry) => entry.kind === kind && (id === null || entryId(entry) === id)) ?? null;
   }
 
-  /** The entries of a segment. They are shared: copy what you hand out. */
+  /** The entries of a segment. They are shared: copy them before you return them. */
   async #segment(threadId: string, run: string): Promise<ThreadEntry[]> {
     const known = this.#segments.get(run);
     if (known !== undefined) return known;
@@ -251,7 +245,7 @@ export class ThreadStore {
     );
   }
 
-  /** Asks once there is a slot. The time for an answer begins then, so that many threads at once only take longer. */
+  /** Calls once there is a slot. The time-out begins then, so that many threads at once only take longer. */
   async #answered<T>(threadId: string, call: () => Promise<T>): Promise<T> {
     let askedMs = 0;
     try {
@@ -266,10 +260,7 @@ export class ThreadStore {
   }
 }
 
-/**
- * A reading that meets a deletion, or a step that is overwritten, half way finds what it was told of gone: it then looks
- * at the thread as it is now. What the thread still refers to when it is asked again is lost.
- */
+/** Repeats a read that a deletion or an overwritten step has disturbed. What is still missing the second time is lost. */
 async function consistent<T>(read: () => Promise<T>): Promise<T> {
   const gone = new Set<string>();
   for (;;) {

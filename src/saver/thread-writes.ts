@@ -1,4 +1,4 @@
-/** Writing to threads that are no session: as few updates as the writes that wait fit into. */
+/** Writes to threads that are no session, in as few updates as possible. */
 
 import { randomUUID } from 'node:crypto';
 import { type Client, WithStartWorkflowOperation } from '@temporalio/client';
@@ -31,59 +31,50 @@ import type { Waiting } from './batches.ts';
 import type { Content, ContentStore } from './thread-content.ts';
 import { type ThreadWorkflow, threadStart } from './thread-start.ts';
 
-/** Pause before a write is sent again for which there was no room yet. */
+/** Pause before a write is sent again to a thread that is sealing. */
 const BUSY_PAUSE_MS = 20;
-/** How long a thread may take to seal what it holds. */
 const BUSY_MS = 30_000;
-/** Threads of which is remembered what this client knows. */
-const THREADS_AT_HAND = 10_000;
-/** A thread that is deleted stays for a day: so long its id cannot become a session's. This is well below. */
+const CACHE_SIZE = 10_000;
+/** A deleted thread stays for a day, and its id cannot become a session's until then. */
 const KNOWN_MS = 3_600_000;
-/** Codes with which a thread refuses a write: nothing of it is stored, now or before. */
+/** Codes with which a thread refuses a write of which nothing is stored. */
 const REFUSALS = ['CONFLICT', 'INVALID_ARGUMENT', 'TOO_LARGE'] as const;
-/** Room in an entry for what is written beside its content. */
+/** Bytes of an entry beside its content. */
 const ENVELOPE = 200;
 
-/** A write that was asked for. */
 export type ThreadWrite = { put: CheckedPut } | { step: Pick<StoredStep, 'key'> & { value: JsonValue } };
-/** What a write returns to its caller. */
 export type Written = Checkpoint | StoredStep;
 type Asked = Waiting<ThreadWrite, Written>;
 
-/** A write as it goes over the wire, and how its answer is read. */
+/** A write as it is sent, and how its answer is read. */
 interface Prepared {
   asked: Asked;
   write: ThreadWrites['writes'][number];
   size: number;
-  /** Its record id or its key. */
   id: string;
   read: (result: ThreadWriteResult) => Promise<Written>;
   content: ContentRef | undefined;
 }
 
-/** What a writer needs of the store around it. */
 interface WriterNeeds {
   taskQueue: string;
   contents: ContentStore;
-  /** Sends a request, with a time for its answer. */
   answered: <T>(threadId: string, call: () => Promise<T>) => Promise<T>;
-  /** Reads a checkpoint of a segment. */
   stored: (threadId: string, segment: string, id: string) => Promise<ThreadEntry | null>;
 }
 
-/** Sends the writes of threads. Its caller lets the batches of one thread go one after the other. */
+/** Sends the writes of threads. The caller serialises the batches of one thread. */
 export class ThreadWriter {
   readonly #client: Client;
   readonly #needs: WriterNeeds;
-  /** When a thread was certainly there. */
-  readonly #seenAt = new LRUCache<string, number>({ max: THREADS_AT_HAND });
+  readonly #seenAt = new LRUCache<string, number>({ max: CACHE_SIZE });
 
   constructor(client: Client, needs: WriterNeeds) {
     this.#client = client;
     this.#needs = needs;
   }
 
-  /** Whether this client has lately written to the thread: then it is one, and no session. */
+  /** Whether this client has lately written to the thread, so that it cannot be a session. */
   knows(threadId: string): boolean {
     const seenAt = this.#seenAt.get(threadId);
     return seenAt !== undefined && performance.now() - seenAt < KNOWN_MS;
@@ -93,7 +84,7 @@ export class ThreadWriter {
     this.#seenAt.delete(threadId);
   }
 
-  /** Sends writes in their order, and settles each of them. */
+  /** Sends writes in their order, and settles each. */
   async write(threadId: string, batch: readonly Asked[]): Promise<void> {
     const epoch = await this.#epoch(threadId);
     const prepared: Prepared[] = [];
@@ -108,7 +99,7 @@ export class ThreadWriter {
         asked.reject(error);
       }
     });
-    // A place stays empty where a write was refused before it was sent.
+    // Refused writes leave a hole.
     const ready = prepared.filter(() => true);
     for (const group of groups(ready)) await this.#send(threadId, epoch, group);
   }
@@ -123,7 +114,7 @@ export class ThreadWriter {
     const isLarge = size > THREAD_LIMIT.write;
     if (apart || isLarge) {
       const text = isLarge ? canonicalJson({ state, metadata }) : own;
-      // A put that is repeated finds what is there.
+      // A repeated put finds the same content.
       const of = { id, parent_id: parentId, metadata: isLarge ? null : metadata };
       put.content = await this.#apart(threadId, { epoch, of, text, what: `checkpoint ${id}` }, id);
       if (isLarge) {
@@ -152,12 +143,12 @@ export class ThreadWriter {
     const apart = isApart('value', text);
     const step: ThreadPutStep = { epoch, key, value: apart ? null : value };
     const size = assertEntry('key', step);
-    // Its own each time: what a later write of this key replaces may be cleared away.
+    // Unique, so that clearing a replaced value never removes another write's.
     const of = { key, write: randomUUID() };
     if (apart) step.content = await this.#apart(threadId, { epoch, of, text, what: `step ${key}` }, key);
     const read = async (result: ThreadWriteResult): Promise<StoredStep> => {
       if (!('updated_at' in result)) throw new Error('an answer of another kind');
-      // What cannot be cleared away now goes with the thread.
+      // A content that cannot be deleted now is deleted with the thread.
       if (result.replaced !== undefined)
         await this.#needs.contents.delete([result.replaced]).catch(() => undefined);
       return { thread_id: threadId, key, value, updated_at: result.updated_at };
@@ -195,15 +186,14 @@ export class ThreadWriter {
   }
 
   async #fail(threadId: string, { asked, content, id }: Prepared, error: unknown): Promise<void> {
-    // What this client knew of the thread is of no use any more.
     if (isPerdureError(error, 'CONFLICT')) this.forget(threadId);
-    // Refused: what was stored for it is nobody's, for an equal put would not have been refused.
+    // The content of a refused write has no owner: an equal put would have been accepted.
     const refused = REFUSALS.some((code) => isPerdureError(error, code));
     if (refused && content !== undefined) await this.#needs.contents.delete([content]).catch(() => undefined);
     asked.reject(withId(error, id));
   }
 
-  /** One write goes by itself, to be refused before it is recorded. */
+  /** A single write goes by itself, so that it is refused before it is recorded. */
   async #update(threadId: string, epoch: number, group: readonly Prepared[]): Promise<ThreadWriteResult[]> {
     const [only] = group;
     if (only === undefined || group.length > 1) {
@@ -218,7 +208,7 @@ export class ThreadWriter {
     ];
   }
 
-  /** Sends an update; again while the thread is sealing what it holds. */
+  /** Sends an update, again while the thread is sealing. */
   async #repeated<T>(threadId: string, epoch: number, name: string, input: unknown): Promise<T> {
     const empty: ThreadInput = {
       threadId,
@@ -244,10 +234,7 @@ export class ThreadWriter {
     }
   }
 
-  /**
-   * How often the thread was deleted before these writes: they belong to that time. Asked each time, for another client
-   * may have deleted it since, and what begins after that begins the thread anew.
-   */
+  /** How often the thread was deleted before these writes. Read each time, because another client may have deleted it. */
   async #epoch(threadId: string): Promise<number> {
     return reading(threadId, async () => {
       const thread = await findExecution(this.#client, threadWorkflowId(threadId));
@@ -258,7 +245,7 @@ export class ThreadWriter {
   }
 }
 
-/** How often a thread was deleted. Its first run may have been begun by a client that noted it nowhere but in the input. */
+/** A thread's epoch: in the memo, or in the input of its first run. */
 async function epochOf(client: Client, { workflowId, memo }: Execution): Promise<number> {
   const noted = await memo(THREAD_MEMO);
   if (noted !== undefined) return Number(noted);
@@ -274,7 +261,7 @@ function endedFromOutside(threadId: string): PerdureError {
   );
 }
 
-/** Writes that fit into one update each. */
+/** Splits writes into updates. */
 function groups(writes: readonly Prepared[]): Prepared[][] {
   const found: Prepared[][] = [];
   let bytes = Number.POSITIVE_INFINITY;
@@ -289,7 +276,7 @@ function groups(writes: readonly Prepared[]): Prepared[][] {
   return found;
 }
 
-/** Whether a value is stored apart. @throws PerdureError `TOO_LARGE` when it is not stored at all */
+/** Whether a value is stored apart. @throws PerdureError `TOO_LARGE` */
 function isApart(field: string, text: string): boolean {
   const size = utf8Length(text);
   if (size > THREAD_LIMIT.state) throw tooLarge(field, size, THREAD_LIMIT.state);
@@ -305,13 +292,13 @@ function isBusy(error: unknown): boolean {
   return refusalOf(error) === THREAD_BUSY;
 }
 
-/** Why a thread has refused an update that it may be given again, or that it has nothing to do for. */
+/** The type with which a thread has refused an update. */
 export function refusalOf(error: unknown): unknown {
   const { cause } = (error ?? {}) as { cause?: { type?: unknown } };
   return cause?.type;
 }
 
-/** A write whose answer was lost may be repeated under its id: say it. */
+/** Adds the id under which an unanswered write can be repeated. */
 function withId(error: unknown, id: string): unknown {
   if (!isUnanswered(error) && !isPerdureError(error, 'SERVER_UNAVAILABLE')) return error;
   return new PerdureError(error.code, error.message, { details: { ...error.details, id }, cause: error });

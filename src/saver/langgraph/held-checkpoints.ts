@@ -1,38 +1,34 @@
-/** What a saver of LangGraph knows of the checkpoints that it has put or read, so that it need not read them again. */
+/** Checkpoints that a LangGraph saver has put or read, so that it need not read them again. */
 
 import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { Row } from './rows.ts';
 
-/** Checkpoints whose holders are kept in memory. */
 const CACHE_SIZE = 1_000;
 
 /** Of each channel of a checkpoint, the record that holds its value. */
 export type Holders = Record<string, string>;
 
 export class HeldCheckpoints {
-  /** `null` when the thread was deleted here since. */
+  /** `false` after the thread was deleted here. */
   readonly #holders = new LRUCache<string, Holders | false>({ max: CACHE_SIZE });
-  /** Puts on their way, with their threads. */
+  /** Puts in progress, with their threads. */
   readonly #putting = new Map<Promise<unknown>, string>();
-  /** Checkpoints that the store was given, and has not answered. */
+  /** Checkpoints that the store has been given and has not acknowledged. */
   readonly #begun = new Set<string>();
   readonly #awaited = new Map<string, { begins: Promise<void>; begin: () => void }>();
 
-  /** Whether a checkpoint was stored: when it is not there now, it was deleted. */
+  /** Whether a checkpoint was stored. If it is not in the store now, it was deleted. */
   has(thread: string, id: string): boolean {
     return this.#holders.has(keyOf(thread, id));
   }
 
-  /**
-   * Whether a checkpoint was stored, or given to the store: what belongs to it can go after it. LangGraph does not
-   * wait for a put before it stores what belongs to it.
-   */
+  /** Whether a checkpoint was stored or given to the store. LangGraph stores writes before their checkpoint's put returns. */
   async comes(thread: string, id: string): Promise<boolean> {
     const key = keyOf(thread, id);
     const known = (): boolean => this.#holders.has(key) || this.#begun.has(key);
     while (!known()) {
-      // LangGraph begins its next put when the one before has ended.
+      // LangGraph begins its next put when the previous one has ended.
       if (this.#puts(thread).length === 0) await setImmediate();
       if (this.#puts(thread).length === 0) break;
       await Promise.race([this.settled(thread), this.#beginning(key)]);
@@ -52,7 +48,7 @@ export class HeldCheckpoints {
     return holders;
   }
 
-  /** Remembers a checkpoint that is being stored, or that it was dropped, and so is what goes on from it. */
+  /** Remembers the outcome of a put: stored, or dropped because its parent was deleted. */
   async whileStoring(thread: string, id: string, row: Row, storing: Promise<boolean>): Promise<void> {
     const key = keyOf(thread, id);
     this.#begun.add(key);
@@ -69,14 +65,12 @@ export class HeldCheckpoints {
     this.#holders.set(keyOf(thread, id), false);
   }
 
-  /** The thread was deleted. */
   dropAll(thread: string): void {
-    // A list of their own: what is set moves to another place among the keys.
+    // A copy: setting a key moves it to the end.
     const held = Array.from(this.#holders.keys()).filter((key) => key.startsWith(keyOf(thread, '')));
     for (const key of held) this.#holders.set(key, false);
   }
 
-  /** Returns what `putting` does, and lets others wait for it. */
   async whilePutting<T>(thread: string, putting: Promise<T>): Promise<T> {
     this.#putting.set(putting, thread);
     try {
@@ -86,7 +80,7 @@ export class HeldCheckpoints {
     }
   }
 
-  /** Waits for the puts of a thread that are on their way now. */
+  /** Waits for the puts of a thread that are in progress. */
   async settled(thread: string): Promise<void> {
     await Promise.allSettled(this.#puts(thread));
   }

@@ -1,9 +1,8 @@
 /**
- * `perdure/langgraph`: LangGraph.js checkpoints in any home of this package.
+ * `perdure/langgraph`: LangGraph.js checkpoints in any saver of this package.
  *
- * One thread of the store holds one thread of LangGraph with all its namespaces. A checkpoint is a record; the
- * writes that are pending on it are records of a log beside it; each namespace has a record that marks it; a thread's
- * name is a step of an index, for lists over all threads.
+ * One thread of the store holds one LangGraph thread with all its namespaces. A checkpoint is a record. Its pending writes
+ * are records beside it. Each namespace has a marker record. A step in an index lists the thread's name.
  */
 export type {
   Checkpoint,
@@ -54,23 +53,20 @@ import {
 } from './rows.ts';
 import { ThreadIndex } from './thread-index.ts';
 
-/** Records of the first page while one of a kind is sought: most are among the newest. */
+/** Records of the first page of a search: most hits are among the newest. */
 const FIRST_PAGE = 4;
 
 /**
  * A LangGraph.js checkpointer over a {@link CheckpointSaver}: with `TemporalSaver` its threads are as durable as
  * Temporal, with `SqliteSaver` as a file.
  *
- * The latest checkpoint is the one that was put last. A put or a write that is repeated counts once; a
- * checkpoint is never overwritten (`CONFLICT`). Writes of several processes on one checkpoint are all kept.
+ * The latest checkpoint is the one that was put last. A repeated put or write counts once. A checkpoint is never
+ * overwritten (`CONFLICT`). Writes of several processes on one checkpoint are all kept.
  *
- * `deleteThread` while a graph runs: the run goes on to its end, and what it still puts is dropped, for a rejection
- * would end its whole process. Writes that it had on their way may be left in the store; no read shows them, and
- * deleting again removes them. A put on a checkpoint that this saver has neither put nor read, and that is not there,
- * stores all the values that it is given.
+ * `deleteThread` while a graph runs: the run continues, and its later puts are dropped, because a rejection would end
+ * its whole process. Writes in progress may stay in the store unread; deleting again removes them.
  *
- * A thread that cannot be read rejects with `CHECKPOINT_CORRUPTION` when it is asked for; `list` over all threads
- * leaves out what it cannot read of it, and goes on with the others.
+ * A thread that cannot be read rejects with `CHECKPOINT_CORRUPTION`. `list` over all threads leaves such a thread out.
  *
  * @throws PerdureError what the saver throws, and `INVALID_ARGUMENT` for a config without `thread_id`.
  *
@@ -125,11 +121,11 @@ export class LangGraphSaver extends BaseCheckpointSaver {
     const id = recordId(namespace, checkpoint.id);
     const stored = configOf(threadId, namespace, checkpoint.id);
     const from = parent === undefined ? undefined : recordId(namespace, parent);
-    // The first checkpoint of a sub-graph goes on from one of the graph around it, which may be on its way.
+    // The first checkpoint of a sub-graph has its parent in the surrounding graph, whose put may be in progress.
     const around = from === undefined ? await this.#around(thread, metadata) : undefined;
     const isKnown = from !== undefined && this.#held.has(thread, from);
     const inherited = from === undefined ? null : await this.#holders(thread, from);
-    // What a run with `durability: 'exit'` that has not come further puts at its end is there already.
+    // A run with `durability: 'exit'` that made no progress puts the same checkpoint again.
     if (from === id && inherited !== null) return stored;
     if (isKnown && inherited === null) {
       this.#held.drop(thread, id);
@@ -140,10 +136,10 @@ export class LangGraphSaver extends BaseCheckpointSaver {
       this.#index.add(threadId, begins),
       inherited === null ? this.#namespaces.mark(thread, namespace, around) : undefined,
     ]);
-    // A copy's values are those of what it is a copy of, which is not its parent.
+    // A fork copies the values of another checkpoint than its parent.
     const isWhole = (from !== undefined && inherited === null) || metadata.source === 'fork';
     const { channel_values: values, ...rest } = copyCheckpoint(checkpoint);
-    // Only what has changed is stored; of the rest, where it is.
+    // Store what has changed, and for the rest where it is.
     const changed = Object.entries(values).filter(([channel]) => isWhole || channel in newVersions);
     const row: Row = {
       namespace,
@@ -165,7 +161,7 @@ export class LangGraphSaver extends BaseCheckpointSaver {
     const parentId = inherited === null ? around : from;
     const storing = putRecord(this.#saver, thread, { ...row }, { id, parentId });
     await this.#held.whileStoring(thread, id, row, storing);
-    // A deletion elsewhere may have taken the name out since, and the thread before this was stored.
+    // Another process may have deleted the thread, and so its name, in the meantime.
     if (begins) await this.#index.add(threadId, true);
     return stored;
   }
@@ -189,7 +185,6 @@ export class LangGraphSaver extends BaseCheckpointSaver {
     const { threadId, namespace, checkpointId } = placeOf(config);
     const row = await this.#find(threadId, namespace, checkpointId);
     if (row === undefined) return undefined;
-    // A run may go on from it.
     this.#held.remember(this.#thread(threadId), recordId(namespace, row.checkpoint_id), row);
     return this.#tuple(threadId, row);
   }
@@ -239,9 +234,9 @@ export class LangGraphSaver extends BaseCheckpointSaver {
 
   override async deleteThread(threadId: string): Promise<void> {
     const thread = this.#thread(threadId);
-    // What has begun before is not to arrive after.
+    // Puts that began earlier must not arrive after the deletion.
     await this.#held.settled(thread);
-    // First: what begins anew after the deletion lists itself again, and what began before it goes with it.
+    // First, so that a thread that begins anew after the deletion lists itself again.
     await this.#index.remove(threadId);
     await this.#saver.delete(thread);
     this.#held.dropAll(thread);
@@ -252,7 +247,7 @@ export class LangGraphSaver extends BaseCheckpointSaver {
     return `${this.#prefix}/${threadId}`;
   }
 
-  /** The checkpoints of a thread, newest first, of all its namespaces. */
+  /** The checkpoints of all namespaces of a thread, newest first. */
   async *#rows(threadId: string): AsyncGenerator<Row> {
     for await (const record of inPages(this.#saver, this.#thread(threadId), { first: FIRST_PAGE })) {
       if (isRow(record)) yield rowOf(record);
@@ -312,7 +307,7 @@ export class LangGraphSaver extends BaseCheckpointSaver {
     return checkpoint;
   }
 
-  /** Before version 4 of LangGraph's format, what a task sends lay with the parent's writes. */
+  /** Before version 4 of LangGraph's format, sends were stored with the parent's writes. */
   async #migrateSends(thread: string, row: Row, checkpoint: LangGraphCheckpoint): Promise<void> {
     const writes = await this.#writes.read(thread, recordId(row.namespace, row.parent ?? ''));
     const sends = writes.filter(([, , channel]) => channel === TASKS);
@@ -322,7 +317,7 @@ export class LangGraphSaver extends BaseCheckpointSaver {
       versions.length > 0 ? maxChannelVersion(...versions) : this.getNextVersion(undefined);
   }
 
-  /** Where the values of a checkpoint are; `null` when it is not there. */
+  /** The records that hold a checkpoint's values, or `null` if the checkpoint does not exist. */
   async #holders(thread: string, id: string): Promise<Holders | null> {
     const known = this.#held.holders(thread, id);
     if (known !== undefined) return known;

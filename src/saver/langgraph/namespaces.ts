@@ -1,13 +1,13 @@
 /**
- * Which namespaces of a thread have checkpoints. Each sub-graph that begins asks for the latest of its own, and what has
- * none would be sought through the whole thread: so a record marks each namespace before its first checkpoint.
+ * Which namespaces of a thread have checkpoints. Each new sub-graph asks for its latest checkpoint. A marker record per
+ * namespace saves it a search through the whole thread.
  */
 import type { CheckpointSaver } from '../../contract/checkpoint.ts';
 import { isPerdureError } from '../../contract/errors.ts';
 import { putRecord } from './put-record.ts';
 import { markId } from './rows.ts';
 
-/** The namespace of the outermost graph, which needs no mark. */
+/** The namespace of the outermost graph, which has no marker. */
 const ROOT = '';
 
 export class Namespaces {
@@ -17,16 +17,11 @@ export class Namespaces {
     this.#saver = saver;
   }
 
-  /**
-   * Marks a namespace, of which a checkpoint is to be stored that goes on from none of its own.
-   *
-   * @param around - the checkpoint of the graph around it: when it is gone, the thread was deleted, and nothing is stored
-   */
+  /** Marks a namespace before its first checkpoint. With `around` gone, the thread was deleted and nothing is stored. */
   async mark(thread: string, namespace: string, around: string | undefined): Promise<void> {
     if (!(await this.mayHave(thread, namespace))) await this.#put(thread, namespace, around);
   }
 
-  /** Whether a namespace may have checkpoints. */
   async mayHave(thread: string, namespace: string): Promise<boolean> {
     return namespace === ROOT || (await this.#has(thread, namespace));
   }
@@ -39,7 +34,7 @@ export class Namespaces {
     try {
       await putRecord(this.#saver, thread, { marks: namespace }, { id: markId(namespace), parentId });
     } catch (error) {
-      // Another has marked it as well, and around another checkpoint.
+      // Another process has marked it, with another parent.
       if (!isPerdureError(error, 'CONFLICT') || !(await this.#has(thread, namespace))) throw error;
     }
   }

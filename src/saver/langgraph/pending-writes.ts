@@ -1,6 +1,6 @@
 /**
- * The writes that are pending on checkpoints: for each checkpoint a log of numbered records beside it. A record is
- * never overwritten, so of two processes that want the same number one takes the next, and no write is lost.
+ * The pending writes of checkpoints: for each checkpoint a log of numbered records. A record is never overwritten. When two
+ * processes want the same number, one takes the next, so no write is lost.
  */
 
 import { LRUCache } from 'lru-cache';
@@ -12,17 +12,14 @@ import type { HeldCheckpoints } from './held-checkpoints.ts';
 import { putRecord } from './put-record.ts';
 import { logId, merge, type StoredWrite } from './rows.ts';
 
-/** Logs whose ends are kept in memory. */
 const CACHE_SIZE = 1_000;
-/** Records of a log that are asked for at once: most logs have one. */
+/** Records of a log that are read at once. Most logs have one. */
 const WINDOW = 2;
 
-/** Writes that are to be stored beside those that a checkpoint has. */
 interface NewWrites {
-  /** The checkpoint's record. */
   id: string;
   fresh: readonly StoredWrite[];
-  /** The checkpoint was stored or given to the store before: once it is gone, so are its writes. */
+  /** The checkpoint was stored or given to the store earlier: if it is gone, so are its writes. */
   bound: boolean;
 }
 
@@ -30,7 +27,6 @@ export class PendingWrites {
   readonly #saver: CheckpointSaver;
   readonly #held: HeldCheckpoints;
   readonly #ends = new LRUCache<string, number>({ max: CACHE_SIZE });
-  /** Writes that wait together are stored together. */
   readonly #adding: Batches<NewWrites, void> = new Batches((thread, batch) => this.#addAll(thread, batch));
 
   constructor(saver: CheckpointSaver, held: HeldCheckpoints) {
@@ -38,17 +34,15 @@ export class PendingWrites {
     this.#held = held;
   }
 
-  /** Stores writes; those of a checkpoint that was deleted are dropped. */
+  /** Stores writes. Writes of a deleted checkpoint are dropped. */
   add(thread: string, writes: NewWrites): Promise<void> {
     return this.#adding.add(thread, writes);
   }
 
-  /** The writes of a checkpoint. */
   async read(thread: string, id: string): Promise<StoredWrite[]> {
     return (await this.#log(thread, id)).reduce(merge, []);
   }
 
-  /** The thread was deleted. */
   forget(thread: string): void {
     const ends = Array.from(this.#ends.keys()).filter((key) => key.startsWith(`${thread}\n`));
     for (const key of ends) this.#ends.delete(key);
@@ -86,7 +80,7 @@ export class PendingWrites {
       try {
         let isStored = await put(n);
         if (!isStored) {
-          // Deleted, or not there yet: a store may have answered in another order.
+          // Deleted, or not stored yet: a store may answer in another order.
           await this.#held.settled(thread);
           isStored = await put(n);
         }
@@ -101,7 +95,6 @@ export class PendingWrites {
     }
   }
 
-  /** The log of a checkpoint, oldest first. */
   async #log(thread: string, id: string): Promise<StoredWrite[][]> {
     const found: StoredWrite[][] = [];
     for (let window = WINDOW; ; window *= 2) {

@@ -1,12 +1,9 @@
-/** Storing LangGraph's records in a thread that may be deleted at any time, by this process or another. */
+/** Stores LangGraph's records in a thread that any process may delete at any time. */
 import type { CheckpointSaver, PutOptions } from '../../contract/checkpoint.ts';
 import { isPerdureError } from '../../contract/errors.ts';
 import type { JsonObject } from '../../contract/json.ts';
 
-/**
- * Puts a record. Returns `false` when the record that it goes on from was there and is gone: the thread was deleted
- * meanwhile, and nothing is stored.
- */
+/** Puts a record. Returns `false` when its parent is gone because the thread was deleted. Then nothing is stored. */
 export async function putRecord(
   saver: CheckpointSaver,
   thread: string,
@@ -22,7 +19,7 @@ export async function putRecord(
     if (!refused || (await saver.get(thread, { checkpointId: sought })) !== null) throw error;
     if (sought === parentId) return false;
     if (!isPerdureError(error, 'CONFLICT')) throw error;
-    // The thread was deleted before this began, and the store has only now heard of it.
+    // The thread was deleted before this call, and the store has only now learnt of it.
     await saver.put(thread, state, options);
   }
   return true;

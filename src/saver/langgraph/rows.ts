@@ -1,17 +1,15 @@
-/** How LangGraph's checkpoints and writes lie in a store of this package. */
+/** How LangGraph's checkpoints and writes are stored. */
 import type { RunnableConfig } from '@langchain/core/runnables';
 import type { CheckpointMetadata } from '@langchain/langgraph-checkpoint';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
 import { PerdureError } from '../../contract/errors.ts';
 
-/** Where a checkpoint is, in LangGraph's words. */
 export interface Place {
   threadId: string;
   namespace: string;
   checkpointId: string | undefined;
 }
 
-/** A checkpoint as it is stored. */
 export interface Row {
   namespace: string;
   checkpoint_id: string;
@@ -69,17 +67,16 @@ export function recordId(namespace: string, checkpointId: string): string {
   return namespace === '' ? checkpointId : `${namespace}/${checkpointId}`;
 }
 
-/** The record of a place in the log of a checkpoint's writes: no namespace has a line break. */
+/** The record at one position of a checkpoint's log of writes. No namespace has a line break. */
 export function logId(id: string, n: number): string {
   return `${id}\n${n}`;
 }
 
-/** The record that marks a namespace. */
 export function markId(namespace: string): string {
   return `namespace\n${namespace}`;
 }
 
-/** Whether a record is a checkpoint: the others are of logs, or mark a namespace. */
+/** Whether a record is a checkpoint, and no log entry or marker. */
 export function isRow({ state }: Checkpoint): boolean {
   return 'checkpoint_id' in state;
 }
@@ -88,7 +85,7 @@ export function rowOf({ state }: Checkpoint): Row {
   return state as unknown as Row;
 }
 
-/** A task's own writes are stored once; LangGraph's (errors, interrupts, resumes) are replaced. */
+/** A task's own writes are stored once. LangGraph's writes (errors, interrupts, resumes) are replaced. */
 export function merge(stored: StoredWrite[], fresh: readonly StoredWrite[]): StoredWrite[] {
   const at = new Map(stored.map((write, i) => [`${write[1]}/${write[0]}`, i]));
   const merged = [...stored];

@@ -1,6 +1,6 @@
 /**
- * The names of the threads of a checkpointer, for lists over all of them: a step each, in a thread of the store. Where
- * a thread of the store can become full, the index goes on in another.
+ * The names of a checkpointer's threads, for lists over all of them: one step each in a thread of the store. When that thread
+ * is full, the index continues in another one.
  */
 
 import { LRUCache } from 'lru-cache';
@@ -8,19 +8,18 @@ import { Turns } from '../../checkpoints/turns.ts';
 import type { CheckpointSaver } from '../../contract/checkpoint.ts';
 import { isPerdureError } from '../../contract/errors.ts';
 
-/** Threads of which is remembered that they are in the index. */
-const INDEXED_AT_HAND = 10_000;
-/** The record of every part but the first, by which it is found. */
+const CACHE_SIZE = 10_000;
+/** The record that marks every part but the first. */
 const OPENED = 'opened';
 
 export class ThreadIndex {
   readonly #saver: CheckpointSaver;
   readonly #prefix: string;
-  readonly #listed = new LRUCache<string, Promise<void>>({ max: INDEXED_AT_HAND });
-  /** Reads of the index: it is one workflow for all threads, and a server holds one query for a busy workflow. */
+  readonly #listed = new LRUCache<string, Promise<void>>({ max: CACHE_SIZE });
+  /** Reads of the index, one at a time: it is one workflow, and a busy workflow answers one query. */
   readonly #reads = new Turns();
   #finding: Promise<void> | null = null;
-  /** The number of the newest part: only this one is written to. */
+  /** The number of the newest part, the only one that is written to. */
   #newest = 0;
 
   constructor(saver: CheckpointSaver, prefix: string) {
@@ -29,17 +28,15 @@ export class ThreadIndex {
   }
 
   /**
-   * Lists a thread.
-   *
-   * @param begins - the thread begins, perhaps after it was deleted elsewhere. It is written without a look at the
-   * index: many writes fit into one update, but a query each, of many threads at once, the server turns away.
+   * Lists a thread. A thread that begins is written without a read: many writes fit into one update, but the server rejects
+   * one query each for many threads at once.
    */
   add(threadId: string, begins: boolean): Promise<void> {
     const known = begins ? undefined : this.#listed.get(threadId);
     if (known !== undefined) return known;
     const listing = this.#add(threadId, begins);
     this.#listed.set(threadId, listing);
-    // What has failed is tried again by who comes next.
+    // A failed call is repeated by the next caller.
     listing.catch(() => {
       if (this.#listed.get(threadId) === listing) this.#listed.delete(threadId);
     });
@@ -55,7 +52,7 @@ export class ThreadIndex {
   async all(): Promise<string[]> {
     await this.#findNewest();
     const parts = await Promise.all(this.#parts().map((part) => this.#saver.listSteps(part)));
-    // The newest word on a thread counts.
+    // The newest entry of a thread counts.
     const listed = new Map(parts.flat().map(({ key, value }) => [key, value === true]));
     return [...listed].filter(([, is]) => is).map(([threadId]) => threadId);
   }
@@ -83,7 +80,6 @@ export class ThreadIndex {
     }
   }
 
-  /** Who asks while others ask gets their answer. */
   #findNewest(): Promise<void> {
     this.#finding ??= this.#findOn().finally(() => {
       this.#finding = null;
@@ -99,7 +95,6 @@ export class ThreadIndex {
     }
   }
 
-  /** Oldest first. */
   #parts(): string[] {
     return Array.from({ length: this.#newest + 1 }, (_, n) => this.#part(n));
   }

@@ -1,4 +1,4 @@
-/** JSON of records, taken as it is: zod's own copy of it would lose a key such as `__proto__`. */
+/** JSON of records, unchanged: zod's copy would lose a key such as `__proto__`. */
 import * as z from 'zod';
 import type { JsonObject, JsonValue } from '../../contract/json.ts';
 

@@ -1,4 +1,4 @@
-/** Messages that come from elsewhere: an unknown kind of block is an error, never skipped. */
+/** Messages of records from elsewhere. An unknown kind of block is an error. */
 import * as z from 'zod';
 import type { Block, Message } from '../../contract/messages.ts';
 import { json, object as metadata } from './kept-json.ts';
@@ -24,7 +24,6 @@ const block = z.discriminatedUnion('kind', [
   }),
 ]) as z.ZodType<Block>;
 
-/** Checks a {@link Message}. */
 export const messageSchema: z.ZodType<Message> = z.strictObject({
   id: text,
   role: z.enum(['user', 'assistant', 'tool']),

@@ -1,4 +1,4 @@
-/** The run-checkpoint record: its shape, and reading one that comes from elsewhere. */
+/** The run-checkpoint record and its reader. */
 import * as z from 'zod';
 import { PerdureError } from '../../contract/errors.ts';
 import { digestJson, type JsonObject, type JsonValue } from '../../contract/json.ts';
@@ -7,7 +7,7 @@ import type { Message } from '../../contract/messages.ts';
 import { json, object } from './kept-json.ts';
 import { messageSchema } from './message-record.ts';
 
-/** Where a run stood when a record was written; `runtime_state` is the snapshot that it is resumed from. */
+/** Where a run stood when a record was written. `runtime_state` holds the snapshot from which it is resumed. */
 export const RUN_PHASES = [
   'run_started',
   'step_started',
@@ -34,7 +34,6 @@ export const RUN_STATES = [
 ] as const;
 export type RunState = (typeof RUN_STATES)[number];
 
-/** One tool call that has ended, as an effect record. */
 export interface ToolExecution {
   tool_call_id: string;
   tool_name: string;
@@ -49,7 +48,6 @@ export interface ToolExecution {
   replayed_from: string | null;
 }
 
-/** What a terminal run returned. */
 export interface TerminalResult {
   state: RunState;
   text: string;
@@ -69,7 +67,7 @@ export interface RuntimeSnapshot {
   total_cost_usd: number;
   session_token: string | null;
   checkpoint_token: string | null;
-  /** A reply of the model whose tool calls have not all ended: it is not asked for, and paid for, again. */
+  /** A model reply whose tool calls have not all ended. It is not requested, or paid for, again. */
   pending_llm_response: {
     message_id: string;
     text: string;
@@ -81,17 +79,16 @@ export interface RuntimeSnapshot {
   normalized_model: string | null;
   provider_adapter: string | null;
   final_text: string;
-  /** The object or array that `final_text` is as JSON; `null` when it is neither. */
+  /** `final_text` parsed as JSON, if it is an object or array. */
   final_structured: JsonValue;
   final_response: TerminalResult | null;
-  /** Calls that were answered from the record of an equal one. */
+  /** Calls that were answered from the record of an equal call. */
   replayed_effect_count: number;
-  /** Ids of calls that have not ended. */
   background_tools_pending: string[];
   thread_id: string;
 }
 
-/** One record. The payload of `runtime_state` is a {@link RuntimeSnapshot}, all others are small. */
+/** One record. The payload of `runtime_state` is a {@link RuntimeSnapshot}. */
 export interface RunCheckpoint {
   schema_version: 'v1';
   run_id: string;
@@ -166,8 +163,8 @@ const record: z.ZodType<RunCheckpoint> = z.strictObject({
 /**
  * Reads a record that comes from elsewhere.
  *
- * @throws PerdureError `CHECKPOINT_CORRUPTION` for a missing, malformed or unknown-version record, for an effect
- * whose hashes are not its own, and for one call with two sets of arguments: nothing is resumed from those.
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` for a missing, malformed or unknown record, wrong hashes of an effect, and
+ * one call with two sets of arguments.
  */
 export function readRunCheckpoint(value: unknown): RunCheckpoint {
   const read = parsed(record, value, 'run checkpoint');

@@ -21,11 +21,10 @@ import type {
 } from './run-record.ts';
 
 /**
- * The snapshot that a run is resumed from: the whole of a checkpoint in the words of run checkpoints.
- * `run_id` and `thread_id` are the session's id, `step` its turn, `checkpoint_token` the checkpoint's id.
+ * The snapshot from which a run is resumed. `run_id` and `thread_id` are the session's id, `step` its turn,
+ * `checkpoint_token` the checkpoint's id.
  *
  * @throws PerdureError `CHECKPOINT_CORRUPTION` when the checkpoint is not a session's.
- *
  * @example
  * ```ts
  * import { Client } from '@temporalio/client';
@@ -42,8 +41,7 @@ export function runCheckpoint(checkpoint: Checkpoint): RunCheckpoint {
 }
 
 /**
- * The phases that a run passed through from one checkpoint to the next, in their order: one workflow task takes
- * in a reply and sends out its tool calls, so there may be several, or none.
+ * The phases that a run passed between two checkpoints, in order. One workflow task can pass several phases, or none.
  *
  * @param previous - the checkpoint's parent, or `null` for the first.
  */
@@ -67,7 +65,7 @@ export function runPhases(checkpoint: Checkpoint, previous: Checkpoint | null): 
   for (let at = turn + 1; at <= state.turn; at++) {
     const calls = callsOf(state, at);
     const reply = replyOf(state, at);
-    // The model was asked after its reads had ended, which no checkpoint lies between.
+    // The model was asked after its reads, with no checkpoint between.
     if (at === turn + 1 && before?.inFlight.some(isReadingFirst) === true) {
       addAsked(
         turn,
@@ -105,12 +103,11 @@ export function runPhases(checkpoint: Checkpoint, previous: Checkpoint | null): 
   return records;
 }
 
-/** Whether an activity runs reads before it asks the model. */
 function isReadingFirst({ kind, reads }: InFlight): boolean {
   return kind === 'model' && reads !== undefined;
 }
 
-/** What a run that has ended returned, to be answered without a model call or a tool call; `null` while it has not. */
+/** What an ended run returned, or `null` while it runs. */
 export function terminalResult(checkpoint: Checkpoint): TerminalResult | null {
   return terminalOf(sessionStateOf(checkpoint));
 }
@@ -172,7 +169,7 @@ function snapshotOf(checkpoint: Checkpoint, state: SessionState): RuntimeSnapsho
   });
 }
 
-/** The reply whose tool calls have not all ended: whoever resumes goes on with them and does not ask again. */
+/** The reply whose tool calls have not all ended. Whoever resumes continues with these calls. */
 function pendingResponse(state: SessionState): RuntimeSnapshot['pending_llm_response'] {
   if (state.batch.length === 0) return null;
   const reply = replyOf(state);
@@ -231,7 +228,6 @@ function terminalOf({ status, turn, ...state }: SessionState): TerminalResult | 
   }
 }
 
-/** As the contract has it. */
 interface ModelName {
   [name: string]: string | null;
   model: string | null;
@@ -242,23 +238,20 @@ function requestedModel({ manifest }: SessionState): string | null {
   return manifest?.models[0]?.id ?? null;
 }
 
-/** The model that is asked now, which is not the first of the list when that has failed. */
+/** The model that is asked now: not the first of the list when that one has failed. */
 function modelOf({ manifest, fromModel }: SessionState): ModelName {
   return named(manifest?.models[fromModel]?.id ?? null);
 }
 
-/** The model's reply of a turn, by default of the last. */
 function replyOf({ transcript, turn }: SessionState, of: number = turn): Message | undefined {
-  // Each turn since the checkpoint before has added one.
+  // Each later turn has added one reply.
   return transcript.filter(({ role }) => role === 'assistant').at(of - turn - 1);
 }
 
-/** The model that wrote a reply, by default the last. */
 function answererOf(state: SessionState, reply: Message | undefined = replyOf(state)): ModelName {
   return named(state.answeredBy?.[reply?.id ?? ''] ?? requestedModel(state));
 }
 
-/** The object or array that a text is as JSON; `null` of any other. */
 function structured(text: string): JsonValue {
   if (!/^\s*[[{]/.test(text)) return null;
   try {

@@ -1,4 +1,4 @@
-/** The session-checkpoint record: its shape, reading one that comes from elsewhere, and telling an agent of it. */
+/** The session-checkpoint record, its reader, and the text that tells an agent of it. */
 import * as z from 'zod';
 import { PerdureError } from '../../contract/errors.ts';
 
@@ -11,24 +11,22 @@ export interface TranscriptEvent {
   childAgentId?: string;
   delegationTargets?: string[];
   role: 'user' | 'assistant' | 'tool';
-  /** What was said, called and answered, in words. */
   text: string;
 }
 
-/** One agent at the time of the checkpoint. */
 export interface AgentCheckpoint {
   agentId: string;
   parentAgentId?: string;
   /** Nesting: 0 for an agent that no other has called. */
   depth: number;
   conversationTail: TranscriptEvent[];
-  /** What its scratchpad held, where whoever made the record has read it. */
+  /** The content of its scratchpad, if the writer of the record has read it. */
   expertiseSnapshot?: string;
 }
 
-/** What is spent of what a session may spend. */
+/** What a session has spent of its caps. */
 export interface ConstraintState {
-  /** Active time: the time in which a model or tool call was in flight. */
+  /** Active time: a model or tool call was in flight. */
   elapsed_minutes: number;
   /** US dollars. */
   budget_spent: number;
@@ -36,14 +34,13 @@ export interface ConstraintState {
   past_min_time: boolean;
   past_min_budget: boolean;
   past_min_rounds: boolean;
-  /** From 80 % of a cap. */
+  /** At 80 % of a cap or more. */
   approaching_max_time: boolean;
   approaching_max_budget: boolean;
   approaching_max_rounds: boolean;
-  /** From 100 % of any cap. */
+  /** At 100 % of any cap. */
   hit_maximum: boolean;
   hit_reason: 'time' | 'budget' | 'rounds' | 'tool_calls' | 'tokens' | null;
-  /** Every minimum is reached. */
   can_end: boolean;
 }
 
@@ -54,14 +51,13 @@ export interface PendingDelegation {
   round: number;
 }
 
-/** A session at one moment, as it is paused and resumed. */
 export interface SessionCheckpoint {
   sessionId: string;
   constraintState: ConstraintState;
   activeAgents: AgentCheckpoint[];
   roundsCompleted: number;
   pendingDelegations: PendingDelegation[];
-  /** How many entries of its transcript each agent is shown again. */
+  /** The most transcript entries that each agent is shown again. */
   transcriptReplayDepth: number;
   createdAt: string;
 }
@@ -124,10 +120,7 @@ export function readSessionCheckpoint(value: unknown): SessionCheckpoint {
   );
 }
 
-/**
- * The tail of one agent: the last `depth` entries that it wrote, that are about it as a child, or that delegate
- * to it by its exact id. A depth of 0 is none.
- */
+/** The last `depth` entries that an agent wrote, that are about it as a child, or that delegate to it by its exact id. */
 export function tailOf(
   entries: readonly TranscriptEvent[],
   agentId: string,
@@ -144,7 +137,7 @@ export function tailOf(
     .slice(-depth);
 }
 
-/** What an agent is told when its session goes on: its tail under a heading. Empty when there is no tail. */
+/** What an agent is told when its session is resumed: its tail under a heading, or nothing. */
 export function resumedSection({ conversationTail }: AgentCheckpoint): string {
   if (conversationTail.length === 0) return '';
   const lines = conversationTail.map(({ at, role, text: said }) => `[${at}] ${role}: ${said}`);

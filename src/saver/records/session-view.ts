@@ -18,22 +18,17 @@ const MINUTE_MS = 60_000;
 /** The share of a cap from which it is being approached. */
 const APPROACHING = 0.8;
 
-/** What the view is told beside the checkpoint. */
 export interface SessionCheckpointOptions {
-  /** How many entries of its transcript an agent is shown again. Default: 50. */
+  /** The most transcript entries that an agent is shown again. Default: 50. */
   transcriptReplayDepth?: number;
   /** What has to be reached before the session may end. Default: nothing. */
   minimum?: { minutes?: number; usd?: number; rounds?: number };
-  /**
-   * What the agent's scratchpad holds. Its files are on the host of the worker, under the state's `scratchpadRoot`,
-   * and not in the history: who wants them in the record reads them there, at its own time. Default: left out.
-   */
+  /** The content of the agent's scratchpad, which is not in the history. Read it where the worker runs. */
   expertiseSnapshot?: string;
 }
 
 /**
- * A checkpoint in the words of session checkpoints. Spent budget and rounds go on over a pause; of the time only
- * what was active counts.
+ * A checkpoint as a session checkpoint. Spent budget and rounds continue over a pause. Only active time counts.
  *
  * @throws PerdureError `CHECKPOINT_CORRUPTION` when the checkpoint is not a session's.
  */
@@ -62,7 +57,7 @@ export function sessionCheckpoint(
   };
 }
 
-/** One pause or resume of a session; there is exactly one of each in a cycle, however often it was asked for. */
+/** A pause or resume. Each cycle has one of each, however often it was requested. */
 export interface PauseEvent {
   type: 'session_paused' | 'session_resumed';
   at: string;
