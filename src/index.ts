@@ -2,6 +2,7 @@
 export {
   type AgentOptions,
   type AnyTool,
+  type ApprovalOptions,
   type DefinedAgent,
   type DefinedTool,
   defineAgent,
@@ -24,6 +25,7 @@ export {
   type SessionReading,
   type SessionSummary,
   Sessions,
+  type StartedAgent,
   type StartOptions,
   type StreamPart,
 } from './client/index.ts';

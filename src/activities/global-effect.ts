@@ -11,7 +11,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import type { AttachInput, AttachResult, ReportInput } from '../contract/activities.ts';
 import { dispatchNoOf, isFinal, type ToolCall } from '../contract/calls.ts';
 import type { EffectInput, SessionInput, WaiterInput } from '../contract/inputs.ts';
-import { canonicalJson, type JsonValue } from '../contract/json.ts';
+import { canonicalJson, defined, type JsonValue } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { SIGNAL, WORKFLOW } from '../contract/names.ts';
@@ -102,11 +102,13 @@ async function attach(
     searchAttributes: [...searchAttributes],
     ...(doubt === undefined ? {} : { doubt }),
   };
+  // Its tool is handed the context of the session that asks first.
+  const asked = defined({ context: input.start.context });
   try {
     await client.workflow.signalWithStart(WORKFLOW.session, {
       workflowId: id,
       taskQueue: info.taskQueue,
-      args: [{ agent: input.agent, effect } satisfies SessionInput] as [unknown],
+      args: [{ agent: input.agent, ...asked, effect } satisfies SessionInput] as [unknown],
       signal: SIGNAL.awaitEffect,
       signalArgs: [waiter] as [unknown],
       workflowIdReusePolicy: found === null ? 'REJECT_DUPLICATE' : 'ALLOW_DUPLICATE',

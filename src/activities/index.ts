@@ -1,6 +1,7 @@
 import { type AgentRuntime, prepareCall } from '../agent/index.ts';
 import type { ActivitiesByType } from '../contract/activities.ts';
 import { ACTIVITY } from '../contract/names.ts';
+import { contextMisfit } from './context-misfit.ts';
 import { runAttach, runReport } from './global-effect.ts';
 import type { IssuedCalls } from './issued-calls.ts';
 import { runLoad } from './load.ts';
@@ -35,11 +36,16 @@ export function createActivities({
   const find = (name: string): AgentRuntime | undefined => agents.get(name);
   return {
     [ACTIVITY.load]: runLoad,
-    [ACTIVITY.describe]: async ({ agent }) => {
+    [ACTIVITY.describe]: async ({ agent, context }) => {
       const found = find(agent);
-      return found === undefined
-        ? { kind: 'unavailable', message: missing(find, agent) }
-        : { kind: 'manifest', manifest: found.manifest, searchAttributes: [...searchAttributes] };
+      if (found === undefined) return { kind: 'unavailable', message: missing(find, agent) };
+      return (
+        (await contextMisfit(found, context)) ?? {
+          kind: 'manifest',
+          manifest: found.manifest,
+          searchAttributes: [...searchAttributes],
+        }
+      );
     },
     [ACTIVITY.model]: (input) => runModel({ find, memory, began }, input),
     [ACTIVITY.tool]: (input) => runTool({ find, issued, began }, input),
@@ -48,11 +54,11 @@ export function createActivities({
     [ACTIVITY.report]: runReport,
     [ACTIVITY.verify]: (input) => runVerify(find, input),
     [ACTIVITY.prepare]: async (input) => {
-      const { tool: name, args, callId, namespace } = input;
+      const { tool: name, args, ...rest } = input;
       const agent = find(input.agent);
       return agent === undefined
         ? { name, args, problem: missing(find, input.agent) }
-        : prepareCall(agent, { name, args, callId, namespace });
+        : prepareCall(agent, { ...rest, name, args });
     },
   };
 }

@@ -11,9 +11,11 @@ import {
   type PreparedCall,
   type ReadEnd,
 } from '../contract/activities.ts';
+import { defined } from '../contract/json.ts';
 import { baseKey } from '../contract/keys.ts';
 import type { Message } from '../contract/messages.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
+import { contextMisfit } from './context-misfit.ts';
 import { Fence } from './fence.ts';
 import { detailsBefore, LiveSender } from './live-sender.ts';
 import type { RequestFailure } from './model-errors.ts';
@@ -52,6 +54,8 @@ export async function runModel(
   if (agent === undefined) return withReads({ kind: 'unavailable', message: missing(find, input.agent) });
   if (agent.manifest.digest !== input.manifest)
     return withReads({ kind: 'manifest', manifest: agent.manifest });
+  const misfit = await contextMisfit(agent, input.context);
+  if (misfit !== null) return withReads(misfit);
   let messages: readonly Message[];
   try {
     messages = await transcript(context, memory, input.digest);
@@ -174,6 +178,7 @@ async function prepare(
   waits: ReturnType<typeof deadline>,
 ): Promise<PreparedCall[]> {
   const prepared: PreparedCall[] = [];
+  const context = defined({ context: input.context });
   for (const [i, { name, args, metadata, unreadable }] of requested.entries()) {
     const callId = `call_${input.turn}_${i}`;
     const builtIn = name === PLAN_TOOL && agent.manifest.plan;
@@ -185,7 +190,7 @@ async function prepare(
             agent,
             namespace,
             callId,
-            await prepareCall(agent, { name, args, callId, namespace }, waits),
+            await prepareCall(agent, { name, args, callId, namespace, ...context }, waits),
           );
     prepared.push(metadata === undefined ? call : { ...call, metadata });
   }

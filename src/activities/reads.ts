@@ -1,7 +1,13 @@
 /** Running reads side by side, by themselves or before the model is asked. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Context } from '@temporalio/activity';
-import { type AgentRuntime, type DefinedTool, type NotAttemptedError, parseArgs } from '../agent/index.ts';
+import {
+  type AgentRuntime,
+  type DefinedTool,
+  type NotAttemptedError,
+  parseArgs,
+  readContext,
+} from '../agent/index.ts';
 import type {
   NoReplyReason,
   ReadCall,
@@ -12,7 +18,7 @@ import type {
   ReadsResult,
 } from '../contract/activities.ts';
 import { isPerdureError } from '../contract/errors.ts';
-import { type JsonValue, jsonSize } from '../contract/json.ts';
+import { type JsonObject, type JsonValue, jsonSize } from '../contract/json.ts';
 import { baseKey } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { LiveText } from '../contract/live-text.ts';
@@ -83,6 +89,7 @@ export class Reading {
   readonly #context: Context;
   readonly #agent: AgentRuntime;
   readonly #namespace: string;
+  readonly #given: JsonObject | undefined;
   readonly #calls: readonly ToolCallBlock[];
   readonly #running = new Set<string>();
   /** Whether a successor may take it that no model was asked. */
@@ -94,7 +101,7 @@ export class Reading {
   constructor(options: {
     context: Context;
     agent: AgentRuntime;
-    input: { namespace?: string };
+    input: { namespace?: string; context?: JsonObject };
     messages: readonly Message[];
     /** What the attempt before this one has left. */
     before: Partial<LiveText>;
@@ -103,6 +110,7 @@ export class Reading {
     this.#context = context;
     this.#agent = agent;
     this.#namespace = input.namespace ?? context.info.workflowExecution?.workflowId ?? '';
+    this.#given = input.context;
     this.#calls = (messages.at(-1)?.blocks ?? []).filter((block) => block.kind === 'tool_call');
     this.ends = [...(before.reads ?? [])];
     this.#isMarked = before.stage === 'reading';
@@ -122,7 +130,6 @@ export class Reading {
     reads,
     ended = [],
     scratchpadRoot,
-    tenant,
   }: Partial<ReadFirst> & Pick<ReadFirst, 'reads'>): Promise<ToolResultBlock[]> {
     const stop = stopWith(this.#context.cancellationSignal);
     const isLeft = ({ callId }: ReadCall): boolean => !this.ends.some((end) => end.callId === callId);
@@ -131,10 +138,7 @@ export class Reading {
     const first = setTimeout(sign, Math.min(LONG_MS, heartbeatMs / 4));
     const signs = setInterval(sign, heartbeatMs / 4);
     try {
-      const settings = {
-        ...(scratchpadRoot === undefined ? {} : { scratchpadRoot }),
-        ...(tenant === undefined ? {} : { tenant }),
-      };
+      const settings = scratchpadRoot === undefined ? {} : { scratchpadRoot };
       await Promise.all(reads.filter(isLeft).map((read) => this.#read(read, stop.signal, settings)));
     } finally {
       clearTimeout(first);
@@ -168,7 +172,7 @@ export class Reading {
   async #read(
     { callId, args: edited, idempotencyKey: key }: ReadCall,
     stop: AbortSignal,
-    settings: { scratchpadRoot?: string; tenant?: string },
+    settings: { scratchpadRoot?: string },
   ): Promise<void> {
     const call = this.#calls.find(({ id }) => id === callId);
     const name = call?.name ?? '';
@@ -215,10 +219,13 @@ export class Reading {
     const { name, timeoutMs } = input;
     const parsed = await parseArgs(tool, input.args);
     if (!parsed.ok) return { kind: 'error', message: `Invalid arguments for ${name}: ${parsed.problem}` };
+    const session = await readContext(this.#agent.definition, this.#given, tool);
+    if (!session.ok) return { kind: 'unavailable', message: `${session.problem}: resume when it fits` };
     const stop = stopWith(stopped);
     const late = `timed out after ${timeoutMs} ms`;
     const timer = setTimeout(() => stop.abort(new Error(late)), timeoutMs);
-    const run = execute(tool, parsed.value, contextOf(input, attempt, stop.signal, new Fence(this.#context)));
+    const given = { attempt, abortSignal: stop.signal, fence: new Fence(this.#context) };
+    const run = execute(tool, parsed.value, contextOf(input, session.value, given));
     try {
       const end = await Promise.race([run.then((output) => ({ output })), aborted(stop.signal)]);
       if (end !== 'aborted') {

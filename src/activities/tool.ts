@@ -4,7 +4,13 @@ import { inspect } from 'node:util';
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { AgentRuntime } from '../agent/index.ts';
-import { type DefinedTool, type NotAttemptedError, parseArgs, type ToolContext } from '../agent/index.ts';
+import {
+  type DefinedTool,
+  type NotAttemptedError,
+  parseArgs,
+  readContext,
+  type ToolContext,
+} from '../agent/index.ts';
 import {
   BEGAN,
   type ToolInput,
@@ -47,6 +53,8 @@ export async function runTool({ find, issued, began }: ToolRunner, input: ToolIn
   if (tool === undefined) {
     return { kind: 'unavailable', message: missing(find, input.agent, input.tool) };
   }
+  const session = await readContext(agent?.definition ?? {}, input.context, tool);
+  if (!session.ok) return { kind: 'unavailable', message: `${session.problem}: resume when it fits` };
   const parsed = await checkedArgs(tool, input);
   if (!parsed.ok) {
     return input.effect === 'mutate'
@@ -54,9 +62,10 @@ export async function runTool({ find, issued, began }: ToolRunner, input: ToolIn
       : { kind: 'error', message: parsed.problem };
   }
   return input.effect === 'mutate'
-    ? runMutation(context, tool, input, { value: parsed.value, issuedHere, began })
+    ? runMutation(context, tool, input, { value: parsed.value, session: session.value, issuedHere, began })
     : runRepeatable(context, tool, input, {
         value: parsed.value,
+        session: session.value,
         // The server does not say it to an activity that it hands over with the answer to a workflow task.
         attempts:
           context.info.retryPolicy?.maximumAttempts ?? agent?.manifest.tools[input.tool]?.maxAttempts ?? 1,
@@ -69,16 +78,19 @@ export async function runTool({ find, issued, began }: ToolRunner, input: ToolIn
  */
 export async function runVerify(find: FindAgent, input: VerifyInput): Promise<VerifyResult> {
   const context = Context.current();
-  const tool = find(input.agent)?.definition.tools[input.tool];
-  if (tool?.verify === undefined) {
+  const definition = find(input.agent)?.definition;
+  const tool = definition?.tools[input.tool];
+  if (definition === undefined || tool?.verify === undefined) {
     return { outcome: 'unknown', reason: `${input.tool} has no verify on this worker` };
   }
   const parsed = await parseArgs(tool, input.args);
   if (!parsed.ok)
     return { outcome: 'unknown', reason: `its arguments do not fit any more: ${parsed.problem}` };
+  const session = await readContext(definition, input.context, tool);
+  if (!session.ok) return { outcome: 'unknown', reason: session.problem };
   for (let attempt = 1; ; attempt++) {
     try {
-      return await tryVerify(context, tool, input, { value: parsed.value, attempt });
+      return await tryVerify(context, tool, input, { value: parsed.value, session: session.value, attempt });
     } catch (error) {
       const reason = errorText(`verify of ${input.tool}`, error);
       if (context.cancellationSignal.aborted) throw ApplicationFailure.retryable(reason, 'VerifyFailed');
@@ -92,10 +104,10 @@ function tryVerify(
   context: Context,
   tool: DefinedTool,
   input: VerifyInput,
-  { value, attempt }: { value: unknown; attempt: number },
+  { value, session, attempt }: { value: unknown; session: unknown; attempt: number },
 ): Promise<VerifyResult> {
   return withHeartbeats(context, input.timeoutMs, async (abortSignal) => {
-    const toolContext = contextOf(input, attempt, abortSignal);
+    const toolContext = contextOf(input, session, { attempt, abortSignal });
     const ended = await Promise.race([
       Promise.resolve(tool.verify?.(value, toolContext)).then((found: unknown) => ({ found })),
       aborted(abortSignal),
@@ -131,9 +143,15 @@ async function runMutation(
   input: ToolInput,
   {
     value,
+    session,
     issuedHere,
     began,
-  }: { value: unknown; issuedHere: IssuedHere | undefined; began: (taskToken: string) => void },
+  }: {
+    value: unknown;
+    session: unknown;
+    issuedHere: IssuedHere | undefined;
+    began: (taskToken: string) => void;
+  },
 ): Promise<ToolResult> {
   const { info } = context;
   const runId = info.workflowExecution?.runId;
@@ -157,7 +175,11 @@ async function runMutation(
   }
   began(info.base64TaskToken);
   const attempt = async (abortSignal: AbortSignal, timedOut: () => boolean): Promise<ToolResult> => {
-    const run = execute(tool, value, contextOf(input, input.dispatchNo, abortSignal, fence));
+    const run = execute(
+      tool,
+      value,
+      contextOf(input, session, { attempt: input.dispatchNo, abortSignal, fence }),
+    );
     try {
       const ended = await Promise.race([run.then((output) => ({ output })), aborted(abortSignal)]);
       if (ended !== 'aborted')
@@ -190,10 +212,14 @@ async function runRepeatable(
   context: Context,
   tool: DefinedTool,
   input: ToolInput,
-  { value, attempts }: { value: unknown; attempts: number },
+  { value, session, attempts }: { value: unknown; session: unknown; attempts: number },
 ): Promise<ToolResult> {
   return withHeartbeats(context, input.timeoutMs, async (abortSignal, timedOut) => {
-    const toolContext = contextOf(input, context.info.attempt, abortSignal, new Fence(context));
+    const toolContext = contextOf(input, session, {
+      attempt: context.info.attempt,
+      abortSignal,
+      fence: new Fence(context),
+    });
     const run = execute(tool, value, toolContext);
     try {
       const ended = await Promise.race([run.then((output) => ({ output })), aborted(abortSignal)]);
@@ -255,12 +281,11 @@ async function checkedArgs(
     : { ok: false, problem: `Invalid arguments for ${input.tool}: ${parsed.problem}` };
 }
 
-/** What the functions of a tool are given beside their input. */
+/** What the functions of a tool are given beside their input. `session` is the session's context as the tool reads it. */
 export function contextOf(
-  input: { callId: string; idempotencyKey: string; scratchpadRoot?: string; tenant?: string },
-  attempt: number,
-  abortSignal: AbortSignal,
-  fence?: Fence,
+  input: { callId: string; idempotencyKey: string; scratchpadRoot?: string },
+  session: unknown,
+  { attempt, abortSignal, fence }: { attempt: number; abortSignal: AbortSignal; fence?: Fence },
 ): ToolContext {
   return {
     sessionId: Context.current().info.workflowExecution?.workflowId ?? '',
@@ -273,7 +298,9 @@ export function contextOf(
     abortSignal,
     fence: async () => fence?.pass(abortSignal),
     ...(input.scratchpadRoot === undefined ? {} : { scratchpadRoot: input.scratchpadRoot }),
-    ...(input.tenant === undefined ? {} : { tenant: input.tenant }),
+    context: session,
+    // The AI SDK's name for it.
+    experimental_context: session,
   };
 }
 

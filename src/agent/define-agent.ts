@@ -2,9 +2,11 @@ import type { SharedV3ProviderOptions } from '@ai-sdk/provider';
 import type { Duration } from '@temporalio/common';
 import type { FlexibleSchema, LanguageModel, Tool } from 'ai';
 import { PerdureError } from '../contract/errors.ts';
+import type { JsonObject } from '../contract/json.ts';
 import type { BudgetLimits, ModelPrice } from '../contract/manifest.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import { choiceProblem, countProblem, durationProblem, kindProblem, nameProblem } from './checks.ts';
+import { contextProblem } from './context.ts';
 import {
   annotatedTool,
   checkedTool,
@@ -13,6 +15,7 @@ import {
   type ToolEffect,
   type ToolOptions,
 } from './define-tool.ts';
+import { contextSchemaProblem } from './input-schema.ts';
 
 /** A model of an agent: an AI SDK model, or `provider:model` of the worker's registry; with a price when money is capped. */
 export type ModelChoice =
@@ -28,12 +31,18 @@ export type ModelChoice =
 export type AnyTool = Tool | { readonly perdure: 'tool' | 'plain'; readonly inputSchema: FlexibleSchema };
 
 /** An agent: a model, instructions and tools, with its limits. */
-export interface AgentOptions {
+export interface AgentOptions<CONTEXT = unknown> {
   /** Letters, digits, `-`, `_` and `.`; how clients name it. */
   name: string;
   /** One model, or several in order: the next is asked when one is down or refuses. */
   model: ModelChoice | readonly ModelChoice[];
   instructions: string;
+  /**
+   * The schema of a session's context: what the application says of the one for whom a session runs, as
+   * `z.object({ tenant: z.string(), userId: z.string() })`. Tools are handed it, the model is not told of it. A session whose
+   * context does not fit waits, and says which field is wrong. `tenant`, if there is one, is a text.
+   */
+  context?: FlexibleSchema<CONTEXT>;
   /**
    * Tools by name. Nobody knows what the calls of a plain AI SDK `tool()` do: each is taken for a mutation of its own, and a
    * lost one waits for a person. `effects` says more.
@@ -73,12 +82,15 @@ export interface DefinedAgent extends Omit<AgentOptions, 'model' | 'tools' | 'ef
   readonly perdure: 'agent';
   readonly models: readonly { model: LanguageModel; price?: ModelPrice; maxOutputTokens?: number }[];
   readonly tools: Readonly<Record<string, DefinedTool>>;
+  /** What is wrong with a context for this agent and its tools, with the field; `null` when it fits. */
+  contextProblem(context: JsonObject | undefined): Promise<string | null>;
 }
 
 const NAMES: readonly (keyof AgentOptions)[] = [
   'name',
   'model',
   'instructions',
+  'context',
   'tools',
   'effects',
   'budget',
@@ -126,7 +138,7 @@ const CALL_ID = /^call_\d+_\d+$/;
  * });
  * ```
  */
-export function defineAgent(options: AgentOptions): DefinedAgent {
+export function defineAgent<CONTEXT = unknown>(options: AgentOptions<CONTEXT>): DefinedAgent {
   const { name, model, instructions, tools = {}, effects = {}, budget = {}, plan = false, ...rest } = options;
   if (typeof name !== 'string' || !NAME.test(name)) {
     throw invalid(`name is ${JSON.stringify(name)}: write 1 to 64 letters, digits, '-', '_' or '.'`);
@@ -182,7 +194,19 @@ export function defineAgent(options: AgentOptions): DefinedAgent {
     const names = Object.keys(checked).join(', ') || 'none';
     throw invalid(`agent ${name}: effects.${unknown} is not a tool of this agent; there are ${names}`);
   }
-  return { ...rest, perdure: 'agent', name, instructions, models, tools: checked, budget, plan };
+  return {
+    ...rest,
+    perdure: 'agent',
+    name,
+    instructions,
+    models,
+    tools: checked,
+    budget,
+    plan,
+    contextProblem(context) {
+      return contextProblem(this, context);
+    },
+  };
 }
 
 /**
@@ -191,7 +215,7 @@ export function defineAgent(options: AgentOptions): DefinedAgent {
  * @throws PerdureError `INVALID_DEFINITION` as {@link defineAgent}.
  */
 export function checkedAgent(definition: DefinedAgent): DefinedAgent {
-  const { perdure, models, ...options }: Partial<DefinedAgent> = definition ?? {};
+  const { perdure, models, contextProblem: _, ...options }: Partial<DefinedAgent> = definition ?? {};
   if (perdure !== 'agent' || !Array.isArray(models)) {
     throw invalid(`agent ${options.name}: it is not what defineAgent gives: write defineAgent({ … })`);
   }
@@ -200,17 +224,24 @@ export function checkedAgent(definition: DefinedAgent): DefinedAgent {
       `agent ${options.name}: model is set on a defined agent, whose models are known: write models`,
     );
   }
-  return defineAgent({ ...(options as Omit<DefinedAgent, 'perdure' | 'models'>), model: models });
+  return defineAgent({
+    ...(options as Omit<DefinedAgent, 'perdure' | 'models' | 'contextProblem'>),
+    model: models,
+  });
 }
 
 function isModel(model: unknown): boolean {
   return (typeof model === 'string' && model !== '') || (typeof model === 'object' && model !== null);
 }
 
+/** The options whose types are of no one agent. */
+type Checkable = Omit<AgentOptions, 'instructions' | 'context'> & { context?: unknown };
+
 /** An option that is not of its kind, or `null`. */
-function kindsProblem(options: AgentOptions): string | null {
+function kindsProblem(options: Checkable): string | null {
   const { tools, budget, plan, temperature, providerOptions } = options;
   const kind =
+    contextSchemaProblem(options.context) ??
     kindProblem('tools', tools, 'an object') ??
     kindProblem('effects', options.effects, 'an object') ??
     kindProblem('budget', budget, 'an object') ??
@@ -234,7 +265,7 @@ const PRICES: readonly (keyof ModelPrice)[] = [
 const CAPS: readonly string[] = ['turns', 'toolCalls', 'tokens', 'usd', 'activeMs'];
 
 /** What is wrong with an agent's numbers and choices, with what to write instead, or `null`. */
-function limitsProblem(options: AgentOptions, models: DefinedAgent['models']): string | null {
+function limitsProblem(options: Checkable, models: DefinedAgent['models']): string | null {
   for (const [cap, value] of Object.entries(options.budget ?? {})) {
     if (!CAPS.includes(cap))
       return `budget.${cap} is not a cap: write turns, toolCalls, tokens, usd or activeMs`;

@@ -3,10 +3,10 @@ import type { FlexibleSchema, ToolExecutionOptions, ToolResultPart } from 'ai';
 import { PerdureError } from '../contract/errors.ts';
 import type { Effect, IdempotencyScope } from '../contract/manifest.ts';
 import { choiceProblem, countProblem, durationProblem, kindProblem, nameProblem } from './checks.ts';
-import { schemaProblem } from './input-schema.ts';
+import { contextSchemaProblem, schemaProblem } from './input-schema.ts';
 
 /** What a tool's functions are given beside their input. */
-export interface ToolContext extends Omit<ToolExecutionOptions, 'abortSignal'> {
+export interface ToolContext<CONTEXT = unknown> extends Omit<ToolExecutionOptions, 'abortSignal'> {
   /** The session's id. */
   sessionId: string;
   /** Our id of the call: the same over all its attempts. */
@@ -32,8 +32,18 @@ export interface ToolContext extends Omit<ToolExecutionOptions, 'abortSignal'> {
   fence: () => Promise<void>;
   /** The session's scratchpad directory, when it has one. */
   scratchpadRoot?: string;
-  /** For whom the session was started, when it was said: let the tool touch nothing of another tenant. */
-  tenant?: string;
+  /**
+   * The session's context, as the tool's `context` schema reads it, or else the agent's. It is empty when the session was
+   * started without one. Let the tool touch nothing of another tenant than `context.tenant`.
+   */
+  context: CONTEXT;
+}
+
+/** What `needsApproval` is given beside the input. The messages are none. */
+export interface ApprovalOptions<CONTEXT = unknown>
+  extends Pick<ToolExecutionOptions, 'toolCallId' | 'messages'> {
+  /** As {@link ToolContext.context}. */
+  context: CONTEXT;
 }
 
 /** What `verify` found; see {@link ToolOptions.verify}. */
@@ -43,7 +53,7 @@ export type Verification<OUTPUT> =
   | { outcome: 'unknown'; reason?: string };
 
 /** What makes two calls of a tool the same effect. */
-export type Idempotency<INPUT> =
+export type Idempotency<INPUT, CONTEXT = unknown> =
   | {
       /**
        * Which equal calls are one effect: `call` none, `message` those in answer to one message of the user, `session` those
@@ -56,7 +66,7 @@ export type Idempotency<INPUT> =
       args?: readonly (keyof INPUT & string)[];
     }
   /** Returns the identity within the session, e.g. an order's number: the scope is `session`. */
-  | ((input: INPUT) => string);
+  | ((input: INPUT, options: { context: CONTEXT }) => string);
 
 /** What `toModelOutput` is given. */
 export interface ModelOutputOptions<INPUT, OUTPUT> {
@@ -66,25 +76,26 @@ export interface ModelOutputOptions<INPUT, OUTPUT> {
 }
 
 /** A tool in the AI SDK's shape, plus what makes it safe to run durably. */
-export interface ToolOptions<INPUT, OUTPUT> {
+export interface ToolOptions<INPUT, OUTPUT, CONTEXT = unknown> {
   /** What the model is told of the tool. */
   description?: string;
   /** A zod (3 or 4) or standard schema, or AI SDK `jsonSchema()`, of an object. */
   inputSchema: FlexibleSchema<INPUT>;
   /** What a call does to the world. Default: `mutate`, the safe choice. */
   effect?: Effect;
-  idempotency?: Idempotency<INPUT>;
+  /**
+   * The schema of the session's context, as far as this tool needs it: it gives `context` its type. A session whose context
+   * does not fit it does not start.
+   */
+  context?: FlexibleSchema<CONTEXT>;
+  idempotency?: Idempotency<INPUT, CONTEXT>;
   /**
    * Whether a person must approve a call first. Called once, when the model asks for the call. A throw asks a person,
-   * and so does no answer: within ten seconds for all calls of a reply, or until somebody stops it. Its options are the AI SDK's: our id of
-   * the call, and no messages.
+   * and so does no answer: within ten seconds for all calls of a reply, or until somebody stops it.
    */
   needsApproval?:
     | boolean
-    | ((
-        input: INPUT,
-        options: Pick<ToolExecutionOptions, 'toolCallId' | 'messages'>,
-      ) => boolean | PromiseLike<boolean>);
+    | ((input: INPUT, options: ApprovalOptions<CONTEXT>) => boolean | PromiseLike<boolean>);
   /** What happens to an approval that nobody gives. Default: it waits for ever; once it expires it rejects. */
   approval?: { expires?: Duration; onExpiry?: 'approve' | 'reject' };
   /** How long one attempt may take. Default: one minute. */
@@ -109,7 +120,7 @@ export interface ToolOptions<INPUT, OUTPUT> {
    * On a lost worker: a `read` or `idempotent` is attempted again; a `mutate` is *unknown*.
    * On replay of the workflow: not called; the recorded result stands.
    */
-  execute(input: INPUT, context: ToolContext): OUTPUT | PromiseLike<OUTPUT> | AsyncIterable<OUTPUT>;
+  execute(input: INPUT, context: ToolContext<CONTEXT>): OUTPUT | PromiseLike<OUTPUT> | AsyncIterable<OUTPUT>;
   /**
    * Tells what became of a call of which no result was recorded, by looking, without changing anything.
    *
@@ -120,7 +131,10 @@ export interface ToolOptions<INPUT, OUTPUT> {
    * Called after the settle time, with the same key as `execute`. A throw or time-out is tried twice more and
    * then is `unknown`. Without `verify` a lost mutation goes straight to a person.
    */
-  verify?(input: INPUT, context: ToolContext): Verification<OUTPUT> | PromiseLike<Verification<OUTPUT>>;
+  verify?(
+    input: INPUT,
+    context: ToolContext<CONTEXT>,
+  ): Verification<OUTPUT> | PromiseLike<Verification<OUTPUT>>;
   /**
    * What the model is sent in place of the output, as the AI SDK has it. It is called once for each output, and recorded
    * with it. On throw, or with a value that is no such output, the model is sent the output.
@@ -131,7 +145,11 @@ export interface ToolOptions<INPUT, OUTPUT> {
 }
 
 /** A checked tool definition, accepted by `defineAgent` and, being the AI SDK's shape, by the AI SDK. */
-export type DefinedTool<INPUT = unknown, OUTPUT = unknown> = ToolOptions<INPUT, OUTPUT> & {
+export type DefinedTool<INPUT = unknown, OUTPUT = unknown, CONTEXT = unknown> = ToolOptions<
+  INPUT,
+  OUTPUT,
+  CONTEXT
+> & {
   /** `plain`: a tool of the AI SDK of which nobody has said what its calls do. */
   readonly perdure: 'tool' | 'plain';
 };
@@ -156,17 +174,19 @@ export class NotAttemptedError extends PerdureError {
  *
  * @throws PerdureError `INVALID_DEFINITION` naming the field and what to write.
  */
-export function defineTool<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): DefinedTool<INPUT, OUTPUT> {
+export function defineTool<INPUT, OUTPUT, CONTEXT = unknown>(
+  options: ToolOptions<INPUT, OUTPUT, CONTEXT>,
+): DefinedTool<INPUT, OUTPUT, CONTEXT> {
   const problem = nameProblem('', options, [...OWN_NAMES, ...AI_SDK_NAMES]);
   if (problem !== null) throw new PerdureError('INVALID_DEFINITION', problem);
   return checkedTool(options);
 }
 
 /** {@link defineTool} without the check of names: a plain tool of the AI SDK has the names of its version. */
-export function checkedTool<INPUT, OUTPUT>(
-  options: ToolOptions<INPUT, OUTPUT>,
+export function checkedTool<INPUT, OUTPUT, CONTEXT>(
+  options: ToolOptions<INPUT, OUTPUT, CONTEXT>,
   perdure: DefinedTool['perdure'] = 'tool',
-): DefinedTool<INPUT, OUTPUT> {
+): DefinedTool<INPUT, OUTPUT, CONTEXT> {
   const problem = toolProblem(options);
   if (problem !== null) throw new PerdureError('INVALID_DEFINITION', problem);
   return { ...options, perdure };
@@ -190,7 +210,7 @@ const ANNOTATIONS: readonly string[] = [
 export type ToolEffect =
   | Effect
   | ({ effect: Effect } & Pick<
-      ToolOptions<never, unknown>,
+      ToolOptions<never, unknown, never>,
       'idempotency' | 'verify' | 'needsApproval' | 'approval' | 'timeout' | 'settle' | 'maxAttempts'
     >);
 
@@ -208,6 +228,7 @@ export function annotatedTool(
 const OWN_NAMES: readonly string[] = [
   'description',
   'inputSchema',
+  'context',
   'effect',
   'idempotency',
   'needsApproval',
@@ -239,7 +260,7 @@ const EFFECTS: readonly string[] = ['read', 'idempotent', 'mutate'];
 const SCOPES: readonly string[] = ['call', 'message', 'session', 'global'];
 
 /** What is wrong with a tool, with what to write instead, or `null`. */
-function toolProblem<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): string | null {
+function toolProblem<INPUT, OUTPUT, CONTEXT>(options: ToolOptions<INPUT, OUTPUT, CONTEXT>): string | null {
   const { effect = 'mutate', idempotency, inputSchema } = options;
   if (typeof options.execute !== 'function') {
     return 'execute is missing: write execute: async (input, { idempotencyKey }) => …';
@@ -248,7 +269,9 @@ function toolProblem<INPUT, OUTPUT>(options: ToolOptions<INPUT, OUTPUT>): string
     return 'inputSchema is missing: write inputSchema: z.object({ … })';
   }
   const kind =
-    choiceProblem('effect', effect, EFFECTS) ?? kindProblem('description', options.description, 'a text');
+    choiceProblem('effect', effect, EFFECTS) ??
+    contextSchemaProblem(options.context) ??
+    kindProblem('description', options.description, 'a text');
   if (kind !== null) return kind;
   if (options.verify !== undefined && typeof options.verify !== 'function') {
     return "verify is not a function: write verify: async (input, { idempotencyKey }) => ({ outcome: 'landed', output })";
@@ -290,7 +313,10 @@ function idempotencyProblem(idempotency: unknown): string | null {
   if (typeof idempotency !== 'object' || idempotency === null || Array.isArray(idempotency)) {
     return `idempotency is ${JSON.stringify(idempotency)}: write { scope, args }, or a function of the input`;
   }
-  const { scope, ttl, args } = idempotency as Exclude<Idempotency<unknown>, (input: never) => string>;
+  const { scope, ttl, args } = idempotency as Exclude<
+    Idempotency<unknown>,
+    (input: never, options: never) => string
+  >;
   const named: unknown = args;
   const areNames =
     named === undefined ||

@@ -5,6 +5,7 @@ export {
   plainToolsWarning,
   resolveAgent,
 } from './agent-runtime.ts';
+export { contextProblem, readContext } from './context.ts';
 export {
   type AgentOptions,
   type AnyTool,
@@ -13,6 +14,7 @@ export {
   type ModelChoice,
 } from './define-agent.ts';
 export {
+  type ApprovalOptions,
   type DefinedTool,
   defineTool,
   type Idempotency,
@@ -23,4 +25,5 @@ export {
   type ToolOptions,
   type Verification,
 } from './define-tool.ts';
-export { deadline, parseArgs, prepareCall } from './prepare-call.ts';
+export { parseArgs, prepareCall } from './prepare-call.ts';
+export { deadline } from './validate.ts';

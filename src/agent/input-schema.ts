@@ -7,7 +7,15 @@ import { type JsonObject, type JsonValue, toJson } from '../contract/json.ts';
 /** What of a tool has to do with it. */
 interface Checked {
   inputSchema: FlexibleSchema<unknown>;
-  idempotency?: { args?: readonly string[] } | ((input: never) => string);
+  idempotency?: { args?: readonly string[] } | ((input: never, options: never) => string);
+}
+
+/** What is wrong with what should be the schema of a context, or `null`. */
+export function contextSchemaProblem(given: unknown): string | null {
+  const isSchema = typeof given === 'function' || (typeof given === 'object' && given !== null);
+  return given === undefined || isSchema
+    ? null
+    : `context is ${JSON.stringify(given)}: write a schema, as z.object({ tenant: z.string() })`;
 }
 
 /** What is wrong with a tool's schema as far as it can be told at once, with what to write instead, or `null`. */

@@ -35,7 +35,6 @@ export function header(view: SessionView, run: string, terminal: Terminal): stri
     `${view.messages} messages`,
     `${view.calls} calls`,
     ...(view.queued > 0 ? [`${view.queued} queued`] : []),
-    ...(view.tenant === null ? [] : [`tenant ${clean(view.tenant)}`]),
     `started ${view.createdAt}`,
   ];
   const lines = [
@@ -43,6 +42,7 @@ export function header(view: SessionView, run: string, terminal: Terminal): stri
     terminal.style('dim', `  ${facts.join(' · ')}`),
   ];
   if (view.models.length > 0) lines.push(terminal.style('dim', `  models ${clean(view.models.join(', '))}`));
+  if (view.context !== null) lines.push(`  context ${inline(view.context, 400)}`);
   if (view.scratchpadRoot !== null) lines.push(`  scratchpad ${clean(view.scratchpadRoot)}`);
   if (status.kind === 'cancelled')
     lines.push(`  cancelled by ${clean(status.by)} at ${status.at}${because(status.reason)}`);

@@ -30,6 +30,7 @@ export {
   type SessionListOptions,
   type SessionSummary,
   Sessions,
+  type StartedAgent,
   type StartOptions,
   type StreamPart,
 } from './index.ts';

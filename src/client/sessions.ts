@@ -8,7 +8,7 @@ import {
 } from '@temporalio/client';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { inputProblem, type SessionInput } from '../contract/inputs.ts';
-import { canonicalJson, defined } from '../contract/json.ts';
+import { canonicalJson, defined, type JsonObject } from '../contract/json.ts';
 import { DEFAULT_TASK_QUEUE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
@@ -68,16 +68,18 @@ export class Sessions {
   /**
    * Starts a session. It is durable when this returns, also with no worker running.
    *
+   * @param agent - its name, or its definition: then the context is checked here, too, and not only by its worker.
    * @throws PerdureError `SESSION_EXISTS`, `CONFLICT` when the id is that of a thread of checkpoints, or with
    * `onExisting: 'use'` that of a session of another agent,
    * `INVALID_ARGUMENT` naming the field, `TOO_LARGE`, `SERVER_UNAVAILABLE`; with `onExisting: 'use'` `SESSION_FULL`.
    * When it may have been started all the same, `details.sessionId` and `details.messageId` are the ids to repeat it with
    */
-  async start(agent: string, options: StartOptions = {}): Promise<Session> {
+  async start(agent: string | StartedAgent, options: StartOptions = {}): Promise<Session> {
     const id = options.id === undefined ? `session-${randomUUID()}` : options.id;
     checkNewId(id);
     checkOptions('start', options);
-    const input = sessionInput(agent, options);
+    const input = sessionInput(typeof agent === 'string' ? agent : agent.name, options);
+    if (typeof agent !== 'string') await checkContext(agent, input.context);
     // A session that runs already takes the message once, however often it is sent there.
     if (options.onExisting === 'use' && input.message !== undefined) input.message = withId(input.message);
     if (options.id !== undefined) await this.#refuseThread(id);
@@ -214,14 +216,25 @@ export class Sessions {
     );
   }
 
-  /** What was said to one agent must not be done by another, with other tools. */
-  async #refuseOther(id: string, agent: string): Promise<void> {
-    const { agent: other } = ((await readStartInput(this.#client, id)) ?? {}) as { agent?: unknown };
-    if (typeof other !== 'string' || other === agent) return;
+  /** What was said to one agent must not be done by another, with other tools, or for somebody else. */
+  async #refuseOther(id: string, { agent, context }: SessionInput): Promise<void> {
+    const started = ((await readStartInput(this.#client, id)) ?? {}) as Partial<SessionInput>;
+    const { agent: other } = started;
+    if (typeof other !== 'string') return;
+    if (other !== agent) {
+      throw new PerdureError(
+        'CONFLICT',
+        `id: session ${id} is of agent ${other}, not of ${agent}: choose another id, or start it with ${other}`,
+        { details: { field: 'id' } },
+      );
+    }
+    // A run that goes on from a checkpoint may have the context of that.
+    if (context === undefined || (started.context === undefined && started.origin !== undefined)) return;
+    if (canonicalJson(context) === canonicalJson(started.context ?? {})) return;
     throw new PerdureError(
       'CONFLICT',
-      `id: session ${id} is of agent ${other}, not of ${agent}: choose another id, or start it with ${other}`,
-      { details: { field: 'id' } },
+      `context: session ${id} runs with another one: choose another id, or leave the context out`,
+      { details: { field: 'context' } },
     );
   }
 
@@ -305,7 +318,7 @@ export class Sessions {
       staticSummary: `${input.agent} · ${id}`.slice(0, 200),
     };
     try {
-      if (options.onExisting === 'use') await this.#refuseOther(id, input.agent);
+      if (options.onExisting === 'use') await this.#refuseOther(id, input);
       if (options.onExisting === 'use' && message !== undefined) {
         // A session that exists does not look at what it would be started with, so the message is a signal.
         const signal = { signal: SIGNAL.send, signalArgs: [message] as [unknown], args: [rest] as [unknown] };
@@ -341,6 +354,20 @@ export class Sessions {
   list(options: SessionListOptions = {}): AsyncGenerator<SessionSummary> {
     return listSessions(this.#client, options);
   }
+}
+
+/** An agent's definition, as far as a start needs it. */
+export interface StartedAgent {
+  readonly name: string;
+  contextProblem(context: JsonObject | undefined): Promise<string | null>;
+}
+
+/** @throws PerdureError `INVALID_ARGUMENT` naming the field */
+async function checkContext(agent: StartedAgent, context: JsonObject | undefined): Promise<void> {
+  const problem = await agent.contextProblem(context);
+  if (problem === null) return;
+  const [field = 'context', ...words] = problem.split(': ');
+  throw invalidInput(inputProblem(field, words.join(': ')));
 }
 
 function takenBack(sessionId: string, cause?: unknown): PerdureError {

@@ -4,7 +4,7 @@ import type { Duration } from '@temporalio/common';
 import type { CheckpointSaver } from '../contract/checkpoint.ts';
 import type { EditInput } from '../contract/edit.ts';
 import { inputProblem, type SendInput, type SessionInput, sessionInputSchema } from '../contract/inputs.ts';
-import { defined, toJson } from '../contract/json.ts';
+import { defined, type JsonObject, toJson } from '../contract/json.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
 import type { OriginInput } from '../contract/origin.ts';
@@ -24,8 +24,11 @@ export interface StartOptions {
   message?: string | SendInput;
   /** `chat` (default) waits for the next message after an answer; `task` ends with it. */
   mode?: SessionMode;
-  /** For whom; a search attribute. */
-  tenant?: string;
+  /**
+   * What tools, approvals, checks and instructions are handed of the one for whom the session runs: the agent's `context`
+   * schema checks it. At most 8 KB of JSON. Its `tenant` is a search attribute.
+   */
+  context?: JsonObject;
   /** Caps, each in place of the agent's own; the agent's others stay. */
   budget?: BudgetLimits;
   /** Where tools keep files of this session. */
@@ -60,7 +63,7 @@ export interface ForkOptions extends Omit<StartOptions, 'onExisting' | 'mode'> {
 const SHARED = {
   id: true,
   message: true,
-  tenant: true,
+  context: true,
   budget: true,
   scratchpadRoot: true,
   taskQueue: true,
@@ -109,13 +112,14 @@ export function originOf(
  * @throws PerdureError `INVALID_ARGUMENT`, `NOT_JSON`, `TOO_LARGE`, naming the field
  */
 export function sessionInput(agent: string, options: StartOptions, from?: OriginInput): SessionInput {
-  const { message, mode, tenant, budget, scratchpadRoot } = options;
+  const { message, mode, context, budget, scratchpadRoot } = options;
   const raw = {
     agent,
     ...(message === undefined ? {} : { message: typeof message === 'string' ? { text: message } : message }),
-    ...defined({ mode, tenant, budget, scratchpadRoot, origin: from }),
+    ...defined({ mode, context, budget, scratchpadRoot, origin: from }),
   };
   const json = toJson(raw, 'options');
+  assertSize('context', context ?? null, LIMIT.context);
   const parsed = parseKnown(sessionInputSchema, json);
   // The caller knows the edits of a fork by their own name.
   if (!parsed.ok) throw invalidInput(inputProblem(parsed.field.replace(/^origin\./, ''), parsed.problem));

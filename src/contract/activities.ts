@@ -29,14 +29,22 @@ export type LoadResult =
   | { kind: 'part'; parts: number; text: string }
   | { kind: 'unavailable'; message: string };
 
-/** Input of `describe`: which agent, and what the session already has. */
+/** Input of `describe`: which agent, and the context that has to fit it. */
 export interface DescribeInput {
   agent: string;
+  context?: JsonObject;
 }
 /** What the worker says an agent is. */
 export type DescribeResult =
   | { kind: 'manifest'; manifest: Manifest; searchAttributes: string[] }
-  | { kind: 'unavailable'; message: string };
+  | AgentUnavailable;
+
+/** The worker cannot act for the session. `reason`: why, where it is not that it lacks the agent. */
+export interface AgentUnavailable {
+  kind: 'unavailable';
+  message: string;
+  reason?: 'context_invalid';
+}
 
 /** A read that an activity runs. Its tool and its arguments are in the last message of the transcript. */
 export interface ReadCall {
@@ -59,7 +67,8 @@ export interface ReadsInput {
   reads: ReadCall[];
   /** The session's directory for files, when it has one. */
   scratchpadRoot?: string;
-  tenant?: string;
+  /** The session's context, when it has one. */
+  context?: JsonObject;
 }
 
 /** How a read ended. */
@@ -100,7 +109,7 @@ export type NoReplyReason =
 export type ReadsResult = (
   | { kind: 'results'; reason: NoReplyReason }
   | { kind: 'manifest'; manifest: Manifest }
-  | { kind: 'unavailable'; message: string }
+  | AgentUnavailable
   /** The transcript could not be read. */
   | { kind: 'unreadable'; message: string }
 ) & { reads?: ReadEnd[] };
@@ -118,7 +127,6 @@ export interface ReadFirst {
   resultBytes: number;
   /** The session's directory for files, when it has one. */
   scratchpadRoot?: string;
-  tenant?: string;
 }
 
 /** Input of `model`: a position in the transcript, not a transcript. */
@@ -131,6 +139,8 @@ export interface ModelInput {
   turn: number;
   /** The session's effect namespace, where it is not the session's id. */
   namespace?: string;
+  /** The session's context, when it has one. */
+  context?: JsonObject;
   /** The reads of the last reply, when they are all that is left of it. */
   first?: ReadFirst;
   /** The model is asked to close with a summary, without tools. */
@@ -197,7 +207,7 @@ type ModelAnswer =
       fallbacks?: { model: number; message: string }[];
     }
   | { kind: 'manifest'; manifest: Manifest }
-  | { kind: 'unavailable'; message: string }
+  | AgentUnavailable
   | {
       kind: 'failed';
       failure: ModelFailureKind;
@@ -238,7 +248,8 @@ export interface ToolInput {
   resultLimit?: number;
   /** The session's directory for files, when it has one. */
   scratchpadRoot?: string;
-  tenant?: string;
+  /** The session's context, when it has one. */
+  context?: JsonObject;
 }
 
 /** What a tool call came to. */
@@ -272,7 +283,7 @@ export interface AttachInput {
   callId: string;
   idempotencyKey: string;
   /** With it the effect is started unless it is there. Absent: the activity only looks. */
-  start?: { args: JsonValue };
+  start?: { args: JsonValue; context?: JsonObject };
   /** As of {@link ToolInput}. */
   resultLimit?: number;
 }
@@ -307,7 +318,8 @@ export interface VerifyInput {
   idempotencyKey: string;
   timeoutMs: number;
   scratchpadRoot?: string;
-  tenant?: string;
+  /** The session's context, when it has one. */
+  context?: JsonObject;
 }
 /** What `verify` found. */
 export type VerifyResult = EffectOutcome;
@@ -319,6 +331,8 @@ export interface PrepareInput {
   callId: string;
   args: JsonValue;
   namespace: string;
+  /** The session's context, when it has one. */
+  context?: JsonObject;
 }
 
 /** The activities that a worker offers to sessions. */

@@ -1,7 +1,8 @@
 /** What people and programs send to a session. Schemas check what arrives as a signal or update from any language. */
 import * as z from 'zod/mini';
 import type { SeenCall, SeenDispatch } from './calls.ts';
-import type { JsonValue } from './json.ts';
+import { contextSchema } from './context.ts';
+import type { JsonObject, JsonValue } from './json.ts';
 import { type LazySchema, lazySchema } from './lazy-schema.ts';
 import type { Manifest } from './manifest.ts';
 import { type OriginInput, originSchema } from './origin.ts';
@@ -215,8 +216,7 @@ export const sessionInputSchema: LazySchema<SessionInput> = lazySchema(() =>
     agent: z.string().check(z.minLength(1), z.maxLength(64)),
     message: z.optional(sendSchema()),
     mode: z.optional(z.enum(['chat', 'task'])),
-    // A search attribute holds 2 KB; what it cannot hold would stop the session.
-    tenant: z.optional(z.string().check(z.maxLength(200))),
+    context: z.optional(contextSchema()),
     budget: z.optional(budgetLimitsSchema()),
     scratchpadRoot: z.optional(z.string()),
     namespace: z.optional(z.string()),
@@ -228,7 +228,7 @@ export interface SessionInput {
   agent: string;
   message?: SendInput | undefined;
   mode?: 'chat' | 'task' | undefined;
-  tenant?: string | undefined;
+  context?: JsonObject | undefined;
   budget?: BudgetLimitsInput | undefined;
   scratchpadRoot?: string | undefined;
   namespace?: string | undefined;

@@ -35,6 +35,8 @@ export const LIMIT = {
   manifest: 1_000_000,
   /** The live text that one heartbeat carries. */
   liveText: 8_192,
+  /** The context of a session. It is in the history with each call. */
+  context: 8_192,
   /** A query's answer: Temporal's own limit is 2 MB. */
   queryResult: 1_800_000,
   /**

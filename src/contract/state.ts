@@ -1,6 +1,7 @@
 /** The state of a session: the same JSON in the live workflow, in a query and in a checkpoint. */
 import type { Actor, ToolCall } from './calls.ts';
 import type { EditInput } from './edit.ts';
+import type { JsonObject } from './json.ts';
 import type { BudgetLimits, Manifest } from './manifest.ts';
 import type { Message, Position } from './messages.ts';
 import type { NextStep } from './next-step.ts';
@@ -22,6 +23,8 @@ export type SessionStatus =
 /** Why a session does not go on by itself. */
 export type WaitReason =
   | 'agent_unavailable'
+  /** The context does not fit the schema of the agent or of one of its tools. */
+  | 'context_invalid'
   | 'provider_unavailable'
   | 'provider_rejected'
   | 'invalid_response'
@@ -137,7 +140,8 @@ export interface SessionState {
   namespace: string;
   runId: string;
   agent: string;
-  tenant: string | null;
+  /** What the session was started with for its tools; `tenant` in it is for whom. */
+  context: JsonObject | null;
   mode: SessionMode;
   createdAt: string;
   status: SessionStatus;

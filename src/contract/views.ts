@@ -1,6 +1,6 @@
 /** What queries answer: plain JSON, bounded in size. */
 import type { CallStatus, DecisionRecord, ToolCall } from './calls.ts';
-import type { JsonValue } from './json.ts';
+import type { JsonObject, JsonValue } from './json.ts';
 import type { BudgetLimits } from './manifest.ts';
 import type { Message } from './messages.ts';
 import type { NextStep } from './next-step.ts';
@@ -11,7 +11,7 @@ export interface SessionView {
   sessionId: string;
   runId: string;
   agent: string;
-  tenant: string | null;
+  context: JsonObject | null;
   mode: SessionMode;
   /** Of a session in mode `effect`: the `session/call` that asked first, and how long its record is kept. */
   effect: { requestedBy: string; ttlMs: number } | null;

@@ -1,6 +1,7 @@
 /** The bodies of requests about sessions: the contract's schemas of inputs, put together. */
 import * as z from 'zod/mini';
 import type { Decision, Resolution } from '../contract/calls.ts';
+import { contextSchema } from '../contract/context.ts';
 import { type EditInput, editSchema } from '../contract/edit.ts';
 import {
   type BudgetLimitsInput,
@@ -14,6 +15,7 @@ import {
   type SendInput,
   sendSchema,
 } from '../contract/inputs.ts';
+import type { JsonObject } from '../contract/json.ts';
 
 const text = z.string().check(z.minLength(1));
 const actor = z.string().check(z.minLength(1), z.maxLength(200));
@@ -21,14 +23,14 @@ const actor = z.string().check(z.minLength(1), z.maxLength(200));
 /** What `start`, `fork` and `rewind` take of a session. */
 interface Beginning {
   message?: SendInput | undefined;
-  tenant?: string | undefined;
+  context?: JsonObject | undefined;
   budget?: BudgetLimitsInput | undefined;
   scratchpadRoot?: string | undefined;
 }
 
 const beginning = {
   message: z.optional(sendSchema()),
-  tenant: z.optional(text),
+  context: z.optional(contextSchema()),
   budget: z.optional(budgetLimitsSchema()),
   scratchpadRoot: z.optional(text),
 };

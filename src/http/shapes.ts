@@ -245,6 +245,7 @@ const wait: z.ZodMiniType<Wait> = exactly<Wait>()(
   z.object({
     reason: z.enum([
       'agent_unavailable',
+      'context_invalid',
       'provider_unavailable',
       'provider_rejected',
       'invalid_response',
@@ -268,7 +269,7 @@ export const sessionViewSchema: z.ZodMiniType<SessionView> = exactly<SessionView
     sessionId: z.string(),
     runId: z.string(),
     agent: z.string(),
-    tenant: z.nullable(z.string()),
+    context: z.nullable(jsonObject),
     mode: z.enum(['chat', 'task', 'effect']),
     effect: z.nullable(z.object({ requestedBy: z.string(), ttlMs: z.number() })),
     createdAt: time,

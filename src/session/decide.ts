@@ -7,7 +7,7 @@ import { type Exceeded, exceeded, worstCase } from './budget.ts';
 import { marksFirst } from './effect-outcome.ts';
 import type { Moment, Step } from './events.ts';
 import { attachStep, isReporting, reportStep, tendAwaiting } from './global-effect.ts';
-import { modelCommand } from './model-command.ts';
+import { contextPart, modelCommand } from './model-command.ts';
 import { issueReads, settings } from './reads.ts';
 import {
   batchCalls,
@@ -52,7 +52,8 @@ export function decide(state: SessionState, moment: Moment): Step | null {
   }
   if (state.manifest === null) {
     const seq = state.seq + 1;
-    return { type: 'issue', command: { kind: 'describe', seq, input: { agent: state.agent } } };
+    const input = { agent: state.agent, ...contextPart(state) };
+    return { type: 'issue', command: { kind: 'describe', seq, input } };
   }
   return calls.length > 0 ? decideBatch(state, calls, moment) : decideTurn(state, moment);
 }
@@ -111,6 +112,7 @@ function tendCalls(state: SessionState, calls: readonly ToolCall[], moment: Mome
         callId: call.id,
         args: call.args,
         namespace: state.namespace,
+        ...contextPart(state),
       };
       return {
         type: 'issue',

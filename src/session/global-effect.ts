@@ -8,6 +8,7 @@ import { LIMIT } from '../contract/limits.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { applyTool } from './effect-outcome.ts';
 import type { Moment, Step } from './events.ts';
+import { contextPart } from './model-command.ts';
 import { flightOf, heartbeatMs, isGivenUp, toolOf } from './state.ts';
 
 /** How much longer than its own call may take an effect is waited for before the first look that nobody asked for. */
@@ -18,7 +19,7 @@ const REPORT_AT_ONCE = 100;
 
 /** Starts the effect of a call, or finds it. */
 export function attachStep(state: SessionState, call: ToolCall): Step {
-  return attach(state, call, { args: call.args });
+  return attach(state, call, { args: call.args, ...contextPart(state) });
 }
 
 function attach(state: SessionState, call: ToolCall, start?: AttachInput['start']): Step {

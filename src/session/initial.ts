@@ -17,7 +17,7 @@ export function initialState(
     namespace: input.namespace ?? identity.sessionId,
     runId: identity.runId,
     agent: input.agent,
-    tenant: input.tenant ?? null,
+    context: input.context ?? null,
     mode: input.mode ?? 'chat',
     createdAt: iso(moment),
     status: { kind: 'active' },

@@ -1,11 +1,17 @@
 /** The command that asks the model. */
 import type { ReadFirst } from '../contract/activities.ts';
+import type { JsonObject } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { Command } from './events.ts';
 import { heartbeatMs } from './state.ts';
 
 const MODEL_CALL_MS = 900_000;
+
+/** The context of a session in the input of an activity. */
+export function contextPart({ context }: SessionState): { context?: JsonObject } {
+  return context === null ? {} : { context };
+}
 
 /** @param reading - the reads that run before it in the same activity, and how long they may take */
 export function modelCommand(
@@ -21,6 +27,7 @@ export function modelCommand(
       digest: shortDigest(state.position.digest),
       turn: state.turn + 1,
       ...(state.namespace === state.sessionId ? {} : { namespace: state.namespace }),
+      ...contextPart(state),
       ...(reading === undefined ? {} : { first: reading.first }),
       ...(state.finishing ? { summarize: true as const } : {}),
       ...(state.fromModel > 0 ? { fromModel: state.fromModel } : {}),

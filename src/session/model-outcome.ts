@@ -9,7 +9,7 @@ import type { Moment } from './events.ts';
 import { appendResults, applyReads } from './reads.ts';
 import { applyReply } from './reply.ts';
 import { batchCalls, note, toolOf } from './state.ts';
-import { stop } from './wait.ts';
+import { cannotAct, stop } from './wait.ts';
 
 /** Model calls that are repeated without a person after a lost or unreadable reply. */
 const MODEL_REPEATS = 2;
@@ -83,7 +83,7 @@ export function applyModel(
       setManifest(state, result.manifest, moment);
       return;
     case 'unavailable':
-      stop(state, moment, 'agent_unavailable', result.message);
+      cannotAct(state, moment, result);
       return;
     case 'failed': {
       chargeLost(state.budget.spent, result.maybeBilled, reserved);

@@ -29,7 +29,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   state.manifest = past.manifest;
   state.searchAttributes = past.searchAttributes;
   state.agent = past.agent;
-  state.tenant ??= past.tenant;
+  state.context ??= past.context;
   state.mode = past.mode;
   state.turn = past.turn;
   state.message = past.message;

@@ -9,7 +9,7 @@ import { applyModel, setManifest } from './model-outcome.ts';
 import { plant, readLoaded } from './origin.ts';
 import { applyReads } from './reads.ts';
 import { endCall, isActive, iso, theCall, toolOf } from './state.ts';
-import { stop } from './wait.ts';
+import { cannotAct, stop } from './wait.ts';
 
 /** Applies the outcome of a command. An outcome of a command that is not in flight any more changes nothing. */
 export function applyOutcome(state: SessionState, seq: number, outcome: Outcome, moment: Moment): void {
@@ -34,7 +34,7 @@ export function applyOutcome(state: SessionState, seq: number, outcome: Outcome,
       else if (outcome.result.value.kind === 'manifest') {
         state.searchAttributes = outcome.result.value.searchAttributes;
         setManifest(state, outcome.result.value.manifest, moment);
-      } else stop(state, moment, 'agent_unavailable', outcome.result.value.message);
+      } else cannotAct(state, moment, outcome.result.value);
       return;
     case 'model':
       applyModel(state, flight, outcome.result, moment);
@@ -43,7 +43,7 @@ export function applyOutcome(state: SessionState, seq: number, outcome: Outcome,
       applyReads(state, flight, outcome.result, moment);
       const result = outcome.result.ok ? outcome.result.value : null;
       if (result?.kind === 'manifest') setManifest(state, result.manifest, moment);
-      else if (result?.kind === 'unavailable') stop(state, moment, 'agent_unavailable', result.message);
+      else if (result?.kind === 'unavailable') cannotAct(state, moment, result);
       else if (result?.kind === 'unreadable') stop(state, moment, 'history_unreadable', result.message);
       return;
     }

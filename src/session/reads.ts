@@ -8,7 +8,7 @@ import type {
   ReadsInput,
 } from '../contract/activities.ts';
 import { isFinal, type ToolCall } from '../contract/calls.ts';
-import { canonicalJson, jsonSize } from '../contract/json.ts';
+import { canonicalJson, type JsonObject, jsonSize } from '../contract/json.ts';
 import { baseKey, shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { type CallResult, resultBlocks } from '../contract/messages.ts';
@@ -17,7 +17,7 @@ import type { InFlight, SessionState } from '../contract/state.ts';
 import { exceeded, worstCase } from './budget.ts';
 import { toldOf } from './effect-outcome.ts';
 import type { Moment, Step } from './events.ts';
-import { modelCommand } from './model-command.ts';
+import { contextPart, modelCommand } from './model-command.ts';
 import {
   appendMessage,
   batchCalls,
@@ -69,11 +69,12 @@ export function issueReads(state: SessionState, reads: readonly ToolCall[], mayA
   };
 }
 
-export function settings(state: SessionState): { scratchpadRoot?: string; tenant?: string } {
-  const { scratchpadRoot, tenant } = state;
+/** What each function of a tool is handed of the session, in the inputs of activities. */
+export function settings(state: SessionState): { scratchpadRoot?: string; context?: JsonObject } {
+  const { scratchpadRoot } = state;
   return {
     ...(scratchpadRoot === null ? {} : { scratchpadRoot }),
-    ...(tenant === null ? {} : { tenant }),
+    ...contextPart(state),
   };
 }
 
@@ -110,7 +111,13 @@ function readFirst(state: SessionState, reads: readonly ToolCall[], calls: ReadC
   const resultBytes = endedBytes + (isCapped ? LIMIT.readResults.capped : LIMIT.readResults.free);
   const reserve = worstCase(state, resultBytes);
   if (exceeded(state, { ...reserve, turns: 1, toolCalls: reads.length }) !== null) return null;
-  return { reads: calls, ...(ended.length > 0 ? { ended } : {}), resultBytes, ...settings(state) };
+  const { scratchpadRoot } = state;
+  return {
+    reads: calls,
+    ...(ended.length > 0 ? { ended } : {}),
+    resultBytes,
+    ...(scratchpadRoot === null ? {} : { scratchpadRoot }),
+  };
 }
 
 /** Whether the model is to be asked as soon as the reads have ended, and nothing comes first. */

@@ -16,7 +16,7 @@ export function sessionView(state: SessionState): SessionView {
     sessionId: state.sessionId,
     runId: state.runId,
     agent: state.agent,
-    tenant: state.tenant,
+    context: state.context,
     mode: state.mode,
     effect: state.effect && { requestedBy: state.effect.requestedBy, ttlMs: state.effect.ttlMs },
     createdAt: state.createdAt,

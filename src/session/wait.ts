@@ -1,4 +1,5 @@
 /** A visible stop. */
+import type { AgentUnavailable } from '../contract/activities.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import type { SessionState, WaitReason } from '../contract/state.ts';
 import type { Moment } from './events.ts';
@@ -18,4 +19,9 @@ export function stop(
     since: iso(moment),
     next,
   };
+}
+
+/** Stops a session whose worker cannot act for it. */
+export function cannotAct(state: SessionState, moment: Moment, { reason, message }: AgentUnavailable): void {
+  stop(state, moment, reason ?? 'agent_unavailable', message);
 }

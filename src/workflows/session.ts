@@ -13,6 +13,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { ToolInput } from '../contract/activities.ts';
+import { tenantOf } from '../contract/context.ts';
 import { ASK_AGAIN } from '../contract/failure.ts';
 import { parseInput, type SessionInput, type SessionResult, sessionInputSchema } from '../contract/inputs.ts';
 import { argsDigest, EMPTY_DIGEST } from '../contract/keys.ts';
@@ -246,7 +247,8 @@ function showStatus(state: SessionState, shown: Shown): number {
   };
   if (shown.status === '') {
     add(SEARCH_ATTRIBUTE.agent, state.agent);
-    if (state.tenant !== null) add(SEARCH_ATTRIBUTE.tenant, state.tenant);
+    const tenant = tenantOf(state.context);
+    if (tenant !== null) add(SEARCH_ATTRIBUTE.tenant, tenant);
   }
   add(SEARCH_ATTRIBUTE.status, status);
   shown.status = status;

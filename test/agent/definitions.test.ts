@@ -298,7 +298,7 @@ test('whether a plain tool needs approval is asked as the AI SDK asks it', async
   const agent = await resolveAgent(defineAgent({ ...good, tools: { pay } }), registry);
   const call = { name: 'pay', args: { id: '1' }, callId: 'call_1_0', namespace: 's' };
   expect(await prepareCall(agent, call)).toMatchObject({ name: 'pay', needsApproval: true });
-  expect(asked).toEqual([[{ id: '1' }, { toolCallId: 'call_1_0', messages: [] }]]);
+  expect(asked).toEqual([[{ id: '1' }, { toolCallId: 'call_1_0', messages: [], context: {} }]]);
 });
 
 const NO_OBJECT = 'inputSchema is not of an object: providers accept only z.object({ … })';

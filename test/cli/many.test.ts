@@ -19,8 +19,26 @@ test('ls shows what a session waits for and its task queue, and resume --all let
   const poor = [stage.id('poor'), stage.id('poor')];
   const asking = stage.id('asking');
   for (const id of poor)
-    await stage.json('start', 'support', 'order 1', '--id', id, '--tenant', tenant, '--turns', '1');
-  await stage.json('start', 'support', 'refund ch_1:9000', '--id', asking, '--tenant', tenant);
+    await stage.json(
+      'start',
+      'support',
+      'order 1',
+      '--id',
+      id,
+      '--context',
+      JSON.stringify({ tenant }),
+      '--turns',
+      '1',
+    );
+  await stage.json(
+    'start',
+    'support',
+    'refund ch_1:9000',
+    '--id',
+    asking,
+    '--context',
+    JSON.stringify({ tenant }),
+  );
   for (const id of poor) await untilPhase(stage.session(id), 'waiting');
   await untilPhase(stage.session(asking), 'approval');
   const listed = async (): Promise<string> => (await stage.perdure('ls', '--tenant', tenant)).stdout;

@@ -45,7 +45,7 @@ describe('start', () => {
     expect(sent.stderr).toBe('');
   });
 
-  test('takes mode, tenant, scratchpad and caps; a task ends with its answer', async () => {
+  test('takes mode, context, scratchpad and caps; a task ends with its answer', async () => {
     const id = stage.id('task');
     const caps = [
       '--usd',
@@ -59,7 +59,7 @@ describe('start', () => {
       '--active',
       '10m',
     ];
-    const where = ['--tenant', 'acme', '--scratchpad', '/srv/scratch pad'];
+    const where = ['--context', '{"tenant":"acme"}', '--scratchpad', '/srv/scratch pad'];
     const flags = ['--task', ...where, ...caps, '--follow', '--json'];
     const { code, stdout } = await stage.perdure('start', 'support', 'do it', '--id', id, ...flags);
     expect(code).toBe(0);
@@ -68,7 +68,7 @@ describe('start', () => {
     expect(parts.at(-1)).toMatchObject({
       type: 'phase',
       phase: 'closed',
-      view: { mode: 'task', tenant: 'acme', scratchpadRoot: '/srv/scratch pad' },
+      view: { mode: 'task', context: { tenant: 'acme' }, scratchpadRoot: '/srv/scratch pad' },
     });
     const { limits } = await stage.json<{ limits: object }>('budget', id);
     expect(limits).toEqual({ usd: 0.5, tokens: 20_000, turns: 4, toolCalls: 3, activeMs: 600_000 });
@@ -230,7 +230,8 @@ describe('ls', () => {
   test('lists by agent, tenant and status, as a table and as JSON lines', async () => {
     const tenant = stage.id('tenant');
     const ids = [stage.id('listed'), stage.id('listed')];
-    for (const id of ids) await stage.json('start', 'echo', 'hello', '--id', id, '--tenant', tenant);
+    for (const id of ids)
+      await stage.json('start', 'echo', 'hello', '--id', id, '--context', JSON.stringify({ tenant }));
     const list = async (...filter: string[]): Promise<SessionSummary[]> => {
       const { code, stdout, stderr } = await stage.perdure('ls', '--json', '--tenant', tenant, ...filter);
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });

@@ -56,7 +56,7 @@ test.each([
     const list = async (): Promise<unknown[]> =>
       jsonLines((await stage.perdure('ls', '--tenant', tenant, '--json')).stdout).map(({ id }) => id);
     const said = `started ${tenant}`;
-    const args = ['start', 'echo', said, '--tenant', tenant, ...flags];
+    const args = ['start', 'echo', said, '--context', JSON.stringify({ tenant }), ...flags];
     const { wire, ran } = await startUnanswered(args, said);
     await expect.poll(async () => (await list()).length, { timeout: 30_000 }).toBe(1);
     const [id] = (await list()) as string[];

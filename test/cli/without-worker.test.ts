@@ -18,14 +18,14 @@ describe('without a worker', () => {
 
   test('a session that nobody has taken yet is shown as it was started', async () => {
     const id = stage.id('untaken');
-    await stage.json('start', 'support', 'hello', '--id', id, '--tenant', 'acme', '--usd', '3');
+    await stage.json('start', 'support', 'hello', '--id', id, '--context', '{"tenant":"acme"}', '--usd', '3');
     const shown = await stage.json('show', id);
     expect(shown).toMatchObject({
       source: 'history',
       run: 'running',
       session: {
         agent: 'support',
-        tenant: 'acme',
+        context: { tenant: 'acme' },
         phase: 'starting',
         queued: 1,
         budget: { limits: { usd: 3 } },

@@ -119,8 +119,12 @@ test.each<[string, object, string]>([
   ['a negative cap', { budget: { turns: -1 } }, 'budget.turns: '],
   ['half a turn', { budget: { turns: 0.5 } }, 'budget.turns: '],
   ['a cap that is not a number', { budget: { usd: Number.NaN } }, 'budget.usd is NaN'],
-  ['a tenant that is no text', { tenant: 7 }, 'tenant: expected string'],
-  ['a tenant too long to be searched for', { tenant: 't'.repeat(201) }, 'tenant: the most is 200'],
+  ['a tenant that is no text', { context: { tenant: 7 } }, 'context.tenant: expected a string'],
+  [
+    'a tenant too long to be searched for',
+    { context: { tenant: 't'.repeat(201) } },
+    'context.tenant: expected a string of 1 to 200',
+  ],
   [
     'a cap with a slip in its name',
     { budget: { USD: 2 } },
@@ -226,7 +230,11 @@ test('a name that is not known is refused before anything is sent, wherever it i
 test('ids that mean something to a shell, a query or a path are only ids', async () => {
   const stage = await echo();
   for (const name of ["o'brien", '../../etc', '{x:1}', 'ünïcödé ✓', "x' OR '1'='1"]) {
-    const session = await stage.sessions.start('echo', { id: stage.id(name), message: 'hi', tenant: name });
+    const session = await stage.sessions.start('echo', {
+      id: stage.id(name),
+      message: 'hi',
+      context: { tenant: name },
+    });
     await until(session, ({ lastText }) => lastText === 'heard hi');
     expect((await session.state()).sessionId).toBe(session.id);
     await expect

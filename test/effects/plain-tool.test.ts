@@ -3,7 +3,7 @@ import { Runtime } from '@temporalio/worker';
 import { tool } from 'ai';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import * as z from 'zod';
-import { defineAgent, defineTool, type Session } from '../../src/index.ts';
+import { defineAgent, type Session } from '../../src/index.ts';
 import { resolve } from '../support/decide.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
@@ -131,35 +131,5 @@ test('the worker warns at its start of a plain tool, with the line to write; an 
   await untilPhase(session, 'idle');
   for (const { request } of stage.model.requests.slice(1))
     expect(request.toolResults[0]?.text).toBe('3 orders of ann');
-  await expectFoldEqualsLive(stage.client, session);
-});
-
-test('a tool and its verify are handed the tenant of the session', async () => {
-  const stage = await openStage(({ stepInTurn }) =>
-    stepInTurn < 2
-      ? { toolCalls: [{ name: ['look', 'pay'][stepInTurn] ?? '', args: {} }] }
-      : { text: 'Done.' },
-  );
-  const handed: (string | undefined)[] = [];
-  const inputSchema = z.object({});
-  const look = defineTool({ inputSchema, effect: 'read', execute: (_, { tenant }) => handed.push(tenant) });
-  const pay = defineTool({
-    inputSchema,
-    settle: 0,
-    execute: (_, { tenant }) => {
-      handed.push(tenant);
-      throw new Error('the connection was lost');
-    },
-    verify: (_, { tenant }) => {
-      handed.push(tenant);
-      return { outcome: 'landed', output: 'paid' };
-    },
-  });
-  await stage.startWorker([
-    defineAgent({ name: 'payer', model: stage.provider('m'), instructions: 'Pay.', tools: { look, pay } }),
-  ]);
-  const session = await stage.sessions.start('payer', { id: stage.id(), tenant: 'acme', message: 'go' });
-  await untilPhase(session, 'idle');
-  expect(handed).toEqual(['acme', 'acme', 'acme']);
   await expectFoldEqualsLive(stage.client, session);
 });

@@ -109,7 +109,7 @@ test('sessions are listed by agent, status and tenant', async () => {
   const agent = `lister-${stage.taskQueue}`;
   await stage.startWorker([defineAgent({ name: agent, model: stage.provider('m'), instructions: 'List.' })]);
   const start = (message: string, tenant: string, mode: 'chat' | 'task'): ReturnType<Sessions['start']> =>
-    stage.sessions.start(agent, { id: stage.id(), message, tenant, mode });
+    stage.sessions.start(agent, { id: stage.id(), message, context: { tenant }, mode });
   const done = await start('a', 'acme', 'task');
   const idle = await start('b', 'acme', 'chat');
   const waiting = await start('ask me', 'umbrella', 'chat');
@@ -191,7 +191,7 @@ test('a server that does not know our search attributes runs sessions, too', asy
   const connection = await Connection.connect({ address: server.address });
   onTestFinished(() => connection.close());
   const sessions = new Sessions(new Client({ connection }));
-  const session = await sessions.start('plain', { message: 'hi', tenant: 'acme', mode: 'task' });
+  const session = await sessions.start('plain', { message: 'hi', context: { tenant: 'acme' }, mode: 'task' });
   expect(await session.result()).toMatchObject({ text: 'fine without' });
   expect((await session.snapshot()).searchAttributes).toEqual([]);
   // Without them a list cannot be filtered, and says so.

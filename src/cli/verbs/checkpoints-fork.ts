@@ -6,7 +6,7 @@ import { defined } from '../../contract/json.ts';
 import { parseKnown } from '../../contract/unknown-name.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
-import { jsonOf, textOf } from '../input.ts';
+import { contextOf, jsonOf, textOf } from '../input.ts';
 import { ARCHIVE, openSaver, readCheckpoint } from '../read-checkpoint.ts';
 import { clean } from '../terminal.ts';
 import { origin, taskQueueOf } from '../time-travel.ts';
@@ -14,6 +14,7 @@ import { origin, taskQueueOf } from '../time-travel.ts';
 interface Options {
   id?: string;
   message?: string;
+  context?: string;
   by?: string;
   reason?: string;
   edits?: string;
@@ -33,6 +34,7 @@ export function fork(group: Command, cli: Cli): void {
     .argument('<checkpoint>')
     .option('--id <id>', "the new session's id (default: a random one)")
     .option('--message <text>', 'what it goes on with; - reads standard input')
+    .option('--context <json>', 'a context in place of the one that it has; or @file')
     .option('--by <name>', 'who starts it (default: $USER)')
     .option('--reason <text>', 'why')
     .option(
@@ -60,7 +62,7 @@ export function fork(group: Command, cli: Cli): void {
             reason,
             taskQueue: await taskQueueOf(cli, sessionId),
             ...(archive === undefined ? {} : { saver: await openSaver(cli, sessionId, archive) }),
-            ...defined({ id: options.id, message, edits }),
+            ...defined({ id: options.id, message, edits, context: await contextOf(options.context) }),
           },
         );
       });

@@ -7,7 +7,7 @@ import { defined } from '../../contract/json.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT } from '../failures.ts';
-import { textOf } from '../input.ts';
+import { contextOf, textOf } from '../input.ts';
 import { ARCHIVE, openSaver, readCheckpoint } from '../read-checkpoint.ts';
 import { clean, inline } from '../terminal.ts';
 import { openMutations, origin, taskQueueOf } from '../time-travel.ts';
@@ -17,6 +17,7 @@ const BRIEF = 200;
 
 interface Options {
   message?: string;
+  context?: string;
   by?: string;
   reason?: string;
   yes?: true;
@@ -35,6 +36,7 @@ export function rewind(group: Command, cli: Cli): void {
     .argument('<session>')
     .argument('<checkpoint>')
     .option('--message <text>', 'what it goes on with; - reads standard input')
+    .option('--context <json>', 'a context in place of the one that it has; or @file')
     .option('--by <name>', 'who takes it back (default: $USER)')
     .option('--reason <text>', 'why')
     .option('--yes', 'do not ask')
@@ -65,7 +67,7 @@ export function rewind(group: Command, cli: Cli): void {
             reason: options.reason ?? 'no reason given',
             ...(archive === undefined ? {} : { saver: await openSaver(cli, sessionId, archive) }),
             taskQueue: await taskQueueOf(cli, sessionId),
-            ...defined({ message }),
+            ...defined({ message, context: await contextOf(options.context) }),
           },
         ),
       );

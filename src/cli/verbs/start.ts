@@ -6,13 +6,13 @@ import type { SendInput } from '../../contract/inputs.ts';
 import { defined } from '../../contract/json.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
-import { type BudgetOptions, limitsOf, textOf, typedWith, withBudget } from '../input.ts';
+import { type BudgetOptions, contextOf, limitsOf, textOf, typedWith, withBudget } from '../input.ts';
 
 interface Options extends BudgetOptions {
   id?: string;
   mode?: 'chat' | 'task';
   task?: true;
-  tenant?: string;
+  context?: string;
   scratchpad?: string;
   by?: string;
   follow?: true;
@@ -35,7 +35,7 @@ export function start(program: Command, cli: Cli): void {
         'task',
       ]),
     )
-    .option('--tenant <name>', 'for whom; can be listed by')
+    .option('--context <json>', 'what tools are told of the one for whom it runs, with its tenant; or @file')
     .option('--scratchpad <directory>', 'where tools keep files of this session');
   withBudget(verb)
     .option('--by <name>', 'who says the message (default: $USER)')
@@ -77,7 +77,7 @@ async function startOrUse(
   const { sessions } = await cli.connect();
   const { id = `session-${randomUUID()}`, useExisting, follow } = options;
   cli.sessionId = id;
-  const start = { ...startOptions(message, options), id };
+  const start = { ...(await startOptions(message, options)), id };
   cli.repeat = typedWith({
     '--id': id,
     // Without it the repetition says that the session exists.
@@ -97,11 +97,17 @@ async function startOrUse(
   }
 }
 
-function startOptions(message: SendInput | undefined, options: Options): StartOptions {
-  const { tenant, scratchpad } = options;
+async function startOptions(message: SendInput | undefined, options: Options): Promise<StartOptions> {
+  const { scratchpad } = options;
   const mode = options.task ? 'task' : options.mode;
   const budget = limitsOf(options);
   return {
-    ...defined({ message, mode, tenant, budget, scratchpadRoot: scratchpad }),
+    ...defined({
+      message,
+      mode,
+      context: await contextOf(options.context),
+      budget,
+      scratchpadRoot: scratchpad,
+    }),
   };
 }

@@ -4,6 +4,7 @@ import { sessionStateOf } from '../../checkpoints/session-state.ts';
 import type { ToolCall } from '../../contract/calls.ts';
 import { isFinal } from '../../contract/calls.ts';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
+import { tenantOf } from '../../contract/context.ts';
 import { digestJson, type JsonObject, type JsonValue, toJson } from '../../contract/json.ts';
 import { argsDigest } from '../../contract/keys.ts';
 import type { Message } from '../../contract/messages.ts';
@@ -138,7 +139,8 @@ function snapshotOf(checkpoint: Checkpoint, state: SessionState): RuntimeSnapsho
     state: runState(state),
     context: {
       agent: state.agent,
-      tenant: state.tenant,
+      tenant: tenantOf(state.context),
+      session: state.context,
       mode: state.mode,
       scratchpad_root: state.scratchpadRoot,
       effect_namespace: state.namespace,

@@ -1,0 +1,16 @@
+import type { AgentRuntime } from '../agent/index.ts';
+import type { AgentUnavailable } from '../contract/activities.ts';
+import type { JsonObject } from '../contract/json.ts';
+
+/** Why a worker cannot act for a session with this context, or `null`. The message has the field, and no value. */
+export async function contextMisfit(
+  { definition }: AgentRuntime,
+  context: JsonObject | undefined,
+): Promise<AgentUnavailable | null> {
+  const problem = await definition.contextProblem(context);
+  if (problem === null) return null;
+  return { kind: 'unavailable', reason: 'context_invalid', message: `${problem}. ${MEND}` };
+}
+
+const MEND =
+  'Rewind or fork the session with a context that fits, or deploy a definition that takes it and resume the session';

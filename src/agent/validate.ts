@@ -1,0 +1,83 @@
+/** Checks values against the schemas of definitions, which may hang. */
+import { asSchema } from '@ai-sdk/provider-utils';
+import type { FlexibleSchema } from 'ai';
+import { defined, type JsonValue } from '../contract/json.ts';
+
+/** How long the checks of a reply's calls may take together, in milliseconds. */
+const CHECKS_MS = 10_000;
+
+/** When to stop waiting for checks: a tool's code may hang, and a paid reply waits for it. */
+export interface Deadline {
+  /** As `performance.now()`, in milliseconds. */
+  until: number;
+  /** Ends it at once. */
+  signal?: AbortSignal;
+}
+
+/** A value that was checked: as its schema reads it, or what is wrong with it. */
+export type Checked = { ok: true; value: unknown } | { ok: false; problem: string };
+
+/** The deadline of checks that begin now. */
+export function deadline(signal?: AbortSignal): Deadline {
+  return { until: performance.now() + CHECKS_MS, ...defined({ signal }) };
+}
+
+/**
+ * The result of a check.
+ *
+ * @throws Error when the deadline comes first. A check that answers at once still counts.
+ */
+export async function withDeadline<T>(check: T | PromiseLike<T>, { until, signal }: Deadline): Promise<T> {
+  let stop = (): void => {};
+  const ended = new Promise<never>((_, reject) => {
+    stop = () => setImmediate(() => reject(new Error('the check did not answer in time')));
+  });
+  const timer = setTimeout(stop, Math.max(0, until - performance.now()));
+  signal?.addEventListener('abort', stop, { once: true });
+  if (signal?.aborted === true) stop();
+  try {
+    return await Promise.race([check, ended]);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', stop);
+  }
+}
+
+/**
+ * Checks a value against a schema.
+ *
+ * @param at - what the value is called in the problem, before the path of the field. Default: the path alone.
+ */
+export async function validate(
+  schema: FlexibleSchema<unknown>,
+  value: JsonValue,
+  waits: Deadline,
+  at?: string,
+): Promise<Checked> {
+  try {
+    const { validate: check } = asSchema(schema);
+    if (check === undefined) return { ok: true, value };
+    const checked = await withDeadline(check(value), waits);
+    return checked.success
+      ? { ok: true, value: checked.value }
+      : { ok: false, problem: describe(checked.error, at) };
+  } catch (error) {
+    return { ok: false, problem: describe(error, at) };
+  }
+}
+
+/** What a check threw or found, in words, with the fields. */
+export function describe(error: unknown, at?: string): string {
+  const issues = (error as { issues?: { path?: readonly unknown[]; message?: string }[] }).issues;
+  if (Array.isArray(issues) && issues.length > 0) {
+    return issues
+      .map(({ path = [], message }) => {
+        // A path of a standard schema may have its keys in objects.
+        const keys = path.map((key) => String((key as { key?: unknown } | null)?.key ?? key));
+        return `${[...(at === undefined ? [] : [at]), ...keys].join('.') || 'input'}: ${message}`;
+      })
+      .join('; ');
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  return at === undefined ? message : `${at}: ${message}`;
+}

@@ -1,0 +1,30 @@
+/** The context of a session: what the application says of the one for whom the session runs. */
+import * as z from 'zod/mini';
+import { type JsonObject, type JsonValue, jsonSize } from './json.ts';
+import { type LazySchema, lazySchema } from './lazy-schema.ts';
+import { LIMIT } from './limits.ts';
+
+const json: z.ZodMiniType<JsonValue> = z.json();
+/** A search attribute holds 2 KB, and one that it cannot hold would stop the session. */
+const TENANT_LENGTH = 200;
+
+/** A context of any agent. The agent's own schema checks the rest. */
+export const contextSchema: LazySchema<JsonObject> = lazySchema(() =>
+  z.record(z.string(), json).check(
+    z.refine((value) => jsonSize(value) <= LIMIT.context, `the most is ${LIMIT.context} bytes of JSON`),
+    z.check(({ value, issues }) => {
+      const { tenant } = value;
+      if (tenant === undefined) return;
+      const isText = typeof tenant === 'string' && tenant !== '' && tenant.length <= TENANT_LENGTH;
+      if (isText) return;
+      const message = `expected a string of 1 to ${TENANT_LENGTH} characters`;
+      issues.push({ code: 'custom', path: ['tenant'], message, input: tenant });
+    }),
+  ),
+);
+
+/** The tenant of a session: `tenant` of its context. It is a search attribute, and part of global keys. */
+export function tenantOf(context: JsonObject | null | undefined): string | null {
+  const tenant = context?.['tenant'];
+  return typeof tenant === 'string' ? tenant : null;
+}
