@@ -12,7 +12,6 @@ import {
   type ReadEnd,
 } from '../contract/activities.ts';
 import { defined } from '../contract/json.ts';
-import { baseKey } from '../contract/keys.ts';
 import type { Message } from '../contract/messages.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import { contextMisfit } from './context-misfit.ts';
@@ -114,10 +113,9 @@ async function askInOrder(
       onText: live.text,
     });
     if (result.ok) {
-      const sessionId = context.info.workflowExecution?.workflowId ?? '';
       // It is paid for: nothing that hangs may keep it from the record.
       const waits = deadline(context.cancellationSignal);
-      const calls = await prepare(agent, input, input.namespace ?? sessionId, result.calls, waits);
+      const calls = await prepare(agent, input, result.calls, waits);
       return {
         kind: 'reply',
         ...(index > 0 ? { model: index } : {}),
@@ -173,7 +171,6 @@ function unbilledFailure(context: Context, failures: readonly RequestFailure[]):
 async function prepare(
   agent: AgentRuntime,
   input: ModelInput,
-  namespace: string,
   requested: readonly RequestedCall[],
   waits: ReturnType<typeof deadline>,
 ): Promise<PreparedCall[]> {
@@ -186,28 +183,10 @@ async function prepare(
       ? { name, args, problem: `Invalid arguments for ${name}: they are not JSON.` }
       : builtIn
         ? { name, args }
-        : withoutDerivedKey(
-            agent,
-            namespace,
-            callId,
-            await prepareCall(agent, { name, args, callId, namespace, ...context }, waits),
-          );
+        : await prepareCall(agent, { name, args, callId, ...context }, waits);
     prepared.push(metadata === undefined ? call : { ...call, metadata });
   }
   return prepared;
-}
-
-/** Leaves out a key that the session can derive from the arguments, as most are. */
-function withoutDerivedKey(
-  agent: AgentRuntime,
-  namespace: string,
-  callId: string,
-  { baseKey: key, ...call }: PreparedCall,
-): PreparedCall {
-  const scope = agent.manifest.tools[call.name]?.scope;
-  if (key === undefined || scope === undefined) return call;
-  const derived = baseKey({ namespace, tool: call.name, scope, callId, identity: call.args });
-  return key === derived ? call : { ...call, baseKey: key };
 }
 
 /** How the attempt before this one ended. `unbilled`: its failure says that nothing was billed. */

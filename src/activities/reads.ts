@@ -19,7 +19,6 @@ import type {
 } from '../contract/activities.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import { type JsonObject, type JsonValue, jsonSize } from '../contract/json.ts';
-import { baseKey } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { LiveText } from '../contract/live-text.ts';
 import {
@@ -88,7 +87,6 @@ export class Reading {
   readonly ends: ReadEnd[];
   readonly #context: Context;
   readonly #agent: AgentRuntime;
-  readonly #namespace: string;
   readonly #given: JsonObject | undefined;
   readonly #calls: readonly ToolCallBlock[];
   readonly #running = new Set<string>();
@@ -101,7 +99,7 @@ export class Reading {
   constructor(options: {
     context: Context;
     agent: AgentRuntime;
-    input: { namespace?: string; context?: JsonObject };
+    input: { context?: JsonObject };
     messages: readonly Message[];
     /** What the attempt before this one has left. */
     before: Partial<LiveText>;
@@ -109,7 +107,6 @@ export class Reading {
     const { context, agent, input, messages, before } = options;
     this.#context = context;
     this.#agent = agent;
-    this.#namespace = input.namespace ?? context.info.workflowExecution?.workflowId ?? '';
     this.#given = input.context;
     this.#calls = (messages.at(-1)?.blocks ?? []).filter((block) => block.kind === 'tool_call');
     this.ends = [...(before.reads ?? [])];
@@ -170,7 +167,7 @@ export class Reading {
   }
 
   async #read(
-    { callId, args: edited, idempotencyKey: key }: ReadCall,
+    { callId, args: edited, idempotencyKey }: ReadCall,
     stop: AbortSignal,
     settings: { scratchpadRoot?: string },
   ): Promise<void> {
@@ -179,9 +176,8 @@ export class Reading {
     const args = edited ?? call?.args ?? null;
     const { definition, manifest } = this.#agent;
     const tool = Object.hasOwn(definition.tools, name) ? definition.tools[name] : undefined;
-    const { scope = 'call', timeoutMs = 0, maxAttempts = 1 } = manifest.tools[name] ?? {};
-    const identity = { namespace: this.#namespace, tool: name, scope, callId, identity: args };
-    const input = { callId, idempotencyKey: key ?? baseKey(identity), ...settings };
+    const { timeoutMs = 0, maxAttempts = 1 } = manifest.tools[name] ?? {};
+    const input = { callId, idempotencyKey, ...settings };
     this.#running.add(callId);
     for (let attempt = this.#context.info.attempt; ; attempt++) {
       const startedAt = Date.now();

@@ -1,11 +1,13 @@
-/** Prepares a call that the model asked for: checks its arguments, derives its key, decides whether a person must approve it. */
+/** Prepares a call that the model asked for: checks its arguments, finds its identity, decides whether a person must approve it. */
 import type { PreparedCall } from '../contract/activities.ts';
-import type { JsonObject, JsonValue } from '../contract/json.ts';
-import { baseKey } from '../contract/keys.ts';
+import { canonicalJson, type JsonObject, type JsonValue, sha256Hex } from '../contract/json.ts';
 import type { AgentRuntime } from './agent-runtime.ts';
 import { readContext } from './context.ts';
-import { type ApprovalOptions, type DefinedTool, scopeOf } from './define-tool.ts';
+import type { ApprovalOptions, DefinedTool } from './define-tool.ts';
 import { type Checked, type Deadline, deadline, describe, validate, withDeadline } from './validate.ts';
+
+/** The longest identity, in characters of JSON, that is recorded as it is. */
+const IDENTITY_LENGTH = 256;
 
 /** Checks arguments against a tool's schema. Returns the parsed value, or the problem. */
 export async function parseArgs(
@@ -17,15 +19,15 @@ export async function parseArgs(
 }
 
 /**
- * Prepares a call: checks its arguments, derives its key, and decides whether a person must approve it. If the deadline
+ * Prepares a call: checks its arguments, finds its identity, and decides whether a person must approve it. If the deadline
  * comes first, a schema that did not answer makes the call invalid, and an approval that was not decided asks a person.
  */
 export async function prepareCall(
   agent: AgentRuntime,
-  request: { name: string; args: JsonValue; callId: string; namespace: string; context?: JsonObject },
+  request: { name: string; args: JsonValue; callId: string; context?: JsonObject },
   waits: Deadline = deadline(),
 ): Promise<PreparedCall> {
-  const { name, args, callId, namespace } = request;
+  const { name, args, callId } = request;
   // A model may ask for a tool that is named as a property of every object.
   const tool = Object.hasOwn(agent.definition.tools, name) ? agent.definition.tools[name] : undefined;
   if (tool === undefined) {
@@ -36,14 +38,13 @@ export async function prepareCall(
   if (!parsed.ok) return { name, args, problem: `Invalid arguments for ${name}: ${parsed.problem}` };
   const context = await readContext(agent.definition, request.context, tool, waits);
   if (!context.ok) return { name, args, problem: `${name} cannot run: ${context.problem}` };
-  let identity: JsonValue;
+  let identity: JsonValue | undefined;
   try {
     identity = identityOf(tool, parsed.value, context.value, args);
   } catch (error) {
     return { name, args, problem: `${name} could not derive its idempotency key: ${describe(error)}` };
   }
-  const key = baseKey({ namespace, tool: name, scope: scopeOf(tool), callId, identity });
-  const prepared: PreparedCall = { name, args, baseKey: key };
+  const prepared: PreparedCall = { name, args, ...(identity === undefined ? {} : { identity }) };
   return (await asksPerson(
     tool,
     parsed.value,
@@ -54,7 +55,20 @@ export async function prepareCall(
     : prepared;
 }
 
-function identityOf(tool: DefinedTool, value: unknown, context: unknown, args: JsonValue): JsonValue {
+/** What makes a call the same as another, where it is not all its arguments; the digest of it where it is long. */
+function identityOf(
+  tool: DefinedTool,
+  value: unknown,
+  context: unknown,
+  args: JsonValue,
+): JsonValue | undefined {
+  const identity = namedIdentity(tool, value, context, args);
+  const text = canonicalJson(identity);
+  if (text === canonicalJson(args)) return undefined;
+  return text.length > IDENTITY_LENGTH ? sha256Hex(text) : identity;
+}
+
+function namedIdentity(tool: DefinedTool, value: unknown, context: unknown, args: JsonValue): JsonValue {
   const { idempotency } = tool;
   if (typeof idempotency === 'function') {
     const identity: unknown = idempotency(value, { context });

@@ -49,8 +49,7 @@ export interface AgentUnavailable {
 /** A read that an activity runs. Its tool and its arguments are in the last message of the transcript. */
 export interface ReadCall {
   callId: string;
-  /** Absent when the worker can derive it from the arguments. */
-  idempotencyKey?: string;
+  idempotencyKey: string;
   /** Only when a person has edited them. */
   args?: JsonValue;
 }
@@ -62,8 +61,6 @@ export interface ReadsInput {
   manifest: string;
   /** The start of the chained digest over the transcript's messages. */
   digest: string;
-  /** The session's effect namespace, where it is not the session's id. */
-  namespace?: string;
   reads: ReadCall[];
   /** The session's directory for files, when it has one. */
   scratchpadRoot?: string;
@@ -137,8 +134,6 @@ export interface ModelInput {
   /** The start of the chained digest over the prompt's messages. */
   digest: string;
   turn: number;
-  /** The session's effect namespace, where it is not the session's id. */
-  namespace?: string;
   /** The session's context, when it has one. */
   context?: JsonObject;
   /** The reads of the last reply, when they are all that is left of it. */
@@ -149,16 +144,13 @@ export interface ModelInput {
   fromModel?: number;
 }
 
-/** A call as the worker prepared it: validated, keyed, and asked about approval. */
+/** A call as the worker prepared it: validated, identified, and asked about approval. */
 export interface PreparedCall {
   name: string;
   args: JsonValue;
   metadata?: JsonObject;
-  /**
-   * What the session makes the call's idempotency key from. Absent when the identity is all arguments, so that the session
-   * can derive it, and when the call cannot run.
-   */
-  baseKey?: string;
+  /** What the session derives the call's idempotency key from. Absent when it is all arguments. */
+  identity?: JsonValue;
   needsApproval?: true;
   /** Why the call cannot run, in words for the model. */
   problem?: string;
@@ -330,7 +322,6 @@ export interface PrepareInput {
   tool: string;
   callId: string;
   args: JsonValue;
-  namespace: string;
   /** The session's context, when it has one. */
   context?: JsonObject;
 }

@@ -219,7 +219,6 @@ export const sessionInputSchema: LazySchema<SessionInput> = lazySchema(() =>
     context: z.optional(contextSchema()),
     budget: z.optional(budgetLimitsSchema()),
     scratchpadRoot: z.optional(z.string()),
-    namespace: z.optional(z.string()),
     effect: z.optional(effectSchema()),
     origin: z.optional(originSchema()),
   }),
@@ -231,7 +230,6 @@ export interface SessionInput {
   context?: JsonObject | undefined;
   budget?: BudgetLimitsInput | undefined;
   scratchpadRoot?: string | undefined;
-  namespace?: string | undefined;
   effect?: EffectInput | undefined;
   origin?: OriginInput | undefined;
 }

@@ -7,6 +7,14 @@ export function argsDigest(toolName: string, args: JsonValue): string {
   return digestJson({ tool_name: toolName, args });
 }
 
+/**
+ * The effect namespace of a session that was started by the run `firstRunId`. A session that is started again under the
+ * same id has other keys. A rewound session keeps the namespace of its past.
+ */
+export function effectNamespace(sessionId: string, firstRunId: string): string {
+  return `${sessionId}:${firstRunId}`;
+}
+
 /** Enough of a digest to tell whether something has changed: a definition, or arguments that are on record in full. */
 export function shortDigest(digest: string): string {
   return digest.slice(0, 16);
@@ -19,8 +27,8 @@ export function shortDigest(digest: string): string {
  * Two different calls never have the same text, whatever colons namespaces and arguments hold: a tool's name has no colon
  * and does not look like a call's id, and what follows a colon after such a name in a JSON text is not JSON itself.
  *
- * It is the same over retries, resumes and verification: it does not depend on a run, an attempt or a clock.
- * `namespace` is the session's effect namespace: its id, unless it was forked.
+ * It is the same over retries, resumes, verification and resets: it does not depend on an attempt or a clock.
+ * `namespace` is the session's effect namespace, see {@link effectNamespace}.
  *
  * @param identity - what the tool names as the identity of the call: the arguments, some of them, or a text.
  */

@@ -136,7 +136,7 @@ export interface Notice {
 export interface SessionState {
   schema: 1;
   sessionId: string;
-  /** Keys of effects are derived from it: the session's id, which is a fork's own; a rewind keeps that of its past. */
+  /** The idempotency keys are derived from it, see `effectNamespace`. */
   namespace: string;
   runId: string;
   agent: string;

@@ -23,7 +23,7 @@ export async function foldSession(client: Client, workflowId: string, runId: str
 
 async function untouched(client: Client, workflowId: string, runId: string): Promise<SessionState> {
   const start = await readStart(client, { workflowId, runId });
-  const { input: payloads } = start?.workflowExecutionStartedEventAttributes ?? {};
+  const { input: payloads, firstExecutionRunId } = start?.workflowExecutionStartedEventAttributes ?? {};
   const parsed = parseInput(
     sessionInputSchema,
     await firstValue(client.options.loadedDataConverter, payloads),
@@ -31,5 +31,6 @@ async function untouched(client: Client, workflowId: string, runId: string): Pro
   if (!parsed.ok)
     throw new PerdureError('CHECKPOINT_CORRUPTION', `The input of ${workflowId} is not a session's.`);
   const moment = { now: tsToMs(start?.eventTime), historyEvents: 0, historyBytes: 0 };
-  return initialState({ sessionId: workflowId, runId }, parsed.value, moment);
+  const identity = { sessionId: workflowId, runId, firstRunId: firstExecutionRunId ?? '' };
+  return initialState(identity, parsed.value, moment);
 }

@@ -103,6 +103,7 @@ export class Folder {
   readonly #last: number;
   #runId: string;
   #sessionId = '';
+  #firstRunId = '';
   #input: unknown;
   #state: SessionState | null = null;
   #lastTask = 0;
@@ -157,6 +158,7 @@ export class Folder {
         if (type !== WORKFLOW.session) throw corrupt(`event ${id} starts a ${type}, not a session`);
         this.#runId ||= started?.originalExecutionRunId ?? '';
         this.#sessionId = started?.workflowId ?? '';
+        this.#firstRunId = started?.firstExecutionRunId ?? '';
         this.#input = this.#payloads.first(started?.input);
         this.#clock = tsToMs(event.eventTime);
         return;
@@ -299,7 +301,8 @@ export class Folder {
   #initial(moment: Moment): SessionState {
     const parsed = parseInput(sessionInputSchema, this.#input);
     if (!parsed.ok) throw corrupt(`the input of the session, event 1, cannot be read: ${parsed.message}`);
-    return initialState({ sessionId: this.#sessionId, runId: this.#runId }, parsed.value, moment);
+    const identity = { sessionId: this.#sessionId, runId: this.#runId, firstRunId: this.#firstRunId };
+    return initialState(identity, parsed.value, moment);
   }
 
   /** @returns the commands that the server was asked for */

@@ -111,7 +111,6 @@ function tendCalls(state: SessionState, calls: readonly ToolCall[], moment: Mome
         tool: call.name,
         callId: call.id,
         args: call.args,
-        namespace: state.namespace,
         ...contextPart(state),
       };
       return {

@@ -1,6 +1,7 @@
 /** The idempotency key of a call in its session. */
 import type { ToolCall } from '../contract/calls.ts';
-import { messageKey } from '../contract/keys.ts';
+import type { JsonValue } from '../contract/json.ts';
+import { baseKey, messageKey } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
 
 /**
@@ -10,10 +11,12 @@ import type { SessionState } from '../contract/state.ts';
  * first message with an equal call takes over the key of an effect that has happened since the checkpoint. An equal call
  * in answer to a later message is a new effect.
  *
- * @param base - the key without the message.
+ * @param identity - what makes the call the same as another: the worker says it where it is not all arguments.
  */
-export function setKey(state: SessionState, call: ToolCall, base: string): void {
+export function setKey(state: SessionState, call: ToolCall, identity: JsonValue = call.args): void {
   delete call.keyOf;
+  const { namespace } = state;
+  const base = baseKey({ namespace, tool: call.name, scope: call.scope, callId: call.id, identity });
   if (call.scope !== 'message') {
     call.idempotencyKey = base;
     return;

@@ -151,8 +151,8 @@ export function applyPrepare(
   const untold = isUntold(call);
   const problem = outcome.ok ? outcome.value.problem : outcome.failure.message;
   if (problem === undefined && outcome.ok) {
-    const { baseKey, needsApproval } = outcome.value;
-    if (baseKey !== undefined) setKey(state, call, baseKey);
+    const { identity, needsApproval } = outcome.value;
+    setKey(state, call, identity);
     if (untold && knownSince(state, call, moment)) return;
     call.status =
       needsApproval === true && call.decision === null

@@ -1,20 +1,24 @@
 import type { EffectInput, SessionInput } from '../contract/inputs.ts';
-import { EMPTY_DIGEST } from '../contract/keys.ts';
+import { EMPTY_DIGEST, effectNamespace } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { Moment } from './events.ts';
 import { applyPerson } from './people.ts';
 import { definedLimits, freshCall, iso } from './state.ts';
 
+/** Which run of which session it is. */
+export interface SessionIdentity {
+  sessionId: string;
+  runId: string;
+  /** The run that the session was started by. Temporal keeps it over a reset. */
+  firstRunId: string;
+}
+
 /** The state of a session at its start: its first message is queued, nothing has been asked of the world. */
-export function initialState(
-  identity: { sessionId: string; runId: string },
-  input: SessionInput,
-  moment: Moment,
-): SessionState {
+export function initialState(identity: SessionIdentity, input: SessionInput, moment: Moment): SessionState {
   const state: SessionState = {
     schema: 1,
     sessionId: identity.sessionId,
-    namespace: input.namespace ?? identity.sessionId,
+    namespace: effectNamespace(identity.sessionId, identity.firstRunId),
     runId: identity.runId,
     agent: input.agent,
     context: input.context ?? null,

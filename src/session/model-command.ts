@@ -26,7 +26,6 @@ export function modelCommand(
       manifest: state.manifest?.digest ?? '',
       digest: shortDigest(state.position.digest),
       turn: state.turn + 1,
-      ...(state.namespace === state.sessionId ? {} : { namespace: state.namespace }),
       ...contextPart(state),
       ...(reading === undefined ? {} : { first: reading.first }),
       ...(state.finishing ? { summarize: true as const } : {}),

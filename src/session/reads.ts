@@ -9,7 +9,7 @@ import type {
 } from '../contract/activities.ts';
 import { isFinal, type ToolCall } from '../contract/calls.ts';
 import { canonicalJson, type JsonObject, jsonSize } from '../contract/json.ts';
-import { baseKey, shortDigest } from '../contract/keys.ts';
+import { shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { type CallResult, resultBlocks } from '../contract/messages.ts';
 import { contentWithNotice, withNotice } from '../contract/replay.ts';
@@ -41,7 +41,7 @@ const BACKOFF_MS = 30_000;
 export function issueReads(state: SessionState, reads: readonly ToolCall[], mayAsk: boolean): Step {
   const readsMs = Math.max(...reads.map((call) => readMs(state, call)));
   const names = reads.map(({ name, id }) => `${name} ${id}`).join(', ');
-  const calls = reads.map((call) => readCall(state, call));
+  const calls = reads.map(readCall);
   const first = mayAsk ? readFirst(state, reads, calls) : null;
   if (first !== null) {
     const command = modelCommand(state, { first, readsMs, summary: `${names}; turn ${state.turn + 1}` });
@@ -51,7 +51,6 @@ export function issueReads(state: SessionState, reads: readonly ToolCall[], mayA
     agent: state.agent,
     manifest: state.manifest?.digest ?? '',
     digest: shortDigest(state.position.digest),
-    ...(state.namespace === state.sessionId ? {} : { namespace: state.namespace }),
     reads: calls,
     ...settings(state),
   };
@@ -84,15 +83,8 @@ function readMs(state: SessionState, call: ToolCall): number {
   return maxAttempts * timeoutMs + (maxAttempts - 1) * BACKOFF_MS;
 }
 
-function readCall(state: SessionState, call: ToolCall): ReadCall {
-  const scope = toolOf(state, call)?.scope ?? call.scope;
-  const { namespace } = state;
-  const derived = baseKey({ namespace, tool: call.name, scope, callId: call.id, identity: call.args });
-  return {
-    callId: call.id,
-    ...(call.idempotencyKey === derived ? {} : { idempotencyKey: call.idempotencyKey }),
-    ...(call.decision?.decision === 'edit' ? { args: call.args } : {}),
-  };
+function readCall({ id, idempotencyKey, decision, args }: ToolCall): ReadCall {
+  return { callId: id, idempotencyKey, ...(decision?.decision === 'edit' ? { args } : {}) };
 }
 
 /** What the model call runs first, or `null` when the reads have to run without it. */

@@ -1,8 +1,7 @@
 /** A model's reply: its message, its calls, its cost. */
 import type { ModelResult, PreparedCall } from '../contract/activities.ts';
 import type { ToolCall } from '../contract/calls.ts';
-import { baseKey } from '../contract/keys.ts';
-import type { Manifest, ToolManifest } from '../contract/manifest.ts';
+import type { Manifest } from '../contract/manifest.ts';
 import type { Block } from '../contract/messages.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
@@ -97,8 +96,7 @@ function newCall(
     effect: tool?.effect ?? 'read',
     scope: tool?.scope ?? 'call',
   };
-  const base = prepared.baseKey ?? derivedKey(state, tool, prepared, id);
-  if (base !== '') setKey(state, call, base);
+  if (tool !== undefined && prepared.problem === undefined) setKey(state, call, prepared.identity);
   if (prepared.problem !== undefined) {
     endCall(call, { kind: 'skipped' }, { content: prepared.problem, isError: true }, at);
   } else if (prepared.name === PLAN_TOOL && tool === undefined) {
@@ -115,23 +113,6 @@ function newCall(
     call.status = awaitApproval(tool, at);
   }
   return call;
-}
-
-/** The base of the key of a call whose identity is all its arguments: it need not travel in the reply. */
-function derivedKey(
-  state: SessionState,
-  tool: ToolManifest | undefined,
-  { name, args, problem }: PreparedCall,
-  callId: string,
-): string {
-  if (tool === undefined || problem !== undefined) return '';
-  return baseKey({
-    namespace: state.namespace,
-    tool: name,
-    scope: tool.scope,
-    callId,
-    identity: args,
-  });
 }
 
 /** Whether a call is answered by what happened before a rewind: then there is nothing to approve. */

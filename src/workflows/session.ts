@@ -61,11 +61,11 @@ interface Entry {
 export async function agentSession(rawInput: SessionInput): Promise<SessionResult> {
   const parsed = parseInput(sessionInputSchema, rawInput);
   if (!parsed.ok) throw ApplicationFailure.nonRetryable(parsed.message, 'INVALID_ARGUMENT');
-  const { workflowId: sessionId, runId } = workflowInfo();
+  const { workflowId: sessionId, runId, firstExecutionRunId: firstRunId } = workflowInfo();
   const misplaced = idProblem(sessionId, parsed.value);
   if (misplaced !== null) throw ApplicationFailure.nonRetryable(misplaced, 'INVALID_ARGUMENT');
   let task = clock();
-  const state = initialState({ sessionId, runId }, parsed.value, task);
+  const state = initialState({ sessionId, runId, firstRunId }, parsed.value, task);
 
   const inbox: Entry[] = [];
   const arriving: Entry[] = [];

@@ -10,6 +10,7 @@ import * as z from 'zod';
 import { prepareCall, resolveAgent } from '../../src/agent/index.ts';
 import { createArchiveWorker } from '../../src/archive/door.ts';
 import { archiveWorkflowId } from '../../src/contract/archive.ts';
+import { sha256Hex } from '../../src/contract/json.ts';
 import {
   type AgentOptions,
   createWorker,
@@ -296,9 +297,24 @@ test('whether a plain tool needs approval is asked as the AI SDK asks it', async
     },
   });
   const agent = await resolveAgent(defineAgent({ ...good, tools: { pay } }), registry);
-  const call = { name: 'pay', args: { id: '1' }, callId: 'call_1_0', namespace: 's' };
+  const call = { name: 'pay', args: { id: '1' }, callId: 'call_1_0' };
   expect(await prepareCall(agent, call)).toMatchObject({ name: 'pay', needsApproval: true });
   expect(asked).toEqual([[{ id: '1' }, { toolCallId: 'call_1_0', messages: [], context: {} }]]);
+});
+
+test('the identity of a call is recorded where it is not all arguments, and as a digest where it is long', async () => {
+  const identityOf = async (idempotency: unknown, id: string): Promise<unknown> => {
+    const options = { inputSchema, execute, ...(idempotency === undefined ? {} : { idempotency }) };
+    const pay = defineTool(options as never);
+    const agent = await resolveAgent(defineAgent({ ...good, tools: { pay } }), registry);
+    return (await prepareCall(agent, { name: 'pay', args: { id }, callId: 'call_1_0' })).identity;
+  };
+  const upper = ({ id }: { id: string }): string => id.toUpperCase();
+  expect(await identityOf(undefined, 'a')).toBe(undefined);
+  expect(await identityOf({ scope: 'session', args: ['id'] }, 'a')).toBe(undefined);
+  expect(await identityOf(upper, 'a')).toBe('A');
+  const long = 'a'.repeat(1_000);
+  expect(await identityOf(upper, long)).toBe(sha256Hex(JSON.stringify(long.toUpperCase())));
 });
 
 const NO_OBJECT = 'inputSchema is not of an object: providers accept only z.object({ … })';

@@ -26,7 +26,11 @@ interface Run {
 function begin(input: Pick<SessionInput, 'mode' | 'budget'>): Run {
   const moment = { now: 1.7e12, historyEvents: 3, historyBytes: 1_000 };
   const message = { text: 'hello' };
-  const state = initialState({ sessionId: 's', runId: 'r' }, { agent: 'clerk', message, ...input }, moment);
+  const state = initialState(
+    { sessionId: 's', runId: 'r', firstRunId: 'r' },
+    { agent: 'clerk', message, ...input },
+    moment,
+  );
   return { state, moment };
 }
 

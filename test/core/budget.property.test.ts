@@ -34,7 +34,11 @@ const BARE_TOOL: ToolManifest = {
 
 function session(models: ModelManifest[], text = 'hello'): SessionState {
   const message = { text };
-  const state = initialState({ sessionId: 's', runId: 'r' }, { agent: 'clerk', message }, MOMENT);
+  const state = initialState(
+    { sessionId: 's', runId: 'r', firstRunId: 'r' },
+    { agent: 'clerk', message },
+    MOMENT,
+  );
   state.manifest = { ...manifestOf({ name: '', tools: {}, replies: [], may: {} }), models };
   return state;
 }

@@ -101,11 +101,11 @@ const callable = fc.record(
   {
     name: fc.constantFrom(...TOOLS, 'look', 'update_plan'),
     args: fc.oneof(fc.constantFrom<JsonValue>({}, { to: 'a' }), json),
-    baseKey: fc.constantFrom('k1', 'k2', 'k3'),
+    identity: fc.constantFrom('k1', 'k2', 'k3'),
     needsApproval: fc.constant(true as const),
     metadata: fc.constant({ signed: 'so' }),
   },
-  { requiredKeys: ['name', 'args', 'baseKey'] },
+  { requiredKeys: ['name', 'args', 'identity'] },
 );
 const prepared: fc.Arbitrary<PreparedCall> = fc.oneof(
   { weight: 8, arbitrary: callable },

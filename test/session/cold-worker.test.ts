@@ -54,7 +54,7 @@ test('a transcript is known by what was said and not by when, which a replay may
   const said = (now: number, text: string): string => {
     const moment = { now, historyEvents: 1, historyBytes: 1 };
     const input = { agent: 'a', message: { text } };
-    const state = initialState({ sessionId: 's', runId: 'r' }, input, moment);
+    const state = initialState({ sessionId: 's', runId: 'r', firstRunId: 'r' }, input, moment);
     take(state, { type: 'take_messages' }, moment);
     expect(state.transcript[0]?.created_at).toBe(new Date(now).toISOString());
     return state.position.digest;

@@ -25,7 +25,7 @@ const small: Moment = { now: 1_000, historyEvents: 10, historyBytes: 1_000 };
 /** A session that has its definition and a message, and is about to ask the model. */
 function ready(): { state: SessionState; go: (inputs: Input[], moment: Moment) => Advance } {
   const state = initialState(
-    { sessionId: 's', runId: 'r' },
+    { sessionId: 's', runId: 'r', firstRunId: 'r' },
     { agent: 'long', message: { text: 'hi' } },
     small,
   );

@@ -5,7 +5,7 @@ import type { InFlight, SessionState } from '../../../src/index.ts';
 import type { Outcome } from '../../../src/session/events.ts';
 import { attachActions, globalEffects } from './global-actions.ts';
 import { personActions } from './people.ts';
-import { keyOf, manifestOf, plannedCall, type Scenario } from './scenario.ts';
+import { manifestOf, plannedCall, type Scenario } from './scenario.ts';
 import { readsActions, readsOf, toolActions, verifyActions } from './tool-actions.ts';
 import { type Action, answer, forget, land, spend, type World } from './world.ts';
 
@@ -114,9 +114,8 @@ function describeActions(scenario: Scenario, world: World, flight: InFlight): Ac
 function modelActions(scenario: Scenario, state: SessionState, world: World, flight: InFlight): Action[] {
   const turn = state.turn + 1;
   const planned = flight.summarize === true ? [] : (scenario.replies[turn - 1] ?? []);
-  const calls = planned.map(({ tool, args, needsApproval }, i): PreparedCall => {
-    const baseKey = keyOf(scenario, state.namespace, tool, args, `call_${turn}_${i}`);
-    return { name: tool, args, baseKey, ...(needsApproval === true ? { needsApproval } : {}) };
+  const calls = planned.map(({ tool, args, needsApproval }): PreparedCall => {
+    return { name: tool, args, ...(needsApproval === true ? { needsApproval } : {}) };
   });
   const counted = scenario.usage !== 'uncounted';
   const actions = [
@@ -219,7 +218,6 @@ function prepareActions(scenario: Scenario, state: SessionState, flight: InFligh
   const value: PreparedCall = {
     name,
     args,
-    baseKey: keyOf(scenario, state.namespace, name, args, id),
     ...(plannedCall(scenario, id)?.needsApproval === true ? { needsApproval: true } : {}),
   };
   const actions = [

@@ -163,7 +163,9 @@ function checkMessageScope(scenario: Scenario, state: SessionState, world: World
 
 function checkEffects(state: SessionState, world: World): void {
   for (const [key, times] of Object.entries(world.landed)) {
-    promise(times <= 1, `the effect of ${key} has landed ${times} times`);
+    const call = state.calls.find(({ idempotencyKey }) => idempotencyKey === key);
+    const what = call === undefined ? key : `${call.name} ${JSON.stringify(call.args)}`;
+    promise(times <= 1, `the effect of ${what} has landed ${times} times`);
   }
   for (const call of state.calls) {
     const effect = call.dispatches.length > 0 ? world.effects[call.idempotencyKey] : undefined;

@@ -6,10 +6,10 @@ import type { Origin, SessionState } from '../../../src/index.ts';
 import { evolve, take } from '../../../src/session/advance.ts';
 import { decide } from '../../../src/session/decide.ts';
 import type { Command, Input, Moment, Step } from '../../../src/session/events.ts';
-import { initialState } from '../../../src/session/initial.ts';
+import { initialState, type SessionIdentity } from '../../../src/session/initial.ts';
 import type { Refusal } from '../../../src/session/people.ts';
 import { checkCommand, Violation } from './invariants.ts';
-import { MOMENT, type Scenario, SESSION } from './scenario.ts';
+import { FORK, MOMENT, type Scenario, SESSION } from './scenario.ts';
 import { type Action, freshWorld, type World } from './world.ts';
 
 /** The transition functions under test: the core's own, or a variant with a planted fault. */
@@ -39,7 +39,7 @@ export function startNode(scenario: Scenario, protocol: Protocol): Node {
     ...(scenario.budget === undefined ? {} : { budget: scenario.budget }),
   };
   const node = {
-    state: initialState({ sessionId: SESSION, runId: 'r' }, input, MOMENT),
+    state: initialState(identityOf(SESSION, 'r'), input, MOMENT),
     world: freshWorld(scenario),
   };
   rest(scenario, protocol, node);
@@ -102,7 +102,11 @@ function fork(
   world.landedByCall = Object.fromEntries(Object.entries(world.landedByCall).filter(known));
   const fresh = { pauses: 0, paused: false, cancelled: false, checkpoint: null };
   Object.assign(world, { approvals, sent, doubted, ...fresh });
-  return begin(scenario, protocol, world, 'fork', { sessionId: 'f', runId: 'f1' });
+  return begin(scenario, protocol, world, 'fork', identityOf(FORK, 'f1'));
+}
+
+function identityOf(sessionId: string, runId: string): SessionIdentity {
+  return { sessionId, runId, firstRunId: runId };
 }
 
 function begin(
@@ -110,7 +114,7 @@ function begin(
   protocol: Protocol,
   world: World,
   kind: Origin['kind'],
-  identity: { sessionId: string; runId: string },
+  identity: SessionIdentity,
 ): { node: Node; commands: Command[] } {
   const origin = { kind, sessionId: SESSION, runId: 'r', eventId: 1, by: 'p', reason: '' };
   const input = { agent: 'clerk', mode: scenario.mode ?? 'task', origin };
@@ -142,7 +146,7 @@ function travel(
   const mostSent = Math.max(world.mostSent, world.sent.length);
   const fresh = { paused: false, cancelled: false, checkpoint: null };
   Object.assign(world, { approvals, sent, mostSent, pauses, ...fresh });
-  return begin(scenario, protocol, world, 'rewind', { sessionId: SESSION, runId: 'r2' });
+  return begin(scenario, protocol, world, 'rewind', identityOf(SESSION, 'r2'));
 }
 
 /** Lets the session decide until it waits; the same loop as `advance`. */

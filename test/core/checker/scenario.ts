@@ -1,4 +1,5 @@
 /** What a walk of the checker starts from: an agent, what its model asks for, and what may happen how often. */
+import { baseKey, effectNamespace } from '../../../src/contract/keys.ts';
 import type { BudgetLimits, JsonValue, Manifest, ToolManifest } from '../../../src/index.ts';
 import type { Moment } from '../../../src/session/events.ts';
 
@@ -94,18 +95,30 @@ export function plannedCall(scenario: Scenario, callId: string): PlannedCall | u
   return scenario.replies[Number(turn) - 1]?.[Number(n)];
 }
 
-/** The effect namespace of a session: its id. The walk starts in this one. */
+/** The session that a walk starts with. */
 export const SESSION = 's';
+/** The fork of it. */
+export const FORK = 'f';
+/** The run that each of them was started by. A rewind keeps it. */
+const FIRST_RUN: Readonly<Record<string, string>> = { [SESSION]: 'r', [FORK]: 'f1' };
 
-/** The key that the worker gives a call: the same for equal arguments unless its scope is `call`, and no other session's. */
+const keys = new Map<string, string>();
+
+/** The key of a call in a session, without the number of a message. */
 export function keyOf(
   scenario: Scenario,
-  namespace: string,
+  sessionId: string,
   tool: string,
   args: JsonValue,
   callId: string,
 ): string {
   const scope = scenario.tools[tool]?.scope ?? (scenario.tools[tool]?.effect === 'read' ? 'call' : 'session');
-  const own = namespace === SESSION ? '' : `${namespace}: `;
-  return `${own}${tool} ${JSON.stringify(args)}${scope === 'call' ? ` ${callId}` : ''}`;
+  const name = [sessionId, tool, scope, JSON.stringify(args), scope === 'call' ? callId : ''].join('\n');
+  let key = keys.get(name);
+  if (key === undefined) {
+    const namespace = effectNamespace(sessionId, FIRST_RUN[sessionId] ?? '');
+    key = baseKey({ namespace, tool, scope, callId, identity: args });
+    keys.set(name, key);
+  }
+  return key;
 }

@@ -1,6 +1,7 @@
 /** Faults of a session that is sealed, taken back or forked. */
+import { effectNamespace } from '../../../../src/contract/keys.ts';
 import { deciding, forgetting, planting } from '../faulty.ts';
-import type { Scenario } from '../scenario.ts';
+import { type Scenario, SESSION } from '../scenario.ts';
 import { type Fault, one } from './fault.ts';
 
 const rewound: Scenario = {
@@ -37,7 +38,7 @@ export const TIME: readonly Fault[] = [
     name: 'a fork goes on under the keys of what it was taken from',
     scenario: forked,
     protocol: planting((state) => {
-      state.namespace = state.origin?.sessionId ?? '';
+      state.namespace = effectNamespace(SESSION, 'r');
     }),
     breaks: /dispatched under the key of .* another session/,
   },
