@@ -4,7 +4,6 @@ import { PerdureError } from '../contract/errors.ts';
 import type { JsonValue } from '../contract/json.ts';
 import type { PendingCall } from '../contract/views.ts';
 import { command, commandsFor } from '../session/commands.ts';
-import { sessionView } from '../session/views.ts';
 import type { Cli } from './cli.ts';
 import { EXIT } from './failures.ts';
 import type { SeenOptions } from './input.ts';
@@ -157,10 +156,10 @@ async function waitingCall(
   kinds: readonly PendingCall['status']['kind'][],
 ): Promise<PendingCall | null> {
   const session = await cli.session(sessionId);
-  const { state, run } = await cli.terminal.wait(`reading ${sessionId}`, () => session.read());
-  const waiting = sessionView(state).pending.filter(({ status }) => kinds.includes(status.kind));
+  const { view } = await cli.terminal.wait(`reading ${sessionId}`, () => session.read());
+  const waiting = view.pending.filter(({ status }) => kinds.includes(status.kind));
   if (named !== undefined) return waiting.find(({ callId }) => callId === named) ?? null;
-  if (state.status.kind !== 'active' || run !== 'running') {
+  if (view.status.kind !== 'active') {
     throw new PerdureError('SESSION_CLOSED', `Session ${sessionId} is closed: none of its calls waits.`);
   }
   const [only] = waiting;

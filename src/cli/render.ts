@@ -25,9 +25,9 @@ const PHASE: Record<SessionView['phase'], string> = {
 };
 
 /** The first lines of a session: what it is and what it does. */
-export function header(view: SessionView, run: string, terminal: Terminal): string {
+export function header(view: SessionView, terminal: Terminal): string {
   const { status, phase } = view;
-  const said = status.kind === 'active' && run !== 'running' ? run : status.kind;
+  const said = status.kind === 'ended' ? status.run : status.kind;
   const doing = said === 'active' ? PHASE[phase] : said;
   const facts = [
     view.mode,
@@ -47,6 +47,7 @@ export function header(view: SessionView, run: string, terminal: Terminal): stri
   if (status.kind === 'cancelled')
     lines.push(`  cancelled by ${clean(status.by)} at ${status.at}${because(status.reason)}`);
   if (status.kind === 'completed') lines.push(`  completed at ${status.at}`);
+  if (status.kind === 'ended') lines.push(`  ${said} at ${status.at ?? '-'}${because(status.reason)}`);
   if (status.kind === 'failed') lines.push(`  failed at ${status.at}: ${clean(status.message)}`);
   return lines.join('\n');
 }

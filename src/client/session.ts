@@ -1,26 +1,14 @@
 /** One session, from outside. */
-import {
-  type Client,
-  isGrpcDeadlineError,
-  type WorkflowHandle,
-  WorkflowNotFoundError,
-} from '@temporalio/client';
+import { type Client, isGrpcDeadlineError, type WorkflowHandle } from '@temporalio/client';
 import type { Decision, Resolution, SeenCall, SeenDispatch } from '../contract/calls.ts';
 import type { EditInput } from '../contract/edit.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { ASK_AGAIN } from '../contract/failure.ts';
-import {
-  type BudgetInput,
-  inputProblem,
-  type PauseInput,
-  type SendInput,
-  type SessionResult,
-} from '../contract/inputs.ts';
-import { defined, toJson } from '../contract/json.ts';
-import { assertSize, LIMIT } from '../contract/limits.ts';
+import type { BudgetInput, PauseInput, SendInput, SessionResult } from '../contract/inputs.ts';
+import { defined } from '../contract/json.ts';
+import { LIMIT } from '../contract/limits.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
 import type { Phase, PlanStep, SessionState } from '../contract/state.ts';
-import { unknownInput } from '../contract/unknown-name.ts';
 import type {
   BudgetView,
   CallsPage,
@@ -30,11 +18,11 @@ import type {
   TooLarge,
   TranscriptPage,
 } from '../contract/views.ts';
-import { headroomProblem } from '../session/headroom.ts';
-import { budgetView, pageOf, pendingCalls, sessionView } from '../session/views.ts';
-import { invalidInput, isUnprocessed, retryHint, sessionError } from '../temporal/errors.ts';
-import { endReason } from '../temporal/index.ts';
+import { budgetView, pageOf, sessionView } from '../session/views.ts';
+import { isUnprocessed, retryHint, sessionError } from '../temporal/errors.ts';
 import { explained } from '../temporal/unanswered.ts';
+import { checkHeadroom, checkInput, refuseMore } from './checks.ts';
+import { endedError, withEnd } from './ended.ts';
 import { describeSession, readEither } from './read-session.ts';
 import { withId } from './start-options.ts';
 import { type StreamPart, streamSession } from './stream.ts';
@@ -52,6 +40,8 @@ const SILENT_MS = [3_000, 3_000];
 /** A state and where it was read. */
 export interface SessionReading {
   state: SessionState;
+  /** What {@link Session.state} returns. */
+  view: SessionView;
   /** `history`: no worker answered; what none has taken yet is not in the state. */
   source: 'worker' | 'history';
   /** Temporal's own word for the run: `running`, `completed`, `terminated`, … */
@@ -87,7 +77,7 @@ export class Session {
    * @throws PerdureError `SESSION_NOT_FOUND`, `SERVER_UNAVAILABLE`, `CHECKPOINT_CORRUPTION`
    */
   async state(): Promise<SessionView> {
-    return this.#read(QUERY.state, sessionView);
+    return this.#withEnd(await this.#read(QUERY.state, sessionView));
   }
 
   /** The whole state, as in a checkpoint. */
@@ -97,13 +87,14 @@ export class Session {
 
   /** The whole state, with where it was read and Temporal's word for the run. */
   async read(): Promise<SessionReading> {
-    const { status } = await describeSession(this.#client, this.id);
+    const execution = await describeSession(this.#client, this.id);
     let source: SessionReading['source'] = 'worker';
     const state = await this.#read(QUERY.snapshot, (folded) => {
       source = 'history';
       return folded;
     });
-    return { state, source, run: status.name.toLowerCase() };
+    const view = await withEnd(this.#client, sessionView(state), execution);
+    return { state, view, source, run: execution.status.name.toLowerCase() };
   }
 
   /** Messages, the newest page by default. */
@@ -118,7 +109,7 @@ export class Session {
 
   /** The calls that wait for a person. */
   async approvals(): Promise<PendingCall[]> {
-    return this.#read(QUERY.approvals, pendingCalls);
+    return (await this.state()).pending;
   }
 
   /** Caps, spent and reserved. @throws PerdureError `INVALID_ARGUMENT` for caps: {@link Session.setBudget} takes them */
@@ -251,11 +242,16 @@ export class Session {
   stream(options: { signal?: AbortSignal } = {}): AsyncGenerator<StreamPart> {
     const live = {
       id: this.id,
-      state: () => this.#query<SessionView>(QUERY.state),
+      state: async () => this.#withEnd(await this.#query<SessionView>(QUERY.state)),
       transcript: (page: PageInput) => this.#query<TranscriptPage>(QUERY.transcript, page),
       calls: (page: PageInput) => this.#query<CallsPage>(QUERY.calls, page),
     };
     return streamSession(this.#client, live, options);
+  }
+
+  async #withEnd(view: SessionView): Promise<SessionView> {
+    if (view.status.kind !== 'active') return view;
+    return withEnd(this.#client, view, await this.#mapped(() => this.#handle.describe()));
   }
 
   #read<T>(name: string, folded: (state: SessionState) => T, page?: PageInput): Promise<T> {
@@ -318,7 +314,7 @@ export class Session {
   }
 
   async #update<T>(name: string, input: object, field: string, updateId?: string): Promise<T> {
-    const value = checked(name, input, { field, limit: LIMIT.update });
+    const value = checkInput(name, input, field, LIMIT.update);
     const deadline = Date.now() + ANSWER_MS;
     const options = { args: [value] as [unknown], ...defined({ updateId }) };
     const ask = (): Promise<T> => this.#handle.executeUpdate<T, [unknown]>(name, options);
@@ -337,7 +333,7 @@ export class Session {
   }
 
   async #signal(name: string, input: object): Promise<void> {
-    const value = checked(name, input, { field: name, limit: LIMIT.input });
+    const value = checkInput(name, input, name, LIMIT.input);
     const sent = this.#signals.then(() =>
       this.#mapped(async () => {
         await checkHeadroom(this.#handle, name);
@@ -356,70 +352,11 @@ export class Session {
       const asked = { workflowId: this.id, what: `session ${this.id}`, askedMs };
       const known = await explained(this.#client, asked, sessionError(this.id, error));
       const ended = isPerdureError(known, 'SESSION_CLOSED') || isPerdureError(known, 'SESSION_NOT_FOUND');
-      throw ended ? await this.#ended(known) : known;
+      throw ended ? await endedError(this.#client, this.#run, known) : known;
     }
   }
-
-  /** Why it is not there: between the end of a run and its successor a session is being taken back, and goes on. */
-  async #ended(closed: PerdureError): Promise<unknown> {
-    const reason = await endReason(this.#client, this.#run).catch(() => '');
-    if (!reason.startsWith(TAKEN_BACK)) return closed;
-    const takenBackTo = reason.slice(TAKEN_BACK.length);
-    return new PerdureError(
-      'SESSION_BUSY',
-      `Session ${this.id} is being taken back to ${takenBackTo}. Ask again in a moment; if it does not go on, ` +
-        'take it back again',
-      { details: { takenBackTo }, cause: closed.cause },
-    );
-  }
-}
-
-/** How the reason begins for which a rewind ends a run; the checkpoint follows. */
-export const TAKEN_BACK = 'taken back to ';
-
-/** Whether an error says that a session is between two runs. */
-export function isBeingTakenBack(error: unknown): boolean {
-  return isPerdureError(error, 'SESSION_BUSY') && 'takenBackTo' in error.details;
 }
 
 function isTooLarge(answer: unknown): answer is TooLarge {
   return typeof answer === 'object' && answer !== null && 'tooLarge' in answer;
-}
-
-/** Checks the history's headroom before a signal is sent, because a workflow cannot refuse a signal. */
-export async function checkHeadroom(handle: WorkflowHandle, name: string): Promise<void> {
-  const found = await handle.describe().catch((error: unknown) => {
-    if (error instanceof WorkflowNotFoundError) return null;
-    throw error;
-  });
-  // What is not there or closed says so itself, to the signal.
-  if (found?.status.name !== 'RUNNING') return;
-  const { historyLength, historySize = 0 } = found;
-  const history = { events: historyLength, bytes: historySize, updates: 0 };
-  const refusal = headroomProblem(handle.workflowId, name, history);
-  if (refusal !== null) throw refusal;
-}
-
-/** Plain JSON under the limit and with known names, or an error that names the field, before anything is sent. */
-function checked(name: string, input: object, { field, limit }: { field: string; limit: number }): unknown {
-  const defined = Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
-  const json = toJson(defined, field);
-  assertSize(field, json, limit);
-  const unknown = unknownInput(name, json);
-  if (unknown !== null) throw invalidInput(unknown);
-  return json;
-}
-
-/** Refuses arguments that JavaScript would drop. @throws PerdureError `INVALID_ARGUMENT` */
-function refuseMore(more: readonly unknown[], field: string, problem: string): void {
-  if (more.length > 0) throw invalidInput(inputProblem(field, problem));
-}
-
-/** Checks a session's id. @throws PerdureError `INVALID_ARGUMENT` */
-export function checkSessionId(id: unknown): asserts id is string {
-  if (typeof id === 'string' && id.trim() !== '' && id.length <= LIMIT.sessionId) return;
-  throw new PerdureError(
-    'INVALID_ARGUMENT',
-    `id is ${typeof id === 'string' ? JSON.stringify(id.slice(0, 40)) : String(id)}: write 1 to ${LIMIT.sessionId} characters that are not all blank`,
-  );
 }

@@ -6,25 +6,21 @@ import {
   WorkflowNotFoundError,
   type WorkflowStartOptions,
 } from '@temporalio/client';
-import { isPerdureError, PerdureError } from '../contract/errors.ts';
-import { inputProblem, type SessionInput } from '../contract/inputs.ts';
+import { invalid, isPerdureError, PerdureError } from '../contract/errors.ts';
+import type { SessionInput } from '../contract/inputs.ts';
 import { canonicalJson, defined, type JsonObject } from '../contract/json.ts';
 import { DEFAULT_TASK_QUEUE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
-import { reservedProblem } from '../contract/workflow-ids.ts';
 import { parseCheckpointId } from '../temporal/checkpoint-id.ts';
-import { invalidInput, retryHint, sessionError } from '../temporal/errors.ts';
+import { retryHint, sessionError } from '../temporal/errors.ts';
 import { isCompletedTask } from '../temporal/executions.ts';
 import { readStartInput } from '../temporal/index.ts';
 import { storeParts } from '../temporal/store-content.ts';
-import {
-  listSessions,
-  type SessionListOptions,
-  type SessionSummary,
-  unsearchable,
-} from '../temporal/visibility.ts';
-import { checkHeadroom, checkSessionId, isBeingTakenBack, Session, TAKEN_BACK } from './session.ts';
+import { listSessions, type SessionListOptions, type SessionSummary } from '../temporal/visibility.ts';
+import { checkFreeId, checkHeadroom, checkNewId, checkSessionId } from './checks.ts';
+import { isBeingTakenBack, TAKEN_BACK } from './ended.ts';
+import { Session } from './session.ts';
 import {
   checkOptions,
   type ForkOptions,
@@ -258,9 +254,7 @@ export class Sessions {
       throw new PerdureError('SESSION_NOT_FOUND', `There is no session ${sessionId}`);
     }
     if (agent === undefined || agent === own) return own;
-    throw invalidInput(
-      inputProblem('agent', `session ${sessionId} is of ${own}, which goes on from its checkpoints`),
-    );
+    throw invalid('agent', `session ${sessionId} is of ${own}, which goes on from its checkpoints`);
   }
 
   /** A run that the server still has, or `null`. */
@@ -367,7 +361,7 @@ async function checkContext(agent: StartedAgent, context: JsonObject | undefined
   const problem = await agent.contextProblem(context);
   if (problem === null) return;
   const [field = 'context', ...words] = problem.split(': ');
-  throw invalidInput(inputProblem(field, words.join(': ')));
+  throw invalid(field, words.join(': '));
 }
 
 function takenBack(sessionId: string, cause?: unknown): PerdureError {
@@ -376,21 +370,4 @@ function takenBack(sessionId: string, cause?: unknown): PerdureError {
     `Session ${sessionId} was taken back by somebody else meanwhile: read its checkpoints again`,
     cause === undefined ? {} : { cause },
   );
-}
-
-/** Checks the id of a session that is to be. @throws PerdureError `INVALID_ARGUMENT` */
-function checkNewId(id: unknown): asserts id is string {
-  checkFreeId(id);
-  const problem = unsearchable(id);
-  if (problem === null) return;
-  throw invalidInput(
-    inputProblem('id', `${JSON.stringify(id)} ${problem}: Temporal could not find the session by it`),
-  );
-}
-
-/** Refuses an id of Perdure's own workflows. @throws PerdureError `INVALID_ARGUMENT` */
-function checkFreeId(id: unknown): asserts id is string {
-  checkSessionId(id);
-  const reserved = reservedProblem(id);
-  if (reserved !== null) throw invalidInput(inputProblem('id', reserved));
 }

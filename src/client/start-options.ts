@@ -1,9 +1,11 @@
 /** What a session starts with, as its caller says it and as it is sent. */
+
 import { randomUUID } from 'node:crypto';
 import type { Duration } from '@temporalio/common';
 import type { CheckpointSaver } from '../contract/checkpoint.ts';
 import type { EditInput } from '../contract/edit.ts';
-import { inputProblem, type SendInput, type SessionInput, sessionInputSchema } from '../contract/inputs.ts';
+import { invalid } from '../contract/errors.ts';
+import { type SendInput, type SessionInput, sessionInputSchema } from '../contract/inputs.ts';
 import { defined, type JsonObject, toJson } from '../contract/json.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
@@ -11,7 +13,6 @@ import type { OriginInput } from '../contract/origin.ts';
 import type { SessionMode } from '../contract/state.ts';
 import { notKnown, parseKnown } from '../contract/unknown-name.ts';
 import { parseCheckpointId } from '../temporal/checkpoint-id.ts';
-import { invalidInput } from '../temporal/errors.ts';
 
 /** How a session starts. */
 export interface StartOptions {
@@ -84,7 +85,7 @@ export function checkOptions(kind: 'start' | 'fork', options: object): void {
   const known = kind === 'start' ? START : FORK;
   for (const [field, value] of Object.entries(options)) {
     if (value !== undefined && !Object.hasOwn(known, field)) {
-      throw invalidInput(inputProblem(field.slice(0, 80), notKnown(Object.keys(known))));
+      throw invalid(field.slice(0, 80), notKnown(Object.keys(known)));
     }
   }
 }
@@ -122,7 +123,7 @@ export function sessionInput(agent: string, options: StartOptions, from?: Origin
   assertSize('context', context ?? null, LIMIT.context);
   const parsed = parseKnown(sessionInputSchema, json);
   // The caller knows the edits of a fork by their own name.
-  if (!parsed.ok) throw invalidInput(inputProblem(parsed.field.replace(/^origin\./, ''), parsed.problem));
+  if (!parsed.ok) throw invalid(parsed.field.replace(/^origin\./, ''), parsed.problem);
   assertSize('message', parsed.value, LIMIT.input);
   return parsed.value;
 }

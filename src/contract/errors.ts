@@ -129,3 +129,8 @@ export function isPerdureError(value: unknown, code?: ErrorCode): value is Perdu
     (code === undefined || (value as PerdureError).code === code)
   );
 }
+
+/** The error of a field that is not valid. */
+export function invalid(field: string, problem: string, cause?: unknown): PerdureError {
+  return new PerdureError('INVALID_ARGUMENT', `${field}: ${problem}`, { details: { field }, cause });
+}

@@ -16,7 +16,11 @@ export interface SessionView {
   /** Of a session in mode `effect`: the `session/call` that asked first, and how long its record is kept. */
   effect: { requestedBy: string; ttlMs: number } | null;
   createdAt: string;
-  status: SessionStatus;
+  /**
+   * `ended`: the run did not end itself. Somebody terminated it in Temporal, it timed out, or the like; `run` is Temporal's
+   * word for it. Only the client and the HTTP API say so, not the session's query.
+   */
+  status: SessionStatus | { kind: 'ended'; at: string | null; run: string; reason: string };
   phase: Phase;
   turn: number;
   messages: number;

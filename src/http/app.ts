@@ -2,10 +2,10 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { Hono } from 'hono';
 import * as z from 'zod/mini';
-import { PerdureError } from '../contract/errors.ts';
+import { invalid, PerdureError } from '../contract/errors.ts';
 import type { JsonObject } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
-import { errorBody, errorResponse, invalid } from './errors.ts';
+import { errorBody, errorResponse } from './errors.ts';
 import { inspectionOperations } from './inspection.ts';
 import { describeApi } from './openapi.ts';
 import { type Backend, type Operation, operation } from './operation.ts';

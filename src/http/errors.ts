@@ -1,5 +1,5 @@
 /** Errors on the wire: one body, and one table from codes to HTTP statuses. */
-import { type ErrorCode, isPerdureError, PerdureError } from '../contract/errors.ts';
+import { type ErrorCode, isPerdureError } from '../contract/errors.ts';
 
 /** The HTTP status of each code. */
 export const STATUS: Readonly<Record<ErrorCode, number>> = {
@@ -58,9 +58,4 @@ export function errorBody(error: unknown): ErrorBody {
 export function errorResponse(error: unknown, headers: Record<string, string> = {}): Response {
   const body = errorBody(error);
   return Response.json(body, { status: STATUS[body.error.code], headers });
-}
-
-/** The error of a field that is not as it should be. */
-export function invalid(field: string, problem: string): PerdureError {
-  return new PerdureError('INVALID_ARGUMENT', `${field}: ${problem}`, { details: { field } });
 }

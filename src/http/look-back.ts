@@ -5,9 +5,8 @@ import type { EffectSince } from '../checkpoints/index.ts';
 import { pastEditProblem } from '../checkpoints/past-edit.ts';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import type { EditInput } from '../contract/edit.ts';
-import { PerdureError } from '../contract/errors.ts';
+import { invalid, PerdureError } from '../contract/errors.ts';
 import type { SessionState } from '../contract/state.ts';
-import { invalid } from './errors.ts';
 import type { Backend } from './operation.ts';
 
 /**

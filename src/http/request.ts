@@ -1,8 +1,7 @@
 /** Reading requests: each thing that can be wrong is told by name, and nothing is read beyond its limit. */
-import { PerdureError } from '../contract/errors.ts';
+import { invalid, PerdureError } from '../contract/errors.ts';
 import { MAX_DEPTH } from '../contract/json.ts';
 import { notKnown, parseKnown } from '../contract/unknown-name.ts';
-import { invalid } from './errors.ts';
 import type { ApiRequest, Operation, QueryParameter } from './operation.ts';
 
 /** Arrays and objects in each other: those of a value, and the body around it. */

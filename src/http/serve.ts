@@ -4,9 +4,9 @@ import { createServer, type Server, type ServerResponse, STATUS_CODES } from 'no
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { getRequestListener, RequestError } from '@hono/node-server';
-import { PerdureError } from '../contract/errors.ts';
+import { invalid, PerdureError } from '../contract/errors.ts';
 import type { HttpApi } from './app.ts';
-import { errorBody, errorResponse, invalid } from './errors.ts';
+import { errorBody, errorResponse } from './errors.ts';
 
 /** Bytes of a request's head: two ids of the longest kind, percent-encoded, and a token. */
 const HEAD_BYTES = 65_536;

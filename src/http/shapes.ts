@@ -11,7 +11,7 @@ import { ERROR_CODES } from '../contract/errors.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
 import type { NextStep } from '../contract/next-step.ts';
-import type { Notice, Phase, PlanStep, SessionStatus, Wait } from '../contract/state.ts';
+import type { Notice, Phase, PlanStep, Wait } from '../contract/state.ts';
 import type { BudgetView, CallsPage, PendingCall, SessionView, TranscriptPage } from '../contract/views.ts';
 import type { ErrorBody } from './errors.ts';
 
@@ -232,12 +232,13 @@ export const planStepSchema: z.ZodMiniType<PlanStep> = exactly<PlanStep>()(
   }),
 );
 
-const status: z.ZodMiniType<SessionStatus> = exactly<SessionStatus>()(
+const status = exactly<SessionView['status']>()(
   z.discriminatedUnion('kind', [
     z.object({ kind: z.literal('active') }),
     z.object({ kind: z.literal('completed'), at: time, text: z.string() }),
     z.object({ kind: z.literal('failed'), at: time, message: z.string() }),
     z.object({ kind: z.literal('cancelled'), at: time, by: z.string(), reason: z.string() }),
+    z.object({ kind: z.literal('ended'), at: z.nullable(time), run: z.string(), reason: z.string() }),
   ]),
 );
 

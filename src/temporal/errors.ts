@@ -10,7 +10,6 @@ import {
   isUnanswered,
   PerdureError,
 } from '../contract/errors.ts';
-import type { InputProblem } from '../contract/inputs.ts';
 import { saysClosed, saysUpdateLimit, UPDATE_FAILURE } from './sdk-internals.ts';
 
 const GRPC = {
@@ -20,11 +19,6 @@ const GRPC = {
   unavailable: 14,
   cancelled: 1,
 } as const;
-
-/** The error of an input that is not as it should be. */
-export function invalidInput({ field, message }: InputProblem): PerdureError {
-  return new PerdureError('INVALID_ARGUMENT', message, { details: { field } });
-}
 
 /**
  * Adds to the error of an unanswered request that it may have been carried out, and how to repeat it. A request that the

@@ -106,7 +106,7 @@ test.each<[string, unknown]>([
   const sessions = new Sessions(new Client({ connection: Connection.lazy({ address: '127.0.0.1:1' }) }));
   const refused = {
     code: 'INVALID_ARGUMENT',
-    message: expect.stringMatching(/^id is .*: write 1 to 200 characters/s),
+    message: expect.stringMatching(/^id: .* is no id: write 1 to 200 characters/s),
   };
   expect(await rejection(sessions.start('echo', { id: id as string }))).toMatchObject(refused);
   expect(() => sessions.get(id as string)).toThrow(expect.objectContaining(refused));

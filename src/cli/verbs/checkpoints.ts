@@ -147,7 +147,7 @@ function show(group: Command, cli: Cli): void {
           const state = sessionStateOf(checkpoint);
           if (state === null) return [...parts, inline(checkpoint.state)].join('\n\n');
           const view = sessionView(state);
-          parts.push(render.header(view, 'running', terminal));
+          parts.push(render.header(view, terminal));
           if (view.plan.length > 0) parts.push(`${title('Plan')}\n${render.planLines(view.plan)}`);
           parts.push(`${title('Budget')}\n${render.budgetLines(view.budget)}`);
           const messages = last(state.transcript, limits.messages);

@@ -22,18 +22,16 @@ export function show(program: Command, cli: Cli): void {
     )
     .action(async (id: string, options: Options) => {
       const { terminal } = cli;
-      const [{ pageOf, sessionView }, { describeSession }, { callLines, inFlightLines }, render] =
-        await Promise.all([
-          import('../../session/views.ts'),
-          import('../../client/read-session.ts'),
-          import('../calls.ts'),
-          import('../render.ts'),
-        ]);
+      const [{ pageOf }, { describeSession }, { callLines, inFlightLines }, render] = await Promise.all([
+        import('../../session/views.ts'),
+        import('../../client/read-session.ts'),
+        import('../calls.ts'),
+        import('../render.ts'),
+      ]);
       const session = await cli.session(id);
-      const { state, source, run } = await terminal.wait(`reading ${id}`, () => session.read());
+      const { state, view, source, run } = await terminal.wait(`reading ${id}`, () => session.read());
       const { client } = await cli.connect();
       const running = inFlightLines(await describeSession(client, id), state, Date.now());
-      const view = sessionView(state);
       const transcript = pageOf(state.transcript, { limit: options.messages });
       const calls = pageOf(state.calls, { limit: options.calls });
       terminal.result(
@@ -41,7 +39,7 @@ export function show(program: Command, cli: Cli): void {
         () => {
           const title = (name: string, shown: number, total: number): string =>
             terminal.style('bold', shown < total ? `${name} (last ${shown} of ${total})` : name);
-          const parts = [render.header(view, run, terminal), render.needs(view, terminal)];
+          const parts = [render.header(view, terminal), render.needs(view, terminal)];
           if (view.plan.length > 0)
             parts.push(`${terminal.style('bold', 'Plan')}\n${render.planLines(view.plan)}`);
           parts.push(`${terminal.style('bold', 'Budget')}\n${render.budgetLines(view.budget)}`);

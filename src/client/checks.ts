@@ -1,0 +1,59 @@
+/** Checks of what callers pass, before anything is sent. */
+import { type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
+import { invalid } from '../contract/errors.ts';
+import { defined, type JsonValue, toJson } from '../contract/json.ts';
+import { assertSize, LIMIT } from '../contract/limits.ts';
+import { unknownInput } from '../contract/unknown-name.ts';
+import { reservedProblem } from '../contract/workflow-ids.ts';
+import { headroomProblem } from '../session/headroom.ts';
+import { unsearchable } from '../temporal/visibility.ts';
+
+/** Checks a session's id. @throws PerdureError `INVALID_ARGUMENT` */
+export function checkSessionId(id: unknown): asserts id is string {
+  if (typeof id === 'string' && id.trim() !== '' && id.length <= LIMIT.sessionId) return;
+  const found = typeof id === 'string' ? JSON.stringify(id.slice(0, 40)) : String(id);
+  throw invalid('id', `${found} is no id: write 1 to ${LIMIT.sessionId} characters that are not all blank`);
+}
+
+/** Refuses the ids of Perdure's own workflows. @throws PerdureError `INVALID_ARGUMENT` */
+export function checkFreeId(id: unknown): asserts id is string {
+  checkSessionId(id);
+  const reserved = reservedProblem(id);
+  if (reserved !== null) throw invalid('id', reserved);
+}
+
+/** Checks the id of a new session. @throws PerdureError `INVALID_ARGUMENT` */
+export function checkNewId(id: unknown): asserts id is string {
+  checkFreeId(id);
+  const problem = unsearchable(id);
+  if (problem === null) return;
+  throw invalid('id', `${JSON.stringify(id)} ${problem}: Temporal could not find the session by it`);
+}
+
+/** Checks that an input is plain JSON under the limit, with known names. */
+export function checkInput(name: string, input: object, field: string, limit: number): JsonValue {
+  const json = toJson(defined(input), field);
+  assertSize(field, json, limit);
+  const unknown = unknownInput(name, json);
+  if (unknown !== null) throw invalid(unknown.field, unknown.problem);
+  return json;
+}
+
+/** Refuses arguments that JavaScript would drop. @throws PerdureError `INVALID_ARGUMENT` */
+export function refuseMore(more: readonly unknown[], field: string, problem: string): void {
+  if (more.length > 0) throw invalid(field, problem);
+}
+
+/** Checks the history's headroom before a signal is sent, because a workflow cannot refuse a signal. */
+export async function checkHeadroom(handle: WorkflowHandle, name: string): Promise<void> {
+  const found = await handle.describe().catch((error: unknown) => {
+    if (error instanceof WorkflowNotFoundError) return null;
+    throw error;
+  });
+  // The signal itself fails when the session is missing or closed.
+  if (found?.status.name !== 'RUNNING') return;
+  const { historyLength, historySize = 0 } = found;
+  const history = { events: historyLength, bytes: historySize, updates: 0 };
+  const refusal = headroomProblem(handle.workflowId, name, history);
+  if (refusal !== null) throw refusal;
+}

@@ -1,0 +1,46 @@
+/** Runs that somebody else has ended: their sessions do not know it. */
+import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
+import { isPerdureError, PerdureError } from '../contract/errors.ts';
+import type { SessionView } from '../contract/views.ts';
+import { endReason } from '../temporal/index.ts';
+
+/** How the reason begins for which a rewind ends a run; the checkpoint follows. */
+export const TAKEN_BACK = 'taken back to ';
+
+const ENDED: readonly string[] = ['TERMINATED', 'TIMED_OUT', 'FAILED', 'CANCELLED'];
+
+/** Whether an error says that a session is between two runs. */
+export function isBeingTakenBack(error: unknown): boolean {
+  return isPerdureError(error, 'SESSION_BUSY') && 'takenBackTo' in error.details;
+}
+
+/** Replaces the error of a closed session that a rewind is about to continue. */
+export async function endedError(
+  client: Client,
+  run: { workflowId: string; runId?: string },
+  closed: PerdureError,
+): Promise<PerdureError> {
+  const reason = await endReason(client, run).catch(() => '');
+  if (!reason.startsWith(TAKEN_BACK)) return closed;
+  const takenBackTo = reason.slice(TAKEN_BACK.length);
+  return new PerdureError(
+    'SESSION_BUSY',
+    `Session ${run.workflowId} is being taken back to ${takenBackTo}. Ask again in a moment. If it does not continue, take it back again`,
+    { details: { takenBackTo }, cause: closed.cause },
+  );
+}
+
+/** The view of a session, corrected when its run was ended from outside. Nobody can answer its calls any more. */
+export async function withEnd(
+  client: Client,
+  view: SessionView,
+  { status, workflowId, runId, closeTime }: WorkflowExecutionDescription,
+): Promise<SessionView> {
+  if (view.status.kind !== 'active' || !ENDED.includes(status.name)) return view;
+  const reason = await endReason(client, { workflowId, runId });
+  // A successor begins in a moment.
+  if (reason.startsWith(TAKEN_BACK)) return view;
+  const run = status.name.toLowerCase();
+  const ended = { kind: 'ended', at: closeTime?.toISOString() ?? null, run, reason } as const;
+  return { ...view, status: ended, phase: 'closed', pending: [], wait: null, paused: null };
+}
