@@ -119,7 +119,7 @@ export function taskOf({ messages }: Pick<ScriptedRequest, 'messages'>): Task {
 }
 
 /** The tag of the effect of a turn, from 1. */
-export function effectTag(task: Pick<Task, 'tag'>, turn: number): string {
+function effectTag(task: Pick<Task, 'tag'>, turn: number): string {
   return `${task.tag}#${turn}`;
 }
 

@@ -83,7 +83,7 @@ export interface DefinedAgent extends Omit<AgentOptions, 'model' | 'tools' | 'ef
   readonly models: readonly { model: LanguageModel; price?: ModelPrice; maxOutputTokens?: number }[];
   readonly tools: Readonly<Record<string, DefinedTool>>;
   /** What is wrong with a context for this agent and its tools, with the field; `null` when it fits. */
-  contextProblem(context: JsonObject | undefined): Promise<string | null>;
+  contextProblem: (this: DefinedAgent, context: JsonObject | undefined) => Promise<string | null>;
 }
 
 const NAMES: readonly (keyof AgentOptions)[] = [
@@ -215,7 +215,7 @@ export function defineAgent<CONTEXT = unknown>(options: AgentOptions<CONTEXT>): 
  * @throws PerdureError `INVALID_DEFINITION` as {@link defineAgent}.
  */
 export function checkedAgent(definition: DefinedAgent): DefinedAgent {
-  const { perdure, models, contextProblem: _, ...options }: Partial<DefinedAgent> = definition ?? {};
+  const { perdure, models, contextProblem: _own, ...options }: Partial<DefinedAgent> = definition ?? {};
   if (perdure !== 'agent' || !Array.isArray(models)) {
     throw invalid(`agent ${options.name}: it is not what defineAgent gives: write defineAgent({ … })`);
   }

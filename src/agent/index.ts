@@ -5,7 +5,7 @@ export {
   plainToolsWarning,
   resolveAgent,
 } from './agent-runtime.ts';
-export { contextProblem, readContext } from './context.ts';
+export { readContext } from './context.ts';
 export {
   type AgentOptions,
   type AnyTool,

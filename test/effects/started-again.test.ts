@@ -27,7 +27,7 @@ test('a session that was deleted and started again under its id has new keys: th
           .describe()
           .then(
             () => 'there',
-            ({ name }) => name,
+            (error: unknown) => (error as Error).name,
           ),
       {
         timeout: 60_000,

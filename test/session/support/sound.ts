@@ -62,7 +62,10 @@ const onlookers = new WeakMap<Stage, Onlooker>();
 
 /** Looks at a session's latest checkpoint, as a program that lives as long as the stage; {@link expectSound} judges it. */
 export async function lookOn(stage: Stage, { id }: Session): Promise<void> {
-  const onlooker = onlookers.get(stage) ?? { saver: new TemporalSaver(stage.client), seen: new Map() };
+  const onlooker: Onlooker = onlookers.get(stage) ?? {
+    saver: new TemporalSaver(stage.client),
+    seen: new Map(),
+  };
   onlookers.set(stage, onlooker);
   const seen = onlooker.seen.get(id) ?? [];
   onlooker.seen.set(id, seen);
