@@ -42,8 +42,12 @@ export function readActions(metrics: string): Actions {
 }
 
 function minus(after: Actions, before: Actions, share = 1): Actions {
-  const left = Object.entries(after).map(([type, count]) => [type, (count - (before[type] ?? 0)) / share]);
-  return Object.fromEntries(left.filter(([, count]) => count !== 0));
+  const left: Actions = {};
+  for (const [type, count] of Object.entries(after)) {
+    const more = count - (before[type] ?? 0);
+    if (more !== 0) left[type] = more / share;
+  }
+  return left;
 }
 
 const sum = (actions: Actions): number => Object.values(actions).reduce((all, count) => all + count, 0);
