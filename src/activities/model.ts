@@ -3,7 +3,6 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { type AgentRuntime, deadline, prepareCall } from '../agent/index.ts';
 import {
-  LOST,
   MODEL_ATTEMPTS,
   type ModelFailureKind,
   type ModelInput,
@@ -11,6 +10,7 @@ import {
   type PreparedCall,
   type ReadEnd,
 } from '../contract/activities.ts';
+import { LOST } from '../contract/failure.ts';
 import { defined } from '../contract/json.ts';
 import type { Message } from '../contract/messages.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';

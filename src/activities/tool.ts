@@ -12,7 +12,6 @@ import {
   type ToolContext,
 } from '../agent/index.ts';
 import {
-  BEGAN,
   type ToolInput,
   type ToolResult,
   VERIFY_TRIES,
@@ -20,6 +19,7 @@ import {
   type VerifyResult,
 } from '../contract/activities.ts';
 import { isPerdureError } from '../contract/errors.ts';
+import { BEGAN } from '../contract/failure.ts';
 import { argsDigest, shortDigest } from '../contract/keys.ts';
 import { ACTIVITY } from '../contract/names.ts';
 import { doneBefore } from './earlier-runs.ts';

@@ -1,9 +1,8 @@
 /**
  * The activities of a session: the only place with side effects. The workflow knows them by this interface.
  *
- * A failure of the world is a returned value, not an exception: what the session should do about it is in
- * the history as data. Exceptions are left to Temporal's own: time-outs, cancellation, a lost worker, and
- * the retries of model, `read` and `idempotent` calls.
+ * A failure of the world is a returned value, so that what the session should do about it is recorded as data. Exceptions
+ * are Temporal's own: time-outs, cancellation, a lost worker, and the retries of model, `read` and `idempotent` calls.
  */
 import type { EffectOutcome, EffectWait } from './calls.ts';
 import type { WaiterInput } from './inputs.ts';
@@ -21,7 +20,7 @@ export interface LoadInput {
   kind: 'fork' | 'rewind';
   leaves?: string | undefined;
   archived?: ContentRef | undefined;
-  /** 0, 1, …: what is large comes in parts. */
+  /** 0, 1, …: large content comes in parts. */
   part: number;
 }
 /** A part of the canonical JSON of what is loaded. */
@@ -46,7 +45,7 @@ export interface AgentUnavailable {
   reason?: 'context_invalid';
 }
 
-/** A read that an activity runs. Its tool and its arguments are in the last message of the transcript. */
+/** A read to run. Its tool and arguments are in the last message of the transcript. */
 export interface ReadCall {
   callId: string;
   idempotencyKey: string;
@@ -57,18 +56,16 @@ export interface ReadCall {
 /** Input of `reads`: a position in the transcript, and which calls of its last message to run. */
 export interface ReadsInput {
   agent: string;
-  /** Digest of the definition that the session has. If the worker's differs, it returns its own and runs nothing. */
+  /** Digest of the session's definition. A worker with another one returns its own and runs nothing. */
   manifest: string;
   /** The start of the chained digest over the transcript's messages. */
   digest: string;
   reads: ReadCall[];
-  /** The session's directory for files, when it has one. */
   scratchpadRoot?: string;
   /** The session's context, when it has one. */
   context?: JsonObject;
 }
 
-/** How a read ended. */
 export type ReadResult =
   | { kind: 'output'; output: JsonValue; modelOutput?: JsonObject }
   /** The tool threw or timed out. */
@@ -76,11 +73,10 @@ export type ReadResult =
   /** The worker has no such tool. */
   | { kind: 'unavailable'; message: string };
 
-/** A read that has ended, with its own times. */
 export interface ReadEnd {
   callId: string;
   result: ReadResult;
-  /** When its last attempt began, in milliseconds since 1970, and how long that took. */
+  /** When its last attempt began (milliseconds since 1970), and how long it took. */
   startedAt: number;
   ms: number;
   /** Absent when there was one. */
@@ -91,18 +87,18 @@ export interface ReadEnd {
 export type NoReplyReason =
   /** No reply was asked for. */
   | 'reads_only'
-  /** The results have more bytes than the budget holds in reserve for them. */
+  /** The results are larger than what the budget holds in reserve for them. */
   | 'large'
   /** A tool is gone. */
   | 'unavailable'
-  /** The session does not want a reply any more, or did not say in time that it does. */
+  /** The session does not want a reply any more, or has not confirmed in time that it does. */
   | 'not_wanted'
-  /** The activity was cancelled. Reads that had not ended run again later. */
+  /** The activity was cancelled. Unfinished reads run again later. */
   | 'cancelled'
-  /** Its worker was shut down. Reads that had not ended run again. */
+  /** Its worker was shut down. Unfinished reads run again. */
   | 'released';
 
-/** What an activity that only reads came to. Reads that have ended are in `reads`, whatever else happened. */
+/** The result of an activity that only reads. `reads` holds the finished reads in every case. */
 export type ReadsResult = (
   | { kind: 'results'; reason: NoReplyReason }
   | { kind: 'manifest'; manifest: Manifest }
@@ -111,25 +107,24 @@ export type ReadsResult = (
   | { kind: 'unreadable'; message: string }
 ) & { reads?: ReadEnd[] };
 
-/** A call of the last message that ended before the reads beside it: the transcript does not have its result yet. */
+/** A call of the last message whose result is not in the transcript yet: it ended before the reads beside it. */
 export interface EndedCall extends CallResult {
   callId: string;
 }
 
-/** What a model call does before it asks the model: it runs the reads that are left of the last reply. */
+/** What a model call does before it asks the model: it runs the remaining reads of the last reply. */
 export interface ReadFirst {
   reads: ReadCall[];
   ended?: EndedCall[];
-  /** Bytes of the message with all results that the budget holds in reserve. If they are more, no model is asked. */
+  /** Bytes that the budget holds in reserve for the message with all results. With more, no model is asked. */
   resultBytes: number;
-  /** The session's directory for files, when it has one. */
   scratchpadRoot?: string;
 }
 
 /** Input of `model`: a position in the transcript, not a transcript. */
 export interface ModelInput {
   agent: string;
-  /** Digest of the definition that the session has; another on the worker is returned before anything is spent. */
+  /** Digest of the session's definition. A worker with another one returns its own and spends nothing. */
   manifest: string;
   /** The start of the chained digest over the prompt's messages. */
   digest: string;
@@ -138,9 +133,9 @@ export interface ModelInput {
   context?: JsonObject;
   /** The reads of the last reply, when they are all that is left of it. */
   first?: ReadFirst;
-  /** The model is asked to close with a summary, without tools. */
+  /** The model is asked for a closing summary, without tools. */
   summarize?: true;
-  /** Index of the first model to ask, when those before it have failed at a cost. */
+  /** Index of the first model to ask. The models before it have failed at a cost. */
   fromModel?: number;
 }
 
@@ -156,7 +151,7 @@ export interface PreparedCall {
   problem?: string;
 }
 
-/** Tokens of one model call as the provider counted them; `null` when it did not. */
+/** Tokens of one model call as the provider counted them, or `null`. */
 export interface Usage {
   inputTokens: number | null;
   outputTokens: number | null;
@@ -181,21 +176,21 @@ export type ModelFailureKind =
   /** The transcript could not be read or does not have the digest that was asked for. */
   | 'history';
 
-/** What a model call came to. Reads that have ended are in `reads`, whatever else happened. */
+/** The result of a model call. `reads` holds the finished reads in every case. */
 export type ModelResult = ModelAnswer & { reads?: ReadEnd[] };
 
 type ModelAnswer =
   | { kind: 'results'; reason: NoReplyReason }
   | {
       kind: 'reply';
-      /** Index in the manifest's list of the model that answered. Absent of the first. */
+      /** Index of the answering model in the manifest's list. Absent for the first. */
       model?: number;
       blocks: Exclude<Block, { kind: 'tool_call' } | { kind: 'tool_result' }>[];
       calls: PreparedCall[];
       /** Absent when the model simply answered or called tools. */
       finishReason?: string;
       usage: Usage;
-      /** Models before it in the list that failed, and how. */
+      /** Models before it in the list, and how they failed. */
       fallbacks?: { model: number; message: string }[];
     }
   | { kind: 'manifest'; manifest: Manifest }
@@ -204,52 +199,47 @@ type ModelAnswer =
       kind: 'failed';
       failure: ModelFailureKind;
       message: string;
-      /** Requests of which the provider may have billed the worst case. */
+      /** Requests that the provider may have billed at their worst case. */
       maybeBilled: number;
       /** Index of the model that failed at a cost. */
       model?: number;
-      /** Its worker was shut down: the call is repeated, and does not count as a failure. */
+      /** Its worker was shut down: the call is repeated and does not count as a failure. */
       released?: true;
     };
 
-/**
- * Input of `tool`, and with another dispatch number of each further dispatch. It is in the history of each call,
- * so what most calls do not need is left out.
- */
+/** Input of `tool`. It is in the history for each dispatch of a call, so it leaves out what most calls do not need. */
 export interface ToolInput {
   agent: string;
   tool: string;
   callId: string;
   args: JsonValue;
-  /** The start of the digest that the session has on record: an integrity check of `args`. */
+  /** The beginning of the recorded digest of `args`: an integrity check. */
   argsDigest: string;
   idempotencyKey: string;
   effect: Effect;
   dispatchNo: number;
-  /** Of a mutation: the run that issued the dispatch. It refuses to run under another. */
+  /** The run that issued the dispatch of a mutation. The tool refuses to run under another. */
   issuedRunId?: string;
-  /** Of a mutation: the worker marks the call at the server before the tool begins, even if it has just issued it. */
+  /** Of a mutation: the worker marks the call at the server before the tool begins, even when it has just issued it. */
   markFirst?: true;
   /**
-   * Of a mutation: the clock of the worker that issued the dispatch, in milliseconds since 1970, by which it knows
-   * its own. Not of the session's state: each replay has another, and the history the one that was scheduled.
+   * The clock of the worker that issued the dispatch of a mutation, in milliseconds since 1970. By it the worker recognises
+   * its own dispatch. It is not part of the session's state.
    */
   issueMark?: number;
   timeoutMs: number;
-  /** Bytes of JSON that its result may have, where it is less than usual; what is larger is shortened with a notice. */
+  /** Bytes of JSON that its result may have, when that is less than usual. Larger results are shortened with a notice. */
   resultLimit?: number;
-  /** The session's directory for files, when it has one. */
   scratchpadRoot?: string;
   /** The session's context, when it has one. */
   context?: JsonObject;
 }
 
-/** What a tool call came to. */
 export type ToolResult =
   | {
       kind: 'output';
       output: JsonValue;
-      /** What the model is sent in place of the output, as the tool's `toModelOutput` gave it. */
+      /** What the model gets in place of the output: the tool's `toModelOutput`. */
       modelOutput?: JsonObject;
     }
   /** The tool threw; of a `read` or `idempotent`. */
@@ -259,11 +249,11 @@ export type ToolResult =
       kind: 'absent';
       reason: string;
       retryable: boolean;
-      /** The tool did not begin: the dispatch does not count towards the tool's attempts. */
+      /** The tool did not begin: the dispatch does not count as an attempt. */
       unbegun?: true;
     }
   | { kind: 'unknown'; reason: string; released?: true }
-  /** An `idempotent` call whose worker was shut down in the middle of it: run it again. */
+  /** The worker of an `idempotent` call was shut down in the middle of it: run it again. */
   | { kind: 'released' }
   /** The worker has no such tool or agent. */
   | { kind: 'unavailable'; message: string };
@@ -274,17 +264,17 @@ export interface AttachInput {
   tool: string;
   callId: string;
   idempotencyKey: string;
-  /** With it the effect is started unless it is there. Absent: the activity only looks. */
+  /** Starts the effect unless it exists. Absent: the activity only looks. */
   start?: { args: JsonValue; context?: JsonObject };
-  /** As of {@link ToolInput}. */
+  /** See {@link ToolInput}. */
   resultLimit?: number;
 }
-/** What the record of a global effect says. */
+/** The record of a global effect. */
 export type AttachResult =
   | Extract<ToolResult, { kind: 'output' | 'error' | 'absent' | 'unavailable' }>
-  /** No outcome yet: the effect will tell the session. `person`: it waits for one. */
+  /** No outcome yet: the effect will report to the session. `person`: it waits for one. */
   | { kind: 'waiting'; person?: EffectWait }
-  /** There is no such effect any more. */
+  /** The effect does not exist any more. */
   | { kind: 'gone'; reason: string };
 
 /** Input of `report`: the calls that are told to look at their effect. */
@@ -292,16 +282,12 @@ export interface ReportInput {
   waiters: WaiterInput[];
 }
 
-/**
- * Attempts of a model call within one command, while the provider is down or limits us. An activity that the server
- * handed over with the answer to a workflow task is not told its retry policy, so both sides read it here.
- */
+/** Attempts of a model call within one command. An eagerly started activity does not know its retry policy, so it is here. */
 export const MODEL_ATTEMPTS = 5;
 
-/** How often `verify` is tried on one worker, before what it throws is *unknown*. */
+/** How often `verify` is tried on one worker before an exception counts as *unknown*. */
 export const VERIFY_TRIES = 3;
 
-/** Input of `verify`. */
 export interface VerifyInput {
   agent: string;
   tool: string;
@@ -313,7 +299,6 @@ export interface VerifyInput {
   /** The session's context, when it has one. */
   context?: JsonObject;
 }
-/** What `verify` found. */
 export type VerifyResult = EffectOutcome;
 
 /** Input of `prepare`: arguments that a person edited. */
@@ -333,9 +318,9 @@ export interface SessionActivities {
   model(input: ModelInput): Promise<ModelResult>;
   tool(input: ToolInput): Promise<ToolResult>;
   reads(input: ReadsInput): Promise<ReadsResult>;
-  /** Starts the effect of a call of scope `global` if nobody has, and has it tell the session of its outcome. */
+  /** Starts the effect of a `global` call unless it exists, and subscribes the session to its outcome. */
   attach(input: AttachInput): Promise<AttachResult>;
-  /** Tells sessions that a global effect has something to tell. */
+  /** Tells sessions that a global effect has news. */
   report(input: ReportInput): Promise<void>;
   verify(input: VerifyInput): Promise<VerifyResult>;
   prepare(input: PrepareInput): Promise<PreparedCall>;
@@ -345,29 +330,3 @@ export interface SessionActivities {
 export type ActivitiesByType = {
   [K in keyof SessionActivities as (typeof ACTIVITY)[K]]: SessionActivities[K];
 };
-
-/** How an activity ended without a result, in words that the live session and the fold derive alike. */
-export interface ActivityFailureInfo {
-  /** `lost`: a successor has proof that the worker died. */
-  kind: 'timeout' | 'cancelled' | 'failed' | 'lost';
-  message: string;
-  /** The worker gave no sign that the tool of a mutation had begun: see {@link BEGAN}. */
-  unbegun?: true;
-}
-
-/**
- * Heartbeat details of a mutation whose tool begins now. A worker sends them before the tool, and waits for the
- * server's answer, unless it has issued the first dispatch itself a moment ago: then they follow with the next heartbeat.
- */
-export const BEGAN = 'began';
-
-/** Types of the failures by which a successor ends what a dead worker had in flight. */
-export const LOST = {
-  /** Its tool had begun, its model may have been asked, or neither is known. */
-  worker: 'WorkerLost',
-  /** The tool of a mutation had not begun, or no model had been asked. */
-  unbegun: 'WorkerLostBeforeCall',
-} as const;
-
-/** The outcome of an activity: its result, or how it ended without one. */
-export type ActivityOutcome<T> = { ok: true; value: T } | { ok: false; failure: ActivityFailureInfo };

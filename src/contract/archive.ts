@@ -1,22 +1,22 @@
-/** The exporter of checkpoints into an archive: what its workflow is given, asks of its activity and answers. */
+/** The archive's exporter: the inputs and results of its workflow and its activity. */
 
-/** A run that cannot be exported: its history does not fold. It stays here, and is tried again. */
+/** A run that does not fold and so cannot be exported yet. It is tried again. */
 export interface UnreadableRun {
   sessionId: string;
   runId: string;
   message: string;
 }
 
-/** How far an archive has come, as its exporter knows it. */
+/** The progress of an archive's exporter. */
 export interface ArchiveStatus {
   name: string;
-  /** The archive that the exporter writes to, once it has; it refuses another. */
+  /** The archive that the exporter writes to. It refuses another one. */
   archiveId: string | null;
   /** Checkpoints stored by this exporter. */
   stored: number;
-  /** ISO 8601: what was in the histories at this time is in the archive, but for `unreadable`. Its age is the lag. */
+  /** ISO 8601: the archive has everything up to this time, except `unreadable`. */
   upTo: string | null;
-  /** Why nothing is stored at present. It is tried again until it succeeds; nothing is left out. */
+  /** Why nothing is stored at present. The exporter tries again until it succeeds. */
   failure: { message: string; code: string; since: string; attempts: number } | null;
   /** At most {@link UNREADABLE_SHOWN}. */
   unreadable: UnreadableRun[];
@@ -25,19 +25,17 @@ export interface ArchiveStatus {
 /** The most runs that {@link ArchiveStatus.unreadable} shows. */
 export const UNREADABLE_SHOWN = 20;
 
-/** Input of the exporter: its name, and what one run hands to the next. */
+/** Input of the exporter: its name, and what one run passes to the next. */
 export interface ArchiveInput {
   name: string;
   status?: ArchiveStatus;
 }
 
-/** Input of one round. */
 export interface ArchiveRoundInput {
-  /** The archive that was written to before. */
+  /** The archive that it wrote to before. */
   archiveId: string | null;
 }
 
-/** What a round has done. */
 export interface ArchiveRound {
   archiveId: string;
   stored: number;
@@ -45,7 +43,6 @@ export interface ArchiveRound {
   unreadable: UnreadableRun[];
 }
 
-/** The activities of the exporter's worker. */
 export interface ArchiveActivities {
   archiveRound(input: ArchiveRoundInput): Promise<ArchiveRound>;
 }
@@ -53,7 +50,7 @@ export interface ArchiveActivities {
 /** The query of the exporter: {@link ArchiveStatus}. */
 export const ARCHIVE_QUERY = 'status';
 
-/** The exporter's workflow id and task queue: one exporter of a name in a namespace. */
+/** The exporter's workflow id and task queue. */
 export function archiveWorkflowId(name: string): string {
   return `perdure-archive/${name}`;
 }

@@ -3,13 +3,13 @@ import type { JsonObject, JsonValue } from './json.ts';
 import type { Effect, IdempotencyScope } from './manifest.ts';
 import type { CallResult } from './messages.ts';
 
-/** Who did something, as given by the client; not verified by Perdure. */
+/** Who did something, as the client says. Perdure does not verify it. */
 export type Actor = string;
 
-/** Stands for whoever gave no name: no person is called so. */
+/** Used when no name was given. */
 export const UNNAMED = '(no name given)';
 
-/** What became of one dispatch of a mutating call. */
+/** The outcome of a mutation's dispatch. */
 export type EffectOutcome =
   /** The effect happened; this is its output. */
   | { outcome: 'landed'; output: JsonValue; modelOutput?: JsonObject }
@@ -20,20 +20,20 @@ export type EffectOutcome =
 
 /** One dispatch of a call to a worker. */
 export interface Dispatch {
-  /** 1, 2, …: each follows a recorded *absent* of the one before. */
+  /** 1, 2, …: each follows a recorded *absent* of the previous one. */
   no: number;
-  /** ISO 8601, the workflow task that scheduled it. */
+  /** ISO 8601: the workflow task that scheduled it. */
   at: string;
   /** Of a read, ISO 8601: when its last attempt began. */
   startedAt?: string;
-  /** Of a read: attempts within the dispatch, when there was more than one. */
+  /** Of a read: its attempts, if more than one. */
   attempts?: number;
   /** `null` while it runs. */
   outcome: 'returned' | EffectOutcome['outcome'] | null;
   reason?: string;
-  /** Its worker was shut down in the middle of it, as by a deploy: it does not count towards the tool's attempts. */
+  /** Its worker was shut down in the middle of it, as by a deploy: it does not count as an attempt. */
   released?: true;
-  /** The tool certainly did not begin: the dispatch does not count towards the tool's attempts either. */
+  /** The tool certainly did not begin: it does not count as an attempt. */
   unbegun?: true;
 }
 
@@ -44,10 +44,10 @@ export type Decision =
   | { decision: 'edit'; args: JsonValue }
   /** Do not run it; the model is told why. */
   | { decision: 'reject'; reason?: string }
-  /** Do not run it; this answer stands for its result. */
+  /** Do not run it; this is its result. */
   | { decision: 'respond'; output: JsonValue };
 
-/** What a person says of a call whose outcome is unknown. */
+/** A person's answer on a call whose outcome is unknown. */
 export type Resolution =
   /** It happened; this is what it returned. */
   | { outcome: 'landed'; output: JsonValue }
@@ -56,19 +56,19 @@ export type Resolution =
   /** Do not run it again; the model is told that it failed. */
   | { outcome: 'failed'; reason?: string };
 
-/** A call as somebody has seen it: a decision holds only while these are its arguments. {@link PendingCall} is one. */
+/** A call as a person saw it: a decision holds only for these arguments. {@link PendingCall} is one. */
 export interface SeenCall {
   callId: string;
   argsDigest: string;
 }
 
-/** A call whose outcome is open, as somebody has seen it: a resolution holds only for this dispatch. */
+/** A call with an open outcome as a person saw it: a resolution holds only for this dispatch. */
 export interface SeenDispatch extends SeenCall {
   /** The number of its last dispatch; 0 if it has none. */
   dispatchNo: number;
 }
 
-/** What a person said of one dispatch, and when. */
+/** A recorded resolution of one dispatch. */
 export interface ResolutionRecord {
   dispatchNo: number;
   outcome: Resolution['outcome'];
@@ -77,7 +77,6 @@ export interface ResolutionRecord {
   reason?: string;
 }
 
-/** Who decided what, and when. */
 export interface DecisionRecord {
   decision: Decision['decision'] | 'expired';
   by: Actor;
@@ -85,58 +84,54 @@ export interface DecisionRecord {
   reason?: string;
 }
 
-/** Where a call stands. */
 export type CallStatus =
   /** Waits for its turn in the batch. */
   | { kind: 'ready' }
-  /** Waits for a person's approval; `expiresAt` is ISO 8601. */
+  /** Waits for a person's approval. `expiresAt` is ISO 8601. */
   | { kind: 'approval'; expiresAt: string | null; problem?: string }
-  /** Its edited arguments are being checked; `rewound` of one that may have been made after the checkpoint. */
+  /** Its edited arguments are being checked. `rewound`: the call may have been made after the checkpoint. */
   | { kind: 'preparing'; before?: { args: JsonValue; expiresAt: string | null }; rewound?: true }
   /** Waits for an equal call in flight. */
   | { kind: 'deferred'; to: string }
   /** A worker has it. */
   | { kind: 'running' }
-  /**
-   * Waits for its global effect, which has a workflow of its own. `checks` counts the looks at it that were not asked
-   * for, `due` asks for one, and `person` says why the effect waits for a person, and which call.
-   */
+  /** Waits for its global effect. `checks` counts the looks without a request, `due` requests one. */
   | {
       kind: 'awaiting';
       checks: number;
       due?: true;
       person?: { kind: 'unknown' | 'stuck'; reason: string; call: SeenDispatch };
     }
-  /** Certainly not attempted; waits before it is dispatched again. */
+  /** Certainly not attempted. Waits before it is dispatched again. */
   | { kind: 'backoff' }
-  /** Lost; waits until nothing of it can land any more. */
+  /** Lost. Waits until it can no longer take effect. */
   | { kind: 'settling'; reason: string }
   /** The tool's `verify` is looking. */
   | { kind: 'verifying'; reason: string }
-  /** Waits for a person to say what became of it. */
+  /** Waits for a person's resolution. */
   | { kind: 'unknown'; reason: string }
-  /** The tool is not on the worker; waits for it to come back or for a person. */
+  /** The worker does not have the tool. Waits for one that does, or for a person. */
   | { kind: 'stuck'; reason: string }
   | { kind: 'completed' }
-  /** `certain`: it is known that nothing happened. */
+  /** `certain`: nothing happened. */
   | { kind: 'failed'; certain: boolean }
   /** Never dispatched: rejected, invalid, or the turn was interrupted. */
   | { kind: 'skipped' };
 
-/** A call of a global effect that waits for a person. */
+/** Why a global effect waits for a person, and for which call. */
 export type EffectWait = NonNullable<Extract<CallStatus, { kind: 'awaiting' }>['person']>;
 
 /** One entry of the tool-call log. */
 export interface ToolCall {
   id: string;
   turn: number;
-  /** Number of the user's message that it answers: the last one that was taken when the model asked for it. */
+  /** Number of the user's message that it answers. */
   message: number;
-  /** After a rewind: number of the message with whose key an equal effect happened, which is this call's key too. */
+  /** After a rewind: number of the message whose key an equal effect already has. This call uses that key. */
   keyOf?: number;
   name: string;
   args: JsonValue;
-  /** SHA-256 of the canonical JSON of `{tool_name, args}`: what decisions are bound to. */
+  /** SHA-256 of the canonical JSON of `{tool_name, args}`. Decisions are bound to it. */
   argsDigest: string;
   effect: Effect;
   scope: IdempotencyScope;
@@ -147,20 +142,20 @@ export interface ToolCall {
   completedAt: string | null;
   dispatches: Dispatch[];
   decision: DecisionRecord | null;
-  /** Every resolution, oldest first. */
+  /** Oldest first. */
   resolutions: ResolutionRecord[];
-  /** What the model is told; `null` until the call has ended. */
+  /** What the model is told, or `null` until the call has ended. */
   result: CallResult | null;
-  /** The call whose record answered this one. This one was not executed. */
+  /** The call whose record answered this one, which was not executed. */
   replayOf: string | null;
 }
 
-/** The number of a call's last dispatch; 0 if it has none. */
+/** The number of a call's last dispatch, or 0. */
 export function dispatchNoOf({ dispatches }: ToolCall): number {
   return dispatches.at(-1)?.no ?? 0;
 }
 
-/** The states in which a call has ended. */
+/** Whether a call has ended. */
 export function isFinal(call: ToolCall): boolean {
   const kind = call.status.kind;
   return kind === 'completed' || kind === 'failed' || kind === 'skipped';

@@ -1,15 +1,15 @@
 /** The contract of checkpoint savers. */
 import type { JsonObject, JsonValue } from './json.ts';
 
-/** One checkpoint: plain JSON, never changed once stored. */
+/** One checkpoint: plain JSON that never changes. */
 export interface Checkpoint {
   /** Unique in its thread. */
   id: string;
   thread_id: string;
-  /** ISO 8601 in UTC, for people: the order of checkpoints is that of their storing, not of this clock. */
+  /** ISO 8601 in UTC, for people. Checkpoints are ordered by their storing, not by this clock. */
   created_at: string;
   state: JsonObject;
-  /** The checkpoint of the same thread that this one goes on from. */
+  /** The checkpoint of the same thread that this one follows. */
   parent_id: string | null;
   metadata: JsonObject;
 }
@@ -23,26 +23,20 @@ export interface StoredStep {
   updated_at: string;
 }
 
-/** How a checkpoint is stored. */
 export interface PutOptions {
-  /** The checkpoint that this one goes on from; it must be one of the same thread. Default: none. */
+  /** The checkpoint of the same thread that this one follows. Default: none. */
   parentId?: string | null | undefined;
-  /** Default: `{}`. Of a session `{ by, reason }`, both needed. */
+  /** Default: `{}`. A session needs `{ by, reason }`. */
   metadata?: JsonObject | undefined;
-  /**
-   * The record's own id, so that a `put` whose answer was lost can be repeated: the same id with the same
-   * content is stored once. Default: a new one for each call. A session has ids of its own, and refuses one.
-   */
+  /** An id, so that a `put` can be repeated when its answer was lost. Default: a new one. Sessions have ids of their own. */
   id?: string | undefined;
 }
 
-/** Which checkpoint. */
 export interface GetOptions {
   /** Default: the latest. */
   checkpointId?: string | undefined;
 }
 
-/** Which checkpoints. */
 export interface ListOptions {
   /** Only those stored strictly before the checkpoint of this id. */
   before?: string | undefined;
@@ -53,14 +47,13 @@ export interface ListOptions {
 /**
  * Checkpoints of threads, in the order in which they were stored.
  *
- * All calls check their arguments: what is no string where an id belongs, or no whole number where a limit
- * belongs, is a `TypeError`; a blank or unusable id is `INVALID_ARGUMENT`. What was passed in and what is
- * returned share nothing with what is stored.
+ * All calls check their arguments. An id that is no string and a limit that is no whole number are a `TypeError`; a blank or
+ * unusable id is `INVALID_ARGUMENT`. Arguments and results share nothing with what is stored.
  */
 export interface CheckpointSaver {
   /**
-   * Stores a checkpoint. When it returns, the checkpoint is as durable as this saver is. After a throw it is
-   * either stored or not: repeat the call with the same `id`.
+   * Stores a checkpoint as durably as this saver can. After an error it is either stored or not: repeat the call with the
+   * same `id`.
    *
    * @throws PerdureError `NOT_JSON` with the path of a value that JSON would change or lose; `TOO_LARGE`;
    * `INVALID_ARGUMENT` when `parentId` is not a checkpoint of this thread; `CONFLICT` when `id` is stored with
@@ -76,7 +69,7 @@ export interface CheckpointSaver {
    * arrives after does not bring the thread back; one that begins afterwards starts the thread anew.
    */
   delete(threadId: string): Promise<void>;
-  /** Stores a step of the thread; the same key overwrites. A thread may have steps before it has checkpoints. */
+  /** Stores a step, overwriting the same key. A thread may have steps before it has checkpoints. */
   putStep(threadId: string, key: string, value: JsonValue): Promise<StoredStep>;
   /** A step, or `null`. */
   getStep(threadId: string, key: string): Promise<StoredStep | null>;

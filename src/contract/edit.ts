@@ -1,4 +1,4 @@
-/** An edit of a session at rest: what a person may change of the past that the model sees, and of the plan. */
+/** An edit of a session at rest: what a person may change of the transcript and the plan. */
 import * as z from 'zod/mini';
 import { type LazySchema, lazySchema } from './lazy-schema.ts';
 import type { Message } from './messages.ts';
@@ -13,11 +13,11 @@ export interface EditInput {
   by?: string | undefined;
   /** Why; kept in the session's notices. */
   reason?: string | undefined;
-  /** The digest of the transcript that was looked at: with it, only if it is still that. */
+  /** The digest of the transcript that the person saw. If it has changed, the edit is refused. */
   digest?: string | undefined;
   /**
-   * What was looked at of all that an edit can change: with it, only if it is still that. SHA-256 in hex of the canonical
-   * JSON of `{ digest, plan, scratchpadRoot }`, `digest` being the transcript's.
+   * The same for everything that an edit can change: SHA-256 in hex of the canonical JSON of
+   * `{ digest, plan, scratchpadRoot }`, where `digest` is the transcript's.
    */
   basis?: string | undefined;
 }
@@ -37,7 +37,6 @@ const block = z.discriminatedUnion('kind', [
   }),
 ]);
 
-/** One message of a transcript. */
 export const messageSchema: LazySchema<Message> = lazySchema(
   () =>
     z.object({

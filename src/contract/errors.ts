@@ -1,9 +1,7 @@
 /**
- * The errors that Perdure throws at its callers.
- *
- * Errors cross realms (the workflow sandbox) and wires (Temporal failures), so they are told apart by their
- * `code` and a brand, never by `instanceof` or by the words of a message. On the wire the code travels as
- * the `type` of an `ApplicationFailure`.
+ * The errors that Perdure throws at its callers. They cross realms (the workflow sandbox) and wires (Temporal failures), so
+ * they are recognised by `code` and a brand, never by `instanceof` or their message. On the wire the code is the `type` of an
+ * `ApplicationFailure`.
  */
 
 /**
@@ -56,7 +54,7 @@ export const ERROR_CODES = [
 /** One of {@link ERROR_CODES}. */
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
-/** Of every other code it is `fix_input`. */
+/** Every other code is `fix_input`. */
 const REMEDIES: Partial<Record<ErrorCode, Remedy>> = {
   SESSION_BUSY: 'wait',
   DIGEST_MISMATCH: 'ask_person',
@@ -75,10 +73,7 @@ const REMEDIES: Partial<Record<ErrorCode, Remedy>> = {
   INTERNAL: 'ask_person',
 };
 
-/**
- * Why nobody answered in time, when the server did: no worker asks for work (`NO_WORKER`), all are busy, one took the
- * task and died or hangs, the replay takes long, the task fails again and again, or too much came at once.
- */
+/** Why no worker answered in time: none polls, all are busy, one died, the replay is long, the task fails, or a flood. */
 export const UNANSWERED: readonly ErrorCode[] = [
   'NO_WORKER',
   'WORKER_BUSY',
@@ -88,7 +83,7 @@ export const UNANSWERED: readonly ErrorCode[] = [
   'FLOODED',
 ];
 
-/** Whether nobody answered in time: see {@link UNANSWERED}. */
+/** Whether no worker answered in time: see {@link UNANSWERED}. */
 export function isUnanswered(error: unknown): error is PerdureError {
   return isPerdureError(error) && UNANSWERED.includes(error.code);
 }
@@ -100,12 +95,12 @@ export class PerdureError extends Error {
   override readonly name: string = 'PerdureError';
   /** What went wrong, for programs. */
   readonly code: ErrorCode;
-  /** Plain JSON that says more: the field, the limit, the path of the offending value. */
+  /** Plain JSON with more: the field, the limit, the path of the value. */
   readonly details: Readonly<Record<string, unknown>>;
   /** Present on every PerdureError of any copy of this package, in any realm. */
   readonly brand: 'perdure.error' = BRAND;
 
-  /** What to do about it; it follows from the code. */
+  /** What to do about it. It follows from the code. */
   readonly remedy: Remedy;
 
   constructor(
@@ -120,7 +115,7 @@ export class PerdureError extends Error {
   }
 }
 
-/** Whether a value is a {@link PerdureError}, also one of another realm, optionally of one code. */
+/** Whether a value is a {@link PerdureError} of any realm, optionally of one code. */
 export function isPerdureError(value: unknown, code?: ErrorCode): value is PerdureError {
   return (
     typeof value === 'object' &&

@@ -1,4 +1,30 @@
-import { type ActivityFailureInfo, BEGAN, LOST } from './activities.ts';
+/** How activities fail. */
+
+/** How an activity ended without a result. The live session and the fold derive the same words. */
+export interface ActivityFailureInfo {
+  /** `lost`: a successor has proof that the worker died. */
+  kind: 'timeout' | 'cancelled' | 'failed' | 'lost';
+  message: string;
+  /** The tool of a mutation gave no sign that it had begun: see {@link BEGAN}. */
+  unbegun?: true;
+}
+
+/**
+ * Heartbeat details of a mutation whose tool begins now. A worker sends them before the tool and waits for the answer,
+ * except for a first dispatch that it has just issued itself: then they go with the next heartbeat.
+ */
+export const BEGAN = 'began';
+
+/** Failure types with which a successor ends a dead worker's activities. */
+export const LOST = {
+  /** Its tool had begun, its model may have been asked, or neither is known. */
+  worker: 'WorkerLost',
+  /** The tool of a mutation had not begun, or no model had been asked. */
+  unbegun: 'WorkerLostBeforeCall',
+} as const;
+
+/** The outcome of an activity: its result, or how it ended without one. */
+export type ActivityOutcome<T> = { ok: true; value: T } | { ok: false; failure: ActivityFailureInfo };
 
 interface ErrorLike {
   name?: string;
@@ -9,10 +35,7 @@ interface ErrorLike {
   cause?: unknown;
 }
 
-/**
- * Why an activity ended without a result. It reads Temporal's failures by name, so that the live workflow
- * (another realm) and a decoded history give the same words.
- */
+/** Why an activity ended without a result. Reads failures by name, so that workflow and history give the same words. */
 export function activityFailureInfo(error: unknown): ActivityFailureInfo {
   const outer = (error ?? {}) as ErrorLike;
   const inner = outer.name === 'ActivityFailure' ? ((outer.cause ?? {}) as ErrorLike) : outer;
@@ -34,8 +57,5 @@ export function activityFailureInfo(error: unknown): ActivityFailureInfo {
   }
 }
 
-/**
- * What a query fails with when Temporal has handed the workflow events ahead of their task (see the session's
- * shell). Nothing is wrong: the workflow leaves the cache, and the next query finds it whole.
- */
+/** The failure of a query that Temporal answered with events ahead of their task. The next query succeeds. */
 export const ASK_AGAIN = 'perdure: events came ahead of their workflow task, ask again';

@@ -10,10 +10,10 @@ import { type OriginInput, originSchema } from './origin.ts';
 const actor = z.optional(z.string().check(z.maxLength(200)));
 const json: z.ZodMiniType<JsonValue> = z.json();
 
-/** Ids of the session's own messages: one of a client's that looked so would be taken for one that is there. */
+/** Ids of this form belong to the session. A client's message with one would be taken for a message that exists. */
 const OWN_MESSAGE = /^(?!msg_\d+$)/;
 
-/** A message to the agent. `id` dedupes: a message with an id that the session has seen is taken once. */
+/** A message to the agent. A message with an id that the session has seen is taken once. */
 export const sendSchema: LazySchema<SendInput> = lazySchema(() =>
   z.object({
     text: z.string().check(z.minLength(1, 'text is empty')),
@@ -37,7 +37,7 @@ export interface SendInput {
   by?: string | undefined;
 }
 
-/** Stop issuing anything new; with `now`, also cancel what is in flight (mutations are settled, never lost). */
+/** Issues nothing new. With `now`, it also cancels what is in flight; mutations are settled. */
 export const pauseSchema: LazySchema<PauseInput> = lazySchema(() =>
   z.object({
     by: actor,
@@ -51,13 +51,13 @@ export interface PauseInput {
   now?: boolean | undefined;
 }
 
-/** Go on after a pause or a wait. */
+/** Continues after a pause or a wait. */
 export const resumeSchema: LazySchema<ResumeInput> = lazySchema(() => z.object({ by: actor }));
 export interface ResumeInput {
   by?: string | undefined;
 }
 
-/** End the session; a mutating call in flight is settled first. */
+/** Ends the session, after a mutation in flight has settled. */
 export const cancelSchema: LazySchema<CancelInput> = lazySchema(() =>
   z.object({
     by: actor,
@@ -69,7 +69,6 @@ export interface CancelInput {
   reason?: string | undefined;
 }
 
-/** A decision on a call that waits for approval. */
 export const decisionSchema: LazySchema<DecideInput['decision']> = lazySchema(() =>
   z.discriminatedUnion('decision', [
     z.object({ decision: z.literal('approve') }),
@@ -81,7 +80,7 @@ export const decisionSchema: LazySchema<DecideInput['decision']> = lazySchema(()
 
 const digest = z.string().check(z.minLength(1));
 
-/** Decide on a call that waits for approval, if its arguments still have this digest. */
+/** A decision on a call that waits for approval, bound to the digest of its arguments. */
 export const decideSchema: LazySchema<DecideInput> = lazySchema(() =>
   z.object({
     callId: z.string().check(z.minLength(1)),
@@ -99,7 +98,6 @@ export interface DecideInput extends SeenCall {
     | { decision: 'respond'; output: JsonValue };
 }
 
-/** What became of a call whose outcome was unknown. */
 export const resolutionSchema: LazySchema<ResolveInput['resolution']> = lazySchema(() =>
   z.discriminatedUnion('outcome', [
     z.object({ outcome: z.literal('landed'), output: json }),
@@ -108,7 +106,7 @@ export const resolutionSchema: LazySchema<ResolveInput['resolution']> = lazySche
   ]),
 );
 
-/** Say what became of one dispatch of a call whose outcome is unknown. */
+/** What became of one dispatch of a call whose outcome is unknown. */
 export const resolveSchema: LazySchema<ResolveInput> = lazySchema(() =>
   z.object({
     callId: z.string().check(z.minLength(1)),
@@ -135,7 +133,7 @@ export interface WaiterInput {
   callId: string;
 }
 
-/** The call whose effect has something to tell. */
+/** The call whose effect has news. */
 export const effectDoneSchema: LazySchema<EffectDoneInput> = lazySchema(() =>
   z.object({ callId: z.string().check(z.minLength(1)) }),
 );
@@ -146,7 +144,7 @@ export interface EffectDoneInput {
 const cap = z.optional(z.number().check(z.nonnegative()));
 const count = z.optional(z.int().check(z.nonnegative()));
 
-/** Caps of a session's budget; what is absent stays, or has no cap. */
+/** Caps of a session's budget. An absent cap stays as it is, or does not exist. */
 export const budgetLimitsSchema: LazySchema<BudgetLimitsInput> = lazySchema(() =>
   z.object({
     turns: count,
@@ -164,7 +162,7 @@ export interface BudgetLimitsInput {
   activeMs?: number | undefined;
 }
 
-/** New caps, or leave to finish with a summary (whose worst case is added to the caps). */
+/** New caps, or permission to finish with a summary, whose worst case is added to the caps. */
 export const budgetSchema: LazySchema<BudgetInput> = lazySchema(() =>
   z.object({
     limits: z.optional(budgetLimitsSchema()),
@@ -178,25 +176,25 @@ export interface BudgetInput {
   by?: string | undefined;
 }
 
-/** What starts an effect of scope `global`: written by the activity that a session's call runs. */
+/** What starts a `global` effect. */
 export interface EffectInput {
   tool: string;
   args: JsonValue;
   argsDigest: string;
   idempotencyKey: string;
-  /** `session/call` that asks. */
+  /** `session/call` of the request. */
   requestedBy: string;
-  /** The agent's manifest, cut down to the tool. */
+  /** The agent's manifest with this tool only. */
   manifest: Manifest;
   searchAttributes: string[];
-  /** Why nobody knows whether it has happened already: it settles and is verified before it is dispatched. */
+  /** Why it may have happened already. It then settles and is verified before it is dispatched. */
   doubt?: string | undefined;
 }
 
 const effectSchema = lazySchema(() =>
   z.object({
     tool: z.string(),
-    // As they are: what the digest is of may have a key that a copy would lose, such as `__proto__`.
+    // Unchanged, because a copy would lose a key such as `__proto__`, which is in the digest.
     args: z.custom<JsonValue>((value) => json.safeParse(value).success),
     argsDigest: z.string(),
     idempotencyKey: z.string(),
@@ -210,7 +208,7 @@ const effectSchema = lazySchema(() =>
   }),
 );
 
-/** What starts a session: the argument of the workflow. */
+/** The argument of the session's workflow. */
 export const sessionInputSchema: LazySchema<SessionInput> = lazySchema(() =>
   z.object({
     agent: z.string().check(z.minLength(1), z.maxLength(64)),
@@ -241,21 +239,20 @@ export interface SessionResult {
   turns: number;
 }
 
-/** Stands for the payload of a signal that cannot be decoded. */
+/** Replaces the payload of a signal that cannot be decoded. */
 export const UNREADABLE = 'perdure:unreadable';
 
-/** What is wrong with an input: `message` is both, in words. */
+/** What is wrong with an input. `message` is both fields in words. */
 export interface InputProblem {
-  /** Its path, as `limits.usd`; `input` for the whole. */
+  /** Its path, such as `limits.usd`, or `input`. */
   field: string;
   problem: string;
   message: string;
 }
 
-/** An input that was checked. */
 export type ParsedInput<T> = { ok: true; value: T } | ({ ok: false } & InputProblem);
 
-/** Checks an input that arrived from outside; returns it, or the first problem in words with its field. */
+/** Checks an input from outside. Returns the first problem. */
 export function parseInput<T>(schemaOf: LazySchema<T>, value: unknown): ParsedInput<T> {
   const parsed = schemaOf().safeParse(value, { error: problemOf });
   if (parsed.success) return { ok: true, value: parsed.data };
@@ -263,15 +260,11 @@ export function parseInput<T>(schemaOf: LazySchema<T>, value: unknown): ParsedIn
   return { ok: false, ...inputProblem(issue?.path.join('.') || 'input', issue?.message ?? 'invalid') };
 }
 
-/** What is wrong with a field. */
 export function inputProblem(field: string, problem: string): InputProblem {
   return { field, problem, message: `${field}: ${problem}` };
 }
 
-/**
- * A problem in our own words. They enter the state, and zod's depend on the locale that a program has loaded:
- * the sandbox has none, a worker that folds a history has.
- */
+/** Our own words for a problem. Zod's depend on the loaded locale, and these enter the state. */
 function problemOf(issue: z.core.$ZodRawIssue): string {
   switch (issue.code) {
     case 'invalid_type':

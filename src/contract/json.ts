@@ -13,7 +13,7 @@ export type JsonValue = null | boolean | number | string | JsonValue[] | { [key:
 /** A plain JSON object. */
 export type JsonObject = { [key: string]: JsonValue };
 
-// A CommonJS default export that the bundler and Node see differently.
+// The bundler and Node see this CommonJS default export differently.
 const canonicalize = canonicalizeModule as unknown as (value: unknown) => string | undefined;
 
 /** The canonical JSON text (RFC 8785) of a plain JSON value. */
@@ -36,9 +36,9 @@ export function digestJson(value: JsonValue): string {
   return sha256Hex(canonicalJson(value));
 }
 
-/** The size of a text in UTF-8 bytes, without making them. */
+/** The size of a text in UTF-8 bytes, without encoding it. */
 export function utf8Length(text: string): number {
-  // Most texts are plain, and to look for what is not takes a fraction of the loop.
+  // Most texts are plain, and the test takes a fraction of the loop.
   if (!/[\u0080-\uffff]/.test(text)) return text.length;
   let bytes = text.length;
   for (let i = 0; i < text.length; i++) {
@@ -57,15 +57,15 @@ export function utf8Length(text: string): number {
   return bytes;
 }
 
-/** The size of a value as JSON, in UTF-8 bytes: what it costs on a wire before any codec. */
+/** The size of a value as JSON, in UTF-8 bytes, before any codec. */
 export function jsonSize(value: unknown): number {
   return utf8Length(JSON.stringify(value) ?? '');
 }
 
-/** Levels of arrays and objects in any value: what is deeper overflows the stack of some reader. */
+/** The deepest nesting of a value. Deeper values overflow some reader's stack. */
 export const MAX_DEPTH = 200;
 
-/** Whether a value has more levels of arrays and objects than a number, found without recursion. */
+/** Whether a value is nested deeper than a number of levels, found without recursion. */
 export function isDeeperThan(value: unknown, levels: number): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; depth <= levels; depth++) {
@@ -103,12 +103,12 @@ export function defined<T extends object>(
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 }
 
-/** A copy of what is known to be plain JSON. Texts are shared, which makes it several times cheaper than a clone. */
+/** A copy of plain JSON. Texts are shared, which makes it several times cheaper than a clone. */
 export function copyJson<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((item: unknown) => copyJson(item)) as T;
   const out: Record<string, unknown> = {};
-  // Keys alone: pairs of keys and values would be as much to make as the copy itself.
+  // Without pairs of keys and values, which would double the work.
   for (const key of Object.keys(value)) {
     const item = copyJson((value as Record<string, unknown>)[key]);
     if (key !== '__proto__') out[key] = item;
@@ -140,7 +140,7 @@ function copy(value: unknown, path: string, open: Set<object>): JsonValue {
     if (Object.keys(value).length > value.length) throw notJson(path, 'an array with named properties');
   } else {
     const proto: unknown = Object.getPrototypeOf(value);
-    // A plain object of another realm has a prototype of its own that is nobody's child.
+    // A plain object of another realm has its own prototype, which has none.
     if (proto !== null && Object.getPrototypeOf(proto) !== null) throw notJson(path, describe(value));
     if (Object.getOwnPropertySymbols(value).length > 0) throw notJson(path, 'an object with symbol keys');
     const out: JsonObject = {};

@@ -1,27 +1,24 @@
-/** What the heartbeats of reads and model calls carry while they run. It never enters the history. */
+/** The heartbeats of reads and model calls. They never enter the history. */
 import type { ReadEnd } from './activities.ts';
 import { jsonSize } from './json.ts';
 import { LIMIT } from './limits.ts';
 
 /** A window on the text so far. */
 export interface LiveText {
-  /** The attempt that writes it: a reader drops what it has when this changes. */
+  /** The attempt that writes it. When it changes, readers drop what they have. */
   attempt: number;
   /** Characters before the window. */
   offset: number;
   text: string;
-  /**
-   * `reading`: the model has not been asked, and `asking` is recorded before it is. Absent when the attempt does not
-   * promise that.
-   */
+  /** `reading`: the model was not asked; `asking` is recorded first. Absent when the attempt does not promise that. */
   stage?: 'reading' | 'asking';
-  /** Reads that have ended, as far as they are small. */
+  /** Finished reads, as far as they are small. */
   reads?: readonly ReadEnd[];
-  /** Ids of the reads that run now. */
+  /** Ids of the running reads. */
   running?: string[];
 }
 
-/** The end of a text, as much as a heartbeat may carry. */
+/** The end of a text that fits into a heartbeat. */
 export function liveWindow(attempt: number, whole: string): LiveText {
   let keep = Math.min(whole.length, LIMIT.liveText);
   let window: LiveText;

@@ -1,4 +1,4 @@
-/** An agent as data: what enters the session when it starts and whenever the worker's definition has changed. */
+/** An agent as data. It enters the session at its start and whenever the worker's definition has changed. */
 import type { JsonObject } from './json.ts';
 
 /**
@@ -47,19 +47,18 @@ export interface ModelPrice {
 export interface ModelManifest {
   /** `provider:model`, for the record. */
   id: string;
-  /** The most tokens that one reply may have, with a budget for thoughts that the model's client adds: what is reserved. */
+  /** The most tokens of one reply, with the reasoning budget that the model's client adds. The budget reserves these. */
   maxOutputTokens: number;
   price: ModelPrice | null;
 }
 
-/** What happens to an approval that nobody gives. */
+/** What happens to an approval that nobody decides. */
 export interface ApprovalPolicy {
   /** Milliseconds until it expires; `null` waits for ever. */
   expiresMs: number | null;
   onExpiry: 'approve' | 'reject';
 }
 
-/** One tool, without its code. */
 export interface ToolManifest {
   name: string;
   description: string;
@@ -67,20 +66,20 @@ export interface ToolManifest {
   inputSchema: JsonObject;
   effect: Effect;
   scope: IdempotencyScope;
-  /** How long after its end a `global` effect answers equal calls of any session, in milliseconds. */
+  /** How long after its end a `global` effect answers equal calls, in milliseconds. */
   ttlMs: number;
-  /** Whether the tool can tell what became of a lost call. */
+  /** Whether the tool can verify a lost call. */
   verify: boolean;
   /** How long one attempt may take, in milliseconds. */
   timeoutMs: number;
-  /** How long after its end a lost attempt may still land, in milliseconds. */
+  /** How long after its end a lost attempt may still take effect, in milliseconds. */
   settleMs: number;
   /** The most dispatches (`mutate`) or attempts (`read`, `idempotent`) of one call. */
   maxAttempts: number;
   approval: ApprovalPolicy;
 }
 
-/** An agent, without its code. `digest` is over everything else. */
+/** An agent without its code. `digest` is over everything else. */
 export interface Manifest {
   schema: 1;
   agent: string;
@@ -89,13 +88,13 @@ export interface Manifest {
   models: ModelManifest[];
   tools: { [name: string]: ToolManifest };
   budget: BudgetLimits;
-  /** Equal calls in a row, since the last message, after which the session stops for a person. */
+  /** Equal calls in a row after which the session waits for a person. */
   loopLimit: number;
-  /** `ordered`: reads in parallel, writes and mutations one after the other. `parallel`: all at once. */
+  /** `ordered`: reads in parallel, all else one after the other. `parallel`: all at once. */
   toolOrder: 'ordered' | 'parallel';
-  /** Whether the built-in `update_plan` tool is offered to the model. */
+  /** Whether the model gets the built-in `update_plan` tool. */
   plan: boolean;
-  /** Milliseconds without a sign of life after which a model or tool call counts as lost. */
+  /** Milliseconds without a heartbeat after which a call counts as lost. */
   heartbeatMs: number;
   /** How long one model call may take in all, in milliseconds. */
   modelCallMs: number;

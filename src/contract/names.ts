@@ -1,4 +1,4 @@
-/** The names that cross the wire to Temporal. They are recorded in histories: a name is never changed, only added. */
+/** Names that cross the wire to Temporal. Histories record them: a name is added, never changed. */
 
 /** Workflow types. */
 export const WORKFLOW = {
@@ -33,7 +33,7 @@ export function activityKind(type: string | null | undefined): keyof typeof ACTI
   return (ACTIVITY_KINDS.get(type ?? '') as keyof typeof ACTIVITY | undefined) ?? null;
 }
 
-/** Signals of a session, usable from a plain Temporal client in any language. */
+/** Signals of a session, for Temporal clients in any language. */
 export const SIGNAL = {
   send: 'send',
   pause: 'pause',
@@ -41,11 +41,11 @@ export const SIGNAL = {
   cancel: 'cancel',
   /** To the workflow of a global effect: a call waits for its outcome. */
   awaitEffect: 'awaitEffect',
-  /** To a session: look at the effect that a call waits for. Anybody may send it; it says nothing itself. */
+  /** To a session: look at the effect that a call waits for. Anybody may send it. */
   effectDone: 'effectDone',
 } as const;
 
-/** Updates of a session: validated before they are accepted, answered when they are applied. */
+/** Updates of a session, validated before they are accepted. */
 export const UPDATE = {
   send: 'sendMessage',
   decide: 'decide',
@@ -56,8 +56,8 @@ export const UPDATE = {
 } as const;
 
 /**
- * The order in which the workflow registers its handlers. What arrives before the first workflow task is
- * delivered in this order (and within one name in order of arrival), so the fold needs it too.
+ * The order in which the workflow registers its handlers. What arrives before the first workflow task is delivered in this
+ * order, so the fold needs it too.
  */
 export const HANDLER_ORDER: readonly string[] = [
   SIGNAL.send,
@@ -74,10 +74,7 @@ export const HANDLER_ORDER: readonly string[] = [
   UPDATE.seal,
 ];
 
-/**
- * Names of the patches of sessions, given to Temporal's `patched`. A history that names another is a newer version's,
- * and is not folded; so a patch is entered here, and the fold does as the workflow does where its marker stands.
- */
+/** Names of patches (Temporal's `patched`). A history with another name is from a newer version and is not folded. */
 export const PATCH: Readonly<Record<string, string>> = {};
 
 /** Queries of a session. Results are plain JSON. */

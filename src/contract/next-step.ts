@@ -1,18 +1,17 @@
-/** What a person can do next, as data: the CLI and Temporal's UI show it as commands. */
+/** What a person can do next, as data. The CLI and Temporal's UI show it as commands. */
 import type { SeenCall, SeenDispatch } from './calls.ts';
 import type { BudgetLimits } from './manifest.ts';
 
-/** The next step of a session that does not go on by itself. */
 export type NextStep =
-  /** Let it go on. With `call`: or say what became of that call. */
+  /** Continue. With `call`: or resolve that call. */
   | { action: 'resume'; sessionId: string; call?: SeenDispatch }
   /** End it. */
   | { action: 'cancel'; sessionId: string }
-  /** Fork or rewind it: its run has no room for more, and one that goes on from a checkpoint has. */
+  /** Fork or rewind it, because its run is full. */
   | { action: 'fork'; sessionId: string }
-  /** Raise a cap, or let it finish. Under `atLeast`, in the cap's unit, it stops again at once. */
+  /** Raise a cap, or let it finish. Below `atLeast`, in the cap's unit, it stops again at once. */
   | { action: 'budget'; sessionId: string; cap: keyof BudgetLimits; atLeast: number }
-  /** Approve, edit, reject or answer a call. */
+  /** Approve, edit, reject or respond to a call. */
   | ({ action: 'decide'; sessionId: string } & SeenCall)
-  /** Say what became of a dispatch of a call. */
+  /** Resolve a dispatch of a call. */
   | ({ action: 'resolve'; sessionId: string } & SeenDispatch);

@@ -1,4 +1,4 @@
-/** Where a session comes from, when it did not start empty: a checkpoint of another session, or of its own past. */
+/** The checkpoint that a session starts from. */
 import * as z from 'zod/mini';
 import type { Actor } from './calls.ts';
 import { type EditInput, editSchema } from './edit.ts';
@@ -7,9 +7,8 @@ import { type LazySchema, lazySchema } from './lazy-schema.ts';
 import { type ContentRef, contentSchema } from './thread.ts';
 
 /**
- * A checkpoint that a session starts from.
- * - `fork`: another session. Its keys are new; what was open at the checkpoint waits for a person.
- * - `rewind`: the same session, taken back. Its keys stay, and what happened after the checkpoint answers them.
+ * - `fork`: from another session. Keys are new, and calls that were open wait for a person.
+ * - `rewind`: from the same session. Keys stay, and what happened after the checkpoint answers them.
  */
 export interface Origin {
   kind: 'fork' | 'rewind';
@@ -19,13 +18,13 @@ export interface Origin {
   eventId: number;
   by: Actor;
   reason: string;
-  /** Of a rewind: the run that the session leaves, which may be a later one than the checkpoint's. */
+  /** Of a rewind: the run that the session leaves, which may be later than the checkpoint's. */
   leaves?: string | undefined;
-  /** Where an {@link ArchivedOrigin} is, when the server has the checkpoint's history no more. */
+  /** Where the {@link ArchivedOrigin} is, when the server no longer has the checkpoint's history. */
   archived?: ContentRef | undefined;
 }
 
-/** {@link Origin} as it travels in the session's input, with what is to be changed at the start. */
+/** {@link Origin} in the session's input, with the edits to make at the start. */
 export interface OriginInput extends Origin {
   edits?: EditInput | undefined;
 }
@@ -44,16 +43,16 @@ export const originSchema: LazySchema<OriginInput> = lazySchema(() =>
   }),
 );
 
-/** An effect that happened after the checkpoint of a rewind: it answers its key in the session's new present. */
+/** An effect from after a rewind's checkpoint. It answers its key. */
 export interface CarriedEffect {
   callId: string;
   tool: string;
   idempotencyKey: string;
-  /** Of scope `message`: number of the message that it answered. */
+  /** Of scope `message`: the number of the message that it answered. */
   message?: number;
-  /** Of scope `message`: number of the message in answer to which an equal call was made after the rewind. */
+  /** Of scope `message`: the number of the message that requested an equal call after the rewind. */
   takenBy?: number;
   output: JsonValue;
-  /** Why nobody knows whether it happened: an equal call settles and is verified before it is dispatched. */
+  /** Why it may not have happened. An equal call settles and is verified before it is dispatched. */
   doubt?: string;
 }

@@ -2,14 +2,13 @@ import * as z from 'zod/mini';
 import type { JsonObject } from './json.ts';
 import { type LazySchema, lazySchema } from './lazy-schema.ts';
 
-/** The name of the built-in tool with which the model keeps its plan. */
+/** The built-in tool with which the model keeps its plan. */
 export const PLAN_TOOL = 'update_plan';
 
-/** What the model is told of {@link PLAN_TOOL}. */
 export const PLAN_DESCRIPTION =
   'Replace the plan. A step is done only when it has postconditions and each has evidence: a tool that was called and completed.';
 
-/** JSON Schema of the arguments of {@link PLAN_TOOL}. */
+/** JSON Schema of its arguments. */
 export const PLAN_SCHEMA: JsonObject = {
   type: 'object',
   properties: {
@@ -41,7 +40,7 @@ export const PLAN_SCHEMA: JsonObject = {
   additionalProperties: false,
 };
 
-/** A plan may come back as it was read: the session's own `call_id` is known, and not taken. */
+/** A plan may be returned as it was read: the session's own `call_id` is allowed and ignored. */
 const evidence = lazySchema(() =>
   z.pipe(
     z.object({ postcondition: z.int(), tool: z.string(), call_id: z.optional(z.unknown()) }),
@@ -49,7 +48,7 @@ const evidence = lazySchema(() =>
   ),
 );
 
-/** The steps of a plan; what is absent is empty or pending. */
+/** The steps of a plan. Absent fields are empty, or `pending`. */
 export const planStepsSchema: LazySchema<PlanInput['steps']> = lazySchema(() =>
   z.array(
     z.object({
@@ -62,7 +61,6 @@ export const planStepsSchema: LazySchema<PlanInput['steps']> = lazySchema(() =>
   ),
 );
 
-/** What the model sends as a plan. */
 export const planSchema: LazySchema<PlanInput> = lazySchema(() => z.object({ steps: planStepsSchema() }));
 
 /** A plan as the model sends it. */

@@ -1,30 +1,30 @@
 import type { JsonObject, JsonValue } from './json.ts';
 
-/** A call that was not executed, because the record of an equal one answers it. */
+/** A call that was answered from the record of an equal call, without execution. */
 export interface Replay {
   tool: string;
   /** The call that was executed. */
   of: string;
-  /** Where the equal call was made, as `in this session`. */
+  /** Where the equal call was made, such as `in this session`. */
   where: string;
 }
 
-/** Says that a call was not executed, and why: for the model and for people. */
+/** Says that a call was not executed, and why. */
 export function replayNotice({ tool, of, where }: Replay): string {
   return `[idempotent replay of ${of}] ${tool} was not executed: an equal call was made ${where}, and this is its result.`;
 }
 
-/** What the model is told of a call that was not executed: the notice, and the result of the call that was. */
+/** What the model is told: the notice, and the result of the executed call. */
 export function replayedContent(replay: Replay, content: JsonValue): JsonValue {
   return contentWithNotice(replayNotice(replay), content);
 }
 
-/** A result with something to know about it: text stays text, and JSON stays JSON. */
+/** A result with a notice. Text stays text, JSON stays JSON. */
 export function contentWithNotice(notice: string, content: JsonValue): JsonValue {
   return typeof content === 'string' ? `${notice}\n${content}` : { notice, result: content };
 }
 
-/** An output of `toModelOutput` with the notice before it. */
+/** A `toModelOutput` result with a notice before it. */
 export function withNotice(notice: string, output: JsonObject): JsonObject {
   const { type, value } = output;
   const said: JsonObject = { type: 'text', text: notice };

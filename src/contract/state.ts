@@ -8,19 +8,18 @@ import type { NextStep } from './next-step.ts';
 import type { CarriedEffect, Origin } from './origin.ts';
 
 /**
- * `chat` waits for the next message after an answer; `task` ends with it. `effect` has no model: it makes one
- * call of a tool with scope `global`, and answers equal calls of any session until its time to live is over.
+ * `chat` waits for the next message after an answer. `task` ends with it. `effect` has no model: it makes one call of a
+ * `global` tool, and answers equal calls of any session for its time to live.
  */
 export type SessionMode = 'chat' | 'task' | 'effect';
 
-/** The durable status of a session. */
 export type SessionStatus =
   | { kind: 'active' }
   | { kind: 'completed'; at: string; text: string }
   | { kind: 'failed'; at: string; message: string }
   | { kind: 'cancelled'; at: string; by: Actor; reason: string };
 
-/** Why a session does not go on by itself. */
+/** Why a session does not continue by itself. */
 export type WaitReason =
   | 'agent_unavailable'
   /** The context does not fit the schema of the agent or of one of its tools. */
@@ -33,7 +32,6 @@ export type WaitReason =
   | 'loop'
   | 'history_limit';
 
-/** A stop that needs somebody. */
 export interface Wait {
   reason: WaitReason;
   message: string;
@@ -42,7 +40,7 @@ export interface Wait {
   next: NextStep;
 }
 
-/** What the session is doing, for people and programs to see. */
+/** What the session is doing. */
 export type Phase =
   | 'starting'
   | 'idle'
@@ -55,7 +53,7 @@ export type Phase =
   | 'cancelling'
   | 'closed';
 
-/** What a session has spent, derived from its history. */
+/** What a session has spent. */
 export interface Spent {
   turns: number;
   toolCalls: number;
@@ -63,20 +61,20 @@ export interface Spent {
   outputTokens: number;
   /** Billionths of a US dollar, whole. */
   nanoUsd: number;
-  /** Of these, what replies were charged that were lost after their request: how many, and billionths of a US dollar. */
+  /** Of these, replies that were charged and lost: how many, and billionths of a US dollar. */
   lostReplies: number;
   lostNanoUsd: number;
   activeMs: number;
 }
 
-/** Budget: what was spent, what is reserved for calls in flight, and the caps. */
+/** What was spent, what calls in flight reserve, and the caps. */
 export interface Budget {
   limits: BudgetLimits;
   spent: Spent;
   reserved: { nanoUsd: number; tokens: number };
 }
 
-/** One step of a plan. Completion is verified by the session: evidence names calls that completed. */
+/** One step of a plan. The session verifies its completion: evidence names completed calls. */
 export interface PlanStep {
   id: string;
   title: string;
@@ -85,7 +83,7 @@ export interface PlanStep {
   status: 'pending' | 'in_progress' | 'done';
 }
 
-/** A message that has not been taken into the transcript yet. */
+/** A message that is not in the transcript yet. */
 export interface QueuedMessage {
   id: string;
   text: string;
@@ -93,7 +91,7 @@ export interface QueuedMessage {
   at: string;
 }
 
-/** Something that has been asked of the world and has not been answered. */
+/** A command in flight. */
 export interface InFlight {
   seq: number;
   kind:
@@ -115,24 +113,22 @@ export interface InFlight {
   callId?: string;
   /** The reads that the activity runs. */
   reads?: string[];
-  /** Asked to stop. */
   cancelled?: true;
-  /** What is reserved for it. */
+  /** What the budget reserves for it. */
   reserved?: { nanoUsd: number; tokens: number };
-  /** Of an `attach`: the effect has told since that it has news. */
+  /** Of an `attach`: the effect has reported news since. */
   told?: true;
-  /** A model call without tools that closes the session. */
+  /** A closing model call without tools. */
   summarize?: true;
 }
 
-/** Something the session noticed and people may want to see: bad signals, manifest changes, fallbacks. */
+/** Something people may want to see: bad signals, manifest changes, fallbacks. */
 export interface Notice {
   at: string;
   kind: string;
   message: string;
 }
 
-/** The whole state of a session. */
 export interface SessionState {
   schema: 1;
   sessionId: string;
@@ -151,18 +147,18 @@ export interface SessionState {
   turn: number;
   transcript: Message[];
   position: Position;
-  /** Bytes of the transcript's JSON, and of its part that the last reply's usage has measured. */
+  /** Bytes of the transcript's JSON, and of the part that the last reply's usage has measured. */
   promptBytes: number;
   measured: { bytes: number; tokens: number } | null;
   inbox: QueuedMessage[];
-  /** Number of the user's message that is being answered: the last one that was taken. 0 before the first. */
+  /** Number of the user's message that is being answered. 0 before the first. */
   message: number;
-  /** The highest number that a message was given, in runs that a rewind has left too: no number is given twice. */
+  /** The highest number of a message, also over rewinds: no number is used twice. */
   messagesTaken: number;
   calls: ToolCall[];
-  /** Ids of the calls of the present batch, in the model's order; empty between batches. */
+  /** Ids of the present reply's calls, in the model's order. Empty between replies. */
   batch: string[];
-  /** A message wants the present turn to end early. */
+  /** A message has asked to end the turn early. */
   interrupted: boolean;
   inFlight: InFlight[];
   /** Number of the last command. */
@@ -177,37 +173,32 @@ export interface SessionState {
   wait: Wait | null;
   cancelling: { by: Actor; at: string; reason: string } | null;
   finishing: boolean;
-  /** Equal calls in a row, for loop detection. */
-  /** Where it comes from, when it did not start empty; `loading` holds what of it has arrived. */
+  /** The checkpoint that it started from. `loading` holds the parts of it that have arrived. */
   origin: Origin | null;
   loading: { parts: string[]; edits: EditInput | null } | null;
-  /** Effects after the checkpoint of a rewind: they answer their keys. */
+  /** Effects from after a rewind's checkpoint. They answer their keys. */
   carried: CarriedEffect[];
-  /** Nothing is issued any more, for a successor takes over; `resume` takes it back. */
+  /** Nothing is issued any more, because a successor takes over. `resume` undoes it. */
   sealed: { by: Actor; at: string; reason: string } | null;
   loop: { digest: string; count: number };
-  /**
-   * Of an `effect`: the `session/call` that asked first, how long its record is kept, and the calls that wait for it,
-   * with what each was told: that a person is needed, or the outcome.
-   */
+  /** Of an `effect`: the `session/call` that asked first, its time to live, and the calls that wait, with what they know. */
   effect: {
     requestedBy: string;
     ttlMs: number;
     waiters: { sessionId: string; callId: string; told?: 'person' | 'outcome' }[];
   } | null;
-  /** Failed model calls in a row that are repeated without a person. */
+  /** Failed model calls in a row that are repeated automatically. */
   modelFailures: number;
-  /** Workers lost in a row in the present model call, and whether the session rests before it asks again. */
+  /** Workers lost in a row in the present model call, and whether the session waits before it asks again. */
   workersLost: number;
   resting: boolean;
-  /** Index of the model that is asked first: those before it have failed in this turn at a cost. */
+  /** Index of the model that is asked first. The models before it have failed at a cost in this turn. */
   fromModel: number;
-  /** By message: the id of the model that wrote it, where that is not the first of the agent's list. */
+  /** By message: the model that wrote it, if not the first of the list. */
   answeredBy?: { [messageId: string]: string };
-  /** By message: why the model ended it, where that is not that it had answered or called tools. */
+  /** By message: why the model stopped, if not normally. */
   finishReasons?: { [messageId: string]: string };
   notices: Notice[];
 }
 
-/** What the workflow of a global effect knows beside its call. */
 export type EffectRecord = NonNullable<SessionState['effect']>;

@@ -1,10 +1,9 @@
 /**
- * Threads of checkpoints that are no session: what their workflows are given, asked and answer.
+ * Threads of checkpoints that are no session: the inputs and answers of their workflows.
  *
- * A thread is one workflow, which holds its newest entries and an index of all others. Older entries lie in
- * sealed segments: workflows that hold them as their input, do nothing and never close, because retention only
- * eats what is closed. A large state or step lies in parts in workflows of its own, whose first task is put off for ever:
- * no worker ever sees it, and the thread holds a reference.
+ * A thread is one workflow with its newest entries and an index of all others. Older entries are in sealed segments:
+ * workflows that hold them as their input and never close, because retention removes only closed ones. A large state or step
+ * is stored in parts, each the input of a workflow that never runs, and the thread holds a reference.
  */
 import * as z from 'zod/mini';
 import { CHECKPOINT_ID_LIMIT, type Checkpoint, type StoredStep } from './checkpoint.ts';
@@ -12,43 +11,43 @@ import { type ErrorCode, PerdureError } from './errors.ts';
 import { canonicalJson, type JsonObject, type JsonValue, sha256Hex } from './json.ts';
 import { type LazySchema, lazySchema } from './lazy-schema.ts';
 
-/** What a thread holds: checkpoints, and steps of which the last of a key counts. */
+/** An entry: a checkpoint, or a step, of which the last of a key counts. */
 export type ThreadEntry =
   | ({ kind: 'checkpoint'; content?: ContentRef | undefined } & Omit<Checkpoint, 'thread_id'>)
   | ({ kind: 'step'; content?: ContentRef | undefined } & Omit<StoredStep, 'thread_id'>);
 
-/** A state or a step's value that is stored apart, in parts; the entry's own is then `{}` or `null`. */
+/** A state or step that is stored apart, in parts. The entry's own value is then `{}` or `null`. */
 export interface ContentRef {
-  /** {@link contentId} names the parts after it. */
+  /** The parts' workflow ids follow from it: {@link contentId}. */
   key: string;
   parts: number;
-  /** SHA-256 of the whole text. */
+  /** SHA-256 of the text. */
   digest: string;
-  /** Of a checkpoint with large metadata: the text is `{state, metadata}`, and the entry's own metadata are `{}` too. */
+  /** The text is `{state, metadata}`, because the metadata is large too. The entry's own is then `{}`. */
   metadata?: true | undefined;
 }
 
-/** What the server may still hold of the time before a deletion. */
+/** What the server may still hold from before a deletion. */
 export interface Garbage {
-  /** Runs of the thread, with the segments that they have sealed and the contents these refer to. */
+  /** Runs of the thread, with their segments and the contents that these refer to. */
   runs: string[];
   contents: ContentRef[];
 }
 
-/** A sealed segment, as the thread's index knows it. */
+/** A sealed segment in the thread's index. */
 export interface SegmentRef {
-  /** The thread's run that sealed it; {@link segmentId} names the segment after it. */
+  /** The run of the thread that sealed it, which names the segment. */
   run: string;
-  /** The {@link entryMark} of each entry, in their order, without separators. */
+  /** The {@link entryMark}s of its entries in order, without separators. */
   marks: string;
   checkpoints: number;
   steps: number;
 }
 
-/** Input of the thread's workflow: empty at first, and what one run hands to the next. */
+/** Input of the thread's workflow: empty, or what one run passes to the next. */
 export interface ThreadInput {
   threadId: string;
-  /** How often the thread was deleted. What was written under another number is late, and refused. */
+  /** How often the thread was deleted. Writes with another number are late and refused. */
   epoch: number;
   /** Oldest first. */
   segments: SegmentRef[];
@@ -57,14 +56,12 @@ export interface ThreadInput {
   garbage: Garbage;
 }
 
-/** Input of a segment's workflow. */
 export interface SegmentInput {
   threadId: string;
   epoch: number;
   entries: ThreadEntry[];
 }
 
-/** A `put`, as it is sent. */
 export interface ThreadPut {
   epoch: number;
   id: string;
@@ -78,7 +75,6 @@ const epoch = z.int().check(z.nonnegative());
 const id = z.string().check(z.minLength(1), z.maxLength(CHECKPOINT_ID_LIMIT));
 const object = z.record(z.string(), z.json()) as z.ZodMiniType<JsonObject>;
 
-/** Checks a {@link ContentRef}. */
 export const contentSchema: LazySchema<ContentRef> = lazySchema(() =>
   z.object({
     key: id,
@@ -127,12 +123,11 @@ export const threadPutStepSchema: LazySchema<ThreadPutStep> = lazySchema(() =>
   }),
 );
 
-/** Writes that are sent together, to be applied in their order, each for itself. */
+/** Writes that are sent together and applied in order, each for itself. */
 export interface ThreadWrites {
   writes: ({ put: ThreadPut } | { step: ThreadPutStep })[];
 }
 
-/** Checks {@link ThreadWrites}. */
 export const threadWritesSchema: LazySchema<ThreadWrites> = lazySchema(() =>
   z.object({
     writes: z.array(
@@ -141,13 +136,11 @@ export const threadWritesSchema: LazySchema<ThreadWrites> = lazySchema(() =>
   }),
 );
 
-/** What became of one of several writes. */
 export type ThreadWriteResult =
   | ThreadPutResult
   | ThreadPutStepResult
   | { refused: { code: ErrorCode; message: string } };
 
-/** Checks what was cleared away. */
 export const garbageSchema: LazySchema<Garbage> = lazySchema(() =>
   z.object({
     runs: z.array(z.string()),
@@ -155,22 +148,22 @@ export const garbageSchema: LazySchema<Garbage> = lazySchema(() =>
   }),
 );
 
-/** Where an entry is: here, or in the segment of this run. */
+/** An entry, or the run whose segment has it. */
 export type Found = { entry: ThreadEntry } | { segment: string } | null;
 
-/** The entry of an id or key; with `id: null` the latest checkpoint. */
+/** An id or key. `null` stands for the latest checkpoint. */
 export interface FindInput {
   kind: ThreadEntry['kind'];
   id: string | null;
 }
 
-/** Which checkpoints before one (default: all), newest first. */
+/** Checkpoints before one (default: all), newest first. */
 export interface PageQuery {
   before: string | null;
   limit: number;
 }
 
-/** Checkpoints of the thread's own run, and the segments to go on in, newest first; `null` when `before` is unknown. */
+/** Checkpoints of the thread's own run, and the next segments, newest first. `null` when `before` is unknown. */
 export type PageResult = { entries: ThreadEntry[]; segments: string[] } | null;
 
 /** The steps of the thread's own run, and the segments with older ones, newest first. */
@@ -179,12 +172,12 @@ export interface StepsResult {
   segments: string[];
 }
 
-/** What a deletion has to clear away, and the {@link ThreadInput.epoch} that it ended. */
+/** What a deletion leaves to remove, and the epoch that it ended. */
 export interface DeleteResult extends Garbage {
   epoch: number;
 }
 
-/** The names of the thread's updates and queries; the workflows' types are in `WORKFLOW`. */
+/** The names of the thread's updates and queries. */
 export const THREAD_UPDATE = {
   put: 'put',
   putStep: 'putStep',
@@ -193,44 +186,38 @@ export const THREAD_UPDATE = {
   swept: 'swept',
 } as const;
 export const THREAD_QUERY = { find: 'find', page: 'page', steps: 'steps' } as const;
-/** The failure of a write for which there is no room until the run has sealed what it holds: it may be sent again. */
+/** The failure of a write that has to wait until the run has sealed. Send it again. */
 export const THREAD_BUSY = 'THREAD_BUSY';
-/** The failure of a deletion of a thread that holds nothing: there is nothing to do. */
+/** The failure of a deletion of an empty thread. */
 export const THREAD_EMPTY = 'THREAD_EMPTY';
-/** The memo that shows a thread's {@link ThreadInput.epoch} without a worker. */
+/** The memo with a thread's epoch, which shows without a worker. */
 export const THREAD_MEMO = 'perdureEpoch';
 
-/** Limits of threads, in bytes of JSON unless the name says otherwise. What is larger is refused, never cut. */
+/** Limits of threads in bytes of JSON, unless the name says otherwise. Larger values are refused, never cut. */
 export const THREAD_LIMIT = {
   /** One checkpoint's state, or one step's value. */
   state: 20_000_000,
-  /** What is larger is stored apart: the sandbox of workflows is slow to read and write large values. */
+  /** Larger values are stored apart: the workflow sandbox is slow with them. */
   inline: 32_000,
-  /** Characters of one part of what is stored apart. */
+  /** Characters of one part. */
   part: 500_000,
   /** One checkpoint without its state. */
   entry: 380_000,
-  /**
-   * One write, and what is larger is stored apart with its metadata. A server hands ten to a workflow task at once: its
-   * completion repeats them all, also those that it refuses, beside what it seals or hands on ({@link held}), in 4 MB.
-   */
+  /** One write. A server hands over ten at a time, and the task's completion repeats them within 4 MB. */
   write: 200_000,
-  /** Bytes and number of writes from which on they are no longer sent together. */
+  /** Limits of writes that are sent together. */
   togetherBytes: 100_000,
   together: 50,
-  /** Bytes and entries from which a run seals what it holds. */
+  /** Bytes and entries at which a run seals. */
   sealBytes: 400_000,
   sealEntries: 250,
-  /**
-   * What one run may hold, sealed or not, and what it may hand to the next together with the index: each must fit into
-   * a workflow's input, and what is held into a query's answer.
-   */
+  /** What one run may hold and pass on: it must fit into a workflow's input and a query's answer. */
   held: 1_750_000,
-  /** The index of the sealed segments: it travels from run to run. About 60,000 entries. */
+  /** The index of the segments, which passes from run to run. About 60,000 entries. */
   index: 800_000,
 } as const;
 
-/** The error of a write to a thread whose index has no room for more. */
+/** The error of a write to a thread whose index is full. */
 export function threadFull(threadId: string, size: number): PerdureError {
   const limit = THREAD_LIMIT.index;
   return new PerdureError(
@@ -242,12 +229,12 @@ export function threadFull(threadId: string, size: number): PerdureError {
 
 const MARK_LENGTH = 12;
 
-/** A short mark of an entry: unlikely to be another's, so what it finds is looked at before it is believed. */
+/** A short mark of an entry. Another entry may share it, so callers check what they find. */
 export function entryMark(kind: ThreadEntry['kind'], id: string): string {
   return sha256Hex(`${kind}:${id}`).slice(0, MARK_LENGTH);
 }
 
-/** Whether a segment may hold the entry of a mark. */
+/** Whether a segment may hold an entry with this mark. */
 export function hasMark({ marks }: SegmentRef, mark: string): boolean {
   for (let at = marks.indexOf(mark); at >= 0; at = marks.indexOf(mark, at + 1)) {
     if (at % MARK_LENGTH === 0) return true;
@@ -262,28 +249,26 @@ export function samePut(a: Omit<ThreadPut, 'epoch' | 'id'>, b: Omit<ThreadPut, '
   return a.content?.metadata === b.content?.metadata && text(a) === text(b);
 }
 
-/** The id or key of an entry. */
 export function entryId(entry: ThreadEntry): string {
   return entry.kind === 'checkpoint' ? entry.id : entry.key;
 }
 
-/** Characters of a thread id up to which its workflow is named after it: some servers store 255. */
+/** Longer thread ids are shortened in their workflow's id: some servers store 255 characters. */
 const READABLE = 200;
 
-/** The id of a thread's workflow. A long thread id is shortened to its beginning and a digest. */
+/** The id of a thread's workflow. */
 export function threadWorkflowId(threadId: string): string {
   if (threadId.length <= READABLE) return `perdure-thread/${threadId}`;
-  // A character of two units may have been cut in half.
+  // The cut may have split a surrogate pair.
   const beginning = threadId.slice(0, READABLE - 60).replace(/\p{Surrogate}/u, '');
   return `perdure-thread/${beginning}~${sha256Hex(threadId)}`;
 }
 
-/** The id of the workflow that holds one part of a state. */
 export function contentId(key: string, part: number): string {
   return `perdure-content/${key}/${part}`;
 }
 
-/** The id of the workflow of the segment that a thread's run has sealed. */
+/** The id of the workflow of a run's segment. */
 export function segmentId(run: string): string {
   return `perdure-segment/${run}`;
 }

@@ -1,4 +1,4 @@
-/** Names that the schemas would pass over in silence: a cap with a slip in its name would be none. */
+/** Refuses names that the schemas would ignore: a misspelt cap would be no cap. */
 import * as z from 'zod/mini';
 import { editSchema } from './edit.ts';
 import {
@@ -17,7 +17,6 @@ import {
 import type { LazySchema } from './lazy-schema.ts';
 import { SIGNAL, UPDATE } from './names.ts';
 
-/** What signals and updates of a session may hold. */
 const INPUTS: Readonly<Record<string, LazySchema<unknown>>> = {
   [SIGNAL.send]: sendSchema,
   [SIGNAL.pause]: pauseSchema,
@@ -28,20 +27,17 @@ const INPUTS: Readonly<Record<string, LazySchema<unknown>>> = {
   [UPDATE.resolve]: resolveSchema,
   [UPDATE.budget]: budgetSchema,
   [UPDATE.edit]: editSchema,
-  // Who and why, as of a cancellation: a session is sealed at rest, so there is no `now`.
+  // As of a cancellation: a session is sealed at rest, so there is no `now`.
   [UPDATE.seal]: cancelSchema,
 };
 
-/** The first name that is not known in the payload of a signal or an update, as in {@link parseKnown}. */
+/** The first unknown name in the payload of a signal or an update. */
 export function unknownInput(name: string, payload: unknown): InputProblem | null {
   const schemaOf = INPUTS[name];
   return schemaOf === undefined ? null : unknownName(schemaOf, payload);
 }
 
-/**
- * {@link parseInput}, which a name that the schema does not know, or would drop, is a problem to as well.
- * For what is about to be sent or accepted, never for what is on record: that reads as it did when it was recorded.
- */
+/** {@link parseInput} that also refuses unknown names. For new inputs only: recorded ones read as they did then. */
 export function parseKnown<T>(schemaOf: LazySchema<T>, value: unknown): ParsedInput<T> {
   const parsed = parseInput(schemaOf, value);
   const unknown = parsed.ok ? unknownName(schemaOf, value) : null;
@@ -52,7 +48,6 @@ function unknownName(schemaOf: LazySchema<unknown>, value: unknown): InputProble
   return find(schemaOf(), value, []);
 }
 
-/** What to say of a name that is none of the known ones. */
 export function notKnown(known: Iterable<string>): string {
   return `is not known here; there are ${[...known].join(', ') || 'none'}`;
 }
@@ -64,7 +59,7 @@ function find(schema: z.core.$ZodType, value: unknown, path: readonly string[]):
   for (const [name, item] of Object.entries(value)) {
     const at = [...path, name];
     const field = fields.get(name);
-    // A path is as long as its sender likes.
+    // The sender decides how long a path is.
     if (field === undefined) {
       const problem =
         name === '__proto__' ? 'is no name that can be kept: choose another' : notKnown(fields.keys());
@@ -76,12 +71,12 @@ function find(schema: z.core.$ZodType, value: unknown, path: readonly string[]):
   return null;
 }
 
-/** The same schema for all that is there, but for a name that zod's copy of it would lose. */
+/** The same schema for every key, except a name that zod's copy would lose. */
 function contents(value: object, schema: z.core.$ZodType): Map<string, z.core.$ZodType> {
   return new Map(Object.keys(value).flatMap((name) => (name === '__proto__' ? [] : [[name, schema]])));
 }
 
-/** The schemas of an object's fields or an array's items; `null` for what is taken as it is, or not at all. */
+/** The schemas of an object's fields or an array's items. `null` for values that are taken as they are. */
 function fieldsOf(schema: z.core.$ZodType, value: object): Map<string, z.core.$ZodType> | null {
   const { def } = (schema as z.core.$ZodTypes)._zod;
   switch (def.type) {
@@ -98,7 +93,7 @@ function fieldsOf(schema: z.core.$ZodType, value: object): Map<string, z.core.$Z
     case 'record':
       return contents(value, def.valueType);
     case 'lazy':
-      // Free JSON, the only schema that names itself.
+      // Free JSON, the only recursive schema.
       return contents(value, schema);
     case 'union': {
       const option = def.options.find((one) => z.safeParse(one, value).success);

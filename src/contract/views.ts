@@ -1,4 +1,4 @@
-/** What queries answer: plain JSON, bounded in size. */
+/** The answers of queries: plain JSON, bounded in size. */
 import type { CallStatus, DecisionRecord, ToolCall } from './calls.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import type { BudgetLimits } from './manifest.ts';
@@ -6,14 +6,14 @@ import type { Message } from './messages.ts';
 import type { NextStep } from './next-step.ts';
 import type { Notice, Phase, PlanStep, SessionMode, SessionStatus, Spent, Wait } from './state.ts';
 
-/** A session at a glance: everything but the transcript's and the log's bodies. */
+/** A session at a glance, without transcript and call log. */
 export interface SessionView {
   sessionId: string;
   runId: string;
   agent: string;
   context: JsonObject | null;
   mode: SessionMode;
-  /** Of a session in mode `effect`: the `session/call` that asked first, and how long its record is kept. */
+  /** Of mode `effect`: the `session/call` that asked first, and its time to live. */
   effect: { requestedBy: string; ttlMs: number } | null;
   createdAt: string;
   /**
@@ -40,7 +40,7 @@ export interface SessionView {
   lastText: string;
 }
 
-/** A call that waits for a person's approval or word. */
+/** A call that waits for a person. */
 export interface PendingCall {
   callId: string;
   tool: string;
@@ -61,25 +61,23 @@ export interface BudgetView {
   reserved: { usd: number; tokens: number };
 }
 
-/** What any query answers in place of what it cannot carry: sizes in bytes of JSON. */
+/** The answer of a query whose result is too large, in bytes of JSON. */
 export interface TooLarge {
   tooLarge: { size: number; limit: number };
 }
 
-/** Which part of a list: the `limit` entries before index `before` (default: the end). */
+/** A part of a list: the `limit` entries before index `before` (default: the end). */
 export interface PageInput {
   before?: number;
   limit?: number;
 }
 
-/** A part of a list in order; `first` is the index of its first entry, `total` the length of the whole. */
+/** `first` is the index of the first item, `total` the length of the whole list. */
 export interface Page<T> {
   items: T[];
   first: number;
   total: number;
 }
 
-/** A page of the transcript. */
 export type TranscriptPage = Page<Message>;
-/** A page of the tool-call log. */
 export type CallsPage = Page<ToolCall>;

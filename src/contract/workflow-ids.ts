@@ -9,12 +9,12 @@ const RESERVED = [
   'perdure-archive/',
 ] as const;
 
-/** The id of the workflow that runs a global effect, and keeps its record. */
+/** The id of the workflow of a global effect. */
 export function effectId(idempotencyKey: string): string {
   return `${EFFECT}${idempotencyKey}`;
 }
 
-/** Why an id cannot be given to a session or a thread, or `null`. */
+/** Why a session or a thread cannot have an id, or `null`. */
 export function reservedProblem(id: string): string | null {
   const prefix = RESERVED.find((reserved) => id.startsWith(reserved));
   return prefix === undefined

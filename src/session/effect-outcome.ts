@@ -1,6 +1,7 @@
 /** The effect protocol's outcomes: what a dispatch, a verification and a check of edited arguments came to. */
-import type { ActivityOutcome, PreparedCall, ToolResult } from '../contract/activities.ts';
+import type { PreparedCall, ToolResult } from '../contract/activities.ts';
 import type { CallStatus, EffectOutcome, ToolCall } from '../contract/calls.ts';
+import type { ActivityOutcome } from '../contract/failure.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
 import type { ToolManifest } from '../contract/manifest.ts';

@@ -1,6 +1,5 @@
 /** Everything that can change a session: what people send, what the world answers, and what the session decides. */
 import type {
-  ActivityOutcome,
   AttachInput,
   AttachResult,
   DescribeInput,
@@ -20,6 +19,7 @@ import type {
   VerifyResult,
 } from '../contract/activities.ts';
 import type { EditInput } from '../contract/edit.ts';
+import type { ActivityOutcome } from '../contract/failure.ts';
 import type {
   BudgetInput,
   CancelInput,

@@ -2,8 +2,9 @@
  * Calls of scope `global`. Such a call has an effect of its own workflow: one execution over all sessions. The call
  * waits for it as state, with nothing in flight, until the effect tells it to look.
  */
-import type { ActivityOutcome, AttachInput, AttachResult } from '../contract/activities.ts';
+import type { AttachInput, AttachResult } from '../contract/activities.ts';
 import { type EffectWait, isFinal, type ToolCall } from '../contract/calls.ts';
+import type { ActivityOutcome } from '../contract/failure.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { applyTool } from './effect-outcome.ts';

@@ -1,7 +1,8 @@
 /** What a model call came to when it came to no reply: charged, repeated, or stopped visibly. */
-import type { ActivityOutcome, ModelResult } from '../contract/activities.ts';
+import type { ModelResult } from '../contract/activities.ts';
 import { isFinal } from '../contract/calls.ts';
 import { PerdureError } from '../contract/errors.ts';
+import type { ActivityOutcome } from '../contract/failure.ts';
 import type { Effect, Manifest } from '../contract/manifest.ts';
 import type { InFlight, SessionState, WaitReason } from '../contract/state.ts';
 import { capProblem, chargeLost, usd } from './budget.ts';

@@ -1,6 +1,7 @@
 /** What the world's answers change. */
-import type { ActivityOutcome, LoadResult } from '../contract/activities.ts';
+import type { LoadResult } from '../contract/activities.ts';
 import type { EffectOutcome } from '../contract/calls.ts';
+import type { ActivityOutcome } from '../contract/failure.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { applyPrepare, applyTool, applyVerify, releaseCall } from './effect-outcome.ts';
 import type { Moment, Outcome } from './events.ts';

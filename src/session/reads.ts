@@ -1,13 +1,7 @@
 /** Reads: which run together, whether the model is asked in the same activity, and what they came to. */
-import type {
-  ActivityOutcome,
-  EndedCall,
-  ReadCall,
-  ReadEnd,
-  ReadFirst,
-  ReadsInput,
-} from '../contract/activities.ts';
+import type { EndedCall, ReadCall, ReadEnd, ReadFirst, ReadsInput } from '../contract/activities.ts';
 import { isFinal, type ToolCall } from '../contract/calls.ts';
+import type { ActivityOutcome } from '../contract/failure.ts';
 import { canonicalJson, type JsonObject, jsonSize } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';

@@ -1,8 +1,7 @@
 /** Payloads of a history, decoded with the client's own converter and codecs. */
 import { fromPayloadsAtIndex, type LoadedDataConverter } from '@temporalio/common';
 import type { temporal } from '@temporalio/proto';
-import type { ActivityFailureInfo } from '../contract/activities.ts';
-import { activityFailureInfo } from '../contract/failure.ts';
+import { type ActivityFailureInfo, activityFailureInfo } from '../contract/failure.ts';
 import { UNREADABLE } from '../contract/inputs.ts';
 import type { HistoryEvent } from './read-events.ts';
 import { decode, decodeFailure, decodeFromPayloadsAtIndex } from './sdk-internals.ts';

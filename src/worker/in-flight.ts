@@ -21,7 +21,7 @@ import { connect, createServer, type Server } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ActivityInterceptorsFactory, NativeConnection } from '@temporalio/worker';
-import { LOST } from '../contract/activities.ts';
+import { LOST } from '../contract/failure.ts';
 import { ACTIVITY } from '../contract/names.ts';
 import { ownDirectory } from './own-directory.ts';
 

@@ -6,13 +6,8 @@ import {
   proxyActivities,
   sleep,
 } from '@temporalio/workflow';
-import {
-  type ActivitiesByType,
-  type ActivityOutcome,
-  MODEL_ATTEMPTS,
-  VERIFY_TRIES,
-} from '../contract/activities.ts';
-import { activityFailureInfo } from '../contract/failure.ts';
+import { type ActivitiesByType, MODEL_ATTEMPTS, VERIFY_TRIES } from '../contract/activities.ts';
+import { type ActivityOutcome, activityFailureInfo } from '../contract/failure.ts';
 import { ACTIVITY } from '../contract/names.ts';
 import type { Command, Outcome } from '../session/events.ts';
 

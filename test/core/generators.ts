@@ -2,8 +2,6 @@
 
 import fc from 'fast-check';
 import type {
-  ActivityFailureInfo,
-  ActivityOutcome,
   AttachResult,
   DescribeResult,
   ModelResult,
@@ -12,6 +10,7 @@ import type {
   ReadsResult,
   ToolResult,
 } from '../../src/contract/activities.ts';
+import type { ActivityFailureInfo, ActivityOutcome } from '../../src/contract/failure.ts';
 import type {
   EffectOutcome,
   InFlight,
