@@ -1,7 +1,7 @@
 /** The `model` activity: one reply, from the first of the agent's models that gives one. */
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import { type AgentRuntime, deadline, prepareCall } from '../agent/index.ts';
+import { type AgentRuntime, deadline, instructionsFor, prepareCall } from '../agent/index.ts';
 import {
   MODEL_ATTEMPTS,
   type ModelFailureKind,
@@ -11,7 +11,8 @@ import {
   type ReadEnd,
 } from '../contract/activities.ts';
 import { LOST } from '../contract/failure.ts';
-import { defined } from '../contract/json.ts';
+import { defined, sha256Hex } from '../contract/json.ts';
+import { shortDigest } from '../contract/keys.ts';
 import type { Message } from '../contract/messages.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import { contextMisfit } from './context-misfit.ts';
@@ -55,6 +56,18 @@ export async function runModel(
     return withReads({ kind: 'manifest', manifest: agent.manifest });
   const misfit = await contextMisfit(agent, input.context);
   if (misfit !== null) return withReads(misfit);
+  const instructions = await instructionsFor(agent.definition, input.context, {
+    bytes: agent.manifest.instructionsBytes ?? 0,
+    // No heartbeat is sent meanwhile.
+    ms: (context.info.heartbeatTimeoutMs ?? 10_000) / 2,
+    signal: context.cancellationSignal,
+  });
+  if (!instructions.ok) {
+    if (context.cancellationSignal.aborted)
+      return withReads(failed('interrupted', 'cancelled before the request', 0));
+    const message = `the instructions of ${input.agent} failed: ${instructions.problem}`;
+    return withReads({ kind: 'unavailable', reason: 'instructions_failed', message });
+  }
   let messages: readonly Message[];
   try {
     messages = await transcript(context, memory, input.digest);
@@ -74,7 +87,11 @@ export async function runModel(
   began(context.info.base64TaskToken);
   const live = new LiveSender(context, reading?.kept ?? []);
   try {
-    const result = await askInOrder(context, agent, input, messages, live);
+    const result = await askInOrder(context, agent, input, {
+      messages,
+      instructions: instructions.text,
+      live,
+    });
     const cutShort = result.kind === 'failed' && result.failure === 'interrupted' && shutDown(context);
     return withReads(cutShort ? { ...result, released: true } : result, reading?.ends);
   } finally {
@@ -90,8 +107,7 @@ async function askInOrder(
   context: Context,
   agent: AgentRuntime,
   input: ModelInput,
-  messages: readonly Message[],
-  live: LiveSender,
+  { messages, instructions, live }: { messages: readonly Message[]; instructions: string; live: LiveSender },
 ): Promise<ModelResult> {
   const failures: { model: number; failure: RequestFailure }[] = [];
   const fence = new Fence(context);
@@ -105,6 +121,7 @@ async function askInOrder(
     }
     const result = await requestModel({
       agent,
+      instructions,
       model,
       maxOutputTokens: agent.maxOutputTokens[index] ?? 1,
       messages,
@@ -123,6 +140,9 @@ async function askInOrder(
         calls,
         ...(USUAL_ENDS.has(result.finishReason) ? {} : { finishReason: result.finishReason }),
         usage: result.usage,
+        ...(agent.manifest.instructionsBytes === undefined
+          ? {}
+          : { instructions: shortDigest(sha256Hex(instructions)) }),
         ...(failures.length === 0
           ? {}
           : {

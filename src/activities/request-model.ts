@@ -44,6 +44,7 @@ const SUMMARY =
  */
 export async function requestModel(options: {
   agent: AgentRuntime;
+  instructions: string;
   model: Model;
   maxOutputTokens: number;
   messages: readonly Message[];
@@ -95,11 +96,12 @@ function withoutCalls(reply: Extract<RequestResult, { ok: true }>): RequestResul
 
 function callOptions({
   agent: { definition, manifest },
+  instructions,
   messages,
   maxOutputTokens,
   summarize,
 }: Parameters<typeof requestModel>[0]): LanguageModelV3CallOptions {
-  const system = summarize ? `${definition.instructions}\n\n${SUMMARY}` : definition.instructions;
+  const system = summarize ? `${instructions}\n\n${SUMMARY}` : instructions;
   const tools = toTools(manifest);
   return {
     prompt: [{ role: 'system', content: system }, ...toPrompt(messages)],

@@ -13,6 +13,7 @@ import { inputSchema } from './input-schema.ts';
 
 const DEFAULTS = {
   maxOutputTokens: 4_096,
+  instructionsBytes: 16_384,
   /** The client's own, of thoughts without a budget. */
   thinkingTokens: 1_024,
   timeoutMs: 60_000,
@@ -63,7 +64,7 @@ export async function resolveAgent(given: DefinedAgent, registry?: ModelRegistry
   const body: Omit<Manifest, 'digest'> = {
     schema: 1,
     agent: definition.name,
-    instructions: definition.instructions,
+    ...instructionsPart(definition),
     models: definition.models.map(({ price }, i): ModelManifest => {
       const model = models[i];
       return {
@@ -89,6 +90,16 @@ export async function resolveAgent(given: DefinedAgent, registry?: ModelRegistry
     maxOutputTokens,
     modelTimeoutMs: duration(definition.modelTimeout, DEFAULTS.modelTimeoutMs),
   };
+}
+
+/** A function's text is known at each model call only; its longest counts for the budget. */
+function instructionsPart({
+  instructions,
+  maxInstructionsBytes = DEFAULTS.instructionsBytes,
+}: DefinedAgent): Pick<Manifest, 'instructions' | 'instructionsBytes'> {
+  return typeof instructions === 'string'
+    ? { instructions }
+    : { instructions: '', instructionsBytes: maxInstructionsBytes };
 }
 
 /** What to write about the tools of which nobody has said what their calls do, or `null` when there are none. */

@@ -36,7 +36,16 @@ export interface AgentOptions<CONTEXT = unknown> {
   name: string;
   /** One model, or several in order: the next is asked when one is down or refuses. */
   model: ModelChoice | readonly ModelChoice[];
-  instructions: string;
+  /**
+   * What the model is to do: a text, or a function of the session's context that gives it for each model call. The
+   * function has five seconds. If it throws, or returns no text, the session waits and says why; resume asks it again.
+   */
+  instructions: string | ((options: { context: CONTEXT }) => string | PromiseLike<string>);
+  /**
+   * Bytes that the text of an instructions function may have. Default: 16,384. A cap on tokens or dollars holds as many
+   * tokens in reserve.
+   */
+  maxInstructionsBytes?: number;
   /**
    * The schema of a session's context: what the application says of the one for whom a session runs, as
    * `z.object({ tenant: z.string(), userId: z.string() })`. Tools are handed it, the model is not told of it. A session whose
@@ -90,6 +99,7 @@ const NAMES: readonly (keyof AgentOptions)[] = [
   'name',
   'model',
   'instructions',
+  'maxInstructionsBytes',
   'context',
   'tools',
   'effects',
@@ -143,7 +153,8 @@ export function defineAgent<CONTEXT = unknown>(options: AgentOptions<CONTEXT>): 
   if (typeof name !== 'string' || !NAME.test(name)) {
     throw invalid(`name is ${JSON.stringify(name)}: write 1 to 64 letters, digits, '-', '_' or '.'`);
   }
-  if (typeof instructions !== 'string' || instructions.trim() === '') {
+  const isWritten = typeof instructions === 'string' && instructions.trim() !== '';
+  if (!isWritten && typeof instructions !== 'function') {
     throw invalid(`agent ${name}: instructions is empty: write what the agent is to do`);
   }
   const slip = nameProblem('', options, NAMES);
@@ -198,7 +209,8 @@ export function defineAgent<CONTEXT = unknown>(options: AgentOptions<CONTEXT>): 
     ...rest,
     perdure: 'agent',
     name,
-    instructions,
+    // Only ever called with what the context's schema returns.
+    instructions: instructions as DefinedAgent['instructions'],
     models,
     tools: checked,
     budget,
@@ -291,6 +303,7 @@ function limitsProblem(options: Checkable, models: DefinedAgent['models']): stri
   return (
     countProblem('maxOutputTokens', options.maxOutputTokens) ??
     countProblem('loopLimit', options.loopLimit) ??
+    countProblem('maxInstructionsBytes', options.maxInstructionsBytes) ??
     choiceProblem('toolOrder', options.toolOrder, ['ordered', 'parallel']) ??
     durationProblem('heartbeat', options.heartbeat) ??
     durationProblem('modelTimeout', options.modelTimeout) ??

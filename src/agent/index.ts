@@ -25,5 +25,6 @@ export {
   type ToolOptions,
   type Verification,
 } from './define-tool.ts';
+export { instructionsFor } from './instructions.ts';
 export { parseArgs, prepareCall } from './prepare-call.ts';
 export { deadline } from './validate.ts';

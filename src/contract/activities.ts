@@ -42,7 +42,7 @@ export type DescribeResult =
 export interface AgentUnavailable {
   kind: 'unavailable';
   message: string;
-  reason?: 'context_invalid';
+  reason?: 'context_invalid' | 'instructions_failed';
 }
 
 /** A read to run. Its tool and arguments are in the last message of the transcript. */
@@ -190,6 +190,8 @@ type ModelAnswer =
       /** Absent when the model simply answered or called tools. */
       finishReason?: string;
       usage: Usage;
+      /** The start of the digest of the instructions, when they are a function of the context. */
+      instructions?: string;
       /** Models before it in the list, and how they failed. */
       fallbacks?: { model: number; message: string }[];
     }

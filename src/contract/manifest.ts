@@ -84,7 +84,10 @@ export interface Manifest {
   schema: 1;
   agent: string;
   digest: string;
+  /** Empty of instructions that are a function of the context. */
   instructions: string;
+  /** Of instructions that are a function: the most bytes of their text. */
+  instructionsBytes?: number;
   models: ModelManifest[];
   tools: { [name: string]: ToolManifest };
   budget: BudgetLimits;

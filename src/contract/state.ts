@@ -24,6 +24,8 @@ export type WaitReason =
   | 'agent_unavailable'
   /** The context does not fit the schema of the agent or of one of its tools. */
   | 'context_invalid'
+  /** The agent's instructions are a function, and it gave no text. */
+  | 'instructions_failed'
   | 'provider_unavailable'
   | 'provider_rejected'
   | 'invalid_response'
@@ -196,6 +198,8 @@ export interface SessionState {
   fromModel: number;
   /** By message: the model that wrote it, if not the first of the list. */
   answeredBy?: { [messageId: string]: string };
+  /** By message: the start of the digest of the instructions that it answers, when they are a function of the context. */
+  instructedBy?: { [messageId: string]: string };
   /** By message: why the model stopped, if not normally. */
   finishReasons?: { [messageId: string]: string };
   notices: Notice[];

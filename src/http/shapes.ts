@@ -247,6 +247,7 @@ const wait: z.ZodMiniType<Wait> = exactly<Wait>()(
     reason: z.enum([
       'agent_unavailable',
       'context_invalid',
+      'instructions_failed',
       'provider_unavailable',
       'provider_rejected',
       'invalid_response',

@@ -32,7 +32,10 @@ function promptTokensBound(state: SessionState, resultBytes: number): number {
   if (manifest === null) return 0;
   const fresh = state.promptBytes + resultBytes - (state.measured?.bytes ?? 0);
   const messages = state.position.count + (resultBytes > 0 ? 2 : 1);
-  const fixed = state.measured === null ? manifestBytes(manifest) + OVERHEAD.prompt : 0;
+  // What a function of the context returns may be longer each time, whatever was measured.
+  const fixed =
+    (state.measured === null ? manifestBytes(manifest) + OVERHEAD.prompt : 0) +
+    (manifest.instructionsBytes ?? 0);
   return (state.measured?.tokens ?? 0) + fixed + fresh + OVERHEAD.message * messages;
 }
 

@@ -39,6 +39,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   state.promptBytes = past.promptBytes;
   state.measured = past.measured;
   if (past.answeredBy !== undefined) state.answeredBy = past.answeredBy;
+  if (past.instructedBy !== undefined) state.instructedBy = past.instructedBy;
   if (past.finishReasons !== undefined) state.finishReasons = past.finishReasons;
   const own = state.inbox;
   state.inbox = past.inbox;

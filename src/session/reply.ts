@@ -57,7 +57,7 @@ export function applyReply(
     }),
   ];
   const id = freshMessageId(state);
-  answered(state, id, manifest.models[reply.model ?? 0]?.id ?? '', reply.finishReason);
+  answered(state, id, manifest.models[reply.model ?? 0]?.id ?? '', reply);
   appendMessage(state, { id, role: 'assistant', created_at: at, blocks });
   const { inputTokens, outputTokens } = reply.usage;
   // A tokenizer's count says nothing about another model's, and any of several may answer next.
@@ -74,12 +74,14 @@ function answered(
   state: SessionState,
   messageId: string,
   model: string,
-  finishReason: string | undefined,
+  { finishReason, instructions }: Extract<ModelResult, { kind: 'reply' }>,
 ): void {
   // An edit may have taken a message out, and its id is given again.
   if (state.answeredBy !== undefined) delete state.answeredBy[messageId];
+  if (state.instructedBy !== undefined) delete state.instructedBy[messageId];
   if (state.finishReasons !== undefined) delete state.finishReasons[messageId];
   if (model !== state.manifest?.models[0]?.id) state.answeredBy = { ...state.answeredBy, [messageId]: model };
+  if (instructions !== undefined) state.instructedBy = { ...state.instructedBy, [messageId]: instructions };
   if (finishReason !== undefined) state.finishReasons = { ...state.finishReasons, [messageId]: finishReason };
 }
 

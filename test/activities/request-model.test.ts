@@ -67,6 +67,7 @@ async function ask(
   );
   return requestModel({
     agent,
+    instructions: 'Help.',
     model,
     maxOutputTokens: 100,
     messages: [
