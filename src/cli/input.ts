@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { text as readAll } from 'node:stream/consumers';
 import { type Command, InvalidArgumentError } from 'commander';
 import { PerdureError } from '../contract/errors.ts';
-import type { JsonObject, JsonValue } from '../contract/json.ts';
+import type { JsonValue } from '../contract/json.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
 import { command, JSON_PLACEHOLDER, SHOWN_DIGITS } from '../session/commands.ts';
 import { msToNumber } from '../temporal/sdk-time.ts';
@@ -115,8 +115,8 @@ export async function jsonOf(option: string, argument: string): Promise<JsonValu
 }
 
 /** The context that an option gives a session. What is no object the client refuses. */
-export async function contextOf(argument: string | undefined): Promise<JsonObject | undefined> {
-  return argument === undefined ? undefined : ((await jsonOf('--context', argument)) as JsonObject);
+export async function contextOf(argument: string | undefined): Promise<object | undefined> {
+  return argument === undefined ? undefined : ((await jsonOf('--context', argument)) as object);
 }
 
 /** JSON where it is JSON, otherwise the text itself; with `@` before it a file. */

@@ -6,7 +6,7 @@ import type { CheckpointSaver } from '../contract/checkpoint.ts';
 import type { EditInput } from '../contract/edit.ts';
 import { invalid } from '../contract/errors.ts';
 import { type SendInput, type SessionInput, sessionInputSchema } from '../contract/inputs.ts';
-import { defined, type JsonObject, toJson } from '../contract/json.ts';
+import { defined, toJson } from '../contract/json.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
 import type { OriginInput } from '../contract/origin.ts';
@@ -29,7 +29,7 @@ export interface StartOptions {
    * What tools, approvals, checks and instructions are handed of the one for whom the session runs: the agent's `context`
    * schema checks it. At most 8 KB of JSON. Its `tenant` is a search attribute.
    */
-  context?: JsonObject;
+  context?: object;
   /** Caps, each in place of the agent's own; the agent's others stay. */
   budget?: BudgetLimits;
   /** Where tools keep files of this session. */
@@ -120,7 +120,7 @@ export function sessionInput(agent: string, options: StartOptions, from?: Origin
     ...defined({ mode, context, budget, scratchpadRoot, origin: from }),
   };
   const json = toJson(raw, 'options');
-  assertSize('context', context ?? null, LIMIT.context);
+  if (context !== undefined) assertSize('context', context, LIMIT.context);
   const parsed = parseKnown(sessionInputSchema, json);
   // The caller knows the edits of a fork by their own name.
   if (!parsed.ok) throw invalid(parsed.field.replace(/^origin\./, ''), parsed.problem);

@@ -22,7 +22,8 @@ export function shortDigest(digest: string): string {
 
 /**
  * What a call's idempotency key is made from: `sha256(namespace : tool : scope : canonical JSON)`. It is the key itself,
- * except in scope `message`, where {@link messageKey} adds the number of the user's message.
+ * except in scope `message`, where {@link messageKey} adds the number of the user's message, and in scope `global`, where
+ * {@link tenantKey} adds the tenant.
  *
  * Two different calls never have the same text, whatever colons namespaces and arguments hold: a tool's name has no colon
  * and does not look like a call's id, and what follows a colon after such a name in a JSON text is not JSON itself.
@@ -62,6 +63,14 @@ export function baseKey(input: {
  */
 export function messageKey(base: string, message: number): string {
   return sha256Hex(`${base}:${message}`);
+}
+
+/**
+ * The key of a call with scope `global` in a session of a tenant: the effects of two tenants are never one. A session
+ * without a tenant has {@link baseKey} itself.
+ */
+export function tenantKey(base: string, tenant: string): string {
+  return sha256Hex(`${base}:${canonicalJson(tenant)}`);
 }
 
 /** The digest of an empty transcript. */

@@ -1,7 +1,8 @@
 /** The idempotency key of a call in its session. */
 import type { ToolCall } from '../contract/calls.ts';
+import { tenantOf } from '../contract/context.ts';
 import type { JsonValue } from '../contract/json.ts';
-import { baseKey, messageKey } from '../contract/keys.ts';
+import { baseKey, messageKey, tenantKey } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
 
 /**
@@ -18,7 +19,8 @@ export function setKey(state: SessionState, call: ToolCall, identity: JsonValue 
   const { namespace } = state;
   const base = baseKey({ namespace, tool: call.name, scope: call.scope, callId: call.id, identity });
   if (call.scope !== 'message') {
-    call.idempotencyKey = base;
+    const tenant = tenantOf(state.context);
+    call.idempotencyKey = call.scope === 'global' && tenant !== null ? tenantKey(base, tenant) : base;
     return;
   }
   const { message, name } = call;

@@ -1,5 +1,6 @@
 /** Starting from a checkpoint: what of the past a fork or a rewound session takes over, and as what. */
 import { isFinal, type ToolCall } from '../contract/calls.ts';
+import { canonicalJson } from '../contract/json.ts';
 import type { Loaded } from '../contract/loaded.ts';
 import type { Origin } from '../contract/origin.ts';
 import type { SessionState } from '../contract/state.ts';
@@ -29,6 +30,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   state.manifest = past.manifest;
   state.searchAttributes = past.searchAttributes;
   state.agent = past.agent;
+  const isOther = state.context !== null && canonicalJson(state.context) !== canonicalJson(past.context);
   state.context ??= past.context;
   state.mode = past.mode;
   state.turn = past.turn;
@@ -72,7 +74,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   const calls = batchCalls(state);
   for (const call of calls) {
     if (isFinal(call)) continue;
-    reopen(call, origin, loaded, moment);
+    reopen(call, origin, loaded, moment, origin.kind === 'fork' || isOther);
     askAnew(state, call, moment);
   }
   // What a call of the batch is in doubt about itself, it needs not be told.
@@ -96,7 +98,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
 }
 
 /** A call that was open at the checkpoint. Whoever had it then has it no more. */
-function reopen(call: ToolCall, origin: Origin, { after }: Loaded, moment: Moment): void {
+function reopen(call: ToolCall, origin: Origin, { after }: Loaded, moment: Moment, isChecked: boolean): void {
   const { status } = call;
   const { kind } = status;
   // Of edited arguments that were being checked the key is not known yet.
@@ -126,8 +128,9 @@ function reopen(call: ToolCall, origin: Origin, { after }: Loaded, moment: Momen
     }
   }
   close(call, stopped(call));
-  // A fork's keys are its own, so they are derived anew; what a person has decided stays decided.
-  if (origin.kind === 'fork') call.status = { kind: 'preparing' };
+  // A fork's keys are its own, and another context may need another key or an approval, so both are found anew; what a
+  // person has decided stays decided.
+  if (isChecked && (origin.kind === 'fork' || !edited)) call.status = { kind: 'preparing' };
   else if (kind !== 'approval' && kind !== 'preparing') call.status = { kind: 'ready' };
 }
 

@@ -92,7 +92,7 @@ test('an edited call is checked with the context', async () => {
 test('who has the agent at hand is refused at the start, with the field', async () => {
   const { stage, agent } = await desk();
   const start = (context: object): Promise<Session> =>
-    stage.sessions.start(agent, { id: stage.id(), context: context as Customer, message: 'go' });
+    stage.sessions.start(agent, { id: stage.id(), context, message: 'go' });
   expect(await rejection(start({ tenant: 'acme' }))).toMatchObject({
     code: 'INVALID_ARGUMENT',
     details: { field: 'context.userId' },
@@ -181,7 +181,7 @@ test('a running session of another context is not used for a message', async () 
       id,
       message: 'and',
       onExisting: 'use',
-      ...(context ? { context: context as Customer } : {}),
+      ...(context ? { context } : {}),
     });
   expect(await rejection(use({ ...given, tenant: 'umbrella' }))).toMatchObject({
     code: 'CONFLICT',
