@@ -35,7 +35,16 @@ import { detailsBefore } from './live-sender.ts';
 import { recorded } from './recordable.ts';
 import { shutDown } from './shut-down.ts';
 import { stopWith } from './stop-with.ts';
-import { aborted, contextOf, errorText, execute, type FindAgent, missing, noTool } from './tool.ts';
+import {
+  aborted,
+  contextOf,
+  errorText,
+  execute,
+  type FindAgent,
+  missing,
+  newManifest,
+  noTool,
+} from './tool.ts';
 import { transcript } from './transcript.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
 
@@ -57,7 +66,9 @@ export async function runReads(
   const before = detailsBefore(context);
   const agent = find(input.agent);
   if (agent === undefined) return { kind: 'unavailable', message: missing(find, input.agent) };
-  if (agent.manifest.digest !== input.manifest) return { kind: 'manifest', manifest: agent.manifest };
+  if (agent.manifest.digest !== input.manifest) {
+    return { ...newManifest(context, agent), ...(before.reads && { reads: [...before.reads] }) };
+  }
   let messages: readonly Message[];
   try {
     messages = await transcript(context, memory, input.digest);

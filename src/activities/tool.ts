@@ -12,6 +12,7 @@ import {
   type ToolContext,
 } from '../agent/index.ts';
 import {
+  type NewManifest,
   type ToolInput,
   type ToolResult,
   VERIFY_TRIES,
@@ -53,6 +54,13 @@ export async function runTool({ find, issued, began }: ToolRunner, input: ToolIn
   if (tool === undefined) {
     return { kind: 'unavailable', message: missing(find, input.agent, input.tool) };
   }
+  if (
+    agent !== undefined &&
+    input.effect !== 'mutate' &&
+    agent.manifest.tools[input.tool]?.effect === 'mutate'
+  ) {
+    return newManifest(context, agent);
+  }
   const session = await readContext(agent?.definition ?? {}, input.context, tool);
   if (!session.ok) return { kind: 'unavailable', message: `${session.problem}: resume when it fits` };
   const parsed = await checkedArgs(tool, input);
@@ -70,6 +78,11 @@ export async function runTool({ find, issued, began }: ToolRunner, input: ToolIn
         attempts:
           context.info.retryPolicy?.maximumAttempts ?? agent?.manifest.tools[input.tool]?.maxAttempts ?? 1,
       });
+}
+
+/** Hands over the worker's definition instead of running anything. */
+export function newManifest({ info }: Context, { manifest }: AgentRuntime): NewManifest {
+  return { kind: 'manifest', manifest, ...(info.attempt > 1 ? { again: true } : {}) };
 }
 
 /**

@@ -66,6 +66,14 @@ export interface ReadsInput {
   context?: JsonObject;
 }
 
+/** The worker has another definition than the session, and ran nothing. */
+export interface NewManifest {
+  kind: 'manifest';
+  manifest: Manifest;
+  /** It was not the activity's first attempt: one before it may have run something. */
+  again?: true;
+}
+
 export type ReadResult =
   | { kind: 'output'; output: JsonValue; modelOutput?: JsonObject }
   /** The tool threw or timed out. */
@@ -101,7 +109,7 @@ export type NoReplyReason =
 /** The result of an activity that only reads. `reads` holds the finished reads in every case. */
 export type ReadsResult = (
   | { kind: 'results'; reason: NoReplyReason }
-  | { kind: 'manifest'; manifest: Manifest }
+  | NewManifest
   | AgentUnavailable
   /** The transcript could not be read. */
   | { kind: 'unreadable'; message: string }
@@ -195,7 +203,7 @@ type ModelAnswer =
       /** Models before it in the list, and how they failed. */
       fallbacks?: { model: number; message: string }[];
     }
-  | { kind: 'manifest'; manifest: Manifest }
+  | NewManifest
   | AgentUnavailable
   | {
       kind: 'failed';
@@ -257,6 +265,8 @@ export type ToolResult =
   | { kind: 'unknown'; reason: string; released?: true }
   /** The worker of an `idempotent` call was shut down in the middle of it: run it again. */
   | { kind: 'released' }
+  /** The worker's definition calls the tool a mutation, the session's does not. */
+  | NewManifest
   /** The worker has no such tool or agent. */
   | { kind: 'unavailable'; message: string };
 

@@ -1,6 +1,6 @@
 /** The effect protocol's outcomes: what a dispatch, a verification and a check of edited arguments came to. */
 import type { PreparedCall, ToolResult } from '../contract/activities.ts';
-import type { CallStatus, EffectOutcome, ToolCall } from '../contract/calls.ts';
+import type { CallStatus, Dispatch, EffectOutcome, ToolCall } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
@@ -10,6 +10,7 @@ import type { CarriedEffect } from '../contract/origin.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { setKey } from './effect-key.ts';
 import type { Moment } from './events.ts';
+import { setManifest } from './manifest.ts';
 import { endCall, iso, isUntold, toolOf } from './state.ts';
 
 export function applyTool(
@@ -52,6 +53,12 @@ export function applyTool(
       endCall(call, { kind: 'completed' }, toldOf(result), at);
       return;
     case 'error':
+      // Its tool was declared a mutation while it ran. A global effect answers with an error only when a person said so.
+      if (call.effect === 'mutate' && flight.kind === 'tool') {
+        record('unknown', result.message);
+        call.status = { kind: 'settling', reason: result.message };
+        return;
+      }
       record('returned', result.message);
       fail(call, result.message, false, at);
       return;
@@ -69,18 +76,35 @@ export function applyTool(
       if (result.released === true) dispatch.released = true;
       call.status = { kind: 'settling', reason: result.reason };
       return;
-    case 'released':
-      record(stopped(call), 'its worker was shut down');
+    case 'released': {
+      const reason = 'its worker was shut down';
       dispatch.released = true;
+      record(call.effect === 'mutate' ? 'unknown' : stopped(call), reason);
+      call.status = call.effect === 'mutate' ? { kind: 'settling', reason } : { kind: 'ready' };
+      return;
+    }
+    case 'manifest':
+      notRun(dispatch, result);
       call.status = { kind: 'ready' };
+      setManifest(state, result.manifest, moment);
+      // The new definition may ask for an approval.
+      if (call.status.kind === 'ready') call.status = { kind: 'preparing' };
       return;
     case 'unavailable':
       record('absent', result.message);
+      dispatch.unbegun = true;
       call.status = { kind: 'stuck', reason: result.message };
       return;
     default:
       result satisfies never;
   }
+}
+
+/** Records that a worker ran nothing because it has another definition. An attempt before may have run on another worker. */
+export function notRun(dispatch: Dispatch, { again }: { again?: true }): void {
+  dispatch.outcome = again === true ? 'unknown' : 'absent';
+  dispatch.reason = 'the worker has another definition';
+  if (again !== true) dispatch.unbegun = true;
 }
 
 /** What the model is told of an output. */

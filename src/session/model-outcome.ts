@@ -1,65 +1,17 @@
 /** What a model call came to when it came to no reply: charged, repeated, or stopped visibly. */
 import type { ModelResult } from '../contract/activities.ts';
-import { isFinal } from '../contract/calls.ts';
-import { PerdureError } from '../contract/errors.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
-import type { Effect, Manifest } from '../contract/manifest.ts';
 import type { InFlight, SessionState, WaitReason } from '../contract/state.ts';
-import { capProblem, chargeLost, usd } from './budget.ts';
+import { chargeLost, usd } from './budget.ts';
 import type { Moment } from './events.ts';
+import { setManifest } from './manifest.ts';
 import { appendResults, applyReads } from './reads.ts';
 import { applyReply } from './reply.ts';
-import { batchCalls, note, toolOf } from './state.ts';
+import { note } from './state.ts';
 import { cannotAct, stop } from './wait.ts';
 
 /** Model calls that are repeated without a person after a lost or unreadable reply. */
 const MODEL_REPEATS = 2;
-
-/**
- * Takes a definition, unless the session's cap on dollars could not be kept under it.
- *
- * @throws PerdureError `CHECKPOINT_CORRUPTION` when a newer version wrote it: the workflow task fails, and waits for a
- * worker of that version.
- */
-export function setManifest(state: SessionState, manifest: Manifest, moment: Moment): void {
-  const schema: unknown = manifest.schema;
-  if (schema !== 1) {
-    throw new PerdureError(
-      'CHECKPOINT_CORRUPTION',
-      `the definition of ${manifest.agent} has schema ${String(schema)}, which this version does not know: update the workers`,
-    );
-  }
-  const problem = capProblem(manifest, state.budget.limits);
-  if (problem !== null) {
-    stop(state, moment, 'budget', problem);
-    return;
-  }
-  const before = state.manifest;
-  state.manifest = manifest;
-  for (const call of batchCalls(state)) {
-    if (!isFinal(call)) call.effect = stricter(call.effect, toolOf(state, call)?.effect ?? 'read');
-  }
-  // Another prompt is another number of tokens, and another list of models begins with its first.
-  state.measured = null;
-  state.fromModel = 0;
-  if (before === null) {
-    state.budget.limits = { ...manifest.budget, ...state.budget.limits };
-    return;
-  }
-  note(
-    state,
-    moment,
-    'manifest',
-    `the definition of ${manifest.agent} changed: ${before.digest} to ${manifest.digest}`,
-  );
-}
-
-const STRICTNESS: readonly Effect[] = ['read', 'idempotent', 'mutate'];
-
-/** A call that was asked for under another definition is guarded as the stricter of both says. */
-function stricter(a: Effect, b: Effect): Effect {
-  return STRICTNESS.indexOf(a) < STRICTNESS.indexOf(b) ? b : a;
-}
 
 export function applyModel(
   state: SessionState,

@@ -1,5 +1,13 @@
 /** Reads: which run together, whether the model is asked in the same activity, and what they came to. */
-import type { EndedCall, ReadCall, ReadEnd, ReadFirst, ReadsInput } from '../contract/activities.ts';
+import type {
+  EndedCall,
+  ModelResult,
+  ReadCall,
+  ReadEnd,
+  ReadFirst,
+  ReadsInput,
+  ReadsResult,
+} from '../contract/activities.ts';
 import { isFinal, type ToolCall } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
 import { canonicalJson, type JsonObject, jsonSize } from '../contract/json.ts';
@@ -9,7 +17,7 @@ import { type CallResult, resultBlocks } from '../contract/messages.ts';
 import { contentWithNotice, withNotice } from '../contract/replay.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { exceeded, worstCase } from './budget.ts';
-import { toldOf } from './effect-outcome.ts';
+import { notRun, toldOf } from './effect-outcome.ts';
 import type { Moment, Step } from './events.ts';
 import { contextPart, modelCommand } from './model-command.ts';
 import {
@@ -125,7 +133,7 @@ export function wantsReply(state: SessionState): boolean {
 export function applyReads(
   state: SessionState,
   flight: InFlight,
-  outcome: ActivityOutcome<{ reads?: ReadEnd[] }>,
+  outcome: ActivityOutcome<ReadsResult | ModelResult>,
   moment: Moment,
 ): void {
   const ends = new Map(outcome.ok ? outcome.value.reads?.map((end) => [end.callId, end] as const) : []);
@@ -134,14 +142,25 @@ export function applyReads(
     const dispatch = call.dispatches.at(-1);
     if (dispatch === undefined || call.status.kind !== 'running') continue;
     const end = ends.get(callId);
+    if (call.effect === 'mutate' && end?.result.kind !== 'output') {
+      // Its tool was declared a mutation while it ran.
+      const reason = end?.result.message ?? 'it gave no result';
+      Object.assign(dispatch, { outcome: 'unknown', reason });
+      call.status = { kind: 'settling', reason };
+      continue;
+    }
     if (end !== undefined) {
       endRead(call, dispatch, end);
+      continue;
+    }
+    call.status = { kind: 'ready' };
+    if (outcome.ok && outcome.value.kind === 'manifest') {
+      notRun(dispatch, outcome.value);
       continue;
     }
     // Nothing is lost with a read: it runs again, unless the activity was attempted as often as its tools allow.
     dispatch.outcome = 'absent';
     dispatch.reason = outcome.ok ? 'the activity ended before it' : outcome.failure.message;
-    call.status = { kind: 'ready' };
     if (outcome.ok || flight.cancelled === true || flight.kind === 'model') continue;
     dispatch.outcome = 'unknown';
     const content = `${call.name} gave no result: ${outcome.failure.message}`;
@@ -171,6 +190,7 @@ function endRead(
       return;
     case 'unavailable':
       dispatch.outcome = 'absent';
+      dispatch.unbegun = true;
       dispatch.reason = result.message;
       call.status = { kind: 'stuck', reason: result.message };
       return;

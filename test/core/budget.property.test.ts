@@ -8,7 +8,7 @@ import type { Manifest, ModelManifest, SessionState, ToolManifest } from '../../
 import { advance } from '../../src/session/advance.ts';
 import { chargeLost, chargeReply, exceeded, usd, worstCase } from '../../src/session/budget.ts';
 import { initialState } from '../../src/session/initial.ts';
-import { setManifest } from '../../src/session/model-outcome.ts';
+import { setManifest } from '../../src/session/manifest.ts';
 import { MOMENT, manifestOf } from './checker/scenario.ts';
 import './seed.ts';
 

@@ -59,7 +59,7 @@ export interface World extends Harness {
 /** Opens a world for the running test, and closes it when the test has finished. */
 export async function openWorld(
   script: Script | readonly ScriptedTurn[],
-  options: { ignoreKeys?: boolean; agents?: readonly DefinedAgent[] } = {},
+  options: { ignoreKeys?: boolean; agents?: readonly DefinedAgent[]; module?: URL } = {},
 ): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), 'effects-'));
   const args = ['--ledger', join(folder, 'ledger.jsonl'), '--with-stdin'];
@@ -75,7 +75,7 @@ export async function openWorld(
   const harness = await createHarness({
     script,
     agents: options.agents ?? [effects, parallel, priced],
-    module: AGENTS,
+    module: options.module ?? AGENTS,
     server: inject('temporal'),
     env: { PAYMENTS_URL: url },
   });

@@ -1,0 +1,60 @@
+/** Taking over a definition: at the start, and whenever a worker has another one. */
+import { isFinal, type ToolCall } from '../contract/calls.ts';
+import { PerdureError } from '../contract/errors.ts';
+import type { Effect, Manifest } from '../contract/manifest.ts';
+import type { SessionState } from '../contract/state.ts';
+import { capProblem } from './budget.ts';
+import type { Moment } from './events.ts';
+import { batchCalls, note, toolOf } from './state.ts';
+import { stop } from './wait.ts';
+
+/**
+ * Takes a definition, unless the session's cap on dollars could not be kept under it.
+ *
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` when a newer version wrote it: the workflow task fails, and waits for a
+ * worker of that version.
+ */
+export function setManifest(state: SessionState, manifest: Manifest, moment: Moment): void {
+  const schema: unknown = manifest.schema;
+  if (schema !== 1) {
+    throw new PerdureError(
+      'CHECKPOINT_CORRUPTION',
+      `the definition of ${manifest.agent} has schema ${String(schema)}, which this version does not know: update the workers`,
+    );
+  }
+  const problem = capProblem(manifest, state.budget.limits);
+  if (problem !== null) {
+    stop(state, moment, 'budget', problem);
+    return;
+  }
+  const before = state.manifest;
+  state.manifest = manifest;
+  for (const call of batchCalls(state)) {
+    if (!isFinal(call)) guard(call, toolOf(state, call)?.effect ?? 'read');
+  }
+  // Another prompt is another number of tokens, and another list of models begins with its first.
+  state.measured = null;
+  state.fromModel = 0;
+  if (before === null) {
+    state.budget.limits = { ...manifest.budget, ...state.budget.limits };
+    return;
+  }
+  note(
+    state,
+    moment,
+    'manifest',
+    `the definition of ${manifest.agent} changed: ${before.digest} to ${manifest.digest}`,
+  );
+}
+
+const STRICTNESS: readonly Effect[] = ['read', 'idempotent', 'mutate'];
+
+/** Guards a call that was asked for under another definition as the stricter of both says. */
+function guard(call: ToolCall, defined: Effect): void {
+  if (STRICTNESS.indexOf(defined) <= STRICTNESS.indexOf(call.effect)) return;
+  call.effect = defined;
+  const { kind } = call.status;
+  const mayHaveRun = call.dispatches.some(({ unbegun }) => unbegun !== true);
+  if (defined !== 'mutate' || !mayHaveRun || (kind !== 'ready' && kind !== 'stuck')) return;
+  call.status = { kind: 'settling', reason: 'it was dispatched before its tool was declared a mutation' };
+}
