@@ -1,11 +1,13 @@
 /** The agents of the lab: the module that its worker processes load. One tool of each kind, over the payments service. */
 import { fileURLToPath } from 'node:url';
+import type { PayloadCodec } from '@temporalio/common';
 import {
   type DefinedAgent,
   type DefinedTool,
   defineAgent,
   defineTool,
   NotAttemptedError,
+  type SessionWorkerOptions,
   type ToolContext,
   type ToolOptions,
   type Verification,
@@ -40,12 +42,25 @@ const lies = process.env['LAB_LYING_VERIFY'] === '1';
 /** ... and a tool that is never done again. */
 const givesUp = process.env['LAB_GIVE_UP'] === '1';
 
-/** What a worker of the next version runs; read by the harness. */
-export const workerOptions: { workflowsPath?: string } =
-  process.env['LAB_WORKFLOWS'] === 'next'
-    ? { workflowsPath: fileURLToPath(new URL('./next-workflows.ts', import.meta.url)) }
-    : {};
+const heldCodec: PayloadCodec = {
+  encode: async (payloads) => payloads,
+  decode: async (payloads) => {
+    await breakpoint('task');
+    return payloads;
+  },
+};
 
+/** Options of the lab's workers; read by the harness. */
+export const workerOptions: Partial<SessionWorkerOptions> = {
+  ...(process.env['LAB_WORKFLOWS'] === 'next'
+    ? { workflowsPath: fileURLToPath(new URL('./next-workflows.ts', import.meta.url)) }
+    : {}),
+  ...(process.env['LAB_SLOTS'] === undefined
+    ? {}
+    : { maxConcurrentActivityTaskExecutions: Number(process.env['LAB_SLOTS']) }),
+  // Each worker can be held while it decodes a workflow task.
+  ...(process.env['LAB_HOLD_TASKS'] === '1' ? { dataConverter: { payloadCodecs: [heldCodec] } } : {}),
+};
 /** What certainly did not happen is said so; only a connection that was refused is worth another try. */
 async function attempt<T>(request: Promise<T>): Promise<T> {
   try {

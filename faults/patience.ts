@@ -1,6 +1,7 @@
 /** Asking again while a worker or the server is away. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isPerdureError, type Session, type SessionView } from 'perdure';
+import { isUnanswered } from '../src/contract/errors.ts';
 
 /** How long sessions may take to come to rest after a fault before they count as stuck, in milliseconds. */
 export const PATIENCE_MS = 90_000;
@@ -28,6 +29,7 @@ export async function retried<T>(act: () => Promise<T>): Promise<T> {
   }
 }
 
-function passing(error: unknown): boolean {
-  return isPerdureError(error, 'NO_WORKER') || isPerdureError(error, 'SERVER_UNAVAILABLE');
+/** Whether an error passes when a worker or the server is back. */
+export function passing(error: unknown): boolean {
+  return isUnanswered(error) || isPerdureError(error, 'SERVER_UNAVAILABLE');
 }

@@ -1,5 +1,6 @@
 /** The people of the lab: they do what only people can, and look into the ledger before they say anything. */
 import { isPerdureError, type PendingCall, type SessionView } from 'perdure';
+import { passing } from './patience.ts';
 import type { Actor, Stage } from './stage.ts';
 
 /** Something that needed a person. */
@@ -24,14 +25,8 @@ export async function help(stage: Stage, actor: Actor, view: SessionView): Promi
     }
   } catch (error) {
     // It has gone on meanwhile, or a worker is away: the next look says which.
-    const codes = [
-      'CALL_NOT_PENDING',
-      'DISPATCH_MISMATCH',
-      'UNKNOWN_CALL',
-      'NO_WORKER',
-      'SERVER_UNAVAILABLE',
-    ] as const;
-    if (!codes.some((code) => isPerdureError(error, code))) throw error;
+    const codes = ['CALL_NOT_PENDING', 'DISPATCH_MISMATCH', 'UNKNOWN_CALL'] as const;
+    if (!passing(error) && !codes.some((code) => isPerdureError(error, code))) throw error;
   }
 }
 

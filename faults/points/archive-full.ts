@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isPerdureError } from 'perdure';
 import { archiveStatus, auditSession, SqliteArchive } from 'perdure/archive';
+import { isUnanswered } from '../../src/contract/errors.ts';
 import { startArchiver } from '../archiver.ts';
 import { roomIsFixed, takeRoom } from '../stack/room.ts';
 import type { FaultPoint } from './point.ts';
@@ -31,7 +31,7 @@ export const archiveFull: FaultPoint = {
     let failure = '';
     await stage.until(async () => {
       const status = await archiveStatus(client, archiver.name).catch((error: unknown) => {
-        if (isPerdureError(error, 'NO_WORKER')) return null;
+        if (isUnanswered(error)) return null;
         throw error;
       });
       failure = status?.failure?.message ?? '';

@@ -5,8 +5,10 @@ import { databaseKill } from './database-kill.ts';
 import { deploy } from './deploy.ts';
 import { deployCode } from './deploy-code.ts';
 import { largeValues } from './large-values.ts';
+import { longReads } from './long-reads.ts';
 import { modelCut } from './model-cut.ts';
 import { modelWire } from './model-wire.ts';
+import { oneSlot } from './one-slot.ts';
 import type { FaultPoint } from './point.ts';
 import { replyLost } from './reply-lost.ts';
 import { requestLate } from './request-late.ts';
@@ -15,12 +17,15 @@ import { serverKill } from './server-kill.ts';
 import { serverWire } from './server-wire.ts';
 import { signals } from './signals.ts';
 import { slowTool } from './slow-tool.ts';
+import { staleResolve } from './stale-resolve.ts';
 import { storeFull } from './store-full.ts';
 import { successor } from './successor.ts';
+import { taskDeaths } from './task-deaths.ts';
 import { toolThrows } from './tool-throws.ts';
 import { twoWorkers } from './two-workers.ts';
 import { workerFreeze } from './worker-freeze.ts';
 import { workerKill } from './worker-kill.ts';
+import { workersLost } from './workers-lost.ts';
 
 /** All faults, in the order of the table. */
 export const POINTS: readonly FaultPoint[] = [
@@ -28,6 +33,10 @@ export const POINTS: readonly FaultPoint[] = [
   successor,
   workerFreeze,
   twoWorkers,
+  longReads,
+  workersLost,
+  taskDeaths,
+  oneSlot,
   serverKill,
   databaseKill,
   databaseFull,
@@ -46,4 +55,5 @@ export const POINTS: readonly FaultPoint[] = [
   deployCode,
   clockStep,
   signals,
+  staleResolve,
 ];

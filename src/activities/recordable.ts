@@ -10,6 +10,8 @@ import {
 } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 
+const SHORTENED = / \[shortened: this result had (\d+) bytes, \d+ are kept\]$/;
+
 /**
  * A tool's output as it may enter the history: plain JSON under a limit in bytes.
  *
@@ -20,8 +22,12 @@ export function recordable(output: unknown, limit: number): JsonValue {
   const json = asJson(output);
   const size = jsonSize(json);
   if (size <= limit) return json;
-  const text = typeof json === 'string' ? json : canonicalJson(json);
-  const notice = (kept: number): string => ` [shortened: this result had ${size} bytes, ${kept} are kept]`;
+  const whole = typeof json === 'string' ? json : canonicalJson(json);
+  // The result of another session can have been shortened before.
+  const before = SHORTENED.exec(whole);
+  const text = whole.slice(0, before?.index);
+  const had = before?.[1] ?? size;
+  const notice = (kept: number): string => ` [shortened: this result had ${had} bytes, ${kept} are kept]`;
   // What is kept is measured in bytes of JSON text: a character is one to six of them.
   const room = limit - notice(size).length;
   let [end, over] = [0, text.length];

@@ -153,9 +153,12 @@ export function applyVerify(state: SessionState, call: ToolCall, found: EffectOu
       endCall(call, { kind: 'completed' }, toldOf(found), iso(moment));
       return;
     case 'absent':
-      if (mayDispatchAgain(state, call)) readyAgain(state, call);
-      else
+      if (!mayDispatchAgain(state, call))
         fail(call, `${call.name} was not executed: ${dispatch?.reason ?? found.reason}`, true, iso(moment));
+      // Dispatches that do not begin are not counted, so they must not follow each other without a rest.
+      else if (call.dispatches.slice(-2).filter(({ unbegun }) => unbegun === true).length === 2)
+        call.status = { kind: 'backoff' };
+      else readyAgain(state, call);
       return;
     case 'unknown':
       call.status = { kind: 'unknown', reason: found.reason };

@@ -90,6 +90,13 @@ describe('what is recorded of an output', () => {
     expect(recordable(output, 1_000)).toEqual(recorded);
   });
 
+  test('of a result that was shortened before, with the size that it had', () => {
+    const before = recordable('x'.repeat(5_000), 1_000) as string;
+    const told = recordable(`[a notice]\n${before}`, 1_000) as string;
+    expect(told).toMatch(/^\[a notice\]\nx+ \[shortened: this result had 5002 bytes, 9\d\d are kept\]$/);
+    expect(told.match(/shortened/g)).toHaveLength(1);
+  });
+
   test.each([1_000, 5_000, 20_000, 200_000])(
     'of arrays %i deep, for nothing may throw after the effect',
     (depth) => {

@@ -48,6 +48,28 @@ test('frozen before the tool began: its heartbeat time-out says that it did not,
   expect(await world.control.refunds()).toHaveLength(1);
 });
 
+test('a worker that begins no call: it is dispatched again after longer and longer rests, until another worker has it', async () => {
+  const world = await openWorld(script, { ignoreKeys: true });
+  // Held before its activities begin, it sends no heartbeats and takes the next dispatch, too.
+  const first = await world.startWorkerProcess({ breakAt: ['before refundOnce'] });
+  const session = await world.begin();
+  await world.until(session, 'acting');
+  await expect
+    .poll(async () => (await session.calls()).items[0]?.dispatches.length, { timeout: 60_000 })
+    .toBeGreaterThanOrEqual(4);
+  await first.crash();
+  await world.startWorkerProcess();
+  await world.until(session, 'idle');
+
+  const { calls: log } = await world.check(session);
+  const times = log[0]?.dispatches.map(({ at }) => Date.parse(at)) ?? [];
+  const rests = times.slice(1).map((time, i) => time - (times[i] ?? 0));
+  expect(rests[1]).toBeGreaterThanOrEqual(2_000);
+  expect(rests[2]).toBeGreaterThanOrEqual(4_000);
+  expect(log[0]?.status).toEqual({ kind: 'completed' });
+  expect(await world.control.refunds()).toHaveLength(1);
+});
+
 test.each(['killed', 'frozen'])(
   '%s after the tool began: the one attempt is used up, and the model is told',
   async (how) => {
