@@ -46,6 +46,9 @@ export function databaseOf({ lane }: Stage): NonNullable<Stage['lane']['server']
   return database;
 }
 
+/** Says in an error that a fault came too late for its step, on a busy machine: its story is told once more. */
+export const MISSED = 'the fault missed its step';
+
 /** Whether there is no process of an id any more. */
 export function gone(pid: number): boolean {
   try {

@@ -3,7 +3,7 @@ import { lostActivities } from '../lost.ts';
 import type { Stage } from '../stage.ts';
 import type { Step } from '../story.ts';
 import { allBut, open } from './opening.ts';
-import type { FaultPoint } from './point.ts';
+import { type FaultPoint, MISSED } from './point.ts';
 
 const QUICK: readonly Step[] = ['model-asked', 'gap', 'returned'];
 
@@ -55,7 +55,7 @@ async function overtaken(stage: Stage, since: number): Promise<void> {
     const ids = new Set([session.id, (await stage.ownerOf(session))?.id ?? session.id]);
     const lost = await Promise.all([...ids].map((id) => lostActivities(stage.harness.client, id)));
     if (!lost.flat().some(({ type, at }) => types.includes(type) && at >= since))
-      throw new Error(`${session.id}: no heartbeat was missed by its call at ${step}`);
+      throw new Error(`${MISSED}: ${session.id}: no heartbeat was missed by its call at ${step}`);
   }
 }
 
