@@ -3,11 +3,14 @@ import type { Decision, SeenDispatch } from '../contract/calls.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { JsonValue } from '../contract/json.ts';
 import type { PendingCall } from '../contract/views.ts';
-import { command, commandsFor } from '../session/commands.ts';
+import { command, commandsFor, SHOWN_DIGITS } from '../session/commands.ts';
 import type { Cli } from './cli.ts';
 import { EXIT } from './failures.ts';
 import type { SeenOptions } from './input.ts';
 import { clean, inline } from './terminal.ts';
+
+/** The most characters of a value that a confirmation repeats. */
+const BRIEF = 300;
 
 const PAST = { approve: 'approved', edit: 'edited', reject: 'rejected', respond: 'answered' } as const;
 
@@ -69,13 +72,16 @@ async function chooseCall(
   sessionId: string,
   named: string | undefined,
   options: SeenOptions,
-  verb: Decision['decision'],
+  decision: Decision,
 ): Promise<ChosenCall | null> {
+  const verb = decision.decision;
   const { call, commands } = await findCall(cli, sessionId, named, options, ['approval']);
   if (commands === null || options.digest !== undefined || options.yes) return call;
   if (cli.attended) {
     show(cli, call);
-    if (/^y(es)?$/i.test(await cli.ask(`${verb} this? [y/N] `))) return call;
+    for (const line of decided(decision)) cli.terminal.error(line);
+    const record = `Record ${verb} of ${clean(call.callId)} by ${clean(cli.actor(options.by))}`;
+    if (/^y(es)?$/i.test(await cli.ask(`${record}? [y/N] `))) return call;
     return nothingDone(cli);
   }
   if (named !== undefined) return call;
@@ -121,7 +127,8 @@ export async function chooseOpenCall(
       : '';
     return word === '' ? nothingDone(cli) : { call, outcome: word };
   }
-  const sure = await cli.ask(`Record that dispatch ${call.dispatchNo} ${SAID[outcome] ?? outcome}? [y/N] `);
+  const says = `${clean(cli.actor(options.by))} says that dispatch ${call.dispatchNo} ${SAID[outcome] ?? outcome}`;
+  const sure = await cli.ask(`Record that ${says}? [y/N] `);
   return /^y(es)?$/i.test(sure) ? { call, outcome } : nothingDone(cli);
 }
 
@@ -131,8 +138,28 @@ const SAID: Readonly<Record<string, string>> = {
   failed: 'failed, and tell the model',
 };
 
-function show({ terminal }: Cli, { callId, tool, args }: ChosenCall): void {
+function show({ terminal }: Cli, { callId, tool, args, argsDigest }: ChosenCall): void {
   terminal.error(`${clean(callId)}  ${terminal.styleError('bold', clean(tool ?? ''))} ${inline(args)}`);
+  terminal.error(`  digest ${shownDigest(argsDigest)}`);
+}
+
+/** The digits of a digest that a command has, for people to compare. */
+export function shownDigest(argsDigest: string): string {
+  return clean(argsDigest.slice(0, SHOWN_DIGITS));
+}
+
+/** What a decision adds to the call: new arguments, an answer, or a reason. */
+function decided(decision: Decision): string[] {
+  switch (decision.decision) {
+    case 'approve':
+      return [];
+    case 'edit':
+      return [`  now ${inline(decision.args, BRIEF)}`];
+    case 'respond':
+      return [`  with ${inline(decision.output, BRIEF)}`];
+    case 'reject':
+      return decision.reason === undefined ? [] : [`  because ${clean(decision.reason).slice(0, BRIEF)}`];
+  }
 }
 
 function nothingDone(cli: Cli): null {
@@ -187,7 +214,7 @@ export async function decideCall(
 ): Promise<void> {
   const { terminal } = cli;
   const verb = decision.decision;
-  const chosen = await chooseCall(cli, sessionId, named, options, verb);
+  const chosen = await chooseCall(cli, sessionId, named, options, decision);
   if (chosen === null) return;
   const session = await cli.session(sessionId);
   const { callId, tool, args, argsDigest } = chosen;
@@ -197,15 +224,12 @@ export async function decideCall(
   );
   const value = { sessionId, ...chosen, ...decision, by, status };
   // Of an edit, `args` are the new ones: those that ran, or wait.
-  terminal.result(decision.decision === 'edit' ? { ...value, formerArgs: args } : value, () => {
-    const lines = [
-      `${PAST[verb]} ${clean(callId)}  ${terminal.style('bold', clean(tool ?? ''))} ${inline(args)}`,
-    ];
-    if (decision.decision === 'edit') lines.push(`  now ${inline(decision.args)}`);
-    if (decision.decision === 'respond') lines.push(`  with ${inline(decision.output)}`);
-    if (decision.decision === 'reject' && decision.reason !== undefined)
-      lines.push(`  ${clean(decision.reason)}`);
-    lines.push(`  by ${clean(by)}; the call is ${status}`, `  next: ${clean(command('tail', sessionId))}`);
-    return lines.join('\n');
-  });
+  terminal.result(verb === 'edit' ? { ...value, formerArgs: args } : value, () =>
+    [
+      `${PAST[verb]} ${clean(callId)}  ${terminal.style('bold', clean(tool ?? ''))} ${inline(args, BRIEF)}`,
+      ...decided(decision),
+      `  recorded: ${verb} by ${clean(by)}, for the arguments of digest ${shownDigest(argsDigest)}; the call is ${status}`,
+      `  next: ${clean(command('tail', sessionId))}`,
+    ].join('\n'),
+  );
 }

@@ -36,7 +36,13 @@ describe('approve', () => {
     expect(shown.stdout).toContain(`next: perdure approve ${id} call_1_0 --digest `);
     const { code, stdout } = await stage.perdure('approve', id, 'call_1_0');
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^approved call_1_0 {2}refund \{"chargeId":"ch_1","cents":9000\}\n {2}by ada; /);
+    const digits = /--digest (\w{12})/.exec(shown.stdout)?.[1];
+    expect(stdout.split('\n').slice(0, 2)).toEqual([
+      'approved call_1_0  refund {"chargeId":"ch_1","cents":9000}',
+      expect.stringMatching(
+        `^  recorded: approve by ada, for the arguments of digest ${digits}; the call is \\w+$`,
+      ),
+    ]);
     expect(await told(id)).toEqual([{ content: { refunded: 9_000 }, isError: false }]);
     const [call] = (await stage.session(id).calls()).items;
     expect(call?.decision).toMatchObject({ decision: 'approve', by: 'ada' });
@@ -100,7 +106,9 @@ describe('edit', () => {
         `@${join(folder, 'args.json')}`,
       );
       expect(code).toBe(0);
-      expect(stdout).toMatch(/^edited call_1_1 .*9000\}\n {2}now \{"chargeId":"ch_7","cents":200\}\n/);
+      expect(stdout).toMatch(
+        /^edited call_1_1 .*9000\}\n {2}now \{"chargeId":"ch_7","cents":200\}\n {2}recorded: edit by \w+, for the/,
+      );
     } finally {
       await rm(folder, { recursive: true });
     }
@@ -128,7 +136,9 @@ test('reject tells the model why', async () => {
   const id = await waiting('approval', 'ch_9:9000');
   const { code, stdout } = await stage.perdure('reject', id, 'call_1_0', '--reason', 'not our charge');
   expect(code).toBe(0);
-  expect(stdout).toMatch(/^rejected call_1_0 .*\n {2}not our charge\n/);
+  expect(stdout).toMatch(
+    /^rejected call_1_0 .*\n {2}because not our charge\n {2}recorded: reject by ada, for the arguments of digest \w{12}; /,
+  );
   expect(await told(id)).toEqual([{ content: expect.stringContaining('not our charge'), isError: true }]);
 });
 
@@ -314,6 +324,7 @@ describe('a decision holds for what was seen', () => {
       const { code, stdout } = await type(keys);
       expect(code).toBe(1);
       expect(stdout).toMatch(/call_1_0 .*refund.* \{"chargeId":"ch_24","cents":9000\}/);
+      expect(stdout).toMatch(/digest \w{12}\b.*Record approve of call_1_0 by ada\? \[y\/N\]/s);
       expect(stdout).toContain('nothing was decided');
     }
     await untouched(id);

@@ -45,7 +45,7 @@ export function resolve(program: Command, cli: Cli): void {
         const named = isOutcome ? undefined : first;
         const outcome = isOutcome ? first : second;
         const given = outcome === undefined ? null : await resolutionOf(outcome, options);
-        const { chooseOpenCall } = await import('../decide-call.ts');
+        const { chooseOpenCall, shownDigest } = await import('../decide-call.ts');
         const chosen = await chooseOpenCall(cli, sessionId, named, options, outcome);
         if (chosen === null) return;
         const { call, outcome: said } = chosen;
@@ -58,7 +58,7 @@ export function resolve(program: Command, cli: Cli): void {
           [
             `recorded: dispatch ${dispatchNo} of ${clean(callId)} ${resolution.outcome}; the call is ${status}`,
             `  ${terminal.style('bold', clean(tool ?? ''))} ${inline(args)}`,
-            `  by ${clean(by)}`,
+            `  by ${clean(by)}, for the arguments of digest ${shownDigest(call.argsDigest)}`,
             `  next: ${clean(command('tail', sessionId))}`,
           ].join('\n'),
         );
