@@ -99,10 +99,6 @@ function fieldsOf(schema: z.core.$ZodType, value: object): Map<string, z.core.$Z
       const option = def.options.find((one) => z.safeParse(one, value).success);
       return option === undefined ? null : fieldsOf(option, value);
     }
-    case 'intersection': {
-      const [left, right] = [fieldsOf(def.left, value), fieldsOf(def.right, value)];
-      return left === null || right === null ? null : new Map([...left, ...right]);
-    }
     default:
       return null;
   }

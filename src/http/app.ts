@@ -1,6 +1,7 @@
 /** The HTTP API as a function from requests to responses. */
-import { createHash, timingSafeEqual } from 'node:crypto';
-import { Hono } from 'hono';
+import { Hono, type MiddlewareHandler } from 'hono';
+import { bearerAuth } from 'hono/bearer-auth';
+import { methodNotAllowed as refuseMethod } from 'hono/method-not-allowed';
 import * as z from 'zod/mini';
 import { invalid, PerdureError } from '../contract/errors.ts';
 import type { JsonObject } from '../contract/json.ts';
@@ -26,7 +27,7 @@ const HEALTH_MS = 2_000;
 
 /** What the API is made with. */
 export interface HttpApiOptions extends Backend {
-  /** What callers send as `Authorization: Bearer …`: at least 16 ASCII characters without spaces. */
+  /** What callers send as `Authorization: Bearer …`: at least 16 of letters, digits, `-._~+/`, and `=` at the end. */
   token: string;
   /** Names under which callers may reach the API, in lower case: what a web page has made to point here has another. Default: any. */
   hosts?: readonly string[];
@@ -70,7 +71,6 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
   const { token, hosts, bodyLimit = BODY_LIMIT, onError } = options;
   checkToken(token);
   const closing = new AbortController();
-  const authorized = tokenCheck(token);
   const operations: readonly Operation[] = [
     ...threadOperations,
     ...sessionOperations,
@@ -87,7 +87,6 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
   };
   const answer = async (of: Operation, request: Request): Promise<Response> => {
     try {
-      if (of.open !== true && !authorized(request.headers.get('authorization'))) throw unauthorized();
       const { pathname, searchParams } = new URL(request.url);
       const params = readParams(of.path, pathname);
       const query = readQuery(of.query ?? {}, searchParams);
@@ -117,16 +116,24 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
     context.header('cache-control', 'no-store');
     context.header('x-content-type-options', 'nosniff');
   });
+  app.use(
+    refuseMethod({
+      app,
+      onMethodNotAllowed: ({ req: { method, path } }, methods) => methodNotAllowed(method, path, methods),
+    }),
+  );
+  const refuse = { message: unauthorized };
+  const authorize = bearerAuth({
+    token,
+    noAuthenticationHeader: refuse,
+    invalidAuthenticationHeader: refuse,
+    invalidToken: refuse,
+  });
   for (const of of operations) {
-    app.on(of.method, routeOf(of.path), (context) => answer(of, context.req.raw));
+    const checks: MiddlewareHandler[] = of.open === true ? [] : [authorize];
+    app.on(of.method, [routeOf(of.path)], ...checks, (context) => answer(of, context.req.raw));
   }
-  const routes = app.routes
-    .filter(({ path }) => path !== '/*')
-    .map(({ method, path }) => `${method} ${path}`);
-  for (const path of new Set(operations.map(({ path }) => path))) {
-    const methods = operations.filter((of) => of.path === path).map(({ method }) => method);
-    app.all(routeOf(path), ({ req }) => methodNotAllowed(req.method, path, methods));
-  }
+  const routes = operations.map(({ method, path }) => `${method} ${routeOf(path)}`);
   app.notFound(({ req }) => failed(routeNotFound(req.method, req.path)));
   app.onError((error) => failed(error));
   return {
@@ -178,24 +185,16 @@ function routeOf(path: string): string {
 }
 
 function checkToken(token: string): void {
-  if (/[^\x21-\x7e]/.test(token)) throw invalid('token', 'write ASCII characters without spaces');
+  if (!/^[\w.~+/-]*=*$/.test(token)) {
+    throw invalid('token', 'write letters, digits and -._~+/ only, with = at the end');
+  }
   if (token.length >= TOKEN_LENGTH) return;
   const problem = `it has ${token.length} characters and needs at least ${TOKEN_LENGTH}`;
   throw invalid('token', `${problem}. Make one with openssl rand -hex 32, or let perdure serve make one`);
 }
 
-/** Compares digests, which have one length, in constant time. */
-function tokenCheck(token: string): (header: string | null) => boolean {
-  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-  const expected = digest(token);
-  return (header) => {
-    const given = /^Bearer +(\S+) *$/i.exec(header ?? '')?.[1];
-    return given !== undefined && timingSafeEqual(digest(given), expected);
-  };
-}
-
-function unauthorized(): PerdureError {
-  return new PerdureError('UNAUTHORIZED', 'Send the token of this server, as Authorization: Bearer <token>');
+function unauthorized(): never {
+  throw new PerdureError('UNAUTHORIZED', 'Send the token of this server, as Authorization: Bearer <token>');
 }
 
 function hostname(host: string | undefined): string {
@@ -217,12 +216,8 @@ function routeNotFound(method: string, path: string): PerdureError {
 }
 
 function methodNotAllowed(method: string, path: string, allowed: readonly string[]): Response {
-  const error = new PerdureError(
-    'METHOD_NOT_ALLOWED',
-    `${path} has no ${method}, but ${allowed.join(', ')}`,
-    {
-      details: { allowed },
-    },
-  );
-  return errorResponse(error, { allow: allowed.join(', ') });
+  const allow = allowed.join(', ');
+  const message = `${path.slice(0, 200)} has no ${method}, but ${allow}`;
+  const error = new PerdureError('METHOD_NOT_ALLOWED', message, { details: { allowed } });
+  return errorResponse(error, { allow });
 }

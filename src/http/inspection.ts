@@ -10,6 +10,7 @@ import {
   callsPageSchema,
   pendingCallSchema,
   planStepSchema,
+  SEARCHABLE,
   sessionViewSchema,
   transcriptPageSchema,
 } from './shapes.ts';
@@ -46,9 +47,13 @@ export const inspectionOperations: readonly Operation[] = [
     summary: 'List sessions, newest first',
     description: 'A list may lag behind by a second.',
     query: {
-      agent: { type: 'string', description: 'Only those of this agent' },
-      status: { type: 'string', description: 'Only those of this status, such as active' },
-      tenant: { type: 'string', description: 'Only those of this tenant' },
+      agent: { type: 'string', pattern: SEARCHABLE, description: 'Only those of this agent' },
+      status: {
+        type: 'string',
+        pattern: SEARCHABLE,
+        description: 'Only those of this status, such as active',
+      },
+      tenant: { type: 'string', pattern: SEARCHABLE, description: 'Only those of this tenant' },
       limit: { type: 'integer', minimum: 0, maximum: 1_000, description: 'The most to return. Default: 50.' },
     },
     answer: {

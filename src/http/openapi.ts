@@ -2,11 +2,12 @@
 import packageJson from 'perdure/package.json' with { type: 'json' };
 import * as z from 'zod/mini';
 import type { ErrorCode } from '../contract/errors.ts';
-import { defined, type JsonObject } from '../contract/json.ts';
+import { defined, type JsonObject, type JsonValue } from '../contract/json.ts';
+import { LIMIT } from '../contract/limits.ts';
 import { STATUS } from './errors.ts';
-import type { Operation, QueryParameter } from './operation.ts';
+import type { Operation } from './operation.ts';
 import { SESSION_BODIES } from './session-shapes.ts';
-import { NAMED, notes } from './shapes.ts';
+import { NAMED, notes, STORED, STORED_ID } from './shapes.ts';
 import { putBodySchema, stepBodySchema } from './threads.ts';
 
 /** Codes that every operation may answer, and those of one that takes a body. */
@@ -21,6 +22,17 @@ const PARAMETERS: Readonly<Record<string, string>> = {
   id: "The session's id.",
   call_id: 'The call, as in the log of calls.',
 };
+
+const PATH_TEXT: Readonly<Record<string, { pattern: string; maxLength?: number }>> = {
+  thread_id: STORED_ID,
+  checkpoint_id: STORED_ID,
+  key: STORED_ID,
+  id: { pattern: STORED, maxLength: LIMIT.sessionId },
+  call_id: { pattern: STORED },
+};
+
+const JSON_NOTE =
+  'Any JSON value of at most 200 levels. No integer beyond 2^53 - 1, no -0 and no key __proto__: they would be changed.';
 
 /** The JSON Schemas of all that is said on the wire. */
 class Schemas {
@@ -55,7 +67,22 @@ class Schemas {
       delete schema['$schema'];
       delete schema['$id'];
     }
-    this.components = { ...schemas, JsonValue: { description: 'Any JSON value' } };
+    this.components = { ...schemas, JsonValue: { description: JSON_NOTE } };
+    for (const { body } of operations) if (body !== undefined) this.#close(this.ref(body), new Set());
+  }
+
+  /** Says that an object of a request has no other properties: the server refuses them. */
+  #close(schema: JsonValue | undefined, seen: Set<JsonValue>): void {
+    if (typeof schema !== 'object' || schema === null || seen.has(schema)) return;
+    seen.add(schema);
+    if (Array.isArray(schema)) {
+      for (const item of schema) this.#close(item, seen);
+      return;
+    }
+    const { $ref, properties } = schema;
+    if (typeof $ref === 'string') this.#close(this.components[$ref.split('/').at(-1) ?? ''], seen);
+    if (properties !== undefined) schema['additionalProperties'] ??= false;
+    for (const inner of Object.values(schema)) this.#close(inner, seen);
   }
 
   ref(schema: z.ZodMiniType<unknown>): JsonObject {
@@ -105,8 +132,12 @@ export function describeApi(operations: readonly Operation[]): JsonObject {
 function describeOperation(operation: Operation, schemas: Schemas): JsonObject {
   const { id, tag, summary, description, open, path, query = {}, idempotencyKey, body, answer } = operation;
   const parameters = [
-    ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => parameter('path', name, PARAMETERS[name])),
-    ...Object.entries(query).map(([name, of]) => parameter('query', name, of.description, of)),
+    ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) =>
+      parameter('path', name, PARAMETERS[name], { type: 'string', ...PATH_TEXT[name] }),
+    ),
+    ...Object.entries(query).map(([name, { description: about, ...schema }]) =>
+      parameter('query', name, about, { ...schema }),
+    ),
     ...(idempotencyKey === undefined ? [] : [parameter('header', 'Idempotency-Key', idempotencyKey)]),
   ];
   const content = answer.schema === undefined ? {} : schemas.ref(answer.schema);
@@ -140,12 +171,9 @@ function parameter(
   place: 'path' | 'query' | 'header',
   name: string,
   description = '',
-  { type, minimum, maximum }: Omit<QueryParameter, 'description'> = { type: 'string' },
+  schema: JsonObject = { type: 'string' },
 ): JsonObject {
-  const bounds = {
-    ...defined({ minimum, maximum }),
-  };
-  return { name, in: place, required: place === 'path', description, schema: { type, ...bounds } };
+  return { name, in: place, required: place === 'path', description, schema };
 }
 
 /** An answer for each status, which names the codes that it stands for. */

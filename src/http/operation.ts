@@ -25,6 +25,9 @@ export interface QueryParameter {
   /** Of an integer. */
   minimum?: number;
   maximum?: number;
+  /** Of a string: what the operation refuses otherwise, in words of its own. */
+  pattern?: string;
+  maxLength?: number;
 }
 
 /** A request that has been checked against its operation. */

@@ -91,6 +91,7 @@ async function readJson(request: Request, type: string | null, limit: number): P
   return parseJson(decode(await readBytes(request, limit)));
 }
 
+/** Hono's `bodyLimit` copies a chunked request, which fails on those of its Node server beside Node's own `Request`. */
 async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
   const tooLarge = (size: string): PerdureError =>
     new PerdureError('TOO_LARGE', `The body is ${size} bytes, the limit is ${limit}`, {

@@ -16,8 +16,20 @@ import {
   sendSchema,
 } from '../contract/inputs.ts';
 import type { JsonObject } from '../contract/json.ts';
+import { LIMIT } from '../contract/limits.ts';
+import { noted, SEARCHABLE } from './shapes.ts';
 
 const text = z.string().check(z.minLength(1));
+const agent = z.string().check(z.minLength(1), z.maxLength(64));
+/** The id of a session that is to be. */
+const newId = noted({
+  pattern: SEARCHABLE.replace(
+    '^',
+    '^(?!\\.{1,2}$|effect:|perdure-(?:thread|segment|content|archive)/)(?=.*\\S)',
+  ),
+  maxLength: LIMIT.sessionId,
+});
+const checkpoint = noted({ pattern: '^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:[1-9][0-9]{0,9}$' });
 const actor = z.string().check(z.minLength(1), z.maxLength(200));
 
 /** What `start`, `fork` and `rewind` take of a session. */
@@ -41,8 +53,8 @@ export interface StartBody extends Beginning {
   mode?: 'chat' | 'task' | undefined;
 }
 export const startBodySchema: z.ZodMiniType<StartBody> = z.object({
-  agent: text,
-  id: z.optional(text),
+  agent,
+  id: z.optional(newId),
   mode: z.optional(z.enum(['chat', 'task'])),
   ...beginning,
 });
@@ -57,8 +69,8 @@ interface GoingOn extends Beginning {
   reason: string;
 }
 const goingOn = {
-  checkpointId: text,
-  agent: z.optional(text),
+  checkpointId: checkpoint,
+  agent: z.optional(agent),
   edits: z.optional(editSchema()),
   by: actor,
   reason: text,
@@ -77,19 +89,29 @@ export const rewindBodySchema: z.ZodMiniType<RewindBody> = z.object({
 export interface ForkBody extends GoingOn {
   id?: string | undefined;
 }
-export const forkBodySchema: z.ZodMiniType<ForkBody> = z.object({ ...goingOn, id: z.optional(text) });
+export const forkBodySchema: z.ZodMiniType<ForkBody> = z.object({ ...goingOn, id: z.optional(newId) });
 
 export type DecideBody = Decision & { by?: string | undefined; argsDigest: string };
-export const decideBodySchema: z.ZodMiniType<DecideBody> = z.intersection(
-  decisionSchema(),
-  z.object({ by: z.optional(actor), argsDigest: text }),
-) as z.ZodMiniType<DecideBody>;
+export const decideBodySchema: z.ZodMiniType<DecideBody> = eachWith('decision', decisionSchema(), {
+  argsDigest: text,
+});
 
 export type ResolveBody = Resolution & { by?: string | undefined; argsDigest: string; dispatchNo: number };
-export const resolveBodySchema: z.ZodMiniType<ResolveBody> = z.intersection(
-  resolutionSchema(),
-  z.object({ by: z.optional(actor), argsDigest: text, dispatchNo: z.int().check(z.nonnegative()) }),
-) as z.ZodMiniType<ResolveBody>;
+export const resolveBodySchema: z.ZodMiniType<ResolveBody> = eachWith('outcome', resolutionSchema(), {
+  argsDigest: text,
+  dispatchNo: z.int().check(z.nonnegative()),
+});
+
+/** The union with these fields, and `by`, in each of its objects: one closed object each in the document. */
+function eachWith<T>(
+  kind: string,
+  union: z.ZodMiniType<unknown>,
+  fields: z.core.$ZodShape,
+): z.ZodMiniType<T> {
+  const { options } = (union as unknown as z.ZodMiniDiscriminatedUnion<z.ZodMiniObject[]>).def;
+  const [first, ...rest] = options.map((option) => z.extend(option, { by: z.optional(actor), ...fields }));
+  return z.discriminatedUnion(kind, [first as z.ZodMiniObject, ...rest]) as unknown as z.ZodMiniType<T>;
+}
 
 export const sessionIdSchema: z.ZodMiniType<{ id: string }> = z.object({ id: z.string() });
 

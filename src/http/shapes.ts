@@ -5,7 +5,7 @@
 import * as z from 'zod/mini';
 import type { EffectSince } from '../checkpoints/index.ts';
 import type { CallStatus, DecisionRecord, Dispatch, ToolCall } from '../contract/calls.ts';
-import type { Checkpoint, StoredStep } from '../contract/checkpoint.ts';
+import { CHECKPOINT_ID_LIMIT, type Checkpoint, type StoredStep } from '../contract/checkpoint.ts';
 import { messageSchema } from '../contract/edit.ts';
 import { ERROR_CODES } from '../contract/errors.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
@@ -29,6 +29,21 @@ export const jsonObject: z.ZodMiniType<JsonObject> = z.custom<JsonObject>(
   (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
   'expected object',
 );
+/** Text under which something is stored: not blank, no NUL or half of a surrogate pair, and no folder of a path. */
+export const STORED = '^(?!\\.{1,2}$)(?=[\\s\\S]*\\S)[^\\u0000\\ud800-\\udfff]+$';
+export const STORED_ID: { pattern: string; maxLength: number } = {
+  pattern: STORED,
+  maxLength: CHECKPOINT_ID_LIMIT,
+};
+/** Text that Temporal's visibility finds. */
+export const SEARCHABLE = "^(?!'|[\\s\\S]*'$)[^\"\\\\\\u0000-\\u001f\\u007f-\\u009f]*$";
+
+/** A string of which only the document tells these keywords: whoever uses it refuses others, in words of its own. */
+export function noted(keywords: { pattern: string; maxLength?: number }): z.ZodMiniString {
+  const schema = z.string();
+  notes.add(schema, keywords);
+  return schema;
+}
 notes.add(jsonObject, { type: 'object', additionalProperties: true });
 
 /** A schema that takes all that a type has: one that lacks a case of it, or has one too many, does not compile. */

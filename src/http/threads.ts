@@ -7,7 +7,7 @@ import { inPages } from '../saver/pages.ts';
 import { checkId } from '../thread/checks.ts';
 import { type ApiRequest, type Operation, operation, type QueryParameter } from './operation.ts';
 import { addressable, idempotencyKey } from './request.ts';
-import { checkpointSchema, jsonObject, jsonValue, stepSchema } from './shapes.ts';
+import { checkpointSchema, jsonObject, jsonValue, noted, STORED_ID, stepSchema } from './shapes.ts';
 
 /** Checkpoints of one answer: how many by default, and at most. */
 const PAGE = { usual: 10, most: 100 } as const;
@@ -24,9 +24,9 @@ interface PutBody {
 /** A new checkpoint. */
 export const putBodySchema: z.ZodMiniType<PutBody> = z.object({
   state: jsonObject,
-  parent_id: z.optional(z.nullable(z.string())),
+  parent_id: z.optional(z.nullable(noted(STORED_ID))),
   metadata: z.optional(jsonObject),
-  id: z.optional(z.string()),
+  id: z.optional(noted(STORED_ID)),
 });
 
 /** A step's value. */
@@ -34,6 +34,7 @@ export const stepBodySchema: z.ZodMiniType<{ value: JsonValue }> = z.object({ va
 
 const BEFORE: QueryParameter = {
   type: 'string',
+  ...STORED_ID,
   description: 'Only checkpoints stored strictly before the one of this id. An unknown id: none.',
 };
 const LIMIT: QueryParameter = {

@@ -123,7 +123,7 @@ test('schemas say the words of the contract', () => {
     type: 'object',
     properties: {
       state: { $ref: '#/components/schemas/JsonObject' },
-      parent_id: { type: ['string', 'null'] },
+      parent_id: { anyOf: [{ type: 'string', maxLength: 2_000 }, { type: 'null' }] },
     },
     required: ['state'],
   });

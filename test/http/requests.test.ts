@@ -71,9 +71,9 @@ test('an unknown route says so, and a wrong method which there are', async () =>
   }
   for (const [route, allow] of [
     ['PATCH /threads/t', 'DELETE'],
-    ['POST /threads/t/checkpoints', 'PUT, GET'],
-    ['OPTIONS /sessions', 'POST, GET'],
-    ['PUT /healthz', 'GET'],
+    ['POST /threads/t/checkpoints', 'PUT, GET, HEAD'],
+    ['OPTIONS /sessions', 'POST, GET, HEAD'],
+    ['PUT /healthz', 'GET, HEAD'],
   ] as const) {
     const { status, code, headers } = await api.call(route);
     expect({ status, code, allow: headers.get('allow') }).toEqual({
