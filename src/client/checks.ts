@@ -1,7 +1,7 @@
 /** Checks of what callers pass, before anything is sent. */
 import { type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
 import { invalid } from '../contract/errors.ts';
-import { defined, type JsonValue, toJson } from '../contract/json.ts';
+import { defined, type JsonObject, type JsonValue, toJson } from '../contract/json.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
 import { unknownInput } from '../contract/unknown-name.ts';
 import { reservedProblem } from '../contract/workflow-ids.ts';
@@ -56,4 +56,18 @@ export async function checkHeadroom(handle: WorkflowHandle, name: string): Promi
   const history = { events: historyLength, bytes: historySize, updates: 0 };
   const refusal = headroomProblem(handle.workflowId, name, history);
   if (refusal !== null) throw refusal;
+}
+
+/** An agent's definition, as far as a start needs it. */
+export interface StartedAgent {
+  readonly name: string;
+  contextProblem(context: JsonObject | undefined): Promise<string | null>;
+}
+
+/** @throws PerdureError `INVALID_ARGUMENT` naming the field */
+export async function checkContext(agent: StartedAgent, context: JsonObject | undefined): Promise<void> {
+  const problem = await agent.contextProblem(context);
+  if (problem === null) return;
+  const [field = 'context', ...words] = problem.split(': ');
+  throw invalid(field, words.join(': '));
 }

@@ -44,3 +44,12 @@ export async function withEnd(
   const ended = { kind: 'ended', at: closeTime?.toISOString() ?? null, run, reason } as const;
   return { ...view, status: ended, phase: 'closed', pending: [], wait: null, paused: null };
 }
+
+/** The error of a rewind that another rewind has overtaken. */
+export function takenBack(sessionId: string, cause?: unknown): PerdureError {
+  return new PerdureError(
+    'CONFLICT',
+    `Session ${sessionId} was taken back by somebody else meanwhile: read its checkpoints again`,
+    cause === undefined ? {} : { cause },
+  );
+}

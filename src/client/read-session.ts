@@ -3,15 +3,16 @@ import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import { isPerdureError, isUnanswered, PerdureError } from '../contract/errors.ts';
 import { WORKFLOW } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
+import type { TooLarge } from '../contract/views.ts';
 import { foldSession } from '../history/index.ts';
 import { sessionError } from '../temporal/errors.ts';
 import { isPolled } from '../temporal/pollers.ts';
 
 /** How long a worker may take at first, before it is asked whether the history can answer, in milliseconds. */
 const LOOK_MS = 500;
-/** How long a workflow task may lie there before nobody is expected to take it, in milliseconds. */
+/** How long a workflow task may wait before no worker is expected to take it, in milliseconds. */
 const UNTAKEN_MS = 3_000;
-/** How long a worker may take to answer when it has taken the task, in milliseconds. */
+/** How long a worker may take to answer, in milliseconds. */
 const READ_MS = 8_000;
 /** `PENDING_WORKFLOW_TASK_STATE_STARTED`. */
 const STARTED = 2;
@@ -50,12 +51,12 @@ export async function readEither<T>(
   }
 }
 
-/** Whether the error of a query says nothing of the session, so that its history can be read instead. */
+/** Whether a failed query leaves the history to be read. */
 function isReadable(error: unknown): boolean {
   return isUnanswered(error) || isPerdureError(error, 'TOO_LARGE') || isPerdureError(error, 'SESSION_CLOSED');
 }
 
-/** Whether the history lacks something that a worker may still take. */
+/** Whether a worker may still take events that the history's state lacks. */
 async function isAwaited(
   client: Client,
   { status, raw, taskQueue }: Pick<WorkflowExecutionDescription, 'status' | 'raw' | 'taskQueue'>,
@@ -80,4 +81,15 @@ async function mapped<T>(id: string, call: () => Promise<T>): Promise<T> {
   } catch (error) {
     throw sessionError(id, error);
   }
+}
+
+/** Returns the answer of a query, unless it says that it is too large. @throws PerdureError `TOO_LARGE` */
+export function fitting<T>(answer: T | TooLarge, name: string, sessionId: string): T {
+  if (typeof answer !== 'object' || answer === null || !('tooLarge' in answer)) return answer;
+  const { size, limit } = answer.tooLarge;
+  throw new PerdureError(
+    'TOO_LARGE',
+    `${name} of session ${sessionId} is ${size} bytes of JSON, a query may answer ${limit}: read it with the checkpoint saver`,
+    { details: { field: name, size, limit } },
+  );
 }

@@ -23,46 +23,43 @@ import { isUnprocessed, retryHint, sessionError } from '../temporal/errors.ts';
 import { explained } from '../temporal/unanswered.ts';
 import { checkHeadroom, checkInput, refuseMore } from './checks.ts';
 import { endedError, withEnd } from './ended.ts';
-import { describeSession, readEither } from './read-session.ts';
+import { describeSession, fitting, readEither } from './read-session.ts';
 import { withId } from './start-options.ts';
 import { type StreamPart, streamSession } from './stream.ts';
 
 /** How long an update or a query may wait for a worker, in milliseconds. */
 const ANSWER_MS = 15_000;
-/** How long a query or an update that came at a bad moment rests, in milliseconds. */
+/** Pause before a query or an update that came at a bad moment is repeated, in milliseconds. */
 const ASK_AGAIN_MS = 100;
 /**
- * How long a worker may be silent before another is asked, at the first times, in milliseconds. One that is frozen takes a
- * query and never answers; one that has a long history to read needs longer, and is asked last.
+ * How long to wait for each worker that may be frozen before another is asked, in milliseconds. The last wait is longer,
+ * for a worker that has a long history to read.
  */
 const SILENT_MS = [3_000, 3_000];
 
-/** A state and where it was read. */
 export interface SessionReading {
   state: SessionState;
   /** What {@link Session.state} returns. */
   view: SessionView;
-  /** `history`: no worker answered; what none has taken yet is not in the state. */
+  /** `history`: no worker answered, and inputs that none has taken yet are missing. */
   source: 'worker' | 'history';
-  /** Temporal's own word for the run: `running`, `completed`, `terminated`, … */
+  /** Temporal's word for the run: `running`, `completed`, `terminated`, … */
   run: string;
 }
 
 /**
- * A handle of a session. Inputs are checked for size and unknown names before they are sent; a refusal is a {@link PerdureError}
- * with the session's own code, `SESSION_FULL` when its history has no room for more. Safe to keep and to make
- * anew: it holds nothing of the session.
+ * A handle of a session, which holds nothing of it. Inputs are checked for size and unknown names before they are sent. A
+ * refusal is a {@link PerdureError} with the session's own code, or `SESSION_FULL` when its history is full.
  */
 export class Session {
-  /** The session's id, which is the workflow's. */
   readonly id: string;
   readonly #client: Client;
-  /** Signals go in the order of their calls, though each looks at the history first. */
+  /** Signals are sent in the order of their calls, although each checks the history first. */
   #signals: Promise<void> = Promise.resolve();
   readonly #run: { workflowId: string; runId?: string };
   readonly #handle: WorkflowHandle;
 
-  /** @param runId - asks this run only, and no successor of it. */
+  /** @param runId - asks only this run, and no successor. */
   constructor(client: Client, id: string, runId?: string) {
     this.id = id;
     this.#client = client;
@@ -71,8 +68,8 @@ export class Session {
   }
 
   /**
-   * The session at a glance. As all reads, it comes from a worker, or from the history when none answers. From the
-   * history it lacks what was sent since the last worker looked.
+   * The session at a glance. Like all reads, it comes from a worker, or from the history when none answers. The history
+   * lacks what was sent since a worker last looked.
    *
    * @throws PerdureError `SESSION_NOT_FOUND`, `SERVER_UNAVAILABLE`, `CHECKPOINT_CORRUPTION`
    */
@@ -85,7 +82,7 @@ export class Session {
     return this.#read(QUERY.snapshot, (state) => state);
   }
 
-  /** The whole state, with where it was read and Temporal's word for the run. */
+  /** The whole state, where it was read, and Temporal's word for the run. */
   async read(): Promise<SessionReading> {
     const execution = await describeSession(this.#client, this.id);
     let source: SessionReading['source'] = 'worker';
@@ -114,7 +111,7 @@ export class Session {
 
   /** Caps, spent and reserved. @throws PerdureError `INVALID_ARGUMENT` for caps: {@link Session.setBudget} takes them */
   async budget(...none: readonly never[]): Promise<BudgetView> {
-    // Whoever gave caps, and was told some, would take them for set.
+    // Caps that were passed here would otherwise be ignored.
     refuseMore(none, 'budget', 'reads, and sets nothing. To set caps, call setBudget({ limits: { … } })');
     return this.#read(QUERY.budget, budgetView);
   }
@@ -125,18 +122,18 @@ export class Session {
   }
 
   /**
-   * Sends a message. It is queued during a turn, or with `mode: 'interrupt'` ends the turn early. Sent twice
-   * with one `id`, it is taken once; without one it gets a random one.
+   * Sends a message. It is queued during a turn, or ends the turn early with `mode: 'interrupt'`. A message with an id is
+   * taken once, however often it is sent. Default: a random id.
    *
    * @throws PerdureError `CONFLICT` when the id is another message's; `SESSION_CLOSED`, `SESSION_NOT_FOUND`,
-   * `SESSION_FULL`, `TOO_LARGE`; the codes of {@link Session.state} and `SERVER_UNAVAILABLE`, when it may have been taken all the same:
-   * their `details.messageId` is the id to send it again with
+   * `SESSION_FULL`, `TOO_LARGE`. Without an answer (`SERVER_UNAVAILABLE`, `NO_WORKER`, …) it may have been taken:
+   * `details.messageId` is the id to repeat it with
    */
   async send(
     message: string | SendInput,
     ...none: readonly never[]
   ): Promise<{ phase: Phase; queued: number }> {
-    // Whoever gave an id there, and sent again, would have the message taken twice.
+    // An id that was passed here would be ignored, and the message taken twice.
     refuseMore(none, 'message', 'takes its options in one object: send({ text, id, mode })');
     const input = withId(message);
     try {
@@ -151,9 +148,7 @@ export class Session {
   /**
    * Decides on a call that waits for approval. The first decision wins.
    *
-   * @param call - the call as it was looked at, from {@link Session.approvals}. The decision holds only for those
-   * arguments.
-   * @param options - who decides.
+   * @param call - the call from {@link Session.approvals}. The decision holds only for its arguments.
    * @returns once the decision is recorded; for an edit, once its arguments have passed the tool's schema.
    * @throws PerdureError `UNKNOWN_CALL`, `CALL_NOT_PENDING`, `DIGEST_MISMATCH`, `INVALID_TOOL_INPUT`
    */
@@ -168,9 +163,7 @@ export class Session {
   /**
    * Says what became of a call whose outcome is unknown.
    *
-   * @param call - the call as it was looked at, from {@link Session.approvals}. The resolution holds only for that
-   * dispatch and those arguments. If the call has been dispatched again since, it is refused.
-   * @param options - who says so.
+   * @param call - the call from {@link Session.approvals}. The resolution holds only for that dispatch and its arguments.
    * @throws PerdureError `UNKNOWN_CALL`, `CALL_NOT_PENDING`, `DISPATCH_MISMATCH`, `DIGEST_MISMATCH`
    */
   async resolve(
@@ -182,19 +175,18 @@ export class Session {
     return this.#update(UPDATE.resolve, input, 'resolution');
   }
 
-  /** Sets caps, or lets the session finish with a summary whose worst case is added to them. */
+  /** Sets caps, or lets the session finish with a summary, whose worst case is added to the caps. */
   async setBudget(input: BudgetInput): Promise<{ phase: Phase; queued: number }> {
     return this.#update(UPDATE.budget, input, 'budget');
   }
 
   /**
-   * Changes the past that the model sees, or the plan, of a session at rest. Recorded with who and why.
+   * Changes the transcript or the plan of a session at rest. Recorded with who and why.
    *
-   * @param options - `id`: what is sent again with it is the same edit, made once and answered as it was then; it holds
-   * for one run, and a refusal leaves no trace of it.
-   * @returns what the session does then, and the checkpoint that holds the edit.
-   * @throws PerdureError `SESSION_BUSY` while a turn runs, or when what was looked at has changed;
-   * `INVALID_ARGUMENT` for a transcript that no provider takes
+   * @param options - `id`: an edit with this id is made once in a run, however often it is sent.
+   * @returns the phase, and the checkpoint that holds the edit.
+   * @throws PerdureError `SESSION_BUSY` while a turn runs, or when its basis has changed; `INVALID_ARGUMENT` for a transcript
+   * that providers refuse
    */
   async edit(
     input: EditInput,
@@ -204,7 +196,7 @@ export class Session {
   }
 
   /**
-   * Makes the session issue nothing more, so that a successor can take over; {@link Session.resume} takes it back.
+   * Stops the session from issuing anything, so that a successor can take over. {@link Session.resume} undoes it.
    *
    * @throws PerdureError `SESSION_BUSY` while a mutation is open
    */
@@ -212,12 +204,12 @@ export class Session {
     return this.#update(UPDATE.seal, input, 'seal');
   }
 
-  /** Asks the session to issue nothing new. Works without a worker: it takes effect when one is there. */
+  /** Asks the session to issue nothing new. It takes effect when a worker is there. */
   async pause(input: PauseInput = {}): Promise<void> {
     await this.#signal(SIGNAL.pause, input);
   }
 
-  /** Goes on after a pause or a wait. */
+  /** Continues after a pause or a wait. */
   async resume(input: { by?: string } = {}): Promise<void> {
     await this.#signal(SIGNAL.resume, input);
   }
@@ -233,9 +225,8 @@ export class Session {
   }
 
   /**
-   * The session live: text as the model writes it, resets when an attempt is repeated, and phases. Ends when
-   * the session waits for somebody or is closed. It reads and never writes: no history, no cost to the session
-   * but its heartbeats. Unlike reads it needs a worker.
+   * The session live: text as the model writes it, resets when an attempt is repeated, and phases. Ends when the session
+   * waits for somebody or is closed. It costs the session nothing but its heartbeats, and needs a worker.
    *
    * @throws PerdureError `NO_WORKER`
    */
@@ -272,16 +263,10 @@ export class Session {
     } catch (error) {
       throw sessionError(this.id, error);
     }
-    if (!isTooLarge(answer)) return answer;
-    const { size, limit } = answer.tooLarge;
-    throw new PerdureError(
-      'TOO_LARGE',
-      `${name} of session ${this.id} is ${size} bytes of JSON, a query may answer ${limit}: read it with the checkpoint saver`,
-      { details: { field: name, size, limit } },
-    );
+    return fitting(answer, name, this.id);
   }
 
-  /** Asks again while a query comes between an event and its workflow task, as after a worker's death, or is swallowed. */
+  /** Repeats a query that came between an event and its workflow task, or that a frozen worker swallowed. */
   async #askUntil<T>(deadline: number, ask: () => Promise<T>): Promise<T> {
     for (let silences = 0; ; ) {
       const answerBy = Math.min(deadline, Date.now() + (SILENT_MS[silences] ?? ANSWER_MS));
@@ -355,8 +340,4 @@ export class Session {
       throw ended ? await endedError(this.#client, this.#run, known) : known;
     }
   }
-}
-
-function isTooLarge(answer: unknown): answer is TooLarge {
-  return typeof answer === 'object' && answer !== null && 'tooLarge' in answer;
 }

@@ -8,7 +8,7 @@ import {
 } from '@temporalio/client';
 import { invalid, isPerdureError, PerdureError } from '../contract/errors.ts';
 import type { SessionInput } from '../contract/inputs.ts';
-import { canonicalJson, defined, type JsonObject } from '../contract/json.ts';
+import { canonicalJson, defined } from '../contract/json.ts';
 import { DEFAULT_TASK_QUEUE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
@@ -18,8 +18,15 @@ import { isCompletedTask } from '../temporal/executions.ts';
 import { readStartInput } from '../temporal/index.ts';
 import { storeParts } from '../temporal/store-content.ts';
 import { listSessions, type SessionListOptions, type SessionSummary } from '../temporal/visibility.ts';
-import { checkFreeId, checkHeadroom, checkNewId, checkSessionId } from './checks.ts';
-import { isBeingTakenBack, TAKEN_BACK } from './ended.ts';
+import {
+  checkContext,
+  checkFreeId,
+  checkHeadroom,
+  checkNewId,
+  checkSessionId,
+  type StartedAgent,
+} from './checks.ts';
+import { isBeingTakenBack, TAKEN_BACK, takenBack } from './ended.ts';
 import { Session } from './session.ts';
 import {
   checkOptions,
@@ -30,7 +37,7 @@ import {
   withId,
 } from './start-options.ts';
 
-/** How long a checkpoint out of an archive waits for the session that starts from it. */
+/** How long an archived checkpoint waits for the session that starts from it. */
 const ORIGIN_STAYS = { startDelay: '60 days', workflowRunTimeout: '1 minute' } as const;
 
 /**
@@ -46,7 +53,7 @@ const ORIGIN_STAYS = { startDelay: '60 days', workflowRunTimeout: '1 minute' } a
  *   const session = await sessions.start('desk', { id: 'ticket-7', message: 'Where is my order?' });
  *   for await (const part of session.stream()) console.log(part);
  * } catch (error) {
- *   // `code` names the error, `remedy` says what to do about it.
+ *   // `code` names the error, `remedy` says what to do.
  *   if (isPerdureError(error)) console.error(error.code, error.remedy, error.message);
  * }
  * ```
@@ -76,7 +83,7 @@ export class Sessions {
     checkOptions('start', options);
     const input = sessionInput(typeof agent === 'string' ? agent : agent.name, options);
     if (typeof agent !== 'string') await checkContext(agent, input.context);
-    // A session that runs already takes the message once, however often it is sent there.
+    // A running session takes a message with an id once, however often it is sent.
     if (options.onExisting === 'use' && input.message !== undefined) input.message = withId(input.message);
     if (options.id !== undefined) await this.#refuseThread(id);
     return this.#start(id, input, options, {
@@ -86,19 +93,18 @@ export class Sessions {
   }
 
   /**
-   * Starts another session from a checkpoint of one. Its effects have keys of their own; a mutation that was
-   * open at the checkpoint waits for a person, and what waited for approval waits again.
+   * Starts another session from a checkpoint. Its effects have keys of their own. A mutation that was open at the checkpoint
+   * waits for a person, and approvals wait again.
    *
-   * @param from - the session, and the checkpoint's id as the saver lists it.
-   * @throws PerdureError as {@link Sessions.start}; `SESSION_NOT_FOUND`, `CHECKPOINT_NOT_FOUND` for one that this
-   * session does not have
+   * @throws PerdureError as {@link Sessions.start}; `SESSION_NOT_FOUND`, `CHECKPOINT_NOT_FOUND` for a checkpoint that is not
+   * of this session
    */
   async fork(from: { sessionId: string; checkpointId: string }, options: ForkOptions): Promise<Session> {
     const id = options.id ?? `session-${randomUUID()}`;
     checkNewId(id);
     checkOptions('fork', options);
     const origin = originOf('fork', from, options);
-    // What is wrong with the input shows before anything is sent.
+    // Invalid input fails before anything is sent.
     sessionInput(options.agent ?? 'the same', options, origin);
     if (options.id !== undefined) await this.#refuseThread(id);
     const agent = await this.#agentOf(from, options);
@@ -112,30 +118,28 @@ export class Sessions {
   }
 
   /**
-   * Takes a session back to a checkpoint of its own. The present run is sealed and ended, and the successor
-   * goes on under the same id with the same keys: effects that happened after the checkpoint answer them, so
-   * that nothing is done again. What was spent stays spent. `effectsSince` says beforehand which these are.
+   * Takes a session back to one of its checkpoints. The present run is sealed and ended. The successor has the same id and
+   * keys: effects from after the checkpoint answer them, so nothing is done again. What was spent stays spent.
+   * `effectsSince` lists these effects beforehand. After an interrupted call the session may be ended without a successor:
+   * call it again.
    *
-   * A call that is cut short may leave the session ended, with no successor: it can be taken back again.
-   *
-   * @throws PerdureError `SESSION_BUSY` while a mutation is open, `CONFLICT` when somebody else has taken it back
-   * meanwhile, `SESSION_NOT_FOUND`, `CHECKPOINT_NOT_FOUND` for a checkpoint that this session does not have. Then
-   * nothing has changed
+   * @throws PerdureError `SESSION_BUSY` while a mutation is open; `CONFLICT` when somebody else has taken it back;
+   * `SESSION_NOT_FOUND`, `CHECKPOINT_NOT_FOUND`. Then nothing has changed
    */
   async rewind(from: { sessionId: string; checkpointId: string }, options: ForkOptions): Promise<Session> {
     const { sessionId } = from;
-    // A session that another client started may have an id that ours refuses.
+    // Other clients may start sessions with ids that we refuse.
     checkFreeId(sessionId);
     checkOptions('fork', options);
     const origin = originOf('rewind', from, options);
-    // What is wrong with the input shows before the session is touched.
+    // Invalid input fails before the session is touched.
     sessionInput(options.agent ?? 'the same', options, origin);
     const agent = await this.#agentOf(from, options);
     await this.#checkOrigin(from, options);
-    // Read first: of two who take a session back at once, one then finds that this is not the last run any more.
+    // Read first, so that of two simultaneous rewinds one finds that this is no longer the last run.
     const leaves = await this.#runOf(sessionId);
     if (leaves !== null) await this.#seal(sessionId, leaves, options);
-    // What only an archive still has may have become a thread's id since.
+    // The id of a session that only an archive has may have become a thread's.
     if (leaves === null) await this.#refuseThread(sessionId);
     const archived = await this.#archived(from, options, leaves === null);
     const input = sessionInput(agent, options, {
@@ -154,7 +158,7 @@ export class Sessions {
     }
   }
 
-  /** Makes a run issue nothing more; one that is closed issues nothing anyway. */
+  /** Stops a run from issuing anything. A closed run issues nothing anyway. */
   async #seal(sessionId: string, runId: string, { by, reason }: ForkOptions): Promise<void> {
     try {
       await new Session(this.#client, sessionId, runId).seal({ by, reason });
@@ -164,7 +168,7 @@ export class Sessions {
     }
   }
 
-  /** Refuses a checkpoint that is not this session's: the session that goes on from it could not be read. */
+  /** Refuses a checkpoint of another session: a session from it could not be read. */
   async #checkOrigin(
     { sessionId, checkpointId }: { sessionId: string; checkpointId: string },
     { saver }: ForkOptions,
@@ -182,10 +186,7 @@ export class Sessions {
     );
   }
 
-  /**
-   * Ends the run that a successor leaves, and no other: what one that came in between has done would be in nobody's
-   * record.
-   */
+  /** Ends the run that a successor leaves, and no other: the effects of a run in between would be lost. */
   async #end(sessionId: string, runId: string, reason: string): Promise<void> {
     try {
       await this.#client.workflow.getHandle(sessionId, runId).terminate(reason);
@@ -196,7 +197,7 @@ export class Sessions {
     if ((await this.#runOf(sessionId)) !== runId) throw takenBack(sessionId);
   }
 
-  /** A session would hide the checkpoints of a thread of its id. */
+  /** Refuses the id of a thread: a session would hide its checkpoints. */
   async #refuseThread(id: string): Promise<void> {
     try {
       const thread = await this.#client.workflow.getHandle(threadWorkflowId(id)).describe();
@@ -234,10 +235,7 @@ export class Sessions {
     );
   }
 
-  /**
-   * The agent that goes on from a checkpoint: the session's own, with its tools. Who has named another must not take it for
-   * that one. Of a session that nobody has any more it is the named one, which waits for the checkpoint.
-   */
+  /** The session's own agent. When nobody has the session any more, it is the named one. Another name is refused. */
   async #agentOf(
     { sessionId, checkpointId }: { sessionId: string; checkpointId: string },
     { agent, saver }: ForkOptions,
@@ -257,7 +255,7 @@ export class Sessions {
     throw invalid('agent', `session ${sessionId} is of ${own}, which goes on from its checkpoints`);
   }
 
-  /** A run that the server still has, or `null`. */
+  /** A run that the server has, or `null`. */
   async #runOf(sessionId: string, runId?: string): Promise<string | null> {
     try {
       return (await this.#client.workflow.getHandle(sessionId, runId).describe()).runId;
@@ -267,7 +265,7 @@ export class Sessions {
     }
   }
 
-  /** A checkpoint that the server has no more, out of the caller's saver and to where workers can read it. */
+  /** Stores an archived checkpoint where workers can read it. */
   async #archived(
     { sessionId, checkpointId }: { sessionId: string; checkpointId: string },
     { saver, taskQueue = this.#taskQueue }: ForkOptions,
@@ -287,10 +285,10 @@ export class Sessions {
         text,
         what: `${checkpointId} of ${sessionId}`,
         taskQueue,
-        // No worker is given it, and it is closed by itself when the session has long read it.
+        // No worker gets these workflows, and they close by themselves.
         ...ORIGIN_STAYS,
       });
-      // The order of runs is by what each has left.
+      // Runs are ordered by the run that each has left.
       return last === null ? { archived } : { archived, leaves: parseCheckpointId(last.id).runId };
     } catch (error) {
       throw sessionError(sessionId, error);
@@ -314,7 +312,7 @@ export class Sessions {
     try {
       if (options.onExisting === 'use') await this.#refuseOther(id, input);
       if (options.onExisting === 'use' && message !== undefined) {
-        // A session that exists does not look at what it would be started with, so the message is a signal.
+        // A session that exists ignores its start arguments, so the message is a signal.
         const signal = { signal: SIGNAL.send, signalArgs: [message] as [unknown], args: [rest] as [unknown] };
         await checkHeadroom(this.#client.workflow.getHandle(id), SIGNAL.send);
         await this.#client.workflow.signalWithStart(WORKFLOW.session, { ...start, ...signal });
@@ -338,36 +336,14 @@ export class Sessions {
     return new Session(this.#client, id);
   }
 
-  /** The handle of a session. It is not checked whether it exists. @throws PerdureError `INVALID_ARGUMENT` */
+  /** A handle of a session, which may not exist. @throws PerdureError `INVALID_ARGUMENT` */
   get(id: string): Session {
     checkSessionId(id);
     return new Session(this.#client, id);
   }
 
-  /** Sessions, newest first, from Temporal's visibility: a list may lag behind by a second. */
+  /** Sessions, newest first, from Temporal's visibility, which may lag by a second. */
   list(options: SessionListOptions = {}): AsyncGenerator<SessionSummary> {
     return listSessions(this.#client, options);
   }
-}
-
-/** An agent's definition, as far as a start needs it. */
-export interface StartedAgent {
-  readonly name: string;
-  contextProblem(context: JsonObject | undefined): Promise<string | null>;
-}
-
-/** @throws PerdureError `INVALID_ARGUMENT` naming the field */
-async function checkContext(agent: StartedAgent, context: JsonObject | undefined): Promise<void> {
-  const problem = await agent.contextProblem(context);
-  if (problem === null) return;
-  const [field = 'context', ...words] = problem.split(': ');
-  throw invalid(field, words.join(': '));
-}
-
-function takenBack(sessionId: string, cause?: unknown): PerdureError {
-  return new PerdureError(
-    'CONFLICT',
-    `Session ${sessionId} was taken back by somebody else meanwhile: read its checkpoints again`,
-    cause === undefined ? {} : { cause },
-  );
 }

@@ -1,4 +1,4 @@
-/** What a session starts with, as its caller says it and as it is sent. */
+/** The options with which a session starts, and the input that is sent. */
 
 import { randomUUID } from 'node:crypto';
 import type { Duration } from '@temporalio/common';
@@ -14,11 +14,10 @@ import type { SessionMode } from '../contract/state.ts';
 import { notKnown, parseKnown } from '../contract/unknown-name.ts';
 import { parseCheckpointId } from '../temporal/checkpoint-id.ts';
 
-/** How a session starts. */
 export interface StartOptions {
   /**
-   * The session's id, unique in the namespace: up to 200 characters, without double quotes, backslashes and control
-   * characters, and no apostrophe at either end, for Temporal's visibility finds none of these. Default: a random one.
+   * Unique in the namespace: up to 200 characters without double quotes, backslashes, control characters, and apostrophes at
+   * either end, which Temporal's visibility does not find. Default: a random one.
    */
   id?: string;
   /** The first message. */
@@ -30,18 +29,15 @@ export interface StartOptions {
    * schema checks it. At most 8 KB of JSON. Its `tenant` is a search attribute.
    */
   context?: object;
-  /** Caps, each in place of the agent's own; the agent's others stay. */
+  /** Caps, each instead of the agent's own. */
   budget?: BudgetLimits;
   /** Where tools keep files of this session. */
   scratchpadRoot?: string;
-  /**
-   * What to do when the id exists: `fail` (default), or `use` the running session, which takes the message. A
-   * closed one, or one of another agent, is never used.
-   */
+  /** When the id exists: `fail` (default), or `use` the running session of the same agent, which takes the message. */
   onExisting?: 'fail' | 'use';
   /** Default: the client's. */
   taskQueue?: string;
-  /** How long a worker has for one workflow task. Low, so that the death of a worker is noticed soon. Default: 2 seconds. */
+  /** How long a worker has for one workflow task. Low, so that a dead worker is noticed soon. Default: 2 seconds. */
   workflowTaskTimeout?: Duration;
 }
 
@@ -49,15 +45,12 @@ export interface StartOptions {
 export interface ForkOptions extends Omit<StartOptions, 'onExisting' | 'mode'> {
   /** The session's own agent, which goes on: another is refused. Default: that one. */
   agent?: string;
-  /** Changes to the past that the model sees, made before it goes on. */
+  /** Changes to the transcript or the plan, made before it continues. */
   edits?: EditInput;
   /** Who, and why; both are recorded. */
   by: string;
   reason: string;
-  /**
-   * Where to read the checkpoint when the server has its history no more: an `ArchivedSaver`, for one. It is then
-   * handed to the session in parts, which workers read with the codec of their own.
-   */
+  /** Where to read a checkpoint that the server no longer has: an `ArchivedSaver`, for example. */
   saver?: Pick<CheckpointSaver, 'get'>;
 }
 
@@ -80,7 +73,7 @@ const FORK: Readonly<Record<keyof ForkOptions, true>> = {
   saver: true,
 };
 
-/** Refuses options that there are not: the compiler does it for TypeScript only. */
+/** Refuses unknown options: the compiler checks them for TypeScript only. */
 export function checkOptions(kind: 'start' | 'fork', options: object): void {
   const known = kind === 'start' ? START : FORK;
   for (const [field, value] of Object.entries(options)) {
@@ -90,7 +83,7 @@ export function checkOptions(kind: 'start' | 'fork', options: object): void {
   }
 }
 
-/** Where a session starts from, that is a fork or a rewind. */
+/** The origin of a fork or a rewind. */
 export function originOf(
   kind: 'fork' | 'rewind',
   from: { sessionId: string; checkpointId: string },
@@ -107,11 +100,7 @@ export function originOf(
   };
 }
 
-/**
- * What a session starts with.
- *
- * @throws PerdureError `INVALID_ARGUMENT`, `NOT_JSON`, `TOO_LARGE`, naming the field
- */
+/** The input of a session. @throws PerdureError `INVALID_ARGUMENT`, `NOT_JSON`, `TOO_LARGE`, naming the field */
 export function sessionInput(agent: string, options: StartOptions, from?: OriginInput): SessionInput {
   const { message, mode, context, budget, scratchpadRoot } = options;
   const raw = {
@@ -122,13 +111,13 @@ export function sessionInput(agent: string, options: StartOptions, from?: Origin
   const json = toJson(raw, 'options');
   if (context !== undefined) assertSize('context', context, LIMIT.context);
   const parsed = parseKnown(sessionInputSchema, json);
-  // The caller knows the edits of a fork by their own name.
+  // The caller passed the edits without the origin.
   if (!parsed.ok) throw invalid(parsed.field.replace(/^origin\./, ''), parsed.problem);
   assertSize('message', parsed.value, LIMIT.input);
   return parsed.value;
 }
 
-/** A message with the id that tells whether it was taken, whatever becomes of the answer. */
+/** A message with an id, by which it can be repeated. */
 export function withId(message: string | SendInput): SendInput {
   const input = typeof message === 'string' ? { text: message } : message;
   return input.id === undefined ? { ...input, id: randomUUID() } : input;

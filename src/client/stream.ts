@@ -11,21 +11,21 @@ import { decodeOptionalSinglePayload } from '../temporal/sdk-internals.ts';
 export type StreamPart =
   /** More of the answer's text. */
   | { type: 'text'; text: string }
-  /** The text so far is void: the attempt is repeated. */
+  /** The text so far is void, because the attempt is repeated. */
   | { type: 'reset' }
-  /** The answer is recorded; this is its whole text. */
+  /** The answer is recorded. This is its whole text. */
   | { type: 'message'; id: string; text: string }
-  /** Something new that people may want to see, as a call that was not executed because an equal one was. */
+  /** Something people may want to see, such as a call that was answered from the record of an equal one. */
   | { type: 'notice'; notice: Notice }
-  /** A tool call that is new or has changed, as it is now: dispatched, lost, verified, ended. */
+  /** A tool call that is new or has changed. */
   | { type: 'call'; call: ToolCall }
   /** What the session does now. */
   | { type: 'phase'; phase: Phase; view: SessionView };
 
-/** How often a running session is looked at, in milliseconds. */
+/** Pause between two looks at a running session, in milliseconds. */
 const LOOK_MS = 200;
 
-/** Phases in which nothing happens until somebody does something. */
+/** Phases in which nothing happens without a person. */
 const RESTING: ReadonlySet<Phase> = new Set([
   'idle',
   'approval',
@@ -35,7 +35,7 @@ const RESTING: ReadonlySet<Phase> = new Set([
   'closed',
 ]);
 
-/** What a stream reads beside heartbeats. */
+/** What a stream reads besides heartbeats. */
 interface Source {
   readonly id: string;
   state(): Promise<SessionView>;
@@ -78,16 +78,16 @@ export async function* streamSession(
       phase = view.phase;
       yield { type: 'phase', phase, view };
     }
-    // An idle session takes what is queued at once; any other rest lasts, whatever is queued.
+    // An idle session takes queued messages at once. Other rests last.
     if (RESTING.has(view.phase) && (view.queued === 0 || view.phase !== 'idle')) return;
     await delay(LOOK_MS, undefined, signal === undefined ? {} : { signal }).catch(() => {});
   }
 }
 
-/** Finds the tool calls that have changed since the last look. */
+/** Finds the tool calls that have changed. */
 class CallWatch {
   readonly #session: Source;
-  /** The index of the first call that had not ended; calls before it do not change. */
+  /** The index of the first open call. Calls before it do not change. */
   #from = 0;
   readonly #seen = new Map<string, string>();
 
@@ -95,7 +95,7 @@ class CallWatch {
     this.#session = session;
   }
 
-  /** Takes what has ended as seen. */
+  /** Skips the calls that have ended. */
   async begin(): Promise<void> {
     const { items, first, total } = await this.#session.calls({});
     const open = items.findIndex((call) => !isFinal(call));
@@ -130,13 +130,13 @@ class WindowReader {
       this.#text = '';
     }
     if (offset > this.#text.length) {
-      // The window has moved past what we have: what is between comes with the whole message.
+      // The window is beyond our text: the gap comes with the whole message.
       return;
     }
     yield* this.#grow(this.#text.slice(0, offset) + text);
   }
 
-  /** The answer is recorded: what the windows did not show is shown, or all anew when they showed another attempt. */
+  /** Shows the rest of a recorded answer, or all of it again when the windows showed another attempt. */
   *finish(whole: string): Generator<StreamPart> {
     if (!whole.startsWith(this.#text)) {
       yield { type: 'reset' };

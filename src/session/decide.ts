@@ -1,25 +1,15 @@
 /** What a session does next. `decide` reads the state and names one step; `null` means that it waits. */
 import { isFinal, type ToolCall } from '../contract/calls.ts';
-import { shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { type Exceeded, exceeded, worstCase } from './budget.ts';
-import { marksFirst } from './effect-outcome.ts';
+import { answerOf, answerOrRelease, isAnswered } from './equal-calls.ts';
 import type { Moment, Step } from './events.ts';
 import { attachStep, isReporting, reportStep, tendAwaiting } from './global-effect.ts';
 import { contextPart, modelCommand } from './model-command.ts';
-import { issueReads, settings } from './reads.ts';
-import {
-  batchCalls,
-  DEFAULT_TIMEOUT_MS,
-  flightOf,
-  heartbeatMs,
-  isGivenUp,
-  isOpen,
-  isUntold,
-  theCall,
-  toolOf,
-} from './state.ts';
+import { issueReads } from './reads.ts';
+import { batchCalls, flightOf, isGivenUp, isOpen, isUntold, theCall, toolOf } from './state.ts';
+import { toolCommand, verifyCommand } from './tool-command.ts';
 
 const BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
 /** The rest before a model call whose workers were lost. */
@@ -28,7 +18,7 @@ const MODEL_BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
 /** The next step of a session by itself, or `null` when only the world or a person can move it. */
 export function decide(state: SessionState, moment: Moment): Step | null {
   if (state.status.kind !== 'active') return null;
-  // What is sealed issues nothing, but can be ended.
+  // A sealed session issues nothing, but can be ended.
   if (state.sealed !== null && state.cancelling === null) return null;
   const calls = batchCalls(state);
   const tending = tendCalls(state, calls, moment) ?? reportStep(state) ?? dropStaleTimer(state);
@@ -58,11 +48,11 @@ export function decide(state: SessionState, moment: Moment): Step | null {
   return calls.length > 0 ? decideBatch(state, calls, moment) : decideTurn(state, moment);
 }
 
-/** What a call needs whatever else happens: clocks, verification, the check of edited arguments. */
+/** What calls need in any case: timers, verification, the check of edited arguments. */
 function tendCalls(state: SessionState, calls: readonly ToolCall[], moment: Moment): Step | null {
   const seq = state.seq + 1;
-  // What is about to be skipped needs nothing. A command that is stopped in its own activation leaves no trace
-  // in the history, so that the fold would lose count.
+  // Calls that are about to be skipped need nothing. A command that is stopped in its own activation leaves no trace in
+  // the history, and the fold would lose count.
   const skipping = state.cancelling !== null || state.interrupted;
   for (const call of calls) {
     const timer = (ms: number, summary: string): Step => ({
@@ -83,7 +73,7 @@ function tendCalls(state: SessionState, calls: readonly ToolCall[], moment: Mome
       );
     }
     if (status.kind === 'settling' && !flightOf(state, call.id, 'settle')) {
-      // Nobody has told the last dispatch of an effect whose workflow was ended to stop.
+      // The workflow of the effect was ended, so its last dispatch may still run.
       const running = state.effect !== null && call.dispatches.length === 0;
       const tool = toolOf(state, call);
       const ms = (tool?.settleMs ?? 0) + (running ? (tool?.timeoutMs ?? 0) : 0);
@@ -123,31 +113,7 @@ function tendCalls(state: SessionState, calls: readonly ToolCall[], moment: Mome
   return null;
 }
 
-function verifyCommand(
-  state: SessionState,
-  call: ToolCall,
-  seq: number,
-): Extract<Step, { type: 'issue' }>['command'] {
-  const timeoutMs = toolOf(state, call)?.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-  return {
-    kind: 'verify',
-    seq,
-    input: {
-      agent: state.agent,
-      tool: call.name,
-      callId: call.id,
-      args: call.args,
-      idempotencyKey: call.idempotencyKey,
-      timeoutMs,
-      ...settings(state),
-    },
-    heartbeatMs: heartbeatMs(state),
-    timeoutMs,
-    summary: `verify ${call.name} ${call.id}`,
-  };
-}
-
-/** The status that a timer is for, of those that a person may end. */
+/** The status that a timer belongs to, where a person may end it. */
 const WAITS_FOR: { [kind in InFlight['kind']]?: ToolCall['status']['kind'] } = {
   approval_expiry: 'approval',
   backoff: 'backoff',
@@ -214,7 +180,7 @@ function decideBatch(state: SessionState, calls: readonly ToolCall[], moment: Mo
     if (capped !== null) break;
     if (call.scope === 'global') return attachStep(state, call);
     if (call.effect !== 'read') return { type: 'issue', callId: call.id, command: toolCommand(state, call) };
-    // The second of two equal reads waits for the first, and is answered from its record.
+    // An equal read waits for the first one, and is answered from its record.
     const isTwin = reads.some(({ idempotencyKey: key }) => key === call.idempotencyKey);
     if (call.scope === 'call' || !isTwin) reads.push(call);
   }
@@ -222,95 +188,19 @@ function decideBatch(state: SessionState, calls: readonly ToolCall[], moment: Mo
   return calls.every(isFinal) ? { type: 'append_results' } : null;
 }
 
-/** Reads run beside each other; what changes the world waits for all before it, and holds up all after it. */
+/** Reads run in parallel. A call with an effect waits for all calls before it, and blocks all after it. */
 function isItsTurn(state: SessionState, before: readonly ToolCall[], call: ToolCall): boolean {
   if (state.manifest?.toolOrder === 'parallel') return true;
   return before.every((other) => isFinal(other) || (other.effect === 'read' && call.effect === 'read'));
 }
 
-function answerOrRelease(call: ToolCall, target: ToolCall): Step {
-  return isAnswered(target)
-    ? { type: 'replay_call', callId: call.id, from: target.id }
-    : { type: 'release_call', callId: call.id };
-}
-
-/** Whether a call's record answers an equal one: it happened, or nobody can tell and it must not be run again. */
-function isAnswered({ status, effect }: ToolCall): boolean {
-  return status.kind === 'completed' || (status.kind === 'failed' && !status.certain && effect === 'mutate');
-}
-
-/** The newest equal call whose record or outcome stands for this one's too. */
-function twinOf({ calls }: SessionState, call: ToolCall): ToolCall | undefined {
-  // A plain loop that asks first what hardly ever holds: a long session has many calls.
-  for (let i = calls.length - 1; i >= 0; i--) {
-    const other = calls[i];
-    if (other?.idempotencyKey !== call.idempotencyKey || other.id === call.id || other.replayOf !== null)
-      continue;
-    if (isAnswered(other) || isOpen(other) || other.status.kind === 'backoff') return other;
-  }
-  return undefined;
-}
-
-/** What stands for the dispatch of a call, because an equal one is on record or under way. */
-function answerOf(state: SessionState, call: ToolCall): Step | null {
-  const carried = state.carried.find(({ idempotencyKey }) => idempotencyKey === call.idempotencyKey);
-  if (carried !== undefined) {
-    return carried.doubt === undefined
-      ? { type: 'replay_carried', callId: call.id, effect: carried }
-      : { type: 'doubt_call', callId: call.id, reason: carried.doubt };
-  }
-  // Asked before each dispatch, for another may have been dispatched since the last one's absent.
-  if (call.scope !== 'call') {
-    const twin = twinOf(state, call);
-    if (twin !== undefined) {
-      return isAnswered(twin)
-        ? { type: 'replay_call', callId: call.id, from: twin.id }
-        : { type: 'defer_call', callId: call.id, to: twin.id };
-    }
-  }
-  return null;
-}
-
-/** What happens instead of a first dispatch that a cap does not allow, beside so many others. */
+/** What happens instead of a first dispatch that a cap does not allow. `beside`: calls that are dispatched with it. */
 function capStep(state: SessionState, call: ToolCall, beside: number): Step | null {
   if (call.dispatches.length > 0) return null;
   const over = exceeded(state, { nanoUsd: 0, tokens: 0, turns: 0, toolCalls: beside + 1 });
   if (over === null) return null;
   if (!state.finishing) return budgetWait(state, over);
   return { type: 'skip_call', callId: call.id, reason: 'The budget of this session is used up.' };
-}
-
-function toolCommand(state: SessionState, call: ToolCall): Extract<Step, { type: 'issue' }>['command'] {
-  const tool = toolOf(state, call);
-  const seq = state.seq + 1;
-  const dispatchNo = call.dispatches.length + 1;
-  const timeoutMs = tool?.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-  const resultLimit = Math.floor(LIMIT.turnResults / state.batch.length);
-  return {
-    kind: 'tool',
-    seq,
-    input: {
-      agent: state.agent,
-      tool: call.name,
-      callId: call.id,
-      args: call.args,
-      argsDigest: shortDigest(call.argsDigest),
-      idempotencyKey: call.idempotencyKey,
-      effect: call.effect,
-      dispatchNo,
-      ...(call.effect === 'mutate' ? { issuedRunId: state.runId } : {}),
-      ...(call.effect === 'mutate' && marksFirst(state, call, dispatchNo)
-        ? { markFirst: true as const }
-        : {}),
-      timeoutMs,
-      ...(resultLimit < LIMIT.toolResult ? { resultLimit } : {}),
-      ...settings(state),
-    },
-    heartbeatMs: heartbeatMs(state),
-    timeoutMs,
-    maxAttempts: call.effect === 'mutate' ? 1 : (tool?.maxAttempts ?? 1),
-    summary: dispatchNo === 1 ? `${call.name} ${call.id}` : `${call.name} ${call.id}, dispatch ${dispatchNo}`,
-  };
 }
 
 function budgetWait({ sessionId }: SessionState, { message, ...over }: Exceeded): Step {
@@ -320,18 +210,18 @@ function budgetWait({ sessionId }: SessionState, { message, ...over }: Exceeded)
   };
 }
 
-/** Whether this run's history has no room for another model call. */
+/** Whether this run's history is too large for another model call. */
 function isFull({ historyEvents, historyBytes }: Moment): boolean {
   return historyEvents >= LIMIT.historyEvents || historyBytes >= LIMIT.historyBytes;
 }
 
-/** Between batches: take what people sent, then ask the model, or rest. */
+/** Between batches: takes messages, then asks the model, or rests. */
 function decideTurn(state: SessionState, moment: Moment): Step | null {
   if (state.inbox.length > 0) return { type: 'take_messages' };
   const last = state.transcript.at(-1);
   if (last === undefined) return null;
   if (state.effect !== null && !state.finishing) {
-    // What certainly did not happen leaves no record: the next call executes.
+    // An effect that certainly did not happen leaves no record: the next call executes it.
     const kept = state.calls.some(isAnswered);
     if (state.inFlight.some(({ kind }) => kind === 'ttl' || kind === 'report')) return null;
     if (!kept) return { type: 'close', result: { status: 'completed', text: '', turns: 0 } };
