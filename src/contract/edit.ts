@@ -1,7 +1,7 @@
 /** An edit of a session at rest: what a person may change of the transcript and the plan. */
 import * as z from 'zod/mini';
 import { type LazySchema, lazySchema } from './lazy-schema.ts';
-import type { Message } from './messages.ts';
+import { type Message, messageSchema } from './messages.ts';
 import { type PlanInput, planStepsSchema } from './plan.ts';
 
 /** Replaces the end of the transcript, or the plan. */
@@ -21,31 +21,6 @@ export interface EditInput {
    */
   basis?: string | undefined;
 }
-
-const metadata = z.optional(z.record(z.string(), z.json()));
-const block = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('text'), text: z.string(), metadata }),
-  z.object({ kind: z.literal('reasoning'), text: z.string(), metadata }),
-  z.object({ kind: z.literal('tool_call'), id: z.string(), name: z.string(), args: z.json(), metadata }),
-  z.object({
-    kind: z.literal('tool_result'),
-    call_id: z.string(),
-    name: z.string(),
-    content: z.json(),
-    model_output: metadata,
-    is_error: z.boolean(),
-  }),
-]);
-
-export const messageSchema: LazySchema<Message> = lazySchema(
-  () =>
-    z.object({
-      id: z.string().check(z.minLength(1)),
-      role: z.enum(['user', 'assistant', 'tool']),
-      created_at: z.iso.datetime(),
-      blocks: z.array(block),
-    }) as z.ZodMiniType<Message>,
-);
 
 export const editSchema: LazySchema<EditInput> = lazySchema(() =>
   z.object({

@@ -2,7 +2,9 @@
  * The transcript: messages made of blocks. Field names follow the durable-state contract, because harnesses in other
  * languages read checkpoints.
  */
+import * as z from 'zod/mini';
 import type { JsonObject, JsonValue } from './json.ts';
+import { type LazySchema, lazySchema } from './lazy-schema.ts';
 
 /** Text of a person or the model. `metadata` is the provider's: some need it back. */
 export interface TextBlock {
@@ -74,3 +76,28 @@ export interface Position {
   count: number;
   digest: string;
 }
+
+const metadata = z.optional(z.record(z.string(), z.json()));
+const block = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('text'), text: z.string(), metadata }),
+  z.object({ kind: z.literal('reasoning'), text: z.string(), metadata }),
+  z.object({ kind: z.literal('tool_call'), id: z.string(), name: z.string(), args: z.json(), metadata }),
+  z.object({
+    kind: z.literal('tool_result'),
+    call_id: z.string(),
+    name: z.string(),
+    content: z.json(),
+    model_output: metadata,
+    is_error: z.boolean(),
+  }),
+]);
+
+export const messageSchema: LazySchema<Message> = lazySchema(
+  () =>
+    z.object({
+      id: z.string().check(z.minLength(1)),
+      role: z.enum(['user', 'assistant', 'tool']),
+      created_at: z.iso.datetime(),
+      blocks: z.array(block),
+    }) as z.ZodMiniType<Message>,
+);

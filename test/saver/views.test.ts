@@ -262,6 +262,18 @@ describe('a run checkpoint', () => {
       ...good,
       payload: { ...good.payload, tool_executions },
     });
+    const withMessage = (message: object) => ({
+      ...good,
+      payload: { ...good.payload, messages: [message] },
+    });
+    const model_output = { type: 'text', value: 'one' };
+    const result = { kind: 'tool_result', call_id: 'c', name: 'count', content: 1, is_error: false };
+    const told = {
+      id: 'm',
+      role: 'tool',
+      created_at: '2026-01-01T00:00:00.000Z',
+      blocks: [{ ...result, model_output }],
+    };
     const bad: unknown[] = [
       undefined,
       null,
@@ -269,13 +281,8 @@ describe('a run checkpoint', () => {
       { ...good, schema_version: 'v2' },
       { ...good, phase: 'elsewhere' },
       { ...good, payload: {} },
-      {
-        ...good,
-        payload: {
-          ...good.payload,
-          messages: [{ id: 'x', role: 'user', created_at: '', blocks: [{ kind: 'image' }] }],
-        },
-      },
+      withMessage({ ...told, blocks: [{ kind: 'image' }] }),
+      withMessage({ ...told, surprise: true }),
       { ...good, payload: { ...good.payload, pending_llm_response: { tool_calls: 1 } } },
       { ...good, payload: { ...good.payload, surprise: true } },
       { ...good, phase: 'run_terminal', payload: {} },
@@ -285,6 +292,8 @@ describe('a run checkpoint', () => {
     ];
     for (const value of bad) expect(thrown(() => readRunCheckpoint(value))).toEqual(corruption);
     expect(readRunCheckpoint(good)).toEqual(good);
+    // What the model was sent in place of a result is part of the message.
+    expect(readRunCheckpoint(withMessage(told))).toEqual(withMessage(told));
     // Nothing of one is lost on the way, whatever its keys.
     const context: unknown = JSON.parse('{"__proto__":{"a":1},"b":[{"__proto__":2}]}');
     const odd = { ...good, payload: { ...good.payload, context } };

@@ -1,32 +1,12 @@
-/** Messages of records from elsewhere. An unknown kind of block is an error. */
+/** Messages of records from elsewhere. An unknown kind of block or an unknown field is an error. */
 import * as z from 'zod';
-import type { Block, Message } from '../../contract/messages.ts';
-import { json, object as metadata } from './kept-json.ts';
+import { type Message, messageSchema as schemaOf } from '../../contract/messages.ts';
+import { parseKnown } from '../../contract/unknown-name.ts';
 
-const text: z.ZodType<string> = z.string();
-
-const block = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('text'), text, metadata: z.exactOptional(metadata) }),
-  z.strictObject({ kind: z.literal('reasoning'), text, metadata: z.exactOptional(metadata) }),
-  z.strictObject({
-    kind: z.literal('tool_call'),
-    id: text,
-    name: text,
-    args: json,
-    metadata: z.exactOptional(metadata),
-  }),
-  z.strictObject({
-    kind: z.literal('tool_result'),
-    call_id: text,
-    name: text,
-    content: json,
-    is_error: z.boolean(),
-  }),
-]) as z.ZodType<Block>;
-
-export const messageSchema: z.ZodType<Message> = z.strictObject({
-  id: text,
-  role: z.enum(['user', 'assistant', 'tool']),
-  created_at: text,
-  blocks: z.array(block),
+/** The contract's schema. The value stays as it is, because zod's copy would lose a key such as `__proto__`. */
+export const messageSchema: z.ZodType<Message> = z.custom<Message>().superRefine((value, context) => {
+  const parsed = parseKnown(schemaOf, value);
+  if (parsed.ok) return;
+  const path = parsed.field === 'input' ? [] : parsed.field.split('.');
+  context.addIssue({ code: 'custom', message: parsed.problem, path });
 });
