@@ -59,6 +59,7 @@ async function source(path: string, region: string | undefined): Promise<string>
 test.each([
   ['README.md', 2],
   ['docs/checkpoints.md', 1],
+  ['docs/context.md', 2],
   ['docs/effects.md', 1],
   ['docs/production.md', 3],
   ['docs/testing.md', 2],
