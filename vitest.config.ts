@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig, type ViteUserConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
@@ -43,6 +44,33 @@ const SLOW = tests(
   'test/testing/{conformance,harness}',
 );
 
+/** Files that take longest, which their size does not show: begun last, one of them would keep the others waiting. */
+const LONG = [
+  'test/examples/demo',
+  'test/effects/dying-in-task',
+  'test/cli/checkpoints',
+  'test/cli/sessions',
+  'test/faults/landing',
+  'test/session/history-full',
+  'test/archive/archive',
+  'test/effects/successor',
+  'test/effects/frozen-worker',
+  'test/saver/rollover',
+  'test/session/input-size',
+  'test/structure/built',
+];
+
+/** Begins with {@link LONG}. */
+class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ moduleId }: TestSpecification): number => {
+      const found = LONG.findIndex((name) => moduleId.endsWith(`/${name}.test.ts`));
+      return found === -1 ? LONG.length : found;
+    };
+    return (await super.sort(files)).sort((a, b) => place(a) - place(b));
+  }
+}
+
 /** Projects run one after the other. */
 const project = (name: string, order: number, files: object, more: object = {}) => ({
   extends: true as const,
@@ -63,11 +91,13 @@ const config: ViteUserConfig = defineConfig({
   test: {
     projects: [
       project('fast', 0, { include: FAST }),
-      project('live', 1, { include: ALL, exclude: [...FAST, ...SLOW] }, withServer),
+      // One process serves many files: to load the SDK costs each process a second of processor time.
+      project('live', 1, { include: ALL, exclude: [...FAST, ...SLOW] }, { ...withServer, isolate: false }),
       project('slow', 2, { include: SLOW, exclude: FAST }, withServer),
     ],
-    // One process a file: workers hold native handles, and tests kill processes.
+    // Processes, not threads: workers hold native handles, and tests kill processes.
     pool: 'forks',
+    sequence: { sequencer: LongFirst },
     maxWorkers: 2,
     testTimeout: 120_000,
     hookTimeout: 120_000,

@@ -24,7 +24,8 @@ async function startUnanswered(args: readonly string[], text: string): Promise<{
   return { wire, ran: stage.start([...args, '--json'], { env: { TEMPORAL_ADDRESS: wire.address } }) };
 }
 
-test('a message that was sent and not answered for is sent again with its id', async () => {
+// Each waits for the time after which no answer is one: they wait together.
+test.concurrent('a message that was sent and not answered for is sent again with its id', async () => {
   const id = stage.id('sent');
   await stage.json('start', 'echo', '--id', id);
   const session = stage.session(id);
@@ -46,7 +47,7 @@ test('a message that was sent and not answered for is sent again with its id', a
   await until(session, ({ phase, messages }) => phase === 'idle' && messages === 4);
 }, 180_000);
 
-test.each([
+test.concurrent.each([
   ['is started once', []],
   ['that may exist takes its message once', ['--use-existing']],
 ])(

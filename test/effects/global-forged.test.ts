@@ -1,12 +1,12 @@
 /** Ids of Perdure's own workflows are reserved, and only the record of the right workflow answers a global call. */
 
 import { expect, test } from 'vitest';
-import * as z from 'zod';
 import { baseKey } from '../../src/contract/keys.ts';
-import { defineAgent, defineTool, TemporalSaver } from '../../src/index.ts';
+import { TemporalSaver } from '../../src/index.ts';
 import { SIGNAL, WORKFLOW } from '../../src/workflows/index.ts';
 import { openApi } from '../http/support/api.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
+import { herald } from '../support/herald.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 
 async function openHerald(): Promise<{ stage: Stage; announced: string[]; effect: string }> {
@@ -16,22 +16,11 @@ async function openHerald(): Promise<{ stage: Stage; announced: string[]; effect
       : { text: 'Done.' },
   );
   const announced: string[] = [];
-  const herald = defineAgent({
-    name: 'herald',
-    model: stage.provider('scripted'),
-    instructions: 'Announce.',
-    tools: {
-      announce: defineTool({
-        inputSchema: z.object({ text: z.string() }),
-        idempotency: { scope: 'global', ttl: '1h' },
-        execute: ({ text }) => {
-          announced.push(text);
-          return 'announced';
-        },
-      }),
-    },
+  const agent = herald(stage, (text) => {
+    announced.push(text);
+    return 'announced';
   });
-  await stage.startWorker([herald]);
+  await stage.startWorker([agent]);
   const identity = { text: stage.taskQueue };
   const key = baseKey({ namespace: '', tool: 'announce', scope: 'global', callId: '', identity });
   return { stage, announced, effect: `effect:${key}` };

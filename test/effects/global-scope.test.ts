@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineAgent, defineTool, type Session } from '../../src/index.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
+import { herald } from '../support/herald.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 
 test('equal calls of many sessions at once are one effect, whose record answers all of them', async () => {
@@ -12,22 +13,11 @@ test('equal calls of many sessions at once are one effect, whose record answers 
       : { text: 'Done.' },
   );
   const announced: string[] = [];
-  const herald = defineAgent({
-    name: 'herald',
-    model: stage.provider('scripted'),
-    instructions: 'Announce.',
-    tools: {
-      announce: defineTool({
-        inputSchema: z.object({ text: z.string() }),
-        idempotency: { scope: 'global', ttl: '1h' },
-        execute: ({ text }, { idempotencyKey }) => {
-          announced.push(idempotencyKey);
-          return { announced: text };
-        },
-      }),
-    },
+  const agent = herald(stage, (text, { idempotencyKey }) => {
+    announced.push(idempotencyKey);
+    return { announced: text };
   });
-  await stage.startWorker([herald]);
+  await stage.startWorker([agent]);
   const sessions = await Promise.all(
     Array.from({ length: 5 }, () => stage.sessions.start('herald', { id: stage.id(), message: 'Go.' })),
   );
@@ -188,34 +178,28 @@ async function openAnnouncement({ verify = false } = {}): Promise<{
   );
   const underWay = new EventEmitter();
   const key = once(underWay, 'key');
-  const herald = defineAgent({
-    name: 'herald',
-    model: stage.provider('scripted'),
-    instructions: 'Announce.',
-    tools: {
-      announce: defineTool({
-        inputSchema: z.object({ text: z.string() }),
-        idempotency: { scope: 'global', ttl: '1h' },
-        timeout: '1s',
-        settle: '100ms',
-        execute: async (_, { idempotencyKey, abortSignal }): Promise<string> => {
-          executed.push(idempotencyKey);
-          underWay.emit('key', idempotencyKey);
-          await once(abortSignal, 'abort');
-          return 'late';
-        },
-        ...(verify
-          ? {
-              verify: (_, { idempotencyKey }) =>
-                executed.includes(idempotencyKey)
-                  ? { outcome: 'landed', output: 'seen' }
-                  : { outcome: 'absent' },
-            }
-          : {}),
-      }),
+  const agent = herald(
+    stage,
+    async (_, { idempotencyKey, abortSignal }) => {
+      executed.push(idempotencyKey);
+      underWay.emit('key', idempotencyKey);
+      await once(abortSignal, 'abort');
+      return 'late';
     },
-  });
-  await stage.startWorker([herald]);
+    {
+      timeout: '1s',
+      settle: '100ms',
+      ...(verify
+        ? {
+            verify: (_, { idempotencyKey }) =>
+              executed.includes(idempotencyKey)
+                ? { outcome: 'landed', output: 'seen' }
+                : { outcome: 'absent' },
+          }
+        : {}),
+    },
+  );
+  await stage.startWorker([agent]);
   const session = await stage.sessions.start('herald', { id: stage.id(), message: 'Go.' });
   const effect = stage.sessions.get(`effect:${String((await key)[0])}`);
   return { stage, session, effect, executed };

@@ -1,26 +1,9 @@
 /** A call of scope `global` waits as state: no worker's slot is held, whoever ends whatever on the way. */
 import { expect, test } from 'vitest';
-import * as z from 'zod';
-import { type DefinedAgent, defineAgent, defineTool, NotAttemptedError } from '../../src/index.ts';
+import { NotAttemptedError } from '../../src/index.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
+import { herald } from '../support/herald.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
-
-type Announce = (text: string, idempotencyKey: string) => unknown;
-
-function herald(stage: Stage, announce: Announce): DefinedAgent {
-  return defineAgent({
-    name: 'herald',
-    model: stage.provider('scripted'),
-    instructions: 'Announce.',
-    tools: {
-      announce: defineTool({
-        inputSchema: z.object({ text: z.string() }),
-        idempotency: { scope: 'global', ttl: '1h' },
-        execute: ({ text }, { idempotencyKey }) => announce(text, idempotencyKey),
-      }),
-    },
-  });
-}
 
 /** A model that announces the text of the user's last message, once. */
 function openHeralds(): Promise<Stage> {
@@ -86,7 +69,7 @@ test('a global effect that certainly failed ends at once, and the next call exec
 test('a session shows where its global effect waits for a person, and goes on when that is resolved', async () => {
   const stage = await openHeralds();
   let key = '';
-  const agent = herald(stage, (_, idempotencyKey) => {
+  const agent = herald(stage, (_, { idempotencyKey }) => {
     key = idempotencyKey;
     throw new Error('the connection was lost');
   });

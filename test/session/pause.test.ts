@@ -1,21 +1,37 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { defineAgent, defineTool, effectsSince, type Session, TemporalSaver } from '../../src/index.ts';
+import {
+  type DefinedAgent,
+  defineAgent,
+  defineTool,
+  effectsSince,
+  type Session,
+  TemporalSaver,
+} from '../../src/index.ts';
 import type { Script } from '../../src/testing/index.ts';
-import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
+import { openStage, type RunningWorker, type Stage, until, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
 
-async function work(script: Script, reads: string[] = []): Promise<{ stage: Stage; session: Session }> {
+interface Work {
+  stage: Stage;
+  session: Session;
+  worker: RunningWorker;
+  agents: DefinedAgent[];
+}
+
+async function work(script: Script, reads: string[] = []): Promise<Work> {
   const stage = await openStage(script);
   const look = defineTool({
     inputSchema: z.object({ n: z.string() }),
     effect: 'read',
     execute: ({ n }) => reads.push(n),
   });
-  await stage.startWorker([
+  const agents = [
     defineAgent({ name: 'worker', model: stage.provider('m'), instructions: 'Work.', tools: { look } }),
-  ]);
-  return { stage, session: await stage.sessions.start('worker', { id: stage.id(), message: 'go' }) };
+  ];
+  const worker = await stage.startWorker(agents);
+  const session = await stage.sessions.start('worker', { id: stage.id(), message: 'go' });
+  return { stage, session, worker, agents };
 }
 
 const pauses = async (session: Session): Promise<unknown[]> => (await session.snapshot()).pauses;
@@ -130,8 +146,11 @@ test('a cancel during a pause, a wait and a model call ends the session, and say
   const paused = await work(() => ({ text: 'ok' }));
   await untilPhase(paused.session, 'idle');
   await paused.session.pause();
+  // With no worker both are there before the session ends; it refuses what comes later.
+  await paused.worker.stop();
   await paused.session.cancel({ by: 'bob' });
   await paused.session.cancel({ by: 'eve' });
+  await paused.stage.startWorker(paused.agents);
   expect(await paused.session.result()).toMatchObject({ status: 'cancelled', text: 'ok' });
   expect((await paused.session.state()).status).toMatchObject({ by: 'bob' });
   await expectSound(paused.stage, paused.session);

@@ -1,5 +1,6 @@
 /** One activity for reads and the reply that follows. */
 
+import { EventEmitter, once } from 'node:events';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { activityKind } from '../../src/contract/names.ts';
@@ -69,23 +70,27 @@ async function activities(stage: Stage, session: Session): Promise<(string | nul
 
 test('reads run side by side in the activity that asks the model next, and have no activity of their own', async () => {
   let running = 0;
-  let most = 0;
+  const all = new EventEmitter();
+  const seen: { from: number; to: number }[] = [];
   const { stage, session } = await begin(calling(['look', 'a'], ['look', 'b'], ['look', 'c']), async (id) => {
-    most = Math.max(most, ++running);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    running -= 1;
+    const from = Date.now();
+    const together = once(all, 'run');
+    // None of them returns before all run.
+    if (++running === 3) all.emit('run');
+    await together;
+    seen['abc'.indexOf(id)] = { from, to: Date.now() };
     return id;
   });
   expect((await untilPhase(session, 'idle', 'waiting')).lastText).toBe('a|b|c');
-  expect(most).toBe(3);
   expect(await activities(stage, session)).toEqual(['describe', 'model', 'model']);
   const { items } = await session.calls();
-  for (const { issuedAt, completedAt, dispatches } of items) {
+  for (const [n, { issuedAt, completedAt, dispatches }] of items.entries()) {
     const [dispatch] = dispatches;
     expect(dispatch).toMatchObject({ no: 1, outcome: 'returned' });
     const times = [issuedAt, dispatch?.startedAt, completedAt].map((time) => Date.parse(time ?? ''));
     expect([...times].sort((x, y) => x - y)).toEqual(times);
-    expect((times[2] ?? 0) - (times[1] ?? 0)).toBeGreaterThanOrEqual(49);
+    expect(times[1]).toBeLessThanOrEqual(seen[n]?.from ?? 0);
+    expect(times[2]).toBeGreaterThanOrEqual(seen[n]?.to ?? Number.NaN);
   }
   expect((await session.budget()).spent).toMatchObject({ turns: 2, toolCalls: 3 });
 });
