@@ -15,37 +15,31 @@ import { sessionOperations } from './sessions.ts';
 import { jsonObject } from './shapes.ts';
 import { threadOperations } from './threads.ts';
 
-/**
- * Bytes of a body. What it means is measured where it is used, against {@link LIMIT}; as text it may be three times
- * as long, because many programs escape all that is not ASCII.
- */
+/** Bytes of a body. The contents are measured where they are used; escaped text may be three times as long. */
 const BODY_LIMIT = 3 * LIMIT.input + 100_000;
-/** Characters that a token needs at least, so that nobody guesses it. */
+/** The least characters of a token, so that nobody guesses it. */
 const TOKEN_LENGTH = 16;
-/** How long the Temporal server may take to say that it is there, in milliseconds. */
+/** How long the Temporal server may take to answer a health check, in milliseconds. */
 const HEALTH_MS = 2_000;
 
-/** What the API is made with. */
 export interface HttpApiOptions extends Backend {
   /** What callers send as `Authorization: Bearer …`: at least 16 of letters, digits, `-._~+/`, and `=` at the end. */
   token: string;
-  /** Names under which callers may reach the API, in lower case: what a web page has made to point here has another. Default: any. */
+  /** Host names that callers may use, in lower case, against DNS rebinding by web pages. Default: any. */
   hosts?: readonly string[];
-  /** Bytes of JSON text that a body may have. Default: 3.1 MB, which has room for each input; savers themselves take states of 20 MB. */
+  /** Bytes of JSON text that a body may have. Default: 3.1 MB. Savers themselves take states of 20 MB. */
   bodyLimit?: number;
-  /** Told what went wrong when the answer is `INTERNAL`. */
+  /** Called with the error behind an `INTERNAL` answer. */
   onError?: (error: unknown) => void;
 }
 
-/** The API. */
 export interface HttpApi {
-  /** Answers a request; errors are answers, too. */
+  /** Answers a request. Errors are answers, too. */
   fetch(request: Request): Promise<Response>;
   /** The OpenAPI 3.1 document. */
   readonly document: JsonObject;
-  /** The routes that the app has, as `METHOD /path/:parameter`. */
   readonly routes: readonly string[];
-  /** Ends streams in order. */
+  /** Ends open streams. */
   close(): void;
 }
 
@@ -81,7 +75,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
 
   const failed = (error: unknown, request?: Request): Response => {
     const { code } = errorBody(error).error;
-    // Of a caller that has gone, what was under way breaks off.
+    // A caller that has gone breaks off its own request.
     if (code === 'INTERNAL' && request?.signal.aborted !== true) onError?.(error);
     return errorResponse(error, code === 'UNAUTHORIZED' ? { 'www-authenticate': 'Bearer' } : {});
   };
@@ -94,7 +88,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
       const result = await of.handle(apiRequest(request, params, query, body, closing.signal), options);
       if (result instanceof Response) {
         if (request.method !== 'HEAD') return result;
-        // The router would drop the body, and a stream wait for its reader for ever.
+        // The router would drop the body, and a stream would wait for a reader for ever.
         await result.body?.cancel();
         return new Response(null, result);
       }
@@ -179,7 +173,6 @@ function serviceOperations(document: () => JsonObject): Operation[] {
   ];
 }
 
-/** The router's way to write a path. */
 function routeOf(path: string): string {
   return path.replace(/\{(\w+)\}/g, ':$1');
 }

@@ -39,12 +39,12 @@ export const STATUS: Readonly<Record<ErrorCode, number>> = {
   FLOODED: 503,
 };
 
-/** The body of every answer that is no success. */
+/** The body of every error. */
 export interface ErrorBody {
   error: { code: ErrorCode; message: string; details: Readonly<Record<string, unknown>> };
 }
 
-/** What anything that was thrown is on the wire. What is none of ours is not told: it may hold what is nobody's business. */
+/** Converts a thrown value to an error body. Unknown errors become `INTERNAL` and carry no details. */
 export function errorBody(error: unknown): ErrorBody {
   if (!isPerdureError(error)) {
     const message = 'Something unexpected went wrong; the server has told it to whoever runs it.';
@@ -54,7 +54,6 @@ export function errorBody(error: unknown): ErrorBody {
   return { error: { code, message, details } };
 }
 
-/** An answer that tells an error. */
 export function errorResponse(error: unknown, headers: Record<string, string> = {}): Response {
   const body = errorBody(error);
   return Response.json(body, { status: STATUS[body.error.code], headers });

@@ -1,4 +1,4 @@
-/** Looking before a session goes on from its past: what a rewind would leave as it is, and what cannot be edited. */
+/** Checks before a session continues from its past. */
 
 import { effectsSince as since } from '../checkpoints/effects-left.ts';
 import type { EffectSince } from '../checkpoints/index.ts';
@@ -10,10 +10,10 @@ import type { SessionState } from '../contract/state.ts';
 import type { Backend } from './operation.ts';
 
 /**
- * A checkpoint of a session that is to go on from it.
+ * The checkpoint that a session is to continue from.
  *
- * @throws PerdureError `SESSION_NOT_FOUND`, `CHECKPOINT_NOT_FOUND`, what the saver throws, and `INVALID_ARGUMENT` for
- * edits that could not be made: the session would begin without them
+ * @throws PerdureError `SESSION_NOT_FOUND`, `CHECKPOINT_NOT_FOUND`, and `INVALID_ARGUMENT` for edits that the session could
+ * not make
  */
 export async function pastOf(
   backend: Backend,
@@ -34,12 +34,12 @@ export async function pastOf(
   return past;
 }
 
-/** The effects that have happened after a checkpoint of a session. */
+/** The effects since a checkpoint of a session. */
 export async function effectsSince({ client, saver }: Backend, past: Checkpoint): Promise<EffectSince[]> {
   return since(client, past, (await saver.get(past.thread_id)) ?? past);
 }
 
-/** The refusal of a rewind that nobody has confirmed yet, with what to know before. */
+/** The refusal of an unconfirmed rewind, with the effects that would stay. */
 export function unconfirmed(effects: readonly EffectSince[]): PerdureError {
   return new PerdureError(
     'INVALID_ARGUMENT',

@@ -10,7 +10,7 @@ import { SESSION_BODIES } from './session-shapes.ts';
 import { NAMED, notes, STORED, STORED_ID } from './shapes.ts';
 import { putBodySchema, stepBodySchema } from './threads.ts';
 
-/** Codes that every operation may answer, and those of one that takes a body. */
+/** Codes of every operation, of those with a token, and of those with a body. */
 const ALWAYS: readonly ErrorCode[] = ['INVALID_ARGUMENT', 'HOST_NOT_ALLOWED', 'INTERNAL'];
 const WITH_TOKEN: readonly ErrorCode[] = ['UNAUTHORIZED', 'SERVER_UNAVAILABLE'];
 const WITH_BODY: readonly ErrorCode[] = ['NOT_JSON', 'TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'];
@@ -34,7 +34,7 @@ const PATH_TEXT: Readonly<Record<string, { pattern: string; maxLength?: number }
 const JSON_NOTE =
   'Any JSON value of at most 200 levels. No integer beyond 2^53 - 1, no -0 and no key __proto__: they would be changed.';
 
-/** The JSON Schemas of all that is said on the wire. */
+/** The JSON Schemas of all bodies. */
 class Schemas {
   readonly #names = new Map<z.ZodMiniType<unknown>, string>();
   readonly components: Record<string, JsonObject>;
@@ -57,7 +57,7 @@ class Schemas {
       unrepresentable: 'any',
       metadata: notes,
     });
-    // What zod shares are its recursive schemas of JSON, one for each place: all mean the same.
+    // Zod shares its recursive JSON schemas, one for each place. All mean the same.
     const text = JSON.stringify(generated.schemas).replace(
       /"#\/components\/schemas\/__shared#[^"]*"/g,
       '"#/components/schemas/JsonValue"',
@@ -90,13 +90,12 @@ class Schemas {
   }
 }
 
-/** Leaves out the bounds that a whole number has anyway. */
+/** Leaves out the bounds that every integer has. */
 function withoutSafeBounds(key: string, value: unknown): unknown {
   const bound = key === 'minimum' || key === 'maximum';
   return bound && Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER ? undefined : value;
 }
 
-/** Describes operations. */
 export function describeApi(operations: readonly Operation[]): JsonObject {
   const schemas = new Schemas(operations);
   const paths: Record<string, JsonObject> = {};
@@ -176,7 +175,7 @@ function parameter(
   return { name, in: place, required: place === 'path', description, schema };
 }
 
-/** An answer for each status, which names the codes that it stands for. */
+/** One answer for each status, naming its codes. */
 function errorResponses({ codes, body, open }: Operation): JsonObject {
   const all = [
     ...ALWAYS,

@@ -1,16 +1,15 @@
-/** What an operation of the API is: its route, its shapes, and what it does. The app and the document are made of these. */
+/** An operation of the API: its route, its schemas and its handler. The app and the OpenAPI document are made of these. */
 import type { Client } from '@temporalio/client';
 import type * as z from 'zod/mini';
 import type { Sessions } from '../client/index.ts';
 import type { CheckpointSaver } from '../contract/checkpoint.ts';
 import type { ErrorCode } from '../contract/errors.ts';
 
-/** A checkpoint saver, of which some can end a running session when it is deleted. */
+/** A checkpoint saver that may be able to end a running session when it deletes it. */
 export type ServedSaver = Omit<CheckpointSaver, 'delete'> & {
   delete(threadId: string, options?: { end?: boolean }): Promise<void>;
 };
 
-/** What operations work with. */
 export interface Backend {
   /** Temporal's client, of the namespace in which the sessions are. */
   client: Client;
@@ -18,7 +17,6 @@ export interface Backend {
   saver: ServedSaver;
 }
 
-/** A parameter of the query string. */
 export interface QueryParameter {
   type: 'string' | 'integer' | 'boolean';
   description: string;
@@ -30,11 +28,11 @@ export interface QueryParameter {
   maxLength?: number;
 }
 
-/** A request that has been checked against its operation. */
+/** A request that was checked against its operation. */
 export interface ApiRequest<Body> {
   /** A segment of the path, decoded. */
   param(name: string): string;
-  /** A parameter of the query string, or `undefined`; its type is the operation's. */
+  /** A parameter of the query string, or `undefined`. */
   text(name: string): string | undefined;
   integer(name: string): number | undefined;
   flag(name: string): boolean;
@@ -46,7 +44,7 @@ export interface ApiRequest<Body> {
 
 /** One operation. */
 export interface Operation<Body = unknown> {
-  /** Unique; what generated clients call it. */
+  /** Unique: generated clients use it as a name. */
   id: string;
   method: 'GET' | 'PUT' | 'POST' | 'DELETE';
   /** With `{name}` for segments that are parameters. */
@@ -54,10 +52,10 @@ export interface Operation<Body = unknown> {
   tag: 'threads' | 'sessions' | 'service';
   summary: string;
   description?: string;
-  /** Without a token. */
+  /** Needs no token. */
   open?: true;
   query?: Readonly<Record<string, QueryParameter>>;
-  /** Takes an `Idempotency-Key`; says what it is used for. */
+  /** Takes an `Idempotency-Key`, for this purpose. */
   idempotencyKey?: string;
   body?: z.ZodMiniType<Body>;
   answer: {
@@ -67,14 +65,14 @@ export interface Operation<Body = unknown> {
     /** Default: `application/json`. */
     mediaType?: string;
   };
-  /** Codes that it may answer, besides those that every operation may. */
+  /** Codes besides those of every operation. */
   codes: readonly ErrorCode[];
-  /** Answers with JSON of its schema, or with a response that is ready. */
+  /** Returns JSON of its schema, or a response. */
   handle(request: ApiRequest<Body>, backend: Backend): Promise<unknown>;
 }
 
-/** Checks an operation's handler against its body, and forgets the type for the table. */
+/** Checks a handler against its body's type, and drops the type for the table. */
 export function operation<Body = undefined>(definition: Operation<Body>): Operation {
-  // Sound because the app gives each handler what its own schema has accepted.
+  // Sound, because each handler gets what its own schema has accepted.
   return definition;
 }

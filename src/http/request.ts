@@ -1,13 +1,13 @@
-/** Reading requests: each thing that can be wrong is told by name, and nothing is read beyond its limit. */
+/** Reads requests. Errors name the field, and nothing is read beyond its limit. */
 import { invalid, PerdureError } from '../contract/errors.ts';
 import { MAX_DEPTH } from '../contract/json.ts';
 import { notKnown, parseKnown } from '../contract/unknown-name.ts';
 import type { ApiRequest, Operation, QueryParameter } from './operation.ts';
 
-/** Arrays and objects in each other: those of a value, and the body around it. */
+/** Nesting of a body: that of a value, and the body around it. */
 const DEPTH = MAX_DEPTH + 1;
 
-/** The segments of a path that are parameters, decoded. */
+/** The decoded parameters of a path. */
 export function readParams(template: string, pathname: string): Map<string, string> {
   const given = pathname.split('/');
   const params = new Map<string, string>();
@@ -23,7 +23,7 @@ export function readParams(template: string, pathname: string): Map<string, stri
   return params;
 }
 
-/** The parameters of a query string: known ones only, once each, of their types. */
+/** The parameters of a query string: known ones, once each, of their types. */
 export function readQuery(
   known: Readonly<Record<string, QueryParameter>>,
   search: URLSearchParams,
@@ -58,11 +58,7 @@ function readValue(
   return value;
 }
 
-/**
- * The body of a request as its operation wants it.
- *
- * @param limit - in bytes; a body that says or turns out to be longer is not read to its end.
- */
+/** The checked body of a request. A longer body than `limit` bytes is not read to its end. */
 export async function readBody(
   request: Request,
   { body: schema }: Operation,
@@ -70,7 +66,7 @@ export async function readBody(
 ): Promise<unknown> {
   if (schema === undefined) return undefined;
   const type = request.headers.get('content-type');
-  // Where every field is optional, there may be no body at all.
+  // Where every field is optional, the body may be missing.
   const value = type === null && !hasBody(request) ? {} : await readJson(request, type, limit);
   const parsed = parseKnown(() => schema, value);
   if (!parsed.ok) throw invalid(parsed.field === 'input' ? 'body' : parsed.field, parsed.problem);
@@ -141,12 +137,12 @@ function notJson(text: string, position: number, problem: string): PerdureError 
   return new PerdureError('NOT_JSON', `The body is not JSON at ${where}: ${problem}`, { details: place });
 }
 
-/** Where JSON ends to be JSON: the engine says it of most problems, but not of a token. */
+/** Where JSON is invalid. The engine names the position of most problems, but not of a token. */
 function positionOf(text: string, problem: string): number {
   const told = /at position (\d+)/.exec(problem)?.[1];
   if (told !== undefined) return Number(told);
   if (!problem.startsWith('Unexpected token')) return text.length;
-  // Only a prefix that includes the token has this problem.
+  // Exactly the prefixes that include the token have this problem.
   let [low, high] = [0, text.length];
   while (low < high) {
     const middle = Math.floor((low + high) / 2);
@@ -165,7 +161,7 @@ function hasBadToken(text: string): boolean {
   }
 }
 
-/** A number that `JSON.parse` would change, and the quoted keys and the indexes that lead to it. */
+/** A number that `JSON.parse` would change, and the keys that lead to it. */
 interface ChangedNumber {
   readonly literal: string;
   readonly path: readonly (string | number)[];
@@ -207,7 +203,7 @@ function scan(text: string): Scan {
   return { tooDeepAt: null, changed };
 }
 
-/** Whether a number is not the same after `JSON.parse`: a large integer, one beyond all numbers, or -0. */
+/** Whether `JSON.parse` changes a number: a large integer, one out of range, or -0. */
 function isChanged(literal: string): boolean {
   const value = Number(literal);
   if (/^-?\d+$/.test(literal) && !Number.isSafeInteger(value)) return true;
@@ -222,7 +218,6 @@ function changedNumber({ literal, path }: ChangedNumber): PerdureError {
   return invalid(keys.join('.').slice(0, 200) || 'body', `${literal.slice(0, 40)} ${problem}`);
 }
 
-/** What a handler sees of a request. */
 export function apiRequest(
   request: Request,
   params: ReadonlyMap<string, string>,
@@ -243,11 +238,7 @@ export function apiRequest(
   };
 }
 
-/**
- * The id under which something is stored once: the `Idempotency-Key`, or the body's own `id`.
- *
- * @throws PerdureError `INVALID_ARGUMENT` when they differ, or the header holds what a header cannot carry
- */
+/** The id of an idempotent request: the `Idempotency-Key`, or the body's own `id`. @throws PerdureError `INVALID_ARGUMENT` */
 export function idempotencyKey(request: ApiRequest<unknown>, id: string | undefined): string | undefined {
   const header = request.header('idempotency-key');
   if (header === undefined) return id;
@@ -258,11 +249,7 @@ export function idempotencyKey(request: ApiRequest<unknown>, id: string | undefi
   return header;
 }
 
-/**
- * An id under which something is stored and then asked for in a path.
- *
- * @throws PerdureError `INVALID_ARGUMENT` for what clients of HTTP take for a folder, also percent-encoded
- */
+/** Refuses ids that HTTP clients take for a folder in a path. @throws PerdureError `INVALID_ARGUMENT` */
 export function addressable(id: string | undefined): string | undefined {
   if (id !== '.' && id !== '..') return id;
   throw invalid('id', `${id} in a path means a folder, and nothing could be asked of it: choose another id`);

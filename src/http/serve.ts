@@ -8,25 +8,24 @@ import { invalid, PerdureError } from '../contract/errors.ts';
 import type { HttpApi } from './app.ts';
 import { errorBody, errorResponse } from './errors.ts';
 
-/** Bytes of a request's head: two ids of the longest kind, percent-encoded, and a token. */
+/** Bytes of a request's head: two of the longest ids, percent-encoded, and a token. */
 const HEAD_BYTES = 65_536;
-/** How long requests in flight get when the server closes, in milliseconds. */
+/** How long requests in flight may take when the server closes, in milliseconds. */
 const GRACE_MS = 10_000;
-/** How long a refused connection stays open, so that its caller can read the answer, in milliseconds. */
+/** How long a refused connection stays open for its caller to read the answer, in milliseconds. */
 const LINGER_MS = 1_000;
 
-/** A server that listens. */
 export interface HttpServer {
   /** `http://host:port`. */
   readonly url: string;
-  /** Takes nothing new, ends streams, and lets what is in flight finish, for ten seconds at most. */
+  /** Accepts nothing new, ends streams, and waits for requests in flight, for ten seconds at most. */
   close(): Promise<void>;
 }
 
-/** The names of this machine that only it itself can use. */
+/** Names with which only this machine reaches itself. */
 const LOOPBACK: readonly string[] = ['127.0.0.1', 'localhost', '::1'];
 
-/** The names in a `Host` header that are right for an address: of the loopback interface its own, of others any. */
+/** The valid `Host` names of an address: for the loopback interface its own, otherwise any. */
 export function hostsOf(host: string): readonly string[] | undefined {
   return LOOPBACK.includes(host) ? ['127.0.0.1', 'localhost', '[::1]'] : undefined;
 }
@@ -46,7 +45,7 @@ export async function serveHttp(
     errorHandler: (error) =>
       errorResponse(error instanceof RequestError ? invalid('request', error.message) : error),
   });
-  // Node refuses a missing Host without a body; the listener does it with one.
+  // Node refuses a missing Host without a body. The listener refuses it with one.
   const server = createServer(
     { maxHeaderSize: HEAD_BYTES, requireHostHeader: false },
     (request, response) => void listener(request, response),
@@ -66,7 +65,7 @@ export async function serveHttp(
   }
   let closing = false;
   server.on('request', (_, response) => {
-    // A connection that has got its last answer would wait for a next request for seconds.
+    // A connection would wait for a next request for seconds after its last answer.
     response.once('close', () => closing && setImmediate(() => server.closeIdleConnections()));
   });
   const { port: bound } = server.address() as AddressInfo;
@@ -84,12 +83,12 @@ export async function serveHttp(
   };
 }
 
-/** Answers what Node refuses before there is a request, with the body that all errors have. */
+/** Answers what Node refuses before there is a request, with the usual body. */
 function answerRefused(server: Server): void {
   const latest = new WeakMap<Duplex, ServerResponse>();
   server.on('request', ({ socket }, response) => latest.set(socket, response));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    // The rest of a request that was refused.
+    // The rest of a refused request.
     if (socket.writableEnded) return;
     const response = latest.get(socket);
     const midway = response?.headersSent === true && !response.writableFinished;
@@ -106,7 +105,7 @@ function answerRefused(server: Server): void {
   });
 }
 
-/** The whole answer to a request that could not be read. */
+/** The raw answer to an unreadable request. */
 function refusal(error: NodeJS.ErrnoException): string {
   const [status, told] = statusAndError(error);
   const body = JSON.stringify(errorBody(told));

@@ -1,4 +1,4 @@
-/** The bodies of requests about sessions: the contract's schemas of inputs, put together. */
+/** The bodies of requests about sessions, made of the contract's schemas. */
 import * as z from 'zod/mini';
 import type { Decision, Resolution } from '../contract/calls.ts';
 import { contextSchema } from '../contract/context.ts';
@@ -32,7 +32,6 @@ const newId = noted({
 const checkpoint = noted({ pattern: '^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:[1-9][0-9]{0,9}$' });
 const actor = z.string().check(z.minLength(1), z.maxLength(200));
 
-/** What `start`, `fork` and `rewind` take of a session. */
 interface Beginning {
   message?: SendInput | undefined;
   context?: JsonObject | undefined;
@@ -59,7 +58,6 @@ export const startBodySchema: z.ZodMiniType<StartBody> = z.object({
   ...beginning,
 });
 
-/** What `fork` and `rewind` take. */
 interface GoingOn extends Beginning {
   checkpointId: string;
   /** The session's own, which is the default: another is refused. */
@@ -78,7 +76,7 @@ const goingOn = {
 };
 
 export interface RewindBody extends GoingOn {
-  /** Without it nothing is done, and the effects that would stay are told. */
+  /** Without it nothing is done, and the answer lists the effects that would stay. */
   confirm?: boolean | undefined;
 }
 export const rewindBodySchema: z.ZodMiniType<RewindBody> = z.object({

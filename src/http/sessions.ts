@@ -35,7 +35,7 @@ import {
 } from './session-shapes.ts';
 import { effectSinceSchema, phaseSchema } from './shapes.ts';
 
-/** Codes of everything that is asked of a session that a worker runs. */
+/** Codes of requests that a worker answers. */
 const STEER: readonly ErrorCode[] = [
   'SESSION_NOT_FOUND',
   'SESSION_CLOSED',

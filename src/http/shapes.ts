@@ -1,7 +1,4 @@
-/**
- * What the API answers, as schemas: the contract's own types, which the compiler holds them against. The document
- * is generated from them and from the contract's schemas of inputs.
- */
+/** The schemas of answers. The compiler holds them to the contract's types, and the OpenAPI document is made of them. */
 import * as z from 'zod/mini';
 import type { EffectSince } from '../checkpoints/index.ts';
 import type { CallStatus, DecisionRecord, Dispatch, ToolCall } from '../contract/calls.ts';
@@ -15,16 +12,16 @@ import type { Notice, Phase, PlanStep, Wait } from '../contract/state.ts';
 import type { BudgetView, CallsPage, PendingCall, SessionView, TranscriptPage } from '../contract/views.ts';
 import type { ErrorBody } from './errors.ts';
 
-/** What the document says of schemas that cannot say it themselves. */
+/** What the document says of schemas that cannot describe themselves. */
 export const notes: z.core.$ZodRegistry<Record<string, unknown>> = z.registry();
 
-/** Any JSON value, taken as it is: it came as JSON, and a copy could lose a key such as `__proto__`. */
+/** Any JSON value, unchanged: a copy could lose a key such as `__proto__`. */
 export const jsonValue: z.ZodMiniType<JsonValue> = z.custom<JsonValue>(
   (value) => value !== undefined,
   'expected a value',
 );
 
-/** Any JSON object, taken as it is. */
+/** Any JSON object, unchanged. */
 export const jsonObject: z.ZodMiniType<JsonObject> = z.custom<JsonObject>(
   (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
   'expected object',
@@ -46,7 +43,7 @@ export function noted(keywords: { pattern: string; maxLength?: number }): z.ZodM
 }
 notes.add(jsonObject, { type: 'object', additionalProperties: true });
 
-/** A schema that takes all that a type has: one that lacks a case of it, or has one too many, does not compile. */
+/** A schema of exactly a type: one with a case too few or too many does not compile. */
 function exactly<T>(): <S extends z.ZodMiniType<T>>(
   schema: S & ([T] extends [z.output<S>] ? unknown : never),
 ) => z.ZodMiniType<T> {

@@ -1,15 +1,15 @@
-/** A session live, as server-sent events. */
+/** A session's stream as server-sent events. */
 import type { StreamPart } from '../client/index.ts';
 import { errorBody } from './errors.ts';
 
-/** How often a silent stream says that it is there, in milliseconds: proxies end what seems dead. */
+/** Pause between signs of life of a silent stream, in milliseconds. Proxies end silent connections. */
 const ALIVE_MS = 15_000;
 
 /**
- * Sends the parts of a stream as events named by their type, then `end`; or `error` when it breaks off.
+ * Sends the parts of a stream as events named by their type, then `end`, or `error` when it breaks off.
  *
- * @param signal - ends the stream in order, as when the server closes.
- * @throws what the stream throws before its first part, so that it is answered with a status of its own.
+ * @param signal - ends the stream.
+ * @throws what the stream throws before its first part, which is answered with a status of its own.
  */
 export async function eventStream(
   parts: AsyncGenerator<StreamPart>,

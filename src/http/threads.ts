@@ -1,4 +1,4 @@
-/** Threads over HTTP: the checkpoint saver's contract, in its own words. */
+/** The checkpoint saver over HTTP. */
 
 import * as z from 'zod/mini';
 import { isPerdureError, PerdureError, UNANSWERED } from '../contract/errors.ts';
@@ -9,9 +9,9 @@ import { type ApiRequest, type Operation, operation, type QueryParameter } from 
 import { addressable, idempotencyKey } from './request.ts';
 import { checkpointSchema, jsonObject, jsonValue, noted, STORED_ID, stepSchema } from './shapes.ts';
 
-/** Checkpoints of one answer: how many by default, and at most. */
+/** Checkpoints of one answer: by default, and at most. */
 const PAGE = { usual: 10, most: 100 } as const;
-/** Bytes of JSON above which an answer ends early: of half a gigabyte the engine makes no text. One item alone may be larger. */
+/** Bytes of JSON at which an answer ends early: the engine cannot make longer texts. A single item may be larger. */
 const ANSWER_BYTES = 32_000_000;
 
 interface PutBody {
@@ -21,7 +21,6 @@ interface PutBody {
   id?: string | undefined;
 }
 
-/** A new checkpoint. */
 export const putBodySchema: z.ZodMiniType<PutBody> = z.object({
   state: jsonObject,
   parent_id: z.optional(z.nullable(noted(STORED_ID))),
@@ -29,7 +28,6 @@ export const putBodySchema: z.ZodMiniType<PutBody> = z.object({
   id: z.optional(noted(STORED_ID)),
 });
 
-/** A step's value. */
 export const stepBodySchema: z.ZodMiniType<{ value: JsonValue }> = z.object({ value: jsonValue });
 
 const BEFORE: QueryParameter = {
@@ -47,10 +45,10 @@ const AFTER: QueryParameter = {
   description: 'Only steps whose key comes after this one, in the order of UTF-16 units.',
 };
 
-/** Where the next page begins, or `null` at the end. */
+/** Where the next page begins. `null` at the end. */
 const next = z.nullable(z.string());
 
-/** As many of some items as an answer has room for: one at least. */
+/** As many items as fit into an answer, at least one. */
 async function fitting<T>(all: AsyncIterable<T> | Iterable<T>): Promise<{ items: T[]; isCut: boolean }> {
   const items: T[] = [];
   let bytes = 0;
@@ -62,7 +60,6 @@ async function fitting<T>(all: AsyncIterable<T> | Iterable<T>): Promise<{ items:
   return { items, isCut: false };
 }
 
-/** A segment of the path that is an id. */
 function id(request: ApiRequest<unknown>, name: string): string {
   const value = request.param(name);
   checkId(name, value);
@@ -235,7 +232,7 @@ export const threadOperations: readonly Operation[] = [
   }),
 ];
 
-/** The saver's word for a field that has another name on the wire. */
+/** Renames the saver's field to its name on the wire. */
 function ofParent(error: unknown): unknown {
   if (!isPerdureError(error) || error.details['field'] !== 'parentId') return error;
   const details = { ...error.details, field: 'parent_id' };

@@ -1,4 +1,4 @@
-/** What lies in the inputs of workflows that hold something and do nothing. */
+/** Contents that are stored as the inputs of workflows that never run. */
 import { createHash } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import { PerdureError } from '../contract/errors.ts';
@@ -6,18 +6,18 @@ import { type ContentRef, contentId } from '../contract/thread.ts';
 import { firstValue } from './payloads.ts';
 import { readStart } from './read-events.ts';
 
-/** Of gRPC. */
+/** The gRPC status. */
 const NOT_FOUND = 5;
-/** Parts that are on their way at one time. */
+/** Parts that are read at the same time. */
 const AT_ONCE = 4;
 
-/** What a workflow was started with, read from its history; `null` when the server does not have it. */
+/** The start input of a workflow, read from its history. `null` when the server does not have it. */
 export async function readStartInput(client: Client, workflowId: string): Promise<unknown> {
   const started = (await orNull(readStart(client, { workflowId })))?.workflowExecutionStartedEventAttributes;
   return started ? firstValue(client.options.loadedDataConverter, started.input) : null;
 }
 
-/** A text that was stored in parts. @throws PerdureError `CHECKPOINT_CORRUPTION` when it is gone or not what was stored */
+/** A text that was stored in parts. @throws PerdureError `CHECKPOINT_CORRUPTION` when it is gone or changed */
 export async function loadParts(client: Client, { key, parts, digest }: ContentRef): Promise<string> {
   const pieces: unknown[] = [];
   for (let from = 0; from < parts; from += AT_ONCE) {
@@ -33,7 +33,7 @@ export async function loadParts(client: Client, { key, parts, digest }: ContentR
   );
 }
 
-/** What a call to the server gives, or `null` when it says that there is no such thing. */
+/** The result of a call to the server, or `null` when the server has no such thing. */
 export async function orNull<T>(call: Promise<T>): Promise<T | null> {
   try {
     return await call;
@@ -43,7 +43,6 @@ export async function orNull<T>(call: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Whether the server has said that there is no such thing. */
 export function isNotFound(error: unknown): boolean {
   return (error as { code?: unknown } | null)?.code === NOT_FOUND;
 }

@@ -1,4 +1,4 @@
-/** Talking to Temporal: what is there, what is gone, and errors with a code. */
+/** Executions on the Temporal server. */
 import type { Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
@@ -9,24 +9,23 @@ import { tsToMs } from './sdk-time.ts';
 
 const { WORKFLOW_EXECUTION_STATUS_RUNNING: RUNNING, WORKFLOW_EXECUTION_STATUS_COMPLETED: COMPLETED } =
   proto.temporal.api.enums.v1.WorkflowExecutionStatus;
-/** How long a deletion may take until it shows, in milliseconds. */
+/** How long the server may take to delete a run, in milliseconds. */
 const DELETION_MS = 120_000;
 const POLL_MS = 20;
 
-/** An execution as the server describes it. */
 export interface Execution {
   workflowId: string;
   runId: string;
   type: string;
   running: boolean;
-  /** It has come to its end by itself: nobody ended it from outside, and it did not fail. */
+  /** It has completed: it was not ended from outside, and did not fail. */
   completed: boolean;
   /** By the server's clock, in milliseconds since 1970. */
   startedAt: number;
   memo: (name: string) => Promise<unknown>;
 }
 
-/** The execution of an id (its latest run, or the one named), or `null` when the server has none. */
+/** The execution of an id (its latest run, or the one named), or `null`. */
 export async function findExecution(
   client: Client,
   workflowId: string,
@@ -54,7 +53,7 @@ export async function findExecution(
   };
 }
 
-/** The runs that have led to a run by continuing as new, oldest first and itself last, as far as the server has them. */
+/** A run and the runs that it continued, oldest first, as far as the server has them. */
 export async function runsUpTo(client: Client, workflowId: string, runId: string): Promise<string[]> {
   const runs: string[] = [];
   for (let run = runId; run !== ''; ) {
@@ -66,17 +65,14 @@ export async function runsUpTo(client: Client, workflowId: string, runId: string
   return runs;
 }
 
-/**
- * Has the server delete a run with its history; an open one is ended. It answers when it has written down to do
- * so: an open run is gone at once, one that has just closed within a minute. One that is not there is a no-op.
- */
+/** Has the server delete a run, and end it if it is open. The run is gone soon after. A missing run is a no-op. */
 export async function deleteRun(client: Client, workflowId: string, runId: string): Promise<void> {
   const { namespace } = client.options;
   const workflowExecution = { workflowId, runId };
   await orNull(client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution }));
 }
 
-/** Waits until a run that is being deleted is gone. @throws PerdureError `SERVER_UNAVAILABLE` when it is not in time */
+/** Waits until a deleted run is gone. @throws PerdureError `SERVER_UNAVAILABLE` */
 export async function untilGone(client: Client, workflowId: string, runId: string): Promise<void> {
   const deadline = performance.now() + DELETION_MS;
   while ((await findExecution(client, workflowId, runId)) !== null) {
@@ -90,10 +86,7 @@ export async function untilGone(client: Client, workflowId: string, runId: strin
   }
 }
 
-/**
- * Runs a reading of a thread's history. The server's refusals get their codes; whatever else goes wrong means
- * that the history is not what it should be.
- */
+/** Runs a read of a thread's history. Errors of the server get their codes. Any other error means a corrupt history. */
 export async function reading<T>(threadId: string, read: () => Promise<T>): Promise<T> {
   try {
     return await read();
@@ -109,7 +102,7 @@ export async function reading<T>(threadId: string, read: () => Promise<T>): Prom
   }
 }
 
-/** Whether an event of a run is a completed workflow task, which every checkpoint is; `false` if the run is not there. */
+/** Whether an event of a run is a completed workflow task, as every checkpoint is. */
 export async function isCompletedTask(
   client: Client,
   execution: { workflowId: string; runId: string },

@@ -1,4 +1,4 @@
-/** Payloads of a history, decoded with the client's own converter and codecs. */
+/** Decodes a history's payloads with the client's own converter and codecs. */
 import { fromPayloadsAtIndex, type LoadedDataConverter } from '@temporalio/common';
 import type { temporal } from '@temporalio/proto';
 import { type ActivityFailureInfo, activityFailureInfo } from '../contract/failure.ts';
@@ -9,27 +9,24 @@ import { decode, decodeFailure, decodeFromPayloadsAtIndex } from './sdk-internal
 type Payloads = temporal.api.common.v1.IPayloads | null | undefined;
 type Failure = temporal.api.failure.v1.IFailure | null | undefined;
 
-/** The first value of some payloads, or `undefined`. @throws what the codecs and the converter throw */
+/** The first value of some payloads, or `undefined`. @throws what codecs and converter throw */
 export async function firstValue(converter: LoadedDataConverter, payloads: Payloads): Promise<unknown> {
   const list = payloads?.payloads;
   if (list === null || list === undefined || list.length === 0) return undefined;
   return decodeFromPayloadsAtIndex<unknown>(converter, 0, list);
 }
 
-/**
- * Reads values out of a page of events. What codecs have to decode, which takes time, is decoded for a page
- * beforehand; to read a value is no wait then, and a history is thousands of them.
- */
+/** Reads values from a page of events. Codecs are asynchronous, so a page is decoded before its values are read. */
 export class PayloadReader {
   readonly #converter: LoadedDataConverter;
-  /** What the codecs have made of payloads and failures, or what they threw. */
+  /** What the codecs returned for payloads and failures, or threw. */
   readonly #decoded = new Map<object, { value: unknown } | { error: unknown }>();
 
   constructor(converter: LoadedDataConverter) {
     this.#converter = converter;
   }
 
-  /** Has the codecs decode all that these events hold. What they cannot decode is thrown where it is read. */
+  /** Decodes a page of events. Errors are thrown when the value is read. */
   async load(events: readonly HistoryEvent[]): Promise<void> {
     const { payloadCodecs } = this.#converter;
     if (payloadCodecs.length === 0) return;
@@ -61,7 +58,7 @@ export class PayloadReader {
     return found.value as T;
   }
 
-  /** The first value, or `undefined`. @throws what the codecs and the converter throw */
+  /** The first value, or `undefined`. @throws what codecs and converter throw */
   first(payloads: Payloads): unknown {
     if (!payloads?.payloads?.length) return undefined;
     return fromPayloadsAtIndex<unknown>(
@@ -71,7 +68,7 @@ export class PayloadReader {
     );
   }
 
-  /** The first value, or what the workflow puts in its place when it cannot be decoded. */
+  /** The first value, or what the workflow uses when it cannot be decoded. */
   firstOrUnreadable(payloads: Payloads): unknown {
     try {
       return this.first(payloads);
@@ -80,7 +77,7 @@ export class PayloadReader {
     }
   }
 
-  /** A failure in the words of the live session. */
+  /** A failure as the live session describes it. */
   failure(failure: Failure): ActivityFailureInfo {
     const { failureConverter, payloadConverter } = this.#converter;
     return activityFailureInfo(

@@ -1,22 +1,22 @@
-/** Who asks for the work of a task queue. */
+/** The workers that poll a task queue. */
 import { hostname } from 'node:os';
 import type { Client, Connection } from '@temporalio/client';
 import { tsToMs } from './sdk-time.ts';
 
 type TaskQueueService = Pick<Connection['workflowService'], 'describeTaskQueue'>;
 
-/** A poll is answered after a minute at the latest, so a worker that lives was seen since. */
+/** A poll ends after a minute, so a live worker was seen within this time, in milliseconds. */
 const SEEN_MS = 90_000;
 
 const TYPES = { workflow: 1, activity: 2 } as const;
 
-/** A worker that polls, and when its last poll began, in milliseconds since 1970. */
+/** A worker, and the start of its last poll in milliseconds since 1970. */
 export interface Poller {
   identity: string;
   seenMs: number;
 }
 
-/** The workers that the server has seen polling a task queue for one kind of task, the last seen first. */
+/** The workers that the server has seen on a task queue, the most recent first. */
 export async function pollersSeen(
   service: TaskQueueService,
   namespace: string,
@@ -33,7 +33,7 @@ export async function pollersSeen(
     .sort((a, b) => b.seenMs - a.seenMs);
 }
 
-/** Identities of the workers that poll a task queue for workflows and for activities, and of those that have died. */
+/** Identities of the workers that poll a task queue, and of those that have died. */
 export async function pollersOf(
   service: TaskQueueService,
   namespace: string,
@@ -49,10 +49,7 @@ export async function pollersOf(
   return { workflow: workflow.filter(lives), activity: activity.filter(lives), dead };
 }
 
-/**
- * Whether a worker of this machine has died, of which the server still knows its last poll. The SDK's identity names the
- * process and the machine; of another identity, or another machine, nothing can be said.
- */
+/** Whether a worker has died. Its SDK identity names process and machine, so only workers of this machine can be checked. */
 function hasDied(identity: string): boolean {
   const [, pid, host] = /^(\d+)@(.+)$/.exec(identity) ?? [];
   if (pid === undefined || host !== hostname()) return false;
@@ -64,7 +61,7 @@ function hasDied(identity: string): boolean {
   }
 }
 
-/** Whether somebody would answer a query of a workflow of this task queue. */
+/** Whether a worker polls for the workflows of a task queue. */
 export async function isPolled(client: Client, taskQueue: string): Promise<boolean> {
   const { workflow } = await pollersOf(client.workflowService, client.options.namespace, taskQueue);
   return workflow.length > 0;

@@ -25,24 +25,20 @@ export type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
  * `grpc.max_receive_message_length`, and what is larger it asks for again, for longer than anybody waits.
  */
 const PAGE_SIZES = [1_000, 60, 8, 1] as const;
-/** How long a page may take before it is asked for in smaller pieces, in milliseconds. */
+/** How long a page may take before it is requested in smaller pieces, in milliseconds. */
 const PAGE_MS = 4_000;
-/**
- * The gRPC codes of a page that is too large, or takes too long: a server that notices a passed deadline before its
- * client does resets the call, and the client says that it was cancelled (1).
- */
+/** The gRPC codes of a page that is too large or takes too long. 1: the server has noticed the deadline before its client. */
 const TOO_MUCH: readonly unknown[] = [1, 4, 8];
 
-/** Events that are read backwards are few: the end of a history is looked at, not all of it, and none is read ahead. */
+/** Reading backwards looks at the end of a history only, so pages are small and not read ahead. */
 const BACKWARDS_STEP = 1;
 
 /**
- * The events of one run in order, page by page, so that a long history is never in memory as a whole. The next
- * page is on its way while one is being read. Works with no worker running and after the run has closed, until
- * the namespace's retention.
+ * The events of one run, page by page, so that a long history is never in memory as a whole. The next page is requested
+ * while one is read. Works without a worker and after the run has closed, until the namespace's retention.
  *
- * @param options - `backwards`: from the newest event to the oldest.
- * @throws Temporal's `ServiceError` when the run is not there.
+ * @param options - `backwards`: newest event first.
+ * @throws Temporal's `ServiceError` when the run does not exist.
  */
 export async function* readPages(
   client: Client,
@@ -77,20 +73,16 @@ export async function* readPages(
     const { history, nextPageToken: token }: HistoryPage = await next;
     const more: boolean = token !== null && token !== undefined && token.length > 0;
     next = more && !backwards ? readPage(token) : null;
-    // Whoever stops reading does not hear how the page that was on its way has fared.
+    // The reader may stop before it awaits the next page.
     next?.catch(() => undefined);
-    // Whoever reads without a wait would keep the question for the next page from being sent.
+    // A reader that never waits would keep the request from being sent.
     if (next !== null) await turn();
     yield history?.events ?? [];
     if (more) next ??= readPage(token);
   }
 }
 
-/**
- * The event that started a run, asked for alone.
- *
- * @throws Temporal's `ServiceError` when the run is not there.
- */
+/** The event that started a run. @throws Temporal's `ServiceError` when the run does not exist. */
 export async function readStart(
   client: Client,
   execution: { workflowId: string; runId?: string },
@@ -103,18 +95,18 @@ export async function readStart(
   return history?.events?.[0];
 }
 
-/** What a reset by Temporal's own means has left in a history: the run that it began, and that whose history it took. */
+/** The trace of a Temporal reset in a history: the run that it began, and the run whose history it took. */
 export function resetOf({ workflowTaskFailedEventAttributes: failed }: HistoryEvent): Reset | null {
   if (failed?.cause !== RESET || !failed.baseRunId) return null;
   return { runId: failed.newRunId ?? '', from: failed.baseRunId };
 }
 
-/** The events of {@link readPages} one by one, for a look at a few. */
+/** The events of {@link readPages} one by one. */
 export async function* readEvents(...args: Parameters<typeof readPages>): AsyncGenerator<HistoryEvent> {
   for await (const page of readPages(...args)) yield* page;
 }
 
-/** The reason for which a run was ended from outside; empty for one that was not. */
+/** The reason for which a run was terminated, or an empty text. */
 export async function endReason(
   client: Client,
   execution: { workflowId: string; runId?: string },

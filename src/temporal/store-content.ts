@@ -1,13 +1,13 @@
-/** Storing what one message cannot carry: in parts, each the input of a workflow that never runs. */
+/** Stores large contents in parts. Each part is the input of a workflow that never runs. */
 import { createHash } from 'node:crypto';
 import type { Client, WorkflowStartOptions } from '@temporalio/client';
 import { WORKFLOW } from '../contract/names.ts';
 import { type ContentRef, contentId, THREAD_LIMIT } from '../contract/thread.ts';
 
-/** Parts that are on their way at one time. */
+/** Parts that are written at the same time. */
 const AT_ONCE = 4;
 
-/** Stores a text under a key. Where parts of this key are, they are taken for these. */
+/** Stores a text under a key. Existing parts of this key are kept. */
 export async function storeParts(
   client: Client,
   {
@@ -18,7 +18,6 @@ export async function storeParts(
   }: Pick<WorkflowStartOptions, 'taskQueue' | 'startDelay' | 'workflowRunTimeout'> & {
     key: string;
     text: string;
-    /** In words. */
     what: string;
   },
 ): Promise<ContentRef> {
@@ -38,7 +37,7 @@ export async function storeParts(
   return { key, parts: pieces.length, digest: createHash('sha256').update(text).digest('hex') };
 }
 
-/** Does something for all items, a few at a time. */
+/** Runs an action for all items, a few at a time. */
 export async function inChunks<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
   for (let at = 0; at < items.length; at += AT_ONCE)
     await Promise.all(items.slice(at, at + AT_ONCE).map(act));

@@ -1,4 +1,4 @@
-/** Why a workflow does not answer: what the server knows of its task, its history and its task queue. */
+/** Why a workflow does not answer, from its task, its history and its task queue. */
 import { type Client, WorkflowUpdateRPCTimeoutOrCancelledError } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { type ErrorCode, isPerdureError, PerdureError } from '../contract/errors.ts';
@@ -12,25 +12,24 @@ const ENDS = {
   failed: EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED,
   timedOut: EventType.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT,
 } as const;
-/** The server ends a task itself when more has come meanwhile. */
+/** The server ends a task with this cause when more events have arrived. */
 const UNHANDLED = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND;
-/** How long the server may take to say what it knows, in milliseconds. */
+/** How long the server may take to answer, in milliseconds. */
 const LOOK_MS = 2_000;
-/** Events of the end of a history that are looked at; so many without a completed task are a flood. */
+/** Events of a history's end that are read. As many without a completed task are a flood. */
 const TAIL = 300;
-/** Events from which on a replay may be what takes so long. */
+/** Events from which a replay may take long. */
 const LONG_HISTORY = 2_000;
 const MAY_BE_DONE = 'What was asked may still be done: look before you ask again';
 
-/** What keeps a workflow from answering. */
+/** Why a workflow does not answer. */
 export interface Unanswered {
   code: ErrorCode;
-  /** A sentence without its end, which begins with the subject. */
+  /** A sentence without its full stop. */
   message: string;
   details: Record<string, unknown>;
 }
 
-/** A workflow that was asked. */
 interface Asked {
   workflowId: string;
   /** For people: `session x`. */
@@ -39,7 +38,6 @@ interface Asked {
   askedMs: number;
 }
 
-/** A workflow, as the server describes it. */
 export interface Looked {
   /** For people: `session x`. */
   what: string;
@@ -51,19 +49,19 @@ export interface Looked {
   askedMs: number;
 }
 
-/** The end of a history: how its last workflow task ended, and what has come since one was completed. */
+/** The end of a history: how its last workflow task ended, and the events since the last completed one. */
 interface Tail {
   problem: string | null;
   waiting: number;
 }
 
-/** Replaces an error of code `NO_WORKER` by one that says what is the matter; every other error passes. */
+/** Replaces `NO_WORKER` by a more precise error. Other errors pass. */
 export async function explained(
   client: Client,
   { workflowId, what, askedMs }: Asked,
   error: unknown,
 ): Promise<unknown> {
-  // What the server has dropped was not done, and says so.
+  // The server has dropped the request, and the error says so.
   if (!isPerdureError(error, 'NO_WORKER') || isUnprocessed(error.cause)) return error;
   let found: Unanswered;
   try {
@@ -75,7 +73,7 @@ export async function explained(
     return new PerdureError('SERVER_UNAVAILABLE', message, { cause: error.cause });
   }
   const { code, details } = found;
-  // Its own words say what to do: a put under the same id, a worker on the saver's task queue.
+  // The caller's own message says what to do.
   const message = code === 'NO_WORKER' ? error.message : found.message;
   const isLate = error.cause instanceof WorkflowUpdateRPCTimeoutOrCancelledError;
   return new PerdureError(code, isLate && code !== 'NO_WORKER' ? `${message}. ${MAY_BE_DONE}` : message, {
@@ -84,7 +82,6 @@ export async function explained(
   });
 }
 
-/** Why a running workflow does not answer. */
 export async function whyUnanswered(
   client: Client,
   { workflowId, what, askedMs }: Asked,
@@ -133,13 +130,13 @@ async function readTail(client: Client, workflowId: string, isPending: boolean):
     if (eventType === ENDS.failed && failed?.cause !== UNHANDLED) {
       tail.problem ??= failed?.failure?.message ?? 'unknown';
     }
-    // What has failed before a later task timed out is not what is the matter now.
+    // An earlier failure is not the present problem.
     if (eventType === ENDS.timedOut) tail.problem ??= '';
   }
   return { ...tail, problem: tail.problem === '' ? null : tail.problem };
 }
 
-/** What the facts mean. */
+/** Turns the facts into an error. */
 export function judge(looked: Looked): Unanswered {
   const { what, taskQueue, task, tail, historyEvents, poller } = looked;
   const details = {

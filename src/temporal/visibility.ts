@@ -1,4 +1,4 @@
-/** What Temporal's visibility can be asked for. */
+/** Queries of Temporal's visibility. */
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
@@ -10,9 +10,8 @@ export interface SessionSummary {
   id: string;
   agent: string | null;
   /**
-   * Running: `active`, `approval`, `unknown_effect`, `waiting` or `paused`, or `unknown` while it has not said so: before
-   * a worker has taken it up, and always when the search attributes were not registered when its worker started. Closed:
-   * `completed` or `cancelled`, or what has become of it from outside, such as `terminated`.
+   * Running: `active`, `approval`, `unknown_effect`, `waiting` or `paused`, or `unknown` before a worker has taken it up or
+   * without registered search attributes. Closed: `completed`, `cancelled`, or how it was ended, such as `terminated`.
    */
   status: string;
   tenant: string | null;
@@ -22,7 +21,7 @@ export interface SessionSummary {
   closedAt: string | null;
 }
 
-/** Which sessions are listed: of this agent, status and tenant, and at most so many. */
+/** Filters of a list, and its length. */
 export interface SessionListOptions {
   agent?: string;
   /** As {@link SessionSummary.status}. */
@@ -31,16 +30,13 @@ export interface SessionListOptions {
   limit?: number;
 }
 
-/**
- * Why the server's visibility does not find a text, or `null` when it does. It compares these as it has read them,
- * with their escapes, in whatever way they are written: a query answers nothing, or is refused.
- */
+/** Why visibility cannot find a text, or `null`. It compares these characters with their escapes. */
 export function unsearchable(text: string): string | null {
   if (/["\\\p{Cc}]/u.test(text)) return 'contains a double quote, a backslash or a control character';
   return /^'|'$/.test(text) ? 'begins or ends with an apostrophe' : null;
 }
 
-/** A text in a query. @throws PerdureError `INVALID_ARGUMENT` when the server would not find it */
+/** A text in a query. @throws PerdureError `INVALID_ARGUMENT` when visibility cannot find it */
 export function quoted(field: string, text: string): string {
   const problem = unsearchable(text);
   if (problem === null) return `'${text.replaceAll("'", "''")}'`;
@@ -48,7 +44,7 @@ export function quoted(field: string, text: string): string {
   throw new PerdureError('INVALID_ARGUMENT', message, { details: { field } });
 }
 
-/** As {@link Sessions.list} of `sessions.ts` gives them. */
+/** See `Sessions.list`. */
 export async function* listSessions(
   client: Client,
   options: SessionListOptions,
@@ -96,13 +92,13 @@ function summary(info: WorkflowExecutionInfo): SessionSummary {
   };
 }
 
-/** As {@link statusOf} says it. */
+/** The query of a status, see {@link statusOf}. */
 function statusCondition(status: string): string {
   if (status === 'terminated') return "ExecutionStatus = 'Terminated'";
   if (status === 'failed') return "ExecutionStatus = 'Failed'";
   const said = `${SEARCH_ATTRIBUTE.status} = ${quoted('status', status)}`;
   if (status === 'completed' || status === 'cancelled') return said;
-  // What was ended from outside, as a rewind does, still has what it said last.
+  // A session that was ended from outside keeps its last status attribute.
   const condition = status === 'unknown' ? `${SEARCH_ATTRIBUTE.status} IS NULL` : said;
   return `ExecutionStatus = 'Running' AND ${condition}`;
 }
@@ -110,6 +106,6 @@ function statusCondition(status: string): string {
 function statusOf(info: WorkflowExecutionInfo, said: string | null): string {
   const { name } = info.status;
   if (name === 'RUNNING') return said ?? 'unknown';
-  // A session that ends itself completes its workflow either way, and says which; other ends are Temporal's own.
+  // A session that ends itself completes its workflow. Other ends are Temporal's own.
   return name === 'COMPLETED' && said !== null ? said : name.toLowerCase();
 }

@@ -1,4 +1,4 @@
-/** What a thread's run holds, and how it answers: pure, so that the shell around it only waits and sends. */
+/** The state of a thread's run. Pure: the workflow around it only waits and sends. */
 
 import { isPerdureError } from '../contract/errors.ts';
 import { jsonSize } from '../contract/json.ts';
@@ -37,16 +37,16 @@ export class ThreadState {
   readonly #segments: SegmentRef[];
   #garbage: Garbage;
   #entries: ThreadEntry[];
-  /** What is being sealed: read like the rest until the segment is there. */
+  /** Entries that are being sealed. They are read like the others until the segment exists. */
   #sealing: ThreadEntry[] = [];
   #sealingBytes = 0;
   #starting = false;
-  /** A segment was begun: what comes from then on goes to the next run, beside the index. */
+  /** A segment was begun: later entries pass to the next run, beside the index. */
   #goesOn = false;
   #bytes: number;
   #writes = 0;
   #indexBytes: number;
-  /** The thread was deleted: what this run hands on is empty. */
+  /** The thread was deleted: the next run starts empty. */
   #deleted = false;
 
   constructor(input: ThreadInput) {
@@ -63,17 +63,17 @@ export class ThreadState {
     return this.#deleted;
   }
 
-  /** Nothing is stored, and nothing is left to clear away. */
+  /** Nothing is stored, and nothing is left to remove. */
   get empty(): boolean {
     return this.#nothing && this.#garbage.runs.length === 0;
   }
 
-  /** Something is held that no segment holds. */
+  /** Some entries are in no segment. */
   get holds(): boolean {
     return this.#entries.length > 0;
   }
 
-  /** A segment is on its way. */
+  /** A segment is being written. */
   get sealing(): boolean {
     return this.#starting;
   }
@@ -82,12 +82,12 @@ export class ThreadState {
     return this.#bytes >= THREAD_LIMIT.sealBytes || this.#writes >= THREAD_LIMIT.sealEntries;
   }
 
-  /** @throws PerdureError when a put is to be refused; it changes nothing. */
+  /** @throws PerdureError when the put is refused */
   validatePut(put: ThreadPut): void {
     this.#validate(put.epoch, jsonSize(put));
     const known = this.#place('checkpoint', put.id);
     if (known !== null) {
-      // It only wants to be told so. What a segment has, the caller compares.
+      // A repeated put. The caller compares what a segment has.
       if ('entry' in known && known.entry.kind === 'checkpoint' && !samePut(known.entry, put))
         throw idTaken(this.threadId, put.id);
       return;
@@ -107,7 +107,7 @@ export class ThreadState {
     return { created_at: now };
   }
 
-  /** @throws PerdureError when a step is to be refused; it changes nothing. */
+  /** @throws PerdureError when the step is refused */
   validateStep(step: ThreadPutStep): void {
     this.#validate(step.epoch, jsonSize(step));
     this.#validateRoom();
@@ -119,13 +119,13 @@ export class ThreadState {
     if (replaced !== undefined) this.#bytes -= jsonSize(replaced);
     const entry = { kind: 'step' as const, key, value, updated_at: now };
     this.#add(content === undefined ? entry : { ...entry, content });
-    // The same is sent again to the run that goes on when the answer of the one before was lost: it replaces nothing.
+    // A repeated step, after a lost answer and a change of run, replaces nothing.
     return replaced?.content === undefined || replaced.content.key === content?.key
       ? { updated_at: now }
       : { updated_at: now, replaced: replaced.content };
   }
 
-  /** Applies writes that were sent together: one that is refused says so, and does not fail the others. */
+  /** Applies writes that were sent together. A refused write does not fail the others. */
   writeAll({ writes }: ThreadWrites, now: string): ThreadWriteResult[] {
     return writes.map((write) => {
       try {
@@ -142,13 +142,13 @@ export class ThreadState {
     });
   }
 
-  /** Whether a write of a size fits beside what is held; otherwise it waits until that is sealed. */
+  /** Whether a write fits beside what is held. Otherwise it waits for the segment. */
   hasRoom(size: number): boolean {
     const beside = this.#goesOn ? Math.max(this.#sealingBytes, this.#indexBytes) : 0;
     return beside + this.#bytes + size <= THREAD_LIMIT.held;
   }
 
-  /** Forgets everything; `run` is this one. Returns what is to be cleared away, now or since a deletion before. */
+  /** Empties the thread. Returns what is to be removed, since this deletion or an earlier one. */
   delete(run: string): DeleteResult {
     if (this.#deleted || this.#nothing)
       return { ...this.#garbage, epoch: this.epoch - (this.#deleted ? 0 : 1) };
@@ -190,7 +190,7 @@ export class ThreadState {
     }
     const mark = entryMark('checkpoint', before ?? '');
     const last = this.#segments.findLastIndex((segment) => hasMark(segment, mark));
-    // The segment that holds `before` counts for nothing: all before it may be older.
+    // The segment with `before` itself may hold no older ones.
     const own = this.#segments[last];
     if (own === undefined) return null;
     return { entries: [], segments: [own.run, ...segmentsFor(this.#segments.slice(0, last), limit)] };
@@ -206,7 +206,7 @@ export class ThreadState {
     };
   }
 
-  /** Takes what is held, to be sealed. */
+  /** Takes the entries to be sealed. */
   seal(): SegmentInput {
     this.#starting = true;
     this.#goesOn = true;
@@ -218,7 +218,7 @@ export class ThreadState {
     return { threadId: this.threadId, epoch: this.epoch, entries: this.#sealing };
   }
 
-  /** What was taken is sealed in the segment of a run. */
+  /** The entries are sealed in the segment of a run. */
   sealed(run: string): void {
     this.#starting = false;
     if (this.#deleted) return;
@@ -229,7 +229,7 @@ export class ThreadState {
     this.#sealingBytes = 0;
   }
 
-  /** What the next run is given. */
+  /** The input of the next run. */
   carry(): ThreadInput {
     return {
       threadId: this.threadId,

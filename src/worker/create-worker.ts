@@ -5,12 +5,11 @@ import { closing, openConnection, whereTo } from './open-connection.ts';
 import { PerdurePlugin, type PerdurePluginOptions } from './plugin.ts';
 import { UntimedWorker } from './sdk-internals.ts';
 
-/** What a worker of sessions needs. Everything that Temporal's `WorkerOptions` takes may be given beside it. */
+/** Options of a worker of sessions, besides Temporal's own `WorkerOptions`. */
 export interface SessionWorkerOptions extends PerdurePluginOptions, Omit<WorkerOptions, 'taskQueue'> {
   /**
-   * Where Temporal is, when no `connection` is given. Default: what `TEMPORAL_ADDRESS` or the user's Temporal
-   * config file says, with its namespace; else `localhost:7233`. Without TLS nothing is compressed on the way, unless
-   * `grpcCompression` says so.
+   * The address of Temporal, without a `connection`. Default: `TEMPORAL_ADDRESS` or the user's Temporal config file with its
+   * namespace, otherwise `localhost:7233`. Without TLS nothing is compressed, unless `grpcCompression` says so.
    */
   address?: string | NativeConnectionOptions | undefined;
   /** Default: `perdure`. */
@@ -18,13 +17,11 @@ export interface SessionWorkerOptions extends PerdurePluginOptions, Omit<WorkerO
 }
 
 /**
- * Creates a Temporal worker that runs agent sessions. Start it with `worker.run()`; at a shutdown calls in flight
- * have ten seconds to end, and what does not end is recovered by the next worker. A connection that it opened is closed
- * after the run.
+ * Creates a Temporal worker that runs agent sessions. Start it with `worker.run()`. At a shutdown, calls in flight have ten
+ * seconds to end; the next worker recovers the others. A connection that it opened is closed after the run.
  *
- * @throws PerdureError `INVALID_DEFINITION` when an agent cannot be resolved or two have one name;
- * `SERVER_UNAVAILABLE` when no `connection` is given and the address does not answer.
- *
+ * @throws PerdureError `INVALID_DEFINITION` when an agent cannot be resolved or two have one name; `SERVER_UNAVAILABLE` when
+ * no `connection` is given and the address does not answer.
  * @example
  * ```ts
  * import { createWorker, defineAgent } from 'perdure';

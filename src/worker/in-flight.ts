@@ -1,9 +1,9 @@
 /**
- * A dead worker says so: what a worker has in flight is written beside it, and the worker that starts in its
- * place fails those activities at once, so that recovery takes as long as a start and not as a heartbeat.
+ * A journal of a worker's activities in flight. The worker that starts after a death fails them at once, so that recovery
+ * takes as long as a start, not as a heartbeat.
  *
- * The proof of death is a socket that the kernel closes with the process. A process that is frozen or slow
- * still has its socket, so it keeps what it holds. Other hosts are left to heartbeats.
+ * The proof of death is a socket that the kernel closes with the process. A frozen or slow process keeps its socket, and so
+ * its activities. Heartbeats detect deaths on other hosts.
  */
 
 import { createHash, randomBytes } from 'node:crypto';
@@ -25,7 +25,7 @@ import { LOST } from '../contract/failure.ts';
 import { ACTIVITY } from '../contract/names.ts';
 import { ownDirectory } from './own-directory.ts';
 
-/** An activity that a worker has, or had a moment ago. */
+/** An activity in flight, or one that has just ended. */
 interface Held {
   token: string;
   workflowId: string;
@@ -35,25 +35,25 @@ interface Held {
   endedAt?: number;
 }
 
-/** How long an ended activity is kept: its completion may not have reached the server yet. */
+/** How long an ended activity is kept: its completion may not have reached the server. */
 const KEEP_ENDED_MS = 10_000;
 const COMPACT_BYTES = 256_000;
-/** The gRPC statuses NOT_FOUND and INVALID_ARGUMENT: there is no such call, or none can be told of. */
+/** The gRPC statuses NOT_FOUND and INVALID_ARGUMENT: the server does not know the call. */
 const GONE: ReadonlySet<unknown> = new Set([5, 3]);
 
-/** The journals of one user's workers of one task queue on one kernel. */
+/** The workers that share journals: one user, one task queue, one kernel. */
 export interface JournalScope {
-  /** The server's own id of the namespace: each server on a host has a `default`. */
+  /** The server's id of the namespace: each server on a host has a `default`. */
   namespaceId: string;
   taskQueue: string;
-  /** Default: a directory of this user's in the system's temporary directory. */
+  /** Default: a directory of this user in the system's temporary directory. */
   directory?: string;
 }
 
-/** Makes the directory of a scope's journals. @throws Error where it is not this user's alone */
+/** Makes the directory of a scope's journals. @throws Error when others can write to it */
 export async function journalDirectory({ namespaceId, taskQueue, directory }: JournalScope): Promise<string> {
   const root = directory ?? join(tmpdir(), `perdure-${process.getuid?.() ?? 0}`);
-  // Whoever else can write here could have our calls failed.
+  // Anybody who can write here could fail our calls.
   if (!ownDirectory(root)) throw new Error(`${root} is not this user's alone to write`);
   const scope = createHash('sha256')
     .update(`${namespaceId}\n${taskQueue}\n${kernel()}`)
@@ -63,7 +63,7 @@ export async function journalDirectory({ namespaceId, taskQueue, directory }: Jo
   return join(root, scope);
 }
 
-/** What a process shares with all that its sockets can be seen by. */
+/** What the processes that see a socket share. */
 function kernel(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8');
@@ -84,11 +84,11 @@ export class InFlightJournal {
   readonly #name: string;
   readonly #socket: Server;
   readonly #held = new Map<string, Held>();
-  /** `null` once it could not be written: recovery then waits for heartbeats. */
+  /** `null` after a failed write: recovery then waits for heartbeats. */
   #file: number | null;
   #bytes = 0;
   #compactAt = COMPACT_BYTES;
-  /** What is written with the next activity: a successor that does not read of an end finds it out at the server. */
+  /** Ends that are written with the next activity. A successor can also learn them from the server. */
   #later = '';
 
   private constructor(directory: string, name: string, socket: Server) {
@@ -110,7 +110,7 @@ export class InFlightJournal {
     return new InFlightJournal(directory, name, socket);
   }
 
-  /** Writes each activity down before it runs. */
+  /** Writes each activity before it runs. */
   readonly interceptor: ActivityInterceptorsFactory = ({ info }) => ({
     inbound: {
       execute: async (input, next) => {
@@ -139,15 +139,15 @@ export class InFlightJournal {
     this.#write(held);
   }
 
-  /** Removes the journal: the worker has ended all that it had. */
+  /** Removes the journal: the worker has ended its activities. */
   async close(): Promise<void> {
     this.#end();
     await new Promise((resolve) => this.#socket.close(resolve));
-    // Other workers' journals keep the directory.
+    // Other workers' journals may be in the directory.
     await rmdir(this.#directory).catch(() => {});
   }
 
-  /** From here on nothing is written; what was is for nobody. */
+  /** Stops writing, and removes the file. */
   #end(): void {
     if (this.#file === null) return;
     closeSync(this.#file);
@@ -155,7 +155,7 @@ export class InFlightJournal {
     try {
       rmSync(this.#path, { force: true });
     } catch {
-      // Then a successor asks the server of calls that have ended, and hears so.
+      // A successor then asks the server about calls that have ended.
     }
   }
 
@@ -167,7 +167,7 @@ export class InFlightJournal {
     try {
       if (this.#file !== null) this.#append(this.#file, held);
     } catch {
-      // A full disk, or a directory that was swept away: the call is worth more than word of it.
+      // A full disk, or a removed directory: the call is more important than its journal.
       this.#end();
     }
   }
@@ -177,7 +177,7 @@ export class InFlightJournal {
     this.#later = '';
     this.#bytes += text.length;
     if (this.#bytes < this.#compactAt) {
-      // Not synced to the disk: it outlives the process, which is all that is needed of it.
+      // Not synced: the text only has to outlive the process.
       appendFileSync(file, text);
       return;
     }
@@ -196,7 +196,7 @@ export class InFlightJournal {
     this.#file = openSync(this.#path, 'a', 0o600);
     closeSync(file);
     this.#bytes = text.length;
-    // A busy worker holds more than that in what has just ended: it would write all of it with each call.
+    // Otherwise a busy worker would write all of its recent calls with each call.
     this.#compactAt = Math.max(COMPACT_BYTES, 2 * text.length);
   }
 }
@@ -206,11 +206,10 @@ function line(held: Held): string {
 }
 
 /**
- * Fails what dead predecessors on this kernel had in flight, and gives their workflows back to the common queue.
- * A failed mutation is *unknown*, as after a lost heartbeat; a read, an idempotent call or a model call is attempted again.
- * A journal goes when the server has taken all of it; two successors at once may tell it the same, and it takes it once.
+ * Fails what dead predecessors on this kernel had in flight, and returns their workflows to the common queue. A failed
+ * mutation is *unknown*, as after a lost heartbeat. Other calls are attempted again. Two successors at once do no harm.
  *
- * @throws what the server, or the disk, fails with: the journal stays, for the next successor.
+ * @throws errors of the server or the disk. The journal then stays for the next successor.
  */
 export async function recoverPredecessors(
   connection: NativeConnection,
@@ -222,7 +221,7 @@ export async function recoverPredecessors(
     const socket = socketPath(directory, file.slice(0, -'.jsonl'.length));
     if (!(await isDead(socket))) continue;
     const text = await readFile(join(directory, file), 'utf8').catch(() => null);
-    // Another successor may have done it meanwhile.
+    // Another successor has finished it.
     if (text === null) continue;
     await recover(connection, namespace, readHeld(text));
     await rm(join(directory, file), { force: true });
@@ -231,8 +230,8 @@ export async function recoverPredecessors(
 }
 
 /**
- * A session's next workflow task goes to the common queue only if that is said before the task is there, and is
- * forgotten with a call that the server does not know any more: what has ended goes first, what was open last.
+ * The sticky queue is reset before a session's next workflow task is scheduled, and again where the server no longer knew the
+ * call. So ended activities go first, open ones last.
  */
 async function recover(
   connection: NativeConnection,
@@ -252,10 +251,7 @@ async function recover(
   await unstickAll(open.filter((_, i) => failed[i] === false));
 }
 
-/**
- * Only a socket that nobody listens on is proof: one that is missing may have been swept up by a cleaner. The named
- * pipe of Windows goes with its process, and with nothing else.
- */
+/** Whether nobody listens on a socket. A missing socket is no proof, except for a named pipe of Windows. */
 function isDead(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(path);
@@ -284,7 +280,7 @@ function readHeld(text: string): Held[] {
   return [...held.values()].filter(({ endedAt }) => endedAt === undefined || last - endedAt < KEEP_ENDED_MS);
 }
 
-/** @returns whether it was open still. */
+/** Returns whether the activity was still open. */
 async function giveUp(
   connection: NativeConnection,
   namespace: string,
@@ -306,7 +302,7 @@ async function giveUp(
     });
     return true;
   } catch (error) {
-    // Its completion had arrived, or the server has given up on it already.
+    // Its completion has arrived, or the server has given it up.
     if (GONE.has((error as { code?: unknown }).code)) return false;
     throw error;
   }
@@ -320,6 +316,6 @@ async function unstick(
   try {
     await connection.workflowService.resetStickyTaskQueue({ namespace, execution });
   } catch {
-    // A closed workflow has none; otherwise the sticky queue's time-out of a second does it.
+    // The workflow is closed. Otherwise the sticky queue's time-out of a second does the same.
   }
 }

@@ -12,11 +12,11 @@ const PREFIX = /^(openai-compatible|openai|env):/;
  * reads an agent's `providerOptions.openai`. OpenAI's reasoning models take no `temperature`: it is left out.
  */
 export function modelsFromEnvironment(env: NodeJS.ProcessEnv = process.env): ModelRegistry | undefined {
-  // Compose and the like pass what is not set as an empty text.
+  // Compose and similar tools pass unset variables as empty texts.
   const apiKey = env['OPENAI_API_KEY'] || undefined;
   const baseURL = env['OPENAI_BASE_URL'] || (apiKey === undefined ? undefined : 'https://api.openai.com/v1');
   if (baseURL === undefined) return undefined;
-  // Not by its end alone: anybody may have a host that ends so.
+  // A suffix alone would also match other people's hosts.
   const atOpenAI = URL.canParse(baseURL) && /^([a-z]+\.)?api\.openai\.com$/.test(new URL(baseURL).hostname);
   const provider = createOpenAICompatible({
     name: 'openai',

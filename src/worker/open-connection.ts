@@ -4,8 +4,7 @@ import { PerdureError } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
 
 /**
- * Connects a worker. The SDK compresses each request and answer, which is for long ways: to a server that is reached
- * without TLS, so a near one, nothing is compressed unless `grpcCompression` says so.
+ * Connects a worker. Without TLS, and so to a near server, nothing is compressed unless `grpcCompression` says so.
  *
  * @throws PerdureError `SERVER_UNAVAILABLE`
  */
@@ -22,7 +21,7 @@ export async function openConnection(options: NativeConnectionOptions): Promise<
   }
 }
 
-/** Closes a connection that was opened for one worker, when that has run. */
+/** Closes a connection that was opened for one worker after its run. */
 export function closing(connection: NativeConnection): WorkerPlugin {
   return {
     name: 'perdure-connection',
@@ -30,14 +29,14 @@ export function closing(connection: NativeConnection): WorkerPlugin {
       try {
         await next(worker);
       } finally {
-        // A worker that did not end in order may hold it still; its own error says more.
+        // A worker that failed may still hold it, and its own error says more.
         await connection.close().catch(() => {});
       }
     },
   };
 }
 
-/** Where to connect: as given, or as Temporal's own clients find it. */
+/** The address: as given, or as Temporal's own clients find it. */
 export function whereTo(address: string | NativeConnectionOptions | undefined): {
   connection: NativeConnectionOptions;
   namespace?: string;

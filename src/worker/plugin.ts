@@ -33,17 +33,16 @@ import {
   workflowsFor,
 } from './workflow-bundle.ts';
 
-/** What sessions need on a worker. */
 export interface PerdurePluginOptions {
   /** The agents whose sessions this worker runs. */
   agents: readonly DefinedAgent[];
-  /** Resolves models that agents name by text: the AI SDK's provider registry. Default: the environment's endpoint. */
+  /** Resolves models that agents name by text, such as the AI SDK's provider registry. Default: the environment's endpoint. */
   models?: ModelRegistry;
-  /** The most memory for transcripts at hand, in bytes. Default: 256 MB. */
+  /** The most memory for transcripts, in bytes. Default: 256 MB. */
   memoryBytes?: number;
   /**
-   * Where workers of one host leave word of what they have in flight, so that a successor recovers it at once.
-   * Default: a directory of this user's in the system's temporary directory. `false`: recovery waits for heartbeats.
+   * The directory in which workers of one host note what they have in flight, for their successors. Default: a directory of
+   * this user in the system's temporary directory. `false`: recovery waits for heartbeats.
    */
   journal?: string | false;
 }
@@ -53,13 +52,10 @@ const KEYWORD = 2;
 
 const MEMORY_BYTES = 256_000_000;
 
-/** Of a task queue, as Temporal is delivered. */
+/** Temporal's default for a task queue. */
 const USUAL_PARTITIONS = 4;
 
-/**
- * Polls for the next tasks of the sessions at hand. A task that no poll waits for is written to the queue's store and read
- * again: with two polls, as many as there were turns when twenty sessions ran at once.
- */
+/** Polls of the sticky queue. A task that no poll waits for takes a detour through the queue's store. */
 const STICKY_POLLS = 8;
 
 /**
@@ -88,7 +84,7 @@ const STICKY_POLLS = 8;
 export class PerdurePlugin implements WorkerPlugin {
   readonly name = 'perdure';
   readonly #options: PerdurePluginOptions;
-  /** One plugin may serve several workers, each with a journal of its own: by what each has of it. */
+  /** One plugin may serve several workers. Each has a journal, found by its interceptor. */
   readonly #journals = new Map<ActivityInterceptorsFactory, InFlightJournal>();
 
   constructor(options: PerdurePluginOptions) {
@@ -100,7 +96,7 @@ export class PerdurePlugin implements WorkerPlugin {
     const { connection, namespace = 'default', taskQueue } = options;
     const memory = new TranscriptMemory(memoryBytes);
     const issued = new IssuedCalls();
-    // First, and alone: whoever is told of a mistake in them may close the connection.
+    // First, and alone: after an error the caller may close the connection.
     const runtimes = await resolveAgents(agents, models ?? modelsFromEnvironment());
     const [searchAttributes, partitions, workflows, journal] = await Promise.all([
       connection === undefined ? [] : knownSearchAttributes(connection, namespace),
@@ -118,14 +114,13 @@ export class PerdurePlugin implements WorkerPlugin {
     if (journal !== null) this.#journals.set(journal.interceptor, journal);
     return {
       identity: `${process.pid}@${hostname()}`,
-      // After a worker's death its cached workflows go to another within this time.
+      // After a worker's death another one gets its cached workflows after this time.
       stickyQueueScheduleToStartTimeout: '1s',
-      // A frozen worker's open polls swallow a task each, found out by a time-out each: have few open at rest. But
-      // a task may wait for two seconds in a partition that nobody polls. Those of the sticky queue swallow only what
-      // is the frozen worker's already.
+      // Each open poll of a frozen worker swallows a task until a time-out, so few are open at rest. But a task may wait for
+      // two seconds in a partition without a poll. Sticky polls swallow only the frozen worker's own tasks.
       ...workflowPollers(partitions + 1),
       activityTaskPollerBehavior: pollers(partitions),
-      // Live text and the news of a cancellation travel with heartbeats.
+      // Live text and cancellations travel with heartbeats.
       maxHeartbeatThrottleInterval: 250,
       defaultHeartbeatThrottleInterval: 250,
       shutdownGraceTime: '10s',
@@ -154,8 +149,8 @@ export class PerdurePlugin implements WorkerPlugin {
   }
 
   /**
-   * For `Worker.runReplayHistories`, with which you see before an upgrade that the sessions in flight go on with it:
-   * the sessions' workflows, unless the options have some. No agent is asked for anything, so none need be given.
+   * For `Worker.runReplayHistories`, with which you check before an upgrade that sessions in flight replay. Adds the
+   * sessions' workflows, unless the options have some. No agents are needed.
    */
   async configureReplayWorker(options: ReplayWorkerOptions): Promise<ReplayWorkerOptions> {
     return {
@@ -166,14 +161,14 @@ export class PerdurePlugin implements WorkerPlugin {
     };
   }
 
-  /** Adds the workflows of sessions to a bundle of your own workflows, made by the worker or by `bundleWorkflowCode`. */
+  /** Adds the sessions' workflows to a bundle of your own. */
   configureBundler(options: BundleOptions): BundleOptions {
     return withSessionWorkflows(options);
   }
 
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
     assertComplete(worker);
-    // A run that throws may leave calls behind: their journal stays, for the one who comes after this process.
+    // A run that throws may leave calls behind, so its journal stays for the next process.
     await next(worker);
     for (const interceptor of worker.options.interceptors.activity) {
       await this.#journals.get(interceptor)?.close();
@@ -187,11 +182,11 @@ export class PerdurePlugin implements WorkerPlugin {
   ): Promise<InFlightJournal | null> {
     const { journal } = this.#options;
     if (journal === false || connection === undefined) return null;
-    // A namespace that cannot be described is the worker's own error, a moment later.
+    // The worker itself reports a namespace that cannot be described.
     const described = await connection.workflowService.describeNamespace({ namespace }).catch(() => null);
     const namespaceId = described?.namespaceInfo?.id;
     if (!namespaceId) return null;
-    // It makes recovery faster; a worker does without.
+    // The journal only makes recovery faster.
     const unavailable = (whose: string) => (error: unknown) => {
       Runtime.instance().logger.warn(
         `journal: ${String(error)}: calls that ${whose} wait for their heartbeats`,
@@ -212,7 +207,7 @@ export class PerdurePlugin implements WorkerPlugin {
   }
 }
 
-/** Refuses a worker that would ignore a part of its options. */
+/** Refuses a worker that would ignore some of its options. */
 function assertComplete(worker: Worker): void {
   if (!(worker instanceof Worker)) {
     throw new PerdureError(
@@ -254,7 +249,7 @@ type Sinks = InjectedSinks<{
   };
 }>;
 
-/** Sinks of a replay that nobody listens to. */
+/** Sinks of a replay. */
 const NOWHERE: Sinks = {
   perdure: { remember: { fn: () => {} }, forget: { fn: () => {} }, issued: { fn: () => {} } },
 };
@@ -270,14 +265,14 @@ function sinksOf(memory: TranscriptMemory, issued: IssuedCalls): Sinks {
       forget: { fn: ({ runId }) => memory.forget(runId), callDuringReplay: true },
       issued: {
         fn: (info, call) => issued.note(info, call),
-        // What is issued again in a replay has been scheduled already.
+        // In a replay, the call was scheduled before.
         callDuringReplay: false,
       },
     },
   };
 }
 
-/** So many polls of the common queue, and those of the sticky one. */
+/** This many polls of the common queue, and those of the sticky one. */
 function workflowPollers(common: number): Partial<WorkerOptions> {
   const maximum = common + STICKY_POLLS;
   return {
@@ -292,7 +287,7 @@ function pollers(atRest: number): { type: 'autoscaling'; minimum: number; initia
   return { type: 'autoscaling', minimum: atRest, initial: atRest, maximum: Math.max(10, 2 * atRest) };
 }
 
-/** Partitions of a task queue for each kind of task; the usual number from a server that does not tell. */
+/** The partitions of a task queue, or Temporal's default. */
 async function partitionsOf(
   connection: NativeConnection,
   namespace: string,
@@ -309,14 +304,14 @@ async function partitionsOf(
   }
 }
 
-/** Our search attributes that the server knows: to set one that it does not would stop a session for ever. */
+/** Our search attributes that the server knows. Setting an unknown one would stop a session. */
 async function knownSearchAttributes(connection: NativeConnection, namespace: string): Promise<string[]> {
   const ours: string[] = Object.values(SEARCH_ATTRIBUTE);
   let known: temporal.api.operatorservice.v1.IListSearchAttributesResponse;
   try {
     known = await connection.operatorService.listSearchAttributes({ namespace });
   } catch {
-    // Not every server lets a worker read them; sessions work without.
+    // Not every server allows this. Sessions work without search attributes.
     return [];
   }
   // To set one of another type would stop a session for ever, too.

@@ -21,7 +21,7 @@ import { OWN, ownModule } from './own-modules.ts';
 
 const ROOMS = ['contract', 'session', 'thread', 'workflows'] as const;
 
-/** The bundle of a build names the SDK that it holds. A worker of another version must not run it. */
+/** A built bundle is named after the SDK that it holds. A worker with another version must not run it. */
 const PREBUILT = /^workflow-bundle-(.+)\.js$/;
 
 /**
@@ -38,8 +38,8 @@ const ownBundles = new Set<string>();
 const workflowsPath: string = join(OWN, 'workflows');
 
 /**
- * The sessions' workflow bundle: the one that was built with the package, if it holds this SDK, or one that is made
- * from the modules and kept by their digest, so that a worker starts without bundling.
+ * The path of the sessions' workflow bundle: the built one, if it holds this SDK, or one that is bundled and cached by its
+ * digest.
  */
 export async function workflowBundle(logger?: Logger): Promise<{ codePath: string }> {
   const codePath = await findBundle(logger);
@@ -63,10 +63,10 @@ async function findBundle(logger?: Logger): Promise<string> {
 }
 
 /**
- * Chooses the workflows of a worker or a replay. A payload converter, a failure converter or workflow interceptors run
- * inside the bundle, so with them the SDK makes one at each start. A bundle of the user's own must hold ours.
+ * Chooses the workflows of a worker or a replay. Converters and workflow interceptors run inside the bundle, so with them the
+ * SDK bundles at each start. A user's bundle must hold our workflows.
  *
- * @throws PerdureError `INVALID_DEFINITION` when the bundle given has no session workflow
+ * @throws PerdureError `INVALID_DEFINITION` when it does not
  */
 export async function workflowsFor(
   options: Pick<WorkerOptions, 'workflowBundle' | 'workflowsPath' | 'dataConverter' | 'interceptors'>,
@@ -97,14 +97,12 @@ export function runsOwnCode({
   );
 }
 
-/** Whether a bundle is the package's own, with nothing of a user in it. */
+/** Whether a bundle is the package's own. */
 export function isOwnBundle(codePath: string): boolean {
   return ownBundles.has(codePath);
 }
 
-/**
- * Adds the workflows of sessions to a bundle of a user's own. A name that both have is the user's.
- */
+/** Adds the sessions' workflows to a user's bundle. The user's workflows win where names are equal. */
 export function withSessionWorkflows(options: BundleOptions): BundleOptions {
   const theirs = options.workflowsPath;
   if (theirs === workflowsPath || theirs === ownModule('workflows/index')) {
@@ -116,7 +114,7 @@ export function withSessionWorkflows(options: BundleOptions): BundleOptions {
   const path = join(bundlesDirectory(), `${name}.cjs`);
   if (!existsSync(path)) writeWhole(path, entry);
   const { webpackConfigHook = (config) => config } = options;
-  // The SDK's own entry lies beside this one, where no packages are.
+  // The generated entry is in a directory without packages.
   const packages = join(
     createRequire(import.meta.url).resolve('@temporalio/workflow/package.json'),
     '../../..',
@@ -132,10 +130,7 @@ export function withSessionWorkflows(options: BundleOptions): BundleOptions {
   };
 }
 
-/**
- * The build id of a worker that runs this bundle. Temporal writes it into half of a session's events; the SDK's
- * own has 91 characters, which would be a tenth of the history.
- */
+/** The build id of a worker with this bundle. Half of the events carry it, and the SDK's own has 91 characters. */
 export async function buildIdOf({ codePath }: { codePath: string }): Promise<string> {
   const digest = createHash('sha256')
     .update(await readFile(codePath))
@@ -158,11 +153,7 @@ export async function buildWorkflowBundle(logger?: Logger, directory: string = O
   return code;
 }
 
-/**
- * Loads one copy of the workflows, with all that they import, for all sessions of a worker. To load the modules for
- * each session would be most of what its start and its waiting cost. No module of these rooms has a state of its
- * own, and Temporal freezes what they export.
- */
+/** Loads one copy of the workflows for all sessions of a worker, because loading them for each session is slow. */
 function sharedModules(
   directory: string,
   { preloadModules = [], webpackConfigHook = (config) => config }: Partial<BundleOptions> = {},
@@ -170,7 +161,7 @@ function sharedModules(
   const shared = ownModule('workflows/index', directory);
   return {
     preloadModules: [...preloadModules, shared],
-    // The package has no side effects, and webpack would leave out what is only loaded.
+    // The package has no side effects, so webpack would drop a module that is only loaded.
     webpackConfigHook: (config) =>
       webpackConfigHook({
         ...config,
@@ -182,22 +173,22 @@ function sharedModules(
   };
 }
 
-/** What lies there is run, so it is this user's alone. */
+/** A directory of this user only, because its files are executed. */
 function bundlesDirectory(): string {
   const shared = join(tmpdir(), `perdure-bundles-${process.getuid?.() ?? 0}`);
   return ownDirectory(shared) ? shared : mkdtempSync(`${shared}-`);
 }
 
-/** Other processes never see half of a file. */
+/** Writes a file so that other processes never see half of it. */
 function writeWhole(path: string, text: string): void {
   const partial = `${path}.${process.pid}`;
   writeFileSync(partial, text);
   renameSync(partial, path);
 }
 
-/** Names a bundle by the SDK and by all that goes into it. A build has its modules in the bundle that it was built with. */
+/** The digest of the SDK's version and of everything that goes into a bundle. */
 async function sourcesDigest(prebuilt: string | undefined): Promise<string> {
-  // How it is bundled is in this file.
+  // This file decides how it is bundled.
   const hash = createHash('sha256')
     .update(packageJson.version)
     .update(await readFile(import.meta.filename));
