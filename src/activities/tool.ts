@@ -360,5 +360,6 @@ export function missing(find: FindAgent, agent: string, tool?: string): string {
 
 /** Why a tool is not there, and what to do. */
 export function noTool(agent: string, tool: string): string {
-  return `agent ${agent} has no tool ${tool} on this worker: deploy it again and resume the session, or resolve the call`;
+  const { taskQueue } = Context.current().info;
+  return `agent ${agent} has no tool ${tool} on this worker. The call goes on when a worker of task queue ${taskQueue} has the tool, or when somebody resolves it`;
 }

@@ -24,11 +24,22 @@ const PHASE: Record<SessionView['phase'], string> = {
   closed: 'closed',
 };
 
+/** What a session does. A call whose tool is missing needs a worker first. */
+function doingOf({ phase, pending }: SessionView): string {
+  const needs = pending.map(({ status, tool }) => ({
+    kind: status.kind === 'awaiting' ? status.person?.kind : status.kind,
+    tool,
+  }));
+  if (phase !== 'unknown_effect' || needs.some(({ kind }) => kind === 'unknown')) return PHASE[phase];
+  const missing = needs.filter(({ kind }) => kind === 'stuck').map(({ tool }) => clean(tool));
+  return `waits for a worker that has the tool ${[...new Set(missing)].join(', ')}`;
+}
+
 /** The first lines of a session: what it is and what it does. */
 export function header(view: SessionView, terminal: Terminal): string {
-  const { status, phase } = view;
+  const { status } = view;
   const said = status.kind === 'ended' ? status.run : status.kind;
-  const doing = said === 'active' ? PHASE[phase] : said;
+  const doing = said === 'active' ? doingOf(view) : said;
   const facts = [
     view.mode,
     `turn ${view.turn}`,

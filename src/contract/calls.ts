@@ -110,8 +110,11 @@ export type CallStatus =
   | { kind: 'verifying'; reason: string }
   /** Waits for a person's resolution. */
   | { kind: 'unknown'; reason: string }
-  /** The worker does not have the tool. Waits for one that does, or for a person. */
-  | { kind: 'stuck'; reason: string }
+  /**
+   * The worker does not have the tool. Waits for one that does, or for a person. `checks` counts the looks for one, `due`
+   * asks for a look.
+   */
+  | { kind: 'stuck'; reason: string; checks?: number; due?: true }
   | { kind: 'completed' }
   /** `certain`: nothing happened. */
   | { kind: 'failed'; certain: boolean }

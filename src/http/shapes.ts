@@ -88,7 +88,12 @@ const approvalStatus = z.object({
   problem: z.exactOptional(z.string()),
 });
 const unknownStatus = z.object({ kind: z.literal('unknown'), reason: z.string() });
-const stuckStatus = z.object({ kind: z.literal('stuck'), reason: z.string() });
+const stuckStatus = z.object({
+  kind: z.literal('stuck'),
+  reason: z.string(),
+  checks: z.exactOptional(z.int()),
+  due: z.exactOptional(z.literal(true)),
+});
 const seenCall = { callId: z.string(), argsDigest: z.string() };
 const seenDispatch = { ...seenCall, dispatchNo: z.int() };
 const awaitingStatus = z.object({

@@ -218,7 +218,7 @@ function flightKind(
   if (callId === undefined) return state.effect === null ? 'model_backoff' : 'ttl';
   const { kind } = theCall(state, callId).status;
   if (kind === 'settling') return 'settle';
-  if (kind === 'awaiting') return 'recheck';
+  if (kind === 'awaiting' || kind === 'stuck') return 'recheck';
   return kind === 'backoff' ? 'backoff' : 'approval_expiry';
 }
 

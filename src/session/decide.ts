@@ -6,9 +6,10 @@ import { type Exceeded, exceeded, worstCase } from './budget.ts';
 import { answerOf, answerOrRelease, isAnswered } from './equal-calls.ts';
 import type { Moment, Step } from './events.ts';
 import { attachStep, isReporting, reportStep, tendAwaiting } from './global-effect.ts';
-import { contextPart, modelCommand } from './model-command.ts';
+import { contextPart, describeCommand, modelCommand } from './model-command.ts';
 import { issueReads } from './reads.ts';
 import { batchCalls, flightOf, isGivenUp, isOpen, isUntold, theCall, toolOf } from './state.ts';
+import { lookForTools } from './stuck.ts';
 import { toolCommand, verifyCommand } from './tool-command.ts';
 
 const BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
@@ -33,6 +34,8 @@ export function decide(state: SessionState, moment: Moment): Step | null {
     if (interrupting !== null) return interrupting;
   }
   if (state.wait !== null) return null;
+  const look = isFull(moment) ? null : lookForTools(state, calls);
+  if (look !== null) return look;
   if (state.inFlight.some(({ kind }) => kind === 'load' || kind === 'describe' || kind === 'model'))
     return null;
   if (state.loading !== null && state.origin !== null) {
@@ -40,11 +43,7 @@ export function decide(state: SessionState, moment: Moment): Step | null {
     const input = { ...from, part: state.loading.parts.length };
     return { type: 'issue', command: { kind: 'load', seq: state.seq + 1, input } };
   }
-  if (state.manifest === null) {
-    const seq = state.seq + 1;
-    const input = { agent: state.agent, ...contextPart(state) };
-    return { type: 'issue', command: { kind: 'describe', seq, input } };
-  }
+  if (state.manifest === null) return { type: 'issue', command: describeCommand(state) };
   return calls.length > 0 ? decideBatch(state, calls, moment) : decideTurn(state, moment);
 }
 
@@ -114,17 +113,17 @@ function tendCalls(state: SessionState, calls: readonly ToolCall[], moment: Mome
 }
 
 /** The status that a timer belongs to, where a person may end it. */
-const WAITS_FOR: { [kind in InFlight['kind']]?: ToolCall['status']['kind'] } = {
-  approval_expiry: 'approval',
-  backoff: 'backoff',
-  recheck: 'awaiting',
+const WAITS_FOR: { [kind in InFlight['kind']]?: readonly ToolCall['status']['kind'][] } = {
+  approval_expiry: ['approval'],
+  backoff: ['backoff'],
+  recheck: ['awaiting', 'stuck'],
 };
 
 function dropStaleTimer(state: SessionState): Step | null {
   return stopFirst(state, ({ kind, callId }) => {
     if (kind === 'model_backoff') return !state.resting;
     const waitsFor = WAITS_FOR[kind];
-    return waitsFor !== undefined && theCall(state, callId ?? '').status.kind !== waitsFor;
+    return waitsFor !== undefined && !waitsFor.includes(theCall(state, callId ?? '').status.kind);
   });
 }
 

@@ -37,3 +37,8 @@ export function modelCommand(
     summary: reading?.summary ?? `turn ${state.turn + 1}`,
   };
 }
+
+/** The command that asks a worker what the agent is. */
+export function describeCommand(state: SessionState): Extract<Command, { kind: 'describe' }> {
+  return { kind: 'describe', seq: state.seq + 1, input: { agent: state.agent, ...contextPart(state) } };
+}

@@ -11,6 +11,7 @@ import { applyModel } from './model-outcome.ts';
 import { plant, readLoaded } from './origin.ts';
 import { applyReads } from './reads.ts';
 import { endCall, isActive, iso, theCall, toolOf } from './state.ts';
+import { lookedForTools } from './stuck.ts';
 import { cannotAct, stop } from './wait.ts';
 
 /** Applies the outcome of a command. An outcome of a command that is not in flight any more changes nothing. */
@@ -32,7 +33,8 @@ export function applyOutcome(state: SessionState, seq: number, outcome: Outcome,
       applyLoad(state, outcome.result, moment);
       return;
     case 'describe':
-      if (!outcome.result.ok) stop(state, moment, 'agent_unavailable', outcome.result.failure.message);
+      if (state.manifest !== null) lookedForTools(state, outcome.result, moment);
+      else if (!outcome.result.ok) stop(state, moment, 'agent_unavailable', outcome.result.failure.message);
       else if (outcome.result.value.kind === 'manifest') {
         state.searchAttributes = outcome.result.value.searchAttributes;
         setManifest(state, outcome.result.value.manifest, moment);
@@ -118,6 +120,8 @@ function applyTimer(state: SessionState, flight: InFlight, moment: Moment): void
     if (call.status.kind === 'awaiting') {
       const { checks, person } = call.status;
       awaitEffect(call, { checks: checks + 1, person, due: state.cancelling === null && !state.interrupted });
+    } else if (call.status.kind === 'stuck') {
+      call.status = { ...call.status, checks: (call.status.checks ?? 0) + 1, due: true };
     }
   } else if (flight.kind === 'settle' || flight.kind === 'backoff') {
     releaseCall(state, call);

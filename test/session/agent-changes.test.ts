@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
+import { header } from '../../src/cli/render.ts';
+import { Terminal } from '../../src/cli/terminal.ts';
 import { type AgentOptions, defineAgent, defineTool, type Session } from '../../src/index.ts';
 import { scriptedTurns } from '../../src/testing/index.ts';
 import { decide, resolve } from '../support/decide.ts';
@@ -117,15 +119,23 @@ test('a suspended tool that can never resume: one that is gone when its call is 
       callId: 'call_1_0',
       status: {
         kind: 'stuck',
-        reason: expect.stringContaining('agent clerk has no tool pay on this worker'),
+        reason:
+          'agent clerk has no tool pay on this worker. The call goes on when a worker of task queue ' +
+          `${stage.taskQueue} has the tool, or when somebody resolves it`,
       },
       next: { action: 'resume', sessionId: session.id },
     },
   ]);
+  expect(header(stuck, new Terminal())).toContain('waits for a worker that has the tool pay');
   expect(paid).toBe(0);
+  // A look at a worker that still lacks the tool leaves the call where it is.
+  await until(session, ({ pending }) => {
+    const status = pending[0]?.status;
+    return status?.kind === 'stuck' && (status.checks ?? 0) > 0 && status.due === undefined;
+  });
   await without.stop();
   await stage.startWorker([agentOf(stage, { tools: { pay } })]);
-  await session.resume();
+  // Nobody resumes it: it looks for the tool by itself.
   expect((await untilPhase(session, 'idle')).lastText).toBe('paid 1');
   await expectSound(stage, session);
 });

@@ -265,6 +265,8 @@ function statusOf(status: SessionState['calls'][number]['status']): unknown {
       return [status.kind, status.expiresAt === null, status.problem === undefined];
     case 'awaiting':
       return [status.kind, status.checks > 0, status.due, status.person === undefined];
+    case 'stuck':
+      return [status.kind, status.due];
     case 'deferred':
       return [status.kind, status.to];
     case 'failed':

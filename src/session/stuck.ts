@@ -1,0 +1,48 @@
+/**
+ * Calls whose tool was not on the worker that had them. The session asks what the agent is, after pauses that double,
+ * and the call goes on when the answer has the tool.
+ */
+import type { DescribeResult } from '../contract/activities.ts';
+import type { ToolCall } from '../contract/calls.ts';
+import type { ActivityOutcome } from '../contract/failure.ts';
+import type { SessionState } from '../contract/state.ts';
+import type { Moment, Step } from './events.ts';
+import { setManifest } from './manifest.ts';
+import { describeCommand } from './model-command.ts';
+import { batchCalls, flightOf } from './state.ts';
+
+const RECHECK = { firstMs: 1_000, maxMs: 600_000 };
+
+/** The look that is due, or the clock until the next one. One clock serves all stuck calls. */
+export function lookForTools(state: SessionState, calls: readonly ToolCall[]): Step | null {
+  const stuck = calls.filter(({ status }) => status.kind === 'stuck');
+  const [first] = stuck;
+  if (first === undefined || state.inFlight.some(({ kind }) => kind === 'describe')) return null;
+  if (stuck.some(({ status }) => status.kind === 'stuck' && status.due === true)) {
+    return { type: 'issue', command: describeCommand(state) };
+  }
+  if (first.status.kind !== 'stuck' || flightOf(state, first.id, 'recheck') !== undefined) return null;
+  // A call that is stuck again goes on with the pauses that it had.
+  const before = first.dispatches.length - 1 + (first.status.checks ?? 0);
+  const ms = Math.min(RECHECK.maxMs, RECHECK.firstMs * 2 ** before);
+  const summary = `look for the tool ${first.name}`;
+  return { type: 'issue', callId: first.id, command: { kind: 'timer', seq: state.seq + 1, ms, summary } };
+}
+
+/** Applies what a worker has said that the agent is. */
+export function lookedForTools(
+  state: SessionState,
+  outcome: ActivityOutcome<DescribeResult>,
+  moment: Moment,
+): void {
+  const manifest = outcome.ok && outcome.value.kind === 'manifest' ? outcome.value.manifest : null;
+  const stuck = batchCalls(state).filter(({ status }) => status.kind === 'stuck');
+  for (const { status } of stuck) if (status.kind === 'stuck') delete status.due;
+  const found = stuck.filter(({ name }) => manifest?.tools[name] !== undefined);
+  if (manifest === null || found.length === 0) return;
+  // A global effect keeps the definition of its one tool.
+  if (state.effect === null && manifest.digest !== state.manifest?.digest) {
+    setManifest(state, manifest, moment);
+  }
+  for (const call of found) if (call.status.kind === 'stuck') call.status = { kind: 'ready' };
+}
