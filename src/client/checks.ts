@@ -1,6 +1,7 @@
 /** Checks of what callers pass, before anything is sent. */
 import { type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
 import { invalid } from '../contract/errors.ts';
+import type { SessionInput } from '../contract/inputs.ts';
 import { defined, type JsonObject, type JsonValue, toJson } from '../contract/json.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
 import { unknownInput } from '../contract/unknown-name.ts';
@@ -61,11 +62,18 @@ export async function checkHeadroom(handle: WorkflowHandle, name: string): Promi
 /** An agent's definition, as far as a start needs it. */
 export interface StartedAgent {
   readonly name: string;
+  readonly models: readonly { readonly price?: unknown }[];
   contextProblem(context: JsonObject | undefined): Promise<string | null>;
 }
 
 /** @throws PerdureError `INVALID_ARGUMENT` naming the field */
-export async function checkContext(agent: StartedAgent, context: JsonObject | undefined): Promise<void> {
+export async function checkStart(agent: StartedAgent, { context, budget }: SessionInput): Promise<void> {
+  if (budget?.usd !== undefined && agent.models.some(({ price }) => price === undefined)) {
+    throw invalid(
+      'budget.usd',
+      `agent ${agent.name} has a model without a price, so dollars cannot be capped`,
+    );
+  }
   const problem = await agent.contextProblem(context);
   if (problem === null) return;
   const [field = 'context', ...words] = problem.split(': ');

@@ -19,11 +19,11 @@ import { readStartInput } from '../temporal/index.ts';
 import { storeParts } from '../temporal/store-content.ts';
 import { listSessions, type SessionListOptions, type SessionSummary } from '../temporal/visibility.ts';
 import {
-  checkContext,
   checkFreeId,
   checkHeadroom,
   checkNewId,
   checkSessionId,
+  checkStart,
   type StartedAgent,
 } from './checks.ts';
 import { isBeingTakenBack, TAKEN_BACK, takenBack } from './ended.ts';
@@ -71,7 +71,7 @@ export class Sessions {
   /**
    * Starts a session. It is durable when this returns, also with no worker running.
    *
-   * @param agent - its name, or its definition: then the context is checked here, too, and not only by its worker.
+   * @param agent - its name, or its definition: then the context and a cap on dollars are checked here, too, and not only by its worker.
    * @throws PerdureError `SESSION_EXISTS`, `CONFLICT` when the id is that of a thread of checkpoints, or with
    * `onExisting: 'use'` that of a session of another agent,
    * `INVALID_ARGUMENT` naming the field, `TOO_LARGE`, `SERVER_UNAVAILABLE`; with `onExisting: 'use'` `SESSION_FULL`.
@@ -82,7 +82,7 @@ export class Sessions {
     checkNewId(id);
     checkOptions('start', options);
     const input = sessionInput(typeof agent === 'string' ? agent : agent.name, options);
-    if (typeof agent !== 'string') await checkContext(agent, input.context);
+    if (typeof agent !== 'string') await checkStart(agent, input);
     // A running session takes a message with an id once, however often it is sent.
     if (options.onExisting === 'use' && input.message !== undefined) input.message = withId(input.message);
     if (options.id !== undefined) await this.#refuseThread(id);

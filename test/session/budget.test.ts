@@ -296,6 +296,18 @@ test('the reserve covers what the endpoint counts, in every script and tongue', 
   expect(spent).toBeGreaterThan(0);
 });
 
+test('a cap on dollars for a model without a price is refused at the start, when the definition is at hand', async () => {
+  const stage = await openStage(() => ({ text: 'ok' }));
+  const options = { name: 'free', model: stage.provider('m'), instructions: 'Work.' };
+  const start = { id: stage.id(), message: 'go', budget: { usd: 1 } };
+  expect(await rejection(stage.sessions.start(defineAgent(options), start))).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: 'budget.usd: agent free has a model without a price, so dollars cannot be capped',
+  });
+  const priced = defineAgent({ ...options, model: { model: stage.provider('m'), price: PRICE } });
+  expect((await stage.sessions.start(priced, start)).id).toBe(start.id);
+});
+
 test('a cap on dollars for a model without a price is not kept in silence: the session waits for the price', async () => {
   const stage = await openStage(() => ({ text: 'ok', usage: { inputTokens: 10, outputTokens: 1 } }));
   const agentOf = (model: AgentOptions['model']): DefinedAgent =>
