@@ -16,6 +16,7 @@ export {
   type HarnessWorker,
   type WorkerProcess,
 } from './harness/index.ts';
+export { historyFromJSON, historyToJSON } from './history-json.ts';
 export {
   type ChatMessage,
   type ChatTool,

@@ -1,5 +1,7 @@
+import type { Connection } from '@temporalio/client';
 import { expect, onTestFinished, test } from 'vitest';
 import { archiveStatus, openArchive } from '../../src/archive/door.ts';
+import { run } from '../cli/support/perdure.ts';
 import { rejection } from '../support/rejection.ts';
 import { untilPhase } from '../support/stage.ts';
 import { HOMES, type PostgresHome, startPostgresHome } from './homes.ts';
@@ -42,6 +44,20 @@ test.skipIf(missing !== null)(
     expect(Date.parse(first.failure?.since ?? '')).toBeGreaterThanOrEqual(downAt - 1_000);
     // The age of this is its lag, which grows while it is away.
     expect(Date.parse(first.upTo ?? '')).toBeLessThan(downAt);
+    const { connection, options } = stage.client;
+    const env = {
+      TEMPORAL_ADDRESS: (connection as Connection).options.address,
+      TEMPORAL_NAMESPACE: options.namespace,
+      PERDURE_ARCHIVE: stage.home.place,
+    };
+    const shown = await run(['archive', '--name', stage.name, '--status'], { env });
+    expect(shown.stdout).toMatch(/cannot be read: .*cannot be used/);
+    expect(shown.stdout).toMatch(
+      new RegExp(
+        `nothing can be stored since ${first.failure?.since}, after \\d+ attempts: .*cannot be used`,
+      ),
+    );
+    expect(shown.code).toBe(5);
     // Its readers are told, too.
     expect(await rejection(stage.archive.status())).toMatchObject({ code: 'SERVER_UNAVAILABLE' });
     await expect

@@ -7,7 +7,7 @@ import { SqliteArchive } from '../../src/archive/door.ts';
 import { archiveWorkflowId } from '../../src/contract/archive.ts';
 import type { Change, Checkpoint, Message, SessionView } from '../../src/index.ts';
 import { untilPhase } from '../support/stage.ts';
-import { errorOf, jsonLines, noTerminal, type Ran, type Running, typeInto } from './support/perdure.ts';
+import { errorOf, jsonLines, noTerminal, type Ran, type Running, run, typeInto } from './support/perdure.ts';
 import { type CliStage, openStage } from './support/stage.ts';
 
 let stage: CliStage;
@@ -325,6 +325,10 @@ describe('checkpoints', () => {
     });
     const status = await stage.json('archive', file, '--name', stage.taskQueue, '--status');
     expect(status).toMatchObject({ file, exporter: { name: stage.taskQueue, failure: null } });
+    // The archive's name may come from the environment.
+    const env = { ...stage.env, PERDURE_ARCHIVE: file };
+    const named = await run(['archive', '--name', stage.taskQueue, '--status', '--json'], { env });
+    expect(JSON.parse(named.stdout)).toMatchObject({ file, exporter: { name: stage.taskQueue } });
     archive.child.kill('SIGTERM');
     expect(await archive.ended).toMatchObject({ code: 0, stderr: '' });
 

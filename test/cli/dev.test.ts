@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { freePort } from '../../src/server/server-process.ts';
 import { startScriptedModel } from '../../src/testing/index.ts';
 import { ROOT } from '../structure/project.ts';
 import { type Ran, type Running, run, start } from './support/perdure.ts';
@@ -129,6 +130,22 @@ test('dev says that its server has died and ends, and the next one goes on with 
       await running?.ended;
     }
     await model.stop();
+  }
+});
+
+test('dev serves at the port that it is given', async () => {
+  const port = await freePort();
+  const dev = start(['dev', '--json', '--no-ui', '--port', String(port)], {
+    cwd: folder,
+    env: { OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' },
+  });
+  try {
+    expect((await next(dev, 'server')).address).toBe(`127.0.0.1:${port}`);
+    const connection = await Connection.connect({ address: `127.0.0.1:${port}` });
+    await connection.close();
+  } finally {
+    dev.child.kill('SIGTERM');
+    await dev.ended;
   }
 });
 

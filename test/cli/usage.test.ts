@@ -1,4 +1,7 @@
-import { expect, inject, test } from 'vitest';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, inject, onTestFinished, test } from 'vitest';
 import { errorOf, run, start } from './support/perdure.ts';
 
 const VERBS = (
@@ -48,6 +51,18 @@ test.each([
   expect(code).toBe(2);
   if (args.length > 0)
     expect(stderr).toMatch(/^error INVALID_ARGUMENT: [^\n]*\n {2}next: perdure .*--help\n$/);
+});
+
+test('a CommonJS project is told what to change', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'perdure-commonjs-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await writeFile(join(folder, 'package.json'), '{"type": "commonjs"}');
+  await writeFile(join(folder, 'agents.ts'), 'export const agents = await Promise.resolve([]);\n');
+  const { code, stderr } = await run(['worker', join(folder, 'agents.ts')]);
+  expect(stderr).toContain(
+    'The module is CommonJS, and agents are ES modules: write "type": "module" into its package.json, or rename',
+  );
+  expect(code).toBe(1);
 });
 
 test('with --json an error is JSON, also when the arguments cannot be read', async () => {

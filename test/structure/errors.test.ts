@@ -36,6 +36,21 @@ describe('errors', () => {
     expect(isPerdureError(Object.assign(new Error('no brand'), { code: ERROR_CODES[0] }))).toBe(false);
   });
 
+  test('say what to do about them: the remedy follows from the code', () => {
+    const remedies = Object.fromEntries(ERROR_CODES.map((code) => [code, new PerdureError(code, '').remedy]));
+    expect(remedies).toMatchObject({
+      INVALID_ARGUMENT: 'fix_input',
+      TOO_LARGE: 'fix_input',
+      DIGEST_MISMATCH: 'ask_person',
+      SERVER_UNAVAILABLE: 'retry',
+      NO_WORKER: 'wait',
+      TASK_FAILING: 'ask_person',
+      INTERNAL: 'ask_person',
+    });
+    // It is a field, so it stays when an error becomes JSON.
+    expect(JSON.parse(JSON.stringify(new PerdureError('NO_WORKER', '')))).toMatchObject({ remedy: 'wait' });
+  });
+
   test('are thrown with a code: no class of src extends Error by itself', async () => {
     const paths = (await readdir(join(ROOT, 'src'), { recursive: true })).filter((path) =>
       path.endsWith('.ts'),

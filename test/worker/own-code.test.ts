@@ -1,10 +1,11 @@
 /** What a user brings into the sandbox is bundled with the workflows of sessions, or refused with words. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client } from '@temporalio/client';
+import type * as sdk from '@temporalio/worker';
 import {
   bundleWorkflowCode,
   DefaultLogger,
@@ -127,4 +128,27 @@ test('workflow interceptors run; those that come after the plugin are refused', 
     plugins: [new PerdurePlugin({ agents: [stage.agent] }), late],
   });
   expect(await rejection(worker.run())).toMatchObject({ code: 'INVALID_DEFINITION' });
+});
+
+test('a worker of a second copy of the SDK is refused, with what to type', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'perdure-copy-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const require = createRequire(import.meta.url);
+  const package_ = dirname(require.resolve('@temporalio/worker/package.json'));
+  cpSync(package_, join(directory, 'worker'), { recursive: true });
+  symlinkSync(dirname(dirname(package_)), join(directory, 'node_modules'), 'junction');
+  const copy = require(join(directory, 'worker')) as typeof sdk;
+  const { address, namespace } = inject('temporal');
+  const connection = await copy.NativeConnection.connect({ address });
+  onTestFinished(() => connection.close().catch(() => {}));
+  const worker = await copy.Worker.create({
+    connection,
+    namespace,
+    taskQueue: `copy-${process.pid}`,
+    plugins: [new PerdurePlugin({ agents: [] })],
+  });
+  expect(await rejection(worker.run())).toMatchObject({
+    code: 'INVALID_DEFINITION',
+    message: expect.stringMatching(/another copy of @temporalio\/worker.*npm dedupe/),
+  });
 });
