@@ -35,6 +35,7 @@ const SLOW = tests(
   'test/effects/{chapter-experiments,dying-in-task,lost-model,many-deaths}',
   'test/examples/**',
   'test/faults/**',
+  'test/history/replay-plugin',
   'test/http/{conformance,python,serve}',
   'test/others/{history,resume}',
   'test/saver/{durability,full-thread,long-thread,many-threads,memory,rollover}',
@@ -92,7 +93,12 @@ const config: ViteUserConfig = defineConfig({
     projects: [
       project('fast', 0, { include: FAST }),
       // One process serves many files: to load the SDK costs each process a second of processor time.
-      project('live', 1, { include: ALL, exclude: [...FAST, ...SLOW] }, { ...withServer, isolate: false }),
+      project(
+        'live',
+        1,
+        { include: ALL, exclude: [...FAST, ...SLOW] },
+        { ...withServer, isolate: false, restoreMocks: true },
+      ),
       project('slow', 2, { include: SLOW, exclude: FAST }, withServer),
     ],
     // Processes, not threads: workers hold native handles, and tests kill processes.

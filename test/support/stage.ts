@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { Client, Connection } from '@temporalio/client';
-import { DefaultLogger, NativeConnection, Runtime, type Worker } from '@temporalio/worker';
+import { NativeConnection, type Worker } from '@temporalio/worker';
 import { expect, inject, onTestFinished } from 'vitest';
 import {
   createWorker,
@@ -14,8 +14,9 @@ import {
   type SessionWorkerOptions,
 } from '../../src/index.ts';
 import { type Script, type ScriptedModel, startScriptedModel } from '../../src/testing/index.ts';
+import { quietRuntime } from './runtime.ts';
 
-Runtime.install({ logger: new DefaultLogger('ERROR') });
+quietRuntime();
 
 /** What a test works with. */
 export interface Stage {

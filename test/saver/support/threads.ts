@@ -1,9 +1,10 @@
 /** A worker and savers for threads that are no session, on the shared server. */
 import { createHash } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
-import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
+import { NativeConnection } from '@temporalio/worker';
 import { afterAll, beforeAll, inject } from 'vitest';
 import { createWorker, TemporalSaver } from '../../../src/index.ts';
+import { quietRuntime } from '../../support/runtime.ts';
 
 /** What the tests of a file share. */
 export interface Threads {
@@ -20,7 +21,7 @@ export interface Threads {
 
 /** Connects before the file's tests and disconnects after them. */
 export function useThreads(): Threads {
-  Runtime.install({ logger: new DefaultLogger('ERROR') });
+  quietRuntime();
   const taskQueue = `threads-${process.pid}-${Date.now()}`;
   let ids = 0;
   let native: NativeConnection;
