@@ -77,7 +77,7 @@ export class Stage {
       script: scriptOf(heard),
       recordFile: lane.file(`${name}.jsonl`),
       env: { PAYMENTS_URL: `http://${lane.payments}` },
-      patienceMs: PATIENCE_MS,
+      timeoutMs: PATIENCE_MS,
     });
     return new Stage(name, story, lane, harness, heard);
   }

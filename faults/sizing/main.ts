@@ -29,7 +29,7 @@ const stack = await openStack((line) => console.error(line));
 const harness = await createHarness({
   module: new URL('./agents.ts', import.meta.url),
   server: stack,
-  patienceMs: PATIENCE_MS,
+  timeoutMs: PATIENCE_MS,
   script: ({ assistantCount, messages }) => {
     const reads = Number(messages.find(({ role }) => role === 'user')?.text.split(' ')[0]);
     const usage = { inputTokens: 100, outputTokens: 10 };

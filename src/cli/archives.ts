@@ -4,17 +4,17 @@ import type { CheckpointArchive } from '../archive/index.ts';
 import type { ArchiveStatus } from '../contract/archive.ts';
 import { PerdureError } from '../contract/errors.ts';
 
-/** What a verb takes for an archive. */
+/** The help of an archive argument. */
 export const ARCHIVE_HELP = 'a file, or the URL of a PostgreSQL database (default: PERDURE_ARCHIVE)';
 
-/** The archive that was named, or that of the environment. @throws PerdureError `INVALID_ARGUMENT` */
+/** The named archive, or that of the environment. @throws PerdureError `INVALID_ARGUMENT` */
 export function archivePlace(named: string | undefined): string {
   const place = named ?? process.env['PERDURE_ARCHIVE'];
   if (place) return place;
   throw new PerdureError('INVALID_ARGUMENT', 'archive: name a file or a database, or set PERDURE_ARCHIVE');
 }
 
-/** The archive of a place that exists. @throws PerdureError `INVALID_ARGUMENT`: a reading must not make the file */
+/** Opens an existing archive: a read must not create the file. @throws PerdureError `INVALID_ARGUMENT` */
 export async function openExisting(place: string): Promise<CheckpointArchive> {
   const { isPostgresUrl, openArchive } = await import('../archive/index.ts');
   const archive = openArchive(place);
@@ -22,7 +22,7 @@ export async function openExisting(place: string): Promise<CheckpointArchive> {
   throw new PerdureError('INVALID_ARGUMENT', `file: there is no archive ${place}`);
 }
 
-/** What stands in an exporter's way, a line each. */
+/** What blocks an exporter, one line each. */
 export function problems({ failure, unreadable }: ArchiveStatus): string[] {
   return [
     ...(failure === null

@@ -1,4 +1,4 @@
-/** Tool calls as text for people: the log, what has just become of one, and what runs now. */
+/** Tool calls as text: the log, the news of a call, and what runs now. */
 
 import type { WorkflowExecutionDescription } from '@temporalio/client';
 import { type Dispatch, isFinal, type ToolCall } from '../contract/calls.ts';
@@ -9,10 +9,10 @@ import { clean, inline, type Terminal } from './terminal.ts';
 
 /** The most characters of a value. */
 const BRIEF = 300;
-/** `PENDING_ACTIVITY_STATE_SCHEDULED`: no worker has it. */
+/** `PENDING_ACTIVITY_STATE_SCHEDULED`: no worker has taken it. */
 const SCHEDULED = 1;
 
-/** The tool-call log: for each call its times, and what became of each of its dispatches when one was lost. */
+/** The tool-call log: the times of each call, and its dispatches when one was lost. */
 export function callLines(calls: readonly ToolCall[], terminal: Terminal): string {
   return calls
     .map((call) => {
@@ -51,7 +51,7 @@ function dispatchText({ no, outcome, reason }: Dispatch): string {
   return `dispatch ${no} ${outcome === null ? 'is under way' : outcome}${why}`;
 }
 
-/** What has become of a call since it was shown last, a line each. */
+/** What has changed in a call since it was last shown, one line each. */
 export function callNews(call: ToolCall, before: ToolCall | undefined): string[] {
   const { id, name, args, status, dispatches, decision, resolutions, result, replayOf } = call;
   const lines: string[] = [];
@@ -77,7 +77,7 @@ export function callNews(call: ToolCall, before: ToolCall | undefined): string[]
   return lines;
 }
 
-/** What runs or waits for a worker now, by Temporal's own record, which knows of a lost attempt before the session does. */
+/** What runs or waits for a worker now. Temporal knows of a lost attempt before the session does. */
 export function inFlightLines(
   { raw }: WorkflowExecutionDescription,
   state: SessionState,

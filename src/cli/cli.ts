@@ -1,4 +1,4 @@
-/** One run of the command line: its connection, its terminal, and how it is interrupted. */
+/** One run of the command line: its connection, its terminal, its interrupts. */
 import { userInfo } from 'node:os';
 import { createInterface } from 'node:readline';
 import type { Client } from '@temporalio/client';
@@ -10,7 +10,6 @@ import type { ConnectedServer, ResolveServerOptions } from '../server/index.ts';
 import { EXIT } from './failures.ts';
 import { Terminal } from './terminal.ts';
 
-/** Options that every verb takes. */
 export interface GlobalOptions {
   address?: string;
   namespace?: string;
@@ -18,20 +17,19 @@ export interface GlobalOptions {
   json?: true;
 }
 
-/** A connection and what is made with it. */
 export interface Connected {
   server: ConnectedServer;
   client: Client;
   sessions: Sessions;
 }
 
-/** What verbs work with. Heavy modules are imported when they are needed: most verbs are done in half a second. */
+/** What verbs work with. Heavy modules are imported on demand: most verbs take half a second. */
 export class Cli {
   readonly terminal: Terminal = new Terminal();
-  /** The verb and the session that this run is about, to be named when it fails. */
+  /** The verb and the session, for error messages. */
   verb = '';
   sessionId: string | null = null;
-  /** What to type when it is not known whether what was asked was done: it does it once. */
+  /** The command that safely repeats an unanswered request. */
   repeat: string | null = null;
   #options: GlobalOptions = {};
   #connected: Promise<Connected> | null = null;
@@ -40,7 +38,7 @@ export class Cli {
 
   constructor() {
     for (const stream of [process.stdout, process.stderr]) {
-      // The reader has gone, as `head` does: there is nobody to tell.
+      // The reader has closed the pipe, as `head` does.
       stream.on('error', (error: NodeJS.ErrnoException) => {
         if (error.code === 'EPIPE') process.exit(EXIT.ok);
         throw error;
@@ -48,24 +46,23 @@ export class Cli {
     }
     for (const signal of ['SIGINT', 'SIGTERM'] as const) {
       process.on(signal, () => {
-        // The second time it is meant.
+        // The second interrupt ends the process.
         if (!this.#graceful || this.#interrupt.signal.aborted) process.exit(EXIT.interrupted);
         this.#interrupt.abort();
       });
     }
   }
 
-  /** Takes what was typed before the verb's own arguments are read. */
+  /** Takes the global options, before the verb's own arguments are read. */
   begin(verb: string, options: GlobalOptions): void {
     this.verb = verb;
     this.#options = options;
     this.terminal.json = options.json === true;
   }
 
-  /** Where the verb looks for a server. */
   get serverOptions(): ResolveServerOptions {
     const { address } = this.#options;
-    // The rest of the environment is for the server that it names.
+    // With an address, the rest of the environment belongs to another server.
     const namespace =
       this.#options.namespace ??
       (address === undefined ? undefined : process.env['TEMPORAL_NAMESPACE'] || undefined);
@@ -74,12 +71,12 @@ export class Cli {
     };
   }
 
-  /** The task queue of sessions that are started and of workers. */
+  /** The task queue of new sessions and of workers. */
   get taskQueue(): string {
     return this.#options.taskQueue ?? (process.env['PERDURE_TASK_QUEUE'] || DEFAULT_TASK_QUEUE);
   }
 
-  /** The task queue that was typed, where none means the one that a session has already. */
+  /** The task queue that was typed. Without one, a session keeps its own. */
   get typedTaskQueue(): string | undefined {
     return this.#options.taskQueue;
   }
@@ -101,29 +98,28 @@ export class Cli {
     return { server, client, sessions: new Sessions(client, { taskQueue: this.taskQueue }) };
   }
 
-  /** The handle of the session that the verb is about. */
   async session(id: string): Promise<Session> {
     this.sessionId = id;
     return (await this.connect()).sessions.get(id);
   }
 
-  /** From now on the first Ctrl-C or SIGTERM aborts this signal instead of ending the process. */
+  /** From now on the first Ctrl-C or SIGTERM aborts this signal, and the second ends the process. */
   untilInterrupted(): AbortSignal {
     this.#graceful = true;
     return this.#interrupt.signal;
   }
 
-  /** Ends a verb that was asked to be graceful, as a signal would. */
+  /** Ends a graceful verb, as a signal would. */
   interrupt(): void {
     this.#interrupt.abort();
   }
 
-  /** Whether somebody is here who can be asked. */
+  /** Whether a person can be asked. */
   get attended(): boolean {
     return process.stdin.isTTY && !this.terminal.json;
   }
 
-  /** What a person answers to a question, on standard error. Ctrl-D is no word, and Ctrl-C ends everything. */
+  /** Asks a question on standard error. Ctrl-D is an empty answer, Ctrl-C ends the process. */
   async ask(question: string): Promise<string> {
     const terminal = createInterface({ input: process.stdin, output: process.stderr });
     const word = await new Promise<string>((resolve) => {
@@ -135,25 +131,24 @@ export class Cli {
     return word.trim();
   }
 
-  /** What people do is done in the name of this person; without `--by`, in that of the system's user. */
+  /** Who acts: `--by`, or the system's user. */
   actor(by?: string): string {
     const named = by ?? process.env['USER'] ?? process.env['USERNAME'];
     if (named !== undefined && named !== '') return named;
     try {
       return userInfo().username;
     } catch {
-      // A container may run as a user that has no name.
+      // A container's user may have no name.
       return UNNAMED;
     }
   }
 
-  /** Lets go of the server. */
   async close(): Promise<void> {
     const connected = await this.#connected?.catch(() => null);
     await connected?.server.close();
   }
 
-  /** Ends the process when all that was written has been read. */
+  /** Ends the process after all output was read. */
   async exit(code: number): Promise<never> {
     for (const stream of [process.stdout, process.stderr]) {
       await new Promise<void>((resolve) => void stream.write('', () => resolve()));

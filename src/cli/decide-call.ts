@@ -1,4 +1,4 @@
-/** What approve, edit, reject, respond and resolve share: which call, what it is, and the answer. */
+/** Which call approve, edit, reject, respond and resolve mean, and their confirmation. */
 import type { Decision, SeenDispatch } from '../contract/calls.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { JsonValue } from '../contract/json.ts';
@@ -14,23 +14,22 @@ const BRIEF = 300;
 
 const PAST = { approve: 'approved', edit: 'edited', reject: 'rejected', respond: 'answered' } as const;
 
-/** A call that was named, or the only one that waits. */
 export interface ChosenCall extends SeenDispatch {
-  /** As it was read; both `null` when no such call waits, which the session says itself. */
+  /** `null` when no such call waits: the session then says so itself. */
   tool: string | null;
   args: JsonValue;
 }
 
-/** What stands for a digest that nobody has seen: the session refuses it should the call wait by then. */
+/** A digest that no call has: the session refuses it. */
 const UNSEEN = 'unseen';
 
 interface Waiting {
   call: ChosenCall;
-  /** The commands of which one is to be typed, of a call that waits. */
+  /** Commands for the next step of a call that waits. */
   commands: readonly string[] | null;
 }
 
-/** The call that a person means, held against what they say that they have seen. */
+/** The call that a person means, compared with what they have seen. */
 async function findCall(
   cli: Cli,
   sessionId: string,

@@ -11,18 +11,18 @@ import { pollersOf } from '../temporal/pollers.ts';
 import type { Cli } from './cli.ts';
 import { stuckSessions } from './stuck-sessions.ts';
 
-/** What was looked at, what was found, and what to do about it. */
+/** A check, its result, and what to do. */
 export interface Check {
   name: 'node' | 'temporal' | 'server' | 'namespace' | 'search attributes' | 'workers' | 'sessions';
   ok: boolean;
   detail: string;
-  /** The command to type next; `null` when nothing is to be done. */
+  /** The command to type next, or `null`. */
   next: string | null;
 }
 
 const NODE = [20, 19] as const;
 
-/** Looks at everything that sessions need. What cannot be looked at without a server is left out. */
+/** Runs all checks. Without a server, those that need one are left out. */
 export async function examine(cli: Cli): Promise<Check[]> {
   const checks: Check[] = [nodeCheck()];
   let server: ConnectedServer | null = null;
@@ -58,7 +58,7 @@ function nodeCheck(): Check {
     : problem('node', `${process.version}; ${NODE.join('.')} or later is needed`, 'install a newer Node');
 }
 
-/** The binary matters only where the dev server does. */
+/** The binary is only needed for the dev server. */
 async function binaryCheck(needed: boolean): Promise<Check> {
   try {
     const { path, version, source } = await findTemporalBinary({ download: false, build: false });

@@ -1,10 +1,10 @@
-/** How a verb that did not do what it was asked to ends: what is said, what to type next, and the exit code. */
+/** How a verb fails: its message, the next command, and the exit code. */
 import { type ErrorCode, isPerdureError, type PerdureError } from '../contract/errors.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import { command, commandsFor } from '../session/commands.ts';
 import { clean, type Terminal } from './terminal.ts';
 
-/** What the process answers to the shell. */
+/** Exit codes. */
 export const EXIT = {
   ok: 0,
   failure: 1,
@@ -42,16 +42,15 @@ const EXIT_OF: Partial<Record<ErrorCode, number>> = {
   FLOODED: EXIT.unreachable,
 };
 
-/** What is known of the verb that failed. */
 export interface FailureContext {
-  /** As typed: `show`, or empty when no verb was recognised. */
+  /** Empty when no verb was recognised. */
   verb: string;
   sessionId: string | null;
-  /** The command that does once what may have been done already. */
+  /** The command that safely repeats an unanswered request. */
   repeat: string | null;
 }
 
-/** Says what went wrong on standard error, and returns the exit code. */
+/** Reports an error on standard error, and returns the exit code. */
 export function reportFailure(error: unknown, terminal: Terminal, context: FailureContext): number {
   const known = isPerdureError(error);
   const code = known ? error.code : 'UNEXPECTED';
@@ -71,13 +70,12 @@ export function reportFailure(error: unknown, terminal: Terminal, context: Failu
   return exit;
 }
 
-/** The commands for the next step that an error names: as data, or in our own errors as commands. */
+/** The commands that an error names. */
 function namedBy({ details }: PerdureError): string[] | null {
   const { next, commands } = details as { next?: NextStep; commands?: string[] };
   return commands ?? (next === undefined ? null : commandsFor(next));
 }
 
-/** The command to type next. */
 function nextCommand(code: string, { verb, sessionId, repeat }: FailureContext): string {
   const help = verb === '' ? 'perdure --help' : `perdure ${verb} --help`;
   switch (code) {

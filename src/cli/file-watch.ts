@@ -1,13 +1,10 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { basename, dirname, sep } from 'node:path';
 
-/** A save is several events: they count as one when they come within this time, in milliseconds. */
+/** A save causes several events. Those within this time count as one, in milliseconds. */
 const SETTLE_MS = 60;
 
-/**
- * Watches single files. Their directories are watched in truth, because editors replace a file when they save
- * it.
- */
+/** Watches single files, by their directories, because editors replace files when they save. */
 export class FileWatch {
   readonly #onChange: (file: string) => void;
   readonly #directories = new Map<string, { watcher: FSWatcher; names: Set<string> }>();
@@ -30,7 +27,7 @@ export class FileWatch {
       clearTimeout(this.#settling);
       this.#settling = setTimeout(() => this.#onChange(`${directory}${sep}${name}`), SETTLE_MS);
     });
-    // A directory that is removed takes its files with it: there is nothing left to watch.
+    // A removed directory takes its files with it.
     watcher.on('error', () => watcher.close());
     this.#directories.set(directory, { watcher, names });
   }

@@ -1,4 +1,4 @@
-/** A session's stream over all of its rests. */
+/** Follows a session's stream beyond its rests. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Session, StreamPart } from '../client/index.ts';
 import type { ToolCall } from '../contract/calls.ts';
@@ -11,21 +11,19 @@ import { EXIT } from './failures.ts';
 import { needs, nextOf } from './render.ts';
 import { clean } from './terminal.ts';
 
-/** How often a resting session is looked at, in milliseconds. */
+/** Pause between two looks at a resting session, in milliseconds. */
 const LOOK_MS = 300;
 
-/** What is followed of a session. */
 export interface FollowOptions {
-  /** The number of messages that have been seen. */
+  /** The number of messages that were shown already. */
   from: number;
-  /** End when the session rests, instead of when it is closed. */
+  /** End when the session rests, not when it is closed. */
   once: boolean;
 }
 
-/** What is read of a session that is followed. */
 export type Followed = Pick<Session, 'state' | 'stream' | 'transcript'>;
 
-/** Shows a session as it goes on. Returns its last view, or `null` when it was interrupted. */
+/** Shows a session live. Returns its last view, or `null` after an interrupt. */
 export async function follow(
   cli: Pick<Cli, 'terminal' | 'untilInterrupted'>,
   session: Followed,
@@ -35,7 +33,7 @@ export async function follow(
   const show = new Printer(cli);
   let view: SessionView | null = null;
   const all = parts(cli, session, options, signal);
-  // What is asked of a session that nobody serves is answered late: nobody waits for that at Ctrl-C.
+  // A session without a worker answers late. Ctrl-C does not wait for it.
   const interrupted = new Promise<null>((resolve) => {
     signal.addEventListener('abort', () => resolve(null), { once: true });
   });
@@ -52,7 +50,7 @@ export async function follow(
   return view;
 }
 
-/** One stream without gaps: a message that is recorded between two looks is found in the transcript. */
+/** One stream without gaps: messages that were recorded between two looks come from the transcript. */
 async function* parts(
   cli: Pick<Cli, 'terminal'>,
   session: Followed,
@@ -88,7 +86,7 @@ async function* parts(
         if (part.type === 'text') partial = true;
         if (part.type === 'phase') {
           last = part.view;
-          // The stream begins where the transcript was when it looked first.
+          // Messages that came before the stream began.
           if (last.messages > cursor) yield* await missed();
           const now = restOf(part.view);
           if (now === rest) continue;
@@ -105,9 +103,9 @@ async function* parts(
         if (restOf(view) !== rest || view.messages > cursor || view.queued > 0) break;
       }
     } catch (error) {
-      // A worker that is restarted is no reason to stop looking.
+      // A worker that restarts is no reason to stop.
       if (once || signal.aborted || !isUnanswered(error)) throw error;
-      // What was shown of an answer is void: it is found whole in the transcript, or begins anew.
+      // The partial answer comes again, from the transcript or from a new attempt.
       if (partial) yield { type: 'reset' };
       partial = false;
       if (!waiting) cli.terminal.progress('no worker answers; waiting for one');
@@ -116,7 +114,7 @@ async function* parts(
   }
 }
 
-/** What is new about a phase when it is entered: other calls may wait for a person. */
+/** What a rest is about. When it changes, the rest is shown again. */
 function restOf({ phase, pending, wait }: SessionView): string {
   return JSON.stringify([
     phase,
@@ -125,7 +123,7 @@ function restOf({ phase, pending, wait }: SessionView): string {
   ]);
 }
 
-/** Writes the parts: JSON, live text on a terminal, or whole messages elsewhere. */
+/** Writes parts as JSON, as live text on a terminal, or as whole messages. */
 class Printer {
   readonly #cli: Pick<Cli, 'terminal'>;
   #open = false;
@@ -185,9 +183,9 @@ class Printer {
 }
 
 /**
- * Follows a session until it rests, which ends the verb: with the exit code of an interrupt when it was one.
+ * Follows a session until it rests. Sets the exit code after an interrupt.
  *
- * @throws PerdureError `UNKNOWN_AGENT` when it rests because no worker has its agent.
+ * @throws PerdureError `UNKNOWN_AGENT` when no worker has its agent.
  */
 export async function followToRest(cli: Cli, session: Session, from: number): Promise<void> {
   const view = await follow(cli, session, { from, once: true });

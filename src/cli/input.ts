@@ -8,7 +8,6 @@ import type { BudgetLimits } from '../contract/manifest.ts';
 import { command, JSON_PLACEHOLDER, SHOWN_DIGITS } from '../session/commands.ts';
 import { msToNumber } from '../temporal/sdk-time.ts';
 
-/** A number from 0. */
 function amount(text: string): number {
   const value = Number(text);
   if (text.trim() !== '' && Number.isFinite(value) && value >= 0) return value;
@@ -22,7 +21,7 @@ export function count(text: string): number {
   throw new InvalidArgumentError('Write a whole number from 0.');
 }
 
-/** A length of time, in milliseconds. */
+/** A duration, in milliseconds. */
 function duration(text: string): number {
   try {
     return count(String(msToNumber(text as Parameters<typeof msToNumber>[0])));
@@ -31,7 +30,6 @@ function duration(text: string): number {
   }
 }
 
-/** The options of a budget, as commander reads them. */
 export interface BudgetOptions {
   usd?: number;
   tokens?: number;
@@ -40,7 +38,7 @@ export interface BudgetOptions {
   active?: number;
 }
 
-/** Gives a verb the options of a budget. */
+/** Adds the options of a budget to a verb. */
 export function withBudget(command: Command): Command {
   return command
     .option('--usd <dollars>', 'cap on what the models cost', amount)
@@ -50,7 +48,7 @@ export function withBudget(command: Command): Command {
     .option('--active <time>', "cap on the time in which something runs, e.g. '10m'", duration);
 }
 
-/** The caps that were given, or `undefined` when none was. */
+/** The given caps, or `undefined`. */
 export function limitsOf(options: BudgetOptions): BudgetLimits | undefined {
   const { usd, tokens, turns, toolCalls, active: activeMs } = options;
   const limits = { usd, tokens, turns, toolCalls, activeMs };
@@ -58,7 +56,7 @@ export function limitsOf(options: BudgetOptions): BudgetLimits | undefined {
   return given.length === 0 ? undefined : Object.fromEntries(given);
 }
 
-/** Who speaks of a call, and what they have seen of it. */
+/** Who decides about a call, and what they have seen of it. */
 export interface SeenOptions {
   by?: string;
   digest?: string;
@@ -66,7 +64,7 @@ export interface SeenOptions {
   yes?: true;
 }
 
-/** Gives a verb about a call the options that say who has seen what. */
+/** Adds the options that say who has seen what of a call. */
 export function withSeen(command: Command): Command {
   return command
     .option(
@@ -77,7 +75,7 @@ export function withSeen(command: Command): Command {
     .option('--by <name>', 'who says so (default: $USER)');
 }
 
-/** The same for a decision, which may also be on whatever waits. */
+/** The same for a decision, which may also be made on any arguments. */
 export function withDecision(command: Command): Command {
   return withSeen(command)
     .option('--yes', 'do not ask, whatever the arguments are')
@@ -88,18 +86,18 @@ export function withDecision(command: Command): Command {
     );
 }
 
-/** The first digits of a digest: as many as a command shows, or more. */
+/** The first digits of a digest, at least as many as commands show. */
 function digits(text: string): string {
   if (text.length >= SHOWN_DIGITS && /^[0-9a-f]{1,64}$/i.test(text)) return text.toLowerCase();
   throw new InvalidArgumentError(`Write ${SHOWN_DIGITS} or more of its hexadecimal digits.`);
 }
 
-/** A text, or standard input when it is `-`. */
+/** A text, or standard input for `-`. */
 export async function textOf(argument: string): Promise<string> {
   return argument === '-' ? (await readAll(process.stdin)).replace(/\r?\n$/, '') : argument;
 }
 
-/** JSON, or with `@` before it a file of JSON. @throws PerdureError `INVALID_ARGUMENT` naming the option */
+/** JSON, or a file of JSON after `@`. @throws PerdureError `INVALID_ARGUMENT` naming the option */
 export async function jsonOf(option: string, argument: string): Promise<JsonValue> {
   const text = await fileOr(option, argument);
   try {
@@ -119,7 +117,7 @@ export async function contextOf(argument: string | undefined): Promise<object | 
   return argument === undefined ? undefined : ((await jsonOf('--context', argument)) as object);
 }
 
-/** JSON where it is JSON, otherwise the text itself; with `@` before it a file. */
+/** JSON if it is valid, otherwise the text itself. A file after `@`. */
 export async function jsonOrTextOf(option: string, argument: string): Promise<JsonValue> {
   const text = await fileOr(option, argument);
   try {
@@ -148,14 +146,10 @@ async function fileOr(option: string, argument: string): Promise<string> {
   }
 }
 
-/**
- * What was typed, with options that it did not have; those that it had stay as they are.
- *
- * @param more - options and their values.
- */
+/** The typed command with further options. Options that it has already stay. */
 export function typedWith(more: Readonly<Record<string, string>>): string {
   const typed = process.argv.slice(2);
-  // What comes after `--` is no option.
+  // Words after `--` are no options.
   const end = typed.includes('--') ? typed.indexOf('--') : typed.length;
   const has = (option: string): boolean =>
     typed.slice(0, end).some((word) => word === option || word.startsWith(`${option}=`));

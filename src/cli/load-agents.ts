@@ -1,4 +1,4 @@
-/** Agents from a module of the user's, JavaScript or TypeScript. */
+/** Loads agents from a user's module, JavaScript or TypeScript. */
 import { statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { resolve, sep } from 'node:path';
@@ -9,16 +9,15 @@ import type { DefinedAgent, ModelRegistry } from '../agent/index.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { OWN } from '../worker/own-modules.ts';
 
-/** What a module of agents holds. */
 export interface LoadedAgents {
   agents: DefinedAgent[];
-  /** The module's export of that name: what resolves models that agents name by text. */
+  /** The module's export `models`, which resolves models that agents name by text. */
   models?: ModelRegistry;
 }
 
 const EXAMPLE = "export const support = defineAgent({ name: 'support', model: …, instructions: '…' })";
 
-/** Where agents are looked for when no module is named. */
+/** Where to look for agents when no module is named. */
 const USUAL = [
   'agents.ts',
   'agents.js',
@@ -28,11 +27,7 @@ const USUAL = [
   'src/agents/index.ts',
 ];
 
-/**
- * The path of the agents' module: the named one, or the usual one that is there.
- *
- * @throws PerdureError `INVALID_ARGUMENT` naming what was looked for.
- */
+/** The path of the named module, or of the usual one. @throws PerdureError `INVALID_ARGUMENT` */
 export function agentsPath(named: string | undefined): string {
   const path = named === undefined ? USUAL.find(isFile) : named;
   if (path !== undefined && isFile(path)) return resolve(path);
@@ -50,18 +45,17 @@ function isFile(path: string): boolean {
 }
 
 /**
- * Imports a module and takes all agents that it exports.
+ * Imports a module and returns all agents that it exports.
  *
- * @param onFile - called with each file of the user's that the module is made of, also when it then fails.
- * @throws PerdureError `INVALID_DEFINITION` naming the module and what to write: when it cannot be loaded, or
- * exports no agent.
+ * @param onFile - called with each of the user's files in the module, also when it fails.
+ * @throws PerdureError `INVALID_DEFINITION` when it cannot be loaded or exports no agent.
  */
 export async function loadAgents(path: string, onFile: (file: string) => void): Promise<LoadedAgents> {
   const tell = (file: string): void => {
     if (!file.startsWith(OWN + sep) && !file.includes(`${sep}node_modules${sep}`)) onFile(file);
   };
   onFile(path);
-  // Both loaders: a directory without `"type": "module"` is CommonJS, also in TypeScript.
+  // Both loaders, because without `"type": "module"` a directory is CommonJS, also for TypeScript.
   registerCommonJs();
   register({ onImport: (url) => void (url.startsWith('file:') && tell(fileURLToPath(url))) });
   let exported: Record<string, unknown>;
@@ -79,7 +73,7 @@ export async function loadAgents(path: string, onFile: (file: string) => void): 
 }
 
 function agentsOf(path: string, exported: Record<string, unknown>): LoadedAgents {
-  // A CommonJS module may have all of its exports in the default one.
+  // A CommonJS module may have its exports in the default one.
   const inner = exported['default'];
   const values = { ...(isObject(inner) && !isAgent(inner) ? inner : {}), ...exported };
   const agents = [...new Set(Object.values(values).filter(isAgent))];
@@ -113,7 +107,7 @@ function isRegistry(value: unknown): value is ModelRegistry {
   return isObject(value) && typeof value['languageModel'] === 'function';
 }
 
-/** How a loader says that a file is taken for CommonJS and is an ES module, or needs one. */
+/** Messages of loaders that confuse CommonJS and ES modules. */
 const COMMON_JS =
   /Top-level await|ERR_REQUIRE|require\(\) (of ES Module|cannot be used)|Cannot use import statement|Unexpected token 'export'|import\.meta|"exports" main defined/;
 

@@ -1,4 +1,4 @@
-/** The command line as a whole: its verbs, its help, its exit codes. */
+/** The command line: its verbs, its help, its exit codes. */
 import { Command, CommanderError } from 'commander';
 import packageJson from 'perdure/package.json' with { type: 'json' };
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
@@ -50,10 +50,10 @@ Exit codes:
   5    the server or a worker cannot be reached
   130  interrupted; workers and dev end with 0 when they could end in order`;
 
-/** Runs what was typed, and returns the exit code. */
+/** Runs the typed command, and returns the exit code. */
 export async function runProgram(cli: Cli, argv: readonly string[]): Promise<number> {
   const program = buildProgram(cli);
-  // An argument that cannot be read is told as JSON, too.
+  // Errors in the arguments are JSON, too.
   cli.terminal.json = argv.includes('--json');
   let code: number = EXIT.ok;
   try {
@@ -91,7 +91,7 @@ function buildProgram(cli: Cli): Command {
   return program;
 }
 
-/** A verb as it is typed, of a group with the group's name before it. */
+/** A verb as it is typed, with its group. */
 function verbOf(command: Command): string {
   const group = command.parent;
   return group?.parent ? `${group.name()} ${command.name()}` : command.name();
@@ -102,7 +102,7 @@ function usageError(error: CommanderError): PerdureError {
   return new PerdureError('INVALID_ARGUMENT', message, { cause: error });
 }
 
-/** What Temporal's client threw past the session's handle. */
+/** Converts an error of Temporal's client that no handle has converted. */
 async function sessionFailure(cli: Cli, error: unknown): Promise<unknown> {
   if (isPerdureError(error)) return error;
   const { sessionError } = await import('../temporal/errors.ts');

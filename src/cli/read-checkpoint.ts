@@ -1,4 +1,4 @@
-/** Checkpoints for the verbs that show them. None of this needs a worker where the thread is a session. */
+/** Checkpoints for the verbs that show them. Sessions need no worker for this. */
 import type { Checkpoint, CheckpointSaver } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { SessionState } from '../contract/state.ts';
@@ -12,7 +12,7 @@ export const ARCHIVE = [
   'look also in this archive, a file or the URL of a PostgreSQL database (default: PERDURE_ARCHIVE)',
 ] as const;
 
-/** The saver of the server that the verb talks to, with the archive of a file behind it where one is named. */
+/** A saver of the server, with the named archive behind it. */
 export async function openSaver(
   cli: Cli,
   sessionId: string,
@@ -28,11 +28,7 @@ export async function openSaver(
   return new ArchivedSaver(saver, behind);
 }
 
-/**
- * A checkpoint, the latest when none is named.
- *
- * @throws PerdureError `CHECKPOINT_NOT_FOUND`, `SESSION_NOT_FOUND`, and what the saver throws
- */
+/** A checkpoint, by default the latest. @throws PerdureError `CHECKPOINT_NOT_FOUND`, `SESSION_NOT_FOUND` */
 export async function readCheckpoint(
   cli: Cli,
   sessionId: string,
@@ -47,7 +43,6 @@ export async function readCheckpoint(
     : noCheckpoint(sessionId, checkpointId);
 }
 
-/** The error of a checkpoint that is not there. */
 export function noCheckpoint(sessionId: string, checkpointId: string): PerdureError {
   const next = command('checkpoints', 'ls', sessionId);
   return new PerdureError(
@@ -56,7 +51,7 @@ export function noCheckpoint(sessionId: string, checkpointId: string): PerdureEr
   );
 }
 
-/** The error of a session without checkpoints: there is none, or no worker has taken it yet. */
+/** The error of a session without checkpoints: it does not exist, or no worker has taken it yet. */
 export async function noCheckpoints(cli: Cli, sessionId: string): Promise<PerdureError> {
   const { client } = await cli.connect();
   try {
@@ -70,7 +65,7 @@ export async function noCheckpoints(cli: Cli, sessionId: string): Promise<Perdur
   );
 }
 
-/** The state of a session's checkpoint; `null` of another thread's. */
+/** The state of a session's checkpoint, or `null` for another thread's. */
 export function sessionStateOf({ state, metadata }: Checkpoint): SessionState | null {
   return metadata['source'] === 'session' ? (state as unknown as SessionState) : null;
 }

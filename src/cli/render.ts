@@ -1,4 +1,3 @@
-/** A session as text for people. */
 import type { BudgetLimits } from '../contract/manifest.ts';
 import type { Block, Message } from '../contract/messages.ts';
 import type { NextStep } from '../contract/next-step.ts';
@@ -10,7 +9,7 @@ import { clean, inline, type Terminal } from './terminal.ts';
 /** The most characters of a value in a list. */
 const BRIEF = 300;
 
-/** What the phases mean, for people. */
+/** The phases in words. */
 const PHASE: Record<SessionView['phase'], string> = {
   starting: 'starting',
   idle: 'idle: waits for a message',
@@ -63,7 +62,7 @@ export function header(view: SessionView, terminal: Terminal): string {
   return lines.join('\n');
 }
 
-/** What the session waits for, with the commands to type next; empty when nothing is to be done. */
+/** What the session waits for, with the next commands. Empty when it waits for nothing. */
 export function needs(view: SessionView, terminal: Terminal): string {
   const lines: string[] = [];
   if (view.status.kind !== 'active') return '';
@@ -93,7 +92,7 @@ export function nextOf({ status, paused, wait, pending, sessionId }: SessionView
   return [...new Set(steps.flatMap(commandsFor))];
 }
 
-/** The commands of a next step, one a line: each can be pasted as it is. */
+/** The commands of a next step, one a line, to be pasted as they are. */
 function nextLines(next: NextStep, terminal: Terminal): string {
   return commandsFor(next)
     .map((line, index) =>
@@ -102,7 +101,7 @@ function nextLines(next: NextStep, terminal: Terminal): string {
     .join('\n');
 }
 
-/** A call that waits for a person, with all of its arguments: they are what is decided on. */
+/** A call that waits for a person, with all of its arguments. */
 function pendingCall(call: PendingCall, terminal: Terminal): string {
   const { status, decision } = call;
   const lines = [`${clean(call.callId)}  ${terminal.style('bold', clean(call.tool))} ${inline(call.args)}`];
@@ -123,7 +122,7 @@ function pendingCall(call: PendingCall, terminal: Terminal): string {
   return lines.join('\n');
 }
 
-/** Spent, reserved and caps, one line each. */
+/** Spent, reserved and caps, one a line. */
 export function budgetLines({ limits, spent, reserved }: BudgetView): string {
   const tokens = spent.inputTokens + spent.outputTokens;
   const rows: [keyof BudgetLimits, number, number, (value: number) => string][] = [
@@ -151,7 +150,6 @@ export function budgetLines({ limits, spent, reserved }: BudgetView): string {
     .concat(lost);
 }
 
-/** The plan, a step a line. */
 export function planLines(plan: readonly PlanStep[]): string {
   const mark = { done: 'x', in_progress: '>', pending: ' ' };
   return plan
@@ -162,7 +160,6 @@ export function planLines(plan: readonly PlanStep[]): string {
     .join('\n');
 }
 
-/** Messages, a block a line. */
 export function messageLines(messages: readonly Message[], terminal: Terminal): string {
   return messages
     .map(({ role, created_at, blocks }) =>
@@ -189,7 +186,7 @@ function blockText(block: Block): string {
   }
 }
 
-/** What the session noticed, the last few. */
+/** The last notices. */
 export function noticeLines(notices: readonly Notice[], terminal: Terminal): string {
   const lines = notices.slice(-5).map(({ at, kind, message }) => `  ${at} ${clean(kind)}: ${clean(message)}`);
   return [terminal.style('bold', 'Notices'), ...lines].join('\n');

@@ -11,20 +11,16 @@ import { problems } from './archives.ts';
 import type { Cli } from './cli.ts';
 import { clean } from './terminal.ts';
 
-/** How often the exporter is asked what stands in its way, in milliseconds. */
+/** Pause between two looks at the exporter's status, in milliseconds. */
 const LOOK_MS = 2_000;
 
-/**
- * Runs the exporter into a file. Resolves when it was told to end and has ended.
- *
- * @throws PerdureError `SESSION_CLOSED` when the exporter was ended from outside
- */
+/** Runs the exporter until it is told to end. @throws PerdureError `SESSION_CLOSED` when it was ended from outside */
 export async function runArchive(cli: Cli, path: string, name: string | undefined): Promise<void> {
   const stop = cli.untilInterrupted();
   const { server, client } = await cli.connect();
   const { connectionOptions, namespace } = server;
   if (stop.aborted) return;
-  // Signals are ours: the runtime's own handlers would end the worker a second time.
+  // We handle signals: the runtime's own handlers would end the worker a second time.
   Runtime.install({ logger: new DefaultLogger('WARN'), shutdownSignals: [] });
   const connection = await openConnection(connectionOptions);
   try {
@@ -35,7 +31,7 @@ export async function runArchive(cli: Cli, path: string, name: string | undefine
     stop.addEventListener('abort', end, { once: true });
     if (stop.aborted) end();
     const { address } = connectionOptions;
-    // Without what is secret in a URL.
+    // Without the secrets of a URL.
     const { place } = openArchive(path);
     const ready = { type: 'ready', file: place, namespace, address, pid: process.pid };
     cli.terminal.item(ready, () =>
@@ -57,7 +53,7 @@ export async function runArchive(cli: Cli, path: string, name: string | undefine
       const status = stop.aborted ? null : await archiveStatus(client, name).catch(() => null);
       if (status === null) continue;
       const lines = problems(status);
-      // The time since when and the attempts change all the time.
+      // The time and the attempts change all the time.
       const about = JSON.stringify([status.failure?.message ?? null, status.unreadable]);
       if (about === told) continue;
       if (lines.length > 0 || told !== '') {

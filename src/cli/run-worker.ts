@@ -8,14 +8,10 @@ import type { Cli } from './cli.ts';
 import { loadAgents } from './load-agents.ts';
 import type { WorkerReport } from './worker-report.ts';
 
-/** How often it is asked whether the server has seen the worker, in milliseconds. */
+/** Pause between two checks whether the server has seen the worker, in milliseconds. */
 const LOOK_MS = 50;
 
-/**
- * Runs the agents of a module. Resolves when the worker was told to end and has ended.
- *
- * @param supervised - tells the parent process what happens, and ends with it.
- */
+/** Runs a module's agents until told to end. `supervised`: reports to the parent process, and ends with it. */
 export async function runWorker(cli: Cli, path: string, supervised: boolean): Promise<void> {
   const stop = cli.untilInterrupted();
   const report = (message: WorkerReport): void => void (supervised && process.send?.(message));
@@ -25,7 +21,7 @@ export async function runWorker(cli: Cli, path: string, supervised: boolean): Pr
   const { connectionOptions, namespace } = server;
   const { taskQueue } = cli;
   if (stop.aborted) return;
-  // Signals are ours: the runtime's own handlers would end the worker a second time.
+  // We handle signals: the runtime's own handlers would end the worker a second time.
   Runtime.install({ logger: new DefaultLogger('WARN'), shutdownSignals: [] });
   const connection = await openConnection(connectionOptions);
   try {
@@ -40,7 +36,7 @@ export async function runWorker(cli: Cli, path: string, supervised: boolean): Pr
     const end = (): void => (worker.getState() === 'RUNNING' ? worker.shutdown() : undefined);
     stop.addEventListener('abort', end, { once: true });
     if (stop.aborted) end();
-    // Not every server lets a worker ask who polls: then it is said a moment early.
+    // Some servers do not show pollers to a worker: then it is ready a moment early.
     const polling = untilPolling(worker, connection, namespace, taskQueue, stop).catch(() => undefined);
     await Promise.race([running, polling]);
     if (worker.getState() === 'RUNNING') {
@@ -59,12 +55,12 @@ export async function runWorker(cli: Cli, path: string, supervised: boolean): Pr
     }
     await running;
   } finally {
-    // A worker that had to be ended by force still holds it; the process ends with both.
+    // A worker that was ended by force still holds it. The process ends with both.
     await connection.close().catch(() => undefined);
   }
 }
 
-/** Resolves when the server has seen this worker ask for both kinds of work. */
+/** Resolves when the server has seen this worker poll for both kinds of tasks. */
 async function untilPolling(
   worker: Worker,
   connection: NativeConnection,

@@ -1,18 +1,17 @@
-/** The sessions whose workflow task does not come to its end, as `perdure doctor` shows them. */
+/** Sessions whose workflow task does not complete, for `perdure doctor`. */
 import { Client, type Connection } from '@temporalio/client';
 import { WORKFLOW } from '../contract/names.ts';
 import { whyUnanswered } from '../temporal/unanswered.ts';
 
-/** Running sessions that are looked at, the newest first. */
+/** The most sessions to check, newest first. */
 const LOOKED_AT = 100;
 
-/** What is known of the running sessions of a task queue. */
 export interface StuckSessions {
   looked: number;
   stuck: { id: string; code: string; message: string }[];
 }
 
-/** Looks at the newest running sessions of a task queue. A task that waits at its first attempt is no problem yet. */
+/** Checks the newest running sessions of a task queue. A task in its first attempt is no problem yet. */
 export async function stuckSessions(
   connection: Connection,
   namespace: string,

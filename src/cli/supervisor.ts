@@ -1,31 +1,29 @@
-/** Keeps one worker process running: again when a file of its agents changes, again when it dies. */
+/** Keeps one worker process running, and restarts it when a file changes or it dies. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { ownModule } from '../worker/own-modules.ts';
 import { FileWatch } from './file-watch.ts';
 import type { WorkerReport } from './worker-report.ts';
 
-/** What happens to the worker. */
 export type SupervisorEvent =
   | Extract<WorkerReport, { type: 'ready' }>
   | { type: 'changed'; file: string }
-  /** `waits`: it did not come up, so it is started again when a file changes. */
+  /** `waits`: it failed to start, and starts again when a file changes. */
   | { type: 'ended'; how: string; waits: boolean };
 
-/** How the worker is started. */
 export interface SupervisorOptions {
   /** The arguments after `perdure`. */
   args: readonly string[];
   module: string;
-  /** Where the worker's standard output goes: with JSON, ours is for JSON. */
+  /** Where the worker's standard output goes. With `--json`, ours is for JSON. */
   stdout: 'inherit' | number;
   onEvent: (event: SupervisorEvent) => void;
 }
 
-/** How long a worker may take to end before it is killed: longer than it gives its own calls. */
+/** How long a worker may take to end before it is killed: longer than its calls may take. */
 const END_MS = 25_000;
 
-/** Runs workers, one at a time, until `stop` is aborted and the last one has ended. */
+/** Runs one worker at a time, until `stop` is aborted and the last one has ended. */
 export async function supervise(options: SupervisorOptions, stop: AbortSignal): Promise<void> {
   let change = new AbortController();
   const watch = new FileWatch((file) => {
@@ -54,14 +52,14 @@ export async function supervise(options: SupervisorOptions, stop: AbortSignal): 
 
 interface RunningWorker {
   child: ChildProcess;
-  /** Resolves with how it ended. */
+  /** Resolves with the reason of its end. */
   ended: Promise<string>;
   wasReady: boolean;
 }
 
 function startWorker({ args, stdout, onEvent }: SupervisorOptions, watch: FileWatch): RunningWorker {
   const child = spawn(process.execPath, [...process.execArgv, ownModule('cli/main'), ...args], {
-    // In a process group of its own Ctrl-C reaches it through us, once.
+    // In its own process group it gets Ctrl-C from us, once.
     detached: process.platform !== 'win32',
     stdio: ['ignore', stdout, 'inherit', 'ipc'],
   });

@@ -1,27 +1,27 @@
-/** Everything that the command line writes. */
+/** All output of the command line. */
 import { styleText } from 'node:util';
 
-/** How long something may take before it is said that it goes on, in milliseconds. */
+/** How long work may take before a spinner shows, in milliseconds. */
 const SPIN_AFTER_MS = 200;
 
 type Format = Parameters<typeof styleText>[0];
 
 /**
- * Standard output is for results: text for people, or JSON. Standard error is for errors and progress; with JSON
- * there is no progress, so that what is there is the error.
+ * Results go to standard output, as text or JSON. Errors and progress go to standard error. With JSON there is no progress, so
+ * that standard error holds only the error.
  */
 export class Terminal {
-  /** Whether results are JSON. Known once the arguments have been read. */
+  /** Whether results are JSON. Known after the arguments were read. */
   json = false;
-  /** Whether somebody watches the results appear. */
+  /** Whether a person watches the results. */
   readonly live: boolean = Boolean(process.stdout.isTTY);
 
-  /** Text with a style where standard output is a terminal that wants it. */
+  /** Styled text, if standard output is a terminal. */
   style(format: Format, text: string): string {
     return styleText(format, text, { stream: process.stdout });
   }
 
-  /** Text with a style where standard error is a terminal that wants it. */
+  /** Styled text, if standard error is a terminal. */
   styleError(format: Format, text: string): string {
     return styleText(format, text, { stream: process.stderr });
   }
@@ -42,29 +42,29 @@ export class Terminal {
     process.stdout.write(text);
   }
 
-  /** A line for a person who waits. */
+  /** A line about progress. */
   progress(text: string): void {
     if (!this.json) process.stderr.write(`${this.styleError('dim', text)}\n`);
   }
 
-  /** A line about something that is wrong but does not stop the verb. */
+  /** A problem that does not stop the verb. */
   warn(text: string): void {
     if (!this.json) process.stderr.write(`${this.styleError('yellow', 'warning')} ${text}\n`);
   }
 
-  /** An error's line, or lines. */
+  /** Lines of an error. */
   error(text: string): void {
     process.stderr.write(`${text}\n`);
   }
 
-  /** Shows that something which may take long goes on: a spinner on a terminal, otherwise nothing but its lines. */
+  /** Shows that work continues: a spinner on a terminal, otherwise its lines. */
   async wait<T>(text: string, work: (tell: (line: string) => void) => Promise<T>): Promise<T> {
     if (this.json || !process.stderr.isTTY) return work((line) => this.progress(line));
     const { default: yoctoSpinner } = await import('yocto-spinner');
     const spinner = yoctoSpinner({ text, stream: process.stderr, handleSignals: false });
-    // What is quick is not worth a flicker.
+    // Quick work shows no spinner.
     const later = setTimeout(() => spinner.start(), SPIN_AFTER_MS);
-    // An interrupt must not leave the terminal without its cursor.
+    // An interrupt must restore the cursor.
     const stop = (): void => void spinner.stop();
     process.once('exit', stop);
     try {
@@ -79,10 +79,7 @@ export class Terminal {
   }
 }
 
-/**
- * Text that somebody else wrote, made harmless for a terminal: escape sequences and marks that change the
- * direction of writing could make a call look like another one to the person who approves it.
- */
+/** Makes a text safe for a terminal: escape sequences and direction marks could make a call look like another one. */
 export function clean(text: string): string {
   return text.replace(
     /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069]/gu,
@@ -90,7 +87,7 @@ export function clean(text: string): string {
   );
 }
 
-/** A value as one line of JSON that is harmless for a terminal. */
+/** A value as one line of JSON that is safe for a terminal. */
 export function inline(value: unknown, limit: number = Number.POSITIVE_INFINITY): string {
   const text = clean(JSON.stringify(value) ?? 'null');
   return text.length > limit ? `${text.slice(0, limit)}…` : text;

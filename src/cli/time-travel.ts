@@ -1,4 +1,4 @@
-/** What a person should know before a session goes on from its past. */
+/** Checks before a session continues from its past. */
 
 import { type WorkflowExecutionDescription, WorkflowNotFoundError } from '@temporalio/client';
 import type { Checkpoint } from '../contract/checkpoint.ts';
@@ -9,7 +9,7 @@ import { sessionError } from '../temporal/errors.ts';
 import type { Cli } from './cli.ts';
 import { sessionStateOf } from './read-checkpoint.ts';
 
-/** The state of a checkpoint that a session can go on from. @throws PerdureError `INVALID_ARGUMENT` of another thread's */
+/** The state of a checkpoint to continue from. @throws PerdureError `INVALID_ARGUMENT` for a thread's */
 export function origin(checkpoint: Checkpoint): SessionState {
   const state = sessionStateOf(checkpoint);
   if (state !== null) return state;
@@ -19,7 +19,7 @@ export function origin(checkpoint: Checkpoint): SessionState {
   );
 }
 
-/** The mutations that a running session waits for; one that Temporal has ended waits for none, whatever its state says. */
+/** The open mutations of a session. An ended run has none, whatever its state says. */
 export async function openMutations(cli: Cli, { sessionId, calls }: SessionState): Promise<string[]> {
   const open = calls.filter((call) => call.effect === 'mutate' && isOpen(call)).map(({ id }) => id);
   if (open.length === 0) return [];
@@ -27,14 +27,14 @@ export async function openMutations(cli: Cli, { sessionId, calls }: SessionState
   return found?.status.name === 'RUNNING' ? open : [];
 }
 
-/** Where a session's workers listen: what goes on from it belongs there, unless another queue was typed. */
+/** The task queue of a session, unless another one was typed. */
 export async function taskQueueOf(cli: Cli, sessionId: string): Promise<string> {
   if (cli.typedTaskQueue !== undefined) return cli.typedTaskQueue;
-  // Of a session that only an archive still has, nobody knows it.
+  // Nobody knows the queue of a session that only an archive has.
   return (await described(cli, sessionId))?.taskQueue ?? cli.taskQueue;
 }
 
-/** What the server says of a session; `null` when it has it no more. */
+/** The server's description of a session, or `null`. */
 async function described(cli: Cli, sessionId: string): Promise<WorkflowExecutionDescription | null> {
   const { client } = await cli.connect();
   try {

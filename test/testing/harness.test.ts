@@ -168,7 +168,7 @@ test('what is missing is said: a module, agents in it, a worker, an end', async 
     code: 'NO_WORKER',
     message: expect.stringContaining('exports no agent'),
   });
-  const impatient = await open({ patienceMs: 3_000 });
+  const impatient = await open({ timeoutMs: 3_000 });
   await impatient.startWorker();
   const session = await impatient.startSession('clerk');
   await session.state();

@@ -47,7 +47,7 @@ export interface HarnessOptions {
   /** JSONL file to which the model's endpoint appends each call ({@link RecordLine}), synced before it answers. */
   readonly recordFile?: string;
   /** How long {@link Harness.until} waits, in milliseconds. Default: one minute. */
-  readonly patienceMs?: number;
+  readonly timeoutMs?: number;
 }
 
 /** Options of a worker process. */
@@ -195,7 +195,7 @@ async function open(
         (crash) => stops.push(crash),
       );
     },
-    until: (session, ...goal) => waitFor(session, goal, options.patienceMs ?? 60_000),
+    until: (session, ...goal) => waitFor(session, goal, options.timeoutMs ?? 60_000),
     stop,
   };
 }
@@ -224,9 +224,9 @@ function moduleUrl(module: string | URL | undefined): string {
 async function waitFor(
   session: Session,
   goal: readonly Phase[] | readonly [(view: SessionView) => boolean],
-  patienceMs: number,
+  timeoutMs: number,
 ): Promise<SessionView> {
-  const deadline = performance.now() + patienceMs;
+  const deadline = performance.now() + timeoutMs;
   let last: SessionView | undefined;
   while (performance.now() < deadline) {
     const view = await look(session);
@@ -239,8 +239,8 @@ async function waitFor(
   throw new PerdureError(
     'NO_WORKER',
     last === undefined
-      ? `No worker has answered for session ${session.id} in ${patienceMs} ms: start one`
-      : `Session ${session.id} did not come to what was waited for in ${patienceMs} ms: ${JSON.stringify(last, null, 1)}`,
+      ? `No worker has answered for session ${session.id} in ${timeoutMs} ms: start one`
+      : `Session ${session.id} did not come to what was waited for in ${timeoutMs} ms: ${JSON.stringify(last, null, 1)}`,
     { details: { view: last ?? null } },
   );
 }
