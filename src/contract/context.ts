@@ -6,7 +6,7 @@ import { LIMIT } from './limits.ts';
 
 const json: z.ZodMiniType<JsonValue> = z.json();
 /** A search attribute holds 2 KB, and one that it cannot hold would stop the session. */
-const TENANT_LENGTH = 200;
+export const TENANT_LENGTH = 200;
 
 /** A context of any agent. The agent's own schema checks the rest. */
 export const contextSchema: LazySchema<JsonObject> = lazySchema(() =>

@@ -1,7 +1,7 @@
 /** The bodies of requests about sessions, made of the contract's schemas. */
 import * as z from 'zod/mini';
 import type { Decision, Resolution } from '../contract/calls.ts';
-import { contextSchema } from '../contract/context.ts';
+import { contextSchema, TENANT_LENGTH } from '../contract/context.ts';
 import { type EditInput, editSchema } from '../contract/edit.ts';
 import {
   type BudgetLimitsInput,
@@ -17,7 +17,7 @@ import {
 } from '../contract/inputs.ts';
 import type { JsonObject } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
-import { noted, SEARCHABLE } from './shapes.ts';
+import { noted, notes, SEARCHABLE } from './shapes.ts';
 
 const text = z.string().check(z.minLength(1));
 const agent = z.string().check(z.minLength(1), z.maxLength(64));
@@ -38,6 +38,10 @@ interface Beginning {
   budget?: BudgetLimitsInput | undefined;
   scratchpadRoot?: string | undefined;
 }
+
+notes.add(contextSchema(), {
+  properties: { tenant: { type: 'string', minLength: 1, maxLength: TENANT_LENGTH } },
+});
 
 const beginning = {
   message: z.optional(sendSchema()),
