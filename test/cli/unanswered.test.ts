@@ -24,8 +24,7 @@ async function startUnanswered(args: readonly string[], text: string): Promise<{
   return { wire, ran: stage.start([...args, '--json'], { env: { TEMPORAL_ADDRESS: wire.address } }) };
 }
 
-// Each waits for the time after which no answer is one: they wait together.
-test.concurrent('a message that was sent and not answered for is sent again with its id', async () => {
+test('a message that was sent and not answered for is sent again with its id', async () => {
   const id = stage.id('sent');
   await stage.json('start', 'echo', '--id', id);
   const session = stage.session(id);
@@ -47,7 +46,7 @@ test.concurrent('a message that was sent and not answered for is sent again with
   await until(session, ({ phase, messages }) => phase === 'idle' && messages === 4);
 }, 180_000);
 
-test.concurrent.each([
+test.each([
   ['is started once', []],
   ['that may exist takes its message once', ['--use-existing']],
 ])(
