@@ -102,7 +102,7 @@ function instructionsPart({
     : { instructions: '', instructionsBytes: maxInstructionsBytes };
 }
 
-/** What to write about the tools of which nobody has said what their calls do, or `null` when there are none. */
+/** A warning about tools without an `effect`, with the line to write, or `null`. */
 export function plainToolsWarning({ name, tools }: DefinedAgent): string | null {
   const plain = Object.keys(tools).filter((toolName) => tools[toolName]?.perdure === 'plain');
   if (plain.length === 0) return null;

@@ -27,7 +27,7 @@ export async function readContext(
     : validate(schema, given ?? {}, waits ?? deadline(), 'context');
 }
 
-/** What is wrong with a context for an agent and for each of its tools, with its field; `null` when it fits. */
+/** Why a context does not fit an agent or one of its tools, with the field, or `null`. */
 export async function contextProblem(
   agent: WithContext & { readonly tools: Readonly<Record<string, WithContext>> },
   given: JsonObject | undefined,

@@ -276,7 +276,7 @@ const PRICES: readonly (keyof ModelPrice)[] = [
 ];
 const CAPS: readonly string[] = ['turns', 'toolCalls', 'tokens', 'usd', 'activeMs'];
 
-/** What is wrong with an agent's numbers and choices, with what to write instead, or `null`. */
+/** The problem of an agent's numbers and choices, with what to write instead, or `null`. */
 function limitsProblem(options: Checkable, models: DefinedAgent['models']): string | null {
   for (const [cap, value] of Object.entries(options.budget ?? {})) {
     if (!CAPS.includes(cap))

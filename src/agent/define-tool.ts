@@ -5,7 +5,7 @@ import type { Effect, IdempotencyScope } from '../contract/manifest.ts';
 import { choiceProblem, countProblem, durationProblem, kindProblem, nameProblem } from './checks.ts';
 import { contextSchemaProblem, schemaProblem } from './input-schema.ts';
 
-/** What a tool's functions are given beside their input. */
+/** The second argument of a tool's functions. */
 export interface ToolContext<CONTEXT = unknown> extends Omit<ToolExecutionOptions, 'abortSignal'> {
   /** The session's id. */
   sessionId: string;
@@ -39,14 +39,14 @@ export interface ToolContext<CONTEXT = unknown> extends Omit<ToolExecutionOption
   context: CONTEXT;
 }
 
-/** What `needsApproval` is given beside the input. The messages are none. */
+/** The second argument of `needsApproval`. Its list of messages is empty. */
 export interface ApprovalOptions<CONTEXT = unknown>
   extends Pick<ToolExecutionOptions, 'toolCallId' | 'messages'> {
   /** As {@link ToolContext.context}. */
   context: CONTEXT;
 }
 
-/** What `verify` found; see {@link ToolOptions.verify}. */
+/** The result of `verify`; see {@link ToolOptions.verify}. */
 export type Verification<OUTPUT> =
   | { outcome: 'landed'; output: OUTPUT }
   | { outcome: 'absent'; reason?: string }
@@ -68,7 +68,7 @@ export type Idempotency<INPUT, CONTEXT = unknown> =
   /** Returns the identity within the session, e.g. an order's number: the scope is `session`. */
   | ((input: INPUT, options: { context: CONTEXT }) => string);
 
-/** What `toModelOutput` is given. */
+/** The argument of `toModelOutput`. */
 export interface ModelOutputOptions<INPUT, OUTPUT> {
   toolCallId: string;
   input: INPUT;
@@ -241,7 +241,7 @@ const OWN_NAMES: readonly string[] = [
   'perdure',
 ];
 
-/** What a tool of the AI SDK has besides, for `defineTool({ ...tool, effect: 'read' })`. */
+/** Other fields of an AI SDK tool, for `defineTool({ ...tool, effect: 'read' })`. */
 const AI_SDK_NAMES: readonly string[] = [
   'type',
   'title',
@@ -259,7 +259,7 @@ const AI_SDK_NAMES: readonly string[] = [
 const EFFECTS: readonly string[] = ['read', 'idempotent', 'mutate'];
 const SCOPES: readonly string[] = ['call', 'message', 'session', 'global'];
 
-/** What is wrong with a tool, with what to write instead, or `null`. */
+/** The problem of a tool, with what to write instead, or `null`. */
 function toolProblem<INPUT, OUTPUT, CONTEXT>(options: ToolOptions<INPUT, OUTPUT, CONTEXT>): string | null {
   const { effect = 'mutate', idempotency, inputSchema } = options;
   if (typeof options.execute !== 'function') {
@@ -334,7 +334,7 @@ function idempotencyProblem(idempotency: unknown): string | null {
   );
 }
 
-/** What two calls of a tool have to share to be one effect. */
+/** The part that two calls of a tool share when they are one effect. */
 export function scopeOf(tool: DefinedTool): IdempotencyScope {
   if (typeof tool.idempotency === 'function') return 'session';
   if (tool.perdure === 'plain') return 'call';

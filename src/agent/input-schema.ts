@@ -4,13 +4,13 @@ import type { FlexibleSchema } from 'ai';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { type JsonObject, type JsonValue, toJson } from '../contract/json.ts';
 
-/** What of a tool has to do with it. */
+/** The part of a tool that its schema needs. */
 interface Checked {
   inputSchema: FlexibleSchema<unknown>;
   idempotency?: { args?: readonly string[] } | ((input: never, options: never) => string);
 }
 
-/** What is wrong with what should be the schema of a context, or `null`. */
+/** Why a value is no schema of a context, or `null`. */
 export function contextSchemaProblem(given: unknown): string | null {
   const isSchema = typeof given === 'function' || (typeof given === 'object' && given !== null);
   return given === undefined || isSchema
@@ -18,7 +18,7 @@ export function contextSchemaProblem(given: unknown): string | null {
     : `context is ${JSON.stringify(given)}: write a schema, as z.object({ tenant: z.string() })`;
 }
 
-/** What is wrong with a tool's schema as far as it can be told at once, with what to write instead, or `null`. */
+/** The problem of a tool's schema that shows without running it, with what to write instead, or `null`. */
 export function schemaProblem(tool: Checked): string | null {
   // A function is there to be called later.
   if (typeof tool.inputSchema === 'function') return null;

@@ -55,7 +55,7 @@ export async function prepareCall(
     : prepared;
 }
 
-/** What makes a call the same as another, where it is not all its arguments; the digest of it where it is long. */
+/** The identity of a call, where it is not all its arguments. A long identity is a digest. */
 function identityOf(
   tool: DefinedTool,
   value: unknown,

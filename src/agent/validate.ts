@@ -66,7 +66,7 @@ export async function validate(
   }
 }
 
-/** What a check threw or found, in words, with the fields. */
+/** The result of a failed check in words, with the fields. */
 export function describe(error: unknown, at?: string): string {
   const issues = (error as { issues?: { path?: readonly unknown[]; message?: string }[] }).issues;
   if (Array.isArray(issues) && issues.length > 0) {
