@@ -1,6 +1,8 @@
 import { tsToMs } from '@temporalio/common/lib/time.js';
+import { SIGNAL } from '../../src/contract/names.ts';
 import { readEvents } from '../../src/temporal/index.ts';
 import type { Stage } from '../stage.ts';
+import { MORE } from '../story.ts';
 import { open } from './opening.ts';
 import { type FaultPoint, kill } from './point.ts';
 
@@ -21,7 +23,12 @@ export const taskDeaths: FaultPoint = {
   needs: 'dev',
   inject: async (stage) => {
     await kill(await open(stage), 'all');
-    stage.more();
+    // Nobody waits for an answer while workers die.
+    for (const { session, acknowledged } of stage.actors) {
+      const { workflow } = stage.harness.client;
+      await workflow.getHandle(session.id).signal(SIGNAL.send, { id: MORE, text: `${MORE}, please` });
+      acknowledged.push(MORE);
+    }
     for (let death = 1; death <= DEATHS; death++) {
       const worker = await stage.startWorker({ breakAt: ['task'], env: { LAB_HOLD_TASKS: '1' } });
       await worker.reached('task');
