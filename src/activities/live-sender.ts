@@ -6,9 +6,19 @@ import { type LiveText, liveWindow } from '../contract/live-text.ts';
 /** How often live text is sent, in milliseconds. */
 const LIVE_MS = 250;
 
-/** What the last heartbeat of the attempt before this one said. */
-export function detailsBefore({ info }: Context): Partial<LiveText> {
-  return info.attempt > 1 ? ((info.heartbeatDetails as Partial<LiveText> | undefined) ?? {}) : {};
+/**
+ * What the last heartbeat of the attempt before this one said. Temporal forgets it when this attempt is lost without a
+ * heartbeat, so what was read is sent again at once.
+ */
+export function detailsBefore(context: Context): Partial<LiveText> {
+  const { info } = context;
+  const { attempt } = info;
+  const before = attempt > 1 ? ((info.heartbeatDetails as Partial<LiveText> | undefined) ?? {}) : {};
+  if (before.reads !== undefined) {
+    const { reads } = before;
+    context.heartbeat({ attempt, offset: 0, text: '', reads } satisfies LiveText);
+  }
+  return before;
 }
 
 /** Sends heartbeats through a model call, and with them the text so far. A failed one never fails the call. */

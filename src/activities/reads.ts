@@ -278,12 +278,16 @@ export class Reading {
   async #isWanted(): Promise<boolean> {
     const { client, info } = this.#context;
     const { workflowId = '', runId } = info.workflowExecution ?? {};
+    const send = (): void => this.#context.heartbeat(this.#details());
+    const signs = setInterval(send, (info.heartbeatTimeoutMs ?? 10_000) / 4);
     try {
       return await client.withDeadline(Date.now() + ASK_MS, () =>
         client.workflow.getHandle(workflowId, runId).query<boolean>(QUERY.wantsReply),
       );
     } catch {
       return false;
+    } finally {
+      clearInterval(signs);
     }
   }
 
