@@ -121,7 +121,7 @@ ${verdict(table)}${soaks.map(soaked).join('')}
 | \`read\` | has a result, or the model is told the error; it may run more than once |
 | \`idempotent\` | the same; it may run more than once, as it says of itself, with one idempotency key |
 | \`mutate\` with \`verify\` | at most one dispatch for each recorded *absent*: it is dispatched again only when it is on record that it did not happen and will not: from \`verify\`, from the tool (\`NotAttemptedError\`), from a worker that did not begin it, or from a person |
-| \`mutate\` without \`verify\` | never dispatched again by itself once its outcome is open: every open call is put before a person |
+| \`mutate\` without \`verify\` | never dispatched again by itself once its outcome is open: every open call is put before a person, but for one that its dead worker had certainly not begun |
 | \`mutate\`, scope \`global\` | as with and without \`verify\`, for all sessions together: equal calls share one effect and its record |
 
 And for every session, whatever its tools:

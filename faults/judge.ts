@@ -1,5 +1,6 @@
 /** The judge: what a run claims against what there is. Pure, so that it can be tried on runs that never were. */
 import type { ToolCall } from 'perdure';
+import { LOST } from '../src/contract/failure.ts';
 import { largeProblems } from './large.ts';
 import { type Claim, unexplained } from './linearize.ts';
 import type { Observed, ObservedSession } from './observe.ts';
@@ -167,7 +168,7 @@ function judgeLarge({ model }: Observed, { task, state }: ObservedSession, call:
 
 function judgePerson(call: ToolCall, add: Add): void {
   // It has no verify: only a person can have said that it landed, or that it did not where the tool could not know.
-  const known = new RegExp(`^(${call.name}|fence) failed: |^its worker was shut down`);
+  const known = new RegExp(`^(${call.name}|fence) failed: |^its worker was shut down|^${LOST.unbegun}: `);
   const open = call.dispatches.some(
     ({ outcome, reason = '' }) =>
       outcome === 'unknown' || outcome === 'landed' || (outcome === 'absent' && !known.test(reason)),

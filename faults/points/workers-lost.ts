@@ -12,8 +12,8 @@ export const workersLost: FaultPoint = {
   anyService: true,
   steps: ['model-answered', 'dispatched'],
   soakSteps: ['asking'],
-  // Idempotent calls and reads have the attempts that Temporal counts, and a call without verify asks a person.
-  kinds: (step) => (step === 'dispatched' ? ['mutate', 'global'] : KINDS),
+  // Idempotent calls and reads have the attempts that Temporal counts.
+  kinds: (step) => (step === 'dispatched' ? ['mutate', 'blind', 'global'] : KINDS),
   oneTurn: true,
   inject: async (stage) => {
     const { step } = stage.story;

@@ -29,11 +29,17 @@ export function applyTool(
   if (!outcome.ok) {
     const reason = outcome.failure.message;
     if (call.effect === 'mutate') {
-      record('unknown', reason);
       const { kind, unbegun } = outcome.failure;
-      // Without word from a successor, silence is certain only where the worker had to mark the call first.
+      // Without word from a successor, silence means so only where the worker had to mark the call first.
       if (unbegun === true && (kind === 'lost' || marksFirst(state, call, dispatch.no)))
         dispatch.unbegun = true;
+      if (unbegun === true && kind === 'lost') {
+        // Its worker is dead, and had not begun it: there is nothing to settle, to verify, or to ask a person.
+        record('absent', reason);
+        call.status = { kind: isUnbegunAgain(call) ? 'backoff' : 'ready' };
+        return;
+      }
+      record('unknown', reason);
       call.status = { kind: 'settling', reason };
     } else if (flight.cancelled === true) {
       // Safe to repeat: after a pause it runs again, otherwise the turn is over.
@@ -129,6 +135,11 @@ function mayDispatchAgain(state: SessionState, call: ToolCall): boolean {
   return counted < (toolOf(state, call)?.maxAttempts ?? 1);
 }
 
+/** Whether two dispatches in a row did not begin. They are not counted, so they must not follow each other without a rest. */
+function isUnbegunAgain({ dispatches }: ToolCall): boolean {
+  return dispatches.slice(-2).filter(({ unbegun }) => unbegun === true).length === 2;
+}
+
 /**
  * Whether the worker has to mark a dispatch of a mutation before its tool begins. A first dispatch goes without where
  * the tool has further attempts: it saves a request, and counts as begun.
@@ -155,9 +166,7 @@ export function applyVerify(state: SessionState, call: ToolCall, found: EffectOu
     case 'absent':
       if (!mayDispatchAgain(state, call))
         fail(call, `${call.name} was not executed: ${dispatch?.reason ?? found.reason}`, true, iso(moment));
-      // Dispatches that do not begin are not counted, so they must not follow each other without a rest.
-      else if (call.dispatches.slice(-2).filter(({ unbegun }) => unbegun === true).length === 2)
-        call.status = { kind: 'backoff' };
+      else if (isUnbegunAgain(call)) call.status = { kind: 'backoff' };
       else readyAgain(state, call);
       return;
     case 'unknown':

@@ -26,6 +26,23 @@ test('killed before the tool began: it is dispatched again, though the tool has 
   expect(await world.control.refunds()).toHaveLength(1);
 });
 
+test('killed before the tool began, without a verify: it is dispatched again, and no person is asked', async () => {
+  const world = await openWorld([calls('refundBlind'), { text: 'Refunded.' }], { ignoreKeys: true });
+  const first = await world.startWorkerProcess({ breakAt: ['before refundBlind'] });
+  const session = await world.begin('silent');
+  await first.reached('before refundBlind');
+  await first.crash();
+  await world.startWorkerProcess();
+  await world.until(session, 'idle', 'unknown_effect');
+  const { calls: log } = await world.check(session);
+  expect(log[0]).toMatchObject({
+    status: { kind: 'completed' },
+    dispatches: [{ outcome: 'absent', unbegun: true }, { outcome: 'returned' }],
+    resolutions: [],
+  });
+  expect(await world.control.refunds()).toHaveLength(1);
+});
+
 test('frozen before the tool began: its heartbeat time-out says that it did not, and it is dispatched again', async () => {
   const world = await openWorld(script, { ignoreKeys: true });
   const first = await world.startWorkerProcess({ breakAt: ['before refundOnce', 'after refundOnce'] });

@@ -132,7 +132,7 @@ function mutationActions(world: World, flight: InFlight, attempt: Attempt): Acti
         `${id}'s worker is lost before it began`,
         { kind: 'tool', result: { ok: false, failure: unbegun } },
         release(gone),
-        record('in doubt'),
+        record('free'),
       ),
       answer(
         flight,
