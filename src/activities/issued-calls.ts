@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { ToolInput } from '../contract/activities.ts';
 
-/** A moment on both clocks of the process, in milliseconds: one that was stopped and woken notices it on one only. */
+/** A moment on both clocks of the process, in milliseconds. A process that was stopped and woken notices it on one only. */
 export interface Instant {
   monotonic: number;
   wall: number;
@@ -12,7 +12,7 @@ export function instant(): Instant {
   return { monotonic: performance.now(), wall: Date.now() };
 }
 
-/** More than can be under way from a worker's workflow tasks to its activities; what is forgotten is asked for. */
+/** More calls than can be on their way to a worker's activities. For a forgotten call the worker asks the server. */
 const KEPT = 2_000;
 
 /** A call that this process has issued itself. */
@@ -23,7 +23,7 @@ export interface IssuedHere {
 }
 
 /**
- * The mutating calls that this process has issued, so that it knows its own when they arrive as activities.
+ * The mutating calls that this process has issued, so that it recognises them when they arrive as activities.
  *
  * Noted before the workflow task that issues a call is completed, and found by a mark that is in the call's input:
  * the call that arrives is then the one that was scheduled by this process, after the moment noted. A workflow task
@@ -44,7 +44,7 @@ export class IssuedCalls {
     this.#calls.set(`${runId} ${activityId}`, { mark, at: instant(), firstRun });
   }
 
-  /** What this process knows of a call that it has issued, once; `undefined` when it has not, or does not remember. */
+  /** Takes what this process knows about a call that it issued; `undefined` for any other call. */
   take(runId: string, activityId: string, { issueMark }: ToolInput): IssuedHere | undefined {
     const key = `${runId} ${activityId}`;
     const noted = this.#calls.get(key);

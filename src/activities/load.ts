@@ -1,4 +1,4 @@
-/** The `load` activity: a checkpoint out of a history, in parts that the history of the new session can hold. */
+/** The `load` activity: reads a checkpoint from a history, in parts that the new session's history can hold. */
 import { Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
@@ -13,13 +13,13 @@ import { loadParts, readPages } from '../temporal/index.ts';
 /** Characters of one part: at most three bytes each, under Temporal's limit for a payload. */
 const PART = 500_000;
 
-/** What was folded for one part serves the others. */
+/** The folded state of one part serves the others. */
 const texts = new LRUCache<string, string>({
   maxSize: 64_000_000,
   sizeCalculation: ({ length }) => length + 1,
 });
 
-/** Reads a part of a checkpoint. A history that is gone or does not fold is said in the result. */
+/** Reads a part of a checkpoint. The result says when the history is gone or does not fold. */
 export async function runLoad(input: LoadInput): Promise<LoadResult> {
   const context = Context.current();
   const signs = setInterval(() => context.heartbeat(), 2_000);
@@ -43,7 +43,7 @@ export async function runLoad(input: LoadInput): Promise<LoadResult> {
       text: text.slice(from, from + PART),
     };
   } catch (error) {
-    // A server that cannot be reached is asked again by Temporal; what is wrong with a checkpoint stays so.
+    // Temporal repeats the attempt when the server cannot be reached. A broken checkpoint stays broken.
     const lasting =
       isPerdureError(error, 'CHECKPOINT_CORRUPTION') || isPerdureError(error, 'INVALID_ARGUMENT');
     if (!lasting) throw error;
@@ -73,7 +73,7 @@ async function read({ client }: Context, input: LoadInput): Promise<string | und
   let after: Loaded['after'] = null;
   if (kind === 'rewind') {
     last ??= input.leaves === undefined || input.leaves === runId ? branch : await leftState(client, input);
-    // Without it nobody knows what happened since, and it would be done again.
+    // Without it, effects after the checkpoint would happen again.
     if (last === null) return undefined;
     after = whatHappened(state, last, branch);
   }
@@ -89,7 +89,7 @@ async function lastState(
   return (await foldHistory(pages, client.options.loadedDataConverter, { runId, onTask })).state;
 }
 
-/** A checkpoint from before a fork or a rewind had taken over its past: who went on from it would have none. */
+/** A checkpoint from before a fork or rewind had loaded its past: a session that starts from it would have none. */
 function notBegun({ sessionId, origin }: SessionState): PerdureError {
   const from =
     origin === null

@@ -37,7 +37,7 @@ export function requestFailure(error: unknown): RequestFailure {
   ) {
     return { kind: 'rejected', message, billed: false };
   }
-  // What the AI SDK's gateway throws is its own, made of what happened; of a lost request it says that it failed.
+  // The AI SDK's gateway throws errors of its own, and calls a lost request a failed one.
   if (error instanceof Error && APICallError.isInstance(error.cause)) return apiFailure(error.cause, message);
   if (name.startsWith('AI_')) return { kind: 'invalid_response', message, billed: true };
   if (codeOf(error) !== undefined && NOT_SENT.has(codeOf(error) ?? ''))
@@ -57,7 +57,7 @@ function apiFailure(error: APICallError, message: string): RequestFailure {
     return { kind: parsed ? 'invalid_response' : 'interrupted', message, billed: true };
   }
   if (TIMED_OUT.has(statusCode)) return { kind: 'interrupted', message, billed: true };
-  // Any other refusal, a 500, 502 or 503 too, is taken for a request that failed, which providers do not bill.
+  // Any other refusal (500, 502, 503) counts as a failed request, which providers do not bill.
   if (!error.isRetryable) return { kind: 'rejected', message, billed: false };
   const retryAfterMs = retryAfter(error.responseHeaders);
   return { kind: 'down', message, billed: false, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };

@@ -28,12 +28,12 @@ import type { TranscriptMemory } from './transcript-memory.ts';
 
 /** Marks the failures of which Temporal may repeat the attempt: no request of it was billed. */
 const UNBILLED = 'ProviderUnavailable';
-/** The longest that a provider's wish to wait is followed in silence, in milliseconds: then the session waits visibly. */
+/** The longest `retry-after` that an attempt waits out, in milliseconds. Beyond it the session waits visibly. */
 const QUIET_MS = 60_000;
-/** Reasons for a reply's end that go without saying. */
+/** Finish reasons that are not recorded. */
 const USUAL_ENDS: ReadonlySet<string> = new Set(['stop', 'tool-calls']);
 
-/** Asks the models in order. See {@link ModelResult} for what it can come to. */
+/** Asks the models in order. {@link ModelResult} lists the outcomes. */
 export async function runModel(
   { find, memory, began }: { find: FindAgent; memory: TranscriptMemory; began: (taskToken: string) => void },
   input: ModelInput,
@@ -42,7 +42,7 @@ export async function runModel(
   const before = detailsBefore(context);
   const withReads = (result: ModelResult, reads: readonly ReadEnd[] = before.reads ?? []): ModelResult =>
     reads.length === 0 ? result : { ...result, reads: [...reads] };
-  // Before all else: whatever this worker is, what the one before it has sent may have been billed.
+  // First of all: the request of the worker before this one may have been billed.
   if (context.info.attempt > 1 && before.stage !== 'reading') {
     const end = await lastAttempt(context);
     if (end === 'lost')
@@ -113,7 +113,7 @@ async function askInOrder(
   for (const [index, model] of agent.models.entries()) {
     if (index < (input.fromModel ?? 0)) continue;
     try {
-      // A worker that was frozen and wakes would pay for a reply that its successor has on record.
+      // A worker that was frozen and wakes up would pay for a reply that its successor has recorded.
       await fence.passOnceOld();
     } catch (error) {
       return failed('worker_lost', error instanceof Error ? error.message : String(error), 0);
@@ -129,7 +129,7 @@ async function askInOrder(
       onText: live.text,
     });
     if (result.ok) {
-      // It is paid for: nothing that hangs may keep it from the record.
+      // The reply is paid for: no hanging check may keep it from being recorded.
       const waits = deadline(context.cancellationSignal);
       const calls = await prepare(agent, input, result.calls, waits);
       return {
@@ -149,7 +149,7 @@ async function askInOrder(
             }),
       };
     }
-    // What may have been billed is charged first: the next model is asked under a reserve of its own.
+    // Charge first what may have been billed: the next model is asked under a reserve of its own.
     if (result.failure.billed) return billedFailure(result, index);
     failures.push({ model: index, failure: result.failure });
   }

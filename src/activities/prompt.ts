@@ -12,8 +12,8 @@ type Part<ROLE extends LanguageModelV3Message['role']> = Exclude<
 >[number];
 
 /**
- * Messages as the AI SDK's models take them; what providers need back of their own travels as provider options. One that
- * has nothing to say is left out, but of a user's: the model answers the last message, which has to be there.
+ * Messages as the AI SDK's models take them. Metadata that providers need back travels as provider options. Empty
+ * messages are left out, except the user's: the model answers the last message, which has to be there.
  */
 export function toPrompt(messages: readonly Message[]): LanguageModelV3Message[] {
   const idOf = providerIds();
@@ -44,7 +44,7 @@ export function toPrompt(messages: readonly Message[]): LanguageModelV3Message[]
 
 const NOTHING_SAID = '(an empty message)';
 
-/** Anthropic refuses a text of nothing but white space; one with metadata is its provider's own, who wants it back. */
+/** Anthropic refuses blank texts. A blank text with metadata stays: its provider wants it back. */
 function isSaid(block: Block): boolean {
   return block.kind !== 'text' || block.metadata !== undefined || block.text.trim() !== '';
 }
@@ -68,7 +68,7 @@ function providerIds(): (id: string) => string {
   };
 }
 
-/** The ids of calls are alike in all sessions, and each prompt has those of all turns before it. */
+/** Call ids are the same in all sessions, and each prompt has those of all turns before it. */
 const shorts = new LRUCache<string, string>({ max: 10_000 });
 
 function shortOf(id: string): string {
@@ -105,7 +105,7 @@ function assistantPart(block: Block, idOf: (id: string) => string): Part<'assist
   }
 }
 
-/** Providers refuse arguments that are no object, in every request from then on; the call's result says what was wrong. */
+/** Providers refuse arguments that are not an object, in every later request. The call's result says what was wrong. */
 function asInput(args: JsonValue): JsonValue {
   return typeof args === 'object' && args !== null && !Array.isArray(args) ? args : {};
 }

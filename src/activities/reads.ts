@@ -101,9 +101,9 @@ export class Reading {
   readonly #given: JsonObject | undefined;
   readonly #calls: readonly ToolCallBlock[];
   readonly #running = new Set<string>();
-  /** Whether a successor may take it that no model was asked. */
+  /** Whether a successor can conclude that no model was asked. */
   #isMarked: boolean;
-  /** Whether a mark got no answer: it may be recorded later than what follows it. */
+  /** Whether a mark got no answer: it may be recorded after later ones. */
   #isUnsure = false;
   #marking: Promise<unknown> = Promise.resolve();
 
@@ -112,7 +112,7 @@ export class Reading {
     agent: AgentRuntime;
     input: { context?: JsonObject };
     messages: readonly Message[];
-    /** What the attempt before this one has left. */
+    /** The heartbeat details of the attempt before this one. */
     before: Partial<LiveText>;
   }) {
     const { context, agent, input, messages, before } = options;
@@ -124,7 +124,7 @@ export class Reading {
     this.#isMarked = before.stage === 'reading';
   }
 
-  /** Results that heartbeats keep over this worker's death. */
+  /** Results that heartbeats keep if this worker dies. */
   get kept(): ReadEnd[] {
     let left = LIMIT.keptReads;
     return this.ends.filter((end) => {
@@ -292,7 +292,7 @@ export class Reading {
   }
 
   async #markAsking(): Promise<NoReplyReason | null> {
-    // What the SDK has not sent yet it now sends with this, too.
+    // The SDK sends this with its next heartbeat, too.
     this.#context.heartbeat({ ...this.#details(), stage: 'asking' });
     try {
       const answer = await this.#record({ ...this.#details(), stage: 'asking' });

@@ -15,8 +15,8 @@ const SHORTENED = / \[shortened: this result had (\d+) bytes, \d+ are kept\]$/;
 /**
  * A tool's output as it may enter the history: plain JSON under a limit in bytes.
  *
- * It never throws, because the effect has happened: what is not JSON is written as JSON writes it or as text,
- * and what is too large is shortened, with a notice that the model can read.
+ * It never throws, because the effect has happened. A value that is not JSON is written as `JSON.stringify` or as text
+ * has it. A value that is too large is shortened, with a notice for the model.
  */
 export function recordable(output: unknown, limit: number): JsonValue {
   const json = asJson(output);
@@ -43,7 +43,7 @@ export function recordable(output: unknown, limit: number): JsonValue {
   return end === 0 ? notice(0).slice(0, Math.max(0, limit - 2)) : kept + notice(jsonSize(kept));
 }
 
-/** How long `toModelOutput` may take, in milliseconds: the effect has happened, and waits to be recorded. */
+/** How long `toModelOutput` may take, in milliseconds. The effect has happened and waits to be recorded. */
 const MODEL_OUTPUT_MS = 5_000;
 
 async function inTime<T>(given: T | PromiseLike<T>): Promise<T> {

@@ -18,7 +18,7 @@ export interface RequestedCall {
   unreadable: boolean;
 }
 
-/** What a request came to. */
+/** The result of a request. */
 export type RequestResult =
   | {
       ok: true;
@@ -83,8 +83,8 @@ export async function requestModel(options: {
 }
 
 /**
- * A summary asks for nothing: not every endpoint heeds `toolChoice: none`, and calls that were made anyway would go on
- * past the caps, and raise them for yet another summary.
+ * A summary has no tool calls. Not every endpoint heeds `toolChoice: none`, and calls that it makes anyway would go
+ * beyond the caps.
  */
 function withoutCalls(reply: Extract<RequestResult, { ok: true }>): RequestResult {
   if (reply.calls.length === 0) return reply;
@@ -112,7 +112,7 @@ function callOptions({
   };
 }
 
-/** The reply's parts as they come. Ends with the signal also when a model pays no heed to it. */
+/** The reply's parts as they come. Ends with the signal even when a model ignores it. */
 async function* parts(
   model: Model,
   options: LanguageModelV3CallOptions,
@@ -166,7 +166,7 @@ interface StreamUsage {
   raw?: { total_tokens?: unknown } | undefined;
 }
 
-/** Gathers a stream's parts into a reply, and says when they are none. */
+/** Gathers a stream's parts into a reply, or says why they are not one. */
 class Collector {
   text = '';
   error: { value: unknown } | undefined;
@@ -180,7 +180,7 @@ class Collector {
   #rawFinishReason: string | undefined;
   #usage: Usage = { inputTokens: null, outputTokens: null };
 
-  /** Whether so much was read that it can be no reply: what follows it need not be. */
+  /** Whether more was read than any reply may have: stop reading. */
   get endless(): boolean {
     return this.#read > READ_LIMIT || this.#calls.length > LIMIT.replyCalls;
   }
@@ -260,7 +260,7 @@ class Collector {
     ) {
       return invalid('the reply ended without a finish reason');
     }
-    // Some clients give both calls the first one's arguments: nobody can tell what was asked.
+    // Some clients give both calls the first one's arguments, so the real ones are not known.
     if (this.#duplicate !== undefined) return invalid(`two tool calls have the id ${this.#duplicate}`);
     if (this.#calls.length === 0 && blocks.every((block) => block.kind !== 'text')) {
       return invalid('the reply has neither text nor tool calls');
@@ -273,8 +273,8 @@ class Collector {
 }
 
 /**
- * Some gateways leave thoughts out of the output, and have them in the total alone. A prompt of no tokens is one that was
- * not counted: clients make a zero of a count that is missing.
+ * Some gateways count reasoning tokens in the total only. A prompt of zero tokens was not counted: clients turn a
+ * missing count into zero.
  */
 function readUsage({
   inputTokens,
@@ -296,13 +296,13 @@ function readUsage({
   };
 }
 
-/** Tokens that a provider says it counted, or `null` for what nobody can have counted. */
+/** A provider's count of tokens, or `null` for a count that cannot be true. */
 function total(count: Count): number | null {
   const said = typeof count === 'object' ? count.total : count;
   return said !== undefined && Number.isSafeInteger(said) && said >= 0 ? said : null;
 }
 
-/** A call's arguments, which models write as JSON text; nothing at all stands for no arguments. */
+/** A call's arguments, which models write as JSON text. An empty text stands for no arguments. */
 function readArgs(text: string): Pick<RequestedCall, 'args' | 'unreadable'> {
   if (text.trim() === '') return { args: {}, unreadable: false };
   try {

@@ -4,6 +4,6 @@ import { CancelledFailure } from '@temporalio/common';
 
 /** Whether the worker was shut down, and its grace has passed, while the call ran. */
 export function shutDown({ cancellationSignal: { aborted, reason } }: Context): boolean {
-  // The SDK's documented word for it.
+  // The SDK documents this reason.
   return aborted && reason instanceof CancelledFailure && reason.message === 'WORKER_SHUTDOWN';
 }

@@ -1,4 +1,4 @@
-/** Running a tool, so that what is known of its effect is exactly what is recorded. */
+/** Runs a tool, and records exactly what is known about its effect. */
 
 import { inspect } from 'node:util';
 import { Context } from '@temporalio/activity';
@@ -86,8 +86,8 @@ export function newManifest({ info }: Context, { manifest }: AgentRuntime): NewM
 }
 
 /**
- * The `verify` activity. What throws or does not answer is tried again here, and is *unknown* after the last
- * try. Temporal's own attempts are for lost workers only: a frozen one may swallow as many as it has open polls.
+ * The `verify` activity. A `verify` that throws or does not answer is tried again here, and counts as *unknown* after the
+ * last try. Temporal's own attempts are for lost workers only: a frozen one may take as many as it has open polls.
  */
 export async function runVerify(find: FindAgent, input: VerifyInput): Promise<VerifyResult> {
   const context = Context.current();
@@ -168,10 +168,10 @@ async function runMutation(
 ): Promise<ToolResult> {
   const { info } = context;
   const runId = info.workflowExecution?.runId;
-  // An operator may set the attempts of an activity back, but not when it was scheduled first.
+  // An operator can reset an activity's attempts, but not its first scheduled time.
   const again = info.attempt !== 1 || info.currentAttemptScheduledTimestampMs !== info.scheduledTimestampMs;
   if (runId !== input.issuedRunId || again) {
-    // A reset from outside, or a server that repeats what must not be: some other attempt may have happened.
+    // An operator's reset, or a server that repeats against our retry policy: another attempt may have happened.
     return {
       kind: 'unknown',
       reason: `refused: dispatched by run ${input.issuedRunId ?? 'none'}, running in ${runId ?? 'none'} as ${again ? 'another attempt' : 'the first attempt'}`,
@@ -216,7 +216,7 @@ async function runMutation(
   return fence.held(() => withHeartbeats(context, input.timeoutMs, attempt, fence.lost));
 }
 
-/** What a deploy cuts short is not the tool's fault. */
+/** A deploy that cuts a call short is not the tool's fault. */
 function released(context: Context): { released?: true } {
   return shutDown(context) ? { released: true } : {};
 }
@@ -339,7 +339,7 @@ export function aborted(signal: AbortSignal): Promise<'aborted'> {
   });
 }
 
-/** What a tool threw, in words for the model. */
+/** A tool's error as a text for the model. */
 export function errorText(what: string, error: unknown): string {
   const text =
     error instanceof Error
@@ -351,14 +351,14 @@ export function errorText(what: string, error: unknown): string {
   return `${what} failed: ${text}`.slice(0, 4_000);
 }
 
-/** Why an agent or tool is not there, and what to do. */
+/** Why an agent or tool is missing, and what to do. */
 export function missing(find: FindAgent, agent: string, tool?: string): string {
   return find(agent) === undefined
     ? `no agent ${agent} on this worker: start a worker with its definition, then resume the session`
     : noTool(agent, tool ?? '');
 }
 
-/** Why a tool is not there, and what to do. */
+/** Why a tool is missing, and what to do. */
 export function noTool(agent: string, tool: string): string {
   const { taskQueue } = Context.current().info;
   return `agent ${agent} has no tool ${tool} on this worker. The call goes on when a worker of task queue ${taskQueue} has the tool, or when somebody resolves it`;

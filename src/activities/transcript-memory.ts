@@ -14,7 +14,7 @@ interface Entry {
 const KEPT_POSITIONS = 4;
 
 /**
- * The transcripts that a worker has at hand, so that a model call need not read the history.
+ * The transcripts that a worker keeps in memory, so that a model call need not read the history.
  *
  * Keyed by run and checked by the chained digest: a branch that was discarded by a reset or a failed workflow
  * task has another run or another digest, and is never served. Bounded in bytes; the least used go first.
@@ -26,7 +26,7 @@ export class TranscriptMemory {
     this.#runs = new LRUCache({ maxSize: maxBytes, sizeCalculation: ({ bytes }) => bytes + 1 });
   }
 
-  /** Adds a piece that continues what is here, or starts anew; a piece that fits neither is dropped. */
+  /** Adds a piece that continues a transcript or starts one. Any other piece is dropped. */
   remember(runId: string, piece: { from: Position; to: Position; messages: readonly Message[] }): void {
     const entry = this.#runs.get(runId);
     const known = entry?.positions.some(({ digest }) => digest === piece.from.digest) === true;
@@ -43,17 +43,17 @@ export class TranscriptMemory {
     });
   }
 
-  /** Replaces what is here by a whole transcript. */
+  /** Replaces a transcript as a whole. */
   replace(runId: string, messages: readonly Message[], position: Position): void {
     this.#set(runId, { messages: [...messages], positions: [position], bytes: jsonSize(messages) });
   }
 
-  /** Lets go of a run that has ended. */
+  /** Forgets a run that has ended. */
   forget(runId: string): void {
     this.#runs.delete(runId);
   }
 
-  /** The messages up to the position of which that is the start of the digest, when this worker has exactly those. */
+  /** The messages up to the position whose digest begins like this, if this worker has exactly those. */
   recall(runId: string, digestStart: string): readonly Message[] | undefined {
     const entry = this.#runs.get(runId);
     const position = entry?.positions.find(({ digest }) => shortDigest(digest) === shortDigest(digestStart));

@@ -1,4 +1,4 @@
-/** What the session has asked of the server, held against what the history shows: otherwise another program wrote it. */
+/** Compares the commands of the core with the events of a history: if they differ, another program wrote the history. */
 import type { Command } from '../session/events.ts';
 import { corrupt } from './event-inputs.ts';
 
@@ -14,7 +14,7 @@ export interface Shown {
 /** A command that the history has not shown yet. */
 interface Asked {
   type: string;
-  /** It may never be shown: one that is stopped in the task that issues it is not sent at all. */
+  /** The history may never show it: a command that is stopped in the task that issues it is not sent. */
   stopped: boolean;
 }
 
@@ -26,7 +26,7 @@ export class AskedCommands {
   /** Timers that the history has shown, by their id. */
   readonly #started = new Map<string, number>();
 
-  /** Takes what the core asks. @returns the commands that the server was asked for */
+  /** Adds the core's commands. @returns those that the server was asked for */
   take(commands: readonly Command[]): number[] {
     const sent: number[] = [];
     for (const command of commands) {
@@ -50,9 +50,9 @@ export class AskedCommands {
   }
 
   /**
-   * Holds a task against what was asked.
+   * Compares a task's events with the commands.
    *
-   * @param due - what this very task has to show
+   * @param due - the commands that this task must show
    */
   check(taskId: number, shown: readonly Shown[], due: readonly number[]): void {
     for (const { eventId, type, id } of shown) {

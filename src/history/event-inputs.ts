@@ -1,5 +1,5 @@
 /**
- * What one event of a history says to the session, and in which order Temporal hands what a task brings to the
+ * Turns the events of a history into inputs of the session, in the order in which Temporal hands a task's events to the
  * workflow: signals and updates by sequence, then results and timers.
  */
 import proto from '@temporalio/proto';
@@ -12,7 +12,7 @@ import type { HistoryEvent } from '../temporal/read-events.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
 
-/** How a run ended, as Temporal has it. */
+/** How a run ended, in Temporal's words. */
 export type RunEnd = 'completed' | 'failed' | 'canceled' | 'terminated' | 'timed_out' | 'continued_as_new';
 
 /** An input that a task will bring. */
@@ -48,7 +48,7 @@ export function activityEnd(event: HistoryEvent, payloads: PayloadReader): Activ
   return { scheduledEventId: toNumber(cancelled.scheduledEventId), result: { ok: false, failure } };
 }
 
-/** The outcome of an activity of this type. Whatever is wrong with a result is found when the core reads it. */
+/** The outcome of an activity of this type. The core finds what is wrong with a result when it reads it. */
 export function outcomeOf(activityType: string, result: ActivityEnd['result']): Outcome {
   return { kind: activityType as keyof SessionActivities, result } as Outcome;
 }
@@ -65,7 +65,7 @@ export const CLOSING: ReadonlySet<number> = new Set([
   EventType.EVENT_TYPE_TIMER_FIRED,
 ]);
 
-/** Whether an event is anything to the fold: a third of them are not. */
+/** Whether the fold needs an event: a third of them it does not. */
 export function saysSomething({ eventType }: HistoryEvent): boolean {
   return (
     eventType !== EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED &&
@@ -93,7 +93,7 @@ export function inOrder(pending: Pending[], firstTask: boolean): Input[] {
     .sort((a, b) => {
       const byRank = rank(a) - rank(b);
       if (byRank !== 0) return byRank;
-      // What came before the workflow's first task waited in buffers that are emptied handler by handler.
+      // Inputs that came before the workflow's first task wait in buffers, which are emptied handler by handler.
       const byHandler = firstTask ? HANDLER_ORDER.indexOf(a.name) - HANDLER_ORDER.indexOf(b.name) : 0;
       return byHandler || a.order - b.order;
     })

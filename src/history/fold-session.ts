@@ -9,8 +9,8 @@ import { tsToMs } from '../temporal/sdk-time.ts';
 import { foldHistory } from './fold.ts';
 
 /**
- * The state of a session's run as its history says it, with no worker: as of the last workflow task that was
- * completed, or, when no worker has taken the session yet, as it was started.
+ * Reads the state of a session's run from its history, without a worker: the state after the last completed workflow
+ * task, or, when no worker has taken the session yet, the state at its start.
  *
  * @throws PerdureError `CHECKPOINT_CORRUPTION`; Temporal's `ServiceError` when the run is not there.
  */

@@ -67,7 +67,7 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
         appendMessage(state, { id, role: 'user', created_at: sentAt, blocks: [{ kind: 'text', text }] });
       }
       state.interrupted = false;
-      // Who asks again wants it done again.
+      // A user who asks again wants it done again.
       state.loop.count = 0;
       return null;
     case 'append_results':
@@ -84,7 +84,7 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
         endCall(call, { kind: 'skipped' }, { content: step.reason, isError: true }, at);
         return null;
       }
-      // Its effect has a session of its own, and may happen all the same: only the waiting for it has ended.
+      // Its effect runs in a session of its own and may still happen. Only this call stops waiting for it.
       const content = `${step.reason} Its effect may still happen, in a session of its own`;
       const ended = state.cancelling !== null;
       endCall(
@@ -117,7 +117,7 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
     }
     case 'doubt_call': {
       const call = theCall(state, step.callId);
-      // From here on the call's own record stands for the doubt.
+      // From here on the call's own record holds the doubt.
       state.carried = state.carried.filter(({ idempotencyKey: key }) => key !== call.idempotencyKey);
       call.status = { kind: 'settling', reason: step.reason };
       return null;
@@ -142,7 +142,7 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
   }
 }
 
-/** Marks a call as answered by the record of another, says so to people, and returns what the model is told. */
+/** Marks a call as answered by another call's record, notes it for people, and returns what the model is told. */
 function replay(
   state: SessionState,
   call: ToolCall,
@@ -222,7 +222,7 @@ function flightKind(
   return kind === 'backoff' ? 'backoff' : 'approval_expiry';
 }
 
-/** A person let the session finish: its caps are raised by exactly the worst case of the last call. */
+/** A person let the session finish: raises its caps by exactly the worst case of the last call. */
 function raiseForSummary(
   state: SessionState,
   reserve: { nanoUsd: number; tokens: number },

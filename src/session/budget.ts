@@ -11,8 +11,8 @@ const OVERHEAD = { message: 16, prompt: 64 };
 const PLAN_LENGTH = PLAN_DESCRIPTION.length + JSON.stringify(PLAN_SCHEMA).length;
 
 /**
- * Whole billionths of a dollar for tokens at a price for a million of them, rounded up. A price counts to the
- * millionth of a dollar, so that the product is whole, and not what fractions make of it.
+ * The cost of tokens in whole billionths of a dollar, rounded up. A price is first rounded to the millionth of a
+ * dollar, so that no floating-point fraction enters the product.
  */
 function cost(tokens: number, perMillion: number): number {
   return Math.ceil((tokens * Math.round(perMillion * 1_000_000)) / 1_000);
@@ -24,15 +24,15 @@ export function usd(nanoUsd: number): number {
 }
 
 /**
- * The most tokens that the next prompt can have, with a further message of so many bytes. A byte-level tokenizer never makes more tokens than bytes,
- * so the bytes are a bound; what the last reply's usage has measured is taken as measured.
+ * The most tokens that the next prompt can have, with a further message of so many bytes. A byte-level tokenizer never
+ * makes more tokens than bytes, so the bytes are a bound. The part that the last reply's usage measured counts as measured.
  */
 function promptTokensBound(state: SessionState, resultBytes: number): number {
   const manifest = state.manifest;
   if (manifest === null) return 0;
   const fresh = state.promptBytes + resultBytes - (state.measured?.bytes ?? 0);
   const messages = state.position.count + (resultBytes > 0 ? 2 : 1);
-  // What a function of the context returns may be longer each time, whatever was measured.
+  // Instructions that are a function may be longer each time, whatever was measured before.
   const fixed =
     (state.measured === null ? manifestBytes(manifest) + OVERHEAD.prompt : 0) +
     (manifest.instructionsBytes ?? 0);
@@ -109,7 +109,7 @@ export function exceeded(
     over('toolCalls', spent.toolCalls + further.toolCalls, 'tool calls') ??
     over('tokens', spent.inputTokens + spent.outputTokens + reserved.tokens + further.tokens, 'tokens') ??
     over('usd', usd(spent.nanoUsd + reserved.nanoUsd + further.nanoUsd), 'US dollars') ??
-    // The next step takes time, however little.
+    // Every step takes some time.
     over('activeMs', spent.activeMs + 1, 'ms of active time')
   );
 }
@@ -129,7 +129,7 @@ export function chargeReply(
   }
   spent.inputTokens += usage.inputTokens;
   spent.outputTokens += usage.outputTokens;
-  // What a provider counts beyond the input would be charged twice.
+  // Some providers count cached tokens on top of the input: they must not be charged twice.
   const read = Math.min(usage.cachedInputTokens ?? 0, usage.inputTokens);
   const write = Math.min(usage.cacheWriteTokens ?? 0, usage.inputTokens - read);
   if (model !== undefined)

@@ -2,7 +2,7 @@
 import type { SeenCall } from '../contract/calls.ts';
 import type { NextStep } from '../contract/next-step.ts';
 
-/** How many digits of a digest a command has: nobody finds other arguments with the same. */
+/** How many digits of a digest a command shows: enough that no other arguments can be made to match. */
 export const SHOWN_DIGITS = 12;
 
 /** Stands in a command for JSON that only the person who pastes it knows. The CLI refuses it as a value. */
@@ -64,7 +64,7 @@ export function commandsFor(next: NextStep): string[] {
   }
 }
 
-/** A cap with room for more than the very next step: about twice of what that needs. */
+/** A cap with room for more than the next step: about twice what that step needs. */
 function capOption(cap: Extract<NextStep, { action: 'budget' }>['cap'], atLeast: number): [string, string] {
   const value = Number((atLeast * 2).toPrecision(2));
   switch (cap) {

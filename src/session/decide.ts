@@ -13,10 +13,10 @@ import { lookForTools } from './stuck.ts';
 import { toolCommand, verifyCommand } from './tool-command.ts';
 
 const BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
-/** The rest before a model call whose workers were lost. */
+/** How long the session rests before it repeats a model call whose workers were lost. */
 const MODEL_BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
 
-/** The next step of a session by itself, or `null` when only the world or a person can move it. */
+/** The next step that the session takes by itself, or `null` when it waits for an outcome or a person. */
 export function decide(state: SessionState, moment: Moment): Step | null {
   if (state.status.kind !== 'active') return null;
   // A sealed session issues nothing, but can be ended.
@@ -47,7 +47,7 @@ export function decide(state: SessionState, moment: Moment): Step | null {
   return calls.length > 0 ? decideBatch(state, calls, moment) : decideTurn(state, moment);
 }
 
-/** What calls need in any case: timers, verification, the check of edited arguments. */
+/** What calls need in every phase: timers, verification, the check of edited arguments. */
 function tendCalls(state: SessionState, calls: readonly ToolCall[], moment: Moment): Step | null {
   const seq = state.seq + 1;
   // Calls that are about to be skipped need nothing. A command that is stopped in its own activation leaves no trace in

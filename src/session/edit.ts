@@ -8,7 +8,7 @@ import type { PlanStep, SessionState } from '../contract/state.ts';
 import type { Moment } from './events.ts';
 import { appendMessage, note, phaseOf } from './state.ts';
 
-/** The digest of all that an edit can change. */
+/** A digest of everything that an edit can change. */
 export function editBasis({ position, plan, scratchpadRoot }: SessionState): string {
   return digestJson({ digest: position.digest, plan, scratchpadRoot } as unknown as JsonObject);
 }
@@ -33,7 +33,7 @@ export function editProblem(
     };
   }
   const { transcript, basis } = edit;
-  // Asked again when it is applied: of two that come at once on one basis, the first is made.
+  // Checked again when the edit is applied: of two edits of the same state, the first one wins.
   const present = basis === undefined ? basis : editBasis(state);
   if (basis !== present) {
     return {
@@ -86,7 +86,7 @@ export function applyEdit(state: SessionState, edit: EditInput, moment: Moment):
   );
 }
 
-/** A person is taken at their word, but names no call: one that was evidence stays so for the same words. */
+/** A person's plan needs no evidence. Evidence on record stays with a step whose words did not change. */
 function withEvidence(step: PlanInput['steps'][number], before: PlanStep | undefined): PlanStep {
   const evidence = step.evidence.map((proof) => {
     const words = step.postconditions[proof.postcondition];

@@ -12,7 +12,7 @@ import type { SessionState } from '../contract/state.ts';
  * first message with an equal call takes over the key of an effect that has happened since the checkpoint. An equal call
  * in answer to a later message is a new effect.
  *
- * @param identity - what makes the call the same as another: the worker says it where it is not all arguments.
+ * @param identity - what makes two calls equal; the worker gives it where it is not simply all arguments.
  */
 export function setKey(state: SessionState, call: ToolCall, identity: JsonValue = call.args): void {
   delete call.keyOf;

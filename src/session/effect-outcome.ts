@@ -1,4 +1,4 @@
-/** The effect protocol's outcomes: what a dispatch, a verification and a check of edited arguments came to. */
+/** Applies the outcomes of the effect protocol: of a dispatch, a verification, and a check of edited arguments. */
 import type { PreparedCall, ToolResult } from '../contract/activities.ts';
 import type { CallStatus, Dispatch, EffectOutcome, ToolCall } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
@@ -30,7 +30,7 @@ export function applyTool(
     const reason = outcome.failure.message;
     if (call.effect === 'mutate') {
       const { kind, unbegun } = outcome.failure;
-      // Without word from a successor, silence means so only where the worker had to mark the call first.
+      // If no successor reported, silence proves this only where the worker had to mark the call before it began.
       if (unbegun === true && (kind === 'lost' || marksFirst(state, call, dispatch.no)))
         dispatch.unbegun = true;
       if (unbegun === true && kind === 'lost') {
@@ -119,7 +119,7 @@ export function toldOf(of: { output: JsonValue; modelOutput?: JsonObject }): Cal
   return { content: output, isError: false, ...(modelOutput === undefined ? {} : { modelOutput }) };
 }
 
-/** What a call that was stopped after its dispatch has done: a read nothing, an idempotent call perhaps all. */
+/** The outcome of a call that was stopped after its dispatch: a read did nothing, an idempotent call may have happened. */
 export function stopped({ effect }: ToolCall): 'absent' | 'unknown' {
   return effect === 'idempotent' ? 'unknown' : 'absent';
 }
@@ -206,7 +206,7 @@ export function applyPrepare(
   call.status = { kind: 'approval', expiresAt: before?.expiresAt ?? null, problem: problem ?? 'invalid' };
 }
 
-/** Whether a call whose edit was being checked when it was rewound to has been made since: then it is not skipped. */
+/** Whether a call with an unchecked edit at the checkpoint of a rewind was executed afterwards: then it is not skipped. */
 function knownSince(state: SessionState, call: ToolCall, moment: Moment): boolean {
   const isOfCall = (effect: CarriedEffect): boolean =>
     effect.callId === call.id && effect.idempotencyKey === call.idempotencyKey;
@@ -221,7 +221,7 @@ function knownSince(state: SessionState, call: ToolCall, moment: Moment): boolea
   return true;
 }
 
-/** Ends a call's waiting: what was lost has settled and is verified, what was held back is ready. */
+/** Ends a call's wait: a lost call has settled and is verified next; a call that was held back is ready. */
 export function releaseCall(state: SessionState, call: ToolCall): void {
   if (call.status.kind === 'settling') {
     const { reason } = call.status;
@@ -233,8 +233,8 @@ export function releaseCall(state: SessionState, call: ToolCall): void {
 }
 
 /**
- * Makes a call ready that certainly did not happen. One that only a past branch has dispatched may need an approval
- * that it has not had, and one of a fork a key of its own: the worker says.
+ * Makes a call ready that certainly did not happen. If only the past of a rewind or fork dispatched it, the worker
+ * prepares it again: it may need an approval, and in a fork a key of its own.
  */
 export function readyAgain(state: SessionState, call: ToolCall): void {
   const unasked = call.dispatches.length === 0 && call.decision === null;

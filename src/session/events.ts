@@ -1,4 +1,4 @@
-/** Everything that can change a session: what people send, what the world answers, and what the session decides. */
+/** Everything that can change a session: input from people, outcomes of commands, and the session's own steps. */
 import type {
   AttachInput,
   AttachResult,
@@ -51,7 +51,7 @@ export type PersonInput =
   /** A signal that could not be read. It is noted, and changes nothing else. */
   | { type: 'malformed'; name: string; message: string };
 
-/** What became of a command. */
+/** The outcome of a command. */
 export type Outcome =
   | { kind: 'load'; result: ActivityOutcome<LoadResult> }
   | { kind: 'describe'; result: ActivityOutcome<DescribeResult> }
@@ -67,7 +67,7 @@ export type Outcome =
 /** What enters a session in one activation of its workflow. */
 export type Input = PersonInput | { type: 'outcome'; seq: number; outcome: Outcome };
 
-/** What a session asks of the world. `seq` numbers commands within a run and is the activity's id. */
+/** A command of a session: an activity, a timer, a cancellation. `seq` numbers commands within a run and is the activity's id. */
 export type Command =
   | { kind: 'load'; seq: number; input: LoadInput }
   | { kind: 'describe'; seq: number; input: DescribeInput }

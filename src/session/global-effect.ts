@@ -1,6 +1,6 @@
 /**
- * Calls of scope `global`. Such a call has an effect of its own workflow: one execution over all sessions. The call
- * waits for it as state, with nothing in flight, until the effect tells it to look.
+ * Calls of scope `global`. The effect of such a call runs in a workflow of its own, once for all sessions. The call
+ * waits for it with nothing in flight, until that workflow signals that there is news.
  */
 import type { AttachInput, AttachResult } from '../contract/activities.ts';
 import { type EffectWait, isFinal, type ToolCall } from '../contract/calls.ts';
@@ -12,7 +12,7 @@ import type { Moment, Step } from './events.ts';
 import { contextPart } from './model-command.ts';
 import { flightOf, heartbeatMs, isGivenUp, toolOf } from './state.ts';
 
-/** How much longer than its own call may take an effect is waited for before the first look that nobody asked for. */
+/** How much longer than a call may take the session waits for its effect, before it looks without a signal. */
 const RECHECK_MARGIN_MS = 5_000;
 const RECHECK_MAX_MS = 24 * 60 * 60 * 1_000;
 /** How many calls one activity tells. */
@@ -45,7 +45,7 @@ function attach(state: SessionState, call: ToolCall, start?: AttachInput['start'
   };
 }
 
-/** What a call that waits for its effect needs: a look when it is due, and a clock for the case that no word comes. */
+/** The next step of a call that waits for its effect: a look that is due, or a timer in case no signal comes. */
 export function tendAwaiting(state: SessionState, call: ToolCall): Step | null {
   const { status } = call;
   if (status.kind !== 'awaiting' || flightOf(state, call.id, 'attach') !== undefined) return null;
@@ -59,7 +59,7 @@ export function tendAwaiting(state: SessionState, call: ToolCall): Step | null {
   return { type: 'issue', callId: call.id, command: { kind: 'timer', seq: state.seq + 1, ms, summary } };
 }
 
-/** Has a call wait for its effect. */
+/** Lets a call wait for its effect. */
 export function awaitEffect(
   call: ToolCall,
   { checks, person, due }: { checks: number; person?: EffectWait | undefined; due: boolean },
@@ -72,19 +72,19 @@ export function awaitEffect(
   };
 }
 
-/** Writes down that the look which was due is under way. */
+/** Records that the look that was due is in flight. */
 export function looking({ status }: ToolCall): void {
   if (status.kind === 'awaiting') delete status.due;
 }
 
-/** Asks for a look at the effect of a call that waits for it. One that is under way may have been too early. */
+/** Makes a look at the effect due. A look that is in flight may have been too early. */
 export function lookAtEffect(state: SessionState, call: ToolCall): void {
   const flight = flightOf(state, call.id, 'attach');
   if (flight !== undefined) flight.told = true;
   else if (call.status.kind === 'awaiting') call.status = { ...call.status, due: true };
 }
 
-/** Applies what a look at the effect has found. */
+/** Applies the result of a look at the effect. */
 export function applyAttach(
   state: SessionState,
   call: ToolCall,
@@ -96,7 +96,7 @@ export function applyAttach(
   if (status.kind !== 'running' && status.kind !== 'awaiting') return;
   const before = status.kind === 'awaiting' ? status : { checks: 0 };
   const due = flight.told === true;
-  // Without a result nothing is known, and nothing is lost: the next look says whether there is an effect.
+  // A failed look tells nothing and loses nothing: the next one shows whether there is an effect.
   if (!outcome.ok) {
     awaitEffect(call, { ...before, due });
     return;
@@ -114,7 +114,7 @@ export function applyAttach(
   }
 }
 
-/** Tells the calls that wait for this effect what they have not been told: that a person is needed, or the outcome. */
+/** Signals the calls that wait for this effect: that a person is needed, or that there is an outcome. */
 export function reportStep(state: SessionState): Step | null {
   const call = state.calls[0];
   if (state.effect === null || call === undefined || isReporting(state)) return null;
@@ -134,7 +134,7 @@ export function reportStep(state: SessionState): Step | null {
   };
 }
 
-/** Writes down which calls are being told. What is lost on the way they find by their own looks. */
+/** Records which calls are being signalled. A call whose signal is lost finds the outcome by its own look. */
 export function reporting({ effect, calls }: SessionState, told: readonly AttachedCall[]): void {
   const news = calls[0] === undefined ? null : newsOf(calls[0]);
   for (const waiter of effect?.waiters ?? []) {

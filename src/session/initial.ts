@@ -13,7 +13,7 @@ export interface SessionIdentity {
   firstRunId: string;
 }
 
-/** The state of a session at its start: its first message is queued, nothing has been asked of the world. */
+/** The state of a session at its start: its first message is queued, and no command was issued. */
 export function initialState(identity: SessionIdentity, input: SessionInput, moment: Moment): SessionState {
   const state: SessionState = {
     schema: 1,
@@ -84,7 +84,7 @@ export function initialState(identity: SessionIdentity, input: SessionInput, mom
   return state;
 }
 
-/** A session without a model, which makes one call that is the same for all sessions. */
+/** A session without a model, which makes one call for all sessions that ask for it. */
 function becomeEffect(state: SessionState, effect: EffectInput): void {
   const id = 'call_0_0';
   state.mode = 'effect';
@@ -95,7 +95,7 @@ function becomeEffect(state: SessionState, effect: EffectInput): void {
   state.calls.push({
     ...freshCall(id, state, effect.tool, effect.args),
     effect: 'mutate',
-    // Its uniqueness is the session's own: nothing in here is looked up again.
+    // The workflow id makes it unique: no equal call is looked up in here.
     scope: 'call',
     argsDigest: effect.argsDigest,
     idempotencyKey: effect.idempotencyKey,

@@ -32,7 +32,7 @@ export function setManifest(state: SessionState, manifest: Manifest, moment: Mom
   for (const call of batchCalls(state)) {
     if (!isFinal(call)) guard(call, toolOf(state, call)?.effect ?? 'read');
   }
-  // Another prompt is another number of tokens, and another list of models begins with its first.
+  // A new prompt has another number of tokens, and a new list of models starts at its first model.
   state.measured = null;
   state.fromModel = 0;
   if (before === null) {
@@ -49,7 +49,7 @@ export function setManifest(state: SessionState, manifest: Manifest, moment: Mom
 
 const STRICTNESS: readonly Effect[] = ['read', 'idempotent', 'mutate'];
 
-/** Guards a call that was asked for under another definition as the stricter of both says. */
+/** Guards an open call by the stricter of the recorded and the new definition. */
 function guard(call: ToolCall, defined: Effect): void {
   if (STRICTNESS.indexOf(defined) <= STRICTNESS.indexOf(call.effect)) return;
   call.effect = defined;

@@ -1,4 +1,4 @@
-/** What a model call came to when it came to no reply: charged, repeated, or stopped visibly. */
+/** Model calls that ended without a reply: they are charged, repeated, or stop the session visibly. */
 import type { ModelResult } from '../contract/activities.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
 import type { InFlight, SessionState, WaitReason } from '../contract/state.ts';

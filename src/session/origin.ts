@@ -1,4 +1,4 @@
-/** Starting from a checkpoint: what of the past a fork or a rewound session takes over, and as what. */
+/** Starting from a checkpoint: what a fork or a rewound session takes over from the past. */
 import { isFinal, type ToolCall } from '../contract/calls.ts';
 import { canonicalJson } from '../contract/json.ts';
 import type { Loaded } from '../contract/loaded.ts';
@@ -45,7 +45,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   if (past.finishReasons !== undefined) state.finishReasons = past.finishReasons;
   const own = state.inbox;
   state.inbox = past.inbox;
-  // Ids are given by place, so that a message of the past may have the same.
+  // Message ids come from positions, so a message of the past may have the same id.
   for (const message of own) {
     state.inbox.push(hasMessage(state, message.id) ? { ...message, id: freshMessageId(state) } : message);
   }
@@ -61,12 +61,12 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
     state.createdAt = past.createdAt;
     const pauses = past.pauses.map((pause) => ({ ...pause, resumedAt: pause.resumedAt ?? iso(moment) }));
     state.pauses = [...pauses, ...state.pauses];
-    // Money that was spent after the checkpoint is spent.
+    // Money that was spent after the checkpoint stays spent.
     if (after !== null) {
       state.budget.spent = after.spent;
       state.messagesTaken = after.messagesTaken;
     }
-    // What was taken up in answer to a message that the session has left is there to be taken up again.
+    // An effect that answered a message of the abandoned run can answer an equal call again.
     state.carried = (after?.effects ?? past.carried).map(({ takenBy, ...effect }) =>
       takenBy === undefined || takenBy > past.message ? effect : { ...effect, takenBy },
     );
@@ -77,7 +77,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
     reopen(call, origin, loaded, moment, origin.kind === 'fork' || isOther);
     askAnew(state, call, moment);
   }
-  // What a call of the batch is in doubt about itself, it needs not be told.
+  // An open call of the batch holds the same doubt itself.
   const asked = new Set(calls.filter(isOpen).map(({ idempotencyKey }) => idempotencyKey));
   state.carried = state.carried.filter((e) => e.doubt === undefined || !asked.has(e.idempotencyKey));
   note(
@@ -97,11 +97,11 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   if (problem !== null) stop(state, moment, 'budget', problem);
 }
 
-/** A call that was open at the checkpoint. Whoever had it then has it no more. */
+/** Reopens a call that was open at the checkpoint. No worker has it any more. */
 function reopen(call: ToolCall, origin: Origin, { after }: Loaded, moment: Moment, isChecked: boolean): void {
   const { status } = call;
   const { kind } = status;
-  // Of edited arguments that were being checked the key is not known yet.
+  // While edited arguments are checked, their key is not known yet.
   const edited = status.kind === 'preparing' && status.before !== undefined;
   if (edited && after !== null) call.status = { ...status, rewound: true };
   if (call.effect === 'mutate' && !edited) {
@@ -112,12 +112,12 @@ function reopen(call: ToolCall, origin: Origin, { after }: Loaded, moment: Momen
       endCall(call, { kind: 'completed' }, { content: since.output, isError: false }, iso(moment));
       return;
     }
-    // A global effect has a workflow of its own, whatever becomes of this session: the call finds it there.
+    // A global effect runs in a workflow of its own: the call finds it there.
     const lost = call.scope !== 'global' && (isOpen(call) || call.dispatches.at(-1)?.outcome === null);
     if (since !== undefined || (lost && after?.ended[call.id] !== 'absent')) {
       close(call, 'unknown');
       const reason = `open at the checkpoint that this session's ${origin.kind} starts from`;
-      // What a fork was taken from may still be at it; what was rewound is not, once it has settled.
+      // The session that was forked may still execute the call. A run that was rewound does not, once it has settled.
       call.status = { kind: origin.kind === 'rewind' ? 'settling' : 'unknown', reason };
       return;
     }
@@ -128,13 +128,13 @@ function reopen(call: ToolCall, origin: Origin, { after }: Loaded, moment: Momen
     }
   }
   close(call, stopped(call));
-  // A fork's keys are its own, and another context may need another key or an approval, so both are found anew; what a
-  // person has decided stays decided.
+  // A fork has keys of its own, and another context may need another key or an approval: prepare the call again.
+  // A person's decision stands.
   if (isChecked && (origin.kind === 'fork' || !edited)) call.status = { kind: 'preparing' };
   else if (kind !== 'approval' && kind !== 'preparing') call.status = { kind: 'ready' };
 }
 
-/** Whoever is asked for an approval has as long for it as whoever was asked then: its time may have run out since. */
+/** Starts the expiry of an approval again: its time may have run out since the checkpoint. */
 function askAnew(state: SessionState, { name, status }: ToolCall, moment: Moment): void {
   const { expiresAt } = expiryFrom(state.manifest?.tools[name], iso(moment));
   if (status.kind === 'approval' && status.expiresAt !== null) status.expiresAt = expiresAt;

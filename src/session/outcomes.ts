@@ -1,4 +1,4 @@
-/** What the world's answers change. */
+/** Applies the outcomes of commands to the state. */
 import type { LoadResult } from '../contract/activities.ts';
 import type { EffectOutcome } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
@@ -116,7 +116,7 @@ function applyTimer(state: SessionState, flight: InFlight, moment: Moment): void
   }
   const call = theCall(state, flight.callId ?? '');
   if (flight.kind === 'recheck') {
-    // A session that is about to end its waiting does not look again.
+    // A session that is about to stop waiting does not look again.
     if (call.status.kind === 'awaiting') {
       const { checks, person } = call.status;
       awaitEffect(call, { checks: checks + 1, person, due: state.cancelling === null && !state.interrupted });

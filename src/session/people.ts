@@ -1,4 +1,4 @@
-/** What people and programs may ask of a session, when it is refused, and what it changes. */
+/** Input from people and programs: when it is refused, and what it changes. */
 
 import {
   type Decision,
@@ -142,7 +142,7 @@ function otherArguments(call: ToolCall, seen: string): Refusal | null {
   return refuse('DIGEST_MISMATCH', message, { callId: call.id, argsDigest: call.argsDigest });
 }
 
-/** A word about an earlier dispatch says nothing about the last one, which may have happened. */
+/** A resolution of an earlier dispatch says nothing about the last one, which may have happened. */
 function otherDispatch(call: ToolCall, seen: number): Refusal | null {
   const dispatchNo = dispatchNoOf(call);
   if (seen === dispatchNo) return null;
@@ -178,7 +178,7 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       state.inbox.push({ id: id ?? freshMessageId(state), text, by, at });
       if (mode === 'interrupt' && phaseOf(state) !== 'idle') state.interrupted = true;
       if (state.wait?.reason === 'loop') {
-        // A person's word is what the loop waited for: the repeated calls give way to it.
+        // The loop waited for a person: the message replaces the repeated calls.
         state.wait = null;
         state.interrupted = true;
       }
@@ -274,7 +274,7 @@ function decide(call: ToolCall, decision: Decision, by: string, at: string): voi
   call.decision = { decision: decision.decision, by, at };
   switch (decision.decision) {
     case 'approve': {
-      // Edited arguments that were not found good have no key of their own yet: they are checked again.
+      // Edited arguments that were refused have no key yet: check them again.
       const { status } = call;
       const unchecked = status.kind === 'approval' && status.problem !== undefined;
       call.status = unchecked

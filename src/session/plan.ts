@@ -1,4 +1,4 @@
-/** The built-in plan tool: the model keeps the plan, the session checks that what is called done is done. */
+/** The built-in plan tool: the model keeps the plan, and the session checks the evidence of each step that is done. */
 import type { ToolCall } from '../contract/calls.ts';
 import { parseInput } from '../contract/inputs.ts';
 import type { JsonValue } from '../contract/json.ts';
@@ -24,7 +24,7 @@ export function readPlan(
     const evidence: PlanStep['evidence'] = [];
     for (const { postcondition, tool } of step.evidence) {
       const call = calls.findLast(({ name, status }) => name === tool && status.kind === 'completed');
-      // That the plan was written proves nothing of what is in it.
+      // A call of the plan tool itself proves nothing.
       if (call !== undefined && tool !== PLAN_TOOL) evidence.push({ postcondition, tool, call_id: call.id });
     }
     const unproven = step.postconditions.findIndex(

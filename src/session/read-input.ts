@@ -26,9 +26,9 @@ type Read =
   | { ok: false; code?: ErrorCode; message: string; details?: Readonly<Record<string, unknown>> };
 
 /**
- * Reads the payload of an update or signal of a name, or says which field is wrong.
+ * Reads the payload of an update or a signal, or says which field is wrong.
  *
- * @param limit - in bytes; one that is on record may be larger than what is taken now
+ * @param limit - in bytes; an input on record may be larger than what is accepted now
  */
 export function readInput(name: string, payload: unknown, limit: number = LIMIT.input): Read {
   if (payload === UNREADABLE) return { ok: false, message: 'its payload cannot be decoded' };
@@ -99,7 +99,7 @@ function readAs(name: string, value: unknown): Read | ({ ok: false } & InputProb
   }
 }
 
-/** Reads a signal: one that cannot be read becomes an input that is noted and changes nothing else. */
+/** Reads a signal. An unreadable one becomes an input that is noted and changes nothing else. */
 export function readSignal(name: string, payload: unknown): PersonInput {
   const read = readInput(name, payload);
   return read.ok ? read.input : { type: 'malformed', name, message: read.message };

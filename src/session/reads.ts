@@ -1,4 +1,4 @@
-/** Reads: which run together, whether the model is asked in the same activity, and what they came to. */
+/** Reads: which run together, whether the same activity asks the model, and their outcomes. */
 import type {
   EndedCall,
   ModelResult,
@@ -32,7 +32,7 @@ import {
   toolOf,
 } from './state.ts';
 
-/** The most that a read waits before one more attempt. */
+/** The longest pause before a read's next attempt. */
 const BACKOFF_MS = 30_000;
 
 /**
@@ -70,7 +70,7 @@ export function issueReads(state: SessionState, reads: readonly ToolCall[], mayA
   };
 }
 
-/** What each function of a tool is handed of the session, in the inputs of activities. */
+/** The part of the session that activities hand to the functions of a tool. */
 export function settings(state: SessionState): { scratchpadRoot?: string; context?: JsonObject } {
   const { scratchpadRoot } = state;
   return {
@@ -91,10 +91,10 @@ function readCall({ id, idempotencyKey, decision, args }: ToolCall): ReadCall {
 
 /** What the model call runs first, or `null` when the reads have to run without it. */
 function readFirst(state: SessionState, reads: readonly ToolCall[], calls: ReadCall[]): ReadFirst | null {
-  // A read that was lost once runs apart: if it is what kills workers, that costs no model call.
+  // A read that was lost once runs alone: if it kills workers, that costs no model call.
   const fresh = reads.every(({ dispatches }) => dispatches.length === 0);
   const rest = batchCalls(state).filter((call) => !reads.includes(call));
-  // The message says of an edited one what ran, which the activity does not know to say.
+  // The message must say that a person edited the call, which the activity does not know.
   const asAsked = reads.every(({ decision }) => decision?.decision !== 'edit');
   if (!fresh || !asAsked || !rest.every(isFinal) || !wantsReply(state)) return null;
   const ended = rest.map((call): EndedCall => ({ callId: call.id, ...asTold(call) }));
@@ -114,7 +114,7 @@ function readFirst(state: SessionState, reads: readonly ToolCall[], calls: ReadC
   };
 }
 
-/** Whether the model is to be asked as soon as the reads have ended, and nothing comes first. */
+/** Whether the model may be asked as soon as the reads have ended. */
 export function wantsReply(state: SessionState): boolean {
   return (
     state.status.kind === 'active' &&
@@ -129,7 +129,7 @@ export function wantsReply(state: SessionState): boolean {
   );
 }
 
-/** Applies what the reads of an activity came to. */
+/** Applies the outcomes of an activity's reads. */
 export function applyReads(
   state: SessionState,
   flight: InFlight,
@@ -158,7 +158,7 @@ export function applyReads(
       notRun(dispatch, outcome.value);
       continue;
     }
-    // Nothing is lost with a read: it runs again, unless the activity was attempted as often as its tools allow.
+    // A lost read is harmless: it runs again, unless the activity has used up the attempts of its tools.
     dispatch.outcome = 'absent';
     dispatch.reason = outcome.ok ? 'the activity ended before it' : outcome.failure.message;
     if (outcome.ok || flight.cancelled === true || flight.kind === 'model') continue;
@@ -199,14 +199,14 @@ function endRead(
   }
 }
 
-/** Ends the batch: what became of its calls enters the transcript as one message. */
+/** Ends the batch: the results of its calls enter the transcript as one message. */
 export function appendResults(state: SessionState, moment: Moment): void {
   const blocks = resultBlocks(batchCalls(state).map((call) => ({ ...call, result: asTold(call) })));
   appendMessage(state, { id: freshMessageId(state), role: 'tool', created_at: iso(moment), blocks });
   state.batch = [];
 }
 
-/** What the model is told of a call. Its own message still has the arguments that it asked for. */
+/** What the model is told about a call. Its own message still shows the arguments that it asked for. */
 function asTold({ name, args, decision, result, status }: ToolCall): CallResult {
   if (result === null) return { content: null, isError: true };
   if (decision?.decision !== 'edit' || status.kind === 'skipped') return result;

@@ -60,7 +60,7 @@ export function applyReply(
   answered(state, id, manifest.models[reply.model ?? 0]?.id ?? '', reply);
   appendMessage(state, { id, role: 'assistant', created_at: at, blocks });
   const { inputTokens, outputTokens } = reply.usage;
-  // A tokenizer's count says nothing about another model's, and any of several may answer next.
+  // Models count tokens differently, and with several models any of them may answer next.
   state.measured =
     manifest.models.length === 1 && inputTokens !== null && outputTokens !== null
       ? { bytes: state.promptBytes, tokens: inputTokens + outputTokens }
@@ -76,7 +76,7 @@ function answered(
   model: string,
   { finishReason, instructions }: Extract<ModelResult, { kind: 'reply' }>,
 ): void {
-  // An edit may have taken a message out, and its id is given again.
+  // An edit may have removed a message, whose id is then given again.
   if (state.answeredBy !== undefined) delete state.answeredBy[messageId];
   if (state.instructedBy !== undefined) delete state.instructedBy[messageId];
   if (state.finishReasons !== undefined) delete state.finishReasons[messageId];
@@ -117,7 +117,7 @@ function newCall(
   return call;
 }
 
-/** Whether a call is answered by what happened before a rewind: then there is nothing to approve. */
+/** Whether an effect from before a rewind answers a call: then there is nothing to approve. */
 function isCarried(state: SessionState, call: ToolCall): boolean {
   return state.carried.some(
     ({ idempotencyKey: key, doubt }) => key === call.idempotencyKey && doubt === undefined,

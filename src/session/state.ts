@@ -1,4 +1,4 @@
-/** Small readings and writings of the state that the rest of the core shares. */
+/** Small functions that read and change the state, shared by the core. */
 import type { CallStatus, ToolCall } from '../contract/calls.ts';
 import { isFinal } from '../contract/calls.ts';
 import { type JsonObject, type JsonValue, utf8Length } from '../contract/json.ts';
@@ -8,7 +8,7 @@ import type { CallResult, Message } from '../contract/messages.ts';
 import type { InFlight, Phase, SessionState } from '../contract/state.ts';
 import type { Moment } from './events.ts';
 
-/** The last moment that was written as text: a whole task's steps have the same. */
+/** The last moment that was formatted: all steps of a task have the same one. */
 const written = { now: Number.NaN, text: '' };
 
 /** The moment as ISO 8601 in UTC. */
@@ -20,7 +20,7 @@ export function iso({ now }: Moment): string {
   return written.text;
 }
 
-/** The time-out of a tool that the present definition does not have. */
+/** The time-out of a tool that is missing from the current definition. */
 export const DEFAULT_TIMEOUT_MS = 60_000;
 
 /** Milliseconds without a heartbeat after which an activity of the session counts as lost. */
@@ -28,7 +28,7 @@ export function heartbeatMs({ manifest }: SessionState): number {
   return manifest?.heartbeatMs ?? 10_000;
 }
 
-/** A call that nothing has happened to yet. */
+/** A new call. */
 export function freshCall(
   id: string,
   { turn, message }: Pick<SessionState, 'turn' | 'message'>,
@@ -61,7 +61,7 @@ export function findCall(state: SessionState, callId: string): ToolCall | undefi
   return state.calls.findLast((call) => call.id === callId);
 }
 
-/** The call of an id that the core itself has written down. */
+/** The call of an id that must exist. */
 export function theCall(state: SessionState, callId: string): ToolCall {
   const call = findCall(state, callId);
   if (call === undefined) throw new Error(`no call ${callId} in session ${state.sessionId}`);
@@ -73,12 +73,12 @@ export function batchCalls(state: SessionState): ToolCall[] {
   return state.batch.map((id) => theCall(state, id));
 }
 
-/** The tool of a call in the present definition; `undefined` when it was removed. */
+/** The tool of a call in the current definition; `undefined` when it was removed. */
 export function toolOf(state: SessionState, call: ToolCall): ToolManifest | undefined {
   return state.manifest?.tools[call.name];
 }
 
-/** Whether a call has been given to the world and its outcome is not known yet. */
+/** Whether a call was dispatched and its outcome is not known yet. */
 export function isOpen(call: ToolCall): boolean {
   const { kind } = call.status;
   return (
@@ -90,23 +90,23 @@ export function isOpen(call: ToolCall): boolean {
   );
 }
 
-/** Whether nobody has to wait for a global effect any more: a person is needed, or it takes longer than a call may. */
+/** Whether the turn need not wait for a global effect: it needs a person, or takes longer than a call may. */
 export function isGivenUp(state: SessionState, { id, status }: ToolCall): boolean {
   if (status.kind !== 'awaiting' || flightOf(state, id, 'attach') !== undefined) return false;
   return status.checks > 0 || status.person !== undefined;
 }
 
-/** Whether a call is an idempotent one that was stopped after a dispatch, so that it may have happened. */
+/** Whether an idempotent call was stopped after a dispatch, so that it may have happened. */
 export function wasStopped({ effect, dispatches }: ToolCall): boolean {
   return effect === 'idempotent' && dispatches.some(({ outcome }) => outcome === 'unknown');
 }
 
-/** Whether only the check of its edit tells what became of a call after the checkpoint that it was taken back to. */
+/** Whether only the check of a call's edit can tell if the call happened after the checkpoint of a rewind. */
 export function isUntold({ status }: ToolCall): boolean {
   return status.kind === 'preparing' && status.rewound === true;
 }
 
-/** What is in flight for a call, of one of some kinds. */
+/** The command of one of these kinds that is in flight for a call. */
 export function flightOf(
   state: SessionState,
   callId: string,
@@ -132,7 +132,7 @@ export function hasMessage({ inbox, transcript }: SessionState, id: string): boo
   return idsOf(inbox).has(id) || idsOf(transcript).has(id);
 }
 
-/** The ids of lists of messages, as far as they have been looked at: thousands may come in one workflow task. */
+/** Message ids by list, as far as they were read: thousands of messages may come in one workflow task. */
 const known = new WeakMap<readonly { id: string }[], { ids: Set<string>; last: string | undefined }>();
 
 /** The ids of messages. The list only grows at its end, or is emptied: an edit makes another one. */
@@ -143,7 +143,7 @@ function idsOf(messages: readonly { id: string }[]): ReadonlySet<string> {
     found = { ids: new Set(), last: undefined };
     known.set(messages, found);
   }
-  // Two messages never have one id, so that the set is as large as what it was made of.
+  // No two messages share an id, so the size of the set tells how many messages were read.
   for (let i = found.ids.size; i < messages.length; i++) {
     found.last = messages[i]?.id;
     found.ids.add(found.last ?? '');
@@ -151,7 +151,7 @@ function idsOf(messages: readonly { id: string }[]): ReadonlySet<string> {
   return found.ids;
 }
 
-/** The words of the message of an id, of a person; `undefined` of what is none. */
+/** The text of a person's message by its id; `undefined` when there is none. */
 export function wordsOf(state: SessionState, id: string): string | undefined {
   const queued = state.inbox.find((message) => message.id === id);
   if (queued !== undefined) return queued.text;
@@ -159,7 +159,7 @@ export function wordsOf(state: SessionState, id: string): string | undefined {
   return block?.kind === 'text' ? block.text : undefined;
 }
 
-/** An id for the next message. Not its place alone: one that was sent meanwhile may have that id. */
+/** An id for the next message. A message that was sent meanwhile may already have the id of its position. */
 export function freshMessageId(state: SessionState): string {
   let n = state.position.count + state.inbox.length;
   while (hasMessage(state, `msg_${n}`)) n += 1;
@@ -168,8 +168,8 @@ export function freshMessageId(state: SessionState): string {
 
 /** Adds a message to the transcript and moves the position. */
 export function appendMessage(state: SessionState, message: Message): void {
-  // When it was said is left out: the SDK may carry a task that timed out on in the next one, with the time of the
-  // first, and a digest that a replay does not come to again would leave the transcript unreadable.
+  // The digest leaves out the time. The SDK may continue a timed-out task in the next one with the first one's time, and a
+  // replay would come to another digest.
   const { id, role, blocks } = message;
   state.transcript.push(message);
   state.position = {
@@ -179,13 +179,13 @@ export function appendMessage(state: SessionState, message: Message): void {
   state.promptBytes += utf8Length(JSON.stringify(message.blocks));
 }
 
-/** Writes down something that people may want to see; the last hundred are kept. */
+/** Notes something for people to see. The last hundred notes are kept. */
 export function note(state: SessionState, moment: Moment, kind: string, message: string): void {
   state.notices.push({ at: iso(moment), kind, message: message.slice(0, 2_000) });
   if (state.notices.length > 100) state.notices.splice(0, state.notices.length - 100);
 }
 
-/** Pauses a session that is not. */
+/** Pauses a session that is not paused. */
 export function pause(state: SessionState, paused: NonNullable<SessionState['paused']>): void {
   if (state.paused !== null) return;
   state.paused = paused;
@@ -197,7 +197,7 @@ export function isActive(state: SessionState): boolean {
   return state.inFlight.some(({ kind }) => kind === 'model' || kind === 'reads' || kind === 'tool');
 }
 
-/** Whether somebody has to see to a call, or to the effect that it waits for. */
+/** Whether a call, or the effect that it waits for, needs a person. */
 function needsPerson({ status }: ToolCall): boolean {
   return (
     status.kind === 'unknown' ||

@@ -1,6 +1,6 @@
 /**
- * Calls whose tool was not on the worker that had them. The session asks what the agent is, after pauses that double,
- * and the call goes on when the answer has the tool.
+ * Calls whose tool was missing on the worker that ran them. The session asks for the agent's definition, after pauses
+ * that double, and the call goes on when the definition has the tool.
  */
 import type { DescribeResult } from '../contract/activities.ts';
 import type { ToolCall } from '../contract/calls.ts';
@@ -11,9 +11,10 @@ import { setManifest } from './manifest.ts';
 import { describeCommand } from './model-command.ts';
 import { batchCalls, flightOf } from './state.ts';
 
-const RECHECK = { firstMs: 1_000, maxMs: 600_000 };
+/** Each look is eleven events: once an hour, a tool that is gone for a month does not fill the session's history. */
+const RECHECK = { firstMs: 1_000, maxMs: 3_600_000 };
 
-/** The look that is due, or the clock until the next one. One clock serves all stuck calls. */
+/** The look that is due, or the timer until the next one. One timer serves all stuck calls. */
 export function lookForTools(state: SessionState, calls: readonly ToolCall[]): Step | null {
   const stuck = calls.filter(({ status }) => status.kind === 'stuck');
   const [first] = stuck;
@@ -22,14 +23,14 @@ export function lookForTools(state: SessionState, calls: readonly ToolCall[]): S
     return { type: 'issue', command: describeCommand(state) };
   }
   if (first.status.kind !== 'stuck' || flightOf(state, first.id, 'recheck') !== undefined) return null;
-  // A call that is stuck again goes on with the pauses that it had.
+  // A call that is stuck again continues with its last pause.
   const before = first.dispatches.length - 1 + (first.status.checks ?? 0);
   const ms = Math.min(RECHECK.maxMs, RECHECK.firstMs * 2 ** before);
   const summary = `look for the tool ${first.name}`;
   return { type: 'issue', callId: first.id, command: { kind: 'timer', seq: state.seq + 1, ms, summary } };
 }
 
-/** Applies what a worker has said that the agent is. */
+/** Applies the definition that a worker returned. */
 export function lookedForTools(
   state: SessionState,
   outcome: ActivityOutcome<DescribeResult>,

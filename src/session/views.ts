@@ -72,7 +72,7 @@ function pending(state: SessionState, call: ToolCall): PendingCall[] {
   ];
 }
 
-/** What a person can do about a call; `null` where nobody is needed. */
+/** What a person can do about a call; `null` when no person is needed. */
 function nextOf(
   sessionId: string,
   { status, idempotencyKey }: ToolCall,
@@ -120,7 +120,7 @@ export function pageOf<T>(items: readonly T[], input: PageInput = {}): Page<T> {
   return { items: items.slice(first, end), first, total: items.length };
 }
 
-/** A query from any language may send what is no number. */
+/** A client in another language may send something that is not a number. */
 function whole(value: number | undefined, otherwise: number): number {
   const n = Math.trunc(value ?? otherwise);
   return Number.isNaN(n) ? otherwise : n;

@@ -1,4 +1,4 @@
-/** A visible stop. */
+/** Waits of a session: it stops visibly. */
 import type { AgentUnavailable } from '../contract/activities.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import type { SessionState, WaitReason } from '../contract/state.ts';

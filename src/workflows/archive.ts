@@ -1,4 +1,4 @@
-/** The exporter of checkpoints into an archive, as a workflow: it goes on for ever, over any failure. */
+/** The exporter of checkpoints into an archive, as a workflow: it runs for ever and survives every failure. */
 import {
   ActivityFailure,
   ApplicationFailure,
@@ -17,7 +17,7 @@ import {
   type ArchiveStatus,
 } from '../contract/archive.ts';
 
-/** Rounds after which a run gives way to the next, so that its history stays short. */
+/** Rounds after which the exporter continues as new, so that its history stays short. */
 const ROUNDS = 200;
 const BACKOFF_MS = { first: 1_000, most: 60_000 } as const;
 
@@ -29,8 +29,8 @@ const { archiveRound } = proxyActivities<ArchiveActivities>({
 });
 
 /**
- * Has checkpoints stored, round after round. What is stored is known to the archive alone, so that a round which
- * is repeated stores nothing twice. It ends when it is cancelled.
+ * Stores checkpoints, round after round. Only the archive knows what is stored, so a repeated round stores nothing
+ * twice. It ends when it is cancelled.
  */
 export async function archiveExporter({ name, status: carried }: ArchiveInput): Promise<void> {
   const status: ArchiveStatus = carried ?? {

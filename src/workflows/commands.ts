@@ -13,9 +13,9 @@ import type { Command, Outcome } from '../session/events.ts';
 
 /** Time beyond a tool's own time-out in which its activity can still say what happened. */
 const TIMEOUT_MARGIN_MS = 5_000;
-/** Workers that may be lost while they verify: a frozen one takes the tasks of all polls that it had open. */
+/** How many workers may be lost during a verification: a frozen one takes the tasks of all its open polls. */
 const VERIFY_WORKERS = 25;
-/** The server refuses a longer summary of an activity: it may have 400 bytes. */
+/** The server accepts summaries of up to 400 bytes: 130 characters have at most 390. */
 const SUMMARY_LENGTH = 130;
 
 const RETRY = { initialInterval: '1s', maximumAttempts: 5 } as const;
@@ -113,7 +113,7 @@ function run(command: Runnable, ended: (outcome: Outcome | null) => void): void 
       return;
     }
     case 'attach': {
-      // It has no effect of its own, so Temporal may repeat it: the effect that it starts guards itself.
+      // Temporal may repeat it: the workflow of the effect has an id of its own and starts once.
       const { [ACTIVITY.attach]: attach } = remote(command.seq, {
         startToCloseTimeout: '1m',
         heartbeatTimeout: command.heartbeatMs,
@@ -165,7 +165,7 @@ function remote(seq: number, options: ActivityOptions): ReturnType<typeof proxyA
   return proxyActivities<ActivitiesByType>({
     // The fold finds a command by its activity's id.
     activityId: String(seq),
-    // The outcome of a cancelled call is what it says of itself, not that we asked.
+    // A cancelled call reports its own outcome: it may have happened.
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: RETRY,
     ...options,

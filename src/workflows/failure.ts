@@ -1,7 +1,7 @@
 import { ApplicationFailure } from '@temporalio/workflow';
 import type { ErrorCode } from '../contract/errors.ts';
 
-/** An error with a code as it goes over the wire; the client makes of it what it was. */
+/** An error with a code as it goes over the wire. The client turns it back into a `PerdureError`. */
 export function failure(error: {
   code: ErrorCode;
   message: string;

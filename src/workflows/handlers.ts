@@ -49,7 +49,7 @@ export function registerHandlers(
   push: (entry: { input: PersonInput }) => void,
 ): void {
   acceptUnreadableSignals();
-  /** Updates that were taken, in a replay as well. */
+  /** Accepted updates, counted in a replay as well. */
   let taken = 0;
   for (const name of Object.values(SIGNAL)) {
     setHandler(
@@ -70,7 +70,7 @@ export function registerHandlers(
       },
       {
         validator: (payload: unknown) => {
-          // Validators alone: an update that is on record may be larger.
+          // Only in the validator: an update on record may be larger.
           const input = acceptable(name, payload, LIMIT.update);
           const refusal =
             misnamed(name, payload) ??
@@ -104,13 +104,13 @@ export function registerHandlers(
   query(QUERY.plan, () => state.plan, 'The plan');
 }
 
-/** Asked of validators only, which leave no trace and do not run in a replay: what is on record reads as it did. */
+/** For validators only. They leave no trace and do not run in a replay, so updates on record read as before. */
 function misnamed(name: string, payload: unknown): Refusal | null {
   const unknown = unknownInput(name, payload);
   return unknown && { code: 'INVALID_ARGUMENT', message: unknown.message, details: { field: unknown.field } };
 }
 
-/** Asked of validators only, too. A message that is sent again is taken once; other words would be lost with that. */
+/** For validators only. A repeated message is taken once, so another text under the same id would be lost. */
 function contradicted(state: SessionState, input: PersonInput): Refusal | null {
   if (input.type !== 'send' || input.value.id === undefined) return null;
   const { id, text } = input.value;
@@ -120,7 +120,7 @@ function contradicted(state: SessionState, input: PersonInput): Refusal | null {
   return { code: 'CONFLICT', message, details: { field: 'id', id } };
 }
 
-/** Asked of validators only, too: what is sent to a session that goes no further would be taken and lost. */
+/** For validators only. A message to a session that goes no further would be accepted and lost. */
 function leftBehind(state: SessionState, input: PersonInput): Refusal | null {
   const { sessionId, sealed, finishing } = state;
   if (sealed !== null && input.type !== 'seal') {
@@ -136,9 +136,9 @@ function leftBehind(state: SessionState, input: PersonInput): Refusal | null {
   return null;
 }
 
-/** Asked of validators only, too. */
+/** For validators only. */
 function fullFor(state: SessionState, name: string, input: PersonInput, updates: number): Refusal | null {
-  // A repeated message is answered for as long as anything is.
+  // A repeated message is answered even when the history is full.
   const isRepeat = input.type === 'send' && input.value.id !== undefined && hasMessage(state, input.value.id);
   const { historyLength, historySize } = workflowInfo();
   const history = { events: historyLength, bytes: historySize, updates };
@@ -151,7 +151,7 @@ function acceptable(name: string, payload: unknown, limit?: number): PersonInput
   return read.input;
 }
 
-/** What an update returns: for an edit of a call, only when the edited arguments have passed the tool's own schema. */
+/** What an update returns. After an edit of a call it waits until the tool's schema has accepted the arguments. */
 async function answer(state: SessionState, input: PersonInput): Promise<unknown> {
   if (input.type === 'decide' || input.type === 'resolve') {
     const { callId } = input.value;
@@ -165,12 +165,12 @@ async function answer(state: SessionState, input: PersonInput): Promise<unknown>
   }
   const told = { phase: phaseOf(state), queued: state.inbox.length };
   if (input.type !== 'edit') return told;
-  // The history ends with the start of this task, and the task's completion, the next event, names the checkpoint.
+  // The history ends with this task's start. Its completion is the next event and names the checkpoint.
   const { runId, historyLength } = workflowInfo();
   return { ...told, checkpointId: `${runId}:${historyLength + 1}` };
 }
 
-/** A failed query reaches its client without a code, so what does not fit is said in the answer. */
+/** A failed query reaches its client without a code, so the answer itself says that the value is too large. */
 function fitting(value: unknown): unknown {
   const size = jsonSize(value);
   const tooLarge: TooLarge = { tooLarge: { size, limit: LIMIT.queryResult } };

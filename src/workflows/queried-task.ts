@@ -7,7 +7,7 @@ import { onDirectQuery } from './sdk-internals.ts';
 const TASK_ENDS = 1;
 const TASK_BEGINS = 2;
 
-/** What has come with a task; `applied` is there for an update. */
+/** An input that came with a task. An update has `applied`. */
 interface Arrived {
   readonly input: Input;
   readonly applied?: unknown;
@@ -17,18 +17,18 @@ interface Arrived {
  * Notices that a query has put the session out of step with its history.
  *
  * Temporal may hand a worker a query with a history that ends in a task that another worker has taken and loses. The
- * SDK lets the session go on as if that task were its own, and keeps what it did for the task that it is given when
- * the other has timed out. What comes in between is applied after it, and in a replay with it or before it: where that
- * makes other commands, the session could never be loaded again.
+ * SDK lets the session go on as if that task were its own, and keeps the commands for the task that it gets after the
+ * other one has timed out. An input that comes in between is applied after that step, but in a replay with it or before
+ * it. If that leads to other commands, the session can never be loaded again.
  *
- * Nobody is told of this. But then the history has other events than the session's own steps account for; so after
- * a query without a task, they are counted at the next step. A wrong suspicion costs a task, which is given again.
+ * The SDK gives no sign of this. But the history then has other events than the session's own steps account for. So
+ * after a query without a task, the next step counts them. A false suspicion costs one task, which the server repeats.
  */
 export class QueriedTask {
   #queried = false;
   /** The start of the task of the last step. */
   #start = 0;
-  /** The last event that this task is to write; `null` where that is not known. */
+  /** The last event that this task will write; `null` when that is not known. */
   #end: number | null = null;
   /** Whether it was the first task that was not replayed. */
   #first = false;
@@ -38,21 +38,21 @@ export class QueriedTask {
 
   constructor() {
     onDirectQuery(() => {
-      // The session rests, and there may be no next step for long. A failed query lets it leave the cache, and the
-      // next one finds a task that has ended in a replay.
+      // The session rests, and its next step may be far away. A failed query evicts it from the cache, and the next
+      // query loads it with a replay of a task that has ended.
       if (this.#first && this.#end !== null && this.#issued === 0) throw new Error(ASK_AGAIN);
       this.#queried = true;
     });
   }
 
-  /** Whether the last step's task may have been another worker's, as a next step finds it. */
+  /** Whether the last step may have belonged to another worker's task. */
   mayBeLost(now: Moment, arrived: readonly Arrived[]): boolean {
     if (!this.#queried || this.#end === null || now.historyEvents === this.#start) return false;
     const came = arrived.reduce((sum, entry) => sum + eventsBefore(entry), 0);
     return now.historyEvents !== this.#end + came + TASK_BEGINS;
   }
 
-  /** Notes a step that was taken: what it has applied, and what it makes its task write. */
+  /** Notes a step: its commands and upserts are what its task will write. */
   note(now: Moment, commands: readonly Command[], upserts: number): void {
     const replayed = workflowInfo().unsafe.isReplaying;
     if (now.historyEvents !== this.#start) {
@@ -64,13 +64,13 @@ export class QueriedTask {
     }
     this.#replayed = replayed;
     this.#issued += commands.length;
-    // An update is written when it is answered, which may be later.
+    // An update is written when it completes, which may be later.
     const isKnown = !replayed && allHandlersFinished();
     this.#end = isKnown && this.#end !== null ? this.#end + commands.length + upserts : null;
   }
 }
 
-/** The events by which an input is in the history before its task. */
+/** How many events an input has in the history before its task. */
 function eventsBefore({ input, applied }: Arrived): number {
   if (applied !== undefined) return 0;
   // An activity has two: its start and its end.

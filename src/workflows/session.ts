@@ -1,4 +1,4 @@
-/** The agent session: a thin shell that feeds the pure core and carries out what it decides. */
+/** The agent session: a thin shell that feeds the pure core and carries out its commands. */
 
 import { defineSearchAttributeKey, type SearchAttributePair } from '@temporalio/common';
 import {
@@ -70,8 +70,8 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
   const inbox: Entry[] = [];
   const arriving: Entry[] = [];
   const push = (entry: Entry): void => {
-    // One microtask later, so that the loop wakes when all inputs of the activation are here, not at the first. One
-    // for all that come together: the SDK records a stack for each promise, most of what a flood of signals costs.
+    // One microtask later, so that the loop wakes once, when all inputs of the activation are here. One promise for
+    // all of them: the SDK records a stack for each promise, which is most of the cost of a flood of signals.
     if (arriving.push(entry) === 1) void Promise.resolve().then(() => inbox.push(...arriving.splice(0)));
   };
   registerHandlers(state, (input) => new Promise((applied) => push({ input, applied })), push);
@@ -106,8 +106,8 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
     const runner = new CommandRunner(CancellationScope.current(), (seq, outcome) =>
       inbox.push({ input: { type: 'outcome', seq, outcome } }),
     );
-    // The session goes on within the condition, which the SDK looks at when all inputs of an activation are here: to
-    // wake this function for each would be one more way into the sandbox, a good part of what an activation costs.
+    // The session's steps run within the condition, which the SDK evaluates when all inputs of an activation are here.
+    // Waking this function instead would be one more call into the sandbox, a good part of an activation's cost.
     await condition(() => {
       if (awake || inbox.length > 0) {
         awake = false;
@@ -123,7 +123,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
   return result as unknown as SessionResult;
 }
 
-/** Any Temporal client may start a session: one that has the id of an effect must be that effect. */
+/** Any Temporal client may start a session. A session with the id of an effect must be that effect. */
 function idProblem(sessionId: string, { effect }: SessionInput): string | null {
   if (effect === undefined) return reservedProblem(sessionId);
   return sessionId === effectId(effect.idempotencyKey) &&
@@ -157,10 +157,9 @@ async function watchCancellation(push: (entry: Entry) => void): Promise<void> {
 }
 
 /**
- * Whether events were handed over ahead of the workflow task that they belong to. A query that Temporal hands
- * to a worker without a workflow task carries the history as it is by then; the SDK applies what came after the
- * last task at that task's time, and another replay would see it at another. A failed query costs nothing: the
- * workflow leaves the cache, and the task itself brings the events again.
+ * Whether events came ahead of their workflow task. A query without a workflow task carries the whole history so far.
+ * The SDK applies the events after the last task at that task's time, but a later replay applies them at another time.
+ * A failed query costs nothing: the workflow is evicted from the cache, and the task brings the events again.
  */
 function aheadOfTask(last: Moment, now: Moment): boolean {
   return (
@@ -188,7 +187,7 @@ function perform(
     return;
   }
   if (command.kind === 'model' || command.kind === 'reads') {
-    // A transcript that was edited or planted is another one: what the worker has of it is of no use.
+    // An edited or loaded transcript is a new one: the worker's copy is of no use.
     const from = remembered.of === state.transcript ? remembered.position : NOTHING;
     const messages = state.transcript.slice(from.count, state.position.count);
     worker.remember({ from, to: state.position, messages });
@@ -198,14 +197,14 @@ function perform(
   runner.start(command.kind === 'tool' && command.input.effect === 'mutate' ? marked(command) : command);
 }
 
-/** A mutation that the worker will know for its own. A replay issues nothing: its mark goes nowhere. */
+/** A mutation with a mark by which the worker recognises its own call. A replay issues nothing, so its mark is dropped. */
 function marked(command: ToolCommand): ToolCommand {
   const mark = workflowInfo().unsafe.now();
   worker.issued({ activityId: String(command.seq), mark });
   return { ...command, input: { ...command.input, issueMark: mark } };
 }
 
-/** What Temporal's UI shows of the session as it is now; it costs no history. */
+/** The session's current details in Temporal's UI. They cost no history. */
 function details(state: SessionState, phase: Phase): string {
   const { spent } = budgetView(state);
   const { wait } = state;
@@ -231,7 +230,7 @@ interface Shown {
 }
 
 /**
- * Keeps the search attributes true where the server knows them: an unknown one would stop the session for ever.
+ * Updates the search attributes that the server knows. An unknown one would fail the task for ever.
  * Returns how many commands that took.
  */
 function showStatus(state: SessionState, shown: Shown): number {

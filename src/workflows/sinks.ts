@@ -14,7 +14,7 @@ export interface IssuedCall {
   mark: number;
 }
 
-/** What the workflow tells its worker beside the history. */
+/** What the workflow tells its worker without a trace in the history. */
 export interface PerdureSinks extends Sinks {
   perdure: { remember(piece: TranscriptPiece): void; forget(): void; issued(call: IssuedCall): void };
 }

@@ -1,4 +1,4 @@
-/** A thread of checkpoints that is no session, and the segments that hold what it has sealed. */
+/** A thread of checkpoints that is not a session, and the segments that hold its sealed part. */
 import {
   ApplicationFailure,
   allHandlersFinished,
@@ -49,7 +49,7 @@ import {
 import { ThreadState } from '../thread/thread-state.ts';
 import { failure } from './failure.ts';
 
-/** How long a thread that holds nothing stays: a write that began before its deletion is refused so long. */
+/** How long a deleted thread stays, so that it can refuse writes that began before its deletion. */
 const EMPTY_FOR = '1 day';
 
 /**
@@ -89,9 +89,9 @@ export async function checkpointThread(input: ThreadInput): Promise<void> {
 }
 
 /**
- * A sealed segment: its input is what it holds, and it is read from its history. It never closes by itself,
- * because a namespace's retention removes what is closed. Signals are nothing to it, but anybody may send them: it
- * goes on in a new run with the same input before they are so many that Temporal ends it.
+ * A sealed segment: it holds its input, which is read from its history. It never closes by itself, because the
+ * namespace's retention removes closed workflows. It ignores signals. Since anybody may send some, it continues as new
+ * with the same input before they are so many that Temporal would end it.
  */
 export async function checkpointSegment(input: SegmentInput): Promise<void> {
   await CancellationScope.nonCancellable(async () => {
@@ -166,7 +166,7 @@ function registerHandlers(thread: ThreadState, runId: string): void {
     },
     async () => {
       const result = thread.delete(runId);
-      // A segment that is on its way is there when the caller looks for it.
+      // Answer only when the segment has started, so that the caller finds it.
       await condition(() => !thread.sealing);
       return result;
     },

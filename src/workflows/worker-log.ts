@@ -1,4 +1,4 @@
-/** What a session tells its worker's log: a lost call, an unknown effect, a wait. Not said again in a replay. */
+/** Logs lost calls, unknown effects and waits of a session to its worker's log. A replay logs nothing. */
 import { log } from '@temporalio/workflow';
 import type { SessionState } from '../contract/state.ts';
 import { batchCalls } from '../session/state.ts';
