@@ -8,6 +8,9 @@ import type { BenchTool } from '../support/job.ts';
 import type { Line } from '../support/report.ts';
 import { median } from '../support/stats.ts';
 
+/** The activity that asks the model: ours, and the floor's. */
+const ASKS: readonly unknown[] = [ACTIVITY.model, 'model'];
+
 const TARGETS = { mutate: 0.9, read: 0.6 } as const;
 
 /** Bytes and events of each turn: from the workflow task that asks the model to the one that asks it again. */
@@ -17,7 +20,8 @@ async function turnSizes(client: Client, workflowId: string): Promise<{ bytes: n
   for await (const event of readEvents(client, { workflowId })) {
     const started = event.workflowTaskStartedEventAttributes;
     if (started) task = { bytes: Number(started.historySizeBytes ?? 0), event: Number(event.eventId) };
-    if (event.activityTaskScheduledEventAttributes?.activityType?.name === ACTIVITY.model) marks.push(task);
+    const scheduled = event.activityTaskScheduledEventAttributes;
+    if (scheduled && ASKS.includes(scheduled.activityType?.name)) marks.push(task);
   }
   const steps = <K extends 'bytes' | 'event'>(key: K): number[] =>
     marks.slice(1).map((mark, i) => mark[key] - (marks[i]?.[key] ?? 0));
