@@ -7,8 +7,9 @@ import type { IssuedCalls } from './issued-calls.ts';
 import { runLoad } from './load.ts';
 import { runModel } from './model.ts';
 import { runReads } from './reads.ts';
-import { missing, runTool, runVerify } from './tool.ts';
+import { missing, runTool } from './tool.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
+import { runVerify } from './verify.ts';
 
 export { IssuedCalls } from './issued-calls.ts';
 export { TranscriptMemory } from './transcript-memory.ts';

@@ -11,14 +11,7 @@ import {
   readContext,
   type ToolContext,
 } from '../agent/index.ts';
-import {
-  type NewManifest,
-  type ToolInput,
-  type ToolResult,
-  VERIFY_TRIES,
-  type VerifyInput,
-  type VerifyResult,
-} from '../contract/activities.ts';
+import type { NewManifest, ToolInput, ToolResult } from '../contract/activities.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import { BEGAN } from '../contract/failure.ts';
 import { argsDigest, shortDigest } from '../contract/keys.ts';
@@ -29,9 +22,6 @@ import type { IssuedCalls, IssuedHere } from './issued-calls.ts';
 import { recorded } from './recordable.ts';
 import { shutDown } from './shut-down.ts';
 import { stopWith } from './stop-with.ts';
-
-/** How long `verify` rests after its first try that failed, in milliseconds; twice that after the second. */
-const VERIFY_PAUSE_MS = 1_000;
 
 /** Finds an agent by name. */
 export type FindAgent = (name: string) => AgentRuntime | undefined;
@@ -51,17 +41,12 @@ export async function runTool({ find, issued, began }: ToolRunner, input: ToolIn
   const issuedHere = issued.take(workflowExecution?.runId ?? '', activityId, input);
   const agent = find(input.agent);
   const tool = agent?.definition.tools[input.tool];
-  if (tool === undefined) {
+  if (agent === undefined || tool === undefined) {
     return { kind: 'unavailable', message: missing(find, input.agent, input.tool) };
   }
-  if (
-    agent !== undefined &&
-    input.effect !== 'mutate' &&
-    agent.manifest.tools[input.tool]?.effect === 'mutate'
-  ) {
-    return newManifest(context, agent);
-  }
-  const session = await readContext(agent?.definition ?? {}, input.context, tool);
+  const known = agent.manifest.tools[input.tool];
+  if (input.effect !== 'mutate' && known?.effect === 'mutate') return newManifest(context, agent);
+  const session = await readContext(agent.definition, input.context, tool);
   if (!session.ok) return { kind: 'unavailable', message: `${session.problem}: resume when it fits` };
   const parsed = await checkedArgs(tool, input);
   if (!parsed.ok) {
@@ -75,79 +60,13 @@ export async function runTool({ find, issued, began }: ToolRunner, input: ToolIn
         value: parsed.value,
         session: session.value,
         // The server does not say it to an activity that it hands over with the answer to a workflow task.
-        attempts:
-          context.info.retryPolicy?.maximumAttempts ?? agent?.manifest.tools[input.tool]?.maxAttempts ?? 1,
+        attempts: context.info.retryPolicy?.maximumAttempts ?? known?.maxAttempts ?? 1,
       });
 }
 
 /** Hands over the worker's definition instead of running anything. */
 export function newManifest({ info }: Context, { manifest }: AgentRuntime): NewManifest {
   return { kind: 'manifest', manifest, ...(info.attempt > 1 ? { again: true } : {}) };
-}
-
-/**
- * The `verify` activity. A `verify` that throws or does not answer is tried again here, and counts as *unknown* after the
- * last try. Temporal's own attempts are for lost workers only: a frozen one may take as many as it has open polls.
- */
-export async function runVerify(find: FindAgent, input: VerifyInput): Promise<VerifyResult> {
-  const context = Context.current();
-  const definition = find(input.agent)?.definition;
-  const tool = definition?.tools[input.tool];
-  if (definition === undefined || tool?.verify === undefined) {
-    return { outcome: 'unknown', reason: `${input.tool} has no verify on this worker` };
-  }
-  const parsed = await parseArgs(tool, input.args);
-  if (!parsed.ok)
-    return { outcome: 'unknown', reason: `its arguments do not fit any more: ${parsed.problem}` };
-  const session = await readContext(definition, input.context, tool);
-  if (!session.ok) return { outcome: 'unknown', reason: session.problem };
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await tryVerify(context, tool, input, { value: parsed.value, session: session.value, attempt });
-    } catch (error) {
-      const reason = errorText(`verify of ${input.tool}`, error);
-      if (context.cancellationSignal.aborted) throw ApplicationFailure.retryable(reason, 'VerifyFailed');
-      if (attempt === VERIFY_TRIES) return { outcome: 'unknown', reason };
-    }
-    await withHeartbeats(context, input.timeoutMs, () => context.sleep(attempt * VERIFY_PAUSE_MS));
-  }
-}
-
-function tryVerify(
-  context: Context,
-  tool: DefinedTool,
-  input: VerifyInput,
-  { value, session, attempt }: { value: unknown; session: unknown; attempt: number },
-): Promise<VerifyResult> {
-  return withHeartbeats(context, input.timeoutMs, async (abortSignal) => {
-    const toolContext = contextOf(input, session, { attempt, abortSignal });
-    const ended = await Promise.race([
-      Promise.resolve(tool.verify?.(value, toolContext)).then((found: unknown) => ({ found })),
-      aborted(abortSignal),
-    ]);
-    if (ended === 'aborted') throw new Error(`no answer in ${input.timeoutMs} ms`);
-    return readVerification(tool, input, value, ended.found);
-  });
-}
-
-async function readVerification(
-  tool: DefinedTool,
-  input: VerifyInput,
-  value: unknown,
-  found: unknown,
-): Promise<VerifyResult> {
-  const { outcome, output, reason } = (found ?? {}) as {
-    outcome?: unknown;
-    output?: unknown;
-    reason?: unknown;
-  };
-  const why = typeof reason === 'string' ? reason : `verify says ${String(outcome)}`;
-  if (outcome === 'landed') return { outcome, ...(await recorded(tool, value, input, output)) };
-  if (outcome === 'absent' || outcome === 'unknown') return { outcome, reason: why };
-  return {
-    outcome: 'unknown',
-    reason: `verify of ${input.tool} returned neither { outcome: 'landed', output }, 'absent' nor 'unknown'`,
-  };
 }
 
 async function runMutation(
@@ -256,7 +175,7 @@ async function runRepeatable(
 }
 
 /** Runs a call with heartbeats, the tool's time-out, and other signals that stop it. */
-async function withHeartbeats<T>(
+export async function withHeartbeats<T>(
   context: Context,
   timeoutMs: number,
   run: (abortSignal: AbortSignal, timedOut: () => boolean) => Promise<T>,

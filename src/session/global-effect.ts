@@ -5,12 +5,12 @@
 import type { AttachInput, AttachResult } from '../contract/activities.ts';
 import { type EffectWait, isFinal, type ToolCall } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
-import { LIMIT } from '../contract/limits.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { applyTool } from './effect-outcome.ts';
 import type { Moment, Step } from './events.ts';
 import { contextPart } from './model-command.ts';
 import { flightOf, heartbeatMs, isGivenUp, toolOf } from './state.ts';
+import { resultLimit } from './tool-command.ts';
 
 /** How much longer than a call may take the session waits for its effect, before it looks without a signal. */
 const RECHECK_MARGIN_MS = 5_000;
@@ -24,7 +24,6 @@ export function attachStep(state: SessionState, call: ToolCall): Step {
 }
 
 function attach(state: SessionState, call: ToolCall, start?: AttachInput['start']): Step {
-  const resultLimit = Math.floor(LIMIT.turnResults / Math.max(1, state.batch.length));
   return {
     type: 'issue',
     callId: call.id,
@@ -37,7 +36,7 @@ function attach(state: SessionState, call: ToolCall, start?: AttachInput['start'
         callId: call.id,
         idempotencyKey: call.idempotencyKey,
         ...(start === undefined ? {} : { start }),
-        ...(resultLimit < LIMIT.toolResult ? { resultLimit } : {}),
+        ...resultLimit(state),
       },
       heartbeatMs: heartbeatMs(state),
       summary: `${start === undefined ? 'look at' : 'attach to'} the effect of ${call.name} ${call.id}`,

@@ -10,20 +10,31 @@ import { DEFAULT_TIMEOUT_MS, heartbeatMs, toolOf } from './state.ts';
 
 type Issued = Extract<Step, { type: 'issue' }>['command'];
 
+/** What running and verifying a call have in common. */
+function callInput(state: SessionState, { name, id, args, idempotencyKey }: ToolCall, timeoutMs: number) {
+  return {
+    agent: state.agent,
+    tool: name,
+    callId: id,
+    args,
+    idempotencyKey,
+    timeoutMs,
+    ...settings(state),
+  };
+}
+
+/** What one result of the batch may have, where that is less than usual. */
+export function resultLimit({ batch }: SessionState): { resultLimit?: number } {
+  const limit = Math.floor(LIMIT.turnResults / Math.max(1, batch.length));
+  return limit < LIMIT.toolResult ? { resultLimit: limit } : {};
+}
+
 export function verifyCommand(state: SessionState, call: ToolCall, seq: number): Issued {
   const timeoutMs = toolOf(state, call)?.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   return {
     kind: 'verify',
     seq,
-    input: {
-      agent: state.agent,
-      tool: call.name,
-      callId: call.id,
-      args: call.args,
-      idempotencyKey: call.idempotencyKey,
-      timeoutMs,
-      ...settings(state),
-    },
+    input: callInput(state, call, timeoutMs),
     heartbeatMs: heartbeatMs(state),
     timeoutMs,
     summary: `verify ${call.name} ${call.id}`,
@@ -35,26 +46,19 @@ export function toolCommand(state: SessionState, call: ToolCall): Issued {
   const seq = state.seq + 1;
   const dispatchNo = call.dispatches.length + 1;
   const timeoutMs = tool?.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-  const resultLimit = Math.floor(LIMIT.turnResults / state.batch.length);
   return {
     kind: 'tool',
     seq,
     input: {
-      agent: state.agent,
-      tool: call.name,
-      callId: call.id,
-      args: call.args,
+      ...callInput(state, call, timeoutMs),
       argsDigest: shortDigest(call.argsDigest),
-      idempotencyKey: call.idempotencyKey,
       effect: call.effect,
       dispatchNo,
       ...(call.effect === 'mutate' ? { issuedRunId: state.runId } : {}),
       ...(call.effect === 'mutate' && marksFirst(state, call, dispatchNo)
         ? { markFirst: true as const }
         : {}),
-      timeoutMs,
-      ...(resultLimit < LIMIT.toolResult ? { resultLimit } : {}),
-      ...settings(state),
+      ...resultLimit(state),
     },
     heartbeatMs: heartbeatMs(state),
     timeoutMs,

@@ -14,6 +14,20 @@ async function heartbeats(world: World, session: Session, ...said: string[]): Pr
   for (const text of said) await expect.poll(details, { timeout: 20_000 }).toContain(text);
 }
 
+/** A session that has ended its turn although its worker died at this point of the reply that follows the reads. */
+async function diedAtSecondReply(point: string): Promise<{ world: World; session: Session }> {
+  const world = await openWorld([READS, { text: 'Seen.' }]);
+  const first = await world.startWorkerProcess({ breakAt: [point] });
+  const session = await world.begin('silent');
+  await first.reached(point);
+  first.release(point);
+  await first.reached(point);
+  await first.crash();
+  await world.startWorkerProcess();
+  await world.until(session, 'idle');
+  return { world, session };
+}
+
 test('a worker that dies while reads run long: its successor takes what was read, and nothing is charged', async () => {
   const world = await openWorld([READS, { text: 'Seen.' }]);
   const first = await world.startWorkerProcess({ breakAt: ['peek'] });
@@ -60,16 +74,7 @@ test('a worker that dies between long reads and the reply: what was read stays, 
 });
 
 test('a worker that dies between short reads and the reply: they run again apart, and the reply is charged once', async () => {
-  const world = await openWorld([READS, { text: 'Seen.' }]);
-  const first = await world.startWorkerProcess({ breakAt: ['model request'] });
-  const session = await world.begin('silent');
-  await first.reached('model request');
-  first.release('model request');
-  await first.reached('model request');
-  await first.crash();
-  await world.startWorkerProcess();
-  await world.until(session, 'idle');
-
+  const { world, session } = await diedAtSecondReply('model request');
   const { calls: log, budget } = await world.check(session);
   for (const { dispatches } of log)
     expect(dispatches).toMatchObject([
@@ -81,16 +86,7 @@ test('a worker that dies between short reads and the reply: they run again apart
 });
 
 test('a worker that dies after the reply came: it was paid for, and is charged once', async () => {
-  const world = await openWorld([READS, { text: 'Seen.' }]);
-  const first = await world.startWorkerProcess({ breakAt: ['after model'] });
-  const session = await world.begin('silent');
-  await first.reached('after model');
-  first.release('after model');
-  await first.reached('after model');
-  await first.crash();
-  await world.startWorkerProcess();
-  await world.until(session, 'idle');
-
+  const { world, session } = await diedAtSecondReply('after model');
   const { budget } = await world.check(session);
   expect(budget.spent).toMatchObject({ turns: 2, toolCalls: 2, lostReplies: 1 });
   expect(world.model.requests).toHaveLength(3);

@@ -1,0 +1,75 @@
+/** Asks a tool's `verify` what became of a lost call. */
+import { Context } from '@temporalio/activity';
+import { ApplicationFailure } from '@temporalio/common';
+import { type DefinedTool, parseArgs, readContext } from '../agent/index.ts';
+import { VERIFY_TRIES, type VerifyInput, type VerifyResult } from '../contract/activities.ts';
+import { recorded } from './recordable.ts';
+import { aborted, contextOf, errorText, type FindAgent, withHeartbeats } from './tool.ts';
+
+/** How long `verify` rests after its first try that failed, in milliseconds; twice that after the second. */
+const VERIFY_PAUSE_MS = 1_000;
+
+/**
+ * The `verify` activity. A `verify` that throws or does not answer is tried again here, and counts as *unknown* after the
+ * last try. Temporal's own attempts are for lost workers only: a frozen one may take as many as it has open polls.
+ */
+export async function runVerify(find: FindAgent, input: VerifyInput): Promise<VerifyResult> {
+  const context = Context.current();
+  const definition = find(input.agent)?.definition;
+  const tool = definition?.tools[input.tool];
+  if (definition === undefined || tool?.verify === undefined) {
+    return { outcome: 'unknown', reason: `${input.tool} has no verify on this worker` };
+  }
+  const parsed = await parseArgs(tool, input.args);
+  if (!parsed.ok)
+    return { outcome: 'unknown', reason: `its arguments do not fit any more: ${parsed.problem}` };
+  const session = await readContext(definition, input.context, tool);
+  if (!session.ok) return { outcome: 'unknown', reason: session.problem };
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await tryVerify(context, tool, input, { value: parsed.value, session: session.value, attempt });
+    } catch (error) {
+      const reason = errorText(`verify of ${input.tool}`, error);
+      if (context.cancellationSignal.aborted) throw ApplicationFailure.retryable(reason, 'VerifyFailed');
+      if (attempt === VERIFY_TRIES) return { outcome: 'unknown', reason };
+    }
+    await withHeartbeats(context, input.timeoutMs, () => context.sleep(attempt * VERIFY_PAUSE_MS));
+  }
+}
+
+function tryVerify(
+  context: Context,
+  tool: DefinedTool,
+  input: VerifyInput,
+  { value, session, attempt }: { value: unknown; session: unknown; attempt: number },
+): Promise<VerifyResult> {
+  return withHeartbeats(context, input.timeoutMs, async (abortSignal) => {
+    const toolContext = contextOf(input, session, { attempt, abortSignal });
+    const ended = await Promise.race([
+      Promise.resolve(tool.verify?.(value, toolContext)).then((found: unknown) => ({ found })),
+      aborted(abortSignal),
+    ]);
+    if (ended === 'aborted') throw new Error(`no answer in ${input.timeoutMs} ms`);
+    return readVerification(tool, input, value, ended.found);
+  });
+}
+
+async function readVerification(
+  tool: DefinedTool,
+  input: VerifyInput,
+  value: unknown,
+  found: unknown,
+): Promise<VerifyResult> {
+  const { outcome, output, reason } = (found ?? {}) as {
+    outcome?: unknown;
+    output?: unknown;
+    reason?: unknown;
+  };
+  const why = typeof reason === 'string' ? reason : `verify says ${String(outcome)}`;
+  if (outcome === 'landed') return { outcome, ...(await recorded(tool, value, input, output)) };
+  if (outcome === 'absent' || outcome === 'unknown') return { outcome, reason: why };
+  return {
+    outcome: 'unknown',
+    reason: `verify of ${input.tool} returned neither { outcome: 'landed', output }, 'absent' nor 'unknown'`,
+  };
+}
