@@ -5,13 +5,16 @@ import type { ArchiveStatus } from '../contract/archive.ts';
 import { PerdureError } from '../contract/errors.ts';
 
 /** The help of an archive argument. */
-export const ARCHIVE_HELP = 'a file, or the URL of a PostgreSQL database (default: PERDURE_ARCHIVE)';
+export const ARCHIVE_HELP = 'a file or a PostgreSQL URL (default: PERDURE_ARCHIVE)';
 
 /** The named archive, or that of the environment. @throws PerdureError `INVALID_ARGUMENT` */
 export function archivePlace(named: string | undefined): string {
   const place = named ?? process.env['PERDURE_ARCHIVE'];
   if (place) return place;
-  throw new PerdureError('INVALID_ARGUMENT', 'archive: name a file or a database, or set PERDURE_ARCHIVE');
+  throw new PerdureError(
+    'INVALID_ARGUMENT',
+    'archive: name a file or a PostgreSQL URL, or set PERDURE_ARCHIVE',
+  );
 }
 
 /** Opens an existing archive: a read must not create the file. @throws PerdureError `INVALID_ARGUMENT` */
@@ -19,7 +22,7 @@ export async function openExisting(place: string): Promise<CheckpointArchive> {
   const { isPostgresUrl, openArchive } = await import('../archive/index.ts');
   const archive = openArchive(place);
   if (isPostgresUrl(place) || existsSync(place)) return archive;
-  throw new PerdureError('INVALID_ARGUMENT', `file: there is no archive ${place}`);
+  throw new PerdureError('INVALID_ARGUMENT', `archive: ${place} does not exist. perdure archive creates it`);
 }
 
 /** What blocks an exporter, one line each. */
@@ -27,11 +30,10 @@ export function problems({ failure, unreadable }: ArchiveStatus): string[] {
   return [
     ...(failure === null
       ? []
-      : [
-          `nothing can be stored since ${failure.since}, after ${failure.attempts} attempts: ${failure.message}`,
-        ]),
+      : [`cannot store since ${failure.since} (${failure.attempts} attempts): ${failure.message}`]),
     ...unreadable.map(
-      ({ sessionId, runId, message }) => `left for later: run ${runId} of ${sessionId}: ${message}`,
+      ({ sessionId, runId, message }) =>
+        `cannot read run ${runId} of ${sessionId}, will try again: ${message}`,
     ),
   ];
 }

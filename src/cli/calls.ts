@@ -23,7 +23,7 @@ export function callLines(calls: readonly ToolCall[], terminal: Terminal): strin
         `ended ${call.completedAt ?? '-'}`,
         ...(call.replayOf === null
           ? []
-          : [`not executed: answered by the record of ${clean(call.replayOf)}`]),
+          : [`not executed: answered from the record of ${clean(call.replayOf)}`]),
         ...(decision === null ? [] : [`${decision.decision} by ${clean(decision.by)} at ${decision.at}`]),
       ];
       const uneventful = dispatches.length < 2 && dispatches.every(({ outcome }) => outcome === 'returned');
@@ -33,7 +33,7 @@ export function callLines(calls: readonly ToolCall[], terminal: Terminal): strin
           : dispatches.map((dispatch) => `${dispatchText(dispatch)}, sent at ${dispatch.at}`)),
         ...resolutions.map(
           ({ dispatchNo, outcome, by, at }) =>
-            `dispatch ${dispatchNo} ${outcome}, says ${clean(by)} at ${at}`,
+            `dispatch ${dispatchNo}: ${outcome}, says ${clean(by)} at ${at}`,
         ),
         ...('reason' in status ? [`${status.kind}: ${clean(status.reason)}`] : []),
       ];
@@ -48,7 +48,7 @@ export function callLines(calls: readonly ToolCall[], terminal: Terminal): strin
 
 function dispatchText({ no, outcome, reason }: Dispatch): string {
   const why = reason === undefined ? '' : ` (${clean(reason)})`;
-  return `dispatch ${no} ${outcome === null ? 'is under way' : outcome}${why}`;
+  return `dispatch ${no}: ${outcome ?? 'in flight'}${why}`;
 }
 
 /** What has changed in a call since it was last shown, one line each. */
@@ -66,18 +66,18 @@ export function callNews(call: ToolCall, before: ToolCall | undefined): string[]
     if (isNew || (isLost && old?.outcome !== dispatch.outcome)) say(dispatchText(dispatch));
   }
   for (const { dispatchNo, outcome, by } of resolutions.slice(before?.resolutions.length ?? 0))
-    say(`dispatch ${dispatchNo} ${outcome}, says ${clean(by)}`);
+    say(`dispatch ${dispatchNo}: ${outcome}, says ${clean(by)}`);
   if (before?.status.kind !== status.kind && 'reason' in status)
     say(`${status.kind}: ${clean(status.reason)}`);
   if (isFinal(call) && (before === undefined || !isFinal(before))) {
-    const how = replayOf === null ? '' : ` (the record of ${clean(replayOf)}: it was not executed again)`;
+    const how = replayOf === null ? '' : ` (not executed: answered from the record of ${clean(replayOf)})`;
     const said = result === null ? status.kind : inline(result.content, BRIEF);
     lines.push(`<- ${clean(name)}${result?.isError ? ' failed' : ''} ${said}${how}  [${clean(id)}]`);
   }
   return lines;
 }
 
-/** What runs or waits for a worker now. Temporal knows of a lost attempt before the session does. */
+/** What runs or waits for a worker now, from Temporal: it knows of a lost attempt before the session does. */
 export function inFlightLines(
   { raw }: WorkflowExecutionDescription,
   state: SessionState,
@@ -95,8 +95,8 @@ export function inFlightLines(
     const doing =
       Number(activity.state) === SCHEDULED
         ? 'waits for a worker'
-        : `on worker ${worker}, last heard of ${age(now, activity.lastHeartbeatTime ?? activity.lastStartedTime)} ago`;
-    const before = attempt > 1 && lost !== '' ? `; the attempt before ended: ${lost}` : '';
+        : `on worker ${worker}, last heard from ${age(now, activity.lastHeartbeatTime ?? activity.lastStartedTime)} ago`;
+    const before = attempt > 1 && lost !== '' ? `; the previous attempt failed: ${lost}` : '';
     return `  ${clean(what)}  attempt ${attempt}, ${clean(doing + before)}`;
   });
 }

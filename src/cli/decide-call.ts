@@ -47,10 +47,9 @@ async function findCall(
   const commands = commandsFor(found.next);
   const otherArgs = digest !== undefined && !argsDigest.startsWith(digest);
   if (otherArgs || (dispatch !== undefined && dispatch !== dispatchNo)) {
-    const now = otherArgs
-      ? `It is ${tool} ${inline(args)} now`
-      : `Its dispatch ${dispatchNo} is in question now`;
-    const message = `${callId} is not the call that was seen. ${now}`;
+    const message = otherArgs
+      ? `The arguments of ${callId} have changed. It is now ${tool} ${inline(args)}`
+      : `${callId} is now at dispatch ${dispatchNo}, not ${dispatch}`;
     throw new PerdureError(otherArgs ? 'DIGEST_MISMATCH' : 'DISPATCH_MISMATCH', message, {
       details: { ...call },
     });
@@ -59,12 +58,12 @@ async function findCall(
 }
 
 /**
- * Chooses the call of a decision. Without the digits of a digest it is shown first, and the person asked; where
- * nobody can be asked, the call has to be named.
+ * Chooses the call of a decision. Without a digest, it shows the call and asks for confirmation. Without a terminal,
+ * the call must be named.
  *
- * @returns `null` when the person has said no.
- * @throws PerdureError `UNKNOWN_CALL` when no id was given and no call, or more than one, waits; `DIGEST_MISMATCH` when
- * the digits are of other arguments; `INVALID_ARGUMENT` when nobody has said which call, and nobody can be asked.
+ * @returns `null` when the person says no.
+ * @throws PerdureError `UNKNOWN_CALL` when no id is given and not exactly one call waits; `DIGEST_MISMATCH` when the
+ * arguments have changed; `INVALID_ARGUMENT` when no call is named and there is no terminal.
  */
 async function chooseCall(
   cli: Cli,
@@ -91,12 +90,12 @@ async function chooseCall(
 }
 
 /**
- * Chooses the call of a resolution, and asks a person for what was not given: the outcome, or whether this is the
- * dispatch that they mean. Where nobody can be asked, the digest, the dispatch and the outcome have to be given.
+ * Chooses the call of a resolution, and asks for what was not given: the outcome, or a confirmation of the dispatch.
+ * Without a terminal, the digest, the dispatch and the outcome must be given.
  *
- * @returns `null` when the person has said no.
- * @throws PerdureError `UNKNOWN_CALL`; `DIGEST_MISMATCH` and `DISPATCH_MISMATCH` when what was seen has changed;
- * `INVALID_ARGUMENT` when something is missing, and nobody can be asked.
+ * @returns `null` when the person says no.
+ * @throws PerdureError `UNKNOWN_CALL`; `DIGEST_MISMATCH` and `DISPATCH_MISMATCH` when the arguments or the dispatch have
+ * changed; `INVALID_ARGUMENT` when something is missing and there is no terminal.
  */
 export async function chooseOpenCall(
   cli: Cli,
@@ -168,7 +167,7 @@ function nothingDone(cli: Cli): null {
 }
 
 function unasked(call: ChosenCall, commands: readonly string[]): PerdureError {
-  const said = `Nobody is here to be asked about ${call.callId}, ${call.tool} ${inline(call.args)}`;
+  const said = `No terminal to confirm ${call.callId}, ${call.tool} ${inline(call.args)}. Say what you saw`;
   return new PerdureError('INVALID_ARGUMENT', said, {
     details: { ...call, commands },
   });
@@ -186,14 +185,14 @@ async function waitingCall(
   const waiting = view.pending.filter(({ status }) => kinds.includes(status.kind));
   if (named !== undefined) return waiting.find(({ callId }) => callId === named) ?? null;
   if (view.status.kind !== 'active') {
-    throw new PerdureError('SESSION_CLOSED', `Session ${sessionId} is closed: none of its calls waits.`);
+    throw new PerdureError('SESSION_CLOSED', `Session ${sessionId} is closed: no call waits for a decision`);
   }
   const [only] = waiting;
   if (only !== undefined && waiting.length === 1) return only;
   throw new PerdureError(
     'UNKNOWN_CALL',
     only === undefined
-      ? `No call of session ${sessionId} waits for this.`
+      ? `No call of session ${sessionId} waits for this`
       : `${waiting.length} calls of session ${sessionId} wait; name one: ${waiting.map(({ callId, tool }) => `${callId} (${tool})`).join(', ')}`,
     {
       details: {
@@ -227,7 +226,7 @@ export async function decideCall(
     [
       `${PAST[verb]} ${clean(callId)}  ${terminal.style('bold', clean(tool ?? ''))} ${inline(args, BRIEF)}`,
       ...decided(decision),
-      `  recorded: ${verb} by ${clean(by)}, for the arguments of digest ${shownDigest(argsDigest)}; the call is ${status}`,
+      `  recorded: ${verb} by ${clean(by)} for digest ${shownDigest(argsDigest)}; the call is ${status}`,
       `  next: ${clean(command('tail', sessionId))}`,
     ].join('\n'),
   );

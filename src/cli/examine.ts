@@ -36,7 +36,7 @@ export async function examine(cli: Cli): Promise<Check[]> {
   const { address } = connectionOptions;
   checks.push(await binaryCheck(source === 'embedded'));
   checks.push(fine('server', `${address} answers (from ${sourceName})`));
-  checks.push(fine('namespace', `${namespace} is there`));
+  checks.push(fine('namespace', `${namespace} exists`));
   checks.push(await searchAttributesCheck(server), await workersCheck(server, cli.taskQueue));
   checks.push(await sessionsCheck(server, cli.taskQueue));
   return checks;
@@ -66,12 +66,8 @@ async function binaryCheck(needed: boolean): Promise<Check> {
   } catch (error) {
     if (!isPerdureError(error)) throw error;
     return needed
-      ? problem(
-          'temporal',
-          'the Temporal CLI is not on this machine; perdure dev downloads or builds it',
-          'perdure dev',
-        )
-      : fine('temporal', 'the CLI is not on this machine; the server is elsewhere, so it is not needed');
+      ? problem('temporal', 'not installed; perdure dev downloads or builds it', 'perdure dev')
+      : fine('temporal', 'not installed, and not needed: the server runs elsewhere');
   }
 }
 
@@ -95,32 +91,32 @@ async function searchAttributesCheck({ connection, namespace }: ConnectedServer)
       ? fine('search attributes', `${names.join(', ')} are registered`)
       : problem(
           'search attributes',
-          `${missing.join(', ')} not registered: ls cannot filter`,
+          `not registered: ${missing.join(', ')}; ls cannot filter by them`,
           'perdure setup',
         );
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return problem('search attributes', `they cannot be read: ${reason}`, 'perdure setup');
+    return problem('search attributes', `cannot be read: ${reason}`, 'perdure setup');
   }
 }
 
 async function workersCheck({ connection, namespace }: ConnectedServer, taskQueue: string): Promise<Check> {
   const { workflow, activity, dead } = await pollersOf(connection.workflowService, namespace, taskQueue);
   const both = workflow.filter((identity) => activity.includes(identity));
-  const died = dead.length === 0 ? '' : `; ${dead.join(', ')} died, and polled until then`;
+  const died = dead.length === 0 ? '' : `; no longer alive: ${dead.join(', ')}`;
   return both.length > 0
     ? fine('workers', `${both.join(', ')} on task queue ${taskQueue}${died}`)
-    : problem('workers', `nobody polls task queue ${taskQueue}${died}`, 'perdure worker');
+    : problem('workers', `no worker polls task queue ${taskQueue}${died}`, 'perdure worker');
 }
 
 async function sessionsCheck({ connection, namespace }: ConnectedServer, taskQueue: string): Promise<Check> {
   const { looked, stuck } = await stuckSessions(connection, namespace, taskQueue);
   const [first] = stuck;
-  if (first === undefined) return fine('sessions', `${looked} running sessions go on`);
+  if (first === undefined) return fine('sessions', `${looked} running, none is stuck`);
   const others = stuck.length > 1 ? ` (and ${stuck.length - 1} more)` : '';
   return problem(
     'sessions',
-    `${stuck.length} of ${looked} do not go on: ${first.code}: ${first.message}${others}`,
+    `${stuck.length} of ${looked} running sessions are stuck: ${first.code}: ${first.message}${others}`,
     command('show', first.id),
   );
 }

@@ -1,4 +1,4 @@
-/** Follows a session's stream beyond its rests. */
+/** Follows a session's stream, also while the session waits. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Session, StreamPart } from '../client/index.ts';
 import type { ToolCall } from '../contract/calls.ts';
@@ -11,13 +11,13 @@ import { EXIT } from './failures.ts';
 import { needs, nextOf } from './render.ts';
 import { clean } from './terminal.ts';
 
-/** Pause between two looks at a resting session, in milliseconds. */
+/** Pause between two reads of a waiting session, in milliseconds. */
 const LOOK_MS = 300;
 
 export interface FollowOptions {
   /** The number of messages that were shown already. */
   from: number;
-  /** End when the session rests, not when it is closed. */
+  /** End when the session waits for somebody, not when it closes. */
   once: boolean;
 }
 
@@ -114,7 +114,7 @@ async function* parts(
   }
 }
 
-/** What a rest is about. When it changes, the rest is shown again. */
+/** What a session waits for. When it changes, it is shown again. */
 function restOf({ phase, pending, wait }: SessionView): string {
   return JSON.stringify([
     phase,
@@ -148,7 +148,7 @@ class Printer {
       case 'reset':
         if (!this.#open) return;
         this.breakLine();
-        terminal.progress('the attempt is repeated');
+        terminal.progress('the model call is repeated');
         return;
       case 'message':
         if (!this.#open) terminal.write(clean(part.text));
@@ -183,7 +183,7 @@ class Printer {
 }
 
 /**
- * Follows a session until it rests. Sets the exit code after an interrupt.
+ * Follows a session until it waits or closes. Sets the exit code after an interrupt.
  *
  * @throws PerdureError `UNKNOWN_AGENT` when no worker has its agent.
  */
@@ -193,7 +193,7 @@ export async function followToRest(cli: Cli, session: Session, from: number): Pr
   if (view?.wait?.reason !== 'agent_unavailable') return;
   throw new PerdureError(
     'UNKNOWN_AGENT',
-    `${view.wait.message}. Session ${view.sessionId} waits: serve the agent, then ${command('resume', view.sessionId)}`,
+    `${view.wait.message}. Session ${view.sessionId} waits: run a worker that has the agent, then ${command('resume', view.sessionId)}`,
     { details: { agent: view.agent, sessionId: view.sessionId } },
   );
 }

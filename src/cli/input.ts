@@ -11,14 +11,14 @@ import { msToNumber } from '../temporal/sdk-time.ts';
 function amount(text: string): number {
   const value = Number(text);
   if (text.trim() !== '' && Number.isFinite(value) && value >= 0) return value;
-  throw new InvalidArgumentError('Write a number from 0.');
+  throw new InvalidArgumentError('Write a number, 0 or more.');
 }
 
 /** A whole number from 0. */
 export function count(text: string): number {
   const value = amount(text);
   if (Number.isSafeInteger(value)) return value;
-  throw new InvalidArgumentError('Write a whole number from 0.');
+  throw new InvalidArgumentError('Write a whole number, 0 or more.');
 }
 
 /** A duration, in milliseconds. */
@@ -26,7 +26,7 @@ function duration(text: string): number {
   try {
     return count(String(msToNumber(text as Parameters<typeof msToNumber>[0])));
   } catch {
-    throw new InvalidArgumentError("Write a length of time such as '90s', '10m' or '2h'.");
+    throw new InvalidArgumentError('Write a duration such as 90s, 10m or 2h.');
   }
 }
 
@@ -45,7 +45,7 @@ export function withBudget(command: Command): Command {
     .option('--tokens <count>', 'cap on input plus output tokens', count)
     .option('--turns <count>', 'cap on model calls', count)
     .option('--tool-calls <count>', 'cap on tool calls', count)
-    .option('--active <time>', "cap on the time in which something runs, e.g. '10m'", duration);
+    .option('--active <time>', 'cap on the time that model and tool calls take, such as 10m', duration);
 }
 
 /** The given caps, or `undefined`. */
@@ -69,27 +69,27 @@ export function withSeen(command: Command): Command {
   return command
     .option(
       '--digest <digits>',
-      'only if these are its arguments: `show` prints it with each command',
+      'refuse if the arguments have changed; perdure show prints the digest',
       digits,
     )
-    .option('--by <name>', 'who says so (default: $USER)');
+    .option('--by <name>', 'who decides (default: $USER)');
 }
 
 /** The same for a decision, which may also be made on any arguments. */
 export function withDecision(command: Command): Command {
   return withSeen(command)
-    .option('--yes', 'do not ask, whatever the arguments are')
+    .option('--yes', 'do not ask for confirmation')
     .addHelpText(
       'after',
-      '\nWithout --digest the call is shown, and you are asked. Off a terminal, or with --json, nobody can be asked:\n' +
-        'then name the call. The decision is on the arguments that it has by then.',
+      '\nWithout --digest, the call is shown and you confirm it. Scripts and --json\n' +
+        'cannot confirm. There, name the call: the decision is on its current arguments.',
     );
 }
 
 /** The first digits of a digest, at least as many as commands show. */
 function digits(text: string): string {
   if (text.length >= SHOWN_DIGITS && /^[0-9a-f]{1,64}$/i.test(text)) return text.toLowerCase();
-  throw new InvalidArgumentError(`Write ${SHOWN_DIGITS} or more of its hexadecimal digits.`);
+  throw new InvalidArgumentError(`Write ${SHOWN_DIGITS} or more hexadecimal digits.`);
 }
 
 /** A text, or standard input for `-`. */
@@ -129,7 +129,7 @@ export async function jsonOrTextOf(option: string, argument: string): Promise<Js
 
 async function fileOr(option: string, argument: string): Promise<string> {
   if (argument === JSON_PLACEHOLDER) {
-    throw new PerdureError('INVALID_ARGUMENT', `${option}: replace ${argument} by the value`, {
+    throw new PerdureError('INVALID_ARGUMENT', `${option}: replace ${argument} with the value`, {
       details: { option },
     });
   }
@@ -140,7 +140,7 @@ async function fileOr(option: string, argument: string): Promise<string> {
   } catch (error) {
     throw new PerdureError(
       'INVALID_ARGUMENT',
-      `${option} names the file ${path}, which cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+      `${option}: cannot read the file ${path}: ${error instanceof Error ? error.message : String(error)}`,
       { details: { option, path }, cause: error },
     );
   }

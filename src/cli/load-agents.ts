@@ -6,7 +6,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { register as registerCommonJs } from 'tsx/cjs/api';
 import { register } from 'tsx/esm/api';
 import type { DefinedAgent, ModelRegistry } from '../agent/index.ts';
-import { PerdureError } from '../contract/errors.ts';
+import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { OWN } from '../worker/own-modules.ts';
 
 export interface LoadedAgents {
@@ -34,8 +34,8 @@ export function agentsPath(named: string | undefined): string {
   throw new PerdureError(
     'INVALID_ARGUMENT',
     path === undefined
-      ? `module: there is none of ${USUAL.join(', ')} here. Write a module with ${EXAMPLE}, or name it`
-      : `module: ${resolve(path)} is not a file. Name a module with ${EXAMPLE}`,
+      ? `module: found none of ${USUAL.join(', ')}. Name your module, or create one with: ${EXAMPLE}`
+      : `module: ${resolve(path)} is not a file. Name a module that exports an agent, such as: ${EXAMPLE}`,
     { details: { module: path ?? null } },
   );
 }
@@ -81,7 +81,7 @@ function agentsOf(path: string, exported: Record<string, unknown>): LoadedAgents
     const names = Object.keys(exported);
     throw new PerdureError(
       'INVALID_DEFINITION',
-      `${path} exports no agent (it exports ${names.length > 0 ? names.join(', ') : 'nothing'}). Write ${EXAMPLE}`,
+      `${path} exports no agent (it exports ${names.length > 0 ? names.join(', ') : 'nothing'}). Add one, such as: ${EXAMPLE}`,
       { details: { module: path, exports: names } },
     );
   }
@@ -90,7 +90,7 @@ function agentsOf(path: string, exported: Record<string, unknown>): LoadedAgents
   if (isRegistry(models)) return { agents, models };
   throw new PerdureError(
     'INVALID_DEFINITION',
-    `${path}: its export models is not a registry of models. Write export const models = createProviderRegistry({ … })`,
+    `${path}: the export models is not a provider registry. Write: export const models = createProviderRegistry({ … })`,
     { details: { module: path } },
   );
 }
@@ -113,9 +113,11 @@ const COMMON_JS =
 
 function problemOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const place = error.stack?.split('\n').find((line) => /^\s+at .*file:/.test(line));
-  const said = `${error.name === 'Error' ? '' : `${error.name}: `}${error.message}${place === undefined ? '' : ` (${place.trim()})`}`;
+  const place = error.stack
+    ?.split('\n')
+    .find((line) => /^\s+at .*file:/.test(line) && !line.includes('/node_modules/') && !line.includes(OWN));
+  const said = `${error.name === 'Error' || isPerdureError(error) ? '' : `${error.name}: `}${error.message}${place === undefined ? '' : ` (${place.trim()})`}`;
   return COMMON_JS.test(error.message)
-    ? `${said}. The module is CommonJS, and agents are ES modules: write "type": "module" into its package.json, or rename the module to .mts or .mjs`
+    ? `${said}. The module is CommonJS, but agents must be ES modules: set "type": "module" in its package.json, or rename the module to .mts or .mjs`
     : said;
 }

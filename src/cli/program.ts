@@ -1,5 +1,5 @@
 /** The command line: its verbs, its help, its exit codes. */
-import { Command, CommanderError } from 'commander';
+import { type Argument, Command, CommanderError } from 'commander';
 import packageJson from 'perdure/package.json' with { type: 'json' };
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import type { Cli, GlobalOptions } from './cli.ts';
@@ -29,26 +29,28 @@ import { worker } from './verbs/worker.ts';
 const GROUPS = [
   { heading: 'Run agents:', verbs: [dev, worker, serve, archive, setup, doctor] },
   { heading: 'Talk to sessions:', verbs: [start, send, ls, show, tail] },
-  { heading: 'Decide:', verbs: [approve, edit, reject, respond, resolve] },
-  { heading: 'Steer:', verbs: [pause, resume, cancel, budget] },
-  { heading: 'Travel in time:', verbs: [checkpoints] },
+  { heading: 'Decide about tool calls:', verbs: [approve, edit, reject, respond, resolve] },
+  { heading: 'Control sessions:', verbs: [pause, resume, cancel, budget] },
+  { heading: 'Read the past and continue from it:', verbs: [checkpoints] },
 ] as const;
 
 const MORE = `
-The server is, in this order: --address; TEMPORAL_ADDRESS; the profile of the Temporal config file; the dev
-server that runs in this directory (.perdure); localhost:7233.
+Perdure connects to the first of these: --address, TEMPORAL_ADDRESS, the profile
+of the Temporal config file, the dev server of this directory (.perdure),
+localhost:7233.
 
-With --json, standard output is one JSON document (lists, tail, --follow, worker and dev: one a line), and an error
-is one line of JSON on standard error: {"error":{"code","message","details","next"}}.
+With --json, standard output is one JSON document. Lists, tail, --follow, worker
+and dev print one document a line. An error is one line on standard error:
+{"error":{"code","message","details","next"}}
 
 Exit codes:
   0    done
-  1    failure: a bad agents module, a problem that doctor found, anything unexpected
-  2    usage: an unknown verb or option, an argument that is not right
+  1    failure: a broken agents module, a problem that doctor found, a bug
+  2    usage: an unknown verb or option, an invalid argument
   3    not found: no such session, call, checkpoint or agent
-  4    refused: decided already, closed, exists, or its arguments have changed
-  5    the server or a worker cannot be reached
-  130  interrupted; workers and dev end with 0 when they could end in order`;
+  4    refused: already decided, closed, taken, or the arguments have changed
+  5    no answer from the server or from a worker
+  130  interrupted; worker, dev, serve and archive end with 0 after Ctrl-C`;
 
 /** Runs the typed command, and returns the exit code. */
 export async function runProgram(cli: Cli, argv: readonly string[]): Promise<number> {
@@ -74,13 +76,19 @@ function buildProgram(cli: Cli): Command {
   program
     .description('Agent sessions on Temporal that survive crashes, deploys, people and time.')
     .version(packageJson.version)
-    .option('--address <host:port>', 'where Temporal is')
-    .option('--namespace <name>', 'its namespace (default: TEMPORAL_NAMESPACE, or default)')
-    .option('--task-queue <name>', 'of sessions and workers (default: PERDURE_TASK_QUEUE, or perdure)')
-    .option('--json', 'results and errors as JSON')
+    .option('--address <host:port>', 'address of the Temporal server')
+    .option('--namespace <name>', 'Temporal namespace (default: TEMPORAL_NAMESPACE, or default)')
+    .option(
+      '--task-queue <name>',
+      'task queue of sessions and workers (default: PERDURE_TASK_QUEUE, or perdure)',
+    )
+    .option('--json', 'print results and errors as JSON')
     .exitOverride()
     .configureOutput({ outputError: () => undefined })
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({
+      showGlobalOptions: true,
+      subcommandTerm: (verb) => [verb.name(), ...verb.registeredArguments.map(argumentTerm)].join(' '),
+    })
     .addHelpText('after', MORE)
     .hook('preSubcommand', (_, command) => cli.begin(command.name(), program.opts<GlobalOptions>()))
     .hook('preAction', (_, command) => cli.begin(verbOf(command), program.opts<GlobalOptions>()));
@@ -89,6 +97,10 @@ function buildProgram(cli: Cli): Command {
     for (const verb of verbs) verb(program, cli);
   }
   return program;
+}
+
+function argumentTerm(argument: Argument): string {
+  return argument.required ? `<${argument.name()}>` : `[${argument.name()}]`;
 }
 
 /** A verb as it is typed, with its group. */

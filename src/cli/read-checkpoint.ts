@@ -9,7 +9,7 @@ import type { Cli } from './cli.ts';
 /** The option that {@link openSaver} serves. */
 export const ARCHIVE = [
   '--archive <place>',
-  'look also in this archive, a file or the URL of a PostgreSQL database (default: PERDURE_ARCHIVE)',
+  'also read this archive, a file or a PostgreSQL URL (default: PERDURE_ARCHIVE)',
 ] as const;
 
 /** A saver of the server, with the named archive behind it. */
@@ -47,7 +47,7 @@ export function noCheckpoint(sessionId: string, checkpointId: string): PerdureEr
   const next = command('checkpoints', 'ls', sessionId);
   return new PerdureError(
     'CHECKPOINT_NOT_FOUND',
-    `${sessionId} has no checkpoint ${checkpointId}, or the server no longer has it. List them: ${next}`,
+    `Session ${sessionId} has no checkpoint ${checkpointId}, or the server has deleted it. List its checkpoints: ${next}`,
   );
 }
 
@@ -61,7 +61,7 @@ export async function noCheckpoints(cli: Cli, sessionId: string): Promise<Perdur
   }
   return new PerdureError(
     'CHECKPOINT_NOT_FOUND',
-    `Session ${sessionId} has no checkpoint yet: no worker has taken it`,
+    `Session ${sessionId} has no checkpoint yet: no worker has run it`,
   );
 }
 

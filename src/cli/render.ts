@@ -13,13 +13,13 @@ const BRIEF = 300;
 const PHASE: Record<SessionView['phase'], string> = {
   starting: 'starting',
   idle: 'idle: waits for a message',
-  thinking: 'thinking',
-  acting: 'acting',
+  thinking: 'thinking: waits for the model',
+  acting: 'acting: runs tools',
   approval: 'waits for approval',
-  unknown_effect: 'waits for somebody to say what became of a call',
+  unknown_effect: 'waits for a person: the outcome of a call is unknown',
   waiting: 'waiting',
   paused: 'paused',
-  cancelling: 'being cancelled',
+  cancelling: 'cancelling',
   closed: 'closed',
 };
 
@@ -42,8 +42,8 @@ export function header(view: SessionView, terminal: Terminal): string {
   const facts = [
     view.mode,
     `turn ${view.turn}`,
-    `${view.messages} messages`,
-    `${view.calls} calls`,
+    counted(view.messages, 'message'),
+    counted(view.calls, 'call'),
     ...(view.queued > 0 ? [`${view.queued} queued`] : []),
     `started ${view.createdAt}`,
   ];
@@ -201,6 +201,10 @@ export function table(rows: readonly (readonly string[])[]): string[] {
       .join('  ')
       .trimEnd(),
   );
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 function because(reason: string): string {

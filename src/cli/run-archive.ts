@@ -47,7 +47,7 @@ export async function runArchive(cli: Cli, path: string, name: string | undefine
         await running;
         throw new PerdureError(
           'SESSION_CLOSED',
-          `The exporter ${id} was ended, and stores nothing any more. Start it again`,
+          `Somebody ended the exporter workflow ${id}. Start it again: perdure archive`,
         );
       }
       const status = stop.aborted ? null : await archiveStatus(client, name).catch(() => null);
@@ -58,7 +58,7 @@ export async function runArchive(cli: Cli, path: string, name: string | undefine
       if (about === told) continue;
       if (lines.length > 0 || told !== '') {
         cli.terminal.item({ type: 'status', ...status }, () =>
-          lines.length === 0 ? 'all is archived again' : lines.map(clean).join('\n'),
+          lines.length === 0 ? 'the problems are gone' : lines.map(clean).join('\n'),
         );
       }
       told = lines.length === 0 ? '' : about;

@@ -48,7 +48,7 @@ export async function runWorker(cli: Cli, path: string, supervised: boolean): Pr
         cli.terminal.item(
           ready,
           () =>
-            `ready: ${agents.join(', ')} of ${relative('', path)} on task queue ${taskQueue} ` +
+            `ready: ${agents.join(', ')} from ${relative('', path)} on task queue ${taskQueue} ` +
             `(namespace ${namespace} at ${address}, pid ${process.pid})`,
         );
       }

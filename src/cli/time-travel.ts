@@ -15,7 +15,7 @@ export function origin(checkpoint: Checkpoint): SessionState {
   if (state !== null) return state;
   throw new PerdureError(
     'INVALID_ARGUMENT',
-    `session: ${checkpoint.thread_id} is a thread, not a session: there is no agent that could go on from it`,
+    `session: ${checkpoint.thread_id} is a thread. Only a session can be forked or rewound`,
   );
 }
 

@@ -164,7 +164,7 @@ describe('checkpoints', () => {
       'refund ch_2:200',
     );
     expect(done).toMatchObject({ code: 0, stderr: '' });
-    expect(done.stdout).toContain(`effects after it, which stay: 1\n  next: perdure tail '${id}'`);
+    expect(done.stdout).toContain(`later effects that stay: 1\n  next: perdure tail '${id}'`);
     await untilPhase(stage.session(id), 'idle');
     const { items } = await stage.session(id).calls();
     expect(items.map(({ replayOf }) => replayOf !== null)).toEqual([false, true]);
@@ -226,7 +226,7 @@ describe('checkpoints', () => {
     async () => {
       const { id, between, view } = await refunded();
       const type = (keys: string | (() => Promise<string>)): Promise<Ran> =>
-        typeInto(['checkpoints', 'rewind', id, between.id], 'to take it back: ', keys, { env: stage.env });
+        typeInto(['checkpoints', 'rewind', id, between.id], 'to rewind it: ', keys, { env: stage.env });
       for (const [keys, code] of [
         ['yes\r', 1],
         ['\r', 1],
@@ -249,7 +249,7 @@ describe('checkpoints', () => {
       });
       expect(ran.code, ran.stdout).toBe(0);
       expect(ran.stdout).not.toContain('ch_3');
-      expect(ran.stdout).toContain(`rewound ${id} to ${between.id}; effects after it, which stay: 2`);
+      expect(ran.stdout).toContain(`rewound ${id} to ${between.id}; later effects that stay: 2`);
       expect(await untilPhase(stage.session(id), 'idle')).toMatchObject({ calls: 1 });
     },
   );
@@ -340,7 +340,7 @@ describe('checkpoints', () => {
     expect(ended.code).toBe(4);
     expect(errorOf(ended)).toMatchObject({
       code: 'SESSION_CLOSED',
-      message: expect.stringContaining(`${archiveWorkflowId(stage.taskQueue)} was ended`),
+      message: expect.stringContaining(`ended the exporter workflow ${archiveWorkflowId(stage.taskQueue)}`),
     });
 
     const copy = `${file}.copy`;
@@ -355,7 +355,7 @@ describe('checkpoints', () => {
     );
     const missing = await stage.perdure('checkpoints', 'audit', id, `${file}.not`, '--json');
     expect(missing.code).toBe(2);
-    expect(errorOf(missing).message).toContain('there is no archive');
+    expect(errorOf(missing).message).toContain('does not exist');
 
     // What the server no longer has is exported from the archive.
     await stage.session(id).cancel();

@@ -39,9 +39,7 @@ describe('approve', () => {
     const digits = /--digest (\w{12})/.exec(shown.stdout)?.[1];
     expect(stdout.split('\n').slice(0, 2)).toEqual([
       'approved call_1_0  refund {"chargeId":"ch_1","cents":9000}',
-      expect.stringMatching(
-        `^  recorded: approve by ada, for the arguments of digest ${digits}; the call is \\w+$`,
-      ),
+      expect.stringMatching(`^  recorded: approve by ada for digest ${digits}; the call is \\w+$`),
     ]);
     expect(await told(id)).toEqual([{ content: { refunded: 9_000 }, isError: false }]);
     const [call] = (await stage.session(id).calls()).items;
@@ -107,7 +105,7 @@ describe('edit', () => {
       );
       expect(code).toBe(0);
       expect(stdout).toMatch(
-        /^edited call_1_1 .*9000\}\n {2}now \{"chargeId":"ch_7","cents":200\}\n {2}recorded: edit by \w+, for the/,
+        /^edited call_1_1 .*9000\}\n {2}now \{"chargeId":"ch_7","cents":200\}\n {2}recorded: edit by \w+ for digest /,
       );
     } finally {
       await rm(folder, { recursive: true });
@@ -137,7 +135,7 @@ test('reject tells the model why', async () => {
   const { code, stdout } = await stage.perdure('reject', id, 'call_1_0', '--reason', 'not our charge');
   expect(code).toBe(0);
   expect(stdout).toMatch(
-    /^rejected call_1_0 .*\n {2}because not our charge\n {2}recorded: reject by ada, for the arguments of digest \w{12}; /,
+    /^rejected call_1_0 .*\n {2}because not our charge\n {2}recorded: reject by ada for digest \w{12}; /,
   );
   expect(await told(id)).toEqual([{ content: expect.stringContaining('not our charge'), isError: true }]);
 });
@@ -184,7 +182,7 @@ describe('resolve', () => {
     const { code, stdout } = await stage.perdure(...failed, '--reason', 'the bank said no');
     expect({ code, stdout: stdout.split('\n')[0] }).toEqual({
       code: 0,
-      stdout: 'recorded: dispatch 2 of call_1_0 failed; the call is failed',
+      stdout: 'recorded: dispatch 2 of call_1_0 is failed; the call is failed',
     });
     expect(await told(id)).toEqual([{ content: expect.stringContaining('the bank said no'), isError: true }]);
   });

@@ -8,6 +8,7 @@ const VERBS = (
   'dev worker serve archive setup doctor start send ls show tail ' +
   'approve edit reject respond resolve pause resume cancel budget checkpoints'
 ).split(' ');
+const TIME_TRAVEL = ['ls', 'show', 'diff', 'fork', 'rewind', 'export', 'audit'];
 
 test('the help names every verb and every exit code', async () => {
   const { code, stdout, stderr } = await run(['--help']);
@@ -15,6 +16,14 @@ test('the help names every verb and every exit code', async () => {
   expect(stderr).toBe('');
   for (const verb of VERBS) expect(stdout).toMatch(new RegExp(`^  ${verb} `, 'm'));
   for (const exit of [0, 1, 2, 3, 4, 5, 130]) expect(stdout).toMatch(new RegExp(`^  ${exit} +\\S`, 'm'));
+});
+
+test('every help fits a terminal of 80 columns', async () => {
+  const verbs = [...VERBS.map((verb) => [verb]), ...TIME_TRAVEL.map((verb) => ['checkpoints', verb]), []];
+  for (const verb of verbs) {
+    const { stdout } = await run([...verb, '--help']);
+    expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([]);
+  }
 });
 
 test('the version is that of the package', async () => {
@@ -30,20 +39,22 @@ test.each([
   ['a missing argument', ['show'], "missing required argument 'session'"],
   ['an argument too many', ['show', 'a', 'b'], "too many arguments for 'show'"],
   ['a missing option', ['edit', 'a'], "required option '--args <json>' not specified"],
-  ['a number that is none', ['start', 'a', '--usd', 'much'], 'Write a number from 0.'],
-  ['half a turn', ['budget', 'a', '--turns', '1.5'], 'Write a whole number from 0.'],
-  ['a time that is none', ['budget', 'a', '--active', 'soon'], 'Write a length of time'],
+  ['a number that is none', ['start', 'a', '--usd', 'much'], 'Write a number, 0 or more.'],
+  ['half a turn', ['budget', 'a', '--turns', '1.5'], 'Write a whole number, 0 or more.'],
+  ['a time that is none', ['budget', 'a', '--active', 'soon'], 'Write a duration'],
   ['a mode that is none', ['start', 'a', '--mode', 'talk'], 'Allowed choices are chat, task'],
   ['a status that is none', ['ls', '--status', 'waits'], 'Allowed choices are active, approval,'],
-  ['an outcome that is none', ['resolve', 'a', 'call_1_0', 'maybe'], 'write landed, absent, failed'],
+  ['an outcome that is none', ['resolve', 'a', 'call_1_0', 'maybe'], 'is none of landed, absent, failed'],
   ['arguments that are not JSON', ['edit', 'a', '--args', '{cents: 1}'], '--args is not JSON'],
+  ['a file that is not there', ['edit', 'a', '--args', '@nowhere.json'], 'cannot read the file nowhere.json'],
   [
-    'a file that is not there',
-    ['edit', 'a', '--args', '@nowhere.json'],
-    'nowhere.json, which cannot be read',
+    'a list with half a limit',
+    ['checkpoints', 'ls', 'a', '--limit', '1.5'],
+    'Write a whole number, 0 or more.',
   ],
-  ['a list with half a limit', ['checkpoints', 'ls', 'a', '--limit', '1.5'], 'Write a whole number from 0.'],
   ['a module that is not there', ['worker', 'nowhere.ts'], 'nowhere.ts is not a file'],
+  ['a session beside --all', ['resume', 'a', '--all'], 'leave out --all'],
+  ['a filter without --all', ['resume', 'a', '--agent', 'b'], 'need --all'],
 ])('%s is a usage error', async (_name, args, message) => {
   const { code, stdout, stderr } = await run(args);
   expect(stderr).toContain(message);
@@ -60,7 +71,7 @@ test('a CommonJS project is told what to change', async () => {
   await writeFile(join(folder, 'agents.ts'), 'export const agents = await Promise.resolve([]);\n');
   const { code, stderr } = await run(['worker', join(folder, 'agents.ts')]);
   expect(stderr).toContain(
-    'The module is CommonJS, and agents are ES modules: write "type": "module" into its package.json, or rename',
+    'The module is CommonJS, but agents must be ES modules: set "type": "module" in its package.json, or rename',
   );
   expect(code).toBe(1);
 });

@@ -142,7 +142,7 @@ describe('on a server that knows nothing of sessions', () => {
     expect(checks.find(({ name }) => name === 'server')?.detail).toContain('TEMPORAL_ADDRESS');
     expect(checks.find(({ name }) => name === 'search attributes')?.next).toBe('perdure setup');
     expect(checks.at(-2)).toMatchObject({
-      detail: 'nobody polls task queue nobodys',
+      detail: 'no worker polls task queue nobodys',
       next: 'perdure worker',
     });
 

@@ -41,7 +41,7 @@ describe('the module', () => {
     [
       'exports no agent',
       'export const a = 1;',
-      /exports no agent \(it exports a\)\. Write export const support = defineAgent/,
+      /exports no agent \(it exports a\)\. Add one, such as: export const support = defineAgent/,
     ],
     ['exports nothing', 'const a = 1;', /exports no agent \(it exports nothing\)/],
     [
@@ -54,7 +54,7 @@ describe('the module', () => {
     [
       'defines an agent that is none',
       "import { defineAgent } from 'perdure';\nexport const a = defineAgent({ name: 'a', model: 'env:x', instructions: '' });",
-      /cannot be loaded: .*instructions is empty/,
+      /cannot be loaded: agent .*instructions is empty/,
     ],
     [
       'names a model that nobody has',
@@ -64,7 +64,7 @@ describe('the module', () => {
     [
       'exports models that are none',
       "import { defineAgent } from 'perdure';\nexport const models = 7;\nexport const a = defineAgent({ name: 'a', model: 'x:y', instructions: 'b' });",
-      /its export models is not a registry of models/,
+      /the export models is not a provider registry/,
     ],
   ])('that %s is refused in words', async (_name, text, message) => {
     const path = await write(text);
@@ -108,7 +108,7 @@ const end = (worker: Running): Running['ended'] => worker.ended;
 test.each(['SIGTERM', 'SIGINT'] as const)('says when it polls, and ends in order at %s', async (signal) => {
   const worker = stage.start(['worker', AGENTS]);
   const ready = await worker.line((line) => line.startsWith('ready: ') && line);
-  expect(ready).toContain(`echo, support of test/cli/support/agents.ts on task queue ${stage.taskQueue}`);
+  expect(ready).toContain(`echo, support from test/cli/support/agents.ts on task queue ${stage.taskQueue}`);
   expect(ready).toContain(`pid ${worker.child.pid}`);
   const { stdout } = await stage.perdure('doctor');
   expect(stdout).toMatch(new RegExp(`^ok +workers +.*\\b${worker.child.pid}@`, 'm'));

@@ -15,7 +15,7 @@ test('reads answer at once from the history when the worker has died, and show a
     await session.snapshot(),
     Date.now(),
   );
-  expect(inFlight).toMatch(/^ {2}tool call_1_0 {2}attempt 1, on worker \S+, last heard of \d+ s ago$/);
+  expect(inFlight).toMatch(/^ {2}tool call_1_0 {2}attempt 1, on worker \S+, last heard from \d+ s ago$/);
 
   const alive = { state: await session.state(), transcript: await session.transcript() };
   await first.crash();

@@ -6,9 +6,9 @@ import { type SeenOptions, withDecision } from '../input.ts';
 export function approve(program: Command, cli: Cli): void {
   withDecision(program.command('approve'))
     .summary('let a call run')
-    .description('let a call run with the arguments that it has')
-    .argument('<session>')
-    .argument('[call]', 'may be left out when exactly one waits')
+    .description('Let a tool call run with its current arguments.')
+    .argument('<session>', 'id of the session')
+    .argument('[call]', 'id of the call; optional when exactly one waits')
     .action(async (session: string, call: string | undefined, options: SeenOptions) => {
       const { decideCall } = await import('../decide-call.ts');
       await decideCall(cli, session, call, { decision: 'approve' }, options);

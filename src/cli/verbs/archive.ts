@@ -16,14 +16,14 @@ interface Options {
 export function archive(program: Command, cli: Cli): void {
   program
     .command('archive')
-    .summary('store the checkpoints of all sessions in an archive as they are made')
+    .summary('copy all checkpoints into an archive')
     .description(
-      'store the checkpoints of all sessions of the namespace in an SQLite file or PostgreSQL as they are made, until Ctrl-C or ' +
-        'SIGTERM, so that they outlive its retention; it goes on where it stopped',
+      "Copy the checkpoints of all sessions of the namespace into SQLite or PostgreSQL as they are made, beyond the namespace's " +
+        'retention, until Ctrl-C or SIGTERM. After a restart it continues where it stopped.',
     )
-    .argument('[archive]', `${ARCHIVE_HELP}; made when it is not there`)
-    .option('--name <name>', 'tells several archives of a namespace apart (default: default)')
-    .option('--status', 'show how far it has come, and end')
+    .argument('[archive]', `${ARCHIVE_HELP}; created if missing`)
+    .option('--name <name>', 'name of this archive, if the namespace has several (default: default)')
+    .option('--status', 'print how far the archive has come, and exit')
     .action(async (file: string | undefined, { name, status }: Options) => {
       const place = archivePlace(file);
       if (status) {
@@ -66,7 +66,7 @@ async function showStatus(cli: Cli, path: string, name: string | undefined): Pro
         ? `${file.place} cannot be read: ${problem}`
         : `${file.place}: ${stored.checkpoints} checkpoints of ${stored.sessions} sessions of namespace ${stored.namespace ?? '-'}`,
       upTo === null
-        ? 'no pass over all sessions has ended yet'
+        ? 'the first pass over all sessions is not complete'
         : `complete up to ${upTo}, ${((lagMs ?? 0) / 1_000).toFixed(1)} s ago`,
       ...(exporter === null ? [silent] : problems(exporter)),
     ]

@@ -14,10 +14,13 @@ export function budget(program: Command, cli: Cli): void {
   withBudget(
     program
       .command('budget')
-      .description('show what a session has spent, or set its caps, which lets it go on')
-      .argument('<session>'),
+      .summary('show or set the budget of a session')
+      .description(
+        'Show what a session has spent, or set its caps. A session that waits for its budget continues.',
+      )
+      .argument('<session>', 'id of the session'),
   )
-    .option('--finish', 'let the session close with a summary, whose worst case is added to the caps')
+    .option('--finish', 'ask for a final summary, and raise the caps by what it can cost at most')
     .option('--by <name>', 'who sets them (default: $USER)')
     .action(async (sessionId: string, options: Options) => {
       const { terminal } = cli;

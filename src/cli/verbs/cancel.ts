@@ -7,8 +7,9 @@ import type { Cli } from '../cli.ts';
 export function cancel(program: Command, cli: Cli): void {
   program
     .command('cancel')
-    .description('end a session; a call in flight that has an effect is settled first')
-    .argument('<session>')
+    .summary('end a session')
+    .description('End a session. A mutating call in flight is settled first.')
+    .argument('<session>', 'id of the session')
     .option('--reason <text>', 'why')
     .option('--by <name>', 'who ends it (default: $USER)')
     .action(async (sessionId: string, { reason, by }: { reason?: string; by?: string }) => {

@@ -7,16 +7,16 @@ import { clean, inline } from '../terminal.ts';
 /** The most characters of a value. */
 const BRIEF = 300;
 
-/** `perdure checkpoints audit`: an archive held against the history. */
+/** `perdure checkpoints audit`: compares an archive with the history. */
 export function audit(group: Command, cli: Cli): void {
   group
     .command('audit')
-    .summary('hold an archive against the history')
+    .summary('compare an archive with the history')
     .description(
-      "fold a session's history again and hold each checkpoint against the archive's, up to the first difference, " +
-        'which makes the exit code 1',
+      "Compute a session's checkpoints from its history again, and compare them with the archive's up to the first " +
+        'difference. A difference makes the exit code 1.',
     )
-    .argument('<session>')
+    .argument('<session>', 'id of the session')
     .argument('[archive]', ARCHIVE_HELP)
     .action(async (sessionId: string, file: string | undefined) => {
       const { terminal } = cli;

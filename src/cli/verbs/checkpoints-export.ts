@@ -14,13 +14,13 @@ import { clean } from '../terminal.ts';
 export function exportCheckpoints(group: Command, cli: Cli): void {
   group
     .command('export')
-    .summary("write a session's checkpoints as lines of JSON")
+    .summary('write all checkpoints as lines of JSON')
     .description(
-      "write all checkpoints of a session, oldest first, as lines of JSON: each the saver's record. Those that the " +
-        'server no longer has are in an archive.',
+      'Write all checkpoints of a session as lines of JSON, oldest first. With --archive, also those that the server ' +
+        'has deleted.',
     )
-    .argument('<session>')
-    .argument('[file]', 'a new file; - or none is standard output')
+    .argument('<session>', 'id of the session')
+    .argument('[file]', 'a new file (default: standard output)')
     .option(...ARCHIVE)
     .action(async (sessionId: string, named: string | undefined, { archive }: { archive?: string }) => {
       const { terminal } = cli;
@@ -67,7 +67,7 @@ async function exportTo(
     for await (const checkpoint of archive?.walk(sessionId, runId) ?? []) await write(checkpoint);
   }
   await reading(sessionId, async () => {
-    // A run whose retention ends meanwhile is not there.
+    // The server may delete a run in the meantime.
     for (const runId of present) await orNull(saver.walk({ workflowId: sessionId }, runId, 1, write));
   });
   await archive?.close();
@@ -89,17 +89,17 @@ const STANDARD_OUTPUT: Output = {
 };
 
 /**
- * A file that nothing is lost by: one that exists is refused. It has its name when all of it is written; until then
- * it lies beside, and goes with the process.
+ * Creates a file, and refuses one that exists. The content goes to a partial file next to it, which gets the name when
+ * all is written, and is removed when the process exits before.
  */
 async function newFile(path: string): Promise<Output> {
   const fail = (verb: string) => (cause: unknown) => {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new PerdureError('INVALID_ARGUMENT', `file: ${path} cannot be ${verb}: ${why}`, { cause });
   };
-  if (existsSync(path)) fail('made')(new Error('it exists'));
+  if (existsSync(path)) fail('created')(new Error('it exists'));
   const partial = `${path}.${process.pid}.partial`;
-  const handle = await open(partial, 'wx', 0o600).catch(fail('made'));
+  const handle = await open(partial, 'wx', 0o600).catch(fail('created'));
   process.once('exit', () => rmSync(partial, { force: true }));
   return {
     write: (line) => handle.appendFile(line).catch(fail('written')),
@@ -107,9 +107,9 @@ async function newFile(path: string): Promise<Output> {
       await handle.sync().catch(fail('written'));
       await handle.close();
       await link(partial, path).catch((error: unknown) => {
-        if ((error as NodeJS.ErrnoException).code === 'EEXIST') fail('made')(error);
+        if ((error as NodeJS.ErrnoException).code === 'EEXIST') fail('created')(error);
         // Not every file system has links.
-        return rename(partial, path).catch(fail('made'));
+        return rename(partial, path).catch(fail('created'));
       });
     },
   };

@@ -21,25 +21,25 @@ interface Options {
   archive?: string;
 }
 
-/** `perdure checkpoints fork`: another session goes on from a checkpoint. */
+/** `perdure checkpoints fork`: starts another session from a checkpoint. */
 export function fork(group: Command, cli: Cli): void {
   group
     .command('fork')
     .summary('start another session from a checkpoint')
     .description(
-      'start another session from a checkpoint; its effects have keys of their own, and a mutation that was open ' +
-        'at the checkpoint waits for a person',
+      'Start another session from a checkpoint. Its effects get new idempotency keys. A mutation that was open at ' +
+        'the checkpoint waits for a person.',
     )
-    .argument('<session>')
-    .argument('<checkpoint>')
-    .option('--id <id>', "the new session's id (default: a random one)")
-    .option('--message <text>', 'what it goes on with; - reads standard input')
-    .option('--context <json>', 'a context in place of the one that it has; or @file')
+    .argument('<session>', 'id of the session')
+    .argument('<checkpoint>', 'id of the checkpoint')
+    .option('--id <id>', "the new session's id (default: random)")
+    .option('--message <text>', 'first message of the new session; - reads standard input')
+    .option('--context <json>', 'replaces the context; @file reads a file')
     .option('--by <name>', 'who starts it (default: $USER)')
     .option('--reason <text>', 'why')
     .option(
       '--edits <json>',
-      'what it starts with in place of what was: {"transcript": {"from", "messages"}}, "plan" or "scratchpadRoot"; or @file',
+      'replaces parts of the state: {"transcript": {"from", "messages"}}, "plan" or "scratchpadRoot"; @file reads a file',
     )
     .option(...ARCHIVE)
     .action(async (sessionId: string, checkpointId: string, options: Options) => {
@@ -75,7 +75,7 @@ export function fork(group: Command, cli: Cli): void {
 
 async function readEdits(argument: string): Promise<EditInput> {
   const value = await jsonOf('--edits', argument);
-  // A slip of the pen would otherwise start a session that is not edited.
+  // A misspelt name must not start an unedited session.
   const parsed = parseKnown(editSchema, value);
   if (parsed.ok) return parsed.value;
   throw wrong(parsed.message);

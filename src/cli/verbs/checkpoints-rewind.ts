@@ -24,26 +24,26 @@ interface Options {
   archive?: string;
 }
 
-/** `perdure checkpoints rewind`: the session itself goes back to a checkpoint. */
+/** `perdure checkpoints rewind`: takes a session back to a checkpoint. */
 export function rewind(group: Command, cli: Cli): void {
   group
     .command('rewind')
     .summary('take a session back to a checkpoint')
     .description(
-      'take a session back to a checkpoint. Effects that happened after it are not undone: they are shown first, ' +
-        'and answer the agent from the record when it comes to them again. What was spent stays spent.',
+      'Take a session back to a checkpoint. Later effects are not undone: they are shown first, and an equal call ' +
+        'is answered from the record. What was spent stays spent.',
     )
-    .argument('<session>')
-    .argument('<checkpoint>')
-    .option('--message <text>', 'what it goes on with; - reads standard input')
-    .option('--context <json>', 'a context in place of the one that it has; or @file')
+    .argument('<session>', 'id of the session')
+    .argument('<checkpoint>', 'id of the checkpoint')
+    .option('--message <text>', 'message to continue with; - reads standard input')
+    .option('--context <json>', 'replaces the context; @file reads a file')
     .option('--by <name>', 'who takes it back (default: $USER)')
     .option('--reason <text>', 'why')
-    .option('--yes', 'do not ask')
+    .option('--yes', 'do not ask for confirmation')
     .option(...ARCHIVE)
     .addHelpText(
       'after',
-      '\nIt is refused while a mutation is open, unless Temporal has ended the session. A running session needs its worker for this.',
+      '\nA rewind is refused while a mutation is open, unless Temporal has ended the\nsession. A running session needs its worker for a rewind.',
     )
     .action(async (sessionId: string, checkpointId: string, options: Options) => {
       const { terminal } = cli;
@@ -75,7 +75,7 @@ export function rewind(group: Command, cli: Cli): void {
       const next = command('tail', sessionId);
       terminal.result({ sessionId, checkpointId, by, effects, next }, () =>
         clean(
-          `rewound ${sessionId} to ${checkpointId}; effects after it, which stay: ${effects.length}\n  next: ${next}`,
+          `rewound ${sessionId} to ${checkpointId}; later effects that stay: ${effects.length}\n  next: ${next}`,
         ),
       );
     });
@@ -94,7 +94,7 @@ async function outlook(
   if (open.length > 0) {
     throw new PerdureError(
       'SESSION_BUSY',
-      `Session ${sessionId} cannot be rewound while ${open.join(', ')} is open: wait until it is settled, or say what became of it. See ${command('show', sessionId)}`,
+      `Session ${sessionId} cannot be rewound while ${open.join(', ')} is open. Wait until it settles, or resolve it: ${command('show', sessionId)}`,
       { details: { open } },
     );
   }
@@ -102,18 +102,18 @@ async function outlook(
   return { past, effects: await effectsSince(client, past, now) };
 }
 
-/** What an equal call comes to after the rewind, where it is not answered from the record. */
+/** What an equal call does after the rewind, unless it is answered from the record. */
 const AGAIN: Readonly<Record<EffectSince['again'], string>> = {
   answered: '',
-  doubtful: '  (nobody knows what became of it: you will be asked)',
-  repeated: '  (a write: it happens again if the agent asks again)',
+  doubtful: '  (outcome unknown: an equal call waits for a person)',
+  repeated: '  (idempotent: an equal call runs again)',
 };
 
 async function confirmed(cli: Cli, sessionId: string, effects: readonly EffectSince[]): Promise<boolean> {
   if (!cli.attended) {
     throw new PerdureError(
       'INVALID_ARGUMENT',
-      `A rewind asks for a word, and nobody is here to give it. Effects after the checkpoint, which stay: ${effects.length}. Add --yes`,
+      `No terminal to confirm the rewind. Later effects that stay: ${effects.length}. Add --yes`,
       { details: { effects } },
     );
   }
@@ -123,8 +123,8 @@ async function confirmed(cli: Cli, sessionId: string, effects: readonly EffectSi
   );
   process.stderr.write(
     effects.length === 0
-      ? 'No effect has happened after the checkpoint.\n'
-      : `These have happened after the checkpoint, and stay as they are:\n${lines.join('\n')}\n`,
+      ? 'No effect happened after the checkpoint.\n'
+      : `These effects happened after the checkpoint, and stay:\n${lines.join('\n')}\n`,
   );
-  return (await cli.ask("Type the session's id to take it back: ")) === sessionId;
+  return (await cli.ask("Type the session's id to rewind it: ")) === sessionId;
 }

@@ -21,14 +21,14 @@ import { rewind } from './checkpoints-rewind.ts';
 /** The most characters of a value in a list of changes. */
 const BRIEF = 200;
 
-/** `perdure checkpoints`: the past of a session, and how to go on from it. */
+/** `perdure checkpoints`: the past of a session, and how to continue from it. */
 export function checkpoints(program: Command, cli: Cli): void {
   const group = program
     .command('checkpoints')
-    .summary("a session's past: list, show, compare, go on from it")
+    .summary('list, compare, export, fork, rewind')
     .description(
-      "a session's past: each workflow task that it completed is a checkpoint. Reading needs no worker, " +
-        'and closed sessions read the same.',
+      'Read the past of a session, and continue from it. Each completed workflow task is a checkpoint. Reading ' +
+        'needs no worker, and works for closed sessions.',
     );
   ls(group, cli);
   show(group, cli);
@@ -43,9 +43,9 @@ function ls(group: Command, cli: Cli): void {
   group
     .command('ls')
     .description('list checkpoints, newest first')
-    .argument('<session>')
+    .argument('<session>', 'id of the session')
     .option('--limit <count>', 'at most this many', count, 20)
-    .option('--before <checkpoint>', 'only those before this one')
+    .option('--before <checkpoint>', 'only checkpoints before this one')
     .option(...ARCHIVE)
     .action(
       async (
@@ -113,13 +113,13 @@ function summaryOf(checkpoint: Checkpoint): Omit<Checkpoint, 'state'> & {
 function show(group: Command, cli: Cli): void {
   group
     .command('show')
-    .description('show a checkpoint: the whole state as it was then')
-    .argument('<session>')
-    .argument('[checkpoint]', 'default: the latest')
-    .option('--messages <count>', 'at most this many of the last messages', count, 6)
-    .option('--calls <count>', 'at most this many of the last tool calls', count, 20)
+    .description('show the whole state at a checkpoint')
+    .argument('<session>', 'id of the session')
+    .argument('[checkpoint]', 'id of the checkpoint (default: the latest)')
+    .option('--messages <count>', 'show the last <count> messages', count, 6)
+    .option('--calls <count>', 'show the last <count> tool calls', count, 20)
     .option(...ARCHIVE)
-    .addHelpText('after', '\nWith --json it is the whole record, as the saver gives it.')
+    .addHelpText('after', '\nWith --json, it prints the whole record.')
     .action(
       async (
         sessionId: string,
@@ -169,9 +169,9 @@ function diff(group: Command, cli: Cli): void {
   group
     .command('diff')
     .description('show what changed between two checkpoints')
-    .argument('<session>')
-    .argument('<from>', 'a checkpoint')
-    .argument('<to>', 'another one')
+    .argument('<session>', 'id of the session')
+    .argument('<from>', 'id of a checkpoint')
+    .argument('<to>', 'id of another checkpoint')
     .option(...ARCHIVE)
     .action(async (sessionId: string, from: string, to: string, { archive }: { archive?: string }) => {
       const { terminal } = cli;

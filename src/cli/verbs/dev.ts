@@ -12,14 +12,16 @@ import type { SupervisorEvent } from '../supervisor.ts';
 export function dev(program: Command, cli: Cli): void {
   program
     .command('dev')
-    .summary('run a server and a worker in one terminal')
-    .description('run a server and a worker in one terminal; the worker starts again when its files change')
+    .summary('run a Temporal server and a worker')
+    .description(
+      'Run a Temporal server and a worker in one terminal. The worker restarts when its files change.',
+    )
     .argument('[module]', 'JavaScript or TypeScript (default: agents.ts, agents.js, agents/index.ts, …)')
-    .option('--port <number>', "the server's port (default: 7233, or a free one when that is taken)", count)
-    .option('--no-ui', "without Temporal's web UI")
+    .option('--port <number>', "the server's port (default: 7233, or a free one if it is taken)", count)
+    .option('--no-ui', "do not start Temporal's web UI")
     .addHelpText(
       'after',
-      '\nThe server keeps its data in .perdure. A server that is configured, or runs here already, is used as it is.',
+      '\nThe server keeps its data in .perdure. If a server is configured, or already\nruns in this directory, dev uses it.',
     )
     .action(async (module: string | undefined, { ui, port }: { ui: boolean; port?: number }) => {
       const { agentsPath } = await import('../load-agents.ts');
@@ -48,15 +50,15 @@ export function dev(program: Command, cli: Cli): void {
       void server?.ended().then(() => {
         if (stop.aborted) return;
         lost = true;
-        // A worker without a server only tries again: it ends, too.
+        // A worker without a server cannot do anything: it ends, too.
         cli.interrupt();
       });
       await supervise({ args, module: path, stdout: cli.terminal.json ? 2 : 'inherit', onEvent }, stop);
       if (lost) {
-        const said = `its log is ${server?.logFile}. Sessions are kept in .perdure, and go on with perdure dev`;
+        const said = `See ${server?.logFile}. The sessions are safe in .perdure: run perdure dev again`;
         throw new PerdureError(
           'SERVER_UNAVAILABLE',
-          `The Temporal server of this terminal has ended: ${said}`,
+          `The Temporal server of this terminal has ended. ${said}`,
         );
       }
       cli.terminal.item({ type: 'stopped' }, () => 'stopped');
@@ -87,7 +89,7 @@ async function startDevServer(cli: Cli, ui: boolean, port: number | undefined): 
   if (server === null) {
     await ensureSearchAttributes(connection, namespace, SESSION_SEARCH_ATTRIBUTES).catch((error: unknown) =>
       cli.terminal.warn(
-        `search attributes cannot be registered here, so ls cannot filter: ${error instanceof Error ? error.message : String(error)}`,
+        `cannot register the search attributes, so ls cannot filter: ${error instanceof Error ? error.message : String(error)}`,
       ),
     );
   }
@@ -119,8 +121,8 @@ function tellWorker(cli: Cli, event: SupervisorEvent): void {
         return `changed     ${relative('', event.file)}`;
       case 'ended':
         return event.waits
-          ? `ended       the worker did not come up (${event.how}); it starts again when a file changes`
-          : `ended       the worker died (${event.how}); it starts again`;
+          ? `ended       the worker failed to start (${event.how}); it restarts when a file changes`
+          : `ended       the worker died (${event.how}); it restarts`;
       default:
         return event satisfies never;
     }

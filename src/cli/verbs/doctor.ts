@@ -6,11 +6,14 @@ import { EXIT } from '../failures.ts';
 export function doctor(program: Command, cli: Cli): void {
   program
     .command('doctor')
-    .description('check what sessions need, and say what to do about what is missing')
+    .summary('check server, workers and sessions')
+    .description(
+      'Check all that sessions need, and print what to do about each problem. A problem makes the exit code 1.',
+    )
     .action(async () => {
       const { terminal } = cli;
       const { examine } = await import('../examine.ts');
-      const checks = await terminal.wait('looking', () => examine(cli));
+      const checks = await terminal.wait('checking', () => examine(cli));
       const ok = checks.every((check) => check.ok);
       const width = Math.max(...checks.map(({ name }) => name.length));
       terminal.result({ ok, checks }, () =>

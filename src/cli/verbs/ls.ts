@@ -32,13 +32,14 @@ const STATUSES = [
 export function ls(program: Command, cli: Cli): void {
   program
     .command('ls')
+    .summary('list sessions')
     .description(
-      'list sessions, newest first; the list may lag behind by a second. A session is unknown until a worker has taken ' +
-        'it up, and stays so when the search attributes were not registered then: perdure show says what it does',
+      'List sessions, newest first. The list can lag by a second. A session is unknown until a worker has taken it, and ' +
+        'stays unknown if the search attributes were not registered then. perdure show works in any case.',
     )
-    .option('--agent <name>', 'of this agent')
-    .addOption(new Option('--status <status>', 'in this state').choices(STATUSES))
-    .option('--tenant <name>', 'of this tenant')
+    .option('--agent <name>', 'only of this agent')
+    .addOption(new Option('--status <status>', 'only in this status').choices(STATUSES))
+    .option('--tenant <name>', 'only of this tenant')
     .option('--limit <count>', 'at most this many', count, 50)
     .action(async ({ limit, ...filter }: Options) => {
       const { sessions } = await cli.connect();
@@ -74,7 +75,7 @@ export function ls(program: Command, cli: Cli): void {
     });
 }
 
-/** What a session that rests waits for, in a few words; `null` of one that does not, or that cannot be read. */
+/** What a session waits for, in a few words; `null` if it does not wait, or cannot be read. */
 async function waitsOf(sessions: Sessions, { id, status, closedAt }: SessionSummary): Promise<string | null> {
   if (closedAt !== null || !WAITING.has(status)) return null;
   const view = await sessions
@@ -88,7 +89,7 @@ async function waitsOf(sessions: Sessions, { id, status, closedAt }: SessionSumm
   return [why, ...queued].filter((part) => part !== '').join(', ') || null;
 }
 
-/** The server's words for a search attribute that nobody has registered. */
+/** Recognises the server's error for a search attribute that is not registered. */
 function unregistered(error: unknown): PerdureError | undefined {
   for (let at = error; at instanceof Error; at = at.cause) {
     const { details } = at as { details?: unknown };

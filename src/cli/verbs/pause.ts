@@ -13,9 +13,12 @@ interface Options {
 export function pause(program: Command, cli: Cli): void {
   program
     .command('pause')
-    .description('let a session begin nothing new; without a worker it holds as soon as one is there')
-    .argument('<session>')
-    .option('--now', 'also stop what is in flight; what has an effect is settled first')
+    .summary('pause a session')
+    .description(
+      'Pause a session: it starts no model or tool call. If no worker runs, the pause begins when one does.',
+    )
+    .argument('<session>', 'id of the session')
+    .option('--now', 'also stop calls in flight; mutating calls are settled first')
     .option('--reason <text>', 'why')
     .option('--by <name>', 'who pauses it (default: $USER)')
     .action(async (sessionId: string, { now, reason, by }: Options) => {

@@ -6,10 +6,11 @@ import { type SeenOptions, withDecision } from '../input.ts';
 /** `perdure reject`: does not let a call run. */
 export function reject(program: Command, cli: Cli): void {
   withDecision(program.command('reject'))
-    .description('do not let a call run; the model is told why')
-    .argument('<session>')
-    .argument('[call]', 'may be left out when exactly one waits')
-    .option('--reason <text>', 'why')
+    .summary('refuse a call')
+    .description('Refuse a tool call. It does not run, and the model is told your reason.')
+    .argument('<session>', 'id of the session')
+    .argument('[call]', 'id of the call; optional when exactly one waits')
+    .option('--reason <text>', 'what the model is told')
     .action(async (session: string, call: string | undefined, options: SeenOptions & { reason?: string }) => {
       const { reason } = options;
       const { decideCall } = await import('../decide-call.ts');

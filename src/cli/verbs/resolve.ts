@@ -17,26 +17,21 @@ interface Options extends SeenOptions {
 /** `perdure resolve`: says what became of a call whose outcome is unknown. */
 export function resolve(program: Command, cli: Cli): void {
   withSeen(program.command('resolve'))
-    .summary('say what became of a call whose outcome nobody knows')
+    .summary('settle a call whose outcome is unknown')
     .description(
-      'say what became of a call whose outcome nobody knows: landed (it happened), absent (it did not happen and ' +
-        'will not: it runs again), failed (it does not run again, and the model is told)',
+      'Say what became of a call whose outcome is unknown: landed (it happened), absent (it did not happen and ' +
+        'never will; it runs again), failed (it does not run again, and the model is told).',
     )
-    .usage('[options] <session> [call] [outcome]')
-    .argument('<session>')
-    .argument('[call]', 'may be left out when exactly one is unknown')
-    .argument('[outcome]', `${OUTCOMES.join(', ')}; at a terminal you are asked for it`)
-    .option(
-      '--dispatch <number>',
-      'the dispatch that it is said of: `show` prints it with each command',
-      count,
-    )
-    .option('--output <json|text>', 'with landed: what it returned, or @file (default: null)')
+    .argument('<session>', 'id of the session')
+    .argument('[call]', 'id of the call; optional when exactly one is unknown')
+    .argument('[outcome]', 'landed, absent or failed; at a terminal you are asked')
+    .option('--dispatch <number>', 'refuse at another dispatch; perdure show prints the number', count)
+    .option('--output <json|text>', 'with landed: the result; @file reads a file (default: null)')
     .option('--reason <text>', 'with failed: what the model is told')
     .addHelpText(
       'after',
-      '\nWithout --digest and --dispatch the call is shown, and you are asked. Off a terminal, or with --json, nobody\n' +
-        'can be asked: then give both.',
+      '\nWithout --digest and --dispatch, the call is shown and you confirm it. Scripts\n' +
+        'and --json cannot confirm. There, give both.',
     )
     .action(
       async (sessionId: string, first: string | undefined, second: string | undefined, options: Options) => {
@@ -56,9 +51,9 @@ export function resolve(program: Command, cli: Cli): void {
         const { callId, tool, args, dispatchNo } = call;
         terminal.result({ sessionId, ...call, ...resolution, by, status }, () =>
           [
-            `recorded: dispatch ${dispatchNo} of ${clean(callId)} ${resolution.outcome}; the call is ${status}`,
+            `recorded: dispatch ${dispatchNo} of ${clean(callId)} is ${resolution.outcome}; the call is ${status}`,
             `  ${terminal.style('bold', clean(tool ?? ''))} ${inline(args)}`,
-            `  by ${clean(by)}, for the arguments of digest ${shownDigest(call.argsDigest)}`,
+            `  by ${clean(by)} for digest ${shownDigest(call.argsDigest)}`,
             `  next: ${clean(command('tail', sessionId))}`,
           ].join('\n'),
         );
@@ -77,7 +72,7 @@ async function resolutionOf(outcome: string, { output, reason }: Options): Promi
     default:
       throw new PerdureError(
         'INVALID_ARGUMENT',
-        `outcome is ${JSON.stringify(outcome)}: write ${OUTCOMES.join(', ')}`,
+        `outcome: ${JSON.stringify(outcome)} is none of ${OUTCOMES.join(', ')}`,
       );
   }
 }

@@ -6,15 +6,18 @@ import { jsonOrTextOf, type SeenOptions, withDecision } from '../input.ts';
 /** `perdure respond`: answers in place of a call. */
 export function respond(program: Command, cli: Cli): void {
   withDecision(program.command('respond'))
-    .description('do not let a call run; this answer stands for its result')
-    .argument('<session>')
-    .argument('[call]', 'may be left out when exactly one waits')
-    .option('--output <json|text>', 'the answer, or @file; at a terminal you are asked for it')
+    .summary('answer in place of a call')
+    .description(
+      'Answer in place of a tool call. It does not run, and the model gets your answer as its result.',
+    )
+    .argument('<session>', 'id of the session')
+    .argument('[call]', 'id of the call; optional when exactly one waits')
+    .option('--output <json|text>', 'the answer; @file reads a file; at a terminal you are asked')
     .action(async (session: string, call: string | undefined, options: SeenOptions & { output?: string }) => {
       const { decideCall } = await import('../decide-call.ts');
       const given = options.output ?? (cli.attended ? await cli.ask('The answer: ') : '');
       if (given === '') {
-        throw new PerdureError('INVALID_ARGUMENT', "Give the answer: --output 'text', JSON, or @file");
+        throw new PerdureError('INVALID_ARGUMENT', '--output is missing: write a text, JSON or @file');
       }
       const output = await jsonOrTextOf('--output', given);
       await decideCall(cli, session, call, { decision: 'respond', output }, options);

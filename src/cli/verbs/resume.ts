@@ -20,25 +20,31 @@ interface Options {
 export function resume(program: Command, cli: Cli): void {
   program
     .command('resume')
-    .description('let a session go on after a pause or a wait, or with --all every session that waits')
-    .argument('[session]')
-    .option('--by <name>', 'who lets it (default: $USER)')
-    .option('--all', 'all sessions in status waiting; narrowed by the options below')
-    .option('--agent <name>', 'with --all: of this agent')
-    .option('--tenant <name>', 'with --all: of this tenant')
-    .option('--reason <reason>', 'with --all: that wait for this reason, such as provider_unavailable')
-    .option('--yes', 'with --all: do not ask')
+    .summary('continue a paused or waiting session')
+    .description('Continue a session after a pause or a wait, or all waiting sessions with --all.')
+    .argument('[session]', 'id of the session')
+    .option('--by <name>', 'who resumes it (default: $USER)')
+    .option('--all', 'every session in status waiting; the options below narrow it')
+    .option('--agent <name>', 'with --all: only of this agent')
+    .option('--tenant <name>', 'with --all: only of this tenant')
+    .option('--reason <reason>', 'with --all: only with this wait reason, such as provider_unavailable')
+    .option('--yes', 'with --all: do not ask for confirmation')
     .action(async (sessionId: string | undefined, options: Options) => {
       const by = cli.actor(options.by);
-      if (options.all) return resumeAll(cli, by, options);
+      const { all, agent, tenant, reason, yes } = options;
+      if (all && sessionId !== undefined)
+        throw new PerdureError('INVALID_ARGUMENT', `session: leave out ${sessionId}, or leave out --all`);
+      if (!all && [agent, tenant, reason, yes].some((option) => option !== undefined))
+        throw new PerdureError('INVALID_ARGUMENT', '--agent, --tenant, --reason and --yes need --all');
+      if (all) return resumeAll(cli, by, options);
       if (sessionId === undefined)
-        throw new PerdureError('INVALID_ARGUMENT', 'session: name one, or write --all');
+        throw new PerdureError('INVALID_ARGUMENT', 'session: name one, or add --all');
       const session = await cli.session(sessionId);
       await session.resume({ by });
       const next = command('tail', sessionId);
       cli.terminal.result(
         { sessionId, asked: 'resume', by, next },
-        () => `asked ${clean(sessionId)} to go on\n  next: ${next}`,
+        () => `asked ${clean(sessionId)} to continue\n  next: ${next}`,
       );
     });
 }
@@ -66,8 +72,8 @@ async function resumeAll(cli: Cli, by: string, { agent, tenant, reason, yes }: O
     await sessions.get(id).resume({ by });
     terminal.item(
       { sessionId: id, asked: 'resume', reason: why, by },
-      () => `asked ${clean(id)} to go on (${why})`,
+      () => `asked ${clean(id)} to continue (${why})`,
     );
   }
-  if (waiting.length === 0) terminal.progress('no session waits for this');
+  if (waiting.length === 0) terminal.progress('no session waits');
 }

@@ -15,13 +15,14 @@ interface Options {
 export function send(program: Command, cli: Cli): void {
   program
     .command('send')
-    .description('send a message to a session')
-    .argument('<session>')
-    .argument('<message>', "the text, or '-' for standard input")
-    .option('--interrupt', 'end the present turn early instead of waiting for its end')
-    .option('--id <id>', 'take a message with this id once, however often it is sent')
-    .option('--by <name>', 'who says it (default: $USER)')
-    .option('--follow', 'show what the session does until it rests')
+    .description('Send a message to a session.')
+    .summary('send a message to a session')
+    .argument('<session>', 'id of the session')
+    .argument('<message>', 'the text; - reads standard input')
+    .option('--interrupt', 'stop the current turn instead of waiting for its end')
+    .option('--id <id>', 'id of the message; the session takes each id once')
+    .option('--by <name>', 'who sends it (default: $USER)')
+    .option('--follow', 'show what the session does until it waits or closes')
     .action(async (id: string, message: string, options: Options) => {
       const { terminal } = cli;
       const session = await cli.session(id);

@@ -17,18 +17,18 @@ export function serve(program: Command, cli: Cli): void {
     .command('serve')
     .summary('serve sessions and checkpoints over HTTP')
     .description(
-      'serve sessions and checkpoints over HTTP to programs in any language, until Ctrl-C or SIGTERM',
+      'Serve sessions and checkpoints over HTTP, for programs in any language, until Ctrl-C or SIGTERM.',
     )
-    .option('--host <name>', 'where to listen; others than 127.0.0.1 let other machines in', '127.0.0.1')
-    .option('--port <number>', 'where to listen; 0 for a free one', count, 7280)
+    .option('--host <name>', 'address to listen on; any but 127.0.0.1 lets other machines in', '127.0.0.1')
+    .option('--port <number>', 'port to listen on; 0 picks a free one', count, 7280)
     .option(
       '--token <text>',
-      'what callers must send, at least 16 characters (default: PERDURE_HTTP_TOKEN, or a new one, shown here)',
+      'bearer token of callers, at least 16 characters (default: PERDURE_HTTP_TOKEN, or a new token, which is printed)',
     )
     .addHelpText(
       'after',
-      '\nCallers send Authorization: Bearer <token>. The routes are described at /openapi.json. Agents and threads' +
-        '\nneed a worker that listens on the same task queue: perdure worker, or perdure dev.',
+      '\nCallers send "Authorization: Bearer <token>". Routes: /openapi.json.' +
+        '\nAgents and threads need a worker on the same task queue: perdure worker.',
     )
     .action(async ({ host, port, token: typed }: Options) => {
       const { terminal } = cli;
@@ -58,9 +58,12 @@ export function serve(program: Command, cli: Cli): void {
       terminal.item({ ...ready, ...(shown === null ? {} : { token: shown }), pid: process.pid }, () =>
         [
           `serving     ${http.url} (namespace ${namespace} at ${address})`,
-          `token       ${shown ?? (typed === undefined ? 'that of PERDURE_HTTP_TOKEN' : 'that of --token')}`,
-          `document    ${http.url}/openapi.json`,
-          `  next: curl -H "Authorization: Bearer ${shown ?? '$PERDURE_HTTP_TOKEN'}" ${http.url}/sessions`,
+          `token       ${shown ?? (typed === undefined ? 'the value of PERDURE_HTTP_TOKEN' : 'the value of --token')}`,
+          `OpenAPI     ${http.url}/openapi.json`,
+          // A token that was typed is in no variable, and we do not print it.
+          typed === undefined
+            ? `  next: curl -H "Authorization: Bearer ${shown ?? '$PERDURE_HTTP_TOKEN'}" ${http.url}/sessions`
+            : `  next: curl ${http.url}/openapi.json`,
         ].join('\n'),
       );
       if (!stop.aborted) await once(stop, 'abort');

@@ -1,13 +1,14 @@
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
 
-/** `perdure setup`: what a server has to know before sessions can be listed by agent, status and tenant. */
+/** `perdure setup`: registers the search attributes that `perdure ls` filters by. */
 export function setup(program: Command, cli: Cli): void {
   program
     .command('setup')
+    .summary('register the search attributes of sessions')
     .description(
-      'register the search attributes of sessions with the server; safe to repeat. Before workers are started: they ' +
-        'look once, and a session that began without the attributes stays without',
+      'Register the search attributes of sessions with the server. Do it before you start workers: a worker looks for ' +
+        'them once, and a session that started without them never gets them. It is safe to repeat.',
     )
     .action(async () => {
       const { terminal } = cli;
@@ -26,7 +27,7 @@ export function setup(program: Command, cli: Cli): void {
           ...present.map((name) => `  present ${name}`),
           ...(added.length === 0
             ? []
-            : ['  workers that run have to be restarted; sessions that have begun stay without these']),
+            : ['  restart running workers; existing sessions do not get these attributes']),
           '  next: perdure worker',
         ].join('\n'),
       );

@@ -11,14 +11,14 @@ interface Options {
 export function show(program: Command, cli: Cli): void {
   program
     .command('show')
-    .summary('show everything about a session')
-    .description('show a session: what it does and waits for, plan, budget, messages and tool calls')
-    .argument('<session>')
-    .option('--messages <count>', 'at most this many of the last messages', count, 6)
-    .option('--calls <count>', 'at most this many of the last tool calls', count, 20)
+    .summary('show a session')
+    .description('Show a session: what it does, what it waits for, plan, budget, messages and tool calls.')
+    .argument('<session>', 'id of the session')
+    .option('--messages <count>', 'show the last <count> messages', count, 6)
+    .option('--calls <count>', 'show the last <count> tool calls', count, 20)
     .addHelpText(
       'after',
-      '\nWithout a worker, or when the session is closed, it is read from its history ("source": "history").',
+      '\nWithout a worker, or for a closed session, the state comes from the history.\nWith --json, "source" says which.',
     )
     .action(async (id: string, options: Options) => {
       const { terminal } = cli;

@@ -24,24 +24,25 @@ interface Options extends BudgetOptions {
 export function start(program: Command, cli: Cli): void {
   const verb = program
     .command('start')
-    .description('start a session of an agent')
-    .argument('<agent>')
-    .argument('[message]', "the first message, or '-' for standard input")
-    .option('--id <id>', "the session's id (default: a random one)")
-    .option('--task', 'end with the answer; the same as --mode task')
+    .description('Start a session of an agent.')
+    .summary('start a session')
+    .argument('<agent>', 'name of the agent')
+    .argument('[message]', 'the first message; - reads standard input')
+    .option('--id <id>', "the session's id (default: random)")
+    .option('--task', 'short for --mode task')
     .addOption(
-      new Option('--mode <mode>', 'chat waits for the next message, task ends with the answer').choices([
+      new Option('--mode <mode>', 'chat waits for more messages, task ends with the answer').choices([
         'chat',
         'task',
       ]),
     )
-    .option('--context <json>', 'what tools are told of the one for whom it runs, with its tenant; or @file')
-    .option('--scratchpad <directory>', 'where tools keep files of this session');
+    .option('--context <json>', 'context of the session, such as user and tenant; @file reads a file')
+    .option('--scratchpad <directory>', 'directory for files of this session; tools get its path');
   withBudget(verb)
-    .option('--by <name>', 'who says the message (default: $USER)')
-    .option('--use-existing', 'when a running session has the id, send the message to it')
-    .option('--message-id <id>', 'the session takes a message with this id once, however often it is sent')
-    .option('--follow', 'show what the session does until it rests')
+    .option('--by <name>', 'who sends the message (default: $USER)')
+    .option('--use-existing', 'if a running session has this id, send it the message')
+    .option('--message-id <id>', 'id of the message; the session takes each id once')
+    .option('--follow', 'show what the session does until it waits or closes')
     .action(async (agent: string, message: string | undefined, options: Options) => {
       const { terminal } = cli;
       const first =
@@ -80,7 +81,7 @@ async function startOrUse(
   const start = { ...(await startOptions(message, options)), id };
   cli.repeat = typedWith({
     '--id': id,
-    // Without it the repetition says that the session exists.
+    // Without it, the repeated command would fail with SESSION_EXISTS.
     ...(useExisting && message?.id !== undefined ? { '--message-id': message.id } : {}),
   });
   try {
@@ -93,7 +94,7 @@ async function startOrUse(
     return { session: await sessions.start(agent, { ...start, onExisting: 'use' }), existing: true, from };
   } catch (error) {
     if (!isPerdureError(error, 'SESSION_EXISTS')) throw error;
-    throw new PerdureError('SESSION_CLOSED', `Session ${id} is closed: choose another id`, { cause: error });
+    throw new PerdureError('SESSION_CLOSED', `Session ${id} is closed. Choose another id`, { cause: error });
   }
 }
 

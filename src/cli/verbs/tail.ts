@@ -12,10 +12,11 @@ interface Options {
 export function tail(program: Command, cli: Cli): void {
   program
     .command('tail')
-    .description('show a session live, until it is closed or Ctrl-C')
-    .argument('<session>')
-    .option('--once', 'end when the session rests: it waits for somebody, or is closed')
-    .option('--messages <count>', 'begin with this many of the last messages', count, 1)
+    .description('Follow a session live, until it closes or Ctrl-C.')
+    .summary('follow a session live')
+    .argument('<session>', 'id of the session')
+    .option('--once', 'end when the session waits for somebody or closes')
+    .option('--messages <count>', 'start with the last <count> messages', count, 1)
     .action(async (id: string, options: Options) => {
       const session = await cli.session(id);
       const { follow } = await import('../follow.ts');

@@ -5,14 +5,16 @@ import type { Cli } from '../cli.ts';
 export function worker(program: Command, cli: Cli): void {
   program
     .command('worker')
-    .summary('run the sessions of the agents that a module exports')
-    .description('run the sessions of the agents that a module exports, until Ctrl-C or SIGTERM')
+    .summary('run a worker for the agents of a module')
+    .description(
+      'Run a worker for all agents that a module exports, until Ctrl-C or SIGTERM. Calls in flight then get ten seconds.',
+    )
     .argument('[module]', 'JavaScript or TypeScript (default: agents.ts, agents.js, agents/index.ts, …)')
     .addOption(new Option('--supervised').hideHelp())
     .addHelpText(
       'after',
-      '\nThe module may export `models`, an AI SDK provider registry; otherwise models that agents name by text are' +
-        '\nthose of OPENAI_BASE_URL and OPENAI_API_KEY. At the end, calls in flight get ten seconds.',
+      '\nThe module can export `models`, a provider registry of the AI SDK. Without it, a' +
+        '\nmodel that is a text comes from OPENAI_BASE_URL and OPENAI_API_KEY.',
     )
     .action(async (module: string | undefined, options: { supervised?: true }) => {
       const { agentsPath } = await import('../load-agents.ts');
