@@ -42,7 +42,7 @@ interface Found {
  */
 export async function runAttach(
   find: FindAgent,
-  searchAttributes: readonly string[],
+  searchAttributes: () => Promise<readonly string[]>,
   input: AttachInput,
 ): Promise<AttachResult> {
   return beating((context) => attach(context, { find, searchAttributes, input }));
@@ -67,7 +67,7 @@ async function attach(
     input,
   }: {
     find: FindAgent;
-    searchAttributes: readonly string[];
+    searchAttributes: () => Promise<readonly string[]>;
     input: AttachInput;
   },
 ): Promise<AttachResult> {
@@ -99,7 +99,7 @@ async function attach(
     idempotencyKey: input.idempotencyKey,
     requestedBy: `${waiter.sessionId}/${waiter.callId}`,
     manifest: { ...manifest, instructions: '', models: [], tools: { [input.tool]: tool } },
-    searchAttributes: [...searchAttributes],
+    searchAttributes: [...(await searchAttributes())],
     ...(doubt === undefined ? {} : { doubt }),
   };
   // Its tool is handed the context of the session that asks first.

@@ -23,7 +23,7 @@ export interface ActivityOptions {
   /** Told when the tool of a mutation begins, or a model is asked, by the activity's task token in base64. */
   began: (taskToken: string) => void;
   /** The search attributes of ours that the server knows. */
-  searchAttributes: readonly string[];
+  searchAttributes: () => Promise<readonly string[]>;
 }
 
 /** The activities of sessions by their types, for a worker. */
@@ -44,11 +44,16 @@ export function createActivities({
         (await contextMisfit(found, context)) ?? {
           kind: 'manifest',
           manifest: found.manifest,
-          searchAttributes: [...searchAttributes],
+          searchAttributes: [...(await searchAttributes())],
         }
       );
     },
-    [ACTIVITY.model]: (input) => runModel({ find, memory, began }, input),
+    [ACTIVITY.model]: async (input) => {
+      const result = await runModel({ find, memory, began }, input);
+      const { searchAttributes: written } = input;
+      const known = written === undefined ? [] : await searchAttributes();
+      return known.length === (written ?? []).length ? result : { ...result, searchAttributes: [...known] };
+    },
     [ACTIVITY.tool]: (input) => runTool({ find, issued, began }, input),
     [ACTIVITY.reads]: (input) => runReads(find, memory, input),
     [ACTIVITY.attach]: (input) => runAttach(find, searchAttributes, input),

@@ -82,10 +82,18 @@ async function unreachable(cli: Cli, error: unknown): Promise<Check> {
   return problem('server', error.message, next);
 }
 
+/** `INDEXED_VALUE_TYPE_KEYWORD` of Temporal's API. */
+const KEYWORD = 2;
+
 async function searchAttributesCheck({ connection, namespace }: ConnectedServer): Promise<Check> {
   const names = Object.keys(SESSION_SEARCH_ATTRIBUTES);
   try {
     const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
+    const [mistyped] = names.filter((name) => Number(customAttributes?.[name] ?? KEYWORD) !== KEYWORD);
+    if (mistyped !== undefined) {
+      const remove = `temporal operator search-attribute remove --namespace ${namespace} --name ${mistyped}`;
+      return problem('search attributes', `${mistyped} is not of type Keyword: ls cannot filter`, remove);
+    }
     const missing = names.filter((name) => customAttributes?.[name] === undefined);
     return missing.length === 0
       ? fine('search attributes', `${names.join(', ')} are registered`)

@@ -145,6 +145,8 @@ export interface ModelInput {
   summarize?: true;
   /** Index of the first model to ask. The models before it have failed at a cost. */
   fromModel?: number;
+  /** The search attributes that the session writes, when it lacks some of ours. */
+  searchAttributes?: string[];
 }
 
 /** A call as the worker prepared it: validated, identified, and asked about approval. */
@@ -185,7 +187,11 @@ export type ModelFailureKind =
   | 'history';
 
 /** The result of a model call. `reads` holds the finished reads in every case. */
-export type ModelResult = ModelAnswer & { reads?: ReadEnd[] };
+export type ModelResult = ModelAnswer & {
+  reads?: ReadEnd[];
+  /** The search attributes that the server knows, when the session's input has others. */
+  searchAttributes?: string[];
+};
 
 type ModelAnswer =
   | { kind: 'results'; reason: NoReplyReason }

@@ -141,6 +141,14 @@ export interface EffectDoneInput {
   callId: string;
 }
 
+/** The search attributes of ours that the server knows. A session stops writing the others. */
+export const searchAttributesSchema: LazySchema<SearchAttributesInput> = lazySchema(() =>
+  z.object({ known: z.array(z.string().check(z.maxLength(200))).check(z.maxLength(100)) }),
+);
+export interface SearchAttributesInput {
+  known: string[];
+}
+
 const cap = z.optional(z.number().check(z.nonnegative()));
 const count = z.optional(z.int().check(z.nonnegative()));
 

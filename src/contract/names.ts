@@ -43,6 +43,8 @@ export const SIGNAL = {
   awaitEffect: 'awaitEffect',
   /** To a session: look at the effect that a call waits for. Anybody may send it. */
   effectDone: 'effectDone',
+  /** From a worker: which search attributes the server still knows. */
+  searchAttributes: 'searchAttributes',
 } as const;
 
 /** Updates of a session, validated before they are accepted. */
@@ -66,6 +68,7 @@ export const HANDLER_ORDER: readonly string[] = [
   SIGNAL.cancel,
   SIGNAL.awaitEffect,
   SIGNAL.effectDone,
+  SIGNAL.searchAttributes,
   UPDATE.send,
   UPDATE.decide,
   UPDATE.resolve,

@@ -144,7 +144,7 @@ export interface SessionState {
   createdAt: string;
   status: SessionStatus;
   manifest: Manifest | null;
-  /** The search attributes of ours that the server knows; others are left out, for an unknown one stops a session. */
+  /** The search attributes of ours that the session writes: the server fails a workflow task that writes one it does not know. */
   searchAttributes: string[];
   turn: number;
   transcript: Message[];

@@ -28,6 +28,7 @@ import type {
   PauseInput,
   ResolveInput,
   ResumeInput,
+  SearchAttributesInput,
   SendInput,
   SessionResult,
   WaiterInput,
@@ -48,6 +49,7 @@ export type PersonInput =
   | { type: 'seal'; value: PauseInput }
   | { type: 'await_effect'; value: WaiterInput }
   | { type: 'effect_done'; value: EffectDoneInput }
+  | { type: 'search_attributes'; value: SearchAttributesInput }
   /** A signal that could not be read. It is noted, and changes nothing else. */
   | { type: 'malformed'; name: string; message: string };
 

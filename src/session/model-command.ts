@@ -2,11 +2,13 @@
 import type { ReadFirst } from '../contract/activities.ts';
 import type { JsonObject } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
+import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { Command } from './events.ts';
 import { heartbeatMs } from './state.ts';
 
 const MODEL_CALL_MS = 900_000;
+const ATTRIBUTES = Object.keys(SEARCH_ATTRIBUTE).length;
 
 /** The context of a session in the input of an activity. */
 export function contextPart({ context }: SessionState): { context?: JsonObject } {
@@ -30,6 +32,7 @@ export function modelCommand(
       ...(reading === undefined ? {} : { first: reading.first }),
       ...(state.finishing ? { summarize: true as const } : {}),
       ...(state.fromModel > 0 ? { fromModel: state.fromModel } : {}),
+      ...(state.searchAttributes.length < ATTRIBUTES ? { searchAttributes: state.searchAttributes } : {}),
     },
     heartbeatMs: heartbeatMs(state),
     timeoutMs: state.manifest?.modelCallMs ?? MODEL_CALL_MS,

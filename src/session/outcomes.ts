@@ -42,6 +42,9 @@ export function applyOutcome(state: SessionState, seq: number, outcome: Outcome,
       return;
     case 'model':
       applyModel(state, flight, outcome.result, moment);
+      if (outcome.result.ok && outcome.result.value.searchAttributes !== undefined) {
+        state.searchAttributes = outcome.result.value.searchAttributes;
+      }
       return;
     case 'reads': {
       applyReads(state, flight, outcome.result, moment);

@@ -115,6 +115,7 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
     case 'cancel':
     case 'await_effect':
     case 'effect_done':
+    case 'search_attributes':
     case 'malformed':
       return null;
     default:
@@ -260,6 +261,14 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
     case 'effect_done': {
       const call = findCall(state, input.value.callId);
       if (call !== undefined) lookAtEffect(state, call);
+      return null;
+    }
+    case 'search_attributes': {
+      const lost = state.searchAttributes.filter((name) => !input.value.known.includes(name));
+      if (lost.length === 0) return null;
+      state.searchAttributes = state.searchAttributes.filter((name) => !lost.includes(name));
+      const message = `the server does not know ${lost.join(', ')} as Keyword any more, so lists show old values. Look: perdure doctor`;
+      note(state, moment, 'search_attributes', message);
       return null;
     }
     case 'malformed':

@@ -12,6 +12,7 @@ import {
   pauseSchema,
   resolveSchema,
   resumeSchema,
+  searchAttributesSchema,
   sendSchema,
   UNREADABLE,
   waiterSchema,
@@ -73,6 +74,10 @@ function readAs(name: string, value: unknown): Read | ({ ok: false } & InputProb
     case SIGNAL.effectDone: {
       const parsed = parseInput(effectDoneSchema, value);
       return parsed.ok ? { ok: true, input: { type: 'effect_done', value: parsed.value } } : parsed;
+    }
+    case SIGNAL.searchAttributes: {
+      const parsed = parseInput(searchAttributesSchema, value);
+      return parsed.ok ? { ok: true, input: { type: 'search_attributes', value: parsed.value } } : parsed;
     }
     case UPDATE.decide: {
       const parsed = parseInput(decideSchema, value);

@@ -14,6 +14,7 @@ const ENDS = {
 } as const;
 /** The server ends a task with this cause when more events have arrived. */
 const UNHANDLED = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND;
+const BAD_ATTRIBUTE = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_BAD_SEARCH_ATTRIBUTES;
 /** How long the server may take to answer, in milliseconds. */
 const LOOK_MS = 2_000;
 /** Events of a history's end that are read. As many without a completed task are a flood. */
@@ -52,6 +53,8 @@ export interface Looked {
 /** The end of a history: how its last workflow task ended, and the events since the last completed one. */
 interface Tail {
   problem: string | null;
+  /** It failed by a search attribute that the server does not know. */
+  badAttribute?: boolean;
   waiting: number;
 }
 
@@ -128,6 +131,7 @@ async function readTail(client: Client, workflowId: string, isPending: boolean):
     if (eventType === ENDS.completed) break;
     tail.waiting += 1;
     if (eventType === ENDS.failed && failed?.cause !== UNHANDLED) {
+      tail.badAttribute ??= failed?.cause === BAD_ATTRIBUTE;
       tail.problem ??= failed?.failure?.message ?? 'unknown';
     }
     // An earlier failure is not the present problem.
@@ -149,9 +153,13 @@ export function judge(looked: Looked): Unanswered {
   const found = (code: ErrorCode, message: string): Unanswered => ({ code, message, details });
   const seconds = (sinceMs: number): string => `${Math.max(0, Math.round((Date.now() - sinceMs) / 1_000))} s`;
   if (tail.problem !== null) {
+    const advice =
+      tail.badAttribute === true
+        ? 'Register it again: perdure setup'
+        : 'Read the log of the worker, and deploy a version that can go on';
     return found(
       'TASK_FAILING',
-      `The workflow task of ${what} fails, at attempt ${task?.attempt ?? 1}: ${tail.problem.slice(0, 500)}. Read the log of the worker, and deploy a version that can go on`,
+      `The workflow task of ${what} fails, at attempt ${task?.attempt ?? 1}: ${tail.problem.slice(0, 500)}. ${advice}`,
     );
   }
   if (tail.waiting >= TAIL) {

@@ -1,5 +1,4 @@
 import { hostname } from 'node:os';
-import type { temporal } from '@temporalio/proto';
 import {
   type ActivityInterceptorsFactory,
   type BundleOptions,
@@ -21,10 +20,10 @@ import {
 } from '../agent/index.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
-import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
 import { InFlightJournal, journalDirectory, recoverPredecessors } from './in-flight.ts';
 import { modelsFromEnvironment } from './models.ts';
 import { SANDBOX_TIME_LIMIT } from './sdk-internals.ts';
+import { KnownAttributes } from './search-attributes.ts';
 import {
   buildIdOf,
   isOwnBundle,
@@ -46,9 +45,6 @@ export interface PerdurePluginOptions {
    */
   journal?: string | false;
 }
-
-/** `INDEXED_VALUE_TYPE_KEYWORD` of Temporal's API. */
-const KEYWORD = 2;
 
 const MEMORY_BYTES = 256_000_000;
 
@@ -98,8 +94,9 @@ export class PerdurePlugin implements WorkerPlugin {
     const issued = new IssuedCalls();
     // First, and alone: after an error the caller may close the connection.
     const runtimes = await resolveAgents(agents, models ?? modelsFromEnvironment());
-    const [searchAttributes, partitions, workflows, journal] = await Promise.all([
-      connection === undefined ? [] : knownSearchAttributes(connection, namespace),
+    const attributes =
+      connection === undefined ? null : new KnownAttributes(connection, namespace, options.dataConverter);
+    const [partitions, workflows, journal] = await Promise.all([
       connection === undefined ? USUAL_PARTITIONS : partitionsOf(connection, namespace, taskQueue),
       workflowsFor(options),
       this.#recover(connection, { namespace, taskQueue }),
@@ -108,7 +105,7 @@ export class PerdurePlugin implements WorkerPlugin {
       agents: runtimes,
       memory,
       issued,
-      searchAttributes,
+      searchAttributes: async () => attributes?.now() ?? [],
       began: (token) => journal?.began(token),
     });
     if (journal !== null) this.#journals.set(journal.interceptor, journal);
@@ -136,7 +133,7 @@ export class PerdurePlugin implements WorkerPlugin {
         ...options.activities,
         ...own,
       },
-      sinks: { ...options.sinks, ...sinksOf(memory, issued) },
+      sinks: { ...options.sinks, ...sinksOf(memory, issued, attributes) },
       ...(journal === null
         ? {}
         : {
@@ -246,15 +243,21 @@ type Sinks = InjectedSinks<{
     remember(piece: Parameters<TranscriptMemory['remember']>[1]): void;
     forget(): void;
     issued(call: Parameters<IssuedCalls['note']>[1]): void;
+    writes(searchAttributes: string[]): void;
   };
 }>;
 
 /** Sinks of a replay. */
 const NOWHERE: Sinks = {
-  perdure: { remember: { fn: () => {} }, forget: { fn: () => {} }, issued: { fn: () => {} } },
+  perdure: {
+    remember: { fn: () => {} },
+    forget: { fn: () => {} },
+    issued: { fn: () => {} },
+    writes: { fn: () => {} },
+  },
 };
 
-function sinksOf(memory: TranscriptMemory, issued: IssuedCalls): Sinks {
+function sinksOf(memory: TranscriptMemory, issued: IssuedCalls, attributes: KnownAttributes | null): Sinks {
   return {
     perdure: {
       remember: {
@@ -266,6 +269,11 @@ function sinksOf(memory: TranscriptMemory, issued: IssuedCalls): Sinks {
       issued: {
         fn: (info, call) => issued.note(info, call),
         // In a replay, the call was scheduled before.
+        callDuringReplay: false,
+      },
+      writes: {
+        // Not awaited: the task must not wait for the server's list.
+        fn: (info, names) => void attributes?.check(info, names),
         callDuringReplay: false,
       },
     },
@@ -302,18 +310,4 @@ async function partitionsOf(
   } catch {
     return USUAL_PARTITIONS;
   }
-}
-
-/** Our search attributes that the server knows. Setting an unknown one would stop a session. */
-async function knownSearchAttributes(connection: NativeConnection, namespace: string): Promise<string[]> {
-  const ours: string[] = Object.values(SEARCH_ATTRIBUTE);
-  let known: temporal.api.operatorservice.v1.IListSearchAttributesResponse;
-  try {
-    known = await connection.operatorService.listSearchAttributes({ namespace });
-  } catch {
-    // Not every server allows this. Sessions work without search attributes.
-    return [];
-  }
-  // To set one of another type would stop a session for ever, too.
-  return ours.filter((name) => Number(known.customAttributes?.[name]) === KEYWORD);
 }

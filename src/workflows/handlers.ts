@@ -32,6 +32,7 @@ const DESCRIPTION: Record<string, string> = {
   [SIGNAL.cancel]: 'End the session, after a mutation in flight has settled: {by?, reason?}',
   [SIGNAL.awaitEffect]: 'To a global effect: tell this call when there is an outcome: {sessionId, callId}',
   [SIGNAL.effectDone]: 'Look at the global effect that a call waits for: {callId}',
+  [SIGNAL.searchAttributes]: 'From a worker: the search attributes that the server still knows: {known}',
   [UPDATE.send]: 'A message to the agent, answered when it is queued: {text, id?, mode?, by?}',
   [UPDATE.decide]:
     'Decide on a call: {callId, argsDigest, by?, decision: {decision: approve|edit|reject|respond, …}}',

@@ -79,7 +79,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
 
   const queried = new QueriedTask();
   const remembered: Remembered = { of: state.transcript, position: NOTHING };
-  const shown: Shown = { status: '', tell: newsLogger() };
+  const shown: Shown = { values: new Map(), tell: newsLogger() };
   let result: SessionResult | null = null;
   let awake = false;
   void Promise.resolve().then(() => {
@@ -225,34 +225,37 @@ function nextLine(next: NextStep): string {
 }
 
 interface Shown {
-  status: string;
+  /** The search attributes as last written. */
+  values: Map<string, string>;
   tell: (state: SessionState) => void;
 }
 
 /**
- * Updates the search attributes that the server knows. An unknown one would fail the task for ever.
- * Returns how many commands that took.
+ * Writes the search attributes that have changed. Only those that the state lists: the server fails a task with an unknown
+ * one. The worker checks them, and sends a signal when one is unknown by now. Returns how many commands that took.
  */
-function showStatus(state: SessionState, shown: Shown): number {
+function showStatus(state: SessionState, { values, tell }: Shown): number {
   const phase = phaseOf(state);
   setCurrentDetails(details(state, phase));
-  shown.tell(state);
+  tell(state);
+  if (state.manifest === null) return 0;
   const status = phase === 'closed' ? state.status.kind : needsPerson(phase) ? phase : 'active';
-  if (state.manifest === null || status === shown.status) return 0;
-  const known = (name: string): boolean => state.searchAttributes.includes(name);
+  const wanted: [string, string | null][] = [
+    [SEARCH_ATTRIBUTE.agent, state.agent],
+    [SEARCH_ATTRIBUTE.tenant, tenantOf(state.context)],
+    [SEARCH_ATTRIBUTE.status, status],
+  ];
   const pairs: SearchAttributePair[] = [];
-  const add = (name: string, value: string): void => {
-    if (known(name)) pairs.push({ key: defineSearchAttributeKey(name, 'KEYWORD'), value });
-  };
-  if (shown.status === '') {
-    add(SEARCH_ATTRIBUTE.agent, state.agent);
-    const tenant = tenantOf(state.context);
-    if (tenant !== null) add(SEARCH_ATTRIBUTE.tenant, tenant);
+  for (const [name, value] of wanted) {
+    if (!state.searchAttributes.includes(name)) values.delete(name);
+    else if (value !== null && values.get(name) !== value) {
+      values.set(name, value);
+      pairs.push({ key: defineSearchAttributeKey(name, 'KEYWORD'), value });
+    }
   }
-  add(SEARCH_ATTRIBUTE.status, status);
-  shown.status = status;
   if (pairs.length === 0) return 0;
   upsertSearchAttributes(pairs);
+  worker.writes(pairs.map(({ key }) => key.name));
   return 1;
 }
 

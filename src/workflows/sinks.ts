@@ -16,5 +16,11 @@ export interface IssuedCall {
 
 /** What the workflow tells its worker without a trace in the history. */
 export interface PerdureSinks extends Sinks {
-  perdure: { remember(piece: TranscriptPiece): void; forget(): void; issued(call: IssuedCall): void };
+  perdure: {
+    remember(piece: TranscriptPiece): void;
+    forget(): void;
+    issued(call: IssuedCall): void;
+    /** The session writes these search attributes in the present task. */
+    writes(searchAttributes: string[]): void;
+  };
 }

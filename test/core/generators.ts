@@ -300,6 +300,7 @@ const payload: fc.Arbitrary<[string, unknown]> = fc.oneof(
 /** Often, for without it a session that has stopped stays where it is. */
 const resuming: fc.Arbitrary<[string, unknown]> = fc.oneof(
   { weight: 8, arbitrary: fc.constant<[string, unknown]>([SIGNAL.resume, {}]) },
+  { weight: 1, arbitrary: fc.constant<[string, unknown]>([SIGNAL.searchAttributes, { known: [] }]) },
   { weight: 1, arbitrary: fc.constant<[string, unknown]>([UPDATE.seal, {}]) },
 );
 

@@ -1,0 +1,79 @@
+/** What a worker knows of the namespace's search attributes, and how sessions learn of a change. */
+import { Client, type ClientOptions } from '@temporalio/client';
+import { type NativeConnection, Runtime } from '@temporalio/worker';
+import { SEARCH_ATTRIBUTE, SIGNAL } from '../contract/names.ts';
+
+/** `INDEXED_VALUE_TYPE_KEYWORD` of Temporal's API. */
+const KEYWORD = 2;
+/** How long an answer of the server is taken for true, in milliseconds. */
+const FRESH_MS = 10_000;
+
+const OURS: readonly string[] = Object.values(SEARCH_ATTRIBUTE);
+
+/**
+ * Our search attributes that the server knows. The server fails every workflow task that writes another one, and a
+ * session decides what to write from its history alone. So a session that is about to write an attribute that was
+ * removed, or got another type, is told so by a signal, which its next attempt reads.
+ */
+export class KnownAttributes {
+  readonly #client: Client;
+  readonly #namespace: string;
+  readonly #connection: NativeConnection;
+  #known: Promise<readonly string[]> = Promise.resolve([]);
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  /** The runs that wrote attributes since the last look. One that writes again has probably failed before. */
+  readonly #wrote = new Set<string>();
+
+  constructor(
+    connection: NativeConnection,
+    namespace: string,
+    dataConverter: ClientOptions['dataConverter'] | undefined,
+  ) {
+    this.#connection = connection;
+    this.#namespace = namespace;
+    this.#client = new Client({
+      connection,
+      namespace,
+      ...(dataConverter === undefined ? {} : { dataConverter }),
+    });
+  }
+
+  /** The attributes that sessions may write, as the server said at most `maxAgeMs` ago. */
+  now(maxAgeMs: number = FRESH_MS): Promise<readonly string[]> {
+    if (performance.now() - this.#lookedAt > maxAgeMs) {
+      this.#lookedAt = performance.now();
+      this.#wrote.clear();
+      this.#known = this.#look(this.#known);
+    }
+    return this.#known;
+  }
+
+  /** Tells a session that is about to write unknown attributes which ones are known. */
+  async check(
+    { workflowId, runId }: { workflowId: string; runId: string },
+    names: readonly string[],
+  ): Promise<void> {
+    const known = await this.now(this.#wrote.has(runId) ? 0 : FRESH_MS);
+    this.#wrote.add(runId);
+    if (names.every((name) => known.includes(name))) return;
+    const session = this.#client.workflow.getHandle(workflowId, runId);
+    await session.signal(SIGNAL.searchAttributes, { known }).catch((error: unknown) => {
+      // The next attempt of its task asks again.
+      Runtime.instance().logger.warn(
+        `search attributes: ${workflowId} was not told of a change: ${String(error)}`,
+      );
+    });
+  }
+
+  async #look(before: Promise<readonly string[]>): Promise<readonly string[]> {
+    try {
+      const listed = await this.#connection.operatorService.listSearchAttributes({
+        namespace: this.#namespace,
+      });
+      return OURS.filter((name) => Number(listed.customAttributes?.[name]) === KEYWORD);
+    } catch {
+      // Not every server allows this. Sessions work without search attributes.
+      return before;
+    }
+  }
+}
