@@ -13,6 +13,7 @@ import {
 import { LOST } from '../contract/failure.ts';
 import { defined, sha256Hex } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
+import { resultBytesOf } from '../contract/limits.ts';
 import type { Message } from '../contract/messages.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import { contextMisfit } from './context-misfit.ts';
@@ -79,7 +80,7 @@ export async function runModel(
   const reading = input.first === undefined ? null : new Reading({ context, agent, input, messages, before });
   if (reading !== null && input.first !== undefined) {
     const blocks = await reading.run(input.first);
-    const reason = await reading.noReply(blocks, input.first.resultBytes);
+    const reason = await reading.noReply(blocks, resultBytesOf(input.first));
     if (reason !== null) return withReads({ kind: 'results', reason }, reading.ends);
     messages = [...messages, { id: '', role: 'tool', created_at: '', blocks }];
   }

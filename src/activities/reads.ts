@@ -19,6 +19,7 @@ import type {
 } from '../contract/activities.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import { type JsonObject, type JsonValue, jsonSize } from '../contract/json.ts';
+import { readKey } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { LiveText } from '../contract/live-text.ts';
 import {
@@ -178,7 +179,7 @@ export class Reading {
   }
 
   async #read(
-    { callId, args: edited, idempotencyKey }: ReadCall,
+    { callId, args: edited, idempotencyKey: given }: ReadCall,
     stop: AbortSignal,
     settings: { scratchpadRoot?: string },
   ): Promise<void> {
@@ -188,6 +189,9 @@ export class Reading {
     const { definition, manifest } = this.#agent;
     const tool = Object.hasOwn(definition.tools, name) ? definition.tools[name] : undefined;
     const { timeoutMs = 0, maxAttempts = 1 } = manifest.tools[name] ?? {};
+    const { workflowId: sessionId = '', runId = '' } = this.#context.info.workflowExecution ?? {};
+    // Differs from the recorded key only if a reset copied the activity into another run.
+    const idempotencyKey = given ?? readKey({ sessionId, runId, tool: name, callId, args });
     const input = { callId, idempotencyKey, ...settings };
     this.#running.add(callId);
     for (let attempt = this.#context.info.attempt; ; attempt++) {

@@ -286,13 +286,13 @@ function readUsage({
   const input = total(inputTokens) || null;
   const output = total(outputTokens);
   const all = total(totalTokens) ?? total(Number(raw?.total_tokens)) ?? 0;
-  const cached = typeof inputTokens === 'object' ? inputTokens.cacheRead : cachedInputTokens;
+  const cached = total(typeof inputTokens === 'object' ? inputTokens.cacheRead : cachedInputTokens);
   const written = total(typeof inputTokens === 'object' ? inputTokens.cacheWrite : undefined);
   return {
     inputTokens: input,
     outputTokens: output === null || input === null ? output : Math.max(output, all - input),
-    ...(cached === undefined ? {} : { cachedInputTokens: cached }),
-    ...(written === null || written === 0 ? {} : { cacheWriteTokens: written }),
+    ...(cached ? { cachedInputTokens: cached } : {}),
+    ...(written ? { cacheWriteTokens: written } : {}),
   };
 }
 

@@ -48,7 +48,8 @@ export interface AgentUnavailable {
 /** A read to run. Its tool and arguments are in the last message of the transcript. */
 export interface ReadCall {
   callId: string;
-  idempotencyKey: string;
+  /** Only when it is not the `readKey` of the activity's own run: after a rewind or a reset, or in another scope. */
+  idempotencyKey?: string;
   /** Only when a person has edited them. */
   args?: JsonValue;
 }
@@ -124,8 +125,11 @@ export interface EndedCall extends CallResult {
 export interface ReadFirst {
   reads: ReadCall[];
   ended?: EndedCall[];
-  /** Bytes that the budget holds in reserve for the message with all results. With more, no model is asked. */
-  resultBytes: number;
+  /**
+   * Bytes that the budget holds in reserve for the message with all results. With more, no model is asked. Absent
+   * without a cap on tokens or dollars: see `resultBytesOf`.
+   */
+  resultBytes?: number;
   scratchpadRoot?: string;
 }
 

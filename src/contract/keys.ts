@@ -57,6 +57,22 @@ export function baseKey(input: {
 }
 
 /**
+ * The key of a call with scope `call` whose identity is its arguments, in a session that was started by the run `runId`.
+ * The worker of a read computes it, so it is not in the history.
+ */
+export function readKey(call: {
+  sessionId: string;
+  runId: string;
+  tool: string;
+  callId: string;
+  args: JsonValue;
+}): string {
+  const { sessionId, runId, tool, callId, args } = call;
+  const namespace = effectNamespace(sessionId, runId);
+  return baseKey({ namespace, tool, scope: 'call', callId, identity: args });
+}
+
+/**
  * The key of a call with scope `message`: equal calls that answer message number `message` are one effect.
  *
  * @param base - {@link baseKey}.

@@ -15,7 +15,7 @@ export const LIMIT = {
   toolResult: 256_000,
   /** All results of one model reply. Each call gets an equal share. */
   turnResults: 1_200_000,
-  /** The message with all results after which the same activity asks the model: with a cap on tokens or dollars, and without. */
+  /** The results of reads after which the same activity asks the model: with a cap on tokens or dollars, and without. */
   readResults: { capped: 16_000, free: 64_000 },
   /** Results of reads that heartbeats keep when the worker dies. Larger ones are read again. */
   keptReads: 8_192,
@@ -38,6 +38,11 @@ export const LIMIT = {
   /** Characters of a session id. */
   sessionId: 200,
 } as const;
+
+/** Bytes that the message with all results may have, when the same activity asks the model after the reads. */
+export function resultBytesOf(first: { ended?: readonly object[]; resultBytes?: number }): number {
+  return first.resultBytes ?? jsonSize(first.ended ?? []) + LIMIT.readResults.free;
+}
 
 /** @throws PerdureError `TOO_LARGE` with the field, its size and the limit in bytes */
 export function assertSize(field: string, value: unknown, limit: number): void {

@@ -160,7 +160,7 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
   const at = iso(moment);
   state.seq = command.seq;
   const kind = flightKind(state, command.kind, callId);
-  const reserved = command.kind === 'model' ? worstCase(state, command.input.first?.resultBytes) : undefined;
+  const reserved = command.kind === 'model' ? worstCase(state, command.input.first) : undefined;
   const reads = readsOf(command);
   if (reserved !== undefined) {
     state.budget.reserved.nanoUsd += reserved.nanoUsd;

@@ -1,6 +1,7 @@
 /** Money is reserved before it is spent: what a model call can cost at worst, and what it did cost. */
 
-import type { Usage } from '../contract/activities.ts';
+import type { ReadFirst, Usage } from '../contract/activities.ts';
+import { resultBytesOf } from '../contract/limits.ts';
 import type { BudgetLimits, Manifest, ModelManifest } from '../contract/manifest.ts';
 import { PLAN_DESCRIPTION, PLAN_SCHEMA } from '../contract/plan.ts';
 import type { SessionState } from '../contract/state.ts';
@@ -48,9 +49,10 @@ function manifestBytes({ instructions, tools, plan }: Manifest): number {
 /**
  * The worst case of the next model call, over all models that may answer it.
  *
- * @param resultBytes - bytes of a message that is added to the transcript before the model is asked
+ * @param first - reads whose results are added to the transcript before the model is asked
  */
-export function worstCase(state: SessionState, resultBytes: number = 0): { nanoUsd: number; tokens: number } {
+export function worstCase(state: SessionState, first?: ReadFirst): { nanoUsd: number; tokens: number } {
+  const resultBytes = first === undefined ? 0 : resultBytesOf(first);
   const input = promptTokensBound(state, resultBytes);
   let nanoUsd = 0;
   let tokens = 0;

@@ -11,7 +11,7 @@ import type {
 import { isFinal, type ToolCall } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
 import { canonicalJson, type JsonObject, jsonSize } from '../contract/json.ts';
-import { shortDigest } from '../contract/keys.ts';
+import { readKey, shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { type CallResult, resultBlocks } from '../contract/messages.ts';
 import { contentWithNotice, withNotice } from '../contract/replay.ts';
@@ -43,7 +43,7 @@ const BACKOFF_MS = 30_000;
 export function issueReads(state: SessionState, reads: readonly ToolCall[], mayAsk: boolean): Step {
   const readsMs = Math.max(...reads.map((call) => readMs(state, call)));
   const names = reads.map(({ name, id }) => `${name} ${id}`).join(', ');
-  const calls = reads.map(readCall);
+  const calls = reads.map((call) => readCall(state, call));
   const first = mayAsk ? readFirst(state, reads, calls) : null;
   if (first !== null) {
     const command = modelCommand(state, { first, readsMs, summary: `${names}; turn ${state.turn + 1}` });
@@ -85,8 +85,13 @@ function readMs(state: SessionState, call: ToolCall): number {
   return maxAttempts * timeoutMs + (maxAttempts - 1) * BACKOFF_MS;
 }
 
-function readCall({ id, idempotencyKey, decision, args }: ToolCall): ReadCall {
-  return { callId: id, idempotencyKey, ...(decision?.decision === 'edit' ? { args } : {}) };
+function readCall({ sessionId, runId }: SessionState, call: ToolCall): ReadCall {
+  const { id: callId, name: tool, args, idempotencyKey, decision } = call;
+  return {
+    callId,
+    ...(idempotencyKey === readKey({ sessionId, runId, tool, callId, args }) ? {} : { idempotencyKey }),
+    ...(decision?.decision === 'edit' ? { args } : {}),
+  };
 }
 
 /** What the model call runs first, or `null` when the reads have to run without it. */
@@ -102,16 +107,15 @@ function readFirst(state: SessionState, reads: readonly ToolCall[], calls: ReadC
   const isCapped = limits.tokens !== undefined || limits.usd !== undefined;
   const endedBytes = jsonSize(ended);
   if (endedBytes > LIMIT.readResults.capped) return null;
-  const resultBytes = endedBytes + (isCapped ? LIMIT.readResults.capped : LIMIT.readResults.free);
-  const reserve = worstCase(state, resultBytes);
-  if (exceeded(state, { ...reserve, turns: 1, toolCalls: reads.length }) !== null) return null;
   const { scratchpadRoot } = state;
-  return {
+  const first: ReadFirst = {
     reads: calls,
     ...(ended.length > 0 ? { ended } : {}),
-    resultBytes,
+    ...(isCapped ? { resultBytes: endedBytes + LIMIT.readResults.capped } : {}),
     ...(scratchpadRoot === null ? {} : { scratchpadRoot }),
   };
+  const reserve = worstCase(state, first);
+  return exceeded(state, { ...reserve, turns: 1, toolCalls: reads.length }) === null ? first : null;
 }
 
 /** Whether the model may be asked as soon as the reads have ended. */
