@@ -41,6 +41,8 @@ const clock = { step: process.env['LAB_CLOCK_STEP'], file: process.env['LAB_CLOC
 const lies = process.env['LAB_LYING_VERIFY'] === '1';
 /** ... and a tool that is never done again. */
 const givesUp = process.env['LAB_GIVE_UP'] === '1';
+/** Its tools certainly do nothing. */
+const refuses = process.env['LAB_REFUSES'] === '1';
 
 const heldCodec: PayloadCodec = {
   encode: async (payloads) => payloads,
@@ -81,6 +83,7 @@ async function steps(
   request: () => Promise<unknown>,
 ): Promise<unknown> {
   if (givesUp && no > 1) throw new NotAttemptedError('planned: given up', { retryable: false });
+  if (refuses) throw new NotAttemptedError('planned: refused', { retryable: false });
   const reach = async (step: Step, point: string): Promise<void> => {
     if (clock.step === step) stepClock(tag, clock.file);
     await breakpoint(`${point} ${tool}`, tag);

@@ -177,9 +177,10 @@ function judgePerson(call: ToolCall, add: Add): void {
     add('without-person', `${call.id} was open and is ${call.status.kind}`);
 }
 
-function judgeLoss({ rows }: Observed, call: ToolCall, tag: string, add: Add): void {
+function judgeLoss(observed: Observed, call: ToolCall, tag: string, add: Add): void {
   const { status, result } = call;
-  const own = rows.filter((row) => row.tag === tag);
+  const later = receiptsAfter(observed, call);
+  const own = observed.rows.filter((row) => row.tag === tag && !later.has(row.id));
   if (status.kind === 'completed') {
     if (call.effect === 'read') return;
     const receipt = receiptOf(result?.content);
@@ -193,6 +194,18 @@ function judgeLoss({ rows }: Observed, call: ToolCall, tag: string, add: Add): v
     if (own.length > 0)
       add('loss', `${call.id} is said not to have happened, and ${own[0]?.id} is in the ledger`);
   } else if (status.kind !== 'failed') add('stuck', `${call.id} is still ${status.kind}`);
+}
+
+/** The receipts of equal calls that were made when a call had ended: what it says is not of them. */
+function receiptsAfter(
+  { sessions }: Observed,
+  { idempotencyKey, completedAt }: ToolCall,
+): Set<string | null> {
+  const equal = sessions.flatMap(({ state }) =>
+    (state?.calls ?? []).filter((other) => other.idempotencyKey === idempotencyKey),
+  );
+  const later = equal.filter(({ issuedAt }) => (issuedAt ?? '') > (completedAt ?? issuedAt ?? ''));
+  return new Set(later.map(({ result }) => receiptOf(result?.content)));
 }
 
 /**

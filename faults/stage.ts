@@ -114,16 +114,18 @@ export class Stage {
       agent?: 'careful' | 'hasty' | 'late' | 'patient';
       mode?: Task['mode'];
       cutReply?: number;
+      /** Numbers of the sessions that share a global effect. */
+      globally?: readonly number[];
     } = {},
   ): Promise<void> {
-    const { agent = 'careful', mode = 'plain', cutReply } = options;
+    const { agent = 'careful', mode = 'plain', cutReply, globally = [1, 2] } = options;
     for (const kind of this.story.kinds) {
-      for (const n of kind === 'global' ? [1, 2] : [1]) {
+      for (const n of kind === 'global' ? globally : [1]) {
         const id = `${this.#name}-${kind}-${n}`;
         const task: Task = {
           session: id,
           kind,
-          // Two sessions ask for the one effect.
+          // All of them ask for the one effect.
           tag: `${this.#name}-${kind}`,
           turns: this.story.turns,
           mode,

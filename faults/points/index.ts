@@ -1,4 +1,5 @@
 import { archiveFull } from './archive-full.ts';
+import { certainFailure } from './certain-failure.ts';
 import { clockStep } from './clock-step.ts';
 import { databaseFull } from './database-full.ts';
 import { databaseKill } from './database-kill.ts';
@@ -37,6 +38,7 @@ export const POINTS: readonly FaultPoint[] = [
   workersLost,
   taskDeaths,
   oneSlot,
+  certainFailure,
   serverKill,
   databaseKill,
   databaseFull,

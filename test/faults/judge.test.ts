@@ -372,3 +372,14 @@ describe('values near and over the limits', () => {
     expect(breaches(observed)).toEqual(expected);
   });
 });
+
+test('an effect of a later equal call is no loss of one that certainly failed before; an earlier one is', () => {
+  const failed = { status: { kind: 'failed', certain: true }, result: null, completedAt: at(200) } as const;
+  const waits = { ...run({ call: { ...failed, scope: 'global', dispatches: [] } }), effects: {} };
+  const laterAt = (issued: number): Observed => {
+    const [later] = run({ call: { scope: 'global', dispatches: [], issuedAt: at(issued) } }).sessions;
+    return { ...waits, sessions: [...waits.sessions, ...(later === undefined ? [] : [later])] };
+  };
+  expect(breaches(laterAt(300), { fails: ['mutate'] })).toEqual([]);
+  expect(breaches(laterAt(100), { fails: ['mutate'] })).toEqual(['loss']);
+});
