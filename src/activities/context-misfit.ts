@@ -13,4 +13,4 @@ export async function contextMisfit(
 }
 
 const MEND =
-  'Rewind or fork the session with a context that fits, or deploy a definition that takes it and resume the session';
+  'Rewind or fork the session with a context that fits, or deploy a definition that accepts it and resume the session';

@@ -28,7 +28,10 @@ export async function doneBefore(context: Context, input: ToolInput): Promise<To
       if (!isGone(error)) throw error;
       // A later dispatch follows an *absent* that verify or a person has said of this very key.
       if (input.dispatchNo > 1) return null;
-      return { kind: 'unknown', reason: 'this run was reset, and the history of the run before it is gone' };
+      return {
+        kind: 'unknown',
+        reason: 'this run was reset, and the server has deleted the history of the previous run',
+      };
     }
     earlier.set(runId, calls);
   }
@@ -42,7 +45,7 @@ export async function doneBefore(context: Context, input: ToolInput): Promise<To
     if (open !== undefined) {
       return {
         kind: 'unknown',
-        reason: `dispatched as ${call.id} by a run that was reset; its end is not known`,
+        reason: `dispatched as ${call.id} by a run that was reset; its outcome is unknown`,
       };
     }
   }

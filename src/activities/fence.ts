@@ -50,7 +50,7 @@ export class Fence {
    */
   async pass(stop: AbortSignal = this.#context.cancellationSignal): Promise<void> {
     if (this.#context.cancellationSignal.aborted) throw fenced('the call was cancelled');
-    if (stop.aborted) throw fenced('its time is over, or the server may have given it to another worker');
+    if (stop.aborted) throw fenced('it timed out, or the server may have given it to another worker');
     const freshMs = Math.min(FRESH_MS, this.#heartbeatMs / 4);
     if (this.#ours !== undefined && elapsed(this.#ours) < freshMs) return;
     await this.#ask();
@@ -121,7 +121,7 @@ export class Fence {
         details: { payloads: payloads ?? [] },
       });
     } catch (error) {
-      throw fenced('the server does not know the call any more, or could not be asked', error);
+      throw fenced('the server no longer knows the call, or did not answer', error);
     }
     if (answer.cancelRequested === true) throw fenced('the call was cancelled');
     if (answer.activityPaused === true) throw fenced('the activity was paused');
@@ -136,9 +136,5 @@ function elapsed({ monotonic, wall }: Instant): number {
 }
 
 function fenced(reason: string, cause?: unknown): PerdureError {
-  return new PerdureError(
-    'FENCED',
-    `The call may not go on: ${reason}.`,
-    cause === undefined ? {} : { cause },
-  );
+  return new PerdureError('FENCED', `The call must stop: ${reason}.`, cause === undefined ? {} : { cause });
 }

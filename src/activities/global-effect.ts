@@ -194,7 +194,7 @@ function doubtOf({ end, record }: Found, id: string): string | undefined {
   const began = dispatches.some(({ outcome }) => outcome !== 'absent');
   // An effect that was in doubt from its beginning has not been dispatched in this run.
   const doubted = status.kind !== 'ready' && status.kind !== 'backoff';
-  return began || doubted ? `nobody knows what became of it: its workflow ${id} was ${end}` : undefined;
+  return began || doubted ? `its outcome is unknown: its workflow ${id} was ${end}` : undefined;
 }
 
 /** Has the running effect tell this call. */
@@ -213,7 +213,7 @@ function soon(message: string): ApplicationFailure {
 
 /** Another workflow has the id. One that was made to look like an effect is refused by its worker at its first task. */
 function foreign({ info }: Context, id: string): AttachResult {
-  const message = `workflow ${id} has the id of this call's effect, and is none: terminate it`;
+  const message = `workflow ${id} has the id of this call's global effect, but is another workflow. Terminate it`;
   if (info.attempt < FOREIGN_ATTEMPTS) throw soon(message);
   return { kind: 'unavailable', message };
 }

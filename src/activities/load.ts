@@ -94,9 +94,9 @@ function notBegun({ sessionId, origin }: SessionState): PerdureError {
   const from =
     origin === null
       ? ''
-      : `, or the one that it came from, ${origin.runId}:${origin.eventId} of ${origin.sessionId}`;
+      : `, or the one that it continues from, ${origin.runId}:${origin.eventId} of ${origin.sessionId}`;
   return new PerdureError(
     'INVALID_ARGUMENT',
-    `session ${sessionId} had not begun at this checkpoint: choose a later one${from}`,
+    `session ${sessionId} had not started at this checkpoint. Choose a later one${from}`,
   );
 }

@@ -47,9 +47,9 @@ export async function runModel(
   if (context.info.attempt > 1 && before.stage !== 'reading') {
     const end = await lastAttempt(context);
     if (end === 'lost')
-      return withReads(failed('worker_lost', 'the worker that had sent the request was lost', 1));
+      return withReads(failed('worker_lost', 'the worker that sent the request was lost', 1));
     if (end === 'failed')
-      return withReads(failed('interrupted', 'the attempt before failed unexpectedly', 1));
+      return withReads(failed('interrupted', 'the previous attempt failed unexpectedly', 1));
   }
   const agent = find(input.agent);
   if (agent === undefined) return withReads({ kind: 'unavailable', message: missing(find, input.agent) });

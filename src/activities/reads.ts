@@ -231,7 +231,8 @@ export class Reading {
     const parsed = await parseArgs(tool, input.args);
     if (!parsed.ok) return { kind: 'error', message: `Invalid arguments for ${name}: ${parsed.problem}` };
     const session = await readContext(this.#agent.definition, this.#given, tool);
-    if (!session.ok) return { kind: 'unavailable', message: `${session.problem}: resume when it fits` };
+    if (!session.ok)
+      return { kind: 'unavailable', message: `${session.problem}. Resume the session when it fits` };
     const stop = stopWith(stopped);
     const late = `timed out after ${timeoutMs} ms`;
     const timer = setTimeout(() => stop.abort(new Error(late)), timeoutMs);

@@ -242,7 +242,7 @@ class Collector {
     if (this.#read > READ_LIMIT)
       return invalid(`the reply has over ${READ_LIMIT} bytes, the limit is ${LIMIT.modelReply}`);
     if (this.#calls.length > LIMIT.replyCalls)
-      return invalid(`the reply has over ${LIMIT.replyCalls} tool calls, which is the limit`);
+      return invalid(`the reply has over ${LIMIT.replyCalls} tool calls, the limit`);
     if (this.#finishReason === 'content-filter' && this.#calls.length === 0) {
       return {
         ok: false,

@@ -47,7 +47,8 @@ export async function runTool({ find, issued, began }: ToolRunner, input: ToolIn
   const known = agent.manifest.tools[input.tool];
   if (input.effect !== 'mutate' && known?.effect === 'mutate') return newManifest(context, agent);
   const session = await readContext(agent.definition, input.context, tool);
-  if (!session.ok) return { kind: 'unavailable', message: `${session.problem}: resume when it fits` };
+  if (!session.ok)
+    return { kind: 'unavailable', message: `${session.problem}. Resume the session when it fits` };
   const parsed = await checkedArgs(tool, input);
   if (!parsed.ok) {
     return input.effect === 'mutate'
@@ -205,7 +206,7 @@ async function checkedArgs(
   input: ToolInput,
 ): Promise<{ ok: true; value: unknown } | { ok: false; problem: string }> {
   if (shortDigest(argsDigest(input.tool, input.args)) !== input.argsDigest) {
-    return { ok: false, problem: `integrity: call ${input.callId} has other arguments than were recorded` };
+    return { ok: false, problem: `call ${input.callId} has other arguments than the history` };
   }
   const parsed = await parseArgs(tool, input.args);
   return parsed.ok
@@ -273,12 +274,12 @@ export function errorText(what: string, error: unknown): string {
 /** Why an agent or tool is missing, and what to do. */
 export function missing(find: FindAgent, agent: string, tool?: string): string {
   return find(agent) === undefined
-    ? `no agent ${agent} on this worker: start a worker with its definition, then resume the session`
+    ? `this worker has no agent ${agent}. Start a worker that has it, then resume the session`
     : noTool(agent, tool ?? '');
 }
 
 /** Why a tool is missing, and what to do. */
 export function noTool(agent: string, tool: string): string {
   const { taskQueue } = Context.current().info;
-  return `agent ${agent} has no tool ${tool} on this worker. The call goes on when a worker of task queue ${taskQueue} has the tool, or when somebody resolves it`;
+  return `agent ${agent} has no tool ${tool} on this worker. The call continues when a worker of task queue ${taskQueue} has the tool, or when somebody resolves it`;
 }

@@ -22,7 +22,7 @@ export async function runVerify(find: FindAgent, input: VerifyInput): Promise<Ve
   }
   const parsed = await parseArgs(tool, input.args);
   if (!parsed.ok)
-    return { outcome: 'unknown', reason: `its arguments do not fit any more: ${parsed.problem}` };
+    return { outcome: 'unknown', reason: `its arguments no longer fit the schema: ${parsed.problem}` };
   const session = await readContext(definition, input.context, tool);
   if (!session.ok) return { outcome: 'unknown', reason: session.problem };
   for (let attempt = 1; ; attempt++) {

@@ -107,8 +107,8 @@ export function plainToolsWarning({ name, tools }: DefinedAgent): string | null 
   const plain = Object.keys(tools).filter((toolName) => tools[toolName]?.perdure === 'plain');
   if (plain.length === 0) return null;
   return (
-    `agent ${name}: nobody says what the calls of ${plain.join(', ')} do. Each counts as a mutation of its own, and a lost ` +
-    `call waits for a person. Write effects: { ${plain.map((toolName) => `${toolName}: 'read'`).join(', ')} } ` +
+    `agent ${name}: the effect of ${plain.join(', ')} is not declared. Each call counts as a mutation of its own, and a lost ` +
+    `call waits for a person. Add effects: { ${plain.map((toolName) => `${toolName}: 'read'`).join(', ')} } ` +
     "(or 'idempotent', or 'mutate') in defineAgent"
   );
 }
@@ -146,8 +146,8 @@ function resolveModel(agent: string, model: LanguageModel, registry: ModelRegist
   if (found !== undefined && typeof found !== 'string') return found;
   throw new PerdureError(
     'INVALID_DEFINITION',
-    `agent ${agent}: model '${model}' is not in the worker's models: pass createWorker({ models: createProviderRegistry({ … }) }), ` +
-      'or set OPENAI_API_KEY, or OPENAI_BASE_URL for any endpoint that speaks that protocol',
+    `agent ${agent}: model '${model}' is not in the worker's models. Pass createWorker({ models: createProviderRegistry({ … }) }), ` +
+      'or set OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint that is compatible with OpenAI',
     { cause },
   );
 }

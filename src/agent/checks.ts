@@ -13,21 +13,21 @@ export function durationProblem(field: string, value: Duration | undefined, leas
   }
   return Number.isFinite(ms) && ms >= least
     ? null
-    : `${field} is ${JSON.stringify(value)}: write milliseconds, or a text like '30s'`;
+    : `${field} is ${JSON.stringify(value)}: write milliseconds, or a duration such as '30s'`;
 }
 
 /** A value must be of its kind: what is none would be passed over, or sent to a provider as it is. */
 export function kindProblem(
   field: string,
   value: unknown,
-  kind: 'a text' | 'true or false' | 'a number from 0' | 'an object',
+  kind: 'a text' | 'true or false' | 'a number, 0 or more' | 'an object',
 ): string | null {
   const right =
     kind === 'a text'
       ? typeof value === 'string'
       : kind === 'true or false'
         ? typeof value === 'boolean'
-        : kind === 'a number from 0'
+        : kind === 'a number, 0 or more'
           ? Number.isFinite(value) && Number(value) >= 0
           : typeof value === 'object' && value !== null && !Array.isArray(value);
   return value === undefined || right
@@ -60,5 +60,5 @@ export function nameProblem(
   known: readonly string[],
 ): string | null {
   const unknown = Object.keys(value ?? {}).find((name) => !known.includes(name));
-  return unknown === undefined ? null : `${path}${unknown} is not known here; there are ${known.join(', ')}`;
+  return unknown === undefined ? null : `${path}${unknown} is unknown. Known names: ${known.join(', ')}`;
 }

@@ -41,7 +41,7 @@ export async function contextProblem(
     const { tenant } = (read.value ?? {}) as { tenant?: unknown };
     // Keys and the search attribute have the tenant as it was given.
     if (tenant !== undefined && tenant !== tenantOf(given))
-      return 'context.tenant: the schema must take it as it is given, without a default or a transformation';
+      return 'context.tenant: its schema must not have a default or a transformation';
   }
   return null;
 }

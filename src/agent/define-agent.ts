@@ -155,7 +155,7 @@ export function defineAgent<CONTEXT = unknown>(options: AgentOptions<CONTEXT>): 
   }
   const isWritten = typeof instructions === 'string' && instructions.trim() !== '';
   if (!isWritten && typeof instructions !== 'function') {
-    throw invalid(`agent ${name}: instructions is empty: write what the agent is to do`);
+    throw invalid(`agent ${name}: instructions is empty: write what the agent must do`);
   }
   const slip = nameProblem('', options, NAMES);
   if (slip !== null) throw invalid(`agent ${name}: ${slip}`);
@@ -186,7 +186,7 @@ export function defineAgent<CONTEXT = unknown>(options: AgentOptions<CONTEXT>): 
       );
     }
     if (CALL_ID.test(toolName)) {
-      throw invalid(`agent ${name}: tools.${toolName} is what ids of calls look like: rename it`);
+      throw invalid(`agent ${name}: tools.${toolName} looks like the id of a call: rename it`);
     }
     if (plan && toolName === PLAN_TOOL) {
       throw invalid(
@@ -203,7 +203,7 @@ export function defineAgent<CONTEXT = unknown>(options: AgentOptions<CONTEXT>): 
   const unknown = Object.keys(effects).find((toolName) => !Object.hasOwn(checked, toolName));
   if (unknown !== undefined) {
     const names = Object.keys(checked).join(', ') || 'none';
-    throw invalid(`agent ${name}: effects.${unknown} is not a tool of this agent; there are ${names}`);
+    throw invalid(`agent ${name}: effects.${unknown} is not a tool of this agent. Its tools: ${names}`);
   }
   return {
     ...rest,
@@ -229,12 +229,10 @@ export function defineAgent<CONTEXT = unknown>(options: AgentOptions<CONTEXT>): 
 export function checkedAgent(definition: DefinedAgent): DefinedAgent {
   const { perdure, models, contextProblem: _own, ...options }: Partial<DefinedAgent> = definition ?? {};
   if (perdure !== 'agent' || !Array.isArray(models)) {
-    throw invalid(`agent ${options.name}: it is not what defineAgent gives: write defineAgent({ … })`);
+    throw invalid(`agent ${options.name}: it is not a defined agent: write defineAgent({ … })`);
   }
   if ('model' in options) {
-    throw invalid(
-      `agent ${options.name}: model is set on a defined agent, whose models are known: write models`,
-    );
+    throw invalid(`agent ${options.name}: model is set on a defined agent: write models`);
   }
   return defineAgent({
     ...(options as Omit<DefinedAgent, 'perdure' | 'models' | 'contextProblem'>),
@@ -258,7 +256,7 @@ function kindsProblem(options: Checkable): string | null {
     kindProblem('effects', options.effects, 'an object') ??
     kindProblem('budget', budget, 'an object') ??
     kindProblem('plan', plan, 'true or false') ??
-    kindProblem('temperature', temperature, 'a number from 0') ??
+    kindProblem('temperature', temperature, 'a number, 0 or more') ??
     kindProblem('providerOptions', providerOptions, 'an object');
   if (kind !== null) return kind;
   for (const [provider, given] of Object.entries(providerOptions ?? {})) {
@@ -282,7 +280,7 @@ function limitsProblem(options: Checkable, models: DefinedAgent['models']): stri
     if (!CAPS.includes(cap))
       return `budget.${cap} is not a cap: write turns, toolCalls, tokens, usd or activeMs`;
     if (!Number.isFinite(value) || value < 0)
-      return `budget.${cap} is ${value}: write a number from 0, or leave it out`;
+      return `budget.${cap} is ${value}: write a number, 0 or more, or leave it out`;
   }
   for (const { price, maxOutputTokens } of models) {
     const slip = nameProblem('price.', price, PRICES);
@@ -295,7 +293,7 @@ function limitsProblem(options: Checkable, models: DefinedAgent['models']): stri
         (needed || dollars !== undefined) &&
         !(Number.isFinite(dollars) && Number(dollars) >= 0)
       )
-        return `price.${field} is ${dollars}: write US dollars for a million tokens, a number from 0`;
+        return `price.${field} is ${dollars}: write US dollars for a million tokens, 0 or more`;
     }
     const problem = countProblem('maxOutputTokens', maxOutputTokens);
     if (problem !== null) return problem;

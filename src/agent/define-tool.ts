@@ -277,10 +277,10 @@ function toolProblem<INPUT, OUTPUT, CONTEXT>(options: ToolOptions<INPUT, OUTPUT,
     return "verify is not a function: write verify: async (input, { idempotencyKey }) => ({ outcome: 'landed', output })";
   }
   if (options.verify !== undefined && effect !== 'mutate') {
-    return `verify is only asked for effect 'mutate', this tool is '${effect}': drop verify, or write effect: 'mutate'`;
+    return `verify is only for effect 'mutate', but this tool is '${effect}': remove verify, or write effect: 'mutate'`;
   }
   if (typeof idempotency === 'object' && idempotency?.scope === 'global' && effect !== 'mutate') {
-    return `idempotency.scope 'global' is for effect 'mutate', this tool is '${effect}': drop it, or write effect: 'mutate'`;
+    return `idempotency.scope 'global' is only for effect 'mutate', but this tool is '${effect}': remove it, or write effect: 'mutate'`;
   }
   const { maxAttempts, timeout, settle, approval } = options;
   return (
@@ -302,7 +302,7 @@ function approvalProblem(options: { needsApproval?: unknown; approval?: object }
     return `needsApproval is ${JSON.stringify(needsApproval)}: write true, false, or a function of the input`;
   }
   if (approval !== undefined && needsApproval === undefined) {
-    return 'approval says what becomes of an approval that nobody gives, and no call needs one: write needsApproval';
+    return 'approval has no effect without needsApproval: write needsApproval';
   }
   return nameProblem('approval.', approval, ['expires', 'onExpiry']);
 }
@@ -327,10 +327,10 @@ function idempotencyProblem(idempotency: unknown): string | null {
     durationProblem('idempotency.ttl', ttl) ??
     (ttl === undefined || scope === 'global'
       ? null
-      : "idempotency.ttl is for scope 'global', the other records last as long as their session: drop it, or write scope: 'global'") ??
+      : "idempotency.ttl is only for scope 'global': remove it, or write scope: 'global'") ??
     (areNames
       ? null
-      : `idempotency.args is ${JSON.stringify(named)}: write names of arguments, as ['orderId']`)
+      : `idempotency.args is ${JSON.stringify(named)}: write names of arguments, such as ['orderId']`)
   );
 }
 

@@ -15,7 +15,7 @@ export function contextSchemaProblem(given: unknown): string | null {
   const isSchema = typeof given === 'function' || (typeof given === 'object' && given !== null);
   return given === undefined || isSchema
     ? null
-    : `context is ${JSON.stringify(given)}: write a schema, as z.object({ tenant: z.string() })`;
+    : `context is ${JSON.stringify(given)}: write a schema, such as z.object({ tenant: z.string() })`;
 }
 
 /** The problem of a tool's schema that shows without running it, with what to write instead, or `null`. */
@@ -55,7 +55,7 @@ function unwritable(error: unknown): PerdureError {
   const why = error instanceof Error ? error.message : String(error);
   return new PerdureError(
     'INVALID_DEFINITION',
-    `inputSchema cannot be written as JSON Schema: ${why}. Use types that JSON has`,
+    `inputSchema cannot be converted to JSON Schema: ${why}. Use types that JSON has`,
     { cause: error },
   );
 }
@@ -65,7 +65,7 @@ function readSchema(tool: Checked, written: unknown): JsonObject {
   if (typeof schema !== 'object' || schema === null || Array.isArray(schema) || schema['type'] !== 'object') {
     throw new PerdureError(
       'INVALID_DEFINITION',
-      'inputSchema is not of an object: providers accept only z.object({ … })',
+      'inputSchema is not an object schema: providers accept only z.object({ … })',
     );
   }
   const properties = schema['properties'];
@@ -78,7 +78,7 @@ function readSchema(tool: Checked, written: unknown): JsonObject {
     // Its calls would all count as the same, and all but one would not happen.
     throw new PerdureError(
       'INVALID_DEFINITION',
-      `idempotency.args names ${unknown}, which is not an argument: write some of ${known.join(', ')}`,
+      `idempotency.args names ${unknown}, which is not an argument. The arguments: ${known.join(', ')}`,
     );
   }
   return schema;

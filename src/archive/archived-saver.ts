@@ -94,7 +94,7 @@ export class ArchivedSaver implements CheckpointSaver {
       if (present !== null && checkpointPlace(present.id) !== null) return;
       throw new PerdureError(
         'CONFLICT',
-        `Thread ${threadId} is a session that only the archive still has, so nothing can be stored there. Use another thread id, or rewind the session with this saver.`,
+        `Thread ${threadId} is a session that only the archive has, so it cannot be written. Use another thread id, or rewind the session with this saver.`,
       );
     });
   }

@@ -65,14 +65,14 @@ export abstract class CheckpointArchive {
       if (expected !== null && expected !== archiveId) {
         throw new PerdureError(
           'CONFLICT',
-          `${this.place} is not the archive that this exporter has written to (${expected}). Restore that one, or export into this one under another name`,
+          `${this.place} is not the archive that this exporter wrote to (${expected}). Restore that archive, or export into this one with another --name`,
         );
       }
       const owner = await this.#fact(writing, 'namespace_id');
       if (owner !== null && owner !== namespaceId) {
         throw new PerdureError(
           'CONFLICT',
-          `${this.place} is the archive of another namespace, ${await this.#fact(writing, 'namespace')}. Choose another archive`,
+          `${this.place} belongs to another namespace, ${await this.#fact(writing, 'namespace')}. Choose another archive`,
         );
       }
       await setFact(writing, 'namespace_id', namespaceId);

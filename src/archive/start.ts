@@ -19,7 +19,7 @@ export async function startArchive(client: Client, name: string): Promise<void> 
     taskQueue: workflowId,
     workflowIdConflictPolicy: 'USE_EXISTING',
     args: [{ name }],
-    staticSummary: `exports checkpoints of sessions into the archive ${name}`,
+    staticSummary: `copies checkpoints of sessions into the archive ${name}`,
   });
 }
 
@@ -42,7 +42,7 @@ export async function archiveStatus(client: Client, name: string = DEFAULT_ARCHI
     const silent = UNANSWERED.includes(code);
     if (!silent && code !== 'SESSION_NOT_FOUND') throw known;
     const why = silent ? 'does not answer' : 'was never started';
-    throw new PerdureError(code, `The exporter ${name} ${why}. Start it`, {
+    throw new PerdureError(code, `The exporter ${name} ${why}. Start it: perdure archive`, {
       cause: known,
     });
   }

@@ -8,7 +8,8 @@ import { editProblem } from '../session/edit.ts';
  * edits. A caller that asks first can choose another checkpoint.
  */
 export function pastEditProblem(past: SessionState, edits: EditInput): string | null {
-  if (past.batch.length > 0) return 'a turn was under way at this checkpoint: choose one between turns';
+  if (past.batch.length > 0)
+    return 'a turn was running at this checkpoint: choose a checkpoint between turns';
   // Calls that were in flight then are not repeated by the new session.
   return editProblem({ ...past, inFlight: [], loading: null }, edits)?.message ?? null;
 }

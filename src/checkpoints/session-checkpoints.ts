@@ -104,7 +104,7 @@ export class SessionCheckpoints {
         if (present.running && !end) {
           throw new PerdureError(
             'SESSION_BUSY',
-            `Session ${workflowId} is running. Cancel it first, or delete it with { end: true }, which ends it without waiting for a call in flight.`,
+            `Session ${workflowId} is running. Cancel it first, or delete it with { end: true }, which does not wait for calls in flight.`,
             { details: { next: { action: 'cancel', sessionId: workflowId } satisfies NextStep } },
           );
         }

@@ -13,13 +13,13 @@ export function sessionStateOf(checkpoint: Checkpoint): SessionState {
   if (checkpoint.metadata['source'] !== 'session' || typeof sessionId !== 'string') {
     throw new PerdureError(
       'CHECKPOINT_CORRUPTION',
-      `Checkpoint ${checkpoint.id} of thread ${checkpoint.thread_id} is not of a session`,
+      `Checkpoint ${checkpoint.id} of thread ${checkpoint.thread_id} is not a session's`,
     );
   }
   if (schema !== 1) {
     throw new PerdureError(
       'CHECKPOINT_CORRUPTION',
-      `Checkpoint ${checkpoint.id} of session ${sessionId} has schema ${JSON.stringify(schema)}, and this version of perdure reads 1`,
+      `Checkpoint ${checkpoint.id} of session ${sessionId} has schema ${JSON.stringify(schema)}, but this version of perdure reads 1`,
     );
   }
   return checkpoint.state as unknown as SessionState;

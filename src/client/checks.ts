@@ -13,7 +13,7 @@ import { unsearchable } from '../temporal/visibility.ts';
 export function checkSessionId(id: unknown): asserts id is string {
   if (typeof id === 'string' && id.trim() !== '' && id.length <= LIMIT.sessionId) return;
   const found = typeof id === 'string' ? JSON.stringify(id.slice(0, 40)) : String(id);
-  throw invalid('id', `${found} is no id: write 1 to ${LIMIT.sessionId} characters that are not all blank`);
+  throw invalid('id', `${found} is not an id: write 1 to ${LIMIT.sessionId} characters, not only blanks`);
 }
 
 /** Refuses the ids of Perdure's own workflows. @throws PerdureError `INVALID_ARGUMENT` */
@@ -28,7 +28,7 @@ export function checkNewId(id: unknown): asserts id is string {
   checkFreeId(id);
   const problem = unsearchable(id);
   if (problem === null) return;
-  throw invalid('id', `${JSON.stringify(id)} ${problem}: Temporal could not find the session by it`);
+  throw invalid('id', `${JSON.stringify(id)} ${problem}: Temporal cannot find a session by such an id`);
 }
 
 /** Checks that an input is plain JSON under the limit, with known names. */
@@ -71,7 +71,7 @@ export async function checkStart(agent: StartedAgent, { context, budget }: Sessi
   if (budget?.usd !== undefined && agent.models.some(({ price }) => price === undefined)) {
     throw invalid(
       'budget.usd',
-      `agent ${agent.name} has a model without a price, so dollars cannot be capped`,
+      `agent ${agent.name} has a model without a price, so there can be no usd cap. Set its price in defineAgent, or cap tokens`,
     );
   }
   const problem = await agent.contextProblem(context);

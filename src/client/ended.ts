@@ -25,12 +25,12 @@ export async function endedError(
   const takenBackTo = reason.slice(TAKEN_BACK.length);
   return new PerdureError(
     'SESSION_BUSY',
-    `Session ${run.workflowId} is being taken back to ${takenBackTo}. Ask again in a moment. If it does not continue, take it back again`,
+    `Session ${run.workflowId} is being rewound to ${takenBackTo}. Try again in a moment. If it does not continue, rewind it again`,
     { details: { takenBackTo }, cause: closed.cause },
   );
 }
 
-/** The view of a session, corrected when its run was ended from outside. Nobody can answer its calls any more. */
+/** The view of a session, corrected when its run was ended from outside. Its calls can no longer be decided. */
 export async function withEnd(
   client: Client,
   view: SessionView,
@@ -45,11 +45,11 @@ export async function withEnd(
   return { ...view, status: ended, phase: 'closed', pending: [], wait: null, paused: null };
 }
 
-/** The error of a rewind that another rewind has overtaken. */
+/** The error of a rewind that lost against another rewind. */
 export function takenBack(sessionId: string, cause?: unknown): PerdureError {
   return new PerdureError(
     'CONFLICT',
-    `Session ${sessionId} was taken back by somebody else meanwhile: read its checkpoints again`,
+    `Session ${sessionId} was rewound by somebody else in the meantime. List its checkpoints again`,
     cause === undefined ? {} : { cause },
   );
 }

@@ -89,7 +89,7 @@ export function fitting<T>(answer: T | TooLarge, name: string, sessionId: string
   const { size, limit } = answer.tooLarge;
   throw new PerdureError(
     'TOO_LARGE',
-    `${name} of session ${sessionId} is ${size} bytes of JSON, a query may answer ${limit}: read it with the checkpoint saver`,
+    `${name} of session ${sessionId} is ${size} bytes of JSON, more than a query can return (${limit}). Read it with the checkpoint saver`,
     { details: { field: name, size, limit } },
   );
 }

@@ -112,7 +112,7 @@ export class Session {
   /** Caps, spent and reserved. @throws PerdureError `INVALID_ARGUMENT` for caps: {@link Session.setBudget} takes them */
   async budget(...none: readonly never[]): Promise<BudgetView> {
     // Caps that were passed here would otherwise be ignored.
-    refuseMore(none, 'budget', 'reads, and sets nothing. To set caps, call setBudget({ limits: { … } })');
+    refuseMore(none, 'budget', 'only reads. To set caps, call setBudget({ limits: { … } })');
     return this.#read(QUERY.budget, budgetView);
   }
 
@@ -134,13 +134,13 @@ export class Session {
     ...none: readonly never[]
   ): Promise<{ phase: Phase; queued: number }> {
     // An id that was passed here would be ignored, and the message taken twice.
-    refuseMore(none, 'message', 'takes its options in one object: send({ text, id, mode })');
+    refuseMore(none, 'message', 'takes one object: send({ text, id, mode })');
     const input = withId(message);
     try {
       return await this.#update(UPDATE.send, input, 'message');
     } catch (error) {
       const { id: messageId } = input;
-      const advice = `The message may have been taken all the same: sent again with the id ${messageId}, it is taken once`;
+      const advice = `The session may have it already. Send it again with the id ${messageId}: the session takes an id once`;
       throw retryHint(error, advice, { sessionId: this.id, messageId });
     }
   }
@@ -282,14 +282,14 @@ export class Session {
         if (status.name !== 'RUNNING') {
           throw new PerdureError(
             'SESSION_CLOSED',
-            `Session ${this.id} was ended from outside before it saw its last events: read it with the checkpoint saver`,
+            `Session ${this.id} was ended from outside before it processed its last events. Read it with the checkpoint saver`,
             { cause: error },
           );
         }
         if (Date.now() > deadline) {
           throw new PerdureError(
             'NO_WORKER',
-            `No worker has taken up the last events of session ${this.id} yet. Ask again, or start one: perdure worker <module>`,
+            `No worker has processed the last events of session ${this.id} yet. Try again, or start a worker: perdure worker <module>`,
             { cause: error },
           );
         }

@@ -182,7 +182,7 @@ export class Sessions {
     if (saver !== undefined && (await saver.get(sessionId, { checkpointId })) !== null) return;
     throw new PerdureError(
       'CHECKPOINT_NOT_FOUND',
-      `Session ${sessionId} has no checkpoint ${checkpointId}: read its checkpoints again`,
+      `Session ${sessionId} has no checkpoint ${checkpointId}. List its checkpoints again`,
     );
   }
 
@@ -208,12 +208,12 @@ export class Sessions {
     }
     throw new PerdureError(
       'CONFLICT',
-      `id: ${id} is a thread of checkpoints, or was one that was deleted within a day: choose another id`,
+      `id: ${id} is a thread of checkpoints, or one that was deleted less than a day ago. Choose another id`,
       { details: { field: 'id' } },
     );
   }
 
-  /** What was said to one agent must not be done by another, with other tools, or for somebody else. */
+  /** A message for one agent must not reach another agent, or a session with another context. */
   async #refuseOther(id: string, { agent, context }: SessionInput): Promise<void> {
     const started = ((await readStartInput(this.#client, id)) ?? {}) as Partial<SessionInput>;
     const { agent: other } = started;
@@ -221,7 +221,7 @@ export class Sessions {
     if (other !== agent) {
       throw new PerdureError(
         'CONFLICT',
-        `id: session ${id} is of agent ${other}, not of ${agent}: choose another id, or start it with ${other}`,
+        `id: session ${id} belongs to agent ${other}, not to ${agent}. Choose another id, or start it with ${other}`,
         { details: { field: 'id' } },
       );
     }
@@ -230,7 +230,7 @@ export class Sessions {
     if (canonicalJson(context) === canonicalJson(started.context ?? {})) return;
     throw new PerdureError(
       'CONFLICT',
-      `context: session ${id} runs with another one: choose another id, or leave the context out`,
+      `context: session ${id} runs with another context. Choose another id, or leave the context out`,
       { details: { field: 'context' } },
     );
   }
@@ -252,7 +252,10 @@ export class Sessions {
       throw new PerdureError('SESSION_NOT_FOUND', `There is no session ${sessionId}`);
     }
     if (agent === undefined || agent === own) return own;
-    throw invalid('agent', `session ${sessionId} is of ${own}, which goes on from its checkpoints`);
+    throw invalid(
+      'agent',
+      `session ${sessionId} belongs to ${own}, and only ${own} can continue from its checkpoints`,
+    );
   }
 
   /** A run that the server has, or `null`. */
@@ -321,13 +324,13 @@ export class Sessions {
       if (error instanceof WorkflowExecutionAlreadyStartedError) {
         throw new PerdureError(
           'SESSION_EXISTS',
-          `id: session ${id} exists. Choose another id, or with onExisting: 'use' take the running one`,
+          `id: session ${id} exists. Choose another id, or set onExisting: 'use' to get the running session`,
           { cause: error },
         );
       }
       const messageId = message?.id;
       const ids = messageId === undefined ? `id ${id}` : `id ${id} and the message's ${messageId}`;
-      const advice = `It may have been done all the same: repeated with the ${ids}, it is done once`;
+      const advice = `It may have happened all the same. Repeat it with the ${ids}: it happens once`;
       throw retryHint(sessionError(id, error), advice, {
         sessionId: id,
         ...defined({ messageId }),

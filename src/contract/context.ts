@@ -11,7 +11,7 @@ export const TENANT_LENGTH = 200;
 /** A context of any agent. The agent's own schema checks the rest. */
 export const contextSchema: LazySchema<JsonObject> = lazySchema(() =>
   z.record(z.string(), json).check(
-    z.refine((value) => jsonSize(value) <= LIMIT.context, `the most is ${LIMIT.context} bytes of JSON`),
+    z.refine((value) => jsonSize(value) <= LIMIT.context, `the limit is ${LIMIT.context} bytes of JSON`),
     z.check(({ value, issues }) => {
       const { tenant } = value;
       if (tenant === undefined) return;

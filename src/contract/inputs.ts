@@ -23,7 +23,7 @@ export const sendSchema: LazySchema<SendInput> = lazySchema(() =>
         .check(
           z.minLength(1),
           z.maxLength(200),
-          z.regex(OWN_MESSAGE, "ids of the form msg_<number> are the session's own: choose another"),
+          z.regex(OWN_MESSAGE, 'the session itself uses ids of the form msg_<number>: choose another id'),
         ),
     ),
     mode: z.optional(z.enum(['queue', 'interrupt'])),
@@ -280,10 +280,10 @@ function problemOf(issue: z.core.$ZodRawIssue): string {
     case 'invalid_value':
       return `expected one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`;
     case 'too_small':
-      return `the least is ${String(issue.minimum)}`;
+      return `the minimum is ${String(issue.minimum)}`;
     case 'too_big':
-      return `the most is ${String(issue.maximum)}`;
+      return `the maximum is ${String(issue.maximum)}`;
     default:
-      return 'not one of the shapes that are accepted';
+      return 'matches none of the accepted shapes';
   }
 }

@@ -222,7 +222,7 @@ export function threadFull(threadId: string, size: number): PerdureError {
   const limit = THREAD_LIMIT.index;
   return new PerdureError(
     'TOO_LARGE',
-    `Thread ${threadId} is full: its index is ${size} bytes of JSON, the limit is ${limit}, which is about 60,000 checkpoints and steps. It keeps all that it has, and takes nothing new. Write to another thread, or delete this one to begin it anew.`,
+    `Thread ${threadId} is full: its index is ${size} bytes of JSON, the limit is ${limit}, which is about 60,000 checkpoints and steps. It keeps what it has. Write to another thread, or delete this one and start it again.`,
     { details: { field: 'index of the thread', size, limit } },
   );
 }

@@ -49,7 +49,7 @@ function unknownName(schemaOf: LazySchema<unknown>, value: unknown): InputProble
 }
 
 export function notKnown(known: Iterable<string>): string {
-  return `is not known here; there are ${[...known].join(', ') || 'none'}`;
+  return `is unknown. Known names: ${[...known].join(', ') || 'none'}`;
 }
 
 function find(schema: z.core.$ZodType, value: unknown, path: readonly string[]): InputProblem | null {
@@ -61,8 +61,7 @@ function find(schema: z.core.$ZodType, value: unknown, path: readonly string[]):
     const field = fields.get(name);
     // The sender decides how long a path is.
     if (field === undefined) {
-      const problem =
-        name === '__proto__' ? 'is no name that can be kept: choose another' : notKnown(fields.keys());
+      const problem = name === '__proto__' ? 'is a reserved name: choose another' : notKnown(fields.keys());
       return inputProblem(at.join('.').slice(0, 200), problem);
     }
     const found = find(field, item, at);

@@ -19,5 +19,5 @@ export function reservedProblem(id: string): string | null {
   const prefix = RESERVED.find((reserved) => id.startsWith(reserved));
   return prefix === undefined
     ? null
-    : `ids that begin with ${prefix} belong to workflows of Perdure's own: choose another id`;
+    : `Perdure's own workflows use ids that begin with ${prefix}: choose another id`;
 }

@@ -108,5 +108,9 @@ export function toNumber(value: Int64): number {
 }
 
 export function corrupt(message: string, cause?: unknown): PerdureError {
-  return new PerdureError('CHECKPOINT_CORRUPTION', `The history does not fold: ${message}`, { cause });
+  return new PerdureError(
+    'CHECKPOINT_CORRUPTION',
+    `The state cannot be computed from the history: ${message}`,
+    { cause },
+  );
 }

@@ -312,7 +312,7 @@ export class Folder {
       return this.#asked.take(advance(state, inputs, moment).commands);
     } catch (error) {
       // The live session fails such a task, and so never completes it: another program did.
-      throw corrupt(`task ${eventId} brings what the session cannot take: ${String(error)}`, error);
+      throw corrupt(`task ${eventId} has data that the session cannot use: ${String(error)}`, error);
     }
   }
 }

@@ -36,6 +36,6 @@ export function refuseNewer(event: HistoryEvent, payloads: PayloadReader): void 
 
 function newer({ eventId }: HistoryEvent, what: string): Error {
   return corrupt(
-    `event ${toNumber(eventId)} ${what}, which this version does not know: a newer one wrote it`,
+    `event ${toNumber(eventId)} ${what}, which this version of perdure does not know. A newer version wrote it: update perdure`,
   );
 }

@@ -61,6 +61,6 @@ function carriedEffect(call: ToolCall): CarriedEffect[] {
   // An effect of scope `global` has a session of its own, which knows what became of it.
   const doubtful = isOpen(call) || (status.kind === 'failed' && !status.certain);
   if (!doubtful || scope === 'global') return [];
-  const doubt = `nobody knows what became of ${callId}, which was left behind by a rewind`;
+  const doubt = `the outcome of ${callId} is unknown: a rewind left it behind`;
   return [{ ...effect, output: null, doubt }];
 }

@@ -145,7 +145,7 @@ function serviceOperations(document: () => JsonObject): Operation[] {
       method: 'GET',
       path: '/healthz',
       tag: 'service',
-      summary: 'Whether the API and the Temporal server behind it answer',
+      summary: 'Whether the API and its Temporal server answer',
       open: true,
       answer: { status: 200, description: 'They do', schema: z.object({ status: z.literal('ok') }) },
       codes: ['SERVER_UNAVAILABLE'],
@@ -182,12 +182,12 @@ function checkToken(token: string): void {
     throw invalid('token', 'write letters, digits and -._~+/ only, with = at the end');
   }
   if (token.length >= TOKEN_LENGTH) return;
-  const problem = `it has ${token.length} characters and needs at least ${TOKEN_LENGTH}`;
+  const problem = `it has ${token.length} characters, but needs at least ${TOKEN_LENGTH}`;
   throw invalid('token', `${problem}. Make one with openssl rand -hex 32, or let perdure serve make one`);
 }
 
 function unauthorized(): never {
-  throw new PerdureError('UNAUTHORIZED', 'Send the token of this server, as Authorization: Bearer <token>');
+  throw new PerdureError('UNAUTHORIZED', 'Send the token of this server: Authorization: Bearer <token>');
 }
 
 function hostname(host: string | undefined): string {
@@ -197,7 +197,7 @@ function hostname(host: string | undefined): string {
 function hostNotAllowed(host: string | undefined): PerdureError {
   return new PerdureError(
     'HOST_NOT_ALLOWED',
-    `Host is ${host ?? 'missing'}: this server is reached by the name that it was bound to`,
+    `Host is ${host ?? 'missing'}: use the name or address that this server listens on`,
   );
 }
 
@@ -210,7 +210,7 @@ function routeNotFound(method: string, path: string): PerdureError {
 
 function methodNotAllowed(method: string, path: string, allowed: readonly string[]): Response {
   const allow = allowed.join(', ');
-  const message = `${path.slice(0, 200)} has no ${method}, but ${allow}`;
+  const message = `${path.slice(0, 200)} does not support ${method}, only ${allow}`;
   const error = new PerdureError('METHOD_NOT_ALLOWED', message, { details: { allowed } });
   return errorResponse(error, { allow });
 }

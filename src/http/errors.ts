@@ -47,7 +47,7 @@ export interface ErrorBody {
 /** Converts a thrown value to an error body. Unknown errors become `INTERNAL` and carry no details. */
 export function errorBody(error: unknown): ErrorBody {
   if (!isPerdureError(error)) {
-    const message = 'Something unexpected went wrong; the server has told it to whoever runs it.';
+    const message = 'An unexpected error. The operator of this server finds it in the log.';
     return { error: { code: 'INTERNAL', message, details: {} } };
   }
   const { code, message, details } = error;

@@ -24,7 +24,7 @@ const PAGE: Readonly<Record<string, QueryParameter>> = {
     type: 'integer',
     minimum: 0,
     maximum: 1_000,
-    description: 'The most to return. Default: 50. Large entries make a page shorter.',
+    description: 'At most this many. Default: 50. Large entries make a page shorter.',
   },
 };
 
@@ -45,16 +45,16 @@ export const inspectionOperations: readonly Operation[] = [
     path: '/sessions',
     tag: 'sessions',
     summary: 'List sessions, newest first',
-    description: 'A list may lag behind by a second.',
+    description: 'A list can lag by a second.',
     query: {
-      agent: { type: 'string', pattern: SEARCHABLE, description: 'Only those of this agent' },
+      agent: { type: 'string', pattern: SEARCHABLE, description: 'Only of this agent' },
       status: {
         type: 'string',
         pattern: SEARCHABLE,
-        description: 'Only those of this status, such as active',
+        description: 'Only in this status, such as active',
       },
-      tenant: { type: 'string', pattern: SEARCHABLE, description: 'Only those of this tenant' },
-      limit: { type: 'integer', minimum: 0, maximum: 1_000, description: 'The most to return. Default: 50.' },
+      tenant: { type: 'string', pattern: SEARCHABLE, description: 'Only of this tenant' },
+      limit: { type: 'integer', minimum: 0, maximum: 1_000, description: 'At most this many. Default: 50.' },
     },
     answer: {
       status: 200,
@@ -79,7 +79,7 @@ export const inspectionOperations: readonly Operation[] = [
     path: '/sessions/{id}',
     tag: 'sessions',
     summary: 'A session at a glance',
-    description: 'Also of a session that is closed, and with no worker running: then from its history.',
+    description: 'Without a worker, or for a closed session, the answer comes from the history.',
     answer: { status: 200, description: 'What it does and waits for', schema: sessionViewSchema },
     codes: CODES,
     handle: (request, { sessions }) => sessions.get(request.param('id')).state(),
@@ -114,7 +114,7 @@ export const inspectionOperations: readonly Operation[] = [
     summary: 'The calls that wait for a person',
     answer: {
       status: 200,
-      description: 'Calls; bind a decision to what was looked at with argsDigest',
+      description: 'The calls. A decision must carry the argsDigest of its call',
       schema: z.object({ items: z.array(pendingCallSchema) }),
     },
     codes: CODES,
@@ -153,9 +153,9 @@ export const inspectionOperations: readonly Operation[] = [
     method: 'GET',
     path: '/sessions/{id}/stream',
     tag: 'sessions',
-    summary: 'The session live, until it rests',
+    summary: 'The session live, until it waits for somebody or closes',
     description:
-      'Server-sent events: `text` {text}, `reset` {} (the text so far is void), `message` {id, text} (the answer is ' +
+      'Server-sent events: `text` {text}, `reset` {} (discard the text so far), `message` {id, text} (the answer is ' +
       'recorded), `call` {call} (a tool call that is new or has changed), `phase` {phase, view}, then `end` {}; or ' +
       '`error` with the body of an error. Needs a worker.',
     answer: { status: 200, description: 'Events', mediaType: 'text/event-stream' },

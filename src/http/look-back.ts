@@ -43,8 +43,8 @@ export async function effectsSince({ client, saver }: Backend, past: Checkpoint)
 export function unconfirmed(effects: readonly EffectSince[]): PerdureError {
   return new PerdureError(
     'INVALID_ARGUMENT',
-    'confirm: a rewind undoes no effect. Those that happened after the checkpoint, and stay, are ' +
-      `${effects.length}: see details.effects. Send the same with confirm: true`,
+    'confirm: a rewind undoes no effect. Effects that happened after the checkpoint, and stay: ' +
+      `${effects.length}, in details.effects. Send the same with confirm: true`,
     { details: { field: 'confirm', effects } },
   );
 }

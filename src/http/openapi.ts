@@ -17,10 +17,10 @@ const WITH_BODY: readonly ErrorCode[] = ['NOT_JSON', 'TOO_LARGE', 'UNSUPPORTED_M
 
 const PARAMETERS: Readonly<Record<string, string>> = {
   thread_id: 'The thread: any text of at most 2,000 characters, percent-encoded.',
-  checkpoint_id: 'The checkpoint, as it was stored or listed.',
+  checkpoint_id: 'The id of the checkpoint.',
   key: "The step's key: any text of at most 2,000 characters, percent-encoded.",
   id: "The session's id.",
-  call_id: 'The call, as in the log of calls.',
+  call_id: 'The id of the call, as in the tool-call log.',
 };
 
 const PATH_TEXT: Readonly<Record<string, { pattern: string; maxLength?: number }>> = {
@@ -32,7 +32,7 @@ const PATH_TEXT: Readonly<Record<string, { pattern: string; maxLength?: number }
 };
 
 const JSON_NOTE =
-  'Any JSON value of at most 200 levels. No integer beyond 2^53 - 1, no -0 and no key __proto__: they would be changed.';
+  'Any JSON value of at most 200 levels, without integers beyond 2^53 - 1, -0 and the key __proto__.';
 
 /** The JSON Schemas of all bodies. */
 class Schemas {

@@ -52,9 +52,9 @@ function readValue(
   }
   const value = Number(text);
   if (!/^-?\d{1,15}$/.test(text))
-    throw invalid(name, `${JSON.stringify(text.slice(0, 40))} is no whole number`);
-  if (minimum !== undefined && value < minimum) throw invalid(name, `the least is ${minimum}`);
-  if (maximum !== undefined && value > maximum) throw invalid(name, `the most is ${maximum}`);
+    throw invalid(name, `${JSON.stringify(text.slice(0, 40))} is not a whole number`);
+  if (minimum !== undefined && value < minimum) throw invalid(name, `the minimum is ${minimum}`);
+  if (maximum !== undefined && value > maximum) throw invalid(name, `the maximum is ${maximum}`);
   return value;
 }
 
@@ -114,10 +114,10 @@ function decode(bytes: Uint8Array): string {
 }
 
 function parseJson(text: string): unknown {
-  if (text === '') throw notJson(text, 0, 'it is empty. Send an object, {} at least');
+  if (text === '') throw notJson(text, 0, 'it is empty. Send an object, at least {}');
   const { tooDeepAt, changed } = scan(text);
   if (tooDeepAt !== null) {
-    throw notJson(text, tooDeepAt, `more than ${DEPTH} arrays and objects in each other`);
+    throw notJson(text, tooDeepAt, `arrays and objects nest deeper than ${DEPTH} levels`);
   }
   let value: unknown;
   try {
@@ -243,7 +243,7 @@ export function idempotencyKey(request: ApiRequest<unknown>, id: string | undefi
   const header = request.header('idempotency-key');
   if (header === undefined) return id;
   if (/[^\x20-\x7e]/.test(header)) {
-    throw invalid('Idempotency-Key', 'a header carries ASCII only; put other keys into the body, as id');
+    throw invalid('Idempotency-Key', 'a header can only carry ASCII. Put other keys into the body, as id');
   }
   if (id !== undefined && id !== header) throw invalid('Idempotency-Key', `is not the id of the body, ${id}`);
   return header;
@@ -252,5 +252,5 @@ export function idempotencyKey(request: ApiRequest<unknown>, id: string | undefi
 /** Refuses ids that HTTP clients take for a folder in a path. @throws PerdureError `INVALID_ARGUMENT` */
 export function addressable(id: string | undefined): string | undefined {
   if (id !== '.' && id !== '..') return id;
-  throw invalid('id', `${id} in a path means a folder, and nothing could be asked of it: choose another id`);
+  throw invalid('id', `${id} means a folder in a path, so no route could name it. Choose another id`);
 }

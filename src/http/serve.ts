@@ -59,7 +59,7 @@ export async function serveHttp(
     const why = code === 'EADDRINUSE' ? 'another program listens there' : message;
     throw new PerdureError(
       'INVALID_ARGUMENT',
-      `Cannot listen on ${host}:${port}: ${why}. Choose another --host or --port (0: a free one)`,
+      `Cannot listen on ${host}:${port}: ${why}. Choose another --host or --port (0 picks a free one)`,
       { details: { host, port }, cause: error },
     );
   }
@@ -100,7 +100,7 @@ function answerRefused(server: Server): void {
     setTimeout(() => socket.destroy(), LINGER_MS).unref();
   });
   server.on('checkExpectation', (_, response) => {
-    const body = JSON.stringify(errorBody(invalid('Expect', 'only 100-continue is known here')));
+    const body = JSON.stringify(errorBody(invalid('Expect', 'only 100-continue is supported')));
     response.writeHead(417, { 'content-type': 'application/json' }).end(body);
   });
 }

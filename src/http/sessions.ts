@@ -57,7 +57,7 @@ const edited = z.object({ ...taken.shape, checkpointId: z.string() });
 const decided = z.object({ callId: z.string(), status: z.string() });
 const ACCEPTED = {
   status: 202,
-  description: 'The session has it on record, and acts on it when a worker runs it',
+  description: 'It is recorded. The session acts on it when a worker runs',
   schema: sessionIdSchema,
 } as const;
 
@@ -69,8 +69,8 @@ export const sessionOperations: readonly Operation[] = [
     tag: 'sessions',
     summary: 'Start a session of an agent',
     description:
-      'It is durable when this answers, also with no worker running. Give it an id to be able to send the same ' +
-      'again after no answer: SESSION_EXISTS then says that it was started.',
+      'It is durable when this answers, also without a worker. Give it an id: if no answer comes, send the same again, ' +
+      'and SESSION_EXISTS says that it was started.',
     idempotencyKey: "The session's id. The same as the id in the body.",
     body: startBodySchema,
     answer: { status: 201, description: 'The id of the session', schema: sessionIdSchema },
@@ -87,10 +87,10 @@ export const sessionOperations: readonly Operation[] = [
     path: '/sessions/{id}/messages',
     tag: 'sessions',
     summary: 'Send a message',
-    description: 'It is queued during a turn, or with mode interrupt ends the turn early.',
-    idempotencyKey: 'The id of the message: sent twice, it is taken once. The same as the id in the body.',
+    description: 'During a turn it is queued. With mode interrupt it ends the turn.',
+    idempotencyKey: 'The id of the message. The session takes an id once. The same as the id in the body.',
     body: sendSchema(),
-    answer: { status: 200, description: 'The message is on record', schema: taken },
+    answer: { status: 200, description: 'The message is recorded', schema: taken },
     codes: STEER,
     handle: (request, { sessions }) => {
       const id = idempotencyKey(request, request.body.id);
@@ -107,7 +107,7 @@ export const sessionOperations: readonly Operation[] = [
       'The first decision wins. It holds only for the arguments with this argsDigest, which GET ' +
       "/sessions/{id}/approvals shows. An edit is answered once its arguments have passed the tool's schema.",
     body: decideBodySchema,
-    answer: { status: 200, description: 'The decision is on record', schema: decided },
+    answer: { status: 200, description: 'The decision is recorded', schema: decided },
     codes: [...DECIDE, 'INVALID_TOOL_INPUT'],
     handle: (request, { sessions }) => {
       const { by, argsDigest, ...decision } = request.body;
@@ -120,12 +120,12 @@ export const sessionOperations: readonly Operation[] = [
     method: 'POST',
     path: '/sessions/{id}/calls/{call_id}/resolution',
     tag: 'sessions',
-    summary: 'Say what became of a call whose outcome nobody knows',
+    summary: 'Say what became of a call whose outcome is unknown',
     description:
-      'It holds only for the dispatch and the arguments that were looked at: GET /sessions/{id}/approvals shows ' +
-      'both. DISPATCH_MISMATCH: the call has been dispatched again since.',
+      'It holds only for the dispatch and the arguments that it names: GET /sessions/{id}/approvals shows both. ' +
+      'DISPATCH_MISMATCH: the call was dispatched again in the meantime.',
     body: resolveBodySchema,
-    answer: { status: 200, description: 'It is on record', schema: decided },
+    answer: { status: 200, description: 'It is recorded', schema: decided },
     codes: [...DECIDE, 'DISPATCH_MISMATCH'],
     handle: (request, { sessions }) => {
       const { by, argsDigest, dispatchNo, ...resolution } = request.body;
@@ -138,7 +138,7 @@ export const sessionOperations: readonly Operation[] = [
     method: 'POST',
     path: '/sessions/{id}/pause',
     tag: 'sessions',
-    summary: 'Issue nothing new; with now, also cancel what is in flight',
+    summary: 'Start no new call; now also cancels calls in flight',
     body: pauseSchema(),
     answer: ACCEPTED,
     codes: SIGNALLED,
@@ -150,7 +150,7 @@ export const sessionOperations: readonly Operation[] = [
     method: 'POST',
     path: '/sessions/{id}/resume',
     tag: 'sessions',
-    summary: 'Go on after a pause or a wait',
+    summary: 'Continue after a pause or a wait',
     body: resumeSchema(),
     answer: ACCEPTED,
     codes: SIGNALLED,
@@ -162,7 +162,7 @@ export const sessionOperations: readonly Operation[] = [
     method: 'POST',
     path: '/sessions/{id}/cancel',
     tag: 'sessions',
-    summary: 'End the session, after a mutation in flight has settled',
+    summary: 'End the session once a mutation in flight has settled',
     body: cancelSchema(),
     answer: ACCEPTED,
     codes: SIGNALLED,
@@ -174,9 +174,9 @@ export const sessionOperations: readonly Operation[] = [
     method: 'POST',
     path: '/sessions/{id}/edit',
     tag: 'sessions',
-    summary: 'Change the past that the model sees, or the plan, of a session at rest',
+    summary: 'Edit the transcript or the plan of a session between turns',
     body: editSchema(),
-    answer: { status: 200, description: 'The edit is on record, with who and why', schema: edited },
+    answer: { status: 200, description: 'The edit is recorded, with who and why', schema: edited },
     codes: STEER,
     handle: (request, { sessions }) => sessions.get(request.param('id')).edit(request.body),
   }),
@@ -185,9 +185,9 @@ export const sessionOperations: readonly Operation[] = [
     method: 'PUT',
     path: '/sessions/{id}/budget',
     tag: 'sessions',
-    summary: 'Set caps, or with finish let the session end with a summary',
+    summary: 'Set caps, or let the session end with a summary',
     body: budgetSchema(),
-    answer: { status: 200, description: 'The caps are on record', schema: taken },
+    answer: { status: 200, description: 'The caps are recorded', schema: taken },
     codes: STEER,
     handle: (request, { sessions }) => sessions.get(request.param('id')).setBudget(request.body),
   }),
@@ -198,8 +198,8 @@ export const sessionOperations: readonly Operation[] = [
     tag: 'sessions',
     summary: 'Start another session from a checkpoint of this one',
     description:
-      'Its effects have keys of their own; a mutation that was open at the checkpoint waits for a person. The ' +
-      'checkpoints: GET /threads/{id}/checkpoints.',
+      'Its effects get new idempotency keys. A mutation that was open at the checkpoint waits for a person. For ' +
+      'the checkpoints: GET /threads/{id}/checkpoints.',
     idempotencyKey: "The new session's id. The same as the id in the body.",
     body: forkBodySchema,
     answer: { status: 201, description: 'The id of the new session', schema: sessionIdSchema },
@@ -227,13 +227,13 @@ export const sessionOperations: readonly Operation[] = [
     tag: 'sessions',
     summary: 'Take the session back to a checkpoint of its own',
     description:
-      'Effects that happened after the checkpoint are not undone. They answer their keys, so that nothing is done ' +
-      'again. Without confirm nothing is done, and details.effects of the error lists them as the answer would. ' +
-      'CONFLICT: somebody else has taken the session back meanwhile; look at its checkpoints again.',
+      'Later effects are not undone: an equal call is answered from the record. Without confirm nothing happens, and ' +
+      'details.effects of the error lists them. ' +
+      'CONFLICT: somebody else rewound the session in the meantime; list its checkpoints again.',
     body: rewindBodySchema,
     answer: {
       status: 200,
-      description: 'The session goes on from there; effects that happened after the checkpoint, and stay',
+      description: 'The session continues from there, with the later effects that stay',
       schema: z.object({ id: z.string(), effects: z.array(effectSinceSchema) }),
     },
     codes: [...STEER, 'CHECKPOINT_NOT_FOUND', 'CHECKPOINT_CORRUPTION'],

@@ -38,11 +38,11 @@ const BEFORE: QueryParameter = {
 const LIMIT: QueryParameter = {
   type: 'integer',
   maximum: PAGE.most,
-  description: `The most to return. Default: ${PAGE.usual}. 0 or less: none. Large checkpoints make a page shorter.`,
+  description: `At most this many. Default: ${PAGE.usual}. 0 or less: none. Large checkpoints make a page shorter.`,
 };
 const AFTER: QueryParameter = {
   type: 'string',
-  description: 'Only steps whose key comes after this one, in the order of UTF-16 units.',
+  description: 'Only steps with a key after this one, in the order of UTF-16 units.',
 };
 
 /** Where the next page begins. `null` at the end. */
@@ -74,11 +74,11 @@ export const threadOperations: readonly Operation[] = [
     tag: 'threads',
     summary: 'Store a checkpoint',
     description:
-      'When it answers, the checkpoint is as durable as the saver is. Without an id each request stores a new ' +
-      'record; with one, the same request again stores nothing and answers the same. After an answer of 5xx, or ' +
-      'none, the checkpoint is either stored or not: send the same again. Of a thread that is a session it is an edit ' +
-      'of the session at rest: without an id, with metadata {by, reason}, and with parent_id made once.',
-    idempotencyKey: 'The id of the record. The same as the id in the body. Not of a session.',
+      'When it answers, the checkpoint is as durable as the saver is. Without an id, each request stores a new ' +
+      'record. With an id, a repeated request stores nothing and gets the same answer: repeat it after a 5xx or no ' +
+      'answer. If the thread is a session, this edits the session between turns: without an id, with metadata ' +
+      '{by, reason}, and once for each parent_id.',
+    idempotencyKey: 'The id of the record, not for a session. The same as the id in the body.',
     body: putBodySchema,
     answer: { status: 200, description: 'The stored record', schema: checkpointSchema },
     codes: [
@@ -110,8 +110,8 @@ export const threadOperations: readonly Operation[] = [
     answer: {
       status: 200,
       description:
-        'Checkpoints in the order of their storing, newest first. An unknown thread: none. With `next`, there may be ' +
-        'more: pass it as `before`. An answer ends early at 32 MB.',
+        'The checkpoints, empty for an unknown thread. With `next`, there may be more: pass it as `before`. An answer ' +
+        'ends early at 32 MB.',
       schema: z.object({ items: z.array(checkpointSchema), next }),
     },
     codes: [...UNANSWERED, 'CHECKPOINT_CORRUPTION'],
@@ -163,16 +163,15 @@ export const threadOperations: readonly Operation[] = [
     path: '/threads/{thread_id}',
     tag: 'threads',
     summary: "Remove a thread's checkpoints and steps",
-    description:
-      'An unknown thread is a no-op. A thread that is a session is removed with its whole history.',
+    description: 'For an unknown thread it does nothing. A session is removed with its whole history.',
     query: {
       end: {
         type: 'boolean',
         description:
-          'End a session that runs, without waiting for its calls in flight. Default: false, refuse.',
+          'End a running session without waiting for calls in flight. Default: false, which refuses.',
       },
     },
-    answer: { status: 204, description: 'It is gone' },
+    answer: { status: 204, description: 'It is removed' },
     codes: ['CONFLICT', 'SESSION_BUSY', ...UNANSWERED, 'CHECKPOINT_CORRUPTION'],
     handle: async (request, { saver }) => {
       const end = request.flag('end');

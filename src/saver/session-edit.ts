@@ -44,7 +44,7 @@ export async function putOnSession(
   const who = whoAndWhy(put);
   const [latest] = await checkpoints.list(session, null, 1);
   if (latest === undefined) {
-    const message = `Session ${workflowId} has no checkpoint yet: no worker has taken it. Put again when one has`;
+    const message = `Session ${workflowId} has no checkpoint yet: no worker has run it. Try again when one has`;
     throw new PerdureError('SESSION_BUSY', message);
   }
   const given = parentId !== null && parentId !== latest.id;
@@ -60,20 +60,20 @@ export async function putOnSession(
     });
   const made = await checkpoints.get(session, checkpointId);
   if (made !== null) return made;
-  throw new PerdureError('CONFLICT', `Session ${workflowId} was taken back while it was edited`);
+  throw new PerdureError('CONFLICT', `Session ${workflowId} was rewound while it was edited. Read it again`);
 }
 
 /** Who edits and why. @throws PerdureError `INVALID_ARGUMENT` */
 function whoAndWhy({ threadId, metadata, id }: CheckedPut): WhoAndWhy {
   if (id !== null) {
     const message =
-      `id: ${threadId} is a session, whose checkpoints have ids of their own: leave it out. ` +
-      'What is put again with the same parent is stored once';
+      `id: ${threadId} is a session and makes its own checkpoint ids: leave it out. ` +
+      'The same put with the same parent is stored once';
     throw new PerdureError('INVALID_ARGUMENT', message, { details: { field: 'id' } });
   }
   const parsed = parseKnown(metadataSchema, { metadata });
   if (parsed.ok) return parsed.value.metadata;
-  const message = `${parsed.message}. An edit of a session is recorded with who and why: metadata { by, reason }`;
+  const message = `${parsed.message}. Say who edits the session and why: metadata { by, reason }`;
   throw new PerdureError('INVALID_ARGUMENT', message, { details: { field: parsed.field } });
 }
 
@@ -85,7 +85,7 @@ function hasChanged(error: unknown): boolean {
 function stale(sessionId: string, parentId: string): PerdureError {
   return new PerdureError(
     'INVALID_ARGUMENT',
-    `parentId: the transcript, the plan or the scratchpad of session ${sessionId} has changed since ${parentId}. Look at the latest checkpoint, and put again; to go on from the past, fork or rewind`,
+    `parentId: the transcript, the plan or the scratchpad of session ${sessionId} has changed since ${parentId}. Read the latest checkpoint and put again. To continue from the past, fork or rewind`,
     { details: { field: 'parentId' } },
   );
 }
@@ -96,7 +96,7 @@ function editFor(parent: Checkpoint, state: JsonObject, who: WhoAndWhy): EditInp
     if (EDITABLE.test(path) || DERIVED.test(path)) continue;
     throw new PerdureError(
       'INVALID_ARGUMENT',
-      `state: ${path} of a session cannot be put: what can be edited is transcript, plan and scratchpadRoot. If it was not changed, the state is of another checkpoint than ${parent.id}: give the id of that one as the parent`,
+      `state: ${path} of a session cannot be edited, only transcript, plan and scratchpadRoot. If you did not change it, the state belongs to another checkpoint than ${parent.id}: pass that one's id as the parent`,
       { details: { field: 'state', path } },
     );
   }
@@ -126,7 +126,7 @@ function assertKinds(before: SessionState, { transcript, plan, scratchpadRoot = 
     : !Array.isArray(plan)
       ? { path: '/plan', message: 'write the list of steps' }
       : typeof scratchpadRoot !== 'string' && scratchpadRoot !== before.scratchpadRoot
-        ? { path: '/scratchpadRoot', message: 'write a directory: it can be changed, and not be taken away' }
+        ? { path: '/scratchpadRoot', message: 'write a directory: it can be changed, but not removed' }
         : null;
   if (problem === null) return;
   throw new PerdureError('INVALID_ARGUMENT', `state: ${problem.path}: ${problem.message}`, {

@@ -128,13 +128,13 @@ function prepareTables(path: string, db: Database, format: FileFormat): void {
   if (application !== format.applicationId) {
     throw new PerdureError(
       'CHECKPOINT_CORRUPTION',
-      `${path} is a database of another program: choose another file`,
+      `${path} belongs to another program: choose another file`,
     );
   }
   if (version !== format.version) {
     throw new PerdureError(
       'CHECKPOINT_CORRUPTION',
-      `${path} has schema version ${version}, and this version of perdure reads ${format.version}: open it with the version that wrote it`,
+      `${path} has schema version ${version}, but this version of perdure reads ${format.version}. Open it with the version that wrote it`,
       { details: { found: version, expected: format.version } },
     );
   }

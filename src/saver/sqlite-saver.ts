@@ -209,7 +209,7 @@ export class SqliteSaver implements CheckpointSaver {
     try {
       return JSON.parse(text) as JsonValue;
     } catch (cause) {
-      throw new PerdureError('CHECKPOINT_CORRUPTION', `${this.#path}: the ${what} is no JSON`, { cause });
+      throw new PerdureError('CHECKPOINT_CORRUPTION', `${this.#path}: the ${what} is not JSON`, { cause });
     }
   }
 }

@@ -163,6 +163,6 @@ export class TemporalSaver implements CheckpointSaver {
 function notAThread(threadId: string): PerdureError {
   return new PerdureError(
     'CONFLICT',
-    `Thread ${threadId} is a session: its checkpoints are its history, and nothing else is put there. Use another thread id; to change the session, see Session.edit.`,
+    `Thread ${threadId} is a session: its checkpoints come from its history. Use another thread id, or change the session with Session.edit.`,
   );
 }

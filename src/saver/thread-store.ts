@@ -227,7 +227,7 @@ export class ThreadStore {
     if (input === null) {
       throw new PerdureError(
         'CHECKPOINT_CORRUPTION',
-        `Thread ${threadId} has lost a segment: the workflow ${segmentId(run)} is gone`,
+        `Thread ${threadId} has lost a segment: the workflow ${segmentId(run)} does not exist`,
         { details: { segment: segmentId(run) } },
       );
     }

@@ -256,7 +256,7 @@ function endedFromOutside(threadId: string): PerdureError {
   const workflowId = threadWorkflowId(threadId);
   return new PerdureError(
     'CHECKPOINT_CORRUPTION',
-    `The workflow of thread ${threadId}, ${workflowId}, was ended from outside. What it held can be read until its namespace's retention removes it, and it takes nothing new: a write would begin an empty thread that hides it. Delete the thread to begin it anew.`,
+    `The workflow of thread ${threadId}, ${workflowId}, was ended from outside. It can be read until the retention of its namespace ends, but not written: a write would start an empty thread that hides it. Delete the thread to start it anew.`,
     { details: { workflowId } },
   );
 }

@@ -77,7 +77,7 @@ export async function download(
   const found = await fetchTo(archive, url, env, onProgress);
   if (found !== sha256) {
     await rm(archive);
-    throw new Error(`${url} has the SHA-256 ${found}, but ${sha256} is expected. It was not unpacked`);
+    throw new Error(`${url} has SHA-256 ${found}, but ${sha256} is expected. It was not unpacked`);
   }
   const name = process.platform === 'win32' ? 'temporal.exe' : 'temporal';
   // The `tar` of Windows reads zip files, too.
@@ -111,7 +111,9 @@ async function fetchTo(
     };
     await pipeline(response, measured, createWriteStream(file, { mode: 0o600 }), { signal });
   } catch (cause) {
-    const reason = signal.aborted ? `it took over ${DOWNLOAD_MS / 60_000} minutes` : (cause as Error).message;
+    const reason = signal.aborted
+      ? `it took more than ${DOWNLOAD_MS / 60_000} minutes`
+      : (cause as Error).message;
     throw new Error(`${url} cannot be downloaded: ${reason}`, { cause });
   }
   return hash.digest('hex');
@@ -157,6 +159,6 @@ async function tunnel(proxy: URL, { hostname, port }: URL, signal: AbortSignal):
 }
 
 function stopWhenIdle(request: http.ClientRequest): http.ClientRequest {
-  const idle = (): void => void request.destroy(new Error(`nothing was received for ${IDLE_MS / 1000} s`));
+  const idle = (): void => void request.destroy(new Error(`no data arrived for ${IDLE_MS / 1000} s`));
   return request.setTimeout(IDLE_MS, idle);
 }

@@ -10,7 +10,7 @@ const BUILD_MS = 15 * 60_000;
 
 /** Builds the CLI with `go install` into the given directory; about two minutes on two cores. */
 export async function buildWithGo({ dir, env, onProgress }: BinaryRequest): Promise<string> {
-  onProgress(`building Temporal CLI ${version} with Go; this happens once and takes about two minutes`);
+  onProgress(`building Temporal CLI ${version} with Go, once; this takes two to four minutes`);
   const go = spawn('go', ['install', '-v', `github.com/temporalio/cli/cmd/temporal@v${version}`], {
     env: await goEnvironment(dir, env),
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -75,7 +75,7 @@ function watch(child: ChildProcess, what: string, { limitMs, tick, line, explain
     });
     const check = async (): Promise<void> => {
       if (performance.now() - started > limitMs) {
-        throw new Error(`${what} took over ${limitMs / 60_000} minutes`);
+        throw new Error(`${what} took more than ${limitMs / 60_000} minutes`);
       }
       await tick();
     };

@@ -212,7 +212,7 @@ export class OwnedServer implements ServerHandle {
 async function relock(dbFile: string, timeoutMs: number): Promise<ServerLock> {
   const holder = await acquireServerLock(dbFile, timeoutMs);
   if (!('address' in holder)) return holder;
-  throw new PerdureError('CONFLICT', `${dbFile} is now served by process ${holder.ownerPid}.`, {
+  throw new PerdureError('CONFLICT', `${dbFile} is now used by the server of process ${holder.ownerPid}.`, {
     details: { dbFile, ownerPid: holder.ownerPid, address: holder.address },
   });
 }

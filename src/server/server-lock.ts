@@ -75,7 +75,7 @@ export async function acquireServerLock(
   const holder = parseRecord((await readLock(path)) ?? '');
   throw new PerdureError(
     'SERVER_UNAVAILABLE',
-    `${dbFile} is held by process ${holder?.ownerPid ?? 'unknown'}, whose server${holder?.address ? ` at ${holder.address}` : ''} does not answer. End that process, then try again.`,
+    `${dbFile} is in use by process ${holder?.ownerPid ?? 'unknown'}, whose server${holder?.address ? ` at ${holder.address}` : ''} does not answer. End that process, then try again.`,
     {
       details: {
         dbFile,

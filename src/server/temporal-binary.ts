@@ -160,7 +160,7 @@ async function tryBinary(path: string, source: TemporalBinary['source']): Promis
     output = (await promisify(execFile)(path, ['--version'], { timeout: 10_000 })).stdout;
   } catch (error) {
     const { killed, stderr } = error as { killed?: boolean; stderr?: string };
-    if (killed) return '`--version` gave no answer within 10 s';
+    if (killed) return '`--version` did not answer within 10 s';
     return `\`--version\` failed: ${lastLine(stderr ?? '') || messageOf(error)}`;
   }
   const version = output.split('\n', 1)[0]?.trim() ?? '';

@@ -84,7 +84,7 @@ function price(
 export function capProblem({ models, agent }: Manifest, { usd: cap }: BudgetLimits): string | null {
   const free = models.find(({ price }) => price === null);
   if (free === undefined || cap === undefined) return null;
-  return `usd: model ${free.id} has no price, so dollars cannot be capped: give it one in the definition of ${agent}`;
+  return `usd: model ${free.id} has no price, so there can be no usd cap. Set its price in the definition of ${agent}`;
 }
 
 /** A cap that a further cost would exceed, in words, and the least that it would have to be. */

@@ -237,9 +237,9 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
   }
   if (isFull(moment)) {
     const message =
-      `this run's history has ${moment.historyEvents} events and ${moment.historyBytes} bytes, close to what ` +
-      'Temporal allows. To go on with what was said, fork it: another session begins where this one stands, with ' +
-      'effects of its own. Or rewind it to its latest checkpoint: it goes on as itself, in a new run';
+      `the history of this run has ${moment.historyEvents} events and ${moment.historyBytes} bytes, close to the limits of ` +
+      'Temporal. Rewind the session to its latest checkpoint: it continues in a new run. Or fork it: another session, ' +
+      'with idempotency keys of its own, continues from here';
     return {
       type: 'wait',
       wait: { reason: 'history_limit', message, next: { action: 'fork', sessionId: state.sessionId } },
@@ -253,7 +253,7 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
   if (state.resting) {
     if (state.inFlight.some(({ kind }) => kind === 'model_backoff')) return null;
     const ms = Math.min(MODEL_BACKOFF.maxMs, MODEL_BACKOFF.firstMs * 2 ** (state.workersLost - 2));
-    const summary = `rests after ${state.workersLost} lost workers`;
+    const summary = `waits after ${state.workersLost} lost workers`;
     return { type: 'issue', command: { kind: 'timer', seq: state.seq + 1, ms, summary } };
   }
   return { type: 'issue', command: modelCommand(state) };

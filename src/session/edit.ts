@@ -21,14 +21,14 @@ export function editProblem(
   if (state.inFlight.length > 0 || state.batch.length > 0 || state.loading !== null) {
     return {
       busy: true,
-      message: `session ${state.sessionId} is ${phaseOf(state)}: a turn runs. Pause it, wait until the turn is over, and edit again`,
+      message: `session ${state.sessionId} is ${phaseOf(state)}: a turn is running. Pause the session, wait for the end of the turn, and edit again`,
       details: { phase: phaseOf(state) },
     };
   }
   if (edit.digest !== undefined && edit.digest !== state.position.digest) {
     return {
       busy: true,
-      message: `the transcript has changed: its digest is ${state.position.digest}. Look again`,
+      message: `the transcript has changed: its digest is ${state.position.digest}. Read it again`,
       details: { field: 'digest', digest: state.position.digest },
     };
   }
@@ -38,7 +38,7 @@ export function editProblem(
   if (basis !== present) {
     return {
       busy: true,
-      message: 'the transcript, the plan or the scratchpad has changed. Look again',
+      message: 'the transcript, the plan or the scratchpad has changed. Read the session again',
       details: { field: 'basis', basis: present },
     };
   }
@@ -46,7 +46,7 @@ export function editProblem(
   if (transcript.from > state.transcript.length) {
     return {
       busy: false,
-      message: `transcript.from is ${transcript.from}, there are ${state.transcript.length} messages`,
+      message: `transcript.from is ${transcript.from}, but there are only ${state.transcript.length} messages`,
       details: { field: 'transcript.from', messages: state.transcript.length },
     };
   }
@@ -110,7 +110,7 @@ function transcriptProblem(messages: readonly Message[]): string | null {
     for (const entry of blocks) {
       if (entry.kind === 'tool_call') {
         if (role !== 'assistant') return `message ${i}: a ${role} message has a tool call`;
-        if (open.has(entry.id)) return `message ${i}: tool call ${entry.id} stands twice`;
+        if (open.has(entry.id)) return `message ${i}: tool call ${entry.id} appears twice`;
         open.add(entry.id);
       } else if (entry.kind === 'tool_result') {
         if (role !== 'tool') return `message ${i}: a ${role} message has a tool result`;

@@ -43,13 +43,11 @@ export function headroomProblem(
   if (events < limit.events && bytes < limit.bytes && updates < limit.updates) return null;
   const next: NextStep = { action: 'fork', sessionId };
   const advice =
-    kind === 'cancel'
-      ? 'Cancel its workflow in Temporal'
-      : 'To go on with what was said, fork it, or rewind it to its latest checkpoint';
+    kind === 'cancel' ? 'Cancel its workflow in Temporal' : 'Rewind it to its latest checkpoint, or fork it';
   return new PerdureError(
     'SESSION_FULL',
     `session ${sessionId} has no room for another ${name}: its history has ${events} events, ${bytes} bytes and ` +
-      `${updates} updates, and Temporal ends a run of 51,200 events or 50 MB. It keeps all that it has. ${advice}`,
+      `${updates} updates, and Temporal ends a run at 51,200 events or 50 MB. Nothing is lost. ${advice}`,
     { details: { history, limit, ...(kind === 'cancel' ? {} : { next }) } },
   );
 }

@@ -19,7 +19,7 @@ export function setManifest(state: SessionState, manifest: Manifest, moment: Mom
   if (schema !== 1) {
     throw new PerdureError(
       'CHECKPOINT_CORRUPTION',
-      `the definition of ${manifest.agent} has schema ${String(schema)}, which this version does not know: update the workers`,
+      `the definition of ${manifest.agent} has schema ${String(schema)}, which this version of perdure does not know. Update the workers`,
     );
   }
   const problem = capProblem(manifest, state.budget.limits);
@@ -43,7 +43,7 @@ export function setManifest(state: SessionState, manifest: Manifest, moment: Mom
     state,
     moment,
     'manifest',
-    `the definition of ${manifest.agent} changed: ${before.digest} to ${manifest.digest}`,
+    `the definition of ${manifest.agent} changed from ${before.digest} to ${manifest.digest}`,
   );
 }
 

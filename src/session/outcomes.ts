@@ -103,7 +103,7 @@ function applyLoad(state: SessionState, outcome: ActivityOutcome<LoadResult>, mo
       state,
       moment,
       'history_unreadable',
-      'the checkpoint is of a version that this worker does not know',
+      'a newer version of perdure wrote the checkpoint. Update this worker',
     );
   } else plant(state, origin, loaded, moment);
 }

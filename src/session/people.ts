@@ -43,19 +43,16 @@ export interface Refusal {
 export function refusalOf(state: SessionState, input: PersonInput): Refusal | null {
   if (state.status.kind !== 'active') {
     const { kind } = state.status;
-    const message = `session ${state.sessionId} is ${kind}; start a new one`;
+    const message = `session ${state.sessionId} is ${kind}. Start a new one`;
     return refuse('SESSION_CLOSED', message, { status: kind });
   }
   switch (input.type) {
     case 'send':
       if (state.mode === 'effect') {
-        return refuse(
-          'INVALID_ARGUMENT',
-          `${state.sessionId} is an effect: there is no model to read a message`,
-        );
+        return refuse('INVALID_ARGUMENT', `${state.sessionId} is a global effect and takes no messages`);
       }
       if (state.cancelling !== null) {
-        const message = `session ${state.sessionId} is being cancelled; start a new one`;
+        const message = `session ${state.sessionId} is being cancelled. Start a new one`;
         return refuse('SESSION_CLOSED', message, { phase: 'cancelling' });
       }
       return null;
@@ -70,13 +67,13 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
       if (call === undefined) return unknownCall(state, input.value.callId);
       if (call.status.kind === 'awaiting') {
         const effect = effectId(call.idempotencyKey);
-        const message = `call ${call.id} waits for its global effect: resolve it there, in session ${effect}`;
+        const message = `call ${call.id} waits for its global effect. Resolve it in session ${effect}`;
         return refuse('CALL_NOT_PENDING', message, { callId: call.id, status: 'awaiting', effect });
       }
       if (call.status.kind !== 'unknown' && call.status.kind !== 'stuck') {
         return refuse(
           'CALL_NOT_PENDING',
-          `call ${call.id} is ${call.status.kind}: its outcome is not in question`,
+          `call ${call.id} is ${call.status.kind}: its outcome is not unknown`,
           { callId: call.id, status: call.status.kind, resolutions: call.resolutions },
         );
       }
@@ -84,12 +81,12 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
     }
     case 'budget':
       if (input.value.limits === undefined && input.value.finish !== true) {
-        return refuse('INVALID_ARGUMENT', 'limits: give new caps, or finish: true', { field: 'limits' });
+        return refuse('INVALID_ARGUMENT', 'limits: pass new caps, or finish: true', { field: 'limits' });
       }
       if (input.value.limits?.usd !== undefined) {
         const free = state.manifest?.models.find(({ price }) => price === null);
         if (free !== undefined) {
-          const message = `limits.usd: model ${free.id} has no price, so dollars cannot be capped: cap tokens, or give it a price`;
+          const message = `limits.usd: model ${free.id} has no price, so there can be no usd cap. Cap tokens, or set its price`;
           return refuse('INVALID_ARGUMENT', message, { field: 'limits.usd', model: free.id });
         }
       }
@@ -106,7 +103,7 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
       if (open === undefined) return null;
       return refuse(
         'SESSION_BUSY',
-        `call ${open.id} of ${open.name} is ${open.status.kind}: a mutation is open. Wait until it has settled, or resolve it`,
+        `call ${open.id} of ${open.name} is ${open.status.kind}: a mutation is open. Wait until it settles, or resolve it`,
         { open: [open.id] },
       );
     }
@@ -139,7 +136,7 @@ function unknownCall(state: SessionState, callId: string): Refusal {
 
 function otherArguments(call: ToolCall, seen: string): Refusal | null {
   if (seen === call.argsDigest) return null;
-  const message = `the arguments of call ${call.id} have digest ${call.argsDigest}, not ${seen}. Look at the call again`;
+  const message = `the arguments of call ${call.id} have changed: their digest is ${call.argsDigest}, not ${seen}. Read the call again`;
   return refuse('DIGEST_MISMATCH', message, { callId: call.id, argsDigest: call.argsDigest });
 }
 
@@ -150,19 +147,19 @@ function otherDispatch(call: ToolCall, seen: number): Refusal | null {
   const { id: callId, resolutions } = call;
   const last = resolutions.at(-1);
   const message =
-    `the outcome in question of call ${callId} is that of dispatch ${dispatchNo}, not ${seen}` +
+    `call ${callId} is at dispatch ${dispatchNo}, not ${seen}` +
     (last === undefined
       ? ''
       : `: ${last.by} said ${last.outcome} of dispatch ${last.dispatchNo} at ${last.at}`) +
-    '. Look at the call again';
+    '. Read the call again';
   return refuse('DISPATCH_MISMATCH', message, { callId, dispatchNo, resolutions });
 }
 
 function notPending({ id, status, decision }: ToolCall): Refusal {
   const message =
     decision === null
-      ? `call ${id} is ${status.kind}; it does not wait for approval`
-      : `call ${id} was decided already: ${decision.decision} by ${decision.by} at ${decision.at}`;
+      ? `call ${id} is ${status.kind} and does not wait for approval`
+      : `call ${id} is already decided: ${decision.decision} by ${decision.by} at ${decision.at}`;
   const won = decision && { decision: decision.decision, by: decision.by, at: decision.at };
   return refuse('CALL_NOT_PENDING', message, { callId: id, status: status.kind, decision: won });
 }

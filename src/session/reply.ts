@@ -42,7 +42,7 @@ export function applyReply(
     );
   }
   if (reply.finishReason === 'length') {
-    const message = `turn ${state.turn} was cut at the limit of its tokens: raise maxOutputTokens of ${state.agent}`;
+    const message = `the reply of turn ${state.turn} was cut at maxOutputTokens: raise it in ${state.agent}`;
     note(state, moment, 'truncated', message);
   }
   const calls = reply.calls.map((prepared, i) =>

@@ -18,6 +18,6 @@ export function parseCheckpointId(id: string): CheckpointPlace {
   if (place !== null) return place;
   throw new PerdureError(
     'INVALID_ARGUMENT',
-    `checkpoint is ${JSON.stringify(id.slice(0, 80))}: write <runId>:<eventId>, as the saver lists them`,
+    `checkpoint ${JSON.stringify(id.slice(0, 80))} is not an id: write <runId>:<eventId>, as in the list of checkpoints`,
   );
 }

@@ -28,7 +28,7 @@ export async function loadParts(client: Client, { key, parts, digest }: ContentR
   if (createHash('sha256').update(text).digest('hex') === digest) return text;
   throw new PerdureError(
     'CHECKPOINT_CORRUPTION',
-    `The content ${contentId(key, 0)} of a checkpoint or step is gone or not what was stored`,
+    `The content ${contentId(key, 0)} of a checkpoint or step is missing or corrupt`,
     { details: { key, parts } },
   );
 }

@@ -47,29 +47,29 @@ const ofSession = (id: string): ErrorMessages => ({
   missing: ['SESSION_NOT_FOUND', `There is no session ${id}`],
   dropped: [
     'NO_WORKER',
-    `No worker has looked at what was asked of session ${id}, and it was not done. Ask again, or start a worker`,
+    `No worker received the request to session ${id}; it had no effect. Try again, or start a worker: perdure worker <module>`,
   ],
   overtaken: [
     'CONFLICT',
-    `Session ${id} was ended or taken back before it had answered. Read its state before you ask again`,
+    `Session ${id} was ended or rewound before it answered. Read its state before you try again`,
   ],
   late: [
     'NO_WORKER',
-    `No worker answered for session ${id} in time; what was asked may still be done. ` +
-      'Read its state before you ask again, or start a worker',
+    `No worker answered for session ${id} in time; the request may still take effect. ` +
+      'Read its state before you try again, or start a worker: perdure worker <module>',
   ],
   full: [
     'SESSION_FULL',
-    `session ${id} has taken as many updates as the server allows for one run. It keeps all that it has. ` +
-      'To go on with what was said, fork it, or rewind it to its latest checkpoint',
+    `Session ${id} has received as many updates as the server allows in one run. Nothing is lost. ` +
+      'Rewind it to its latest checkpoint, or fork it',
   ],
-  silent: ['NO_WORKER', `No worker answered for session ${id}. Start one`],
+  silent: ['NO_WORKER', `No worker answered for session ${id}. Start one: perdure worker <module>`],
 });
 
 const ofThread = (id: string): ErrorMessages => {
   const deleted: ErrorMessages['closed'] = [
     'CONFLICT',
-    `Thread ${id} was deleted before it had answered. Ask again: a write begins it anew`,
+    `Thread ${id} was deleted before it answered. Try again: a write starts it anew`,
   ];
   return {
     closed: deleted,
@@ -77,21 +77,21 @@ const ofThread = (id: string): ErrorMessages => {
     overtaken: deleted,
     dropped: [
       'NO_WORKER',
-      `No worker has looked at what was asked of thread ${id}, and it was not done. Ask again, or start one that listens on the saver's task queue: perdure worker <module>`,
+      `No worker received the request to thread ${id}; it had no effect. Try again, or start a worker on the saver's task queue: perdure worker <module>`,
     ],
     late: [
       'NO_WORKER',
-      `No worker answered for thread ${id} in time; what was asked may still be done. Ask again, a put under the same id, ` +
-        "or start a worker that listens on the saver's task queue: perdure worker <module>",
+      `No worker answered for thread ${id} in time; the request may still take effect. Try again (a put with the same id), ` +
+        "or start a worker on the saver's task queue: perdure worker <module>",
     ],
     full: [
       'NO_WORKER',
-      `Thread ${id} has taken as many updates as the server allows for one run, and goes on in another as soon as a worker has seen it. ` +
-        'Ask again, or start one: perdure worker <module>',
+      `Thread ${id} has received as many updates as the server allows in one run. A worker will continue it in a new run. ` +
+        'Try again, or start a worker: perdure worker <module>',
     ],
     silent: [
       'NO_WORKER',
-      `No worker answered for thread ${id}. A thread that is no session is kept by the workers that listen on the saver's task queue. Start one: perdure worker <module>`,
+      `No worker answered for thread ${id}. Start a worker on the saver's task queue: perdure worker <module>`,
     ],
   };
 };
@@ -110,7 +110,7 @@ export function threadError(threadId: string, error: unknown): unknown {
 export function readError(id: string, error: unknown): unknown {
   const silent: ErrorMessages['silent'] = [
     'SERVER_UNAVAILABLE',
-    `The Temporal server has not answered for ${id} in time. Ask again`,
+    `The Temporal server did not answer for ${id} in time. Try again`,
   ];
   return codedError({ ...ofThread(id), silent }, error);
 }

@@ -79,7 +79,7 @@ export async function untilGone(client: Client, workflowId: string, runId: strin
     if (performance.now() > deadline) {
       throw new PerdureError(
         'SERVER_UNAVAILABLE',
-        `The server has accepted the deletion of ${workflowId} and has not carried it out within ${DELETION_MS / 1_000} s. Delete it again.`,
+        `The server accepted the deletion of ${workflowId}, but did not finish it within ${DELETION_MS / 1_000} s. Delete it again.`,
       );
     }
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));

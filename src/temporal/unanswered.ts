@@ -21,7 +21,7 @@ const LOOK_MS = 2_000;
 const TAIL = 300;
 /** Events from which a replay may take long. */
 const LONG_HISTORY = 2_000;
-const MAY_BE_DONE = 'What was asked may still be done: look before you ask again';
+const MAY_BE_DONE = 'The request may still take effect: read the state before you try again';
 
 /** Why a workflow does not answer. */
 export interface Unanswered {
@@ -72,7 +72,7 @@ export async function explained(
       whyUnanswered(client, { workflowId, what, askedMs }),
     );
   } catch {
-    const message = 'The Temporal server cannot be reached. Start one';
+    const message = 'The Temporal server cannot be reached. Start one: perdure dev';
     return new PerdureError('SERVER_UNAVAILABLE', message, { cause: error.cause });
   }
   const { code, details } = found;
@@ -156,16 +156,16 @@ export function judge(looked: Looked): Unanswered {
     const advice =
       tail.badAttribute === true
         ? 'Register it again: perdure setup'
-        : 'Read the log of the worker, and deploy a version that can go on';
+        : "Read the worker's log, and deploy a version that can continue the session";
     return found(
       'TASK_FAILING',
-      `The workflow task of ${what} fails, at attempt ${task?.attempt ?? 1}: ${tail.problem.slice(0, 500)}. ${advice}`,
+      `The workflow task of ${what} fails at attempt ${task?.attempt ?? 1}: ${tail.problem.slice(0, 500)}. ${advice}`,
     );
   }
   if (tail.waiting >= TAIL) {
     return found(
       'FLOODED',
-      `More than ${TAIL} events have come for ${what} that no workflow task has taken up yet. Send less at once, and ask again`,
+      `More than ${TAIL} events wait for a workflow task of ${what}. Send fewer at once, and try again`,
     );
   }
   if (task?.started === true) {
@@ -173,11 +173,11 @@ export function judge(looked: Looked): Unanswered {
     return historyEvents >= LONG_HISTORY
       ? found(
           'REPLAY_SLOW',
-          `${took}, and reads its history of ${historyEvents} events at attempt ${task.attempt}. Ask again; if it does not end, start the session with a longer workflowTaskTimeout`,
+          `${took}, and replays its history of ${historyEvents} events at attempt ${task.attempt}. Try again. If it never finishes, start sessions with a longer workflowTaskTimeout`,
         )
       : found(
           'WORKER_LOST',
-          `${took} and has not answered, at attempt ${task.attempt}: it died or hangs. Temporal gives the task to another worker when its time is over. Ask again`,
+          `${took} and has not answered, at attempt ${task.attempt}: it died or hangs. After its timeout, Temporal gives the task to another worker. Try again`,
         );
   }
   const since = task === null ? looked.askedMs : task.sinceMs;
@@ -187,16 +187,19 @@ export function judge(looked: Looked): Unanswered {
       poller === undefined
         ? ''
         : `; the last one, ${poller.identity}, was seen ${seconds(poller.seenMs)} ago`;
-    return found('NO_WORKER', `No worker asks for work on task queue ${taskQueue}${last}. Start one`);
+    return found(
+      'NO_WORKER',
+      `No worker polls task queue ${taskQueue}${last}. Start one: perdure worker <module>`,
+    );
   }
   if (task === null && historyEvents >= LONG_HISTORY) {
     return found(
       'REPLAY_SLOW',
-      `A worker has not read the ${historyEvents} events of ${what} in time. Ask again`,
+      `A worker did not replay the ${historyEvents} events of ${what} in time. Try again`,
     );
   }
   return found(
     'WORKER_BUSY',
-    `The workers of task queue ${taskQueue} are busy: ${task === null ? `none has answered for ${what} in time` : `the workflow task of ${what} has waited for ${seconds(task.sinceMs)}`}. Ask again, or start more of them`,
+    `The workers of task queue ${taskQueue} are busy: ${task === null ? `none answered for ${what} in time` : `the workflow task of ${what} has waited for ${seconds(task.sinceMs)}`}. Try again, or start more workers`,
   );
 }

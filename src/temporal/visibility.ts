@@ -40,7 +40,7 @@ export function unsearchable(text: string): string | null {
 export function quoted(field: string, text: string): string {
   const problem = unsearchable(text);
   if (problem === null) return `'${text.replaceAll("'", "''")}'`;
-  const message = `${field} ${problem}, which Temporal's visibility does not find`;
+  const message = `${field} ${problem}: Temporal cannot search for that`;
   throw new PerdureError('INVALID_ARGUMENT', message, { details: { field } });
 }
 
@@ -72,7 +72,7 @@ function listError(error: unknown): unknown {
   if (!isPerdureError(known, 'INVALID_ARGUMENT')) return known;
   return new PerdureError(
     'INVALID_ARGUMENT',
-    'The server cannot filter sessions: it does not know their search attributes. Register them: perdure setup',
+    'The server cannot filter sessions: their search attributes are not registered. Register them: perdure setup',
     { cause: error },
   );
 }

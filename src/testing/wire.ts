@@ -149,6 +149,6 @@ function parseTarget(target: string): { host: string; port: number } {
   if (host !== undefined && port >= 1 && port <= 65_535) return { host, port };
   throw new PerdureError(
     'INVALID_ARGUMENT',
-    `target: "${target}" is no host:port; of a URL take new URL(url).host`,
+    `target: "${target}" is not host:port; for a URL, pass new URL(url).host`,
   );
 }

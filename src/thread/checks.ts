@@ -103,7 +103,7 @@ export function unknownParent(threadId: string, parentId: string): PerdureError 
 export function idTaken(threadId: string, id: string): PerdureError {
   return new PerdureError(
     'CONFLICT',
-    `id: thread ${threadId} has a checkpoint ${id} with another state, parent or metadata. A checkpoint is never overwritten: store this one under a new id.`,
+    `id: thread ${threadId} already has a checkpoint ${id} with another state, parent or metadata. Store this one under a new id.`,
     { details: { field: 'id' } },
   );
 }
@@ -112,7 +112,7 @@ export function idTaken(threadId: string, id: string): PerdureError {
 export function deletedMeanwhile(threadId: string): PerdureError {
   return new PerdureError(
     'CONFLICT',
-    `Thread ${threadId} was deleted while this write was under way, and the write is dropped. Write again to begin the thread anew.`,
+    `Thread ${threadId} was deleted during this write, and the write was dropped. Write again to start the thread anew.`,
   );
 }
 

@@ -54,7 +54,7 @@ export interface JournalScope {
 export async function journalDirectory({ namespaceId, taskQueue, directory }: JournalScope): Promise<string> {
   const root = directory ?? join(tmpdir(), `perdure-${process.getuid?.() ?? 0}`);
   // Anybody who can write here could fail our calls.
-  if (!ownDirectory(root)) throw new Error(`${root} is not this user's alone to write`);
+  if (!ownDirectory(root)) throw new Error(`${root} can be written by other users`);
   const scope = createHash('sha256')
     .update(`${namespaceId}\n${taskQueue}\n${kernel()}`)
     .digest('hex')

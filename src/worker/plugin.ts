@@ -186,7 +186,7 @@ export class PerdurePlugin implements WorkerPlugin {
     // The journal only makes recovery faster.
     const unavailable = (whose: string) => (error: unknown) => {
       Runtime.instance().logger.warn(
-        `journal: ${String(error)}: calls that ${whose} wait for their heartbeats`,
+        `journal: ${String(error)}: calls that ${whose} wait for their heartbeat timeouts`,
       );
       return null;
     };
@@ -209,7 +209,7 @@ function assertComplete(worker: Worker): void {
   if (!(worker instanceof Worker)) {
     throw new PerdureError(
       'INVALID_DEFINITION',
-      'The worker is of another copy of @temporalio/worker than the one that perdure uses. Keep one: npm ls @temporalio/worker, then npm dedupe.',
+      'The worker uses another copy of @temporalio/worker than perdure. Keep one: npm ls @temporalio/worker, then npm dedupe.',
     );
   }
   const { workflowBundle } = worker.options;
@@ -217,7 +217,7 @@ function assertComplete(worker: Worker): void {
   if (!ours || !runsOwnCode(worker.options)) return;
   throw new PerdureError(
     'INVALID_DEFINITION',
-    'A plugin has added workflow interceptors or a converter after PerdurePlugin had chosen a bundle without them. List PerdurePlugin last.',
+    'A plugin added workflow interceptors or a converter after PerdurePlugin had chosen its bundle. List PerdurePlugin last.',
   );
 }
 

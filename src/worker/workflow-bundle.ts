@@ -55,7 +55,7 @@ async function findBundle(logger?: Logger): Promise<string> {
   if (prebuilt !== undefined) {
     const [, other] = PREBUILT.exec(prebuilt) ?? [];
     Runtime.instance().logger.warn(
-      `The workflow bundle of perdure holds Temporal SDK ${other} and this worker runs ${packageJson.version}. Bundling the workflows again, which takes some seconds once.`,
+      `The workflow bundle of perdure was built with Temporal SDK ${other}, but this worker runs ${packageJson.version}. Bundling the workflows again; this takes some seconds.`,
     );
   }
   writeWhole(codePath, await buildWorkflowBundle(logger));
@@ -77,7 +77,7 @@ export async function workflowsFor(
     if (code.includes(WORKFLOW.session)) return undefined;
     throw new PerdureError(
       'INVALID_DEFINITION',
-      'workflowBundle: the bundle does not hold the workflows of sessions. Give PerdurePlugin to bundleWorkflowCode as a plugin, or re-export perdure/workflows from your workflows.',
+      'workflowBundle: the bundle lacks the workflows of sessions. Pass PerdurePlugin to bundleWorkflowCode as a plugin, or re-export perdure/workflows from your workflows.',
       { details: { field: 'workflowBundle' } },
     );
   }

@@ -42,7 +42,7 @@ export async function archiveExporter({ name, status: carried }: ArchiveInput): 
     unreadable: [],
   };
   setHandler(defineQuery<ArchiveStatus>(ARCHIVE_QUERY), () => status, {
-    description: 'How far the archive has come, and what stands in its way',
+    description: 'How far the archive has come, and what blocks it',
   });
   for (let round = 0; round < ROUNDS && !workflowInfo().continueAsNewSuggested; round++) {
     try {

@@ -27,9 +27,9 @@ type Apply = (input: PersonInput) => Promise<Refusal | null>;
 
 const DESCRIPTION: Record<string, string> = {
   [SIGNAL.send]: 'A message to the agent: {text, id?, mode?: queue|interrupt, by?} or a bare string',
-  [SIGNAL.pause]: 'Issue nothing new: {by?, reason?, now?}; with now, also cancel what is in flight',
-  [SIGNAL.resume]: 'Go on after a pause or a wait: {by?}',
-  [SIGNAL.cancel]: 'End the session, after a mutation in flight has settled: {by?, reason?}',
+  [SIGNAL.pause]: 'Start no new call: {by?, reason?, now?}; now also cancels calls in flight',
+  [SIGNAL.resume]: 'Continue after a pause or a wait: {by?}',
+  [SIGNAL.cancel]: 'End the session once a mutation in flight has settled: {by?, reason?}',
   [SIGNAL.awaitEffect]: 'To a global effect: tell this call when there is an outcome: {sessionId, callId}',
   [SIGNAL.effectDone]: 'Look at the global effect that a call waits for: {callId}',
   [SIGNAL.searchAttributes]: 'From a worker: the search attributes that the server still knows: {known}',
@@ -38,9 +38,9 @@ const DESCRIPTION: Record<string, string> = {
     'Decide on a call: {callId, argsDigest, by?, decision: {decision: approve|edit|reject|respond, …}}',
   [UPDATE.resolve]:
     'Say what became of a call: {callId, argsDigest, dispatchNo, by?, resolution: {outcome: landed|absent|failed, …}}',
-  [UPDATE.edit]: 'Change the past of a session at rest: {transcript?: {from, messages}, plan?, by?, reason?}',
-  [UPDATE.seal]: 'Issue nothing more, for a successor takes over: {by?, reason?}; resume takes it back',
-  [UPDATE.budget]: 'Raise the caps, or let the session finish: {limits?, finish?, by?}',
+  [UPDATE.edit]: 'Edit a session between turns: {transcript?: {from, messages}, plan?, by?, reason?}',
+  [UPDATE.seal]: 'Start no new call before a rewind: {by?, reason?}; resume undoes it',
+  [UPDATE.budget]: 'Set the caps, or let the session finish: {limits?, finish?, by?}',
 };
 
 /** Registers all handlers, in the order that `HANDLER_ORDER` tells the fold. */
@@ -117,7 +117,7 @@ function contradicted(state: SessionState, input: PersonInput): Refusal | null {
   const { id, text } = input.value;
   const words = wordsOf(state, id);
   if (words === undefined || words === text) return null;
-  const message = `message ${id} is there with other words: give this one an id of its own`;
+  const message = `the session has a message ${id} with another text: use a new id`;
   return { code: 'CONFLICT', message, details: { field: 'id', id } };
 }
 
@@ -126,12 +126,12 @@ function leftBehind(state: SessionState, input: PersonInput): Refusal | null {
   const { sessionId, sealed, finishing } = state;
   if (sealed !== null && input.type !== 'seal') {
     const message =
-      `session ${sessionId} is being taken back by ${sealed.by}: send it again when it goes on, ` +
-      'or resume it, and it goes on as it is';
+      `session ${sessionId} is being rewound by ${sealed.by}. Try again when it continues, ` +
+      'or resume it to stop the rewind';
     return { code: 'SESSION_BUSY', message, details: { sealed, next: { action: 'resume', sessionId } } };
   }
   if (finishing && input.type === 'send') {
-    const message = `session ${sessionId} is finishing with a summary; start a new one`;
+    const message = `session ${sessionId} is finishing with a summary. Start a new one`;
     return { code: 'SESSION_CLOSED', message, details: { phase: phaseOf(state) } };
   }
   return null;

@@ -126,7 +126,7 @@ function registerHandlers(thread: ThreadState, runId: string): void {
     const size = jsonSize(input);
     if (size > THREAD_LIMIT.write) throw failure(tooLarge('writes', size, THREAD_LIMIT.write));
     if (thread.hasRoom(size)) return;
-    const message = `Thread ${thread.threadId} is sealing what it holds`;
+    const message = `Thread ${thread.threadId} seals a segment`;
     throw ApplicationFailure.nonRetryable(message, THREAD_BUSY);
   };
   write<ThreadPut, ThreadPutResult>(
@@ -154,7 +154,7 @@ function registerHandlers(thread: ThreadState, runId: string): void {
     threadWritesSchema,
     room,
     (writes) => thread.writeAll(writes, now()),
-    'Stores several, each for itself: {writes: [{put: {…}}, {step: {…}}]}',
+    'Stores several, each by itself: {writes: [{put: {…}}, {step: {…}}]}',
   );
   write<Garbage, DeleteResult>(
     THREAD_UPDATE.delete,
@@ -162,7 +162,7 @@ function registerHandlers(thread: ThreadState, runId: string): void {
     () => {
       // Not recorded: a run takes only so many updates.
       if (thread.empty)
-        throw ApplicationFailure.nonRetryable(`Thread ${thread.threadId} holds nothing`, THREAD_EMPTY);
+        throw ApplicationFailure.nonRetryable(`Thread ${thread.threadId} is empty`, THREAD_EMPTY);
     },
     async () => {
       const result = thread.delete(runId);
@@ -170,14 +170,14 @@ function registerHandlers(thread: ThreadState, runId: string): void {
       await condition(() => !thread.sealing);
       return result;
     },
-    'Forgets everything, and says what held it, to be cleared away by the caller: {runs: [], contents: []}',
+    'Forgets everything, and returns what the caller must delete: {runs: [], contents: []}',
   );
   write<Garbage, void>(
     THREAD_UPDATE.swept,
     garbageSchema,
     () => undefined,
     (garbage) => thread.swept(garbage),
-    'The caller has cleared this away: {runs, contents}',
+    'The caller has deleted this: {runs, contents}',
   );
   setHandler(defineQuery<Found, [FindInput]>(THREAD_QUERY.find), (query) => thread.find(query), {
     description: 'An entry: {kind: checkpoint|step, id}, or the latest checkpoint',

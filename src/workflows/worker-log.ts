@@ -23,7 +23,7 @@ export function newsLogger(): (state: SessionState) => void {
       if (status.kind === 'unknown')
         news.set(
           `unknown ${id} ${dispatches.length}`,
-          `nobody knows what became of ${name} ${id}: ${status.reason}`,
+          `the outcome of ${name} ${id} is unknown: ${status.reason}`,
         );
     }
     for (const [key, text] of news) {

@@ -50,7 +50,7 @@ const TOOLS: [unknown, string][] = [
   [{ inputSchema, execute, verify: true }, 'verify is not a function: write verify: async ('],
   [
     { inputSchema, execute, effect: 'read', verify: () => ({ outcome: 'absent' }) },
-    "verify is only asked for effect 'mutate', this tool is 'read': drop verify, or write effect: 'mutate'",
+    "verify is only for effect 'mutate', but this tool is 'read': remove verify, or write effect: 'mutate'",
   ],
   [
     { inputSchema, execute, idempotency: { scope: 'tenant' } },
@@ -58,11 +58,14 @@ const TOOLS: [unknown, string][] = [
   ],
   [
     { inputSchema, execute, effect: 'read', idempotency: { scope: 'global' } },
-    "idempotency.scope 'global' is for effect 'mutate'",
+    "idempotency.scope 'global' is only for effect 'mutate'",
   ],
   [{ inputSchema, execute, maxAttempts: 0 }, 'maxAttempts is 0: write a whole number from 1'],
   [{ inputSchema, execute, maxAttempts: 1.5 }, 'maxAttempts is 1.5: write a whole number from 1'],
-  [{ inputSchema, execute, timeout: 'soon' }, `timeout is "soon": write milliseconds, or a text like '30s'`],
+  [
+    { inputSchema, execute, timeout: 'soon' },
+    `timeout is "soon": write milliseconds, or a duration such as '30s'`,
+  ],
   [{ inputSchema, execute, timeout: 0 }, 'timeout is 0: write milliseconds'],
   [{ inputSchema, execute, settle: -1 }, 'settle is -1: write milliseconds'],
   [
@@ -79,11 +82,11 @@ const TOOLS: [unknown, string][] = [
   ],
   [
     { inputSchema, execute, needsApproval: true, approval: { expiry: '2d' } },
-    'approval.expiry is not known here; there are expires, onExpiry',
+    'approval.expiry is unknown. Known names: expires, onExpiry',
   ],
   [
     { inputSchema, execute, approval: { expires: '2d' } },
-    'approval says what becomes of an approval that nobody gives, and no call needs one: write needsApproval',
+    'approval has no effect without needsApproval: write needsApproval',
   ],
   [
     { inputSchema, execute, idempotency: 'call' },
@@ -91,7 +94,7 @@ const TOOLS: [unknown, string][] = [
   ],
   [
     { inputSchema, execute, idempotency: { arguments: ['id'] } },
-    'idempotency.arguments is not known here; there are scope, ttl, args',
+    'idempotency.arguments is unknown. Known names: scope, ttl, args',
   ],
   [
     { inputSchema, execute, idempotency: { args: 'id' } },
@@ -101,11 +104,11 @@ const TOOLS: [unknown, string][] = [
   [{ inputSchema, execute, idempotency: null }, 'idempotency is null: write { scope, args }'],
   [
     { inputSchema, execute, idempotency: { ttl: '1h' } },
-    "idempotency.ttl is for scope 'global', the other records last as long as their session: drop it, or write scope: 'global'",
+    "idempotency.ttl is only for scope 'global': remove it, or write scope: 'global'",
   ],
   [
     { inputSchema, execute, idempotency: { scope: 'session', ttl: 5 } },
-    "idempotency.ttl is for scope 'global'",
+    "idempotency.ttl is only for scope 'global'",
   ],
   [{ inputSchema, execute, description: 5 }, 'description is 5: write a text'],
   [
@@ -125,11 +128,9 @@ test.each(TOOLS.map(([options, message]) => ({ options, message })))(
 
 test('a slip in a name is refused, for a guard that nobody reads guards nothing', () => {
   const slip = { inputSchema, execute, needsAproval: true };
-  expect(refusal(() => defineTool(slip))).toMatch(
-    /^needsAproval is not known here; there are .*needsApproval,/,
-  );
+  expect(refusal(() => defineTool(slip))).toMatch(/^needsAproval is unknown. Known names: .*needsApproval,/);
   const slips = { ...good, budgets: { usd: 1 } };
-  expect(refusal(() => defineAgent(slips))).toMatch(/^agent support: budgets is not known here; .*budget,/);
+  expect(refusal(() => defineAgent(slips))).toMatch(/^agent support: budgets is unknown; .*budget,/);
 });
 
 test("a tool of the AI SDK may be spread, with all that is its own, and an agent's own definition changed", () => {
@@ -155,7 +156,7 @@ test("a tool of the AI SDK may be spread, with all that is its own, and an agent
 test.each<[object, string]>([
   [{ execute: undefined }, 'execute is missing'],
   [{ effect: 'bogus' }, 'effect is "bogus"'],
-  [{ needsAproval: true }, 'needsAproval is not known here'],
+  [{ needsAproval: true }, 'needsAproval is unknown'],
 ])('a copy of a defined tool is checked again, for it has the mark of one: %o', async (change, message) => {
   const pay = { ...defineTool({ inputSchema, execute, effect: 'read' }), ...change };
   const refused = `agent support: tools.pay: ${message}`;
@@ -170,10 +171,10 @@ test.each<[object, string]>([
 test.each<[unknown, string]>([
   [{ ...defineAgent(good), loopLimit: 0 }, 'agent support: loopLimit is 0'],
   [{ ...defineAgent(good), models: [] }, 'agent support: model is missing'],
-  [{ ...defineAgent(good), budgets: { turns: 1 } }, 'agent support: budgets is not known here'],
+  [{ ...defineAgent(good), budgets: { turns: 1 } }, 'agent support: budgets is unknown'],
   [{ ...defineAgent(good), model }, 'agent support: model is set on a defined agent'],
-  [good, 'agent support: it is not what defineAgent gives: write defineAgent({ … })'],
-  [undefined, 'it is not what defineAgent gives'],
+  [good, 'agent support: it is not a defined agent: write defineAgent({ … })'],
+  [undefined, 'it is not a defined agent'],
 ])('a worker takes no agent that is not defined, or not any more: %#', async (agent, message) => {
   expect(await rejection(resolveAgent(agent as DefinedAgent, registry))).toMatchObject({
     code: 'INVALID_DEFINITION',
@@ -194,7 +195,7 @@ const AGENTS: [Partial<Record<keyof AgentOptions, unknown>>, string][] = [
   [{ name: 'two words' }, 'name is "two words": write 1 to 64 letters'],
   [{ name: 'x'.repeat(65) }, 'write 1 to 64 letters'],
   [{ name: undefined }, 'name is undefined: write 1 to 64 letters'],
-  [{ instructions: '  ' }, 'agent support: instructions is empty: write what the agent is to do'],
+  [{ instructions: '  ' }, 'agent support: instructions is empty: write what the agent must do'],
   [{ instructions: undefined }, 'agent support: instructions is empty'],
   [
     { model: undefined },
@@ -209,13 +210,13 @@ const AGENTS: [Partial<Record<keyof AgentOptions, unknown>>, string][] = [
     'agent support: budget.usd needs a price for each model: write model: { model, price: {',
   ],
   [{ budget: { usd: 1 }, model: [{ model, price }, model] }, 'budget.usd needs a price for each model'],
-  [{ budget: { turns: -1 } }, 'agent support: budget.turns is -1: write a number from 0'],
-  [{ budget: { tokens: Number.NaN } }, 'agent support: budget.tokens is NaN: write a number from 0'],
+  [{ budget: { turns: -1 } }, 'agent support: budget.turns is -1: write a number, 0 or more'],
+  [{ budget: { tokens: Number.NaN } }, 'agent support: budget.tokens is NaN: write a number, 0 or more'],
   [
     { budget: { tokens: Number.POSITIVE_INFINITY } },
-    'agent support: budget.tokens is Infinity: write a number from 0, or leave it out',
+    'agent support: budget.tokens is Infinity: write a number, 0 or more, or leave it out',
   ],
-  [{ budget: { turns: '10' } }, 'agent support: budget.turns is 10: write a number from 0'],
+  [{ budget: { turns: '10' } }, 'agent support: budget.turns is 10: write a number, 0 or more'],
   [
     { budget: { dollars: 1 } },
     'agent support: budget.dollars is not a cap: write turns, toolCalls, tokens, usd or activeMs',
@@ -228,9 +229,9 @@ const AGENTS: [Partial<Record<keyof AgentOptions, unknown>>, string][] = [
     { model: { model, price: { inputPerMillion: 1 } } },
     'agent support: price.outputPerMillion is undefined: write US dollars',
   ],
-  [{ temperature: 'hot' }, 'agent support: temperature is "hot": write a number from 0'],
-  [{ temperature: Number.NaN }, 'agent support: temperature is NaN: write a number from 0'],
-  [{ temperature: -1 }, 'agent support: temperature is -1: write a number from 0'],
+  [{ temperature: 'hot' }, 'agent support: temperature is "hot": write a number, 0 or more'],
+  [{ temperature: Number.NaN }, 'agent support: temperature is NaN: write a number, 0 or more'],
+  [{ temperature: -1 }, 'agent support: temperature is -1: write a number, 0 or more'],
   [{ providerOptions: 5 }, 'agent support: providerOptions is 5: write an object'],
   [{ providerOptions: ['low'] }, 'agent support: providerOptions is ["low"]: write an object'],
   [{ providerOptions: { openai: 'low' } }, 'agent support: providerOptions.openai is "low": write an object'],
@@ -256,7 +257,7 @@ const AGENTS: [Partial<Record<keyof AgentOptions, unknown>>, string][] = [
   [{ tools: { ['__proto__']: defineTool({ inputSchema, execute }) } }, 'agent support: tools.__proto__: '],
   [
     { tools: { call_1_0: defineTool({ inputSchema, execute }) } },
-    'agent support: tools.call_1_0 is what ids of',
+    'agent support: tools.call_1_0 looks like the id of',
   ],
   [
     { plan: true, tools: { update_plan: defineTool({ inputSchema, execute }) } },
@@ -317,19 +318,19 @@ test('the identity of a call is recorded where it is not all arguments, and as a
   expect(await identityOf(upper, long)).toBe(sha256Hex(JSON.stringify(long.toUpperCase())));
 });
 
-const NO_OBJECT = 'inputSchema is not of an object: providers accept only z.object({ … })';
+const NO_OBJECT = 'inputSchema is not an object schema: providers accept only z.object({ … })';
 
 test.each<[string, unknown, string]>([
-  ['a date', z.object({ at: z.date() }), 'inputSchema cannot be written as JSON Schema: '],
-  ['a BigInt', z.object({ n: z.bigint() }), 'inputSchema cannot be written as JSON Schema: '],
-  ['a map', z.object({ m: z.map(z.string(), z.string()) }), 'cannot be written as JSON Schema: '],
+  ['a date', z.object({ at: z.date() }), 'inputSchema cannot be converted to JSON Schema: '],
+  ['a BigInt', z.object({ n: z.bigint() }), 'inputSchema cannot be converted to JSON Schema: '],
+  ['a map', z.object({ m: z.map(z.string(), z.string()) }), 'cannot be converted to JSON Schema: '],
   ['a string', z.string(), NO_OBJECT],
   ['a list', z.array(z.string()), NO_OBJECT],
   ['a union', z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]), NO_OBJECT],
   ['nothing', jsonSchema({}), NO_OBJECT],
   ['nothing, but later', jsonSchema(() => ({})), NO_OBJECT],
-  ['not a schema', { id: 'string' }, 'inputSchema cannot be written as JSON Schema: '],
-  ['a number', 42, 'inputSchema cannot be written as JSON Schema: '],
+  ['not a schema', { id: 'string' }, 'inputSchema cannot be converted to JSON Schema: '],
+  ['a number', 42, 'inputSchema cannot be converted to JSON Schema: '],
 ])('a schema of %s is refused where it is written', (_, schema, message) => {
   const tool = { inputSchema: schema as never, execute };
   expect(refusal(() => defineTool(tool))).toMatch(/^inputSchema /);
@@ -353,7 +354,7 @@ test.each<[string, () => unknown, string]>([
 test('arguments that name an identity must be arguments of the tool', async () => {
   const idempotency = { args: ['chargeid'] } as never;
   const charge = z.object({ chargeId: z.string() });
-  const words = 'idempotency.args names chargeid, which is not an argument: write some of chargeId';
+  const words = 'idempotency.args names chargeid, which is not an argument. The arguments: chargeId';
   expect(refusal(() => defineTool({ inputSchema: charge, idempotency, execute }))).toBe(words);
   // Neither does a JSON schema that allows further arguments, as they do when they do not say.
   const open = jsonSchema({ type: 'object', properties: { chargeId: { type: 'string' } } });

@@ -53,9 +53,7 @@ test.skipIf(missing !== null)(
     const shown = await run(['archive', '--name', stage.name, '--status'], { env });
     expect(shown.stdout).toMatch(/cannot be read: .*cannot be used/);
     expect(shown.stdout).toMatch(
-      new RegExp(
-        `nothing can be stored since ${first.failure?.since}, after \\d+ attempts: .*cannot be used`,
-      ),
+      new RegExp(`cannot store since ${first.failure?.since} \\(\\d+ attempts\\): .*cannot be used`),
     );
     expect(shown.code).toBe(5);
     // Its readers are told, too.

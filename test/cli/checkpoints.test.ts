@@ -202,13 +202,13 @@ describe('checkpoints', () => {
     const { id: acting } =
       (await list(id, '--limit', '100')).findLast(({ phase }) => phase === 'acting') ?? {};
     for (const [checkpoint, given, problem] of [
-      [between.id, '{"transcripts": {}}', '--edits: transcripts: is not known here'],
+      [between.id, '{"transcripts": {}}', '--edits: transcripts: is unknown'],
       [between.id, '[]', '--edits: input: '],
       [between.id, '{"transcript": {"from": 99, "messages": []}}', '--edits: transcript.from is 99'],
       [between.id, '{"transcript": {"from": -1, "messages": []}}', '--edits: transcript.from: '],
       [between.id, `{"digest": "${between.id}"}`, '--edits: the transcript has changed'],
       [between.id, '{', '--edits is not JSON'],
-      [acting ?? '', '{"plan": []}', '--edits: a turn was under way'],
+      [acting ?? '', '{"plan": []}', '--edits: a turn was running'],
     ] as const) {
       const other = stage.id('refused');
       const refused = await fork(checkpoint, given, '--id', other);

@@ -54,7 +54,7 @@ describe('approve', () => {
     const ran = await stage.perdure('reject', id, 'call_1_0', '--json');
     expect(ran).toMatchObject({ code: 4, stdout: '' });
     expect(errorOf(ran)).toMatchObject({ code: 'CALL_NOT_PENDING', next: `perdure show ${id}` });
-    expect(errorOf(ran).message).toMatch(/decided already: approve by grace at/);
+    expect(errorOf(ran).message).toMatch(/already decided: approve by grace at/);
   });
 
   test('of two that wait, one has to be named', async () => {

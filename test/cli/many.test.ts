@@ -67,7 +67,7 @@ test('the worker logs a lost call, an unknown effect and a wait', async () => {
   await untilPhase(stage.session(poor), 'waiting');
   for (const line of [
     `session ${lost} lost dispatch 1 of refund call_1_0: `,
-    `session ${lost} nobody knows what became of refund call_1_0: `,
+    `session ${lost} the outcome of refund call_1_0 is unknown: `,
     `session ${poor} waits: budget: turns: `,
   ])
     await expect.poll(() => logged, { timeout: 30_000 }).toContain(line);

@@ -38,7 +38,7 @@ test('a message that was sent and not answered for is sent again with its id', a
   const { code, message, details, next } = errorOf(ended);
   const messageId = (await session.transcript()).items[0]?.id;
   expect({ code, details }).toEqual({ code: 'SERVER_UNAVAILABLE', details: { sessionId: id, messageId } });
-  expect(message).toContain(`sent again with the id ${messageId}, it is taken once`);
+  expect(message).toContain(`Send it again with the id ${messageId}: the session takes an id once`);
   const words = wordsOf(next);
   expect(words).toEqual(['send', id, "it's said once", '--json', '--id', messageId]);
   expect(await stage.perdure(...words)).toMatchObject({ code: 0 });
@@ -69,7 +69,7 @@ test.each([
     const { code, message, details, next } = errorOf(ended);
     const messageId = (await session.transcript()).items[0]?.id ?? '';
     expect({ code, details }).toEqual({ code: 'SERVER_UNAVAILABLE', details: { sessionId: id, messageId } });
-    expect(message).toContain(`It may have been done all the same: repeated with the id ${id}`);
+    expect(message).toContain(`It may have happened all the same. Repeat it with the id ${id}`);
     const ids = ['--id', id, ...(flags.length === 0 ? [] : ['--message-id', messageId])];
     expect(wordsOf(next)).toEqual([...args, '--json', ...ids]);
     const again = await stage.perdure(...wordsOf(next));

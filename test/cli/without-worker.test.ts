@@ -46,7 +46,7 @@ describe('without a worker', () => {
       stage.perdure('tail', id, '--once', '--json'),
     ]);
     expect(errorOf(sent).message).toContain(
-      `with the id ${String(errorOf(sent).details['messageId'])}, it is taken once`,
+      `with the id ${String(errorOf(sent).details['messageId'])}: the session takes an id once`,
     );
     for (const ran of [sent, tailed]) {
       expect(ran).toMatchObject({ code: 5, stdout: '' });

@@ -37,9 +37,7 @@ test('an id that exists is refused, or its running session is used and takes the
   await untilPhase(first, 'idle');
   expect(await rejection(stage.sessions.start('echo', { id, message: 'two' }))).toMatchObject({
     code: 'SESSION_EXISTS',
-    message: expect.stringContaining(
-      `id: session ${id} exists. Choose another id, or with onExisting: 'use'`,
-    ),
+    message: expect.stringContaining(`id: session ${id} exists. Choose another id, or set onExisting: 'use'`),
   });
   expect((await first.state()).messages).toBe(2);
 
@@ -79,7 +77,7 @@ test('a session of another agent is not used: its message was meant for others',
       await rejection(stage.sessions.start('other', { id, ...options, onExisting: 'use' })),
     ).toMatchObject({
       code: 'CONFLICT',
-      message: `id: session ${id} is of agent echo, not of other: choose another id, or start it with echo`,
+      message: `id: session ${id} belongs to agent echo, not to other. Choose another id, or start it with echo`,
       details: { field: 'id' },
     });
   }
@@ -106,7 +104,7 @@ test.each<[string, unknown]>([
   const sessions = new Sessions(new Client({ connection: Connection.lazy({ address: '127.0.0.1:1' }) }));
   const refused = {
     code: 'INVALID_ARGUMENT',
-    message: expect.stringMatching(/^id: .* is no id: write 1 to 200 characters/s),
+    message: expect.stringMatching(/^id: .* is not an id: write 1 to 200 characters/s),
   };
   expect(await rejection(sessions.start('echo', { id: id as string }))).toMatchObject(refused);
   expect(() => sessions.get(id as string)).toThrow(expect.objectContaining(refused));
@@ -125,14 +123,10 @@ test.each<[string, object, string]>([
     { context: { tenant: 't'.repeat(201) } },
     'context.tenant: expected a string of 1 to 200',
   ],
-  [
-    'a cap with a slip in its name',
-    { budget: { USD: 2 } },
-    'budget.USD: is not known here; there are turns, ',
-  ],
-  ['a message with one', { message: { text: 'x', modus: 'queue' } }, 'message.modus: is not known here; '],
-  ['an option with one', { bugdet: { usd: 2 } }, 'bugdet: is not known here; there are id, message, '],
-  ['an agent name too long to be one', { agent: 'a'.repeat(65) }, 'agent: the most is 64'],
+  ['a cap with a slip in its name', { budget: { USD: 2 } }, 'budget.USD: is unknown. Known names: turns, '],
+  ['a message with one', { message: { text: 'x', modus: 'queue' } }, 'message.modus: is unknown; '],
+  ['an option with one', { bugdet: { usd: 2 } }, 'bugdet: is unknown. Known names: id, message, '],
+  ['an agent name too long to be one', { agent: 'a'.repeat(65) }, 'agent: the maximum is 64'],
 ])('%s is refused before anything is sent', async (_, options, message) => {
   const sessions = new Sessions(new Client({ connection: Connection.lazy({ address: '127.0.0.1:1' }) }));
   const { agent = 'echo', ...rest } = options as { agent?: string };
@@ -157,45 +151,39 @@ test('a name that is not known is refused before anything is sent, wherever it i
   };
   const seen = { callId: 'c', argsDigest: 'd', dispatchNo: 1 };
   const calls: [call: () => Promise<unknown>, message: string][] = [
-    [
-      () => session.send(slip({ text: 'x', modus: 'queue' })),
-      'modus: is not known here; there are text, id, ',
-    ],
+    [() => session.send(slip({ text: 'x', modus: 'queue' })), 'modus: is unknown. Known names: text, id, '],
     [
       () => session.decide(seen, { decision: 'approve' }, slip({ argsDiggest: 'd' })),
       'argsDiggest: is not known',
     ],
     [
       () => session.decide(seen, slip({ decision: 'reject', raeson: 'no' })),
-      'decision.raeson: is not known here; there are decision, reason',
+      'decision.raeson: is unknown. Known names: decision, reason',
     ],
     [
       () => session.resolve(seen, slip({ outcome: 'absent', output: 1 })),
-      'resolution.output: is not known here; there are outcome',
+      'resolution.output: is unknown. Known names: outcome',
     ],
-    [
-      () => session.setBudget(slip({ limits: { USD: 2 } })),
-      'limits.USD: is not known here; there are turns, ',
-    ],
-    [() => session.edit(slip({ transcirpt: {} })), 'transcirpt: is not known here; there are transcript, '],
-    [() => session.seal(slip({ now: true })), 'now: is not known here; there are by, reason'],
-    [() => session.pause(slip({ nwo: true })), 'nwo: is not known here; there are by, reason, now'],
-    [() => session.resume(slip({ reason: 'x' })), 'reason: is not known here; there are by'],
-    [() => session.cancel(slip({ raeson: 'x' })), 'raeson: is not known here; there are by, reason'],
-    [
-      () => sessions.fork(from, slip({ ...on, onExisting: 'use' })),
-      'onExisting: is not known here; there are ',
-    ],
+    [() => session.setBudget(slip({ limits: { USD: 2 } })), 'limits.USD: is unknown. Known names: turns, '],
+    [() => session.edit(slip({ transcirpt: {} })), 'transcirpt: is unknown. Known names: transcript, '],
+    [() => session.seal(slip({ now: true })), 'now: is unknown. Known names: by, reason'],
+    [() => session.pause(slip({ nwo: true })), 'nwo: is unknown. Known names: by, reason, now'],
+    [() => session.resume(slip({ reason: 'x' })), 'reason: is unknown. Known names: by'],
+    [() => session.cancel(slip({ raeson: 'x' })), 'raeson: is unknown. Known names: by, reason'],
+    [() => sessions.fork(from, slip({ ...on, onExisting: 'use' })), 'onExisting: is unknown. Known names: '],
     [
       () => sessions.fork(from, slip({ ...on, edits: { plans: [] } })),
-      'edits.plans: is not known here; there are transcript, plan, ',
+      'edits.plans: is unknown. Known names: transcript, plan, ',
     ],
     [
       () => sessions.rewind(from, slip({ ...on, budget: { USD: 2 } })),
-      'budget.USD: is not known here; there are ',
+      'budget.USD: is unknown. Known names: ',
     ],
     // A key that JSON may have, and a copy of it would lose.
-    [() => session.decide(seen, { decision: 'edit', args: odd }), 'decision.args.__proto__: is no name that'],
+    [
+      () => session.decide(seen, { decision: 'edit', args: odd }),
+      'decision.args.__proto__: is a reserved name',
+    ],
     [
       () => session.decide(seen, { decision: 'respond', output: [[odd]] }),
       'decision.output.0.0.__proto__: is no',
@@ -206,14 +194,14 @@ test('a name that is not known is refused before anything is sent, wherever it i
     ],
     [
       () => session.edit({ transcript: { from: 0, messages: [said] } }),
-      'transcript.messages.0.blocks.0.metadata.__proto__: is no name that can be kept',
+      'transcript.messages.0.blocks.0.metadata.__proto__: is a reserved name',
     ],
     [
       () => sessions.fork(from, { ...on, edits: { transcript: { from: 0, messages: [said] } } }),
-      'edits.transcript.messages.0.blocks.0.metadata.__proto__: is no name that can be kept',
+      'edits.transcript.messages.0.blocks.0.metadata.__proto__: is a reserved name',
     ],
     // What starts with a session is checked whole, values too.
-    [() => sessions.start('echo', { budget: { usd: -1 } }), 'budget.usd: the least is 0'],
+    [() => sessions.start('echo', { budget: { usd: -1 } }), 'budget.usd: the minimum is 0'],
     [() => sessions.fork(from, slip({ ...on, edits: { plan: 5 } })), 'edits.plan: expected array'],
     [() => sessions.rewind(from, slip({ ...on, by: 5 })), 'by: expected string'],
   ];
@@ -375,7 +363,7 @@ test('a decision on a call that is unknown, finished or changed is refused, and 
   await untilPhase(session, 'idle');
   expect(await rejection(decide(session, 'call_1_0', { decision: 'approve' }))).toMatchObject({
     code: 'CALL_NOT_PENDING',
-    message: expect.stringMatching(/^call call_1_0 was decided already: (edit by ada|reject by bob) at /),
+    message: expect.stringMatching(/^call call_1_0 is already decided: (edit by ada|reject by bob) at /),
     details: { callId: 'call_1_0', decision: { by: first === loser ? 'bob' : 'ada' } },
   });
   // Only the session can say what it has, and what it does not take.

@@ -21,16 +21,11 @@ const waits = { started: false, sinceMs: now - 5_000, attempt: 1 };
 const gone = { identity: '1@host', seenMs: now - 20_000 };
 
 test.each<[string, Partial<Looked>, string, RegExp]>([
-  [
-    'nobody has ever polled',
-    { poller: undefined },
-    'NO_WORKER',
-    /No worker asks for work on task queue q\. Start one/,
-  ],
+  ['nobody has ever polled', { poller: undefined }, 'NO_WORKER', /No worker polls task queue q\. Start one/],
   ['the last worker is gone', { poller: gone }, 'NO_WORKER', /the last one, 1@host, was seen 20 s ago/],
   ['a task waits and nobody is there', { task: waits, poller: gone }, 'NO_WORKER', /task queue q/],
   ['a task waits and the workers are busy', { task: waits }, 'WORKER_BUSY', /has waited for 5 s/],
-  ['a query waits and the workers are busy', {}, 'WORKER_BUSY', /none has answered for session s in time/],
+  ['a query waits and the workers are busy', {}, 'WORKER_BUSY', /none answered for session s in time/],
   [
     'a worker took the task and died',
     { task: taken },

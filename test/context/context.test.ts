@@ -198,7 +198,7 @@ test('a tenant is a text, taken as it is given', async () => {
     instructions: 'Pay.',
     context: z.object({ tenant: z.string().default('acme') }),
   });
-  expect(await agent.contextProblem({})).toContain('context.tenant: the schema must take it as it is given');
+  expect(await agent.contextProblem({})).toContain('context.tenant: its schema must not have a default');
   expect(await agent.contextProblem({ tenant: 'acme' })).toBeNull();
 });
 

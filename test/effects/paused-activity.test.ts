@@ -64,9 +64,7 @@ test('the fence stops a call whose activity is paused: it is found absent, and m
   release();
   await untilPhase(session, 'idle', 'waiting', 'unknown_effect');
   const { items } = await session.calls();
-  expect(fenced).toMatchObject([
-    { code: 'FENCED', message: 'The call may not go on: the activity was paused.' },
-  ]);
+  expect(fenced).toMatchObject([{ code: 'FENCED', message: 'The call must stop: the activity was paused.' }]);
   expect(paid).toEqual([2]);
   expect(items).toMatchObject([
     { status: { kind: 'completed' }, dispatches: [{ outcome: 'absent' }, { outcome: 'returned' }] },

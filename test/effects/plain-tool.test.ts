@@ -112,7 +112,7 @@ test('the worker warns at its start of a plain tool, with the line to write; an 
     .map(([message]) => message)
     .filter((message) => message.startsWith('agent '));
   expect(warnings).toEqual([
-    expect.stringContaining('agent careful: nobody says what the calls of other do.'),
+    expect.stringContaining('agent careful: the effect of other is not declared.'),
     expect.stringContaining("Write effects: { searchOrders: 'read', other: 'read' }"),
   ]);
 

@@ -96,7 +96,7 @@ test('a request that a dead worker has sent is charged, also by a successor with
   await world.until(session, 'idle');
   const { notices } = await world.check(session);
   expect(notices.map(({ message }) => message)).toEqual([
-    expect.stringContaining('the worker that had sent the request was lost; the model is asked again'),
+    expect.stringContaining('the worker that sent the request was lost; the model is asked again'),
     expect.stringContaining('the definition of effects changed'),
   ]);
   const { spent } = await session.budget();
@@ -218,7 +218,7 @@ test('a directory that others can write to is not used, and that is said', async
   onTestFinished(() => warn.mockRestore());
   const worker = await createWorker({ agents: [], connection, namespace, taskQueue: 'shared', journal });
   expect(readdirSync(journal)).toEqual([]);
-  expect(warn).toHaveBeenCalledWith(expect.stringContaining(`${journal} is not this user's alone to write`));
+  expect(warn).toHaveBeenCalledWith(expect.stringContaining(`${journal} can be written by other users`));
   await worker.runUntil(Promise.resolve());
 });
 

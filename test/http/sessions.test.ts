@@ -302,7 +302,7 @@ test('edits of the past are made before a session goes on from it, and refused w
   const acting = items.find(({ metadata }) => metadata['phase'] === 'acting')?.id;
   const who = { by: 'ada', reason: 'a typo', confirm: true };
   const rows: [checkpointId: string | undefined, edits: object, problem: string][] = [
-    [acting, { plan: [] }, 'edits: a turn was under way'],
+    [acting, { plan: [] }, 'edits: a turn was running'],
     [between, { transcript: { from: 99, messages: [] } }, 'edits: transcript.from is 99'],
     [between, { digest: 'another', plan: [] }, 'edits: the transcript has changed'],
   ];
@@ -436,7 +436,7 @@ test('of two who take a session back at once, one is told that somebody else has
   const json = { ...who, checkpointId, confirm: true };
   const late = await call(`POST ${path}/rewind`, { json });
   expect(late).toMatchObject({ status: 409, code: 'CONFLICT' });
-  expect(late.message).toContain('read its checkpoints again');
+  expect(late.message).toContain('List its checkpoints again');
   await until(path, 'idle');
   const { items } = (await call<CallsPage>(`GET ${path}/calls`)).body;
   expect(items).toMatchObject([{ name: 'refund', status: { kind: 'completed' } }]);
@@ -596,9 +596,7 @@ test('what is wrong in a request about a session is named', async () => {
     expect(message, route).toMatch(new RegExp(`^${field}\\b`));
   }
   const slip = await call(`PUT ${path}/budget`, { json: { limits: { USD: 2 } } });
-  expect(slip.message).toBe(
-    'limits.USD: is not known here; there are turns, toolCalls, tokens, usd, activeMs',
-  );
+  expect(slip.message).toBe('limits.USD: is unknown. Known names: turns, toolCalls, tokens, usd, activeMs');
   const large = await call(`POST ${path}/messages`, { json: { text: 'x'.repeat(1_000_001) } });
   expect(large).toMatchObject({ status: 413, code: 'TOO_LARGE' });
   expect(await call('GET /sessions/nobody')).toMatchObject({ status: 404, code: 'SESSION_NOT_FOUND' });

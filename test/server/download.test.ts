@@ -49,7 +49,7 @@ describe('a download of the Temporal CLI', () => {
     const url = await serve((_, response) => response.end(bytes));
     const dir = await scratch();
     await expect(download({ ...quiet, dir }, { url, sha256 })).rejects.toThrow(
-      new RegExp(`has the SHA-256 [0-9a-f]{64}, but ${sha256} is expected`),
+      new RegExp(`has SHA-256 [0-9a-f]{64}, but ${sha256} is expected`),
     );
     expect(await readdir(dir)).toEqual([]);
   });

@@ -210,7 +210,7 @@ describe('one server for one file', () => {
     onTestFinished(() => ('release' in lock ? lock.release() : undefined));
     const error = await refusal(startServer({ dir, startTimeoutMs: 200 }));
     expect(error.code).toBe('SERVER_UNAVAILABLE');
-    expect(error.message).toContain(`held by process ${process.pid}`);
+    expect(error.message).toContain(`in use by process ${process.pid}`);
   });
 });
 

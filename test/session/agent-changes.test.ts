@@ -24,7 +24,7 @@ test('a worker without the agent: the session waits visibly, and goes on with a 
   const { wait } = await untilPhase(session, 'waiting');
   expect(wait).toMatchObject({
     reason: 'agent_unavailable',
-    message: 'no agent clerk on this worker: start a worker with its definition, then resume the session',
+    message: 'this worker has no agent clerk. Start a worker that has it, then resume the session',
     next: { action: 'resume', sessionId: session.id },
   });
   expect(stage.model.requests).toHaveLength(0);
@@ -120,7 +120,7 @@ test('a suspended tool that can never resume: one that is gone when its call is 
       status: {
         kind: 'stuck',
         reason:
-          'agent clerk has no tool pay on this worker. The call goes on when a worker of task queue ' +
+          'agent clerk has no tool pay on this worker. The call continues when a worker of task queue ' +
           `${stage.taskQueue} has the tool, or when somebody resolves it`,
       },
       next: { action: 'resume', sessionId: session.id },

@@ -302,7 +302,8 @@ test('a cap on dollars for a model without a price is refused at the start, when
   const start = { id: stage.id(), message: 'go', budget: { usd: 1 } };
   expect(await rejection(stage.sessions.start(defineAgent(options), start))).toMatchObject({
     code: 'INVALID_ARGUMENT',
-    message: 'budget.usd: agent free has a model without a price, so dollars cannot be capped',
+    message:
+      'budget.usd: agent free has a model without a price, so there can be no usd cap. Set its price in defineAgent, or cap tokens',
   });
   const priced = defineAgent({ ...options, model: { model: stage.provider('m'), price: PRICE } });
   expect((await stage.sessions.start(priced, start)).id).toBe(start.id);
@@ -319,7 +320,7 @@ test('a cap on dollars for a model without a price is not kept in silence: the s
   expect(wait).toMatchObject({
     reason: 'budget',
     message:
-      'usd: model scripted.chat:m has no price, so dollars cannot be capped: give it one in the definition of free',
+      'usd: model scripted.chat:m has no price, so there can be no usd cap. Set its price in the definition of free',
     next: { action: 'resume', sessionId: session.id },
   });
   expect(stage.model.requests).toHaveLength(0);

@@ -213,7 +213,7 @@ test('an update of any client with a key that would be lost is refused before it
   expect(await rejection(handle.executeUpdate(UPDATE.edit, { args: [update] }))).toMatchObject({
     cause: {
       type: 'INVALID_ARGUMENT',
-      message: expect.stringContaining('blocks.0.metadata.__proto__: is no name that can be kept'),
+      message: expect.stringContaining('blocks.0.metadata.__proto__: is a reserved name'),
     },
   });
   expect((await handle.describe()).historyLength).toBe(historyLength);

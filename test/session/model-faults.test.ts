@@ -97,7 +97,7 @@ test('a reply with more calls than a session can hold is not a reply', async () 
   const { view, requests } = await answered(stage, session);
   expect(requests).toBe(2);
   expect(view.notices).toMatchObject([
-    { kind: 'invalid_response', message: 'the reply has over 128 tool calls, which is the limit' },
+    { kind: 'invalid_response', message: 'the reply has over 128 tool calls, the limit' },
   ]);
   await expectSound(stage, session);
 });

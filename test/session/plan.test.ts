@@ -112,7 +112,7 @@ test.each<[string, { steps: unknown }, string]>([
     'step s1 is not done: it has no postcondition',
   ],
   ['one step twice', { steps: [step(), step()] }, 'step s1 is listed twice'],
-  ['a step without an id', { steps: [step({ id: '' })] }, 'steps.0.id: the least is 1'],
+  ['a step without an id', { steps: [step({ id: '' })] }, 'steps.0.id: the minimum is 1'],
   [
     'an unknown status',
     { steps: [step({ status: 'finished' })] },

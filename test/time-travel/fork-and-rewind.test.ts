@@ -302,7 +302,7 @@ test('a fork of a checkpoint at which its session had not taken over its own pas
   const { wait } = await untilPhase(again, 'waiting', 'idle');
   expect(wait).toMatchObject({
     reason: 'history_unreadable',
-    message: `session ${fork.id} had not begun at this checkpoint: choose a later one, or the one that it came from, ${latest} of ${session.id}`,
+    message: `session ${fork.id} had not started at this checkpoint. Choose a later one, or the one that it continues from, ${latest} of ${session.id}`,
   });
   await expectFoldEqualsLive(stage.client, again);
 });
@@ -347,7 +347,7 @@ test('what is sent to a session that is being taken back is refused, and taken w
   await session.seal({ by: 'ada', reason: 'to be taken back' });
   const [call] = await session.approvals();
   const approve = (): Promise<unknown> => decide(session, call?.callId ?? '', { decision: 'approve' });
-  const busy = { code: 'SESSION_BUSY', message: expect.stringContaining('is being taken back by ada') };
+  const busy = { code: 'SESSION_BUSY', message: expect.stringContaining('is being rewound by ada') };
   expect(await rejection(session.send('ben'))).toMatchObject(busy);
   expect(await rejection(approve())).toMatchObject(busy);
   await session.resume({ by: 'ada' });

@@ -95,7 +95,7 @@ test('whoever asks while a session is taken back is told that it goes on, and th
   // The run has ended, and its successor has not begun.
   const busy = {
     code: 'SESSION_BUSY',
-    message: expect.stringContaining(`being taken back to ${from.checkpointId}`),
+    message: expect.stringContaining(`being rewound to ${from.checkpointId}`),
   };
   expect(await rejection(session.send('meanwhile'))).toMatchObject(busy);
   expect(await rejection(session.pause({ by: 'bob' }))).toMatchObject(busy);

@@ -55,7 +55,7 @@ export function missing(field: string): PerdureError {
 export function corrupt(thread: string, record: string, channel: string): PerdureError {
   return new PerdureError(
     'CHECKPOINT_CORRUPTION',
-    `thread ${thread}: record ${record} should hold channel ${channel}, and does not`,
+    `thread ${thread}: record ${record} lacks channel ${channel}`,
   );
 }
 

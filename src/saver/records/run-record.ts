@@ -179,7 +179,7 @@ export function readSnapshot(payload: unknown): RuntimeSnapshot {
   const inputs = new Map<string, string>();
   for (const { tool_call_id, tool_name, args, input_hash, output, output_hash } of read.tool_executions) {
     if (input_hash !== argsDigest(tool_name, args) || output_hash !== digestJson(output))
-      throw corrupt(`the hashes of tool call ${tool_call_id} are not those of its input and output`);
+      throw corrupt(`the hashes of tool call ${tool_call_id} do not match its input and output`);
     if ((inputs.get(tool_call_id) ?? input_hash) !== input_hash)
       throw corrupt(`tool call ${tool_call_id} is recorded with two sets of arguments`);
     inputs.set(tool_call_id, input_hash);

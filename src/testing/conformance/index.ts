@@ -41,7 +41,7 @@ const SPECS: Record<string, Spec> = {
 export function checkpointSaverConformance(subject: SaverUnderTest, runner: Runner): void {
   for (const hook of ['beforeAll', 'afterAll'] as const) {
     if (subject[hook] === undefined || runner[hook] !== undefined) continue;
-    throw new PerdureError('INVALID_ARGUMENT', `runner.${hook}: ${subject.name} has it, so the runner must`);
+    throw new PerdureError('INVALID_ARGUMENT', `runner.${hook} is missing: ${subject.name} needs it`);
   }
   runner.describe(`${subject.name} as a checkpoint saver`, () => {
     const { beforeAll, afterAll } = subject;

@@ -214,7 +214,7 @@ function moduleUrl(module: string | URL | undefined): string {
   if (module === undefined) {
     throw new PerdureError(
       'INVALID_ARGUMENT',
-      'module: a worker process needs a module that exports its agents: createHarness({ module: … })',
+      'module is missing: a worker process needs a module that exports its agents, as createHarness({ module: … })',
     );
   }
   const text = String(module);
@@ -239,8 +239,8 @@ async function waitFor(
   throw new PerdureError(
     'NO_WORKER',
     last === undefined
-      ? `No worker has answered for session ${session.id} in ${timeoutMs} ms: start one`
-      : `Session ${session.id} did not come to what was waited for in ${timeoutMs} ms: ${JSON.stringify(last, null, 1)}`,
+      ? `No worker answered for session ${session.id} in ${timeoutMs} ms. Start one`
+      : `Session ${session.id} did not reach the expected state in ${timeoutMs} ms: ${JSON.stringify(last, null, 1)}`,
     { details: { view: last ?? null } },
   );
 }

@@ -112,7 +112,7 @@ async function end(child: ChildProcess, exited: Promise<unknown>, signal: NodeJS
 function unknownPoint(point: string, breakAt: readonly string[]): PerdureError {
   return new PerdureError(
     'INVALID_ARGUMENT',
-    `point: this worker is not held at "${point}". Its breakAt is ${JSON.stringify(breakAt)}`,
+    `point: this worker does not stop at "${point}". Its breakAt is ${JSON.stringify(breakAt)}`,
   );
 }
 
