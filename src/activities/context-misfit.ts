@@ -2,7 +2,7 @@ import type { AgentRuntime } from '../agent/index.ts';
 import type { AgentUnavailable } from '../contract/activities.ts';
 import type { JsonObject } from '../contract/json.ts';
 
-/** Why a worker cannot act for a session with this context, or `null`. The message has the field, and no value. */
+/** Why a worker cannot use a session's context, or `null`. The message names the field, never its value. */
 export async function contextMisfit(
   { definition }: AgentRuntime,
   context: JsonObject | undefined,

@@ -1,4 +1,4 @@
-/** What the runs that a reset left behind have done: a person may go back with Temporal's own means. */
+/** What earlier runs have done, if somebody reset the session with Temporal's own means. */
 import type { Context } from '@temporalio/activity';
 import { LRUCache } from 'lru-cache';
 import type { ToolInput, ToolResult } from '../contract/activities.ts';
@@ -7,14 +7,14 @@ import { isPerdureError } from '../contract/errors.ts';
 import { foldHistory } from '../history/index.ts';
 import { isNotFound, readPages, readStart, resetOf } from '../temporal/index.ts';
 
-/** By run: the mutations that were dispatched by the runs before it. Of most runs there are none. */
+/** By run: the mutations that earlier runs dispatched. Most runs have none. */
 const earlier = new LRUCache<string, ToolCall[]>({ max: 1_000 });
 
 /**
- * What an earlier run's record says of a mutation that this run is about to make, or `null` when nothing there
- * speaks against it. A run that was not reset costs one small request, once.
+ * What earlier runs have recorded about a mutation that this run is about to make, or `null` if it may run. A run that
+ * was not reset costs one small request, once.
  *
- * @throws Temporal's `ServiceError` when a history cannot be read now.
+ * @throws Temporal's `ServiceError` when a history cannot be read now. Temporal then retries the attempt.
  */
 export async function doneBefore(context: Context, input: ToolInput): Promise<ToolResult | null> {
   const { workflowId = '', runId = '' } = context.info.workflowExecution ?? {};
@@ -26,7 +26,7 @@ export async function doneBefore(context: Context, input: ToolInput): Promise<To
         : [];
     } catch (error) {
       if (!isGone(error)) throw error;
-      // A later dispatch follows an *absent* that verify or a person has said of this very key.
+      // A second dispatch follows an *absent* about this key, from verify or a person.
       if (input.dispatchNo > 1) return null;
       return {
         kind: 'unknown',
@@ -40,7 +40,7 @@ export async function doneBefore(context: Context, input: ToolInput): Promise<To
     if (call.status.kind === 'completed') {
       return { kind: 'output', output: call.result?.content ?? null };
     }
-    // A dispatch that is on record as absent, here or there, does not count; this one is after all of those.
+    // Dispatches that are recorded as absent do not count, and this dispatch is later than they are.
     const open = call.dispatches.find(({ no, outcome }) => no >= input.dispatchNo && outcome !== 'absent');
     if (open !== undefined) {
       return {
@@ -56,17 +56,17 @@ function isGone(error: unknown): boolean {
   return isPerdureError(error, 'CHECKPOINT_CORRUPTION') || isNotFound(error);
 }
 
-/** A run that was reset begins with the history of another. */
+/** A run that was reset starts with the history of another run. */
 async function wasReset({ client }: Context, workflowId: string, runId: string): Promise<boolean> {
   const start = await readStart(client, { workflowId, runId });
   return start?.workflowExecutionStartedEventAttributes?.originalExecutionRunId !== runId;
 }
 
-/** The mutations of all runs that this one was reset from, and those from others. */
+/** The mutations of the runs that this one was reset from, directly or in several steps. */
 async function dispatched({ client }: Context, workflowId: string, runId: string): Promise<ToolCall[]> {
   const calls: ToolCall[] = [];
   const seen = new Set([runId]);
-  // A set hands over what is added to it on the way.
+  // The loop also visits what is added to the set meanwhile.
   for (const run of seen) {
     const pages = readPages(client, { workflowId, runId: run });
     const noting = (async function* () {

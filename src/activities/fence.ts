@@ -4,27 +4,28 @@ import { isNotFound } from '../temporal/index.ts';
 import { encodeToPayloads } from '../temporal/sdk-internals.ts';
 import { type Instant, instant } from './issued-calls.ts';
 
-/** For how long a call that was the worker's own still is, before the server is asked again, in milliseconds. */
+/** How long an answer of the server about a call is trusted, in milliseconds. */
 const FRESH_MS = 100;
 
 /**
- * Whether a call is still its worker's to make: asked of the server, or known because it was just issued here.
+ * Checks whether a call still belongs to this worker: it asks the server, or knows because this process has just issued
+ * the call.
  *
- * What is known is a lease. The server gives a call that is silent for its heartbeat time-out to another; so a worker
- * that has not been heard for as long, however alive, has to stop by itself: {@link held}.
+ * The answer is a lease. Without a heartbeat for the heartbeat time-out, the server gives the call to another worker. So
+ * a worker that could not reach the server for that long must stop by itself: {@link held}.
  */
 export class Fence {
   readonly #context: Context;
   readonly #lost = new AbortController();
-  /** When the call was known to be ours. */
+  /** When the call was last known to be ours. */
   #ours: Instant | undefined;
   #expiry: NodeJS.Timeout | undefined;
   #asking = false;
   readonly #details: unknown;
 
   /**
-   * @param issued - when this process issued the call, if it did. The server has scheduled it after that, so it can
-   * be nobody else's before a heartbeat of it is missed: as good as an answer of the server at that moment.
+   * @param issued - when this process issued the call, if it did. The server scheduled the call after that, so no other
+   * worker can have it before a heartbeat is missed. This is as good as an answer of the server at that moment.
    * @param details - the heartbeat details to send with each question.
    */
   constructor(
@@ -36,16 +37,16 @@ export class Fence {
     this.#details = details;
   }
 
-  /** Aborts once the server does not know the call any more, or may have given it to another. */
+  /** Aborts once the server no longer knows the call, or may have given it to another worker. */
   get lost(): AbortSignal {
     return this.#lost.signal;
   }
 
   /**
-   * Passes while the call is ours: known for a moment, then asked. A moment is far less than what passes before
-   * the server gives a silent call to another.
+   * Resolves while the call is ours. An answer is trusted for {@link FRESH_MS}, far less than the server waits before it
+   * gives a call to another worker.
    *
-   * @param stop - what ends the attempt besides; default: its cancellation
+   * @param stop - what else ends the attempt. Default: its cancellation.
    * @throws PerdureError `FENCED` when it was cancelled, paused, timed out, or given to another worker.
    */
   async pass(stop: AbortSignal = this.#context.cancellationSignal): Promise<void> {
@@ -56,9 +57,9 @@ export class Fence {
     await this.#ask();
   }
 
-  /** Keeps the lease while `run` runs, once {@link pass} has passed. */
+  /** Renews the lease while `run` runs. Call it after {@link pass}. */
   async held<T>(run: () => Promise<T>): Promise<T> {
-    // A call whose silence the server does not mind is given to nobody.
+    // Without a heartbeat time-out, the server gives the call to no other worker.
     if (this.#heartbeatMs === 0) return run();
     this.#expireLater();
     const renewals = setInterval(() => void this.#renew(), this.#heartbeatMs / 4);
@@ -71,13 +72,13 @@ export class Fence {
   }
 
   /**
-   * As {@link pass}, but without asking while the attempt is so young that no heartbeat of it can have been
-   * missed: nobody else can have it by then. For calls that may not cost a question each time.
+   * Like {@link pass}, but without a request while the attempt is too young to have missed a heartbeat: no other worker
+   * can have it yet.
    *
-   * @throws PerdureError `FENCED` as {@link pass}.
+   * @throws PerdureError `FENCED`, as {@link pass} does.
    */
   async passOnceOld(): Promise<void> {
-    // Half of it, so that the clocks of worker and server may differ by as much.
+    // Half of it, because the clocks of worker and server may differ by the other half.
     const age = Math.abs(Date.now() - this.#context.info.currentAttemptScheduledTimestampMs);
     if (age > this.#heartbeatMs / 2) await this.pass();
   }
@@ -92,14 +93,14 @@ export class Fence {
     try {
       await this.#ask();
     } catch (error) {
-      // No answer leaves what was known; a cancellation comes with Temporal's own heartbeats.
+      // Without an answer, the lease stays as it is. A cancellation arrives with Temporal's own heartbeats.
       if (isNotFound((error as Error).cause)) this.#lost.abort();
     } finally {
       this.#asking = false;
     }
   }
 
-  /** By the clock that a stopped process sees go on: a worker that wakes too late is stopped before all else. */
+  /** Aborts when the lease ends. After a freeze, this timer fires before anything else runs. */
   #expireLater(): void {
     clearTimeout(this.#expiry);
     if (this.#ours === undefined) return;
@@ -130,7 +131,7 @@ export class Fence {
   }
 }
 
-/** By the clock that says more; a wall clock that was set back says it too. */
+/** The larger of two clocks' differences, so that neither a freeze nor a changed wall clock hides time. */
 function elapsed({ monotonic, wall }: Instant): number {
   return Math.max(performance.now() - monotonic, Math.abs(Date.now() - wall));
 }

@@ -1,9 +1,9 @@
 /**
- * The effects of scope `global`: one execution over all sessions, by the uniqueness of Temporal's workflow ids.
+ * The effects of scope `global`: one execution in all sessions, because Temporal's workflow ids are unique.
  *
- * The effect has a workflow of its own, in which the call runs under the same protocol as any mutation. A session's
- * call attaches to it and waits as state; the effect tells it by a signal when there is something to look at. What a
- * session believes is the effect's own record, read from its history here: a signal says nothing by itself.
+ * The effect has its own workflow, in which the call runs like any mutation. A session's call attaches to it and waits.
+ * The effect signals the session when there is news. The session does not trust the signal: it reads the outcome from
+ * the effect's history, here.
  */
 import { Context } from '@temporalio/activity';
 import { type Client, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client';
@@ -23,9 +23,9 @@ import { isNotFound } from '../temporal/index.ts';
 import { recordable } from './recordable.ts';
 import { type FindAgent, missing } from './tool.ts';
 
-/** How long the state of an effect that is about to change is left alone, in milliseconds. */
+/** How long to wait before an effect that is about to change is read again, in milliseconds. */
 const SOON_MS = 200;
-/** Attempts after which another program's workflow is not expected to give up the effect's id by itself. */
+/** After this many attempts, another program's workflow will not release the effect's id by itself. */
 const FOREIGN_ATTEMPTS = 5;
 
 /** The workflow that has the id of an effect. */
@@ -37,8 +37,8 @@ interface Found {
 }
 
 /**
- * The `attach` activity: finds the effect of a call, or starts it, and returns its outcome if there is one. Otherwise
- * it sees to it that the effect will tell the session. It holds no effect of its own, so Temporal may repeat it.
+ * The `attach` activity: finds the effect of a call, or starts it, and returns its outcome if there is one. Otherwise it
+ * registers the session with the effect, which will signal it. Temporal may retry it safely.
  */
 export async function runAttach(
   find: FindAgent,
@@ -80,7 +80,7 @@ async function attach(
   if (found?.running === true) {
     if (found.record === null) return foreign(context, id);
     const { call, effect } = found.record;
-    // It certainly did not happen, before this call was made: the effect closes, and then there is another.
+    // The effect failed for certain before this call was made. Wait until it has closed, then start another one.
     if (isFinal(call)) throw soon(`${id} is closing`);
     if (!isWaiter(effect, waiter)) await register(client, id, waiter);
     return waiting(call);
@@ -102,7 +102,7 @@ async function attach(
     searchAttributes: [...(await searchAttributes())],
     ...(doubt === undefined ? {} : { doubt }),
   };
-  // Its tool is handed the context of the session that asks first.
+  // Its tool gets the context of the session that asks first.
   const asked = defined({ context: input.start.context });
   try {
     await client.workflow.signalWithStart(WORKFLOW.session, {
@@ -123,8 +123,8 @@ async function attach(
 }
 
 /**
- * The `report` activity: tells sessions to look at the effect that their calls wait for. One that has ended needs no
- * word, and one that does not get it looks by itself later.
+ * The `report` activity: signals the sessions whose calls wait for the effect. A session that has ended needs no signal.
+ * A session that misses it checks by itself later.
  */
 export async function runReport({ waiters }: ReportInput): Promise<void> {
   const told = await beating(({ client }) =>
@@ -157,7 +157,7 @@ async function lookAt(
   if (type !== WORKFLOW.session) return { ...found, record: null };
   const { calls, effect } = await foldSession(client, id, runId);
   const [call] = calls;
-  // Only an effect of this key is believed: anybody may start a workflow under the id.
+  // Anybody can start a workflow with this id, so check that it is the effect of this key.
   const isIt = effect !== null && call?.name === tool && call.idempotencyKey === idempotencyKey;
   return { ...found, record: isIt ? { call, effect } : null };
 }
@@ -166,17 +166,17 @@ function isGone(error: unknown): boolean {
   return error instanceof WorkflowNotFoundError || isNotFound(error);
 }
 
-/** Whether the record answers a call: by what it keeps, or because the call has waited for this very outcome. */
+/** Whether the record answers a call: the outcome is kept for all calls, or this call has waited for it. */
 function answers({ running, record }: Found, waiter: WaiterInput): boolean {
   if (record === null || !isFinal(record.call)) return false;
   const { call, effect } = record;
   if (isWaiter(effect, waiter)) return true;
   if (!isKept(call)) return false;
-  // Whoever ends the workflow of an effect does not make it undone.
+  // An ended workflow does not undo its effect.
   return running || Date.now() < Date.parse(call.completedAt ?? '') + effect.ttlMs;
 }
 
-/** Whether an outcome is kept for others: it happened, or nobody can tell and it must not be run again. */
+/** Whether an outcome is kept for other calls: it happened, or it is unknown and must not run again. */
 function isKept({ status }: ToolCall): boolean {
   return status.kind === 'completed' || (status.kind === 'failed' && !status.certain);
 }
@@ -185,19 +185,19 @@ function isWaiter({ waiters }: EffectRecord, { sessionId, callId }: WaiterInput)
   return waiters.some((waiter) => waiter.sessionId === sessionId && waiter.callId === callId);
 }
 
-/** Why nobody knows whether an effect whose workflow has closed has happened; `undefined` when it is known. */
+/** Why the outcome of an effect is unknown after its workflow has closed; `undefined` when it is known. */
 function doubtOf({ end, record }: Found, id: string): string | undefined {
   if (record === null) return undefined;
   const { status, dispatches } = record.call;
-  // What is kept is not kept any more by now.
+  // Its time to live is over.
   if (isFinal(record.call)) return undefined;
   const began = dispatches.some(({ outcome }) => outcome !== 'absent');
-  // An effect that was in doubt from its beginning has not been dispatched in this run.
+  // An effect can be in doubt from its start, without a dispatch in this run.
   const doubted = status.kind !== 'ready' && status.kind !== 'backoff';
   return began || doubted ? `its outcome is unknown: its workflow ${id} was ${end}` : undefined;
 }
 
-/** Has the running effect tell this call. */
+/** Registers this call with the running effect. */
 async function register(client: Client, id: string, waiter: WaiterInput): Promise<void> {
   try {
     await client.workflow.getHandle(id).signal(SIGNAL.awaitEffect, waiter);
@@ -206,19 +206,19 @@ async function register(client: Client, id: string, waiter: WaiterInput): Promis
   }
 }
 
-/** Temporal repeats the attempt after a moment. */
+/** An error after which Temporal soon retries the attempt. */
 function soon(message: string): ApplicationFailure {
   return ApplicationFailure.create({ message, type: 'EffectChanges', nextRetryDelay: SOON_MS });
 }
 
-/** Another workflow has the id. One that was made to look like an effect is refused by its worker at its first task. */
+/** Another workflow has the id. A forged effect is refused by its worker at its first task. */
 function foreign({ info }: Context, id: string): AttachResult {
   const message = `workflow ${id} has the id of this call's global effect, but is another workflow. Terminate it`;
   if (info.attempt < FOREIGN_ATTEMPTS) throw soon(message);
   return { kind: 'unavailable', message };
 }
 
-/** What a call that waits is told: a person that the effect needs, if any. */
+/** The result for a call that waits, with the decision that the effect needs from a person, if any. */
 function waiting(call: ToolCall): AttachResult {
   const { id: callId, argsDigest: digest, status } = call;
   if (status.kind !== 'unknown' && status.kind !== 'stuck') return { kind: 'waiting' };
@@ -226,7 +226,7 @@ function waiting(call: ToolCall): AttachResult {
   return { kind: 'waiting', person: { ...status, call: seen } };
 }
 
-/** An outcome as the call's own. Who did not ask first is told that the effect is not its own. */
+/** An outcome as the result of a call. Calls that did not start the effect learn that it was replayed. */
 function resultOf(
   { call, effect }: NonNullable<Found['record']>,
   { sessionId, callId }: WaiterInput,

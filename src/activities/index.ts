@@ -20,7 +20,7 @@ export interface ActivityOptions {
   memory: TranscriptMemory;
   /** The mutating calls that the worker's workflows have issued. */
   issued: IssuedCalls;
-  /** Told when the tool of a mutation begins, or a model is asked, by the activity's task token in base64. */
+  /** Called with the activity's task token in base64 when the tool of a mutation begins, or a model is asked. */
   began: (taskToken: string) => void;
   /** The search attributes of ours that the server knows. */
   searchAttributes: () => Promise<readonly string[]>;

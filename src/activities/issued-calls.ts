@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { ToolInput } from '../contract/activities.ts';
 
-/** A moment on both clocks of the process, in milliseconds. A process that was stopped and woken notices it on one only. */
+/** A moment on both clocks of the process, in milliseconds. Only one of them shows that the process was frozen. */
 export interface Instant {
   monotonic: number;
   wall: number;
@@ -12,25 +12,25 @@ export function instant(): Instant {
   return { monotonic: performance.now(), wall: Date.now() };
 }
 
-/** More calls than can be on their way to a worker's activities. For a forgotten call the worker asks the server. */
+/** More calls than can be in flight to a worker. For a forgotten call the worker asks the server. */
 const KEPT = 2_000;
 
 /** A call that this process has issued itself. */
 export interface IssuedHere {
   at: Instant;
-  /** Whether its run is known to be the first of its session: a reset begins another one with what a run has done. */
+  /** Whether its run is the first of its session, so that no reset can have left effects behind. */
   firstRun: boolean;
 }
 
 /**
  * The mutating calls that this process has issued, so that it recognises them when they arrive as activities.
  *
- * Noted before the workflow task that issues a call is completed, and found by a mark that is in the call's input:
- * the call that arrives is then the one that was scheduled by this process, after the moment noted. A workflow task
- * that two workers have carried out, one of them too late, has two marks, of which the history took one.
+ * A call is noted before its workflow task completes, and found by a mark in its input. So a call that arrives with the
+ * mark was scheduled by this process, after the noted moment. If two workers ran the same workflow task, there are two
+ * marks, and the history has one of them.
  *
- * Figure: a turn with a mutation is two Actions of Temporal Cloud with the marks, and three without: the third asks the
- * server whether the call is still this worker's (`npm run bench -- --only actions`).
+ * Figure: a turn with a mutation is two Actions of Temporal Cloud with the marks, and three without. The third asks the
+ * server whether the call still belongs to this worker (`npm run bench -- --only actions`).
  */
 export class IssuedCalls {
   readonly #calls = new LRUCache<string, IssuedHere & { mark: number }>({ max: KEPT });

@@ -7,8 +7,8 @@ import { type LiveText, liveWindow } from '../contract/live-text.ts';
 const LIVE_MS = 250;
 
 /**
- * What the last heartbeat of the attempt before this one said. Temporal forgets it when this attempt is lost without a
- * heartbeat, so what was read is sent again at once.
+ * The last heartbeat of the previous attempt. Temporal forgets it if this attempt dies without a heartbeat, so the
+ * results are sent again at once.
  */
 export function detailsBefore(context: Context): Partial<LiveText> {
   const { info } = context;
@@ -30,7 +30,7 @@ export class LiveSender {
   readonly #live: NodeJS.Timeout;
   readonly #signs: NodeJS.Timeout;
 
-  /** @param reads - results that have to outlive this worker */
+  /** @param reads - results that must survive this worker */
   constructor(context: Context, reads: readonly ReadEnd[]) {
     this.#context = context;
     this.#reads = reads;

@@ -19,7 +19,7 @@ const texts = new LRUCache<string, string>({
   sizeCalculation: ({ length }) => length + 1,
 });
 
-/** Reads a part of a checkpoint. The result says when the history is gone or does not fold. */
+/** Reads a part of a checkpoint. The result says if the history is missing or cannot be read. */
 export async function runLoad(input: LoadInput): Promise<LoadResult> {
   const context = Context.current();
   const signs = setInterval(() => context.heartbeat(), 2_000);
@@ -89,7 +89,7 @@ async function lastState(
   return (await foldHistory(pages, client.options.loadedDataConverter, { runId, onTask })).state;
 }
 
-/** A checkpoint from before a fork or rewind had loaded its past: a session that starts from it would have none. */
+/** The error for a checkpoint from before a fork or rewind had loaded its past: it holds no transcript. */
 function notBegun({ sessionId, origin }: SessionState): PerdureError {
   const from =
     origin === null

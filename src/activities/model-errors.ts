@@ -1,11 +1,11 @@
-/** What a failed request to a model means: whether it may have been billed, and whether asking again can help. */
+/** What a failed model request means: whether it may have been billed, and whether a retry can help. */
 import { APICallError } from '@ai-sdk/provider';
 
 /** One failed request. */
 export interface RequestFailure {
   kind: 'down' | 'rejected' | 'invalid_response' | 'interrupted';
   message: string;
-  /** Whether the provider may have billed it: then it is charged, and asked again only under a new reserve. */
+  /** Whether the provider may have billed it. Then it is charged, and a retry needs a new reserve. */
   billed: boolean;
   /** How long the provider asks us to wait, in milliseconds. */
   retryAfterMs?: number;
@@ -21,7 +21,7 @@ const NOT_SENT = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** A gateway's time-outs: the provider may go on behind it, as it does behind a connection that was dropped. */
+/** Time-outs of a gateway: the provider behind it may still be working, as after a dropped connection. */
 const TIMED_OUT = new Set([408, 504, 522, 524]);
 
 /** Classifies what the AI SDK threw or streamed as an error. */
@@ -37,7 +37,7 @@ export function requestFailure(error: unknown): RequestFailure {
   ) {
     return { kind: 'rejected', message, billed: false };
   }
-  // The AI SDK's gateway throws errors of its own, and calls a lost request a failed one.
+  // The AI SDK's gateway wraps errors, and reports a lost request as a failed one.
   if (error instanceof Error && APICallError.isInstance(error.cause)) return apiFailure(error.cause, message);
   if (name.startsWith('AI_')) return { kind: 'invalid_response', message, billed: true };
   if (codeOf(error) !== undefined && NOT_SENT.has(codeOf(error) ?? ''))
@@ -74,10 +74,10 @@ function retryAfter(headers: Record<string, string> | undefined): number | undef
   return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now());
 }
 
-/** How deep causes are looked through: errors that name each other as causes have no end. */
+/** How many causes are searched: causes can form a cycle. */
 const DEPTH = 8;
 
-/** The code of the outermost of an error and its causes that has one. */
+/** The first code among an error and its causes. */
 function codeOf(error: unknown, depth: number = DEPTH): string | undefined {
   if (typeof error !== 'object' || error === null || depth === 0) return undefined;
   const { code, cause, errors } = error as { code?: unknown; cause?: unknown; errors?: unknown };

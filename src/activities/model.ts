@@ -27,9 +27,9 @@ import { type FindAgent, missing, newManifest } from './tool.ts';
 import { transcript } from './transcript.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
 
-/** Marks the failures of which Temporal may repeat the attempt: no request of it was billed. */
+/** The type of failures after which Temporal may retry the attempt: none of its requests was billed. */
 const UNBILLED = 'ProviderUnavailable';
-/** The longest `retry-after` that an attempt waits out, in milliseconds. Beyond it the session waits visibly. */
+/** The longest `retry-after` that an attempt waits for, in milliseconds. After a longer one the session waits visibly. */
 const QUIET_MS = 60_000;
 /** Finish reasons that are not recorded. */
 const USUAL_ENDS: ReadonlySet<string> = new Set(['stop', 'tool-calls']);
@@ -43,7 +43,7 @@ export async function runModel(
   const before = detailsBefore(context);
   const withReads = (result: ModelResult, reads: readonly ReadEnd[] = before.reads ?? []): ModelResult =>
     reads.length === 0 ? result : { ...result, reads: [...reads] };
-  // First of all: the request of the worker before this one may have been billed.
+  // First: the previous worker's request may have been billed.
   if (context.info.attempt > 1 && before.stage !== 'reading') {
     const end = await lastAttempt(context);
     if (end === 'lost')
@@ -58,7 +58,7 @@ export async function runModel(
   if (misfit !== null) return withReads(misfit);
   const instructions = await instructionsFor(agent.definition, input.context, {
     bytes: agent.manifest.instructionsBytes ?? 0,
-    // No heartbeat is sent meanwhile.
+    // No heartbeat is sent while this runs.
     ms: (context.info.heartbeatTimeoutMs ?? 10_000) / 2,
     signal: context.cancellationSignal,
   });
@@ -114,7 +114,7 @@ async function askInOrder(
   for (const [index, model] of agent.models.entries()) {
     if (index < (input.fromModel ?? 0)) continue;
     try {
-      // A worker that was frozen and wakes up would pay for a reply that its successor has recorded.
+      // A worker that wakes from a freeze must not pay for a reply that its successor has recorded.
       await fence.passOnceOld();
     } catch (error) {
       return failed('worker_lost', error instanceof Error ? error.message : String(error), 0);
@@ -130,7 +130,7 @@ async function askInOrder(
       onText: live.text,
     });
     if (result.ok) {
-      // The reply is paid for: no hanging check may keep it from being recorded.
+      // The reply is paid for, so a hanging check must not prevent its recording.
       const waits = deadline(context.cancellationSignal);
       const calls = await prepare(agent, input, result.calls, waits);
       return {
@@ -150,7 +150,7 @@ async function askInOrder(
             }),
       };
     }
-    // Charge first what may have been billed: the next model is asked under a reserve of its own.
+    // Charge first what may have been billed. The next model needs a new reserve.
     if (result.failure.billed) return billedFailure(result, index);
     failures.push({ model: index, failure: result.failure });
   }
@@ -170,7 +170,7 @@ function billedFailure({ failure }: Extract<RequestResult, { ok: false }>, model
   return { kind: 'failed', failure: kind, message: failure.message, maybeBilled: 1, model };
 }
 
-/** All models are down or refuse: Temporal repeats the attempt while that can help. */
+/** All models are down or refuse: Temporal retries the attempt while that can help. */
 function unbilledFailure(context: Context, failures: readonly RequestFailure[]): ModelResult {
   const message = failures.map((failure) => failure.message).join('; ');
   const down = failures.filter(({ kind }) => kind === 'down');
@@ -209,7 +209,7 @@ async function prepare(
   return prepared;
 }
 
-/** How the attempt before this one ended. `unbilled`: its failure says that nothing was billed. */
+/** How the previous attempt ended. `unbilled`: its failure says that nothing was billed. */
 async function lastAttempt(context: Context): Promise<'unbilled' | 'lost' | 'failed'> {
   const { client, info } = context;
   try {

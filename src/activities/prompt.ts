@@ -12,8 +12,8 @@ type Part<ROLE extends LanguageModelV3Message['role']> = Exclude<
 >[number];
 
 /**
- * Messages as the AI SDK's models take them. Metadata that providers need back travels as provider options. Empty
- * messages are left out, except the user's: the model answers the last message, which has to be there.
+ * Converts messages for the AI SDK's models. Metadata that providers need back becomes provider options. Empty messages
+ * are left out, except the user's: the model answers the last message, so it must exist.
  */
 export function toPrompt(messages: readonly Message[]): LanguageModelV3Message[] {
   const idOf = providerIds();
@@ -50,8 +50,8 @@ function isSaid(block: Block): boolean {
 }
 
 /**
- * The ids of one prompt's calls as providers are sent them: Mistral takes nine letters and digits, and nothing else. An id
- * is the same in each prompt of a transcript that only grows, so that what a provider has cached of it stays of use.
+ * Shortens the ids of a prompt's calls: Mistral accepts only nine letters and digits. An id is the same in each prompt of
+ * a growing transcript, so that the provider's prompt cache stays useful.
  */
 function providerIds(): (id: string) => string {
   const known = new Map<string, string>();
@@ -68,7 +68,7 @@ function providerIds(): (id: string) => string {
   };
 }
 
-/** Call ids are the same in all sessions, and each prompt has those of all turns before it. */
+/** Sessions share call ids, and each prompt repeats those of all earlier turns. */
 const shorts = new LRUCache<string, string>({ max: 10_000 });
 
 function shortOf(id: string): string {
@@ -105,7 +105,7 @@ function assistantPart(block: Block, idOf: (id: string) => string): Part<'assist
   }
 }
 
-/** Providers refuse arguments that are not an object, in every later request. The call's result says what was wrong. */
+/** Providers refuse every later request with arguments that are not an object. The call's result says what was wrong. */
 function asInput(args: JsonValue): JsonValue {
   return typeof args === 'object' && args !== null && !Array.isArray(args) ? args : {};
 }
@@ -113,7 +113,7 @@ function asInput(args: JsonValue): JsonValue {
 function toolPart(block: Block, idOf: (id: string) => string): Part<'tool'>[] {
   if (block.kind !== 'tool_result') return [];
   const { call_id: id, name: toolName, content, is_error: isError } = block;
-  // Recorded as the tool's `toModelOutput` gave it.
+  // Recorded as `toModelOutput` returned it.
   if (block.model_output !== undefined) {
     const given = block.model_output as unknown as Part<'tool'> extends { output: infer O } ? O : never;
     return [{ type: 'tool-result', toolCallId: idOf(id), toolName, output: given }];
@@ -125,7 +125,7 @@ function toolPart(block: Block, idOf: (id: string) => string): Part<'tool'>[] {
   return [{ type: 'tool-result', toolCallId: idOf(id), toolName, output }];
 }
 
-/** The tools as schemas only: calls come back to the session, and are checked against the tool's own schema. */
+/** The tools without `execute`: the session checks calls against the tool's own schema and runs them. */
 export function toTools(manifest: Manifest): LanguageModelV3FunctionTool[] {
   const tools = Object.values(manifest.tools).map(({ name, description, inputSchema }) =>
     functionTool(name, description, inputSchema),

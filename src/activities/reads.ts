@@ -51,7 +51,7 @@ import type { TranscriptMemory } from './transcript-memory.ts';
 
 /** Reads that take longer than this are marked in heartbeats, and the session is asked before the model is. */
 const LONG_MS = 1_000;
-/** The SDK sends its heartbeat at once. The mark follows it, and so is what a successor finds. */
+/** The SDK sends its heartbeat at once. The mark follows it, so a successor finds the mark. */
 const MARK_AFTER_MS = 100;
 /** How long the session may take to say whether it wants a reply. */
 const ASK_MS = 1_000;
@@ -113,7 +113,7 @@ export class Reading {
     agent: AgentRuntime;
     input: { context?: JsonObject };
     messages: readonly Message[];
-    /** The heartbeat details of the attempt before this one. */
+    /** The heartbeat details of the previous attempt. */
     before: Partial<LiveText>;
   }) {
     const { context, agent, input, messages, before } = options;
@@ -260,7 +260,7 @@ export class Reading {
     return Math.min(LIMIT.toolResult, Math.floor(LIMIT.turnResults / this.#calls.length));
   }
 
-  /** A heartbeat of the SDK's, by which a cancellation comes, and after it the mark. */
+  /** Sends a heartbeat of the SDK, which brings cancellations, and then the mark. */
   #sign(): void {
     this.#context.heartbeat(this.#details());
     this.#isMarked = true;
@@ -308,7 +308,7 @@ export class Reading {
     }
   }
 
-  /** Records details now; the SDK's own heartbeats are sent when it sees fit. */
+  /** Records details now. The SDK delays its own heartbeats. */
   async #record(
     details: LiveText,
   ): Promise<{ cancelRequested?: boolean | null; activityPaused?: boolean | null }> {

@@ -13,22 +13,22 @@ import { LIMIT } from '../contract/limits.ts';
 const SHORTENED = / \[shortened: this result had (\d+) bytes, \d+ are kept\]$/;
 
 /**
- * A tool's output as it may enter the history: plain JSON under a limit in bytes.
+ * Converts a tool's output for the history: plain JSON under a limit in bytes.
  *
- * It never throws, because the effect has happened. A value that is not JSON is written as `JSON.stringify` or as text
- * has it. A value that is too large is shortened, with a notice for the model.
+ * It never throws, because the effect has happened. A value that is not JSON is converted by `JSON.stringify` or to text.
+ * A value that is too large is shortened, with a notice for the model.
  */
 export function recordable(output: unknown, limit: number): JsonValue {
   const json = asJson(output);
   const size = jsonSize(json);
   if (size <= limit) return json;
   const whole = typeof json === 'string' ? json : canonicalJson(json);
-  // The result of another session can have been shortened before.
+  // A result of another session may be shortened already.
   const before = SHORTENED.exec(whole);
   const text = whole.slice(0, before?.index);
   const had = before?.[1] ?? size;
   const notice = (kept: number): string => ` [shortened: this result had ${had} bytes, ${kept} are kept]`;
-  // What is kept is measured in bytes of JSON text: a character is one to six of them.
+  // The limit counts bytes of JSON text: one to six for a character.
   const room = limit - notice(size).length;
   let [end, over] = [0, text.length];
   while (over - end > 1) {
@@ -36,10 +36,10 @@ export function recordable(output: unknown, limit: number): JsonValue {
     if (jsonSize(text.slice(0, middle)) <= room) end = middle;
     else over = middle;
   }
-  // Half of a surrogate pair is no character.
+  // Do not keep half of a surrogate pair.
   if (/[\ud800-\udbff]$/.test(text.slice(0, end))) end -= 1;
   const kept = text.slice(0, end);
-  // A share of a turn with very many calls may be smaller than the notice.
+  // In a turn with very many calls, the share may be smaller than the notice.
   return end === 0 ? notice(0).slice(0, Math.max(0, limit - 2)) : kept + notice(jsonSize(kept));
 }
 
@@ -60,14 +60,14 @@ async function inTime<T>(given: T | PromiseLike<T>): Promise<T> {
 
 const MODEL_OUTPUTS: ReadonlySet<unknown> = new Set(['text', 'json', 'content', 'error-text', 'error-json']);
 
-/** An output as it may enter the history, with what the tool's `toModelOutput` makes of it for the model. */
+/** An output for the history, with the result of the tool's `toModelOutput` for the model. */
 export async function recorded(
   tool: DefinedTool,
   value: unknown,
   { callId, resultLimit = LIMIT.toolResult }: { callId: string; resultLimit?: number },
   output: unknown,
 ): Promise<{ output: JsonValue; modelOutput?: JsonObject }> {
-  // A share for each: both are in the history.
+  // Both enter the history, each with half of the limit.
   const limit = tool.toModelOutput === undefined ? resultLimit : Math.floor(resultLimit / 2);
   const kept = recordable(output, limit);
   if (tool.toModelOutput === undefined) return { output: kept };

@@ -29,18 +29,18 @@ export type RequestResult =
     }
   | { ok: false; failure: RequestFailure };
 
-/** How many bytes of a reply are read: arguments may come escaped, and be far shorter as they are kept. */
+/** How many bytes of a reply are read. Escaped arguments are much longer than what is kept of them. */
 const READ_LIMIT = 2 * LIMIT.modelReply;
 
 const SUMMARY =
   'The budget of this session is used up. Do not call tools. Answer now with a summary: what was done, what is open.';
 
 /**
- * Sends one request, to the model itself: the AI SDK's `streamText` checks the whole prompt against schemas
- * before each call, which costs more than everything else of a turn once a session is long.
+ * Sends one request. It calls the model directly: the AI SDK's `streamText` checks the whole prompt against schemas,
+ * which costs more than all the rest of a turn once a session is long.
  *
  * @param onText - called with the whole text so far whenever it grows.
- * @param abortSignal - ends the request; the result is then an interrupted one.
+ * @param abortSignal - ends the request. The result is then a failure of the kind `interrupted`.
  */
 export async function requestModel(options: {
   agent: AgentRuntime;
@@ -83,8 +83,7 @@ export async function requestModel(options: {
 }
 
 /**
- * A summary has no tool calls. Not every endpoint heeds `toolChoice: none`, and calls that it makes anyway would go
- * beyond the caps.
+ * Drops the tool calls of a summary. Some endpoints ignore `toolChoice: none`, and their calls would exceed the caps.
  */
 function withoutCalls(reply: Extract<RequestResult, { ok: true }>): RequestResult {
   if (reply.calls.length === 0) return reply;
@@ -112,7 +111,7 @@ function callOptions({
   };
 }
 
-/** The reply's parts as they come. Ends with the signal even when a model ignores it. */
+/** The parts of the reply. Ends when the signal aborts, even if the model ignores the signal. */
 async function* parts(
   model: Model,
   options: LanguageModelV3CallOptions,
@@ -123,7 +122,7 @@ async function* parts(
     signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
   );
   stopped.catch(() => {});
-  // Version 2 of the interface differs in its last part only, and the collector reads both.
+  // Version 2 of the interface differs only in its last part, and the collector reads both.
   const { stream } = await Promise.race([(model as LanguageModelV3).doStream(options), stopped]);
   const reader = stream.getReader();
   try {
@@ -166,7 +165,7 @@ interface StreamUsage {
   raw?: { total_tokens?: unknown } | undefined;
 }
 
-/** Gathers a stream's parts into a reply, or says why they are not one. */
+/** Collects the parts of a stream into a reply, or says what is wrong with it. */
 class Collector {
   text = '';
   error: { value: unknown } | undefined;
@@ -180,7 +179,7 @@ class Collector {
   #rawFinishReason: string | undefined;
   #usage: Usage = { inputTokens: null, outputTokens: null };
 
-  /** Whether more was read than any reply may have: stop reading. */
+  /** Whether the reply is larger than any reply may be. */
   get endless(): boolean {
     return this.#read > READ_LIMIT || this.#calls.length > LIMIT.replyCalls;
   }
@@ -260,7 +259,7 @@ class Collector {
     ) {
       return invalid('the reply ended without a finish reason');
     }
-    // Some clients give both calls the first one's arguments, so the real ones are not known.
+    // Some clients give both calls the arguments of the first, so the real ones are unknown.
     if (this.#duplicate !== undefined) return invalid(`two tool calls have the id ${this.#duplicate}`);
     if (this.#calls.length === 0 && blocks.every((block) => block.kind !== 'text')) {
       return invalid('the reply has neither text nor tool calls');
@@ -316,7 +315,7 @@ function keepMetadata(target: { metadata?: JsonObject }, metadata: unknown): voi
   if (metadata === undefined || metadata === null) return;
   const json = asJson(metadata);
   if (typeof json !== 'object' || json === null || Array.isArray(json)) return;
-  // Some providers send empty metadata with every part; it would only cost history.
+  // Some providers send empty metadata with every part. Keep it out of the history.
   const filled = Object.entries(json).filter(
     ([, value]) => typeof value !== 'object' || value === null || Object.keys(value).length > 0,
   );

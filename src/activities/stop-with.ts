@@ -1,6 +1,6 @@
 /**
- * A controller that is aborted with the first of the signals, or by itself. For signals of one call, which end with it:
- * `AbortSignal.any` leaves weak references to be collected, a third of what a busy worker's collector did.
+ * A controller that aborts with the first of the signals, or by itself. `AbortSignal.any` leaves weak references, which
+ * were a third of the garbage collection of a busy worker.
  */
 export function stopWith(...signals: readonly AbortSignal[]): AbortController {
   const controller = new AbortController();

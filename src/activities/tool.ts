@@ -30,7 +30,7 @@ export type FindAgent = (name: string) => AgentRuntime | undefined;
 export interface ToolRunner {
   find: FindAgent;
   issued: IssuedCalls;
-  /** Told when the tool of a mutation begins, by the activity's task token in base64. */
+  /** Called with the activity's task token in base64 when the tool of a mutation begins. */
   began: (taskToken: string) => void;
 }
 
@@ -60,12 +60,12 @@ export async function runTool({ find, issued, began }: ToolRunner, input: ToolIn
     : runRepeatable(context, tool, input, {
         value: parsed.value,
         session: session.value,
-        // The server does not say it to an activity that it hands over with the answer to a workflow task.
+        // The server leaves out the retry policy of an activity that comes with the answer to a workflow task.
         attempts: context.info.retryPolicy?.maximumAttempts ?? known?.maxAttempts ?? 1,
       });
 }
 
-/** Hands over the worker's definition instead of running anything. */
+/** Returns the worker's definition instead of running anything. */
 export function newManifest({ info }: Context, { manifest }: AgentRuntime): NewManifest {
   return { kind: 'manifest', manifest, ...(info.attempt > 1 ? { again: true } : {}) };
 }
@@ -91,7 +91,7 @@ async function runMutation(
   // An operator can reset an activity's attempts, but not its first scheduled time.
   const again = info.attempt !== 1 || info.currentAttemptScheduledTimestampMs !== info.scheduledTimestampMs;
   if (runId !== input.issuedRunId || again) {
-    // An operator's reset, or a server that repeats against our retry policy: another attempt may have happened.
+    // An operator has reset the activity, or the server ignored our retry policy: an earlier attempt may have run.
     return {
       kind: 'unknown',
       reason: `refused: dispatched by run ${input.issuedRunId ?? 'none'}, running in ${runId ?? 'none'} as ${again ? 'another attempt' : 'the first attempt'}`,
@@ -136,7 +136,7 @@ async function runMutation(
   return fence.held(() => withHeartbeats(context, input.timeoutMs, attempt, fence.lost));
 }
 
-/** A deploy that cuts a call short is not the tool's fault. */
+/** A shutdown that interrupts a call does not count as a failure of the tool. */
 function released(context: Context): { released?: true } {
   return shutDown(context) ? { released: true } : {};
 }
@@ -160,7 +160,7 @@ async function runRepeatable(
         return { kind: 'output', ...(await recorded(tool, value, input, ended.output)) };
       run.catch(() => {});
       if (shutDown(context) && !timedOut()) return { kind: 'released' };
-      // A cancelled call has no result; Temporal says so, and the session knows whether to run it again.
+      // A cancelled call has no result. The session knows whether to run it again.
       if (!timedOut()) await context.cancelled;
       return { kind: 'error', message: `${input.tool} timed out after ${input.timeoutMs} ms` };
     } catch (error) {
@@ -214,7 +214,7 @@ async function checkedArgs(
     : { ok: false, problem: `Invalid arguments for ${input.tool}: ${parsed.problem}` };
 }
 
-/** What the functions of a tool are given beside their input. `session` is the session's context as the tool reads it. */
+/** What a tool's functions get beside their input. `session` is the session's context, parsed by the tool's schema. */
 export function contextOf(
   input: { callId: string; idempotencyKey: string; scratchpadRoot?: string },
   session: unknown,
@@ -224,7 +224,7 @@ export function contextOf(
     sessionId: Context.current().info.workflowExecution?.workflowId ?? '',
     callId: input.callId,
     toolCallId: input.callId,
-    // The AI SDK's tools may read these; the transcript stays where it is.
+    // The AI SDK's tools expect the field. We do not pass the transcript.
     messages: [],
     idempotencyKey: input.idempotencyKey,
     attempt,

@@ -5,19 +5,19 @@ import type { Message, Position } from '../contract/messages.ts';
 
 interface Entry {
   messages: Message[];
-  /** Positions that were handed over, newest last: where a prompt may end. */
+  /** Positions at which a prompt may end, newest last. */
   positions: Position[];
   bytes: number;
 }
 
-/** How many past positions of a run are kept: a call that is repeated asks for an older one. */
+/** How many past positions of a run are kept: a repeated call asks for an older one. */
 const KEPT_POSITIONS = 4;
 
 /**
  * The transcripts that a worker keeps in memory, so that a model call need not read the history.
  *
- * Keyed by run and checked by the chained digest: a branch that was discarded by a reset or a failed workflow
- * task has another run or another digest, and is never served. Bounded in bytes; the least used go first.
+ * The key is the run, and the chained digest is checked: a branch that a reset or a failed workflow task has discarded
+ * has another run or digest, and is never served. It is bounded in bytes and evicts the least recently used.
  */
 export class TranscriptMemory {
   readonly #runs: LRUCache<string, Entry>;
@@ -53,7 +53,7 @@ export class TranscriptMemory {
     this.#runs.delete(runId);
   }
 
-  /** The messages up to the position whose digest begins like this, if this worker has exactly those. */
+  /** The messages up to the position with this digest, or `undefined` if this worker does not have them. */
   recall(runId: string, digestStart: string): readonly Message[] | undefined {
     const entry = this.#runs.get(runId);
     const position = entry?.positions.find(({ digest }) => shortDigest(digest) === shortDigest(digestStart));

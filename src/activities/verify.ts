@@ -6,7 +6,7 @@ import { VERIFY_TRIES, type VerifyInput, type VerifyResult } from '../contract/a
 import { recorded } from './recordable.ts';
 import { aborted, contextOf, errorText, type FindAgent, withHeartbeats } from './tool.ts';
 
-/** How long `verify` rests after its first try that failed, in milliseconds; twice that after the second. */
+/** Pause after the first failed try of `verify`, in milliseconds; twice that after the second. */
 const VERIFY_PAUSE_MS = 1_000;
 
 /**

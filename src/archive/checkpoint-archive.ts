@@ -128,8 +128,8 @@ export abstract class CheckpointArchive {
   }
 
   /**
-   * Checkpoints of a thread before a place in it (default: all), newest first. One that cannot be read stands there
-   * with an empty state and `metadata.unreadable`, which says why.
+   * Checkpoints of a thread before a place in it (default: all), newest first. An unreadable checkpoint has
+   * an empty state, and `metadata.unreadable` says why.
    */
   async list(sessionId: string, before: ArchivePosition | null, limit: number): Promise<Checkpoint[]> {
     const db = await this.#open();
@@ -228,7 +228,7 @@ export abstract class CheckpointArchive {
         const id = `${runId}:${row.event_id}`;
         const { created_at, parent_id } = row;
         const parent = checkpointPlace(parent_id ?? '');
-        // A whole state needs nothing of what is gone.
+        // A whole state does not need the missing ones.
         if (row.whole === 1) gap = null;
         else if (before !== null && parent?.runId === runId && parent.eventId > before)
           gap = `the row of checkpoint ${parent_id} is missing`;

@@ -9,21 +9,21 @@ import { workflowsFor } from '../worker/workflow-bundle.ts';
 import { createArchiveActivities } from './exporter.ts';
 import { DEFAULT_ARCHIVE, startArchive } from './start.ts';
 
-/** What the worker of an archive needs. What Temporal's `WorkerOptions` takes may be given beside it. */
+/** Options of an archive's worker, besides Temporal's own `WorkerOptions`. */
 export interface ArchiveWorkerOptions extends Omit<WorkerOptions, 'taskQueue'> {
-  /** The archive: a file on a disk of this machine, or the URL of a PostgreSQL database; made when it is not there. */
+  /** The archive: a file on a disk of this machine, or the URL of a PostgreSQL database. Created if missing. */
   path: string;
-  /** Tells archives of one namespace apart. Default: `default`. */
+  /** The name of the archive, if the namespace has several. Default: `default`. */
   name?: string;
-  /** Where Temporal is, when no `connection` is given. Default: as Temporal's own clients find it. */
+  /** The address of Temporal, without a `connection`. Default: as Temporal's own clients find it. */
   address?: SessionWorkerOptions['address'];
 }
 
 /**
- * Creates the worker of an archive, and starts its exporter unless it runs: a workflow that stores the checkpoints
- * of all sessions of the namespace in an archive as they are made. Start it with `worker.run()`. The exporter goes on
- * where it stopped, whenever it was stopped; what fails is tried again until it succeeds, and `archiveStatus` says why.
- * A connection that it opened is closed after the run.
+ * Creates the worker of an archive, and starts its exporter unless it runs. The exporter is a workflow that stores the
+ * checkpoints of all sessions of the namespace in the archive as they are made. Start the worker with `worker.run()`.
+ * After a stop the exporter continues where it was. It retries what fails until it succeeds, and `archiveStatus` says
+ * what fails. A connection that the worker opened is closed after the run.
  *
  * @throws PerdureError `SERVER_UNAVAILABLE` when no `connection` is given and the address does not answer;
  * `INVALID_ARGUMENT`
@@ -53,7 +53,7 @@ export async function createArchiveWorker(options: ArchiveWorkerOptions): Promis
     return await Worker.create({
       identity: `${process.pid}@${hostname()}`,
       stickyQueueScheduleToStartTimeout: '1s',
-      // The exporter gives a sign of life every two seconds, and is believed dead after ten.
+      // The exporter sends a heartbeat every two seconds, and counts as dead after ten.
       maxHeartbeatThrottleInterval: '2s',
       defaultHeartbeatThrottleInterval: '2s',
       ...rest,

@@ -23,7 +23,7 @@ export interface QueryParameter {
   /** Of an integer. */
   minimum?: number;
   maximum?: number;
-  /** Of a string: what the operation refuses otherwise, in words of its own. */
+  /** Of a string: what the operation itself checks, with its own error. */
   pattern?: string;
   maxLength?: number;
 }

@@ -21,7 +21,7 @@ import { noted, notes, SEARCHABLE } from './shapes.ts';
 
 const text = z.string().check(z.minLength(1));
 const agent = z.string().check(z.minLength(1), z.maxLength(64));
-/** The id of a session that is to be. */
+/** The id of a new session. */
 const newId = noted({
   pattern: SEARCHABLE.replace(
     '^',
@@ -64,7 +64,7 @@ export const startBodySchema: z.ZodMiniType<StartBody> = z.object({
 
 interface GoingOn extends Beginning {
   checkpointId: string;
-  /** The session's own, which is the default: another is refused. */
+  /** Default: the session's own agent. Another one is refused. */
   agent?: string | undefined;
   edits?: EditInput | undefined;
   by: string;
@@ -80,7 +80,7 @@ const goingOn = {
 };
 
 export interface RewindBody extends GoingOn {
-  /** Without it nothing is done, and the answer lists the effects that would stay. */
+  /** Without it nothing happens, and the error lists the effects that would stay. */
   confirm?: boolean | undefined;
 }
 export const rewindBodySchema: z.ZodMiniType<RewindBody> = z.object({
@@ -104,7 +104,7 @@ export const resolveBodySchema: z.ZodMiniType<ResolveBody> = eachWith('outcome',
   dispatchNo: z.int().check(z.nonnegative()),
 });
 
-/** The union with these fields, and `by`, in each of its objects: one closed object each in the document. */
+/** Adds these fields, and `by`, to each object of the union, so that each is a closed object in the document. */
 function eachWith<T>(
   kind: string,
   union: z.ZodMiniType<unknown>,

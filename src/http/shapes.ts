@@ -26,16 +26,16 @@ export const jsonObject: z.ZodMiniType<JsonObject> = z.custom<JsonObject>(
   (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
   'expected object',
 );
-/** Text under which something is stored: not blank, no NUL or half of a surrogate pair, and no folder of a path. */
+/** An id or key: not blank, without NUL or half of a surrogate pair, and not `.` or `..`. */
 export const STORED = '^(?!\\.{1,2}$)(?=[\\s\\S]*\\S)[^\\u0000\\ud800-\\udfff]+$';
 export const STORED_ID: { pattern: string; maxLength: number } = {
   pattern: STORED,
   maxLength: CHECKPOINT_ID_LIMIT,
 };
-/** Text that Temporal's visibility finds. */
+/** Text that Temporal can search for. */
 export const SEARCHABLE = "^(?!'|[\\s\\S]*'$)[^\"\\\\\\u0000-\\u001f\\u007f-\\u009f]*$";
 
-/** A string of which only the document tells these keywords: whoever uses it refuses others, in words of its own. */
+/** A string with keywords for the document only. The code that uses it checks them, with its own errors. */
 export function noted(keywords: { pattern: string; maxLength?: number }): z.ZodMiniString {
   const schema = z.string();
   notes.add(schema, keywords);
@@ -43,7 +43,7 @@ export function noted(keywords: { pattern: string; maxLength?: number }): z.ZodM
 }
 notes.add(jsonObject, { type: 'object', additionalProperties: true });
 
-/** A schema of exactly a type: one with a case too few or too many does not compile. */
+/** A schema of exactly one type: a missing or extra case does not compile. */
 function exactly<T>(): <S extends z.ZodMiniType<T>>(
   schema: S & ([T] extends [z.output<S>] ? unknown : never),
 ) => z.ZodMiniType<T> {

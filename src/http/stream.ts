@@ -2,14 +2,14 @@
 import type { StreamPart } from '../client/index.ts';
 import { errorBody } from './errors.ts';
 
-/** Pause between signs of life of a silent stream, in milliseconds. Proxies end silent connections. */
+/** Pause between keep-alive comments of a silent stream, in milliseconds. Proxies end silent connections. */
 const ALIVE_MS = 15_000;
 
 /**
  * Sends the parts of a stream as events named by their type, then `end`, or `error` when it breaks off.
  *
  * @param signal - ends the stream.
- * @throws what the stream throws before its first part, which is answered with a status of its own.
+ * @throws what the stream throws before its first part. The caller turns it into an error response.
  */
 export async function eventStream(
   parts: AsyncGenerator<StreamPart>,

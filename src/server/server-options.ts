@@ -7,15 +7,16 @@ import type { SearchAttributeTypes } from './probe.ts';
 export const DEFAULT_START_MS = 60_000;
 
 /**
- * The stock dev server makes each activity wait 42 ms (20 task reads a second) and each timer a second. With
- * these, a turn of an agent takes a tenth of the time. `deploy/dynamic-config.yaml` has the same for a server
- * with a real database. A run that has just closed can be deleted after a second instead of half a minute,
- * and a worker that is frozen loses its polls, which swallow tasks, in five seconds instead of seventy. A task
- * that waits in another partition than the poll for it may wait for two seconds: there is one partition. A worker
- * that asks for an activity is handed it with the answer, which is a fifth of a turn. No client can hold a workflow up
- * with more updates at once than the completion of one task can repeat, which is 4 MB. Each retry of a workflow task
- * adds to its time-out, stock up to ten minutes: here up to seven seconds: a healthy worker waits little after a crash
- * loop, and a long replay still has its time.
+ * Settings of the dev server. `deploy/dynamic-config.yaml` has the same for a server with a real database.
+ * - The stock dev server delays each activity by 42 ms (20 task reads a second) and each timer by a second. With these
+ *   settings, a turn takes a tenth of the time.
+ * - A closed run can be deleted after a second instead of half a minute.
+ * - A frozen worker loses its polls, which swallow tasks, after five seconds instead of seventy.
+ * - A task queue has one partition: a task in another partition than its poll could wait for two seconds.
+ * - A worker gets an activity with the answer to its workflow task, which saves a fifth of a turn.
+ * - The updates in flight to one workflow are limited to 4 MB, what the completion of one task can repeat.
+ * - The time-out of a retried workflow task grows to seven seconds, not to ten minutes: after a crash loop a healthy
+ *   worker waits little, and a long replay still has time.
  */
 export const DEV_SERVER_DYNAMIC_CONFIG: Readonly<Record<string, string | number | boolean>> = {
   'history.transferProcessorMaxPollRPS': 100_000,

@@ -51,7 +51,7 @@ const MEMORY_BYTES = 256_000_000;
 /** Temporal's default for a task queue. */
 const USUAL_PARTITIONS = 4;
 
-/** Polls of the sticky queue. A task that no poll waits for takes a detour through the queue's store. */
+/** Polls of the sticky queue. A task without a waiting poll goes through the queue's store, which is slower. */
 const STICKY_POLLS = 8;
 
 /**
@@ -111,7 +111,7 @@ export class PerdurePlugin implements WorkerPlugin {
     if (journal !== null) this.#journals.set(journal.interceptor, journal);
     return {
       identity: `${process.pid}@${hostname()}`,
-      // After a worker's death another one gets its cached workflows after this time.
+      // After a worker's death, others get its cached workflows after this time.
       stickyQueueScheduleToStartTimeout: '1s',
       // Each open poll of a frozen worker swallows a task until a time-out, so few are open at rest. But a task may wait for
       // two seconds in a partition without a poll. Sticky polls swallow only the frozen worker's own tasks.

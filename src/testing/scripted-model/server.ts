@@ -56,8 +56,9 @@ const STOPPED = 'the scripted model was stopped';
 type Recorded = { -readonly [Field in keyof RecordedRequest]: RecordedRequest[Field] };
 
 /**
- * Starts a model endpoint that answers from a script: `POST /v1/chat/completions`, streamed (SSE) or not. Any OpenAI client that speaks chat completions works with it; usage is streamed only to a
- * client that asks for it (`stream_options.include_usage`), as at OpenAI.
+ * Starts a model endpoint that answers from a script: `POST /v1/chat/completions`, streamed (SSE) or not. Any OpenAI
+ * client for chat completions works with it. As at OpenAI, a stream has usage only if the client asks for it
+ * (`stream_options.include_usage`).
  *
  * A script that throws gives the client a 400 with the error's message. The endpoint keeps no conversation:
  * a call repeated after a crash gets what the script says to the same request.
