@@ -104,9 +104,9 @@ function page(table: KeptTable, soaks: readonly SoakSummary[]): string {
 
 # Guarantees
 
-What a session promises of its effects, under which assumptions, and what nobody can promise. The table at the end
-is from a run of the fault lab: ${runs} runs, ${struck} sessions struck by a fault. \`npm run faults\` tries
-all of it on your machine, and \`npm run faults -- --soak 1000\` goes on for longer. This run was:
+What a session guarantees about its effects, under which assumptions, and what nobody can guarantee. The tables at the end
+come from a run of the fault lab: ${runs} runs, ${struck} sessions struck by a fault. \`npm run faults\` tries
+all of it on your machine, and \`npm run faults -- --soak 1000\` runs longer. This run was:
 
 \`\`\`sh
 ${command}
@@ -119,84 +119,86 @@ ${verdict(table)}${soaks.map(soaked).join('')}
 | Tool | After any fault of the table |
 |---|---|
 | \`read\` | has a result, or the model is told the error; it may run more than once |
-| \`idempotent\` | the same; it may run more than once, as it says of itself, with one idempotency key |
-| \`mutate\` with \`verify\` | at most one dispatch for each recorded *absent*: it is dispatched again only when it is on record that it did not happen and will not: from \`verify\`, from the tool (\`NotAttemptedError\`), from a worker that did not begin it, or from a person |
-| \`mutate\` without \`verify\` | never dispatched again by itself once its outcome is open: every open call is put before a person, but for one that its dead worker had certainly not begun |
+| \`idempotent\` | the same; it may run more than once, with one idempotency key |
+| \`mutate\` with \`verify\` | dispatched again only after a recorded *absent*: it did not happen and will not. The record comes from \`verify\`, from the tool (\`NotAttemptedError\`), from a worker that did not begin the call, or from a person |
+| \`mutate\` without \`verify\` | an unknown call waits for a person and is never dispatched again by itself, unless its dead worker had certainly not begun it |
 | \`mutate\`, scope \`global\` | as with and without \`verify\`, for all sessions together: equal calls share one effect and its record |
 
 And for every session, whatever its tools:
 
-- **No stuck session.** It goes on by itself, or waits visibly with a reason and the next command to type.
-- **A recorded reply is never paid for again.** A reply that was on its way when its worker died was not recorded; it
-  is asked for again, and the lost request is charged at its worst case, because the provider may bill it. A worker that
-  is stopped between its last question to Temporal and the request, and wakes later, is in the gap described below.
-- **The budget is exact.** Spent is the price of the recorded replies, plus the reserve of each request that was lost,
-  as one is that a gateway gave up on (HTTP 408, 504, 522, 524). Any other error status is taken as not billed.
-- **No message is lost or taken twice** once \`send\` has returned; one that is sent again under its id is taken once.
-- **The history is the state.** The fold of the history, with no worker, is the state that the worker has.
-- **Nothing is cut without a word.** A result or a reply up to its limit is on record as it was; a larger result is
-  shortened with a notice of its size, and a larger reply refused, charged and asked for again. Neither is sent for ever.
-- **A claim is true.** What a session says of a key (landed as this receipt, certainly not done, not known) and what
-  the ledger has are one effect in some order that agrees with the clock (linearizability, checked for each key).
+- **No stuck session.** It continues by itself, or waits visibly with a reason and the next command.
+- **A recorded reply is never paid for again.** If the worker dies before a reply is recorded, the
+  model is asked again. The lost request is charged at its worst case, because the provider may bill it. A worker that
+  freezes between its last fence and the request is in the gap described below.
+- **The budget is exact.** Spent is the price of the recorded replies, plus the reserve of each lost request. A gateway's
+  time-out (HTTP 408, 504, 522, 524) counts as lost. Any other error status counts as not billed.
+- **No message is lost or taken twice** once \`send\` has returned. A message that is sent again with its id is taken once.
+- **The history is the state.** The state that is computed from the history, without a worker, is the worker's state.
+- **Nothing is shortened silently.** A larger result than the limit is shortened, with a notice of its size. A larger reply
+  is refused and charged, and the model is asked again.
+- **A claim is true.** What a session says of a key (landed, absent or unknown) agrees with the service's ledger and with
+  the clock (linearizability, checked for each key).
 
 ## Under which assumptions
 
-- Temporal keeps what it has acknowledged. The lab's server is killed without warning over its file; a power cut may
-  take the last moments of a file that is not synced at each step, as with any database.
+- Temporal keeps what it has acknowledged. The lab kills its server without warning. A power cut can lose the last moments
+  of a file that is not synced at each step, as with any database.
 - \`verify\` tells the truth: *absent* means that it did not happen **and will not**. Its tool's \`settle\` is at least as
-  long as a request can still be accepted after its \`abortSignal\`, or after its worker's death; a tool that heeds
-  neither the signal nor \`fence()\` may go on until its time-out. The signal comes by itself: at the time-out, at a
-  cancellation, and when the worker has not heard from the server for a heartbeat, which is before the server gives
-  the call to another. After a person's reset or termination it comes within a quarter of the heartbeat.
-- A machine's clocks go on while it is stopped, one of them at least: a virtual machine that is put to sleep with both of
-  them takes up to 100 ms of its own time to notice.
-- The declared kind is right: a tool that is declared \`read\` or \`idempotent\` can be repeated.
+  long as the service can still accept a request after its \`abortSignal\`, or after its worker's death. A tool that ignores
+  the signal and \`fence()\` can run until its time-out. The signal aborts at the time-out, at a cancellation, and when the
+  worker has not heard from the server for a heartbeat, which is before the server gives the call to another worker. After
+  a person's reset or termination it aborts within a quarter of the heartbeat.
+- While a machine is stopped, at least one of its clocks continues. If a virtual machine sleeps with both of them, the
+  worker needs up to 100 ms of its own time to notice.
+- The declared effect is right: a tool that is declared \`read\` or \`idempotent\` can be repeated.
 - A tool throws \`NotAttemptedError\` only when nothing has happened.
 
 ## What is not guaranteed
 
-- **The gap between the last fence and the socket.** A worker that is stopped there (a frozen process or machine, a
-  long pause) and wakes after it was given up still writes its request: no client can take that back. The fence runs
-  before the tool and wherever the tool calls \`fence()\`, so the gap is the few instructions after it and
-  the request's way ([how long](performance.md#against-the-floor)). (A person's reset
-  or termination may come up to 100 ms before the fence and be missed: for so long an answer stands.) What closes it is
-  the service: one that honours the idempotency key makes the second request the first one's receipt; or a deadline
-  in the request that it enforces. In this run the gap was struck on purpose, for ${gapStruck} mutations with a service
-  that ignores keys: ${gap} of them had a second effect. With a service that honours keys it was none.
-- **The time of a message in a live view.** Where a workflow task is lost with its worker, and a query comes before the server
-  has given the task to another one, that worker may show what the lost task brought with that task's time: up to a
-  workflow task's time-out before the one in the history. The record and its checkpoints are right; the session's next
-  step notices it, and goes on from the history.
-- **Exactly one execution.** A tool may run more than once; what is guaranteed is about effects.
+- **The gap between the last fence and the socket.** A worker that freezes there, and wakes after its call was given
+  up, still sends its request. No client can prevent that. The fence runs before the tool and wherever the tool calls
+  \`fence()\`, so the gap is a few instructions and the request's time on the network
+  ([how long](performance.md#against-the-floor)). The fence trusts an answer for 100 ms, so it can miss a person's reset or
+  termination in that time. Only the service can close the gap: it honours the idempotency key, or it refuses a request
+  after its deadline. This run struck the gap on purpose, for ${gapStruck} mutations with a service that ignores keys:
+  ${gap} of them had a second effect. With a service that honours keys, none had.
+- **The time of a message in a live view.** When a worker dies with a workflow task, and a query comes before the server
+  has given the task to another worker, the answer can show the task's messages with a time that is early by up to a
+  workflow task's time-out. The history and its checkpoints are right, and the session's next step corrects it.
+- **Exactly one execution.** A tool can run more than once. The guarantees are about effects.
 - **An idempotent tool on a service that ignores its key** is repeated after a lost worker. Declare it \`mutate\`.
-- **A \`mutate\` without \`verify\`** cannot be decided by anybody but a person who looks.
-- **A session that is cancelled while it waits for a \`global\` effect** does not end the effect, which has a workflow of
-  its own. The session waits as long as a call of its own may take to settle. If nothing is known then, it says so.
-- **Where the successor starts on another host**, a lost call is noticed by its heartbeat (the agent's \`heartbeat\`, 10 s
-  by default), not at once.
+- **A \`mutate\` without \`verify\`** can only be settled by a person.
+- **A session that is cancelled while it waits for a \`global\` effect** does not end the effect, which has its own
+  workflow. The session waits as long as one of its own calls may take to settle. If the outcome is unknown then, it says
+  so.
+- **Fast recovery on another host.** There, only the missed heartbeat shows a lost call (the agent's \`heartbeat\`, 10 s by
+  default).
 
 ## How it is measured
 
-Real processes: workers, a Temporal server over a file (for \`database-kill\` and \`database-full\` one over PostgreSQL, with the versions and
-settings of docker-compose.yml; \`npm run faults -- --stack postgres --workers 4\` tells all of it there), a payments service with its own durable ledger, a model
-endpoint that writes down each request before it answers. In each run one session for each kind of tool (two for
-\`global\`, asking for one effect) is brought to the same step of a turn, the fault is injected, and **a run whose fault
-cannot be shown to have landed fails**. Sessions of a run share their workers. Judged is what the sessions claim, from
-their histories, against the ledger's file and the model's record. *Struck* counts sessions that the fault was shown to
-have struck, *to a person* those that asked for one;
-the lab's person looks into the ledger and says what is there. *Losses* are claims that are not true, and calls that were
-given up though they could be repeated or verified, also where the session says so. *Goes on after* is the median time
-from the fault's beginning to the session at rest again, with all that the fault lasts and the start of the next worker
-in it, on a machine where the lab itself was running.
+The lab runs real processes: workers, a Temporal server over a file, a payments service with its own durable ledger, and a
+model endpoint that records each request before it answers. For \`database-kill\` and \`database-full\` the server runs over
+PostgreSQL, with the versions and settings of docker-compose.yml. \`npm run faults -- --stack postgres --workers 4\` runs
+every fault there.
 
-A full disk is a limit on the size of files, which needs no privileges and strikes one program: a write fails with EFBIG
-where a full disk says ENOSPC. \`database-full\` strikes the write-ahead log: PostgreSQL gives up, and does not start before
-there is room. A disk that is full for the tables and not for the log, where PostgreSQL refuses single statements and
-lives on, is not shown, for the limit is one for all files of a process.
+In each run, the lab brings one session for each kind of tool (two for \`global\`, which ask for one effect) to the same
+step of a turn, and injects the fault. The sessions of a run share their workers. **A run fails if the lab cannot show that
+the fault landed.** Then the lab compares what the sessions claim in their histories with the ledger's file and the model's
+record.
 
-Threads of checkpoints that are no session are not in the table: \`test/saver/rollover.test.ts\` kills the worker and the
-server inside a thread's rollover, before its segment is there, after that, and before the next run's first task. Every
-put is there once and in order, also those that were sent again.
+| Column | Counts |
+|---|---|
+| Struck | sessions for which the lab can show that the fault struck |
+| To a person | sessions that asked a person. The lab's person reads the ledger and says what is there |
+| Losses | false claims, and calls that were given up though they could be repeated or verified |
+| Goes on after | the median time from the start of the fault until the session waits for a message again. It includes the fault itself and the start of the next worker, on a machine that also runs the lab |
+
+A full disk is simulated by a limit on the size of files, which needs no privileges and strikes one program: a write fails
+with EFBIG, where a full disk says ENOSPC. \`database-full\` strikes the write-ahead log: PostgreSQL stops, and does not
+start before there is room. The lab cannot simulate a disk that is full for the tables but not for the log.
+
+Threads of checkpoints that are not sessions are not in the table: \`test/saver/rollover.test.ts\` kills the worker and the
+server at each step of a thread's rollover. Every put is there once and in order.
 
 The steps:
 
@@ -216,9 +218,8 @@ ${section('A service that honours idempotency keys', 'honoured', rows)}
 
 ${section('A service that ignores them', 'ignored', rows)}
 
-*In the gap* counts second effects by a request that was between the last fence and the socket, and *repeats* those of
-an idempotent call, which says of itself that it may be repeated; neither breaks a guarantee, and both are zero with a service
-that honours keys.
+*In the gap* counts second effects by a request that was between the last fence and the socket. *Repeats* counts those of
+idempotent calls. Neither breaks a guarantee, and both are zero with a service that honours keys.
 `;
 }
 
