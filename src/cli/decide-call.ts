@@ -167,7 +167,7 @@ function nothingDone(cli: Cli): null {
 }
 
 function unasked(call: ChosenCall, commands: readonly string[]): PerdureError {
-  const said = `No terminal to confirm ${call.callId}, ${call.tool} ${inline(call.args)}. Say what you saw`;
+  const said = `Nobody can confirm ${call.callId}, ${call.tool} ${inline(call.args)}: this is not a terminal. Name the digest`;
   return new PerdureError('INVALID_ARGUMENT', said, {
     details: { ...call, commands },
   });

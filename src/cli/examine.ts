@@ -92,7 +92,11 @@ async function searchAttributesCheck({ connection, namespace }: ConnectedServer)
     const [mistyped] = names.filter((name) => Number(customAttributes?.[name] ?? KEYWORD) !== KEYWORD);
     if (mistyped !== undefined) {
       const remove = `temporal operator search-attribute remove --namespace ${namespace} --name ${mistyped}`;
-      return problem('search attributes', `${mistyped} is not of type Keyword: ls cannot filter`, remove);
+      return problem(
+        'search attributes',
+        `${mistyped} is not of type Keyword; ls cannot filter by it`,
+        remove,
+      );
     }
     const missing = names.filter((name) => customAttributes?.[name] === undefined);
     return missing.length === 0

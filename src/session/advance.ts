@@ -236,7 +236,7 @@ function raiseForSummary(
   if (limits.toolCalls !== undefined) limits.toolCalls = Math.max(limits.toolCalls, spent.toolCalls);
   if (limits.turns !== undefined) limits.turns = Math.max(limits.turns, spent.turns + 1);
   if (limits.activeMs !== undefined) limits.activeMs = Math.max(limits.activeMs, spent.activeMs + 1);
-  note(state, moment, 'budget', `the caps were raised for a final summary: ${JSON.stringify(limits)}`);
+  note(state, moment, 'budget', `the caps were raised for a closing summary: ${JSON.stringify(limits)}`);
 }
 
 function close(state: SessionState, result: Extract<Step, { type: 'close' }>['result'], at: string): void {

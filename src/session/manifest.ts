@@ -43,7 +43,7 @@ export function setManifest(state: SessionState, manifest: Manifest, moment: Mom
     state,
     moment,
     'manifest',
-    `the definition of ${manifest.agent} changed from ${before.digest} to ${manifest.digest}`,
+    `the definition of ${manifest.agent} changed: ${before.digest} to ${manifest.digest}`,
   );
 }
 

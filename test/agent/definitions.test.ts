@@ -130,7 +130,9 @@ test('a slip in a name is refused, for a guard that nobody reads guards nothing'
   const slip = { inputSchema, execute, needsAproval: true };
   expect(refusal(() => defineTool(slip))).toMatch(/^needsAproval is unknown. Known names: .*needsApproval,/);
   const slips = { ...good, budgets: { usd: 1 } };
-  expect(refusal(() => defineAgent(slips))).toMatch(/^agent support: budgets is unknown; .*budget,/);
+  expect(refusal(() => defineAgent(slips))).toMatch(
+    /^agent support: budgets is unknown\. Known names: .*budget,/,
+  );
 });
 
 test("a tool of the AI SDK may be spread, with all that is its own, and an agent's own definition changed", () => {
@@ -371,7 +373,7 @@ test('a model that the worker does not have is refused, with how to give it one'
     expect(await rejection(resolveAgent(defineAgent(good), models))).toMatchObject({
       code: 'INVALID_DEFINITION',
       message: expect.stringContaining(
-        "agent support: model 'openai:gpt' is not in the worker's models: pass createWorker({ models:",
+        "agent support: model 'openai:gpt' is not in the worker's models. Pass createWorker({ models:",
       ),
     });
   }

@@ -124,7 +124,11 @@ test.each<[string, object, string]>([
     'context.tenant: expected a string of 1 to 200',
   ],
   ['a cap with a slip in its name', { budget: { USD: 2 } }, 'budget.USD: is unknown. Known names: turns, '],
-  ['a message with one', { message: { text: 'x', modus: 'queue' } }, 'message.modus: is unknown; '],
+  [
+    'a message with one',
+    { message: { text: 'x', modus: 'queue' } },
+    'message.modus: is unknown. Known names: ',
+  ],
   ['an option with one', { bugdet: { usd: 2 } }, 'bugdet: is unknown. Known names: id, message, '],
   ['an agent name too long to be one', { agent: 'a'.repeat(65) }, 'agent: the maximum is 64'],
 ])('%s is refused before anything is sent', async (_, options, message) => {
@@ -154,7 +158,7 @@ test('a name that is not known is refused before anything is sent, wherever it i
     [() => session.send(slip({ text: 'x', modus: 'queue' })), 'modus: is unknown. Known names: text, id, '],
     [
       () => session.decide(seen, { decision: 'approve' }, slip({ argsDiggest: 'd' })),
-      'argsDiggest: is not known',
+      'argsDiggest: is unknown',
     ],
     [
       () => session.decide(seen, slip({ decision: 'reject', raeson: 'no' })),

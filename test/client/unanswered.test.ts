@@ -38,7 +38,7 @@ test.each<[string, Partial<Looked>, string, RegExp]>([
     'the task fails',
     { task: taken, tail: { problem: 'nondeterminism', waiting: 3 } },
     'TASK_FAILING',
-    /fails, at attempt 3: nondeterminism/,
+    /fails at attempt 3: nondeterminism/,
   ],
   [
     'too much came at once',

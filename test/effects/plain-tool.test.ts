@@ -113,7 +113,7 @@ test('the worker warns at its start of a plain tool, with the line to write; an 
     .filter((message) => message.startsWith('agent '));
   expect(warnings).toEqual([
     expect.stringContaining('agent careful: the effect of other is not declared.'),
-    expect.stringContaining("Write effects: { searchOrders: 'read', other: 'read' }"),
+    expect.stringContaining("Add effects: { searchOrders: 'read', other: 'read' }"),
   ]);
 
   const session = await stage.sessions.start('careful', { id: stage.id(), message: 'look' });

@@ -400,7 +400,10 @@ test('of two who take a session back at once one is told so: no run that has don
   await stage.sessions.rewind(from, { agent: 'mailer', by: 'bob', reason: 'a mistake', message: 'carl' });
   const { runId } = await untilPhase(session, 'idle');
   gate.open();
-  expect(await late).toMatchObject({ code: 'CONFLICT', message: expect.stringContaining('meanwhile') });
+  expect(await late).toMatchObject({
+    code: 'CONFLICT',
+    message: expect.stringContaining('rewound by somebody else'),
+  });
   expect((await session.state()).runId).toBe(runId);
   expect(sent.map(({ to }) => to)).toEqual(['ann', 'carl']);
   await expectFoldEqualsLive(stage.client, session);
@@ -487,7 +490,7 @@ test('an edit that was being checked at the checkpoint, and made since, is on re
   );
   await expect.poll(async () => (await session.calls()).items[1]?.status.kind).toBe('preparing');
   await stage.sessions.rewind(from, { agent: 'mailer', by: 'eve', reason: 'once more' });
-  expect(await late).toMatchObject({ code: 'CONFLICT', message: expect.stringContaining('taken back') });
+  expect(await late).toMatchObject({ code: 'CONFLICT', message: expect.stringContaining('rewound') });
   gate.open();
   await untilPhase(session, 'idle');
   expect((await session.state()).runId).not.toBe(second);

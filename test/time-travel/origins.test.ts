@@ -103,7 +103,10 @@ test('whoever asks while a session is taken back is told that it goes on, and th
 
   await stage.sessions.rewind(from, { by: 'bob', reason: 'me first', message: 'bob' });
   pass();
-  expect(await settled).toMatchObject({ code: 'CONFLICT', message: expect.stringContaining('meanwhile') });
+  expect(await settled).toMatchObject({
+    code: 'CONFLICT',
+    message: expect.stringContaining('rewound by somebody else'),
+  });
   expect((await untilPhase(session, 'idle')).lastText).toBe('heard bob');
   // Nobody has sealed the run that goes on.
   await session.send('goes on');

@@ -113,7 +113,7 @@ async function confirmed(cli: Cli, sessionId: string, effects: readonly EffectSi
   if (!cli.attended) {
     throw new PerdureError(
       'INVALID_ARGUMENT',
-      `No terminal to confirm the rewind. Later effects that stay: ${effects.length}. Add --yes`,
+      `Nobody can confirm the rewind: this is not a terminal. Later effects that stay: ${effects.length}. Add --yes`,
       { details: { effects } },
     );
   }

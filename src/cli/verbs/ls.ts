@@ -34,8 +34,8 @@ export function ls(program: Command, cli: Cli): void {
     .command('ls')
     .summary('list sessions')
     .description(
-      'List sessions, newest first. The list can lag by a second. A session is unknown until a worker has taken it, and ' +
-        'stays unknown if the search attributes were not registered then. perdure show works in any case.',
+      'List sessions, newest first. The list can lag by a second. A session is unknown until a worker has taken it, or ' +
+        'until its next model call if the search attributes were not registered then.',
     )
     .option('--agent <name>', 'only of this agent')
     .addOption(new Option('--status <status>', 'only in this status').choices(STATUSES))

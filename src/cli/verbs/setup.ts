@@ -7,8 +7,8 @@ export function setup(program: Command, cli: Cli): void {
     .command('setup')
     .summary('register the search attributes of sessions')
     .description(
-      'Register the search attributes of sessions with the server. Do it before you start workers: a worker looks for ' +
-        'them once, and a session that started without them never gets them. It is safe to repeat.',
+      'Register the search attributes of sessions with the server, so that ls can filter. A running session gets them ' +
+        'at its next model call. It is safe to repeat.',
     )
     .action(async () => {
       const { terminal } = cli;
@@ -25,9 +25,6 @@ export function setup(program: Command, cli: Cli): void {
           `namespace ${namespace} at ${address}`,
           ...added.map((name) => `  added   ${name} (${SESSION_SEARCH_ATTRIBUTES[name] ?? ''})`),
           ...present.map((name) => `  present ${name}`),
-          ...(added.length === 0
-            ? []
-            : ['  restart running workers; existing sessions do not get these attributes']),
           '  next: perdure worker',
         ].join('\n'),
       );
