@@ -126,3 +126,27 @@ test('a worker that dies within the first moments of a read: its successor knows
   expect(budget.spent).toMatchObject({ turns: 2, toolCalls: 1, lostReplies: 0 });
   expect(world.model.requests).toHaveLength(2);
 });
+
+test('two workers that die one after the other: the third takes what the first had read', async () => {
+  const world = await openWorld([READS, { text: 'Seen.' }]);
+  const first = await world.startWorkerProcess({ breakAt: ['peek'] });
+  const session = await world.begin('slowToBegin');
+  await first.reached('peek');
+  await heartbeats(world, session, '"callId":"call_1_0"', '"stage":"reading"');
+  await first.crash();
+  // It dies before a heartbeat of its own reads: the server would forget those of the attempt before.
+  const second = await world.startWorkerProcess({ breakAt: ['instructions'] });
+  await second.reached('instructions');
+  await heartbeats(world, session, '"attempt":2', '"callId":"call_1_0"');
+  await second.crash();
+  await world.startWorkerProcess();
+  await world.until(session, 'idle');
+
+  const { calls: log, budget } = await world.check(session);
+  expect(log[0]).toMatchObject({ result: { content: { id: '1001', attempt: 1 } } });
+  expect(log[0]?.dispatches).toMatchObject([{ no: 1, outcome: 'returned' }]);
+  expect(log[0]?.dispatches[0]).not.toHaveProperty('attempts');
+  // Nobody knows whether the second one had asked the model.
+  expect(budget.spent).toMatchObject({ turns: 2, toolCalls: 2, lostReplies: 1 });
+  expect(world.model.requests).toHaveLength(2);
+});

@@ -164,3 +164,13 @@ export const effects: DefinedAgent = defineAgent({ ...common, name: 'effects' })
 export const parallel: DefinedAgent = defineAgent({ ...common, name: 'parallel', toolOrder: 'parallel' });
 /** Its calls give no sign of life for an hour: only a successor's word can end them sooner. */
 export const silent: DefinedAgent = defineAgent({ ...common, name: 'silent', heartbeat: '1h' });
+/** As `silent`, and held before its reads begin, once what was read before is in its heartbeats. */
+export const slowToBegin: DefinedAgent = defineAgent({
+  ...common,
+  name: 'slowToBegin',
+  heartbeat: '1h',
+  instructions: async () => {
+    await breakpoint('instructions');
+    return 'Help with refunds.';
+  },
+});
