@@ -4,16 +4,16 @@ import type { SessionSummary } from '../client/index.ts';
 import { type ErrorCode, UNANSWERED } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
 import type { PageInput } from '../contract/views.ts';
-import { type ApiRequest, type Operation, operation, type QueryParameter } from './operation.ts';
 import {
   budgetViewSchema,
   callsPageSchema,
   pendingCallSchema,
   planStepSchema,
-  SEARCHABLE,
   sessionViewSchema,
   transcriptPageSchema,
-} from './shapes.ts';
+} from './answers.ts';
+import { type ApiRequest, type Operation, operation, type QueryParameter } from './operation.ts';
+import { SEARCHABLE } from './shapes.ts';
 import { eventStream } from './stream.ts';
 
 const CODES: readonly ErrorCode[] = ['SESSION_NOT_FOUND', 'CHECKPOINT_CORRUPTION'];

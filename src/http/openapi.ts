@@ -4,10 +4,11 @@ import * as z from 'zod/mini';
 import type { ErrorCode } from '../contract/errors.ts';
 import { defined, type JsonObject, type JsonValue } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
+import { NAMED } from './answers.ts';
 import { STATUS } from './errors.ts';
 import type { Operation } from './operation.ts';
 import { SESSION_BODIES } from './session-shapes.ts';
-import { NAMED, notes, STORED, STORED_ID } from './shapes.ts';
+import { notes, STORED, STORED_ID } from './shapes.ts';
 import { putBodySchema, stepBodySchema } from './threads.ts';
 
 /** Codes of every operation, of those with a token, and of those with a body. */

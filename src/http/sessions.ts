@@ -17,6 +17,7 @@ import {
   sendSchema,
 } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
+import { effectSinceSchema, phaseSchema } from './answers.ts';
 import { effectsSince, pastOf, unconfirmed } from './look-back.ts';
 import { type Backend, type Operation, operation } from './operation.ts';
 import { addressable, idempotencyKey } from './request.ts';
@@ -33,7 +34,6 @@ import {
   sessionIdSchema,
   startBodySchema,
 } from './session-shapes.ts';
-import { effectSinceSchema, phaseSchema } from './shapes.ts';
 
 /** Codes of requests that a worker answers. */
 const STEER: readonly ErrorCode[] = [
