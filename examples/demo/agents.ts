@@ -44,7 +44,7 @@ const refund = defineTool({
   verify: (_input, { idempotencyKey, abortSignal }) => payments.find(idempotencyKey, abortSignal),
 });
 
-/** What certainly did not happen may be tried again, or is told to the model; everything else is for `verify`. */
+/** Marks errors after which nothing happened for certain. `verify` decides about all other errors. */
 function certainly(error: unknown): unknown {
   if (!(error instanceof PaymentsError) || !error.notDone) return error;
   return new NotAttemptedError(error.message, { retryable: error.code === 'NOT_SENT', cause: error });

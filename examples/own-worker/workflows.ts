@@ -6,7 +6,7 @@ export async function handleTicket(ticketId: string, text: string): Promise<stri
   const { text: answer } = await executeChild(agentSession, {
     workflowId: `ticket-${ticketId}`,
     taskQueue: workflowInfo().taskQueue,
-    // A low time-out, so that the death of a worker is noticed soon.
+    // A short time-out, so that Temporal soon notices a worker's death.
     workflowTaskTimeout: '2s',
     // `task`: the session ends with its answer. A session of mode `chat` waits for the next message.
     args: [{ agent: 'clerk', mode: 'task', message: { text } }],

@@ -10,7 +10,7 @@ const checkpoints = await new TemporalSaver(client).list(sessionId, { limit: 100
 for (const { id, created_at, metadata } of checkpoints) {
   console.log(id, created_at, metadata['turn'], metadata['phase']);
 }
-// Another session goes on from what the agent knew then. The first one does not notice.
+// Starts another session from the latest checkpoint. The first session is not changed.
 const [latest] = checkpoints;
 if (latest === undefined) throw new Error(`there is no session ${sessionId}`);
 const other = await new Sessions(client).fork(

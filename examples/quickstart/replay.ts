@@ -9,7 +9,7 @@ const histories = new Client({ connection }).workflow.list({ query }).intoHistor
 
 const plugins = [new PerdurePlugin({ agents: [] })];
 for await (const { workflowId, error } of Worker.runReplayHistories({ plugins }, histories)) {
-  console.log(workflowId, error === undefined ? 'goes on' : `would not go on: ${error.message}`);
+  console.log(workflowId, error === undefined ? 'replays' : `does not replay: ${error.message}`);
   if (error !== undefined) process.exitCode = 1;
 }
 await connection.close();

@@ -2,7 +2,7 @@ import { type DefinedAgent, defineAgent, defineTool, NotAttemptedError, type Ver
 import { z } from 'zod';
 
 // #region context
-/** The one for whom a session runs. Whoever starts the session says it; the model cannot change it. */
+/** The customer of a session. Whoever starts the session sets it; the model cannot change it. */
 const Customer = z.object({
   tenant: z.string(),
   email: z.string(),

@@ -228,7 +228,7 @@ test(
       'It is there already.',
     );
     const replayed = await example('replay.ts');
-    for (const running of [id, fork]) expect(replayed.stdout).toContain(`${running} goes on\n`);
+    for (const running of [id, fork]) expect(replayed.stdout).toContain(`${running} replays\n`);
     child.kill('SIGTERM');
     expect(await exited, told).toEqual([0, null]);
   },

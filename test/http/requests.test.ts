@@ -118,7 +118,7 @@ test('an empty body is told what to send', async () => {
   expect({ code, message }).toEqual({
     code: 'NOT_JSON',
     message:
-      'The body is not JSON at position 0 (line 1, column 1): it is empty. Send an object, {} at least',
+      'The body is not JSON at position 0 (line 1, column 1): it is empty. Send an object, at least {}',
   });
 });
 

@@ -47,7 +47,7 @@ test('a token that was given is used, and not shown', async () => {
   child.kill('SIGINT');
   const { code, stdout } = await ended;
   expect(code).toBe(0);
-  expect(stdout).toContain('that of PERDURE_HTTP_TOKEN');
+  expect(stdout).toContain('the value of PERDURE_HTTP_TOKEN');
   expect(stdout).toContain(`${url}/openapi.json`);
   expect(stdout).not.toContain(token);
 });

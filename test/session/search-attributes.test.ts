@@ -119,7 +119,7 @@ test('a task that fails by a search attribute names it and the command to type',
   await session.pause();
   await expect
     .poll(() => session.setBudget({ limits: { turns: 9 } }).then(String, String), { timeout: 60_000 })
-    .toMatch(/fails, at attempt .*PerdureStatus.*perdure setup/);
+    .toMatch(/fails at attempt .*PerdureStatus.*perdure setup/);
   await registry.add('PerdureStatus', KEYWORD);
   await untilPhase(session, 'paused');
 });
