@@ -191,9 +191,7 @@ export async function followToRest(cli: Cli, session: Session, from: number): Pr
   const view = await follow(cli, session, { from, once: true });
   if (view === null) process.exitCode = EXIT.interrupted;
   if (view?.wait?.reason !== 'agent_unavailable') return;
-  throw new PerdureError(
-    'UNKNOWN_AGENT',
-    `${view.wait.message}. Session ${view.sessionId} waits: run a worker that has the agent, then ${command('resume', view.sessionId)}`,
-    { details: { agent: view.agent, sessionId: view.sessionId } },
-  );
+  throw new PerdureError('UNKNOWN_AGENT', `${view.wait.message}: ${command('resume', view.sessionId)}`, {
+    details: { agent: view.agent, sessionId: view.sessionId },
+  });
 }

@@ -21,6 +21,12 @@ export function count(text: string): number {
   throw new InvalidArgumentError('Write a whole number, 0 or more.');
 }
 
+/** A TCP port; 0 for a free one. */
+export function port(text: string): number {
+  if (/^\d+$/.test(text) && Number(text) <= 65_535) return Number(text);
+  throw new InvalidArgumentError('Write a port, 0 to 65535.');
+}
+
 /** A duration, in milliseconds. */
 function duration(text: string): number {
   try {

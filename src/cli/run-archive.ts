@@ -1,8 +1,10 @@
 /** The process of an archive's exporter. */
+import { existsSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
 import { createArchiveWorker } from '../archive/door.ts';
-import { archiveStatus, DEFAULT_ARCHIVE, openArchive } from '../archive/index.ts';
+import { archiveStatus, DEFAULT_ARCHIVE, isPostgresUrl, openArchive } from '../archive/index.ts';
 import { archiveWorkflowId } from '../contract/archive.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { findExecution } from '../temporal/executions.ts';
@@ -14,9 +16,20 @@ import { clean } from './terminal.ts';
 /** Pause between two looks at the exporter's status, in milliseconds. */
 const LOOK_MS = 2_000;
 
-/** Runs the exporter until it is told to end. @throws PerdureError `SESSION_CLOSED` when it was ended from outside */
+/**
+ * Runs the exporter until it is told to end.
+ *
+ * @throws PerdureError `INVALID_ARGUMENT` without the file's directory; `SESSION_CLOSED` when the exporter was ended from outside
+ */
 export async function runArchive(cli: Cli, path: string, name: string | undefined): Promise<void> {
   const stop = cli.untilInterrupted();
+  const directory = dirname(resolve(path));
+  // The exporter would retry for ever.
+  if (!isPostgresUrl(path) && !existsSync(directory))
+    throw new PerdureError(
+      'INVALID_ARGUMENT',
+      `archive: the directory ${directory} does not exist. Create it`,
+    );
   const { server, client } = await cli.connect();
   const { connectionOptions, namespace } = server;
   if (stop.aborted) return;

@@ -53,6 +53,12 @@ test.each([
     'Write a whole number, 0 or more.',
   ],
   ['a module that is not there', ['worker', 'nowhere.ts'], 'nowhere.ts is not a file'],
+  ['a port that is none', ['serve', '--port', '70000'], 'Write a port, 0 to 65535.'],
+  [
+    'an archive in no directory',
+    ['archive', '/no/such/place/x'],
+    'the directory /no/such/place does not exist',
+  ],
   ['a session beside --all', ['resume', 'a', '--all'], 'leave out --all'],
   ['a filter without --all', ['resume', 'a', '--agent', 'b'], 'need --all'],
 ])('%s is a usage error', async (_name, args, message) => {

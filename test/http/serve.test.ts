@@ -113,7 +113,7 @@ test('what it cannot be started with is named', async () => {
   for (const [args, words] of [
     [['--port', String(port)], 'another program listens there'],
     [['--port', '70000'], '70000'],
-    [['--port', 'http'], 'Write a number, 0 or more'],
+    [['--port', 'http'], 'Write a port, 0 to 65535'],
     [['--host', '192.0.2.1', '--port', '0'], '192.0.2.1'],
     [['--token', 'two words', '--port', '0'], 'token'],
     [['--token', 'x'.repeat(15), '--port', '0'], 'needs at least 16. Make one with openssl rand -hex 32'],

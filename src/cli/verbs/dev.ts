@@ -5,7 +5,7 @@ import { PerdureError } from '../../contract/errors.ts';
 import { defined } from '../../contract/json.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli, Connected } from '../cli.ts';
-import { count } from '../input.ts';
+import { port as portOf } from '../input.ts';
 import type { SupervisorEvent } from '../supervisor.ts';
 
 /** `perdure dev`: a server and a worker in one terminal. */
@@ -17,7 +17,7 @@ export function dev(program: Command, cli: Cli): void {
       'Run a Temporal server and a worker in one terminal. The worker restarts when its files change.',
     )
     .argument('[module]', 'JavaScript or TypeScript (default: agents.ts, agents.js, agents/index.ts, …)')
-    .option('--port <number>', "the server's port (default: 7233, or a free one if it is taken)", count)
+    .option('--port <number>', "the server's port (default: 7233, or a free one if it is taken)", portOf)
     .option('--no-ui', "do not start Temporal's web UI")
     .addHelpText(
       'after',

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { Command } from 'commander';
 import { defined } from '../../contract/json.ts';
 import type { Cli } from '../cli.ts';
-import { count } from '../input.ts';
+import { port as portOf } from '../input.ts';
 
 interface Options {
   host: string;
@@ -20,7 +20,7 @@ export function serve(program: Command, cli: Cli): void {
       'Serve sessions and checkpoints over HTTP, for programs in any language, until Ctrl-C or SIGTERM.',
     )
     .option('--host <name>', 'address to listen on; any but 127.0.0.1 lets other machines in', '127.0.0.1')
-    .option('--port <number>', 'port to listen on; 0 picks a free one', count, 7280)
+    .option('--port <number>', 'port to listen on; 0 picks a free one', portOf, 7280)
     .option(
       '--token <text>',
       'bearer token of callers, at least 16 characters (default: PERDURE_HTTP_TOKEN, or a new token, which is printed)',
