@@ -14,7 +14,7 @@ import { inputSchema } from './input-schema.ts';
 const DEFAULTS = {
   maxOutputTokens: 4_096,
   instructionsBytes: 16_384,
-  /** The client's own, of thoughts without a budget. */
+  /** The client's default for thinking without a budget. */
   thinkingTokens: 1_024,
   timeoutMs: 60_000,
   settleMs: 5_000,
@@ -39,7 +39,7 @@ export interface AgentRuntime {
   readonly definition: DefinedAgent;
   readonly manifest: Manifest;
   readonly models: readonly Model[];
-  /** The most tokens of one reply of each model, as its client is told them: less than what the manifest reserves. */
+  /** The most tokens of one reply that each model's client gets. The manifest reserves more. */
   readonly maxOutputTokens: readonly number[];
   readonly modelTimeoutMs: number;
 }
@@ -47,8 +47,8 @@ export interface AgentRuntime {
 /**
  * Resolves a definition: names of models to models, schemas to JSON Schema, everything to a manifest.
  *
- * @throws PerdureError `INVALID_DEFINITION` for an unknown model name or a schema that cannot be JSON Schema, and for
- * all that defineAgent refuses: what is given may be a copy that was changed.
+ * @throws PerdureError `INVALID_DEFINITION` for an unknown model name, for a schema without JSON Schema, and for all that
+ * defineAgent refuses, because the definition may be a changed copy.
  */
 export async function resolveAgent(given: DefinedAgent, registry?: ModelRegistry): Promise<AgentRuntime> {
   const definition = checkedAgent(given);
@@ -92,7 +92,7 @@ export async function resolveAgent(given: DefinedAgent, registry?: ModelRegistry
   };
 }
 
-/** A function's text is known at each model call only; its longest counts for the budget. */
+/** A function's text is only known at each model call. The budget counts its maximum. */
 function instructionsPart({
   instructions,
   maxInstructionsBytes = DEFAULTS.instructionsBytes,
@@ -114,8 +114,8 @@ export function plainToolsWarning({ name, tools }: DefinedAgent): string | null 
 }
 
 /**
- * Tokens that the clients of Anthropic (`thinking`) and of Bedrock (`reasoningConfig`) ask for on top of a reply's. Options
- * are matched by what they hold: their providers go by several names, and a reserve may be too large, but not too small.
+ * Thinking tokens that the clients of Anthropic (`thinking`) and Bedrock (`reasoningConfig`) add to a reply's tokens. It
+ * matches the options by content, because these providers have several names. The reserve may be too large, never too small.
  */
 function thinkingTokens(options: DefinedAgent['providerOptions'] = {}): number {
   const budgets = Object.values(options).flatMap(({ thinking, reasoningConfig }) =>

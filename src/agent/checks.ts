@@ -1,22 +1,22 @@
-/** Checks that definitions of tools and agents share: each gives the problem with what to write, or `null`. */
+/** Checks for definitions of tools and agents. Each returns the problem and what to write, or `null`. */
 import type { Duration } from '@temporalio/common';
 import { msToNumber } from '../temporal/sdk-time.ts';
 
-/** A duration must be one, and longer than `least` milliseconds. */
+/** A duration must be valid, and longer than `least` milliseconds. */
 export function durationProblem(field: string, value: Duration | undefined, least = 1): string | null {
   if (value === undefined) return null;
   let ms = Number.NaN;
   try {
     ms = msToNumber(value);
   } catch {
-    // It stays what is no number.
+    // It stays `NaN`.
   }
   return Number.isFinite(ms) && ms >= least
     ? null
     : `${field} is ${JSON.stringify(value)}: write milliseconds, or a duration such as '30s'`;
 }
 
-/** A value must be of its kind: what is none would be passed over, or sent to a provider as it is. */
+/** A value must have the right type. Otherwise it would be ignored, or sent to a provider. */
 export function kindProblem(
   field: string,
   value: unknown,
@@ -42,7 +42,7 @@ export function countProblem(field: string, value: number | undefined): string |
     : `${field} is ${value}: write a whole number from 1`;
 }
 
-/** A choice must be one of the words that it may be. */
+/** A choice must be one of its words. */
 export function choiceProblem(
   field: string,
   value: string | undefined,
@@ -53,7 +53,7 @@ export function choiceProblem(
   return `${field} is ${JSON.stringify(value)}: write ${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
 }
 
-/** A name must be one of the known ones: a guard with a slip in its name would be none. */
+/** A name must be known. A misspelt guard would guard nothing. */
 export function nameProblem(
   path: string,
   value: object | undefined,

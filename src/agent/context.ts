@@ -1,4 +1,4 @@
-/** The context of a session, as the schemas of an agent and of its tools read it. */
+/** Parses the context of a session with the schemas of an agent and its tools. */
 import type { FlexibleSchema } from 'ai';
 import { tenantOf } from '../contract/context.ts';
 import type { JsonObject } from '../contract/json.ts';
@@ -10,10 +10,10 @@ interface WithContext {
 }
 
 /**
- * Reads a context for a tool, or for the agent itself. The result is what their functions are handed. It is read at each
- * use, because the schema of a worker may be newer than the session.
+ * Parses a context for a tool, or for the agent itself. Their functions get the result. This happens at each use, because
+ * a worker's schema can be newer than the session.
  *
- * @param given - the context on record; a session that was started without one has an empty one.
+ * @param given - the recorded context. It is empty if the session started without one.
  */
 export async function readContext(
   agent: WithContext,
@@ -39,7 +39,7 @@ export async function contextProblem(
     const read = await readContext(part, given);
     if (!read.ok) return read.problem;
     const { tenant } = (read.value ?? {}) as { tenant?: unknown };
-    // Keys and the search attribute have the tenant as it was given.
+    // Keys and the search attribute contain the tenant as it was given.
     if (tenant !== undefined && tenant !== tenantOf(given))
       return 'context.tenant: its schema must not have a default or a transformation';
   }

@@ -17,71 +17,72 @@ import {
 } from './define-tool.ts';
 import { contextSchemaProblem } from './input-schema.ts';
 
-/** A model of an agent: an AI SDK model, or `provider:model` of the worker's registry; with a price when money is capped. */
+/** A model of an agent: an AI SDK model, or `provider:model` in the worker's registry. A `usd` cap needs its price. */
 export type ModelChoice =
   | LanguageModel
   | {
       model: LanguageModel;
       price?: ModelPrice;
-      /** The most tokens of one reply; default: the agent's. */
+      /** The most tokens of one reply. Default: the agent's. */
       maxOutputTokens?: number;
     };
 
-/** Any tool: inputs and outputs vary within one agent, and each was checked where it was defined. */
+/** Any tool. The tools of an agent have different inputs and outputs, and each was checked where it was defined. */
 export type AnyTool = Tool | { readonly perdure: 'tool' | 'plain'; readonly inputSchema: FlexibleSchema };
 
 /** An agent: a model, instructions and tools, with its limits. */
 export interface AgentOptions<CONTEXT = unknown> {
-  /** Letters, digits, `-`, `_` and `.`; how clients name it. */
+  /** The name that clients use: letters, digits, `-`, `_` and `.`. */
   name: string;
-  /** One model, or several in order: the next is asked when one is down or refuses. */
+  /** One model, or several in order. The next one is asked when one is down or refuses. */
   model: ModelChoice | readonly ModelChoice[];
   /**
-   * What the model is to do: a text, or a function of the session's context that gives it for each model call. The
-   * function has five seconds. If it throws, or returns no text, the session waits and says why; resume asks it again.
+   * What the model must do: a text, or a function of the session's context that returns it. The worker calls the function
+   * for each model call. It has five seconds. If it throws or returns no text, the session waits and says why; `resume`
+   * calls it again. A replay does not call it.
    */
   instructions: string | ((options: { context: CONTEXT }) => string | PromiseLike<string>);
   /**
-   * Bytes that the text of an instructions function may have. Default: 16,384. A cap on tokens or dollars holds as many
-   * tokens in reserve.
+   * The most bytes that an `instructions` function may return. Default: 16,384. Under a cap on tokens or dollars, each
+   * model call reserves that many tokens.
    */
   maxInstructionsBytes?: number;
   /**
-   * The schema of a session's context: what the application says of the one for whom a session runs, as
-   * `z.object({ tenant: z.string(), userId: z.string() })`. Tools are handed it, the model is not told of it. A session whose
-   * context does not fit waits, and says which field is wrong. `tenant`, if there is one, is a text.
+   * The schema of a session's context, what the application knows about the session's user:
+   * `z.object({ tenant: z.string(), userId: z.string() })`. Tools get the context, the model does not. A session whose context
+   * does not fit waits, and names the field. The field `tenant` must be a string.
    */
   context?: FlexibleSchema<CONTEXT>;
   /**
-   * Tools by name. Nobody knows what the calls of a plain AI SDK `tool()` do: each is taken for a mutation of its own, and a
-   * lost one waits for a person. `effects` says more.
+   * Tools by name. A plain AI SDK `tool()` does not declare its effect: each of its calls counts as a mutation of its own,
+   * and a lost call waits for a person. Declare it in `effects`.
    */
   tools?: Readonly<Record<string, AnyTool>>;
-  /** What the calls of imported tools do, by the tool's name: `{ searchOrders: 'read' }`. */
+  /** The effects of imported tools, by the tool's name: `{ searchOrders: 'read' }`. */
   effects?: Readonly<Record<string, ToolEffect>>;
-  /** Caps for each session; a session may be started with others. */
+  /** Caps for each session. The start of a session can override them. */
   budget?: BudgetLimits;
   /**
-   * The most tokens of one reply: sent to the provider, and what is reserved, with the budget for thoughts of
-   * `providerOptions` that the clients of Anthropic and Bedrock add to it. Default: 4,096.
+   * The most tokens of one reply, sent to the provider and reserved in the budget. The clients of Anthropic and Bedrock
+   * add the thinking budget of `providerOptions` to it. Default: 4,096.
    */
   maxOutputTokens?: number;
   temperature?: number;
-  /** Handed to the model as they are, by provider: `{ openai: { reasoningEffort: 'low' } }`. */
+  /** Passed to the model unchanged, by provider: `{ openai: { reasoningEffort: 'low' } }`. */
   providerOptions?: SharedV3ProviderOptions;
-  /** Equal calls in a row after which a session stops for a person. Default: 3. */
+  /** After this many equal calls in a row, the session waits for a person. Default: 3. */
   loopLimit?: number;
-  /** `ordered` (default): reads in parallel, writes and mutations one after the other. `parallel`: all at once. */
+  /** `ordered` (default): reads in parallel, all other calls one after the other. `parallel`: all at once. */
   toolOrder?: 'ordered' | 'parallel';
   /** Offers the built-in plan tool. Default: false. */
   plan?: boolean;
-  /** How long a model or tool call may give no sign of life before its worker counts as lost. Default: 10 seconds. */
+  /** The heartbeat time-out: after this time without a heartbeat, a call's worker counts as lost. Default: 10 seconds. */
   heartbeat?: Duration;
   /** How long a provider may send nothing before the request counts as lost. Default: 2 minutes. */
   modelTimeout?: Duration;
   /**
-   * How long one model call may take in all, whatever the provider sends. Default: 15 minutes. Then the request counts as
-   * lost: it may have been billed, and is repeated.
+   * How long one model call may take in total, whatever the provider sends. Default: 15 minutes. Then the request counts
+   * as lost: it is charged, because it may have been billed, and repeated.
    */
   modelCallTimeout?: Duration;
 }
@@ -91,7 +92,7 @@ export interface DefinedAgent extends Omit<AgentOptions, 'model' | 'tools' | 'ef
   readonly perdure: 'agent';
   readonly models: readonly { model: LanguageModel; price?: ModelPrice; maxOutputTokens?: number }[];
   readonly tools: Readonly<Record<string, DefinedTool>>;
-  /** What is wrong with a context for this agent and its tools, with the field; `null` when it fits. */
+  /** What is wrong with a context for this agent and its tools, naming the field, or `null`. */
   contextProblem: (this: DefinedAgent, context: JsonObject | undefined) => Promise<string | null>;
 }
 
@@ -116,7 +117,7 @@ const NAMES: readonly (keyof AgentOptions)[] = [
 ];
 const NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
-/** The id of a call: as a tool's name it could make the keys of calls of two sessions the same. */
+/** The ids of calls. A tool with such a name could make the keys of two sessions' calls equal. */
 const CALL_ID = /^call_\d+_\d+$/;
 
 /**
@@ -209,7 +210,7 @@ export function defineAgent<CONTEXT = unknown>(options: AgentOptions<CONTEXT>): 
     ...rest,
     perdure: 'agent',
     name,
-    // Only ever called with what the context's schema returns.
+    // It is only called with what the context's schema returns.
     instructions: instructions as DefinedAgent['instructions'],
     models,
     tools: checked,
@@ -222,7 +223,7 @@ export function defineAgent<CONTEXT = unknown>(options: AgentOptions<CONTEXT>): 
 }
 
 /**
- * Checks a definition again where it is used, for a copy that was changed has not been through {@link defineAgent}.
+ * Checks a definition again where it is used, because it may be a changed copy that {@link defineAgent} has not checked.
  *
  * @throws PerdureError `INVALID_DEFINITION` as {@link defineAgent}.
  */
@@ -244,10 +245,10 @@ function isModel(model: unknown): boolean {
   return (typeof model === 'string' && model !== '') || (typeof model === 'object' && model !== null);
 }
 
-/** The options whose types are of no one agent. */
+/** The options, with types that fit every agent. */
 type Checkable = Omit<AgentOptions, 'instructions' | 'context'> & { context?: unknown };
 
-/** An option that is not of its kind, or `null`. */
+/** The problem of an option with a wrong type, or `null`. */
 function kindsProblem(options: Checkable): string | null {
   const { tools, budget, plan, temperature, providerOptions } = options;
   const kind =
@@ -316,7 +317,7 @@ function checkTool(agent: string, name: string, tool: AnyTool, effect?: ToolEffe
     );
   }
   try {
-    // A mark says who defined a tool, not what became of it: a spread copies it, whatever else it writes.
+    // The mark alone is not enough: a spread copies it and can change everything else.
     const options = tool as ToolOptions<unknown, unknown>;
     if (effect !== undefined) return annotatedTool(options, effect);
     const mark = 'perdure' in tool ? tool.perdure : undefined;

@@ -9,32 +9,32 @@ import { contextSchemaProblem, schemaProblem } from './input-schema.ts';
 export interface ToolContext<CONTEXT = unknown> extends Omit<ToolExecutionOptions, 'abortSignal'> {
   /** The session's id. */
   sessionId: string;
-  /** Our id of the call: the same over all its attempts. */
+  /** The id of the call, the same in all its attempts. */
   callId: string;
   /**
-   * Stable over retries, resumes and verification; derived from the session, the tool and the arguments that
-   * the tool names. Pass it to a provider that honours such keys. It is never shown to the model.
+   * The idempotency key: the same in retries, resumes and `verify`. It is derived from the session, the tool and the
+   * arguments that identify the effect. Pass it to services that honour such keys. The model never sees it.
    */
   idempotencyKey: string;
-  /** 1, 2, …: of a mutation the dispatch (each follows a recorded *absent*), otherwise Temporal's attempt. */
+  /** 1, 2, …: the dispatch of a mutation (each further one follows a recorded *absent*), otherwise Temporal's attempt. */
   attempt: number;
   /**
-   * Aborts at the tool's time-out, at a cancelled call, when the worker shuts down, and for a mutation before the
-   * server may give the call to another worker: when it has not been heard for the agent's `heartbeat`. Pass it to the
-   * request that has the effect.
+   * Aborts at the tool's time-out, when the call is cancelled, and when the worker shuts down. For a mutation it also aborts
+   * when the worker has not reached the server for the agent's `heartbeat`, before the server can give the call to another
+   * worker. Pass it to the request that has the effect.
    */
   abortSignal: AbortSignal;
   /**
-   * Makes sure that this call is still ours, by asking Temporal unless it was known within the last 100 ms, and
-   * throws `FENCED` when it is not: the call was cancelled or has timed out, or a worker that was thought dead woke up.
-   * Call it just before the request that has the effect.
+   * Checks that the call still belongs to this worker: it asks Temporal, unless it knew within the last 100 ms. Throws
+   * `FENCED` when the call was cancelled or has timed out, or another worker may have it. Do not catch that. Call `fence`
+   * just before the request that has the effect.
    */
   fence: () => Promise<void>;
-  /** The session's scratchpad directory, when it has one. */
+  /** The session's scratchpad directory, if it has one. */
   scratchpadRoot?: string;
   /**
-   * The session's context, as the tool's `context` schema reads it, or else the agent's. It is empty when the session was
-   * started without one. Let the tool touch nothing of another tenant than `context.tenant`.
+   * The session's context, parsed by the tool's `context` schema, or else by the agent's. It is empty if the session started
+   * without one. The tool must not touch data of another tenant than `context.tenant`.
    */
   context: CONTEXT;
 }
@@ -56,16 +56,17 @@ export type Verification<OUTPUT> =
 export type Idempotency<INPUT, CONTEXT = unknown> =
   | {
       /**
-       * Which equal calls are one effect: `call` none, `message` those in answer to one message of the user, `session` those
-       * of one session, `global` (for `mutate`) those of all sessions. Default: `message` for `mutate`, `call` otherwise.
+       * Which equal calls are one effect. `call`: none. `message`: those in answer to one message of the user. `session`:
+       * those of one session. `global` (for `mutate`): those of all sessions. Default: `message` for `mutate`, otherwise
+       * `call`.
        */
       scope?: IdempotencyScope;
-      /** Of scope `global`: how long the record of an effect answers equal calls. Default: one day. */
+      /** For scope `global`: how long the record of an effect answers equal calls. Default: one day. */
       ttl?: Duration;
-      /** The arguments that are the identity; default: all. */
+      /** The arguments that identify the effect. Default: all. */
       args?: readonly (keyof INPUT & string)[];
     }
-  /** Returns the identity within the session, e.g. an order's number: the scope is `session`. */
+  /** Returns the identity of the effect within the session, such as an order's number. The scope is `session`. */
   | ((input: INPUT, options: { context: CONTEXT }) => string);
 
 /** The argument of `toModelOutput`. */
@@ -77,90 +78,88 @@ export interface ModelOutputOptions<INPUT, OUTPUT> {
 
 /** A tool in the AI SDK's shape, plus what makes it safe to run durably. */
 export interface ToolOptions<INPUT, OUTPUT, CONTEXT = unknown> {
-  /** What the model is told of the tool. */
+  /** The description that the model gets. */
   description?: string;
   /** A zod (3 or 4) or standard schema, or AI SDK `jsonSchema()`, of an object. */
   inputSchema: FlexibleSchema<INPUT>;
   /** What a call does to the world. Default: `mutate`, the safe choice. */
   effect?: Effect;
   /**
-   * The schema of the session's context, as far as this tool needs it: it gives `context` its type. A session whose context
-   * does not fit it does not start.
+   * The schema of what this tool needs of the session's context. It gives `context` its type. A session whose context does
+   * not fit waits.
    */
   context?: FlexibleSchema<CONTEXT>;
   idempotency?: Idempotency<INPUT, CONTEXT>;
   /**
-   * Whether a person must approve a call first. Called once, when the model asks for the call. A throw asks a person,
-   * and so does no answer: within ten seconds for all calls of a reply, or until somebody stops it.
+   * Whether a person must approve a call first. The function is called once, when the model asks for the call; a replay
+   * uses the recorded answer. If it throws, or the functions of one reply take over ten seconds, a person is asked.
    */
   needsApproval?:
     | boolean
     | ((input: INPUT, options: ApprovalOptions<CONTEXT>) => boolean | PromiseLike<boolean>);
-  /** What happens to an approval that nobody gives. Default: it waits for ever; once it expires it rejects. */
+  /** What happens if nobody decides. Default: the call waits for ever. With `expires`, the default of `onExpiry` is `reject`. */
   approval?: { expires?: Duration; onExpiry?: 'approve' | 'reject' };
   /** How long one attempt may take. Default: one minute. */
   timeout?: Duration;
   /**
-   * How long an attempt may still land after its `abortSignal` or its worker's death. Default: 5 seconds. A tool that
-   * heeds neither signal nor `fence` may land until its `timeout`: then give it that long.
+   * How long an attempt can still take effect after its `abortSignal` or its worker's death. Default: 5 seconds. A tool that
+   * ignores the signal and `fence` can take effect until its `timeout`: set `settle` to that time.
    */
   settle?: Duration;
   /**
-   * Dispatches of a mutation (each after a recorded *absent*), or attempts when a worker is lost. Default: 3. What
-   * a worker's orderly shutdown cuts short does not count.
+   * The most dispatches of a mutation (each after a recorded *absent*), or attempts after lost workers. Default: 3. A call
+   * that an orderly shutdown of the worker interrupts does not count.
    */
   maxAttempts?: number;
   /**
-   * Runs the call. Its result must be JSON; a large one is shortened with a notice.
+   * Runs the call. The result must be JSON. A large one is shortened, with a notice.
    *
-   * On throw: of a `read` or `idempotent` the model is told the message. Of a `mutate` nobody can know whether the
-   * effect happened, so the call is *unknown*: it settles, is verified, and is never simply run again. Throw
-   * {@link NotAttemptedError} when it certainly did not happen.
-   *
-   * On a lost worker: a `read` or `idempotent` is attempted again; a `mutate` is *unknown*.
-   * On replay of the workflow: not called; the recorded result stands.
+   * - On throw: for `read` and `idempotent`, the model gets the error's message. For `mutate`, the effect may have happened,
+   *   so the call is *unknown*: it settles and is verified. Throw {@link NotAttemptedError} if nothing happened for certain.
+   * - On a lost worker: `read` and `idempotent` run again. `mutate` is *unknown*.
+   * - On a replay of the workflow: it is not called. The recorded result is used.
    */
   execute(input: INPUT, context: ToolContext<CONTEXT>): OUTPUT | PromiseLike<OUTPUT> | AsyncIterable<OUTPUT>;
   /**
-   * Tells what became of a call of which no result was recorded, by looking, without changing anything.
+   * Finds out whether a call without a recorded result has happened. It must not change anything.
    *
-   * - `landed`: it happened; `output` stands for its result.
-   * - `absent`: it did not happen **and will not**; the call is dispatched again.
-   * - `unknown`: cannot be told; the call waits for a person.
+   * - `landed`: it happened. `output` is used as the result.
+   * - `absent`: it did not happen **and will not**. The call is dispatched again.
+   * - `unknown`: `verify` cannot tell. The call waits for a person.
    *
-   * Called after the settle time, with the same key as `execute`. A throw or time-out is tried twice more and
-   * then is `unknown`. Without `verify` a lost mutation goes straight to a person.
+   * It is called after the `settle` time, with the same input and key as `execute`. After a throw or a time-out it is tried
+   * twice more, and then counts as `unknown`. Without `verify`, a lost mutation waits for a person. A replay does not call it.
    */
   verify?(
     input: INPUT,
     context: ToolContext<CONTEXT>,
   ): Verification<OUTPUT> | PromiseLike<Verification<OUTPUT>>;
   /**
-   * What the model is sent in place of the output, as the AI SDK has it. It is called once for each output, and recorded
-   * with it. On throw, or with a value that is no such output, the model is sent the output.
+   * What the model gets in place of the output, as in the AI SDK. It is called once for each output, and its result is
+   * recorded. If it throws, or returns something else, the model gets the output.
    */
   toModelOutput?(
     options: ModelOutputOptions<INPUT, OUTPUT>,
   ): ToolResultPart['output'] | PromiseLike<ToolResultPart['output']>;
 }
 
-/** A checked tool definition, accepted by `defineAgent` and, being the AI SDK's shape, by the AI SDK. */
+/** A checked tool definition, for `defineAgent` and for the AI SDK. */
 export type DefinedTool<INPUT = unknown, OUTPUT = unknown, CONTEXT = unknown> = ToolOptions<
   INPUT,
   OUTPUT,
   CONTEXT
 > & {
-  /** `plain`: a tool of the AI SDK of which nobody has said what its calls do. */
+  /** `plain`: an AI SDK tool without a declared effect. */
   readonly perdure: 'tool' | 'plain';
 };
 
 /**
- * Thrown by a tool to say that its effect certainly did not happen: the connection was refused, the input was
- * declined. It is the only error of a mutation that is taken as *absent* without asking `verify`.
+ * A tool throws it when its effect certainly did not happen: the connection was refused, or the service declined. It is the
+ * only error of a mutation that counts as *absent* without asking `verify`.
  */
 export class NotAttemptedError extends PerdureError {
   override readonly name: string = 'NotAttemptedError';
-  /** Whether the call is dispatched again (default), or the model is told at once. */
+  /** Whether the call is dispatched again (the default). Otherwise the model gets the error at once. */
   readonly retryable: boolean;
 
   constructor(message: string, options: { retryable?: boolean; cause?: unknown } = {}) {
@@ -182,7 +181,7 @@ export function defineTool<INPUT, OUTPUT, CONTEXT = unknown>(
   return checkedTool(options);
 }
 
-/** {@link defineTool} without the check of names: a plain tool of the AI SDK has the names of its version. */
+/** {@link defineTool} without the check of names: a plain tool has the fields of its AI SDK version. */
 export function checkedTool<INPUT, OUTPUT, CONTEXT>(
   options: ToolOptions<INPUT, OUTPUT, CONTEXT>,
   perdure: DefinedTool['perdure'] = 'tool',
@@ -204,8 +203,7 @@ const ANNOTATIONS: readonly string[] = [
 ];
 
 /**
- * What the calls of an imported tool do to the world: an {@link Effect}, or an object that has it beside other options of
- * {@link defineTool}.
+ * The effect of an imported tool: an {@link Effect}, or an object with `effect` and other options of {@link defineTool}.
  */
 export type ToolEffect =
   | Effect
@@ -214,7 +212,7 @@ export type ToolEffect =
       'idempotency' | 'verify' | 'needsApproval' | 'approval' | 'timeout' | 'settle' | 'maxAttempts'
     >);
 
-/** A tool with what an agent says of it. @throws PerdureError `INVALID_DEFINITION` */
+/** Adds an agent's `effects` entry to a tool. @throws PerdureError `INVALID_DEFINITION` */
 export function annotatedTool(
   tool: ToolOptions<unknown, unknown>,
   effect: ToolEffect,
@@ -295,7 +293,7 @@ function toolProblem<INPUT, OUTPUT, CONTEXT>(options: ToolOptions<INPUT, OUTPUT,
   );
 }
 
-/** Only `true` and a function ask a person, so that anything else would let each call run. */
+/** Only `true` and a function ask a person. Anything else would let every call run, so it is refused. */
 function approvalProblem(options: { needsApproval?: unknown; approval?: object }): string | null {
   const { needsApproval, approval } = options;
   if (!['undefined', 'boolean', 'function'].includes(typeof needsApproval)) {
@@ -307,7 +305,7 @@ function approvalProblem(options: { needsApproval?: unknown; approval?: object }
   return nameProblem('approval.', approval, ['expires', 'onExpiry']);
 }
 
-/** Without a right identity all calls of a tool could count as one, of which only the first happens. */
+/** With a wrong identity, all calls of a tool could count as one effect, and only the first would run. */
 function idempotencyProblem(idempotency: unknown): string | null {
   if (idempotency === undefined || typeof idempotency === 'function') return null;
   if (typeof idempotency !== 'object' || idempotency === null || Array.isArray(idempotency)) {
@@ -334,7 +332,7 @@ function idempotencyProblem(idempotency: unknown): string | null {
   );
 }
 
-/** The part that two calls of a tool share when they are one effect. */
+/** What two calls of a tool have in common if they are one effect. */
 export function scopeOf(tool: DefinedTool): IdempotencyScope {
   if (typeof tool.idempotency === 'function') return 'session';
   if (tool.perdure === 'plain') return 'call';

@@ -1,4 +1,4 @@
-/** The JSON Schema of a tool's arguments, as providers and the manifest have it. */
+/** The JSON Schema of a tool's arguments, for providers and the manifest. */
 import { asSchema } from '@ai-sdk/provider-utils';
 import type { FlexibleSchema } from 'ai';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
@@ -10,7 +10,7 @@ interface Checked {
   idempotency?: { args?: readonly string[] } | ((input: never, options: never) => string);
 }
 
-/** Why a value is no schema of a context, or `null`. */
+/** Why a value is not a schema of a context, or `null`. */
 export function contextSchemaProblem(given: unknown): string | null {
   const isSchema = typeof given === 'function' || (typeof given === 'object' && given !== null);
   return given === undefined || isSchema
@@ -18,14 +18,14 @@ export function contextSchemaProblem(given: unknown): string | null {
     : `context is ${JSON.stringify(given)}: write a schema, such as z.object({ tenant: z.string() })`;
 }
 
-/** The problem of a tool's schema that shows without running it, with what to write instead, or `null`. */
+/** The problem of a tool's schema that can be found without running it, with what to write instead, or `null`. */
 export function schemaProblem(tool: Checked): string | null {
-  // A function is there to be called later.
+  // A function is called later.
   if (typeof tool.inputSchema === 'function') return null;
   try {
     const written: unknown = asSchema(tool.inputSchema).jsonSchema;
     if (!isPromise(written)) readSchema(tool, written);
-    // It is told when the worker starts.
+    // The worker's start reports it.
     else written.then(undefined, () => {});
     return null;
   } catch (error) {
@@ -36,7 +36,7 @@ export function schemaProblem(tool: Checked): string | null {
 /**
  * The schema of a tool's arguments.
  *
- * @throws PerdureError `INVALID_DEFINITION` when JSON Schema cannot say it, or it is not of an object.
+ * @throws PerdureError `INVALID_DEFINITION` when it has no JSON Schema, or is not an object schema.
  */
 export async function inputSchema(tool: Checked): Promise<JsonObject> {
   try {
@@ -73,9 +73,9 @@ function readSchema(tool: Checked, written: unknown): JsonObject {
   const named: readonly string[] =
     (typeof tool.idempotency === 'object' ? tool.idempotency.args : undefined) ?? [];
   const unknown = named.find((argument) => !known.includes(argument));
-  // A schema that is put together of others has its arguments elsewhere.
+  // A schema composed of others has its arguments elsewhere.
   if (unknown !== undefined && (schema['additionalProperties'] === false || known.length > 0)) {
-    // Its calls would all count as the same, and all but one would not happen.
+    // All its calls would count as equal, and only one would run.
     throw new PerdureError(
       'INVALID_DEFINITION',
       `idempotency.args names ${unknown}, which is not an argument. The arguments: ${known.join(', ')}`,

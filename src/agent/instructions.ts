@@ -4,16 +4,16 @@ import { readContext } from './context.ts';
 import type { DefinedAgent } from './define-agent.ts';
 import { describe, withDeadline } from './validate.ts';
 
-/** How long instructions that are a function may take, in milliseconds. */
+/** How long an `instructions` function may take, in milliseconds. */
 const INSTRUCTIONS_MS = 5_000;
 
-/** Instructions as they are sent, or why there are none. */
+/** The instructions, or why there are none. */
 export type Instructions = { ok: true; text: string } | { ok: false; problem: string };
 
 /**
- * Gives an agent's instructions for a session with this context.
+ * Returns an agent's instructions for a session with this context.
  *
- * @param limits - bytes that the text of a function may have, for which the budget holds a reserve, and how long it may take
+ * @param limits - the most bytes that a function may return, which the budget reserves, and how long it may take
  */
 export async function instructionsFor(
   agent: DefinedAgent,

@@ -6,7 +6,7 @@ import { readContext } from './context.ts';
 import type { ApprovalOptions, DefinedTool } from './define-tool.ts';
 import { type Checked, type Deadline, deadline, describe, validate, withDeadline } from './validate.ts';
 
-/** The longest identity, in characters of JSON, that is recorded as it is. */
+/** The longest identity that is recorded as text, in characters of JSON. A longer one is recorded as a digest. */
 const IDENTITY_LENGTH = 256;
 
 /** Checks arguments against a tool's schema. Returns the parsed value, or the problem. */
@@ -20,7 +20,7 @@ export async function parseArgs(
 
 /**
  * Prepares a call: checks its arguments, finds its identity, and decides whether a person must approve it. If the deadline
- * comes first, a schema that did not answer makes the call invalid, and an approval that was not decided asks a person.
+ * comes first, a call whose schema did not answer is invalid, and a call whose `needsApproval` did not answer asks a person.
  */
 export async function prepareCall(
   agent: AgentRuntime,
@@ -28,7 +28,7 @@ export async function prepareCall(
   waits: Deadline = deadline(),
 ): Promise<PreparedCall> {
   const { name, args, callId } = request;
-  // A model may ask for a tool that is named as a property of every object.
+  // A model may ask for a tool with the name of a property of every object.
   const tool = Object.hasOwn(agent.definition.tools, name) ? agent.definition.tools[name] : undefined;
   if (tool === undefined) {
     const names = Object.keys(agent.definition.tools).join(', ') || 'none';
@@ -55,7 +55,7 @@ export async function prepareCall(
     : prepared;
 }
 
-/** The identity of a call, where it is not all its arguments. A long identity is a digest. */
+/** The identity of a call, if it differs from all its arguments. */
 function identityOf(
   tool: DefinedTool,
   value: unknown,

@@ -14,7 +14,7 @@ export interface Deadline {
   signal?: AbortSignal;
 }
 
-/** A value that was checked: as its schema reads it, or what is wrong with it. */
+/** A checked value: the parsed value, or what is wrong with it. */
 export type Checked = { ok: true; value: unknown } | { ok: false; problem: string };
 
 /** The deadline of checks that begin now. */
@@ -46,7 +46,7 @@ export async function withDeadline<T>(check: T | PromiseLike<T>, { until, signal
 /**
  * Checks a value against a schema.
  *
- * @param at - what the value is called in the problem, before the path of the field. Default: the path alone.
+ * @param at - the name of the value in the problem, before the path of the field. Default: the path alone.
  */
 export async function validate(
   schema: FlexibleSchema<unknown>,

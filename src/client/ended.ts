@@ -1,10 +1,10 @@
-/** Runs that somebody else has ended: their sessions do not know it. */
+/** Runs that were ended from outside, without a word to their sessions. */
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import type { SessionView } from '../contract/views.ts';
 import { endReason } from '../temporal/index.ts';
 
-/** How the reason begins for which a rewind ends a run; the checkpoint follows. */
+/** The prefix of the reason with which a rewind ends a run. The checkpoint follows. */
 export const TAKEN_BACK = 'taken back to ';
 
 const ENDED: readonly string[] = ['TERMINATED', 'TIMED_OUT', 'FAILED', 'CANCELLED'];
@@ -38,7 +38,7 @@ export async function withEnd(
 ): Promise<SessionView> {
   if (view.status.kind !== 'active' || !ENDED.includes(status.name)) return view;
   const reason = await endReason(client, { workflowId, runId });
-  // A successor begins in a moment.
+  // A successor starts in a moment.
   if (reason.startsWith(TAKEN_BACK)) return view;
   const run = status.name.toLowerCase();
   const ended = { kind: 'ended', at: closeTime?.toISOString() ?? null, run, reason } as const;

@@ -139,7 +139,7 @@ export class Sessions {
     // Read first, so that of two simultaneous rewinds one finds that this is no longer the last run.
     const leaves = await this.#runOf(sessionId);
     if (leaves !== null) await this.#seal(sessionId, leaves, options);
-    // The id of a session that only an archive has may have become a thread's.
+    // A thread may now have the id of a session that only an archive has.
     if (leaves === null) await this.#refuseThread(sessionId);
     const archived = await this.#archived(from, options, leaves === null);
     const input = sessionInput(agent, options, {
@@ -225,7 +225,7 @@ export class Sessions {
         { details: { field: 'id' } },
       );
     }
-    // A run that goes on from a checkpoint may have the context of that.
+    // A run that continues from a checkpoint can have that checkpoint's context.
     if (context === undefined || (started.context === undefined && started.origin !== undefined)) return;
     if (canonicalJson(context) === canonicalJson(started.context ?? {})) return;
     throw new PerdureError(
@@ -235,7 +235,7 @@ export class Sessions {
     );
   }
 
-  /** The session's own agent. When nobody has the session any more, it is the named one. Another name is refused. */
+  /** The session's own agent, or the named one if the session is gone. Another name is refused. */
   async #agentOf(
     { sessionId, checkpointId }: { sessionId: string; checkpointId: string },
     { agent, saver }: ForkOptions,
