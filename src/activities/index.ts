@@ -7,7 +7,7 @@ import type { IssuedCalls } from './issued-calls.ts';
 import { runLoad } from './load.ts';
 import { runModel } from './model.ts';
 import { runReads } from './reads.ts';
-import { missing, runTool } from './tool.ts';
+import { missing, noAgent, runTool } from './tool.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
 import { runVerify } from './verify.ts';
 
@@ -39,7 +39,7 @@ export function createActivities({
     [ACTIVITY.load]: runLoad,
     [ACTIVITY.describe]: async ({ agent, context }) => {
       const found = find(agent);
-      if (found === undefined) return { kind: 'unavailable', message: missing(find, agent) };
+      if (found === undefined) return noAgent(agent);
       return (
         (await contextMisfit(found, context)) ?? {
           kind: 'manifest',

@@ -23,7 +23,7 @@ import type { RequestFailure } from './model-errors.ts';
 import { Reading } from './reads.ts';
 import { type RequestedCall, type RequestResult, requestModel } from './request-model.ts';
 import { shutDown } from './shut-down.ts';
-import { type FindAgent, missing, newManifest } from './tool.ts';
+import { type FindAgent, newManifest, noAgent } from './tool.ts';
 import { transcript } from './transcript.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
 
@@ -52,7 +52,7 @@ export async function runModel(
       return withReads(failed('interrupted', 'the previous attempt failed unexpectedly', 1));
   }
   const agent = find(input.agent);
-  if (agent === undefined) return withReads({ kind: 'unavailable', message: missing(find, input.agent) });
+  if (agent === undefined) return withReads(noAgent(input.agent));
   if (agent.manifest.digest !== input.manifest) return withReads(newManifest(context, agent));
   const misfit = await contextMisfit(agent, input.context);
   if (misfit !== null) return withReads(misfit);

@@ -42,8 +42,8 @@ import {
   errorText,
   execute,
   type FindAgent,
-  missing,
   newManifest,
+  noAgent,
   noTool,
 } from './tool.ts';
 import { transcript } from './transcript.ts';
@@ -66,7 +66,7 @@ export async function runReads(
   const context = Context.current();
   const before = detailsBefore(context);
   const agent = find(input.agent);
-  if (agent === undefined) return { kind: 'unavailable', message: missing(find, input.agent) };
+  if (agent === undefined) return noAgent(input.agent);
   if (agent.manifest.digest !== input.manifest) {
     return { ...newManifest(context, agent), ...(before.reads && { reads: [...before.reads] }) };
   }

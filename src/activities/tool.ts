@@ -11,7 +11,7 @@ import {
   readContext,
   type ToolContext,
 } from '../agent/index.ts';
-import type { NewManifest, ToolInput, ToolResult } from '../contract/activities.ts';
+import type { AgentUnavailable, NewManifest, ToolInput, ToolResult } from '../contract/activities.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import { BEGAN } from '../contract/failure.ts';
 import { argsDigest, shortDigest } from '../contract/keys.ts';
@@ -273,9 +273,14 @@ export function errorText(what: string, error: unknown): string {
 
 /** Why an agent or tool is missing, and what to do. */
 export function missing(find: FindAgent, agent: string, tool?: string): string {
-  return find(agent) === undefined
-    ? `this worker has no agent ${agent}. Start a worker that has it, then resume the session`
-    : noTool(agent, tool ?? '');
+  return find(agent) === undefined ? noAgent(agent).message : noTool(agent, tool ?? '');
+}
+
+/** Another worker may have the agent. */
+export function noAgent(agent: string): AgentUnavailable {
+  const { taskQueue } = Context.current().info;
+  const message = `this worker has no agent ${agent}. The session continues when a worker of task queue ${taskQueue} has the agent`;
+  return { kind: 'unavailable', message, lookAgain: true };
 }
 
 /** Why a tool is missing, and what to do. */

@@ -191,7 +191,8 @@ export async function followToRest(cli: Cli, session: Session, from: number): Pr
   const view = await follow(cli, session, { from, once: true });
   if (view === null) process.exitCode = EXIT.interrupted;
   if (view?.wait?.reason !== 'agent_unavailable') return;
-  throw new PerdureError('UNKNOWN_AGENT', `${view.wait.message}: ${command('resume', view.sessionId)}`, {
+  const next = command('resume', view.sessionId);
+  throw new PerdureError('UNKNOWN_AGENT', `${view.wait.message}. To look for it at once: ${next}`, {
     details: { agent: view.agent, sessionId: view.sessionId },
   });
 }

@@ -43,6 +43,8 @@ export interface AgentUnavailable {
   kind: 'unavailable';
   message: string;
   reason?: 'context_invalid' | 'instructions_failed';
+  /** Another worker may have the agent: the session looks for it by itself. Absent in old histories. */
+  lookAgain?: true;
 }
 
 /** A read to run. Its tool and arguments are in the last message of the transcript. */

@@ -111,6 +111,7 @@ export interface InFlight {
     | 'model_backoff'
     | 'approval_expiry'
     | 'recheck'
+    | 'agent_recheck'
     | 'ttl';
   callId?: string;
   /** The reads that the activity runs. */
@@ -173,6 +174,8 @@ export interface SessionState {
   paused: { by: Actor; at: string; reason: string; requestedNow: boolean } | null;
   pauses: { pausedAt: string; resumedAt: string | null; by: Actor }[];
   wait: Wait | null;
+  /** It waits for a worker that has its agent: how often it has looked, and whether it is to look now. */
+  away?: { checks: number; due?: true };
   cancelling: { by: Actor; at: string; reason: string } | null;
   finishing: boolean;
   /** The checkpoint that it started from. `loading` holds the parts of it that have arrived. */

@@ -206,6 +206,7 @@ const TIMERS: ReadonlySet<InFlight['kind']> = new Set([
   'model_backoff',
   'approval_expiry',
   'recheck',
+  'agent_recheck',
   'ttl',
 ]);
 
@@ -215,6 +216,7 @@ function flightKind(
   callId: string | undefined,
 ): InFlight['kind'] {
   if (command !== 'timer') return command;
+  if (callId === undefined && state.wait !== null) return 'agent_recheck';
   if (callId === undefined) return state.effect === null ? 'model_backoff' : 'ttl';
   const { kind } = theCall(state, callId).status;
   if (kind === 'settling') return 'settle';

@@ -9,7 +9,7 @@ import { attachStep, isReporting, reportStep, tendAwaiting } from './global-effe
 import { contextPart, describeCommand, modelCommand } from './model-command.ts';
 import { issueReads } from './reads.ts';
 import { batchCalls, flightOf, isGivenUp, isOpen, isUntold, theCall, toolOf } from './state.ts';
-import { lookForTools } from './stuck.ts';
+import { lookForAgent, lookForTools } from './stuck.ts';
 import { toolCommand, verifyCommand } from './tool-command.ts';
 
 const BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
@@ -33,7 +33,7 @@ export function decide(state: SessionState, moment: Moment): Step | null {
     const interrupting = interrupt(state, calls);
     if (interrupting !== null) return interrupting;
   }
-  if (state.wait !== null) return null;
+  if (state.wait !== null) return isFull(moment) ? null : lookForAgent(state);
   const look = isFull(moment) ? null : lookForTools(state, calls);
   if (look !== null) return look;
   if (state.inFlight.some(({ kind }) => kind === 'load' || kind === 'describe' || kind === 'model'))
@@ -122,6 +122,7 @@ const WAITS_FOR: { [kind in InFlight['kind']]?: readonly ToolCall['status']['kin
 function dropStaleTimer(state: SessionState): Step | null {
   return stopFirst(state, ({ kind, callId }) => {
     if (kind === 'model_backoff') return !state.resting;
+    if (kind === 'agent_recheck') return state.wait?.reason !== 'agent_unavailable';
     const waitsFor = WAITS_FOR[kind];
     return waitsFor !== undefined && !waitsFor.includes(theCall(state, callId ?? '').status.kind);
   });
@@ -142,6 +143,7 @@ function decideCancel(state: SessionState, calls: readonly ToolCall[]): Step | n
       (flight.kind === 'prepare' && !isUntold(theCall(state, flight.callId ?? ''))) ||
       flight.kind === 'ttl' ||
       flight.kind === 'model_backoff' ||
+      flight.kind === 'agent_recheck' ||
       flight.kind === 'reads',
   );
   if (stopping !== null) return stopping;

@@ -11,7 +11,7 @@ import { applyModel } from './model-outcome.ts';
 import { plant, readLoaded } from './origin.ts';
 import { applyReads } from './reads.ts';
 import { endCall, isActive, iso, theCall, toolOf } from './state.ts';
-import { lookedForTools } from './stuck.ts';
+import { lookedForAgent, lookedForTools } from './stuck.ts';
 import { cannotAct, stop } from './wait.ts';
 
 /** Applies the outcome of a command. An outcome of a command that is not in flight any more changes nothing. */
@@ -33,7 +33,8 @@ export function applyOutcome(state: SessionState, seq: number, outcome: Outcome,
       applyLoad(state, outcome.result, moment);
       return;
     case 'describe':
-      if (state.manifest !== null) lookedForTools(state, outcome.result, moment);
+      if (state.away?.due === true) lookedForAgent(state, outcome.result, moment);
+      else if (state.manifest !== null) lookedForTools(state, outcome.result, moment);
       else if (!outcome.result.ok) stop(state, moment, 'agent_unavailable', outcome.result.failure.message);
       else if (outcome.result.value.kind === 'manifest') {
         state.searchAttributes = outcome.result.value.searchAttributes;
@@ -42,6 +43,7 @@ export function applyOutcome(state: SessionState, seq: number, outcome: Outcome,
       return;
     case 'model':
       applyModel(state, flight, outcome.result, moment);
+      if (outcome.result.ok && outcome.result.value.kind !== 'unavailable') delete state.away;
       if (outcome.result.ok && outcome.result.value.searchAttributes !== undefined) {
         state.searchAttributes = outcome.result.value.searchAttributes;
       }
@@ -111,6 +113,10 @@ function applyLoad(state: SessionState, outcome: ActivityOutcome<LoadResult>, mo
 function applyTimer(state: SessionState, flight: InFlight, moment: Moment): void {
   if (flight.kind === 'ttl') {
     state.finishing = true;
+    return;
+  }
+  if (flight.kind === 'agent_recheck') {
+    if (state.away !== undefined) state.away = { checks: state.away.checks + 1, due: true };
     return;
   }
   if (flight.kind === 'model_backoff') {

@@ -198,6 +198,7 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
         if (pause !== undefined) pause.resumedAt = at;
       }
       state.wait = null;
+      delete state.away;
       state.sealed = null;
       state.modelFailures = 0;
       state.resting = false;

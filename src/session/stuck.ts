@@ -1,6 +1,6 @@
 /**
- * Calls whose tool was missing on the worker that ran them. The session asks for the agent's definition, after pauses
- * that double, and the call goes on when the definition has the tool.
+ * Calls whose tool was missing on the worker that ran them, and sessions whose agent was. The session asks for the agent's
+ * definition, after pauses that double, and goes on when a worker has it.
  */
 import type { DescribeResult } from '../contract/activities.ts';
 import type { ToolCall } from '../contract/calls.ts';
@@ -10,6 +10,7 @@ import type { Moment, Step } from './events.ts';
 import { setManifest } from './manifest.ts';
 import { describeCommand } from './model-command.ts';
 import { batchCalls, flightOf } from './state.ts';
+import { cannotAct } from './wait.ts';
 
 /** Each look is eleven events: once an hour, a tool that is gone for a month does not fill the session's history. */
 const RECHECK = { firstMs: 1_000, maxMs: 3_600_000 };
@@ -28,6 +29,35 @@ export function lookForTools(state: SessionState, calls: readonly ToolCall[]): S
   const ms = Math.min(RECHECK.maxMs, RECHECK.firstMs * 2 ** before);
   const summary = `look for the tool ${first.name}`;
   return { type: 'issue', callId: first.id, command: { kind: 'timer', seq: state.seq + 1, ms, summary } };
+}
+
+/** As {@link lookForTools}, for a session that waits for its agent. */
+export function lookForAgent(state: SessionState): Step | null {
+  const { away } = state;
+  if (away === undefined || state.wait?.reason !== 'agent_unavailable') return null;
+  if (state.inFlight.some(({ kind }) => kind === 'describe' || kind === 'agent_recheck')) return null;
+  if (away.due === true) return { type: 'issue', command: describeCommand(state) };
+  const ms = Math.min(RECHECK.maxMs, RECHECK.firstMs * 2 ** away.checks);
+  const summary = `look for the agent ${state.agent}`;
+  return { type: 'issue', command: { kind: 'timer', seq: state.seq + 1, ms, summary } };
+}
+
+/** Applies what a worker said of an agent that was missing. */
+export function lookedForAgent(
+  state: SessionState,
+  outcome: ActivityOutcome<DescribeResult>,
+  moment: Moment,
+): void {
+  delete state.away?.due;
+  // A worker without the agent, or none in time: the session looks again.
+  if (!outcome.ok || (outcome.value.kind === 'unavailable' && outcome.value.lookAgain === true)) return;
+  const found = outcome.value;
+  state.wait = null;
+  if (found.kind === 'unavailable') cannotAct(state, moment, found);
+  else if (state.manifest === null) {
+    state.searchAttributes = found.searchAttributes;
+    setManifest(state, found.manifest, moment);
+  } else if (found.manifest.digest !== state.manifest.digest) setManifest(state, found.manifest, moment);
 }
 
 /** Applies the definition that a worker returned. */

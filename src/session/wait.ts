@@ -22,6 +22,12 @@ export function stop(
 }
 
 /** Stops a session whose worker cannot act for it. */
-export function cannotAct(state: SessionState, moment: Moment, { reason, message }: AgentUnavailable): void {
+export function cannotAct(
+  state: SessionState,
+  moment: Moment,
+  { reason, message, lookAgain }: AgentUnavailable,
+): void {
   stop(state, moment, reason ?? 'agent_unavailable', message);
+  // Where only some workers have the agent, the pauses go on to double until a model call has run.
+  if (lookAgain === true) state.away ??= { checks: 0 };
 }

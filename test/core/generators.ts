@@ -209,7 +209,7 @@ const described: fc.Arbitrary<DescribeResult> = fc.oneof<fc.MaybeWeightedArbitra
     weight: 9,
     arbitrary: manifest.map((it) => ({ kind: 'manifest', manifest: it, searchAttributes: [] })),
   },
-  { weight: 1, arbitrary: fc.constant({ kind: 'unavailable', message: 'no' }) },
+  { weight: 1, arbitrary: fc.constant({ kind: 'unavailable', message: 'no', lookAgain: true }) },
 );
 
 const attachResult: fc.Arbitrary<AttachResult> = fc.oneof(

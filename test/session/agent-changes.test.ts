@@ -24,7 +24,7 @@ test('a worker without the agent: the session waits visibly, and goes on with a 
   const { wait } = await untilPhase(session, 'waiting');
   expect(wait).toMatchObject({
     reason: 'agent_unavailable',
-    message: 'this worker has no agent clerk. Start a worker that has it, then resume the session',
+    message: `this worker has no agent clerk. The session continues when a worker of task queue ${stage.taskQueue} has the agent`,
     next: { action: 'resume', sessionId: session.id },
   });
   expect(stage.model.requests).toHaveLength(0);
@@ -32,10 +32,12 @@ test('a worker without the agent: the session waits visibly, and goes on with a 
   await session.send('still waiting');
   await session.resume();
   await until(session, ({ phase, wait: again }) => phase === 'waiting' && again?.since !== wait?.since);
+  // A look at a worker that still lacks the agent leaves the session where it is.
+  await expect.poll(async () => (await session.snapshot()).away?.checks, { timeout: 20_000 }).toBe(1);
 
   await other.stop();
   await stage.startWorker([agentOf(stage)]);
-  await session.resume();
+  // Nobody resumes it: it looks for the agent by itself.
   expect(await untilPhase(session, 'idle')).toMatchObject({ lastText: 'here', messages: 3, queued: 0 });
   await expectSound(stage, session);
 });
@@ -53,8 +55,28 @@ test('an agent that its worker loses in mid-session waits before the next model 
   expect(waiting.budget.spent.inputTokens).toBe(before.budget.spent.inputTokens);
   await without.stop();
   await stage.startWorker([agentOf(stage)]);
-  await session.resume();
-  expect(await until(session, ({ turn }) => turn === 2)).toMatchObject({ lastText: 'here' });
+  expect(await until(session, ({ turn, phase }) => turn === 2 && phase === 'idle')).toMatchObject({
+    lastText: 'here',
+  });
+  await expectSound(stage, session);
+});
+
+test.each(['cancel', 'pause'] as const)('a session that waits for its agent takes a %s', async (what) => {
+  const stage = await openStage(() => ({ text: 'here' }));
+  const other = await stage.startWorker([agentOf(stage, { name: 'other' })]);
+  const session = await stage.sessions.start('clerk', { id: stage.id(), message: 'anybody?' });
+  await untilPhase(session, 'waiting');
+  if (what === 'cancel') {
+    await session.cancel();
+    expect(await session.result()).toMatchObject({ status: 'cancelled' });
+  } else {
+    await session.pause();
+    await untilPhase(session, 'paused');
+    await other.stop();
+    await stage.startWorker([agentOf(stage)]);
+    await session.resume();
+    await untilPhase(session, 'idle');
+  }
   await expectSound(stage, session);
 });
 

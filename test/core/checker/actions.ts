@@ -74,6 +74,7 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
     case 'backoff':
     case 'model_backoff':
     case 'recheck':
+    case 'agent_recheck':
     case 'ttl':
       return [answer(flight, `the ${flight.kind} timer of ${flight.callId} fires`, { kind: 'timer' })];
     default:
