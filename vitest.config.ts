@@ -47,17 +47,25 @@ const SLOW = tests(
 
 /** Files that take longest, which their size does not show: begun last, one of them would keep the others waiting. */
 const LONG = [
+  'test/core/effect-protocol',
   'test/examples/demo',
-  'test/effects/dying-in-task',
-  'test/cli/checkpoints',
-  'test/cli/sessions',
-  'test/faults/landing',
-  'test/session/history-full',
+  'test/cli/unanswered',
   'test/archive/archive',
-  'test/effects/successor',
-  'test/effects/frozen-worker',
-  'test/saver/rollover',
+  'test/cli/checkpoints',
+  'test/effects/dying-in-task',
+  'test/effects/unbegun-dispatch',
   'test/session/input-size',
+  'test/faults/landing',
+  'test/saver/rollover',
+  'test/effects/frozen-worker',
+  'test/server/start-server',
+  'test/cli/sessions',
+  'test/session/history-full',
+  'test/cli/decisions',
+  'test/client/sessions',
+  'test/saver/long-thread',
+  'test/cli/without-worker',
+  'test/effects/successor',
   'test/structure/built',
 ];
 
@@ -97,9 +105,10 @@ const config: ViteUserConfig = defineConfig({
         'live',
         1,
         { include: ALL, exclude: [...FAST, ...SLOW] },
-        { ...withServer, isolate: false, restoreMocks: true },
+        // Its tests mostly wait: for retries, time-outs and settle times.
+        { ...withServer, isolate: false, restoreMocks: true, maxWorkers: 4 },
       ),
-      project('slow', 2, { include: SLOW, exclude: FAST }, withServer),
+      project('slow', 2, { include: SLOW, exclude: FAST }, { ...withServer, maxWorkers: 3 }),
     ],
     // Processes, not threads: workers hold native handles, and tests kill processes.
     pool: 'forks',
