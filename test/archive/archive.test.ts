@@ -90,7 +90,7 @@ inEachHome('', (server, locked) => {
     await stage.untilArchived(session.id);
     await expect
       .poll(async () => (await archiveStatus(stage.client, stage.name)).unreadable, { timeout: 60_000 })
-      .toMatchObject([{ sessionId: foreign, message: expect.stringContaining('does not fold') }]);
+      .toMatchObject([{ sessionId: foreign, message: expect.stringContaining('cannot be computed') }]);
     await retire(stage, foreign, (await stage.client.workflow.getHandle(foreign).describe()).runId);
   });
 

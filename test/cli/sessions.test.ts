@@ -104,7 +104,7 @@ describe('start', () => {
     expect(ran).toMatchObject({ code: 4, stdout: '' });
     expect(errorOf(ran)).toMatchObject({
       code: 'CONFLICT',
-      message: expect.stringContaining('of agent support, not of echo'),
+      message: expect.stringContaining('to agent support, not to echo'),
     });
     expect(await stage.session(id).state()).toMatchObject({ messages: 2, queued: 0 });
   });

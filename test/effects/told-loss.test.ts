@@ -45,10 +45,12 @@ test('reads answer at once from the history when the worker has died, and show a
     before = call;
   }
   expect(news[0]).toMatch(/^-> refund .* {2}\[call_1_0\]$/);
-  expect(news.join('\n')).toMatch(/^ {2}call_1_0: dispatch 1 absent \(.+\)$/m);
-  expect(news.join('\n')).toMatch(/^ {2}call_1_0: dispatch 2 /m);
+  expect(news.join('\n')).toMatch(/^ {2}call_1_0: dispatch 1: absent \(.+\)$/m);
+  expect(news.join('\n')).toMatch(/^ {2}call_1_0: dispatch 2: /m);
   expect(news.at(-1)).toMatch(/^<- refund .* {2}\[call_1_0\]$/);
 
   const story = callLines((await session.calls()).items, new Terminal());
-  expect(story).toMatch(/^ {4}dispatch 1 absent \(.+\), sent at \S+\n {4}dispatch 2 returned, sent at \S+$/m);
+  expect(story).toMatch(
+    /^ {4}dispatch 1: absent \(.+\), sent at \S+\n {4}dispatch 2: returned, sent at \S+$/m,
+  );
 });

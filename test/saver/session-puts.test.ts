@@ -18,7 +18,7 @@ async function expectBusy(stage: SessionStage, session: Session): Promise<void> 
   const before = await latest();
   expect(await rejection(stage.saver.put(session.id, state, BY))).toMatchObject({
     code: 'SESSION_BUSY',
-    message: expect.stringMatching(/a turn runs/) as string,
+    message: expect.stringMatching(/a turn is running/) as string,
   });
   // The server may keep the task of an update that was refused: a checkpoint in which nothing has changed.
   expect(await latest()).toEqual(before);

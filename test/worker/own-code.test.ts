@@ -90,7 +90,7 @@ test('a bundle that was made with the plugin holds the sessions; one without is 
   const error = await rejection(stage.startWorker([stage.agent], { workflowBundle: alone }));
   expect(error).toMatchObject({
     code: 'INVALID_DEFINITION',
-    message: expect.stringContaining('does not hold the workflows of sessions'),
+    message: expect.stringContaining('lacks the workflows of sessions'),
   });
 });
 
