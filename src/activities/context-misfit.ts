@@ -9,7 +9,7 @@ export async function contextMisfit(
 ): Promise<AgentUnavailable | null> {
   const problem = await definition.contextProblem(context);
   if (problem === null) return null;
-  return { kind: 'unavailable', reason: 'context_invalid', message: `${problem}. ${MEND}` };
+  return { kind: 'unavailable', reason: 'context_invalid', message: `${problem.message}. ${MEND}` };
 }
 
 const MEND =

@@ -232,7 +232,11 @@ export class Reading {
     if (!parsed.ok) return { kind: 'error', message: `Invalid arguments for ${name}: ${parsed.problem}` };
     const session = await readContext(this.#agent.definition, this.#given, tool);
     if (!session.ok)
-      return { kind: 'unavailable', message: `${session.problem}. Resume the session when it fits` };
+      return {
+        kind: 'unavailable',
+        message: `${session.problem}. Resume the session when it fits`,
+        misfit: true,
+      };
     const stop = stopWith(stopped);
     const late = `timed out after ${timeoutMs} ms`;
     const timer = setTimeout(() => stop.abort(new Error(late)), timeoutMs);

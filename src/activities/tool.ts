@@ -48,7 +48,11 @@ export async function runTool({ find, issued, began }: ToolRunner, input: ToolIn
   if (input.effect !== 'mutate' && known?.effect === 'mutate') return newManifest(context, agent);
   const session = await readContext(agent.definition, input.context, tool);
   if (!session.ok)
-    return { kind: 'unavailable', message: `${session.problem}. Resume the session when it fits` };
+    return {
+      kind: 'unavailable',
+      message: `${session.problem}. Resume the session when it fits`,
+      misfit: true,
+    };
   const parsed = await checkedArgs(tool, input);
   if (!parsed.ok) {
     return input.effect === 'mutate'

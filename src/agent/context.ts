@@ -1,8 +1,9 @@
 /** Parses the context of a session with the schemas of an agent and its tools. */
 import type { FlexibleSchema } from 'ai';
 import { tenantOf } from '../contract/context.ts';
+import { type InputProblem, inputProblem } from '../contract/inputs.ts';
 import type { JsonObject } from '../contract/json.ts';
-import { type Checked, type Deadline, deadline, validate } from './validate.ts';
+import { type Checked, type Deadline, deadline, inWords, validate } from './validate.ts';
 
 /** Where a context is checked: an agent, or one of its tools. */
 interface WithContext {
@@ -31,17 +32,20 @@ export async function readContext(
 export async function contextProblem(
   agent: WithContext & { readonly tools: Readonly<Record<string, WithContext>> },
   given: JsonObject | undefined,
-): Promise<string | null> {
+): Promise<InputProblem | null> {
   const checked = new Set<unknown>();
   for (const part of [agent, ...Object.values(agent.tools)]) {
     if (part.context === undefined || checked.has(part.context)) continue;
     checked.add(part.context);
     const read = await readContext(part, given);
-    if (!read.ok) return read.problem;
+    if (!read.ok) {
+      const [{ field, problem } = { field: 'context', problem: read.problem }, ...more] = read.issues;
+      return inputProblem(field, [problem, ...more.map((issue) => inWords([issue]))].join('; '));
+    }
     const { tenant } = (read.value ?? {}) as { tenant?: unknown };
     // Keys and the search attribute contain the tenant as it was given.
     if (tenant !== undefined && tenant !== tenantOf(given))
-      return 'context.tenant: its schema must not have a default or a transformation';
+      return inputProblem('context.tenant', 'its schema must not have a default or a transformation');
   }
   return null;
 }

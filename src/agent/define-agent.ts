@@ -93,7 +93,10 @@ export interface DefinedAgent extends Omit<AgentOptions, 'model' | 'tools' | 'ef
   readonly models: readonly { model: LanguageModel; price?: ModelPrice; maxOutputTokens?: number }[];
   readonly tools: Readonly<Record<string, DefinedTool>>;
   /** What is wrong with a context for this agent and its tools, naming the field, or `null`. */
-  contextProblem: (this: DefinedAgent, context: JsonObject | undefined) => Promise<string | null>;
+  contextProblem: (
+    this: DefinedAgent,
+    context: JsonObject | undefined,
+  ) => Promise<{ field: string; problem: string; message: string } | null>;
 }
 
 const NAMES: readonly (keyof AgentOptions)[] = [

@@ -15,7 +15,13 @@ export interface Deadline {
 }
 
 /** A checked value: the parsed value, or what is wrong with it. */
-export type Checked = { ok: true; value: unknown } | { ok: false; problem: string };
+export type Checked = { ok: true; value: unknown } | { ok: false; problem: string; issues: Issue[] };
+
+/** What is wrong with a field. `field` is empty when it is the value itself. */
+interface Issue {
+  field: string;
+  problem: string;
+}
 
 /** The deadline of checks that begin now. */
 export function deadline(signal?: AbortSignal): Deadline {
@@ -58,26 +64,35 @@ export async function validate(
     const { validate: check } = asSchema(schema);
     if (check === undefined) return { ok: true, value };
     const checked = await withDeadline(check(value), waits);
-    return checked.success
-      ? { ok: true, value: checked.value }
-      : { ok: false, problem: describe(checked.error, at) };
+    return checked.success ? { ok: true, value: checked.value } : failed(checked.error, at);
   } catch (error) {
-    return { ok: false, problem: describe(error, at) };
+    return failed(error, at);
   }
+}
+
+function failed(error: unknown, at?: string): Checked {
+  return { ok: false, problem: describe(error, at), issues: issuesOf(error, at) };
 }
 
 /** The result of a failed check in words, with the fields. */
 export function describe(error: unknown, at?: string): string {
+  return inWords(issuesOf(error, at));
+}
+
+/** Issues in words, with their fields. */
+export function inWords(issues: readonly Issue[]): string {
+  return issues.map(({ field, problem }) => (field === '' ? problem : `${field}: ${problem}`)).join('; ');
+}
+
+function issuesOf(error: unknown, at?: string): Issue[] {
   const issues = (error as { issues?: { path?: readonly unknown[]; message?: string }[] }).issues;
   if (Array.isArray(issues) && issues.length > 0) {
-    return issues
-      .map(({ path = [], message }) => {
-        // A path of a standard schema may have its keys in objects.
-        const keys = path.map((key) => String((key as { key?: unknown } | null)?.key ?? key));
-        return `${[...(at === undefined ? [] : [at]), ...keys].join('.') || 'input'}: ${message}`;
-      })
-      .join('; ');
+    return issues.map(({ path = [], message }) => {
+      // A path of a standard schema may have its keys in objects.
+      const keys = path.map((key) => String((key as { key?: unknown } | null)?.key ?? key));
+      const field = [...(at === undefined ? [] : [at]), ...keys].join('.') || 'input';
+      return { field, problem: String(message) };
+    });
   }
-  const message = error instanceof Error ? error.message : String(error);
-  return at === undefined ? message : `${at}: ${message}`;
+  return [{ field: at ?? '', problem: error instanceof Error ? error.message : String(error) }];
 }

@@ -63,7 +63,9 @@ export async function checkHeadroom(handle: WorkflowHandle, name: string): Promi
 export interface StartedAgent {
   readonly name: string;
   readonly models: readonly { readonly price?: unknown }[];
-  contextProblem(context: JsonObject | undefined): Promise<string | null>;
+  contextProblem(
+    context: JsonObject | undefined,
+  ): Promise<{ field: string; problem: string; message: string } | null>;
 }
 
 /** @throws PerdureError `INVALID_ARGUMENT` naming the field */
@@ -75,7 +77,5 @@ export async function checkStart(agent: StartedAgent, { context, budget }: Sessi
     );
   }
   const problem = await agent.contextProblem(context);
-  if (problem === null) return;
-  const [field = 'context', ...words] = problem.split(': ');
-  throw invalid(field, words.join(': '));
+  if (problem !== null) throw invalid(problem.field, problem.problem);
 }

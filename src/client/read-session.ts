@@ -32,7 +32,7 @@ export async function readEither<T>(
   client: Client,
   id: string,
   live: (answerMs: number) => Promise<T>,
-  folded: (state: SessionState) => T,
+  folded: (state: SessionState, execution: WorkflowExecutionDescription) => T,
 ): Promise<T> {
   const since = performance.now();
   for (;;) {
@@ -44,10 +44,10 @@ export async function readEither<T>(
       if (!isReadable(error)) throw error;
       isFinal = !isUnanswered(error);
     }
-    const { runId, ...execution } = await describeSession(client, id);
+    const execution = await describeSession(client, id);
     const waited = performance.now() - since;
     if (isFinal || waited > READ_MS || !(await isAwaited(client, execution, waited)))
-      return folded(await mapped(id, () => foldSession(client, id, runId)));
+      return folded(await mapped(id, () => foldSession(client, id, execution.runId)), execution);
   }
 }
 

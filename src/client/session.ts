@@ -1,5 +1,10 @@
 /** One session, from outside. */
-import { type Client, isGrpcDeadlineError, type WorkflowHandle } from '@temporalio/client';
+import {
+  type Client,
+  isGrpcDeadlineError,
+  type WorkflowExecutionDescription,
+  type WorkflowHandle,
+} from '@temporalio/client';
 import type { Decision, Resolution, SeenCall, SeenDispatch } from '../contract/calls.ts';
 import type { EditInput } from '../contract/edit.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
@@ -74,7 +79,12 @@ export class Session {
    * @throws PerdureError `SESSION_NOT_FOUND`, `SERVER_UNAVAILABLE`, `CHECKPOINT_CORRUPTION`
    */
   async state(): Promise<SessionView> {
-    return this.#withEnd(await this.#read(QUERY.state, sessionView));
+    let execution: WorkflowExecutionDescription | undefined;
+    const view = await this.#read(QUERY.state, (state, described) => {
+      execution = described;
+      return sessionView(state);
+    });
+    return this.#withEnd(view, execution);
   }
 
   /** The whole state, as in a checkpoint. */
@@ -240,12 +250,16 @@ export class Session {
     return streamSession(this.#client, live, options);
   }
 
-  async #withEnd(view: SessionView): Promise<SessionView> {
+  async #withEnd(view: SessionView, execution?: WorkflowExecutionDescription): Promise<SessionView> {
     if (view.status.kind !== 'active') return view;
-    return withEnd(this.#client, view, await this.#mapped(() => this.#handle.describe()));
+    return withEnd(this.#client, view, execution ?? (await this.#mapped(() => this.#handle.describe())));
   }
 
-  #read<T>(name: string, folded: (state: SessionState) => T, page?: PageInput): Promise<T> {
+  #read<T>(
+    name: string,
+    folded: (state: SessionState, execution: WorkflowExecutionDescription) => T,
+    page?: PageInput,
+  ): Promise<T> {
     const live = (answerMs: number): Promise<T> => this.#answer<T>(name, page, answerMs);
     return this.#mapped(() => readEither(this.#client, this.id, live, folded));
   }

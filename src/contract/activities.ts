@@ -81,8 +81,8 @@ export type ReadResult =
   | { kind: 'output'; output: JsonValue; modelOutput?: JsonObject }
   /** The tool threw or timed out. */
   | { kind: 'error'; message: string }
-  /** The worker has no such tool. */
-  | { kind: 'unavailable'; message: string };
+  /** The worker has no such tool. `misfit`: it has, and the session's context does not fit it. */
+  | { kind: 'unavailable'; message: string; misfit?: true };
 
 export interface ReadEnd {
   callId: string;
@@ -279,8 +279,8 @@ export type ToolResult =
   | { kind: 'released' }
   /** The worker's definition calls the tool a mutation, the session's does not. */
   | NewManifest
-  /** The worker has no such tool or agent. */
-  | { kind: 'unavailable'; message: string };
+  /** The worker has no such tool or agent. `misfit`: it has, and the session's context does not fit it. */
+  | { kind: 'unavailable'; message: string; misfit?: true };
 
 /** Input of `attach`: a call, and the effect that it waits for. */
 export interface AttachInput {

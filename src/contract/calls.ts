@@ -112,9 +112,9 @@ export type CallStatus =
   | { kind: 'unknown'; reason: string }
   /**
    * The worker does not have the tool. Waits for one that does, or for a person. `checks` counts the looks for one, `due`
-   * asks for a look.
+   * asks for a look. `misfit`: the session's context does not fit the tool.
    */
-  | { kind: 'stuck'; reason: string; checks?: number; due?: true }
+  | { kind: 'stuck'; reason: string; checks?: number; due?: true; misfit?: true }
   | { kind: 'completed' }
   /** `certain`: nothing happened. */
   | { kind: 'failed'; certain: boolean }

@@ -27,6 +27,7 @@ const unknownStatus = z.object({ kind: z.literal('unknown'), reason: z.string() 
 const stuckStatus = z.object({
   kind: z.literal('stuck'),
   reason: z.string(),
+  misfit: z.exactOptional(z.literal(true)),
   checks: z.exactOptional(z.int()),
   due: z.exactOptional(z.literal(true)),
 });

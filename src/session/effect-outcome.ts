@@ -2,7 +2,7 @@
 import type { PreparedCall, ToolResult } from '../contract/activities.ts';
 import type { CallStatus, Dispatch, EffectOutcome, ToolCall } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
-import type { JsonObject, JsonValue } from '../contract/json.ts';
+import { defined, type JsonObject, type JsonValue } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
 import type { ToolManifest } from '../contract/manifest.ts';
 import type { CallResult } from '../contract/messages.ts';
@@ -99,7 +99,7 @@ export function applyTool(
     case 'unavailable':
       record('absent', result.message);
       dispatch.unbegun = true;
-      call.status = { kind: 'stuck', reason: result.message };
+      call.status = { kind: 'stuck', reason: result.message, ...defined({ misfit: result.misfit }) };
       return;
     default:
       result satisfies never;

@@ -10,7 +10,7 @@ import type {
 } from '../contract/activities.ts';
 import { isFinal, type ToolCall } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
-import { canonicalJson, type JsonObject, jsonSize } from '../contract/json.ts';
+import { canonicalJson, defined, type JsonObject, jsonSize } from '../contract/json.ts';
 import { readKey, shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { type CallResult, resultBlocks } from '../contract/messages.ts';
@@ -196,7 +196,7 @@ function endRead(
       dispatch.outcome = 'absent';
       dispatch.unbegun = true;
       dispatch.reason = result.message;
-      call.status = { kind: 'stuck', reason: result.message };
+      call.status = { kind: 'stuck', reason: result.message, ...defined({ misfit: result.misfit }) };
       return;
     default:
       result satisfies never;

@@ -1,6 +1,8 @@
 /** A session's context: typed, checked at the start, and handed to each function of a tool. */
 import { expect, test } from 'vitest';
 import * as z from 'zod';
+import { header } from '../../src/cli/render.ts';
+import { Terminal } from '../../src/cli/terminal.ts';
 import {
   type DefinedAgent,
   defineAgent,
@@ -139,6 +141,39 @@ test('a session whose context does not fit waits with the field, and goes on onc
   await expect.poll(() => handed).toEqual([['u-7', read]]);
 });
 
+test('a call whose tool takes another context by now says so, and not that the tool is missing', async () => {
+  const { stage, agent } = await desk();
+  const { stop } = await stage.startWorker([agent]);
+  const session = await stage.sessions.start('desk', { id: stage.id(), context: given, message: 'go' });
+  const { pending } = await untilPhase(session, 'approval');
+  await stop();
+  const pay = defineTool({
+    context: Customer.extend({ limit: z.number() }),
+    inputSchema: z.object({ order: z.string() }),
+    execute: () => 'paid',
+  });
+  await stage.startWorker([{ ...agent, tools: { ...agent.tools, pay: pay as never } }]);
+  await decide(session, pending[0]?.callId ?? '', { decision: 'approve' });
+  const stuck = await untilPhase(session, 'unknown_effect');
+  expect(stuck.pending).toMatchObject([
+    { status: { kind: 'stuck', misfit: true, reason: expect.stringContaining('context.limit: ') } },
+  ]);
+  const shown = header(stuck, new Terminal());
+  expect(shown).toContain('its context does not fit the tool pay');
+  expect(shown).not.toContain('has the tool');
+  await expectFoldEqualsLive(stage.client, session);
+});
+
+test('a start names a field of the context whose name has a colon', async () => {
+  const { stage } = await desk();
+  const context = z.object({ 'a: b': z.string() });
+  const agent = defineAgent({ name: 'odd', model: 'scripted', instructions: 'Pay.', context });
+  expect(await rejection(stage.sessions.start(agent, { context: {} }))).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    details: { field: 'context.a: b' },
+  });
+});
+
 test('a session that waits for a context that fits is rewound with one', async () => {
   const { stage, agent } = await desk();
   await stage.startWorker([agent]);
@@ -198,7 +233,10 @@ test('a tenant is a text, taken as it is given', async () => {
     instructions: 'Pay.',
     context: z.object({ tenant: z.string().default('acme') }),
   });
-  expect(await agent.contextProblem({})).toContain('context.tenant: its schema must not have a default');
+  expect(await agent.contextProblem({})).toMatchObject({
+    field: 'context.tenant',
+    problem: expect.stringContaining('its schema must not have a default'),
+  });
   expect(await agent.contextProblem({ tenant: 'acme' })).toBeNull();
 });
 
