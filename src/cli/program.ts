@@ -4,19 +4,16 @@ import packageJson from 'perdure/package.json' with { type: 'json' };
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import type { Cli, GlobalOptions } from './cli.ts';
 import { EXIT, reportFailure } from './failures.ts';
-import { approve } from './verbs/approve.ts';
 import { archive } from './verbs/archive.ts';
 import { budget } from './verbs/budget.ts';
 import { cancel } from './verbs/cancel.ts';
 import { checkpoints } from './verbs/checkpoints.ts';
+import { decide } from './verbs/decide.ts';
 import { dev } from './verbs/dev.ts';
 import { doctor } from './verbs/doctor.ts';
-import { edit } from './verbs/edit.ts';
 import { ls } from './verbs/ls.ts';
 import { pause } from './verbs/pause.ts';
-import { reject } from './verbs/reject.ts';
 import { resolve } from './verbs/resolve.ts';
-import { respond } from './verbs/respond.ts';
 import { resume } from './verbs/resume.ts';
 import { send } from './verbs/send.ts';
 import { serve } from './verbs/serve.ts';
@@ -29,7 +26,7 @@ import { worker } from './verbs/worker.ts';
 const GROUPS = [
   { heading: 'Run agents:', verbs: [dev, worker, serve, archive, setup, doctor] },
   { heading: 'Talk to sessions:', verbs: [start, send, ls, show, tail] },
-  { heading: 'Decide about tool calls:', verbs: [approve, edit, reject, respond, resolve] },
+  { heading: 'Decide about tool calls:', verbs: [decide, resolve] },
   { heading: 'Control sessions:', verbs: [pause, resume, cancel, budget] },
   { heading: 'Read the past and continue from it:', verbs: [checkpoints] },
 ] as const;
