@@ -190,11 +190,11 @@ test('a name that is not known is refused before anything is sent, wherever it i
     ],
     [
       () => session.decide(seen, { decision: 'respond', output: [[odd]] }),
-      'decision.output.0.0.__proto__: is no',
+      'decision.output.0.0.__proto__: is a reserved name',
     ],
     [
       () => session.resolve(seen, { outcome: 'landed', output: { a: odd } }),
-      'resolution.output.a.__proto__: is no',
+      'resolution.output.a.__proto__: is a reserved name',
     ],
     [
       () => session.edit({ transcript: { from: 0, messages: [said] } }),

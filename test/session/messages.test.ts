@@ -127,7 +127,7 @@ test('one id is one message: in the queue, in the transcript, and by signal', as
   // An id that looks like one of ours would swallow a message of ours, or be swallowed.
   await expect(session.send({ text: 'tricky', id: 'msg_6' })).rejects.toMatchObject({
     code: 'INVALID_ARGUMENT',
-    message: expect.stringContaining('id: ids of the form msg_<number>'),
+    message: expect.stringContaining('id: the session itself uses ids of the form msg_<number>'),
   });
   await session.send({ text: 'tricky', id: 'msg_6a' });
   await until(session, ({ turn, phase }) => turn === 3 && phase === 'idle');
