@@ -162,6 +162,8 @@ const common = {
   maxOutputTokens: 256,
   heartbeat: '1s',
   loopLimit: 1_000,
+  // As often as can be: each turn ends a run.
+  ...(process.env['LAB_RUN_TURNS'] === undefined ? {} : { runTurns: Number(process.env['LAB_RUN_TURNS']) }),
 } as const;
 
 /** For all faults but time. */

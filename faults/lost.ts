@@ -3,6 +3,7 @@
 import type { Client } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { activityKind } from '../src/contract/names.ts';
+import { runsUpTo } from '../src/temporal/executions.ts';
 import { readEvents } from '../src/temporal/index.ts';
 
 export interface LostActivity {
@@ -14,11 +15,25 @@ export interface LostActivity {
   readonly at: number;
 }
 
-/** The lost activities of a workflow's newest run. What has not ended is not among them. */
+/** The lost activities of all runs of a session. */
 export async function lostActivities(client: Client, workflowId: string): Promise<LostActivity[]> {
+  const lost: LostActivity[] = [];
+  for (const runId of await runsOf(client, workflowId))
+    lost.push(...(await lostOfRun(client, workflowId, runId)));
+  return lost;
+}
+
+/** The runs of a session, oldest first. */
+export async function runsOf(client: Client, workflowId: string): Promise<string[]> {
+  const { runId } = await client.workflow.getHandle(workflowId).describe();
+  return runsUpTo(client, workflowId, runId);
+}
+
+/** The lost activities of a run. What has not ended is not among them. */
+export async function lostOfRun(client: Client, workflowId: string, runId: string): Promise<LostActivity[]> {
   const scheduled = new Map<string, { id: string; type: string }>();
   const lost: LostActivity[] = [];
-  for await (const event of readEvents(client, { workflowId })) {
+  for await (const event of readEvents(client, { workflowId, runId })) {
     const asked = event.activityTaskScheduledEventAttributes;
     if (asked)
       scheduled.set(String(event.eventId), {

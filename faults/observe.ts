@@ -2,9 +2,10 @@
 import type { SessionState, ToolCall } from 'perdure';
 import { readRecordFile } from 'perdure/testing';
 import { canonicalJson, type JsonObject } from '../src/contract/json.ts';
-import { foldHistory } from '../src/history/index.ts';
+import { foldHistory, foldSession } from '../src/history/index.ts';
 import { isNotFound, readPages } from '../src/temporal/index.ts';
-import { lostActivities } from './lost.ts';
+import { wholeRecord } from '../src/temporal/past.ts';
+import { lostOfRun, runsOf } from './lost.ts';
 import { retried } from './patience.ts';
 import type { PersonRecord } from './people.ts';
 import type { Actor, Stage } from './stage.ts';
@@ -104,6 +105,9 @@ export async function observe(stage: Stage, error: string | null): Promise<Obser
 
 async function observeSession(stage: Stage, actor: Actor): Promise<ObservedSession> {
   const folded = await foldOf(stage, actor.session.id);
+  // The judge asks about all runs of the session.
+  if (folded.state !== null)
+    Object.assign(folded.state, await wholeRecord(stage.harness.client, folded.state));
   return { ...unread(actor), ...folded, foldDiffers: await foldDiffers(stage, actor) };
 }
 
@@ -153,39 +157,49 @@ function text(state: SessionState): string {
   return canonicalJson(state as unknown as JsonObject);
 }
 
-/** The state as the history folds, and what became of each model call on the way. */
+/** The state as the histories of all runs fold, and what became of each model call on the way. */
 async function foldOf(
   stage: Stage,
   workflowId: string,
 ): Promise<{ state: SessionState | null; flights: ModelFlight[] }> {
   const { client } = stage.harness;
-  const lost = new Set((await lostActivities(client, workflowId)).map(({ id }) => id));
   const flights: ModelFlight[] = [];
   let before: { spent: number; turns: number; open: Map<number, number> } = {
     spent: 0,
     turns: 0,
     open: new Map(),
   };
-  const { state } = await foldHistory(readPages(client, { workflowId }), client.options.loadedDataConverter, {
-    onTask: ({ state: at }) => {
-      const { spent } = at.budget;
-      const open = new Map(
-        at.inFlight
-          .filter(({ kind }) => kind === 'model')
-          .map(({ seq, reserved }) => [seq, reserved?.nanoUsd ?? 0]),
-      );
-      for (const [seq, reserved] of before.open) {
-        if (open.has(seq)) continue;
-        const replied = spent.turns > before.turns;
-        flights.push({
-          reserved,
-          replied,
-          charged: spent.nanoUsd - before.spent,
-          lost: lost.has(String(seq)),
-        });
-      }
-      before = { spent: spent.nanoUsd, turns: spent.turns, open };
-    },
-  });
+  let state: SessionState | null = null;
+  for (const runId of await runsOf(client, workflowId)) {
+    const lost = new Set((await lostOfRun(client, workflowId, runId)).map(({ id }) => id));
+    const fold = await foldHistory(
+      readPages(client, { workflowId, runId }),
+      client.options.loadedDataConverter,
+      {
+        runId,
+        onTask: ({ state: at }) => {
+          const { spent } = at.budget;
+          const open = new Map(
+            at.inFlight
+              .filter(({ kind }) => kind === 'model')
+              .map(({ seq, reserved }) => [seq, reserved?.nanoUsd ?? 0]),
+          );
+          for (const [seq, reserved] of before.open) {
+            if (open.has(seq)) continue;
+            const replied = spent.turns > before.turns;
+            flights.push({
+              reserved,
+              replied,
+              charged: spent.nanoUsd - before.spent,
+              lost: lost.has(String(seq)),
+            });
+          }
+          before = { spent: spent.nanoUsd, turns: spent.turns, open };
+        },
+      },
+    );
+    // One that no worker has taken yet has what the run before it has passed on.
+    state = fold.state ?? (await foldSession(client, workflowId, runId));
+  }
   return { state, flights };
 }

@@ -89,6 +89,7 @@ export type {
 export { DEFAULT_TASK_QUEUE } from './contract/names.ts';
 export type { NextStep } from './contract/next-step.ts';
 export type { CarriedEffect, Origin } from './contract/origin.ts';
+export type { Past } from './contract/past.ts';
 export type { PlanInput } from './contract/plan.ts';
 export type {
   Budget,

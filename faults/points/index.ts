@@ -9,6 +9,7 @@ import { largeValues } from './large-values.ts';
 import { longReads } from './long-reads.ts';
 import { modelCut } from './model-cut.ts';
 import { modelWire } from './model-wire.ts';
+import { newRun } from './new-run.ts';
 import { oneSlot } from './one-slot.ts';
 import type { FaultPoint } from './point.ts';
 import { replyLost } from './reply-lost.ts';
@@ -37,6 +38,7 @@ export const POINTS: readonly FaultPoint[] = [
   longReads,
   workersLost,
   taskDeaths,
+  newRun,
   oneSlot,
   certainFailure,
   serverKill,

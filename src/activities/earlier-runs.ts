@@ -6,6 +6,7 @@ import type { ToolCall } from '../contract/calls.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import { foldHistory } from '../history/index.ts';
 import { isNotFound, readPages, readStart, resetOf } from '../temporal/index.ts';
+import { wholeRecord } from '../temporal/past.ts';
 
 /** By run: the mutations that earlier runs dispatched. Most runs have none. */
 const earlier = new LRUCache<string, ToolCall[]>({ max: 1_000 });
@@ -14,26 +15,20 @@ const earlier = new LRUCache<string, ToolCall[]>({ max: 1_000 });
  * What earlier runs have recorded about a mutation that this run is about to make, or `null` if it may run. A run that
  * was not reset costs one small request, once.
  *
- * @throws Temporal's `ServiceError` when a history cannot be read now. Temporal then retries the attempt.
+ * @throws Temporal's `ServiceError` when a history cannot be read now. The caller must not run the call then.
  */
 export async function doneBefore(context: Context, input: ToolInput): Promise<ToolResult | null> {
-  const { workflowId = '', runId = '' } = context.info.workflowExecution ?? {};
-  let calls = earlier.get(runId);
-  if (calls === undefined) {
-    try {
-      calls = (await wasReset(context, workflowId, runId))
-        ? await dispatched(context, workflowId, runId)
-        : [];
-    } catch (error) {
-      if (!isGone(error)) throw error;
-      // A second dispatch follows an *absent* about this key, from verify or a person.
-      if (input.dispatchNo > 1) return null;
-      return {
-        kind: 'unknown',
-        reason: 'this run was reset, and the server has deleted the history of the previous run',
-      };
-    }
-    earlier.set(runId, calls);
+  let calls: readonly ToolCall[];
+  try {
+    calls = await leftCalls(context);
+  } catch (error) {
+    if (!isGone(error)) throw error;
+    // A second dispatch follows an *absent* about this key, from verify or a person.
+    if (input.dispatchNo > 1) return null;
+    return {
+      kind: 'unknown',
+      reason: 'this run was reset, and the server has deleted the history of the previous run',
+    };
   }
   for (const call of calls) {
     if (call.name !== input.tool || call.idempotencyKey !== input.idempotencyKey) continue;
@@ -50,6 +45,18 @@ export async function doneBefore(context: Context, input: ToolInput): Promise<To
     }
   }
   return null;
+}
+
+/** The mutations of the runs that this one was reset from, and of those that went on from them. */
+export async function leftCalls(context: Context): Promise<readonly ToolCall[]> {
+  const { workflowId = '', runId = '' } = context.info.workflowExecution ?? {};
+  const known = earlier.get(runId);
+  if (known !== undefined) return known;
+  const calls = (await wasReset(context, workflowId, runId))
+    ? await dispatched(context, workflowId, runId)
+    : [];
+  earlier.set(runId, calls);
+  return calls;
 }
 
 function isGone(error: unknown): boolean {
@@ -74,15 +81,17 @@ async function dispatched({ client }: Context, workflowId: string, runId: string
         for (const event of page) {
           const reset = resetOf(event);
           if (reset !== null) seen.add(reset.from);
+          const next = event.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId;
+          if (next) seen.add(next);
         }
         yield page;
       }
     })();
     const { state } = await foldHistory(noting, client.options.loadedDataConverter, { runId: run });
     if (run === runId) continue;
-    calls.push(
-      ...(state?.calls ?? []).filter((call) => call.effect === 'mutate' && call.dispatches.length > 0),
-    );
+    if (state === null) continue;
+    const whole = await wholeRecord(client, state);
+    calls.push(...whole.calls.filter((call) => call.effect === 'mutate' && call.dispatches.length > 0));
   }
   return calls;
 }

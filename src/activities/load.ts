@@ -9,6 +9,7 @@ import type { ArchivedOrigin, Loaded } from '../contract/loaded.ts';
 import type { SessionState } from '../contract/state.ts';
 import { type FoldedTask, foldHistory, leftState, whatHappened } from '../history/index.ts';
 import { loadParts, readPages } from '../temporal/index.ts';
+import { copyPieces, wholeRecord } from '../temporal/past.ts';
 
 /** Characters of one part: at most three bytes each, under Temporal's limit for a payload. */
 const PART = 500_000;
@@ -53,7 +54,7 @@ export async function runLoad(input: LoadInput): Promise<LoadResult> {
   }
 }
 
-async function read({ client }: Context, input: LoadInput): Promise<string | undefined> {
+async function read({ client, info }: Context, input: LoadInput): Promise<string | undefined> {
   const { kind, sessionId, runId, eventId, archived } = input;
   let branch: SessionState | null = null;
   let last: SessionState | null = null;
@@ -75,9 +76,21 @@ async function read({ client }: Context, input: LoadInput): Promise<string | und
     last ??= input.leaves === undefined || input.leaves === runId ? branch : await leftState(client, input);
     // Without it, effects after the checkpoint would happen again.
     if (last === null) return undefined;
-    after = whatHappened(state, last, branch);
+    const whole = await withCalls(client, last);
+    const left = branch === last ? whole : branch && (await withCalls(client, branch));
+    after = whatHappened(await withCalls(client, state), whole, left);
+  }
+  if (state.past !== undefined) {
+    // The session gets copies: those of the other one may be removed.
+    const owner = { sessionId: info.workflowExecution?.workflowId ?? '', taskQueue: info.taskQueue };
+    state.past.newest = await copyPieces(client, owner, state.past.newest);
   }
   return canonicalJson({ state, after } satisfies Loaded as unknown as JsonObject);
+}
+
+/** A state with all calls of its session, of which it holds those of its own run. */
+async function withCalls(client: Client, state: SessionState): Promise<SessionState> {
+  return { ...state, calls: (await wholeRecord(client, state)).calls };
 }
 
 async function lastState(

@@ -20,6 +20,7 @@ import { doneBefore } from './earlier-runs.ts';
 import { Fence } from './fence.ts';
 import type { IssuedCalls, IssuedHere } from './issued-calls.ts';
 import { recorded } from './recordable.ts';
+import { sealedAnswer } from './sealed-calls.ts';
 import { shutDown } from './shut-down.ts';
 import { stopWith } from './stop-with.ts';
 
@@ -59,6 +60,14 @@ export async function runTool({ find, issued, began }: ToolRunner, input: ToolIn
       ? { kind: 'absent', reason: parsed.problem, retryable: false }
       : { kind: 'error', message: parsed.problem };
   }
+  let sealed: ToolResult | null;
+  try {
+    sealed = await sealedAnswer(context.client, input);
+  } catch (error) {
+    const reason = errorText('the look at the record before this run', error);
+    return { kind: 'absent', reason, retryable: true, unbegun: true };
+  }
+  if (sealed !== null) return sealed;
   return input.effect === 'mutate'
     ? runMutation(context, tool, input, { value: parsed.value, session: session.value, issuedHere, began })
     : runRepeatable(context, tool, input, {

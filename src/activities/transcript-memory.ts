@@ -10,31 +10,31 @@ interface Entry {
   bytes: number;
 }
 
-/** How many past positions of a run are kept: a repeated call asks for an older one. */
+/** How many past positions of a session are kept: a repeated call asks for an older one. */
 const KEPT_POSITIONS = 4;
 
 /**
  * The transcripts that a worker keeps in memory, so that a model call need not read the history.
  *
- * The key is the run, and the chained digest is checked: a branch that a reset or a failed workflow task has discarded
- * has another run or digest, and is never served. It is bounded in bytes and evicts the least recently used.
+ * The key is the session, and the chained digest is checked: a branch that a rewind, a reset or a failed workflow task
+ * has discarded has another digest, and is never served. It is bounded in bytes and evicts the least recently used.
  */
 export class TranscriptMemory {
-  readonly #runs: LRUCache<string, Entry>;
+  readonly #sessions: LRUCache<string, Entry>;
 
   constructor(maxBytes: number) {
-    this.#runs = new LRUCache({ maxSize: maxBytes, sizeCalculation: ({ bytes }) => bytes + 1 });
+    this.#sessions = new LRUCache({ maxSize: maxBytes, sizeCalculation: ({ bytes }) => bytes + 1 });
   }
 
   /** Adds a piece that continues a transcript or starts one. Any other piece is dropped. */
-  remember(runId: string, piece: { from: Position; to: Position; messages: readonly Message[] }): void {
-    const entry = this.#runs.get(runId);
+  remember(sessionId: string, piece: { from: Position; to: Position; messages: readonly Message[] }): void {
+    const entry = this.#sessions.get(sessionId);
     const known = entry?.positions.some(({ digest }) => digest === piece.from.digest) === true;
     if (entry === undefined || !known) {
-      if (piece.from.count === 0) this.replace(runId, piece.messages, piece.to);
+      if (piece.from.count === 0) this.replace(sessionId, piece.messages, piece.to);
       return;
     }
-    this.#set(runId, {
+    this.#set(sessionId, {
       messages: [...entry.messages.slice(0, piece.from.count), ...piece.messages],
       positions: [...entry.positions.filter(({ count }) => count <= piece.from.count), piece.to].slice(
         -KEPT_POSITIONS,
@@ -44,23 +44,23 @@ export class TranscriptMemory {
   }
 
   /** Replaces a transcript as a whole. */
-  replace(runId: string, messages: readonly Message[], position: Position): void {
-    this.#set(runId, { messages: [...messages], positions: [position], bytes: jsonSize(messages) });
+  replace(sessionId: string, messages: readonly Message[], position: Position): void {
+    this.#set(sessionId, { messages: [...messages], positions: [position], bytes: jsonSize(messages) });
   }
 
-  /** Forgets a run that has ended. */
-  forget(runId: string): void {
-    this.#runs.delete(runId);
+  /** Forgets a session that has ended. */
+  forget(sessionId: string): void {
+    this.#sessions.delete(sessionId);
   }
 
   /** The messages up to the position with this digest, or `undefined` if this worker does not have them. */
-  recall(runId: string, digestStart: string): readonly Message[] | undefined {
-    const entry = this.#runs.get(runId);
+  recall(sessionId: string, digestStart: string): readonly Message[] | undefined {
+    const entry = this.#sessions.get(sessionId);
     const position = entry?.positions.find(({ digest }) => shortDigest(digest) === shortDigest(digestStart));
     return position === undefined ? undefined : entry?.messages.slice(0, position.count);
   }
 
-  #set(runId: string, entry: Entry): void {
-    this.#runs.set(runId, entry);
+  #set(sessionId: string, entry: Entry): void {
+    this.#sessions.set(sessionId, entry);
   }
 }

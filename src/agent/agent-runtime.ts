@@ -80,6 +80,7 @@ export async function resolveAgent(given: DefinedAgent, registry?: ModelRegistry
     plan: definition.plan ?? false,
     heartbeatMs: duration(definition.heartbeat, DEFAULTS.heartbeatMs),
     modelCallMs: duration(definition.modelCallTimeout, DEFAULTS.modelCallMs),
+    ...(definition.runTurns === undefined ? {} : { runTurns: definition.runTurns }),
   };
   const json = toJson(body, `agent ${definition.name}`);
   assertSize(`the definition of agent ${definition.name}`, json, LIMIT.manifest);

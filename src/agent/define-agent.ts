@@ -85,6 +85,11 @@ export interface AgentOptions<CONTEXT = unknown> {
    * as lost: it is charged, because it may have been billed, and repeated.
    */
   modelCallTimeout?: Duration;
+  /**
+   * Turns after which a session goes on in a new run of its workflow, or earlier when its history has a megabyte. What it
+   * has said and done is stored beside it. Default: it stays in one run, whose history ends at 15,000 events.
+   */
+  runTurns?: number;
 }
 
 /** A checked agent definition. */
@@ -117,6 +122,7 @@ const NAMES: readonly (keyof AgentOptions)[] = [
   'heartbeat',
   'modelTimeout',
   'modelCallTimeout',
+  'runTurns',
 ];
 const NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
@@ -305,6 +311,7 @@ function limitsProblem(options: Checkable, models: DefinedAgent['models']): stri
   return (
     countProblem('maxOutputTokens', options.maxOutputTokens) ??
     countProblem('loopLimit', options.loopLimit) ??
+    countProblem('runTurns', options.runTurns) ??
     countProblem('maxInstructionsBytes', options.maxInstructionsBytes) ??
     choiceProblem('toolOrder', options.toolOrder, ['ordered', 'parallel']) ??
     durationProblem('heartbeat', options.heartbeat) ??

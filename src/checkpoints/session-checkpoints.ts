@@ -13,8 +13,10 @@ import { phaseOf } from '../session/state.ts';
 import { type CheckpointPlace, checkpointPlace } from '../temporal/checkpoint-id.ts';
 import { deleteRun, type Execution, findExecution, reading, untilGone } from '../temporal/executions.ts';
 import { type HistoryEvent, orNull, readEvents, readPages, readStart } from '../temporal/index.ts';
+import { deletePieces } from '../temporal/past.ts';
 import { KeptFold } from './kept-fold.ts';
 import { findRuns } from './runs.ts';
+import { sessionStateOf } from './session-state.ts';
 import { Turns } from './turns.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
@@ -100,6 +102,8 @@ export class SessionCheckpoints {
     const { workflowId } = session;
     await reading(workflowId, async () => {
       let present: Execution | null = session;
+      const last = await this.latest(session).catch(() => null);
+      const past = last === null ? undefined : sessionStateOf(last).past;
       while (present !== null) {
         if (present.running && !end) {
           throw new PerdureError(
@@ -113,6 +117,7 @@ export class SessionCheckpoints {
         for (const runId of runs) await untilGone(this.#client, workflowId, runId);
         present = await findExecution(this.#client, workflowId);
       }
+      await deletePieces(this.#client, workflowId, past?.newest);
     });
   }
 

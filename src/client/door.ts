@@ -22,6 +22,7 @@ export type { JsonObject, JsonValue } from '../contract/json.ts';
 export { LIMIT } from '../contract/limits.ts';
 export type { Message } from '../contract/messages.ts';
 export { DEFAULT_TASK_QUEUE } from '../contract/names.ts';
+export type { Past } from '../contract/past.ts';
 export type { Phase, SessionState } from '../contract/state.ts';
 export type { BudgetView, PendingCall, SessionView, TranscriptPage } from '../contract/views.ts';
 export {

@@ -2,10 +2,12 @@
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import { isPerdureError, isUnanswered, PerdureError } from '../contract/errors.ts';
 import { WORKFLOW } from '../contract/names.ts';
+import type { Piece } from '../contract/piece.ts';
 import type { SessionState } from '../contract/state.ts';
-import type { TooLarge } from '../contract/views.ts';
+import type { Page, PageInput, RunPage, TooLarge } from '../contract/views.ts';
 import { foldSession } from '../history/index.ts';
 import { sessionError } from '../temporal/errors.ts';
+import { entriesOf } from '../temporal/past.ts';
 import { isPolled } from '../temporal/pollers.ts';
 
 /** How long a worker may take at first, before it is asked whether the history can answer, in milliseconds. */
@@ -49,6 +51,19 @@ export async function readEither<T>(
     if (isFinal || waited > READ_MS || !(await isAwaited(client, execution, waited)))
       return folded(await mapped(id, () => foldSession(client, id, execution.runId)), execution);
   }
+}
+
+/** A page of the whole session, from a page of its run. */
+export async function wholePage<K extends 'messages' | 'calls'>(
+  client: Client,
+  which: K,
+  { limit = 50 }: PageInput,
+  { past, ...page }: RunPage<Piece[K][number]>,
+): Promise<Page<Piece[K][number]>> {
+  if (past === undefined) return page;
+  const first = Math.max(0, page.first + page.items.length - Math.max(0, limit));
+  const older = await entriesOf(client, past, which, { first, end: page.first });
+  return { ...page, first, items: [...older, ...page.items] };
 }
 
 /** Whether a failed query leaves the history to be read. */

@@ -5,30 +5,34 @@ import {
   type WorkflowExecutionDescription,
   type WorkflowHandle,
 } from '@temporalio/client';
-import type { Decision, Resolution, SeenCall, SeenDispatch } from '../contract/calls.ts';
+import type { Decision, Resolution, SeenCall, SeenDispatch, ToolCall } from '../contract/calls.ts';
 import type { EditInput } from '../contract/edit.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { ASK_AGAIN } from '../contract/failure.ts';
 import type { BudgetInput, PauseInput, SendInput, SessionResult } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
+import type { Message } from '../contract/messages.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
+import type { Piece } from '../contract/piece.ts';
 import type { Phase, PlanStep, SessionState } from '../contract/state.ts';
 import type {
   BudgetView,
   CallsPage,
+  Page,
   PageInput,
   PendingCall,
+  RunPage,
   SessionView,
   TooLarge,
   TranscriptPage,
 } from '../contract/views.ts';
-import { budgetView, pageOf, sessionView } from '../session/views.ts';
-import { isUnprocessed, retryHint, sessionError } from '../temporal/errors.ts';
+import { budgetView, callsPage, messagesPage, sessionView } from '../session/views.ts';
+import { isContinuing, isUnprocessed, retryHint, sessionError } from '../temporal/errors.ts';
 import { explained } from '../temporal/unanswered.ts';
 import { checkHeadroom, checkInput, refuseMore } from './checks.ts';
 import { endedError, withEnd } from './ended.ts';
-import { describeSession, fitting, readEither } from './read-session.ts';
+import { describeSession, fitting, readEither, wholePage } from './read-session.ts';
 import { withId } from './start-options.ts';
 import { type StreamPart, streamSession } from './stream.ts';
 
@@ -106,12 +110,20 @@ export class Session {
 
   /** Messages, the newest page by default. */
   async transcript(page: PageInput = {}): Promise<TranscriptPage> {
-    return this.#read(QUERY.transcript, ({ transcript }) => pageOf(transcript, page), page);
+    return this.#whole(
+      'messages',
+      page,
+      this.#read(QUERY.transcript, (state) => messagesPage(state, page), page),
+    );
   }
 
   /** The tool-call log, the newest page by default. */
   async calls(page: PageInput = {}): Promise<CallsPage> {
-    return this.#read(QUERY.calls, ({ calls }) => pageOf(calls, page), page);
+    return this.#whole(
+      'calls',
+      page,
+      this.#read(QUERY.calls, (state) => callsPage(state, page), page),
+    );
   }
 
   /** The calls that wait for a person. */
@@ -244,8 +256,10 @@ export class Session {
     const live = {
       id: this.id,
       state: async () => this.#withEnd(await this.#query<SessionView>(QUERY.state)),
-      transcript: (page: PageInput) => this.#query<TranscriptPage>(QUERY.transcript, page),
-      calls: (page: PageInput) => this.#query<CallsPage>(QUERY.calls, page),
+      transcript: (page: PageInput) =>
+        this.#whole('messages', page, this.#query<RunPage<Message>>(QUERY.transcript, page)),
+      calls: (page: PageInput) =>
+        this.#whole('calls', page, this.#query<RunPage<ToolCall>>(QUERY.calls, page)),
     };
     return streamSession(this.#client, live, options);
   }
@@ -262,6 +276,15 @@ export class Session {
   ): Promise<T> {
     const live = (answerMs: number): Promise<T> => this.#answer<T>(name, page, answerMs);
     return this.#mapped(() => readEither(this.#client, this.id, live, folded));
+  }
+
+  /** Adds to a page what has left the run. */
+  #whole<K extends 'messages' | 'calls'>(
+    which: K,
+    input: PageInput,
+    asked: Promise<RunPage<Piece[K][number]>>,
+  ): Promise<Page<Piece[K][number]>> {
+    return this.#mapped(async () => wholePage(this.#client, which, input, await asked));
   }
 
   #query<T>(name: string, page?: PageInput): Promise<T> {
@@ -323,7 +346,7 @@ export class Session {
           try {
             return await ask();
           } catch (error) {
-            if (!isUnprocessed(error) || Date.now() > deadline) throw error;
+            if (!(isUnprocessed(error) || isContinuing(error)) || Date.now() > deadline) throw error;
             await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
           }
         }

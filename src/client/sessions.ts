@@ -15,7 +15,7 @@ import { threadWorkflowId } from '../contract/thread.ts';
 import { parseCheckpointId } from '../temporal/checkpoint-id.ts';
 import { retryHint, sessionError } from '../temporal/errors.ts';
 import { isCompletedTask } from '../temporal/executions.ts';
-import { readStartInput } from '../temporal/index.ts';
+import { readStart, readStartInput } from '../temporal/index.ts';
 import { storeParts } from '../temporal/store-content.ts';
 import { listSessions, type SessionListOptions, type SessionSummary } from '../temporal/visibility.ts';
 import {
@@ -137,8 +137,7 @@ export class Sessions {
     const agent = await this.#agentOf(from, options);
     await this.#checkOrigin(from, options);
     // Read first, so that of two simultaneous rewinds one finds that this is no longer the last run.
-    const leaves = await this.#runOf(sessionId);
-    if (leaves !== null) await this.#seal(sessionId, leaves, options);
+    const leaves = await this.#sealLast(sessionId, options);
     // A thread may now have the id of a session that only an archive has.
     if (leaves === null) await this.#refuseThread(sessionId);
     const archived = await this.#archived(from, options, leaves === null);
@@ -156,6 +155,20 @@ export class Sessions {
     } catch (error) {
       throw isPerdureError(error, 'SESSION_EXISTS') ? takenBack(sessionId, error) : error;
     }
+  }
+
+  /** Seals the last run, and returns it; `null` when there is none. The session may go on in a new run meanwhile. */
+  async #sealLast(sessionId: string, options: ForkOptions): Promise<string | null> {
+    let last = await this.#runOf(sessionId);
+    while (last !== null) {
+      await this.#seal(sessionId, last, options);
+      const now = await this.#runOf(sessionId);
+      if (now === null || now === last) break;
+      const start = await readStart(this.#client, { workflowId: sessionId, runId: now });
+      if (start?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId !== last) break;
+      last = now;
+    }
+    return last;
   }
 
   /** Stops a run from issuing anything. A closed run issues nothing anyway. */
@@ -226,8 +239,9 @@ export class Sessions {
       );
     }
     // A run that continues from a checkpoint can have that checkpoint's context.
-    if (context === undefined || (started.context === undefined && started.origin !== undefined)) return;
-    if (canonicalJson(context) === canonicalJson(started.context ?? {})) return;
+    const own = started.carried?.context ?? started.context;
+    if (context === undefined || (own === undefined && started.origin !== undefined)) return;
+    if (canonicalJson(context) === canonicalJson(own ?? {})) return;
     throw new PerdureError(
       'CONFLICT',
       `context: session ${id} runs with another context. Choose another id, or leave the context out`,

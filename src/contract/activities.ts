@@ -255,7 +255,20 @@ export interface ToolInput {
   scratchpadRoot?: string;
   /** The session's context, when it has one. */
   context?: JsonObject;
+  /** Where the record of an equal call may be that has left the run: the worker looks there first. */
+  past?: ContentRef;
 }
+
+/** Input of `storePast`: the end of the transcript that leaves the run. */
+export interface StorePastInput {
+  /** The start of the chained digest over the transcript's messages. */
+  digest: string;
+}
+
+export type StorePastResult =
+  | { kind: 'stored'; newest: ContentRef; left?: true }
+  /** It cannot be stored now; the session goes on as it is. */
+  | { kind: 'unavailable'; message: string };
 
 export type ToolResult =
   | {
@@ -275,6 +288,13 @@ export type ToolResult =
       unbegun?: true;
     }
   | { kind: 'unknown'; reason: string; released?: true }
+  /** The tool did not run: the record of an equal call before this run answers it. */
+  | {
+      kind: 'replay';
+      of: string;
+      status: { kind: 'completed' } | { kind: 'failed'; certain: boolean };
+      result: CallResult;
+    }
   /** The worker of an `idempotent` call was shut down in the middle of it: run it again. */
   | { kind: 'released' }
   /** The worker's definition calls the tool a mutation, the session's does not. */
@@ -348,6 +368,8 @@ export interface SessionActivities {
   report(input: ReportInput): Promise<void>;
   verify(input: VerifyInput): Promise<VerifyResult>;
   prepare(input: PrepareInput): Promise<PreparedCall>;
+  /** Stores what leaves the run, before the session goes on in a new one. */
+  storePast(input: StorePastInput): Promise<StorePastResult>;
 }
 
 /** The same activities by their types, as the worker registers them. */

@@ -163,3 +163,8 @@ export function isFinal(call: ToolCall): boolean {
   const kind = call.status.kind;
   return kind === 'completed' || kind === 'failed' || kind === 'skipped';
 }
+
+/** Whether a call's record answers an equal call: it happened, or nobody can tell and it must not run again. */
+export function isAnswered({ status, effect }: ToolCall): boolean {
+  return status.kind === 'completed' || (status.kind === 'failed' && !status.certain && effect === 'mutate');
+}

@@ -6,6 +6,7 @@ import type { JsonObject, JsonValue } from './json.ts';
 import { type LazySchema, lazySchema } from './lazy-schema.ts';
 import type { Manifest } from './manifest.ts';
 import { type OriginInput, originSchema } from './origin.ts';
+import type { SessionState } from './state.ts';
 
 const actor = z.optional(z.string().check(z.maxLength(200)));
 const json: z.ZodMiniType<JsonValue> = z.json();
@@ -216,6 +217,13 @@ const effectSchema = lazySchema(() =>
   }),
 );
 
+const carriedSchema = lazySchema(() =>
+  z.custom<SessionState>(
+    (value) => (value as SessionState | null)?.schema === 1,
+    'a newer version wrote it: update the workers',
+  ),
+);
+
 /** The argument of the session's workflow. */
 export const sessionInputSchema: LazySchema<SessionInput> = lazySchema(() =>
   z.object({
@@ -227,6 +235,7 @@ export const sessionInputSchema: LazySchema<SessionInput> = lazySchema(() =>
     scratchpadRoot: z.optional(z.string()),
     effect: z.optional(effectSchema()),
     origin: z.optional(originSchema()),
+    carried: z.optional(carriedSchema()),
   }),
 );
 export interface SessionInput {
@@ -238,6 +247,8 @@ export interface SessionInput {
   scratchpadRoot?: string | undefined;
   effect?: EffectInput | undefined;
   origin?: OriginInput | undefined;
+  /** What one run passes to the next. Only a session that goes on may have it. */
+  carried?: SessionState | undefined;
 }
 
 /** What a session returns when it ends. */

@@ -35,6 +35,12 @@ export const LIMIT = {
   historyEvents: 15_000,
   /** Bytes of one run's history at which the session waits. A replay takes 50 ms a megabyte, and a task has 2 seconds. */
   historyBytes: 12_000_000,
+  /** Bytes of one run's history at which a session that may go on in a new run does so. */
+  runBytes: 1_000_000,
+  /** Bytes of the state that a run passes to the next. Temporal's limit for an input is 2 MB. */
+  carriedState: 1_500_000,
+  /** Bytes of the last message above which a session waits for a smaller one before it goes on in a new run. */
+  carriedMessage: 64_000,
   /** Characters of a session id. */
   sessionId: 200,
 } as const;

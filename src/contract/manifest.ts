@@ -101,4 +101,6 @@ export interface Manifest {
   heartbeatMs: number;
   /** How long one model call may take in all, in milliseconds. */
   modelCallMs: number;
+  /** Turns after which the session goes on in a new run. Absent: it stays in one. */
+  runTurns?: number;
 }

@@ -22,6 +22,7 @@ export const ACTIVITY = {
   report: 'perdure.report',
   verify: 'perdure.verify',
   prepare: 'perdure.prepare',
+  storePast: 'perdure.storePast',
 } as const;
 
 const ACTIVITY_KINDS: ReadonlyMap<string, string> = new Map(

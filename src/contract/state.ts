@@ -6,6 +6,7 @@ import type { BudgetLimits, Manifest } from './manifest.ts';
 import type { Message, Position } from './messages.ts';
 import type { NextStep } from './next-step.ts';
 import type { CarriedEffect, Origin } from './origin.ts';
+import type { Past } from './past.ts';
 
 /**
  * `chat` waits for the next message after an answer. `task` ends with it. `effect` has no model: it makes one call of a
@@ -112,7 +113,8 @@ export interface InFlight {
     | 'approval_expiry'
     | 'recheck'
     | 'agent_recheck'
-    | 'ttl';
+    | 'ttl'
+    | 'storePast';
   callId?: string;
   /** The reads that the activity runs. */
   reads?: string[];
@@ -148,8 +150,15 @@ export interface SessionState {
   /** The search attributes of ours that the session writes: the server fails a workflow task that writes one it does not know. */
   searchAttributes: string[];
   turn: number;
+  /** Messages and calls of runs before this one are in {@link past}. */
   transcript: Message[];
   position: Position;
+  /** What has left the run. Absent when nothing has. */
+  past?: Past;
+  /** The session goes on in a new run: `next` when its past is stored, `now` when nothing is issued any more. */
+  continuing?: 'next' | 'now';
+  /** Turns before which it does not try again to store its past. */
+  notBeforeTurn?: number;
   /** Bytes of the transcript's JSON, and of the part that the last reply's usage has measured. */
   promptBytes: number;
   measured: { bytes: number; tokens: number } | null;

@@ -5,6 +5,7 @@ import type { BudgetLimits } from './manifest.ts';
 import type { Message } from './messages.ts';
 import type { NextStep } from './next-step.ts';
 import type { Notice, Phase, PlanStep, SessionMode, SessionStatus, Spent, Wait } from './state.ts';
+import type { ContentRef } from './thread.ts';
 
 /** A session at a glance, without transcript and call log. */
 export interface SessionView {
@@ -77,6 +78,12 @@ export interface Page<T> {
   items: T[];
   first: number;
   total: number;
+}
+
+/** The answer of a query: a page of what is in the run. */
+export interface RunPage<T> extends Page<T> {
+  /** Where entries before `first` are that have left the run, when the page lacks some of these. The client adds them. */
+  past?: ContentRef;
 }
 
 export type TranscriptPage = Page<Message>;

@@ -30,7 +30,7 @@ export class AskedCommands {
   take(commands: readonly Command[]): number[] {
     const sent: number[] = [];
     for (const command of commands) {
-      if (command.kind === 'close') continue;
+      if (command.kind === 'close' || command.kind === 'continue') continue;
       const { kind, seq } = command;
       if (kind === 'cancel') {
         const asked = this.#open.get(seq);

@@ -111,7 +111,11 @@ function editFor(parent: Checkpoint, state: JsonObject, who: WhoAndWhy): EditInp
   return {
     basis: editBasis(before),
     ...who,
-    ...(changed ? { transcript: { from: start, messages: after.transcript.slice(start) } } : {}),
+    ...(changed
+      ? {
+          transcript: { from: (before.past?.messages ?? 0) + start, messages: after.transcript.slice(start) },
+        }
+      : {}),
     ...(same(before.plan, after.plan) ? {} : { plan: after.plan }),
     ...(after.scratchpadRoot === before.scratchpadRoot || after.scratchpadRoot === null
       ? {}

@@ -1,16 +1,15 @@
 /** The pure core's door: inputs in, commands out, the state moved on. */
-import { type ToolCall, UNNAMED } from '../contract/calls.ts';
-import type { JsonValue } from '../contract/json.ts';
-import { type Replay, replayedContent, replayNotice, withNotice } from '../contract/replay.ts';
+import { UNNAMED } from '../contract/calls.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { usd, worstCase } from './budget.ts';
 import { decide } from './decide.ts';
 import { releaseCall } from './effect-outcome.ts';
-import type { Command, Input, Moment, Step } from './events.ts';
+import type { Command, Input, Issued, Moment, Step } from './events.ts';
 import { looking, reporting } from './global-effect.ts';
 import { applyOutcome } from './outcomes.ts';
 import { applyPerson, type Refusal } from './people.ts';
 import { appendResults } from './reads.ts';
+import { replay, replayCall } from './replay.ts';
 import { appendMessage, endCall, isActive, iso, note, theCall, wasStopped } from './state.ts';
 import { stop } from './wait.ts';
 
@@ -96,15 +95,10 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
       return null;
     }
     case 'replay_call': {
-      const call = theCall(state, step.callId);
       const from = theCall(state, step.from);
       const status = from.status.kind === 'failed' ? from.status : ({ kind: 'completed' } as const);
-      const where = call.scope === 'message' ? 'in answer to the same message' : 'in this session';
-      const { content, isError, modelOutput } = from.result ?? { content: null, isError: false };
-      const told = replay(state, call, { of: from.id, where, content }, moment);
-      const notice = replayNotice({ tool: call.name, of: from.id, where });
-      const output = modelOutput === undefined ? {} : { modelOutput: withNotice(notice, modelOutput) };
-      endCall(call, { ...status }, { content: told, isError, ...output }, at);
+      const result = from.result ?? { content: null, isError: false };
+      replayCall(state, theCall(state, step.callId), { of: from.id, status, result }, moment);
       return null;
     }
     case 'replay_carried': {
@@ -134,25 +128,19 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
     case 'raise_for_summary':
       raiseForSummary(state, step, moment);
       return null;
+    case 'continue':
+      state.continuing = 'now';
+      return { kind: 'continue' };
+    case 'stay':
+      delete state.continuing;
+      state.notBeforeTurn = state.turn + 1;
+      return null;
     case 'close':
       close(state, step.result, at);
       return { kind: 'close', result: step.result };
     default:
       return step satisfies never;
   }
-}
-
-/** Marks a call as answered by another call's record, notes it for people, and returns what the model is told. */
-function replay(
-  state: SessionState,
-  call: ToolCall,
-  { content, ...made }: Omit<Replay, 'tool'> & { content: JsonValue },
-  moment: Moment,
-): JsonValue {
-  const told = { tool: call.name, ...made };
-  call.replayOf = made.of;
-  note(state, moment, 'replay', `${call.id}: ${replayNotice(told)}`);
-  return replayedContent(told, content);
 }
 
 function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, moment: Moment): Command {
@@ -190,7 +178,7 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
 }
 
 /** The reads that a command runs. */
-function readsOf(command: Extract<Step, { type: 'issue' }>['command']): string[] {
+function readsOf(command: Issued): string[] {
   const reads =
     command.kind === 'reads'
       ? command.input.reads
@@ -212,7 +200,7 @@ const TIMERS: ReadonlySet<InFlight['kind']> = new Set([
 
 function flightKind(
   state: SessionState,
-  command: Extract<Step, { type: 'issue' }>['command']['kind'],
+  command: Issued['kind'],
   callId: string | undefined,
 ): InFlight['kind'] {
   if (command !== 'timer') return command;

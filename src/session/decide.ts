@@ -1,12 +1,13 @@
 /** What a session does next. `decide` reads the state and names one step; `null` means that it waits. */
-import { isFinal, type ToolCall } from '../contract/calls.ts';
+import { isAnswered, isFinal, type ToolCall } from '../contract/calls.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { type Exceeded, exceeded, worstCase } from './budget.ts';
-import { answerOf, answerOrRelease, isAnswered } from './equal-calls.ts';
+import { answerOf, answerOrRelease } from './equal-calls.ts';
 import type { Moment, Step } from './events.ts';
 import { attachStep, isReporting, reportStep, tendAwaiting } from './global-effect.ts';
 import { contextPart, describeCommand, modelCommand } from './model-command.ts';
+import { fitsNewRun, storeStep } from './past.ts';
 import { issueReads } from './reads.ts';
 import { batchCalls, flightOf, isGivenUp, isOpen, isUntold, theCall, toolOf } from './state.ts';
 import { lookForAgent, lookForTools } from './stuck.ts';
@@ -21,6 +22,8 @@ export function decide(state: SessionState, moment: Moment): Step | null {
   if (state.status.kind !== 'active') return null;
   // A sealed session issues nothing, but can be ended.
   if (state.sealed !== null && state.cancelling === null) return null;
+  if (state.continuing === 'now') return null;
+  if (state.continuing === 'next') return { type: fitsNewRun(state) ? 'continue' : 'stay' };
   const calls = batchCalls(state);
   const tending = tendCalls(state, calls, moment) ?? reportStep(state) ?? dropStaleTimer(state);
   if (tending !== null) return tending;
@@ -36,7 +39,11 @@ export function decide(state: SessionState, moment: Moment): Step | null {
   if (state.wait !== null) return isFull(moment) ? null : lookForAgent(state);
   const look = isFull(moment) ? null : lookForTools(state, calls);
   if (look !== null) return look;
-  if (state.inFlight.some(({ kind }) => kind === 'load' || kind === 'describe' || kind === 'model'))
+  if (
+    state.inFlight.some(
+      ({ kind }) => kind === 'load' || kind === 'describe' || kind === 'model' || kind === 'storePast',
+    )
+  )
     return null;
   if (state.loading !== null && state.origin !== null) {
     const { by: _by, reason: _reason, ...from } = state.origin;
@@ -140,6 +147,7 @@ function decideCancel(state: SessionState, calls: readonly ToolCall[]): Step | n
       flight.kind === 'load' ||
       flight.kind === 'describe' ||
       flight.kind === 'model' ||
+      flight.kind === 'storePast' ||
       (flight.kind === 'prepare' && !isUntold(theCall(state, flight.callId ?? ''))) ||
       flight.kind === 'ttl' ||
       flight.kind === 'model_backoff' ||
@@ -234,9 +242,11 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
     return { type: 'close', result: { status: 'completed', text: '', turns: 0 } };
   }
   if (last.role === 'assistant') {
-    if (state.mode === 'chat' && !state.finishing) return null;
+    if (state.mode === 'chat' && !state.finishing) return storeStep(state, moment);
     return { type: 'close', result: { status: 'completed', text: lastText(state), turns: state.turn } };
   }
+  const store = storeStep(state, moment);
+  if (store !== null) return store;
   if (isFull(moment)) {
     const message =
       `the history of this run has ${moment.historyEvents} events and ${moment.historyBytes} bytes, close to the limits of ` +

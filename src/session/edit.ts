@@ -6,7 +6,8 @@ import type { Message } from '../contract/messages.ts';
 import type { PlanInput } from '../contract/plan.ts';
 import type { PlanStep, SessionState } from '../contract/state.ts';
 import type { Moment } from './events.ts';
-import { appendMessage, note, phaseOf } from './state.ts';
+import { unsealedFrom } from './past.ts';
+import { appendMessage, note, phaseOf, promptBytes } from './state.ts';
 
 /** A digest of everything that an edit can change. */
 export function editBasis({ position, plan, scratchpadRoot }: SessionState): string {
@@ -43,14 +44,18 @@ export function editProblem(
     };
   }
   if (transcript === undefined) return null;
-  if (transcript.from > state.transcript.length) {
-    return {
-      busy: false,
-      message: `transcript.from is ${transcript.from}, but there are only ${state.transcript.length} messages`,
-      details: { field: 'transcript.from', messages: state.transcript.length },
-    };
+  const base = state.past?.messages ?? 0;
+  const messages = base + state.transcript.length;
+  const first = state.past?.sealed.count ?? 0;
+  if (transcript.from > messages || transcript.from < first) {
+    const message =
+      transcript.from < first
+        ? `transcript.from is ${transcript.from}, and messages before ${first} belong to earlier runs: rewind the session to a checkpoint of one of them`
+        : `transcript.from is ${transcript.from}, but there are only ${messages} messages`;
+    return { busy: false, message, details: { field: 'transcript.from', messages } };
   }
-  const problem = transcriptProblem([...state.transcript.slice(0, transcript.from), ...transcript.messages]);
+  const kept = state.transcript.slice(unsealedFrom(state), transcript.from - base);
+  const problem = transcriptProblem([...kept, ...transcript.messages]);
   if (problem === null) return null;
   return { busy: false, message: `transcript: ${problem}`, details: { field: 'transcript' } };
 }
@@ -58,10 +63,13 @@ export function editProblem(
 /** Makes an edit that has no problem. */
 export function applyEdit(state: SessionState, edit: EditInput, moment: Moment): void {
   if (edit.transcript !== undefined) {
-    const messages = [...state.transcript.slice(0, edit.transcript.from), ...edit.transcript.messages];
-    state.transcript = [];
-    state.position = { count: 0, digest: EMPTY_DIGEST };
-    state.promptBytes = 0;
+    const { from, messages: added } = edit.transcript;
+    const sealed = unsealedFrom(state);
+    const own = state.transcript.slice(sealed);
+    const messages = [...own.slice(0, from - (state.past?.sealed.count ?? 0)), ...added];
+    state.transcript = state.transcript.slice(0, sealed);
+    state.position = { ...(state.past?.sealed ?? { count: 0, digest: EMPTY_DIGEST }) };
+    for (const message of own) state.promptBytes -= promptBytes(message);
     state.measured = null;
     for (const message of messages) appendMessage(state, message);
   }

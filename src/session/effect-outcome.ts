@@ -11,6 +11,7 @@ import type { InFlight, SessionState } from '../contract/state.ts';
 import { setKey } from './effect-key.ts';
 import type { Moment } from './events.ts';
 import { setManifest } from './manifest.ts';
+import { replayCall } from './replay.ts';
 import { endCall, iso, isUntold, toolOf } from './state.ts';
 
 export function applyTool(
@@ -57,6 +58,12 @@ export function applyTool(
     case 'output':
       record('returned');
       endCall(call, { kind: 'completed' }, toldOf(result), at);
+      return;
+    case 'replay':
+      record('absent', `answered from the record of ${result.of}`);
+      dispatch.unbegun = true;
+      state.budget.spent.toolCalls -= 1;
+      replayCall(state, call, result, moment);
       return;
     case 'error':
       // Its tool was declared a mutation while it ran. A global effect answers with an error only when a person said so.

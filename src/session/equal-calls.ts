@@ -1,5 +1,5 @@
 /** Equal calls: one of them is executed, and its record answers the others. */
-import type { ToolCall } from '../contract/calls.ts';
+import { isAnswered, type ToolCall } from '../contract/calls.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { Step } from './events.ts';
 import { isOpen } from './state.ts';
@@ -8,11 +8,6 @@ export function answerOrRelease(call: ToolCall, target: ToolCall): Step {
   return isAnswered(target)
     ? { type: 'replay_call', callId: call.id, from: target.id }
     : { type: 'release_call', callId: call.id };
-}
-
-/** Whether a call's record answers an equal call: it happened, or nobody can tell and it must not run again. */
-export function isAnswered({ status, effect }: ToolCall): boolean {
-  return status.kind === 'completed' || (status.kind === 'failed' && !status.certain && effect === 'mutate');
 }
 
 /** The newest equal call whose record or outcome answers this one. */

@@ -13,6 +13,8 @@ import type {
   ReadsInput,
   ReadsResult,
   ReportInput,
+  StorePastInput,
+  StorePastResult,
   ToolInput,
   ToolResult,
   VerifyInput,
@@ -64,6 +66,7 @@ export type Outcome =
   | { kind: 'report'; result: ActivityOutcome<void> }
   | { kind: 'verify'; result: ActivityOutcome<VerifyResult> }
   | { kind: 'prepare'; result: ActivityOutcome<PreparedCall> }
+  | { kind: 'storePast'; result: ActivityOutcome<StorePastResult> }
   | { kind: 'timer' };
 
 /** What enters a session in one activation of its workflow. */
@@ -114,14 +117,20 @@ export type Command =
       summary: string;
     }
   | { kind: 'prepare'; seq: number; input: PrepareInput; summary: string }
+  | { kind: 'storePast'; seq: number; input: StorePastInput; summary: string }
   | { kind: 'timer'; seq: number; ms: number; summary: string }
   /** Asks the command of that number to stop. */
   | { kind: 'cancel'; seq: number; timer: boolean }
-  | { kind: 'close'; result: SessionResult };
+  | { kind: 'close'; result: SessionResult }
+  /** Ends the run; the session goes on in a new one. */
+  | { kind: 'continue' };
+
+/** A command that has an outcome. */
+export type Issued = Exclude<Command, { kind: 'cancel' } | { kind: 'close' } | { kind: 'continue' }>;
 
 /** What the session decides by itself; applied to the state like any other event. */
 export type Step =
-  | { type: 'issue'; command: Exclude<Command, { kind: 'cancel' } | { kind: 'close' }>; callId?: string }
+  | { type: 'issue'; command: Issued; callId?: string }
   | { type: 'stop'; seq: number }
   | { type: 'take_messages' }
   | { type: 'append_results' }
@@ -133,6 +142,8 @@ export type Step =
   | { type: 'release_call'; callId: string }
   | { type: 'wait'; wait: Omit<Wait, 'since'> }
   | { type: 'raise_for_summary'; nanoUsd: number; tokens: number }
+  | { type: 'continue' }
+  | { type: 'stay' }
   | { type: 'close'; result: SessionResult };
 
 /** Where in the history the session stands: equal in the live workflow and in the fold. */

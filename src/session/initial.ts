@@ -2,6 +2,7 @@ import type { EffectInput, SessionInput } from '../contract/inputs.ts';
 import { EMPTY_DIGEST, effectNamespace } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { Moment } from './events.ts';
+import { continued } from './past.ts';
 import { applyPerson } from './people.ts';
 import { definedLimits, freshCall, iso } from './state.ts';
 
@@ -15,6 +16,7 @@ export interface SessionIdentity {
 
 /** The state of a session at its start: its first message is queued, and no command was issued. */
 export function initialState(identity: SessionIdentity, input: SessionInput, moment: Moment): SessionState {
+  if (input.carried !== undefined) return continued(input.carried, identity.runId);
   const state: SessionState = {
     schema: 1,
     sessionId: identity.sessionId,

@@ -36,6 +36,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   state.turn = past.turn;
   state.message = past.message;
   state.messagesTaken = past.messagesTaken;
+  if (past.past !== undefined) state.past = past.past;
   state.transcript = past.transcript;
   state.position = past.position;
   state.promptBytes = past.promptBytes;

@@ -9,6 +9,7 @@ import { applyAttach, awaitEffect } from './global-effect.ts';
 import { setManifest } from './manifest.ts';
 import { applyModel } from './model-outcome.ts';
 import { plant, readLoaded } from './origin.ts';
+import { applyStorePast } from './past.ts';
 import { applyReads } from './reads.ts';
 import { endCall, isActive, iso, theCall, toolOf } from './state.ts';
 import { lookedForAgent, lookedForTools } from './stuck.ts';
@@ -74,6 +75,9 @@ export function applyOutcome(state: SessionState, seq: number, outcome: Outcome,
     }
     case 'prepare':
       applyPrepare(state, theCall(state, flight.callId ?? ''), outcome.result, moment);
+      return;
+    case 'storePast':
+      applyStorePast(state, outcome.result, moment);
       return;
     case 'timer':
       applyTimer(state, flight, moment);

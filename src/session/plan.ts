@@ -2,6 +2,7 @@
 import type { ToolCall } from '../contract/calls.ts';
 import { parseInput } from '../contract/inputs.ts';
 import type { JsonValue } from '../contract/json.ts';
+import type { Past } from '../contract/past.ts';
 import { PLAN_TOOL, planSchema } from '../contract/plan.ts';
 import type { PlanStep } from '../contract/state.ts';
 
@@ -9,11 +10,13 @@ import type { PlanStep } from '../contract/state.ts';
  * Takes a plan from the model. A step may be `done` only when each of its postconditions has evidence: a
  * tool of which a call has completed in this session. The call is written beside it.
  *
+ * @param before - the last completed call of each tool before this run
  * @returns the plan, or the first problem in words for the model.
  */
 export function readPlan(
   args: JsonValue,
   calls: readonly ToolCall[],
+  before: Past['completed'] = {},
 ): { ok: true; plan: PlanStep[] } | { ok: false; problem: string } {
   const parsed = parseInput(planSchema, args);
   if (!parsed.ok) return { ok: false, problem: parsed.message };
@@ -24,8 +27,9 @@ export function readPlan(
     const evidence: PlanStep['evidence'] = [];
     for (const { postcondition, tool } of step.evidence) {
       const call = calls.findLast(({ name, status }) => name === tool && status.kind === 'completed');
+      const callId = call?.id ?? (Object.hasOwn(before, tool) ? before[tool] : undefined);
       // A call of the plan tool itself proves nothing.
-      if (call !== undefined && tool !== PLAN_TOOL) evidence.push({ postcondition, tool, call_id: call.id });
+      if (callId !== undefined && tool !== PLAN_TOOL) evidence.push({ postcondition, tool, call_id: callId });
     }
     const unproven = step.postconditions.findIndex(
       (_, i) => !evidence.some((item) => item.postcondition === i),

@@ -102,7 +102,7 @@ function newCall(
   if (prepared.problem !== undefined) {
     endCall(call, { kind: 'skipped' }, { content: prepared.problem, isError: true }, at);
   } else if (prepared.name === PLAN_TOOL && tool === undefined) {
-    const read = readPlan(prepared.args, state.calls);
+    const read = readPlan(prepared.args, state.calls, state.past?.completed);
     call.issuedAt = at;
     if (read.ok) state.plan = read.plan;
     endCall(

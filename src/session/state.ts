@@ -128,8 +128,8 @@ export function endCall(
 }
 
 /** Whether the session has a message of an id, queued ones included. */
-export function hasMessage({ inbox, transcript }: SessionState, id: string): boolean {
-  return idsOf(inbox).has(id) || idsOf(transcript).has(id);
+export function hasMessage({ inbox, transcript, past }: SessionState, id: string): boolean {
+  return idsOf(inbox).has(id) || idsOf(transcript).has(id) || past?.messageIds.includes(id) === true;
 }
 
 /** Message ids by list, as far as they were read: thousands of messages may come in one workflow task. */
@@ -176,7 +176,12 @@ export function appendMessage(state: SessionState, message: Message): void {
     count: state.position.count + 1,
     digest: chainDigest(state.position.digest, { id, role, blocks } as unknown as JsonObject),
   };
-  state.promptBytes += utf8Length(JSON.stringify(message.blocks));
+  state.promptBytes += promptBytes(message);
+}
+
+/** What a message adds to the bytes of the prompt. */
+export function promptBytes({ blocks }: Message): number {
+  return utf8Length(JSON.stringify(blocks));
 }
 
 /** Notes something for people to see. The last hundred notes are kept. */
@@ -220,6 +225,9 @@ export function phaseOf(state: SessionState): Phase {
   if (state.inFlight.some(isThinking)) return 'thinking';
   if (calls.some((call) => call.status.kind === 'approval')) return 'approval';
   if (calls.some((call) => !isFinal(call))) return 'acting';
+  // It goes on in a new run in the middle of a turn.
+  const isNew = state.past !== undefined || state.inFlight.some(({ kind }) => kind === 'storePast');
+  if (isNew && state.transcript.at(-1)?.role !== 'assistant') return 'thinking';
   return 'idle';
 }
 

@@ -3,12 +3,11 @@ import type { ToolCall } from '../contract/calls.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { SessionState } from '../contract/state.ts';
+import type { ContentRef } from '../contract/thread.ts';
 import { marksFirst } from './effect-outcome.ts';
-import type { Step } from './events.ts';
+import type { Issued } from './events.ts';
 import { settings } from './reads.ts';
 import { DEFAULT_TIMEOUT_MS, heartbeatMs, toolOf } from './state.ts';
-
-type Issued = Extract<Step, { type: 'issue' }>['command'];
 
 /** What running and verifying a call have in common. */
 function callInput(state: SessionState, { name, id, args, idempotencyKey }: ToolCall, timeoutMs: number) {
@@ -41,6 +40,13 @@ export function verifyCommand(state: SessionState, call: ToolCall, seq: number):
   };
 }
 
+/** Where an equal call may be that has left the run. Of scope `message`, only when that message came before the run. */
+function pastOf({ past }: SessionState, { scope, message }: ToolCall): { past?: ContentRef } {
+  if (past === undefined || scope === 'call' || scope === 'global') return {};
+  const mayBeThere = scope === 'session' || past.message === message || past.left === true;
+  return mayBeThere ? { past: past.newest } : {};
+}
+
 export function toolCommand(state: SessionState, call: ToolCall): Issued {
   const tool = toolOf(state, call);
   const seq = state.seq + 1;
@@ -55,6 +61,7 @@ export function toolCommand(state: SessionState, call: ToolCall): Issued {
       effect: call.effect,
       dispatchNo,
       ...(call.effect === 'mutate' ? { issuedRunId: state.runId } : {}),
+      ...pastOf(state, call),
       ...(call.effect === 'mutate' && marksFirst(state, call, dispatchNo)
         ? { markFirst: true as const }
         : {}),

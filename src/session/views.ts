@@ -2,9 +2,11 @@
 import { dispatchNoOf, type SeenDispatch, type ToolCall } from '../contract/calls.ts';
 import { jsonSize } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
+import type { Message } from '../contract/messages.ts';
 import type { NextStep } from '../contract/next-step.ts';
+import type { Past } from '../contract/past.ts';
 import type { SessionState } from '../contract/state.ts';
-import type { BudgetView, Page, PageInput, PendingCall, SessionView } from '../contract/views.ts';
+import type { BudgetView, Page, PageInput, PendingCall, RunPage, SessionView } from '../contract/views.ts';
 import { effectId } from '../contract/workflow-ids.ts';
 import { usd } from './budget.ts';
 import { lastText } from './decide.ts';
@@ -23,9 +25,9 @@ export function sessionView(state: SessionState): SessionView {
     status: state.status,
     phase: phaseOf(state),
     turn: state.turn,
-    messages: state.transcript.length,
+    messages: (state.past?.messages ?? 0) + state.transcript.length,
     queued: state.inbox.length,
-    calls: state.calls.length,
+    calls: (state.past?.calls ?? 0) + state.calls.length,
     pending: pendingCalls(state),
     wait: state.wait,
     paused:
@@ -108,16 +110,37 @@ export function budgetView(state: SessionState): BudgetView {
   };
 }
 
-/** A page of a list, cut at what a query may answer: a page has at least one entry, and fewer than asked when they are large. */
-export function pageOf<T>(items: readonly T[], input: PageInput = {}): Page<T> {
-  const end = Math.max(0, Math.min(items.length, whole(input.before, items.length)));
+/**
+ * A page of a list, cut at what a query may answer: a page has at least one entry, and fewer than asked when they are large.
+ *
+ * @param past - the number of entries before the list. The page has none of them.
+ */
+export function pageOf<T>(items: readonly T[], input: PageInput = {}, past = 0): Page<T> {
+  const total = past + items.length;
+  const end = Math.max(0, Math.min(total, whole(input.before, total)));
   const limit = Math.max(0, whole(input.limit, 50));
   let first = end;
-  for (let bytes = 0; first > 0 && end - first < limit; first--) {
-    bytes += jsonSize(items[first - 1]);
+  for (let bytes = 0; first > past && end - first < limit; first--) {
+    bytes += jsonSize(items[first - 1 - past]);
     if (bytes > LIMIT.queryResult && first < end) break;
   }
-  return { items: items.slice(first, end), first, total: items.length };
+  return { items: items.slice(Math.max(0, first - past), Math.max(0, end - past)), first, total };
+}
+
+/** A page of the messages that are in this run. */
+export function messagesPage({ transcript, past }: SessionState, page?: PageInput): RunPage<Message> {
+  return withPast(pageOf(transcript, page, past?.messages), page, past);
+}
+
+/** A page of the calls that are in this run. */
+export function callsPage({ calls, past }: SessionState, page?: PageInput): RunPage<ToolCall> {
+  return withPast(pageOf(calls, page, past?.calls), page, past);
+}
+
+/** Says where the rest of a page is that has left the run. */
+function withPast<T>(page: Page<T>, { limit = 50 }: PageInput = {}, past: Past | undefined): RunPage<T> {
+  const isWhole = past === undefined || page.first === 0 || page.items.length >= limit;
+  return isWhole ? page : { ...page, past: past.newest };
 }
 
 /** A client in another language may send something that is not a number. */

@@ -151,6 +151,12 @@ export function isUnprocessed(error: unknown): boolean {
   return typeOf(error) === UPDATE_FAILURE.unprocessed;
 }
 
+/** Whether a session goes on in a new run at this moment, which takes what is sent again. */
+export function isContinuing(error: unknown): boolean {
+  const typed = withCode(error instanceof WorkflowUpdateFailedError ? error.cause : error);
+  return typed?.type === 'SESSION_BUSY' && typed.details['continuing'] === true;
+}
+
 /** The type of a failed update's cause. */
 function typeOf(error: unknown): unknown {
   return error instanceof WorkflowUpdateFailedError

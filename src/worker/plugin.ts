@@ -261,11 +261,11 @@ function sinksOf(memory: TranscriptMemory, issued: IssuedCalls, attributes: Know
   return {
     perdure: {
       remember: {
-        fn: (info, piece) => memory.remember(info.runId, piece),
+        fn: (info, piece) => memory.remember(info.workflowId, piece),
         // A replayed workflow fills the memory of the worker that it moved to.
         callDuringReplay: true,
       },
-      forget: { fn: ({ runId }) => memory.forget(runId), callDuringReplay: true },
+      forget: { fn: ({ workflowId }) => memory.forget(workflowId), callDuringReplay: true },
       issued: {
         fn: (info, call) => issued.note(info, call),
         // In a replay, the call was scheduled before.

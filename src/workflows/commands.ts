@@ -9,7 +9,7 @@ import {
 import { type ActivitiesByType, MODEL_ATTEMPTS, VERIFY_TRIES } from '../contract/activities.ts';
 import { type ActivityOutcome, activityFailureInfo } from '../contract/failure.ts';
 import { ACTIVITY } from '../contract/names.ts';
-import type { Command, Outcome } from '../session/events.ts';
+import type { Issued, Outcome } from '../session/events.ts';
 
 /** Time beyond a tool's own time-out in which its activity can still say what happened. */
 const TIMEOUT_MARGIN_MS = 5_000;
@@ -22,8 +22,6 @@ const RETRY = { initialInterval: '1s', maximumAttempts: 5 } as const;
 
 /** One for all: the SDK records a stack for each promise. */
 const DONE = Promise.resolve();
-
-type Runnable = Exclude<Command, { kind: 'cancel' } | { kind: 'close' }>;
 
 /** The commands in flight of one run: starts them, stops them, and hands over each outcome once. */
 export class CommandRunner {
@@ -40,7 +38,7 @@ export class CommandRunner {
   }
 
   /** Starts a command. Its outcome arrives in a later activation, never in this one. */
-  start(command: Runnable): void {
+  start(command: Issued): void {
     const { seq } = command;
     const scope = this.#idle.pop() ?? new CancellationScope({ cancellable: true, parent: this.#parent });
     this.#scopes.set(seq, scope);
@@ -61,7 +59,7 @@ export class CommandRunner {
 }
 
 /** Calls `ended` once, with `null` for a timer that was stopped: the core has dropped it already. */
-function run(command: Runnable, ended: (outcome: Outcome | null) => void): void {
+function run(command: Issued, ended: (outcome: Outcome | null) => void): void {
   switch (command.kind) {
     case 'load': {
       const { [ACTIVITY.load]: load } = remote(command.seq, {
@@ -148,6 +146,17 @@ function run(command: Runnable, ended: (outcome: Outcome | null) => void): void 
         summary: command.summary,
       });
       settle(prepare(command.input), (result) => ended({ kind: 'prepare', result }));
+      return;
+    }
+    case 'storePast': {
+      // Until it succeeds: what it stores to is the server that runs the session.
+      const { [ACTIVITY.storePast]: storePast } = remote(command.seq, {
+        startToCloseTimeout: '2m',
+        heartbeatTimeout: '10s',
+        retry: { initialInterval: '1s', maximumInterval: '30s' },
+        summary: command.summary,
+      });
+      settle(storePast(command.input), (result) => ended({ kind: 'storePast', result }));
       return;
     }
     case 'timer':

@@ -19,7 +19,7 @@ import { type Refusal, refusalOf } from '../session/people.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
 import { wantsReply } from '../session/reads.ts';
 import { findCall, hasMessage, phaseOf, wordsOf } from '../session/state.ts';
-import { budgetView, pageOf, pendingCalls, sessionView } from '../session/views.ts';
+import { budgetView, callsPage, messagesPage, pendingCalls, sessionView } from '../session/views.ts';
 import { failure } from './failure.ts';
 import { acceptUnreadableSignals } from './sdk-internals.ts';
 
@@ -98,8 +98,8 @@ export function registerHandlers(
   query(QUERY.wantsReply, () => wantsReply(state), 'Whether the model is asked when its reads have ended');
   query(QUERY.state, () => sessionView(state), 'The session at a glance');
   query(QUERY.snapshot, () => state, 'The whole state, as in a checkpoint');
-  query(QUERY.transcript, (page) => pageOf(state.transcript, page), 'Messages: {before?, limit?}');
-  query(QUERY.calls, (page) => pageOf(state.calls, page), 'The tool-call log: {before?, limit?}');
+  query(QUERY.transcript, (page) => messagesPage(state, page), 'Messages: {before?, limit?}');
+  query(QUERY.calls, (page) => callsPage(state, page), 'The tool-call log: {before?, limit?}');
   query(QUERY.approvals, () => pendingCalls(state), 'Calls that wait for a person');
   query(QUERY.budget, () => budgetView(state), 'Caps, spent and reserved');
   query(QUERY.plan, () => state.plan, 'The plan');
@@ -123,12 +123,16 @@ function contradicted(state: SessionState, input: PersonInput): Refusal | null {
 
 /** For validators only. A message to a session that goes no further would be accepted and lost. */
 function leftBehind(state: SessionState, input: PersonInput): Refusal | null {
-  const { sessionId, sealed, finishing } = state;
+  const { sessionId, sealed, finishing, continuing } = state;
   if (sealed !== null && input.type !== 'seal') {
     const message =
       `session ${sessionId} is being rewound by ${sealed.by}. Try again when it continues, ` +
       'or resume it to stop the rewind';
     return { code: 'SESSION_BUSY', message, details: { sealed, next: { action: 'resume', sessionId } } };
+  }
+  if (continuing === 'now') {
+    const message = `session ${sessionId} goes on in a new run at this moment: send it again`;
+    return { code: 'SESSION_BUSY', message, details: { continuing: true } };
   }
   if (finishing && input.type === 'send') {
     const message = `session ${sessionId} is finishing with a summary. Start a new one`;

@@ -7,6 +7,7 @@ import {
   CancellationScope,
   CancelledFailure,
   condition,
+  continueAsNew,
   proxySinks,
   setCurrentDetails,
   upsertSearchAttributes,
@@ -61,9 +62,18 @@ interface Entry {
 export async function agentSession(rawInput: SessionInput): Promise<SessionResult> {
   const parsed = parseInput(sessionInputSchema, rawInput);
   if (!parsed.ok) throw ApplicationFailure.nonRetryable(parsed.message, 'INVALID_ARGUMENT');
-  const { workflowId: sessionId, runId, firstExecutionRunId: firstRunId } = workflowInfo();
+  const {
+    workflowId: sessionId,
+    runId,
+    firstExecutionRunId: firstRunId,
+    continuedFromExecutionRunId,
+  } = workflowInfo();
   const misplaced = idProblem(sessionId, parsed.value);
   if (misplaced !== null) throw ApplicationFailure.nonRetryable(misplaced, 'INVALID_ARGUMENT');
+  if (parsed.value.carried !== undefined && continuedFromExecutionRunId === undefined) {
+    const message = 'carried: only a session that goes on in a new run may have it: leave it out';
+    throw ApplicationFailure.nonRetryable(message, 'INVALID_ARGUMENT');
+  }
   let task = clock();
   const state = initialState({ sessionId, runId, firstRunId }, parsed.value, task);
 
@@ -78,7 +88,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
   void watchCancellation(push);
 
   const queried = new QueriedTask();
-  const remembered: Remembered = { of: state.transcript, position: NOTHING };
+  const remembered: Remembered = { of: state.transcript, position: state.past?.sealed ?? NOTHING };
   const shown: Shown = { values: new Map(), tell: newsLogger() };
   let result: SessionResult | null = null;
   let awake = false;
@@ -96,7 +106,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
       if (command.kind === 'close') {
         result = command.result;
         worker.forget();
-      } else perform(command, state, runner, remembered);
+      } else if (command.kind !== 'continue') perform(command, state, runner, remembered);
     }
     for (const [i, { applied }] of entries.entries()) applied?.(refusals[i] ?? null);
     queried.note(now, commands, showStatus(state, shown));
@@ -113,10 +123,14 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
         awake = false;
         step(runner);
       }
-      return result !== null;
+      // What comes after the last step goes along: it is applied, and nothing is issued.
+      return result !== null || (isContinuing(state) && inbox.length + arriving.length === 0);
     });
     await condition(allHandlersFinished);
   });
+  if (isContinuing(state)) {
+    return continueAsNew<typeof agentSession>({ agent: state.agent, carried: state });
+  }
   if (state.status.kind === 'cancelled' && state.status.by === 'temporal') {
     throw new CancelledFailure('The session was cancelled by a Temporal client');
   }
@@ -177,7 +191,7 @@ function clock(): Moment {
 }
 
 function perform(
-  command: Exclude<Command, { kind: 'close' }>,
+  command: Exclude<Command, { kind: 'close' } | { kind: 'continue' }>,
   state: SessionState,
   runner: CommandRunner,
   remembered: Remembered,
@@ -186,15 +200,28 @@ function perform(
     runner.stop(command.seq);
     return;
   }
-  if (command.kind === 'model' || command.kind === 'reads') {
-    // An edited or loaded transcript is a new one: the worker's copy is of no use.
-    const from = remembered.of === state.transcript ? remembered.position : NOTHING;
-    const messages = state.transcript.slice(from.count, state.position.count);
-    worker.remember({ from, to: state.position, messages });
-    remembered.of = state.transcript;
-    remembered.position = state.position;
-  }
+  const { kind } = command;
+  if (kind === 'model' || kind === 'reads' || kind === 'storePast') remember(state, remembered);
   runner.start(command.kind === 'tool' && command.input.effect === 'mutate' ? marked(command) : command);
+}
+
+function isContinuing({ continuing }: SessionState): boolean {
+  return continuing === 'now';
+}
+
+/** Hands the worker what is new in the transcript. */
+function remember({ transcript, position, past }: SessionState, remembered: Remembered): void {
+  // An edited or loaded transcript is a new one: the worker's copy is of no use.
+  const start = past?.sealed ?? NOTHING;
+  const from = remembered.of === transcript ? remembered.position : start;
+  const before = past?.messages ?? 0;
+  worker.remember({
+    from,
+    to: position,
+    messages: transcript.slice(from.count - before, position.count - before),
+  });
+  remembered.of = transcript;
+  remembered.position = position;
 }
 
 /** A mutation with a mark by which the worker recognises its own call. A replay issues nothing, so its mark is dropped. */

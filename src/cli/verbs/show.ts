@@ -22,7 +22,12 @@ export function show(program: Command, cli: Cli): void {
     )
     .action(async (id: string, options: Options) => {
       const { terminal } = cli;
-      const [{ pageOf }, { describeSession }, { callLines, inFlightLines }, render] = await Promise.all([
+      const [
+        { callsPage, messagesPage },
+        { describeSession, wholePage },
+        { callLines, inFlightLines },
+        render,
+      ] = await Promise.all([
         import('../../session/views.ts'),
         import('../../client/read-session.ts'),
         import('../calls.ts'),
@@ -32,8 +37,10 @@ export function show(program: Command, cli: Cli): void {
       const { state, view, source, run } = await terminal.wait(`reading ${id}`, () => session.read());
       const { client } = await cli.connect();
       const running = inFlightLines(await describeSession(client, id), state, Date.now());
-      const transcript = pageOf(state.transcript, { limit: options.messages });
-      const calls = pageOf(state.calls, { limit: options.calls });
+      const messages = { limit: options.messages };
+      const transcript = await wholePage(client, 'messages', messages, messagesPage(state, messages));
+      const some = { limit: options.calls };
+      const calls = await wholePage(client, 'calls', some, callsPage(state, some));
       terminal.result(
         { session: view, commands: render.nextOf(view), source, run, transcript, calls },
         () => {

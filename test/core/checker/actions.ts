@@ -71,6 +71,8 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
       const value = { kind: 'part', parts: 1, text: world.loaded } as const;
       return [answer(flight, 'the checkpoint is loaded', { kind: 'load', result: { ok: true, value } })];
     }
+    case 'storePast':
+      throw new Error('no scenario goes on in a new run');
     case 'backoff':
     case 'model_backoff':
     case 'recheck':

@@ -192,6 +192,8 @@ function inWords(command: Command): string {
       return 'ask the worker what the agent is';
     case 'load':
       return 'load a checkpoint';
+    case 'continue':
+      return 'go on in a new run';
     default:
       return command.summary;
   }

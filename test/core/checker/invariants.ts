@@ -34,7 +34,7 @@ export function checkCommand(
     promise(state.inFlight.length === 0, 'the session closed while something was in flight');
     return;
   }
-  if (command.kind === 'cancel') return;
+  if (command.kind === 'cancel' || command.kind === 'continue') return;
   promise(
     state.sealed === null || state.cancelling !== null,
     `a ${command.kind} was issued by a session that is sealed`,

@@ -1,0 +1,26 @@
+/** What a session's run knows of the runs before it. */
+import type { Position } from './messages.ts';
+import type { ContentRef } from './thread.ts';
+
+/** What has left the run. Its size does not grow with the session. */
+export interface Past {
+  /** The newest piece, which names all before it. */
+  newest: ContentRef;
+  /** Index in the session of the run's first message, and of its first call. */
+  messages: number;
+  calls: number;
+  /** The end of the messages in pieces. The last of them is in the run, too. */
+  sealed: Position;
+  /** The turn, and the number of the user's message, at which the run began. */
+  turn: number;
+  message: number;
+  /** By tool: its last completed call, for the evidence of a plan. */
+  completed: { [tool: string]: string };
+  /** A piece holds mutations of runs that a reset has left. Messages of theirs may have the numbers of later ones. */
+  left?: true;
+  /** Ids of the last messages of people: one that is sent again is taken once. */
+  messageIds: string[];
+}
+
+/** Ids of messages that a run keeps of those before it. */
+export const KEPT_MESSAGE_IDS = 200;

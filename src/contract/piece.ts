@@ -1,0 +1,30 @@
+/** Sealed pieces of a session's transcript and call log. */
+import type { ToolCall } from './calls.ts';
+import type { Message } from './messages.ts';
+import type { Notice, SessionState } from './state.ts';
+import type { ContentRef } from './thread.ts';
+
+/** A piece before another. */
+export interface PieceRef extends ContentRef {
+  /** 0 for one that a run has stored; one more for one that pieces were merged into. */
+  level: number;
+  messages: number;
+  calls: number;
+}
+
+/** A sealed piece. It is written once and never changes. */
+export interface Piece {
+  schema: 1;
+  level: number;
+  /** Older pieces, oldest first. */
+  before: PieceRef[];
+  messages: Message[];
+  calls: ToolCall[];
+  /** Mutations of runs that a reset has left: their record answers equal calls, too. */
+  left?: readonly ToolCall[];
+  notices: Notice[];
+  pauses: SessionState['pauses'];
+  answeredBy?: { [messageId: string]: string };
+  instructedBy?: { [messageId: string]: string };
+  finishReasons?: { [messageId: string]: string };
+}

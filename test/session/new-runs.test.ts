@@ -1,0 +1,248 @@
+/** A session that goes on in new runs of its workflow: nothing is lost, and nothing happens twice. */
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent, defineTool, effectsSince, type Session, TemporalSaver } from '../../src/index.ts';
+import type { Script } from '../../src/testing/index.ts';
+import { expectFoldEqualsLive } from '../support/fold.ts';
+import { openStage, type Stage } from '../support/stage.ts';
+import { replay } from './support/sound.ts';
+
+/** Pays as the user says, and says what came of it. */
+const teller: Script = ({ lastUserText, toolResults, stepInTurn }) =>
+  stepInTurn === 0 && lastUserText.startsWith('pay')
+    ? { toolCalls: [{ name: lastUserText.split(' ')[0] ?? '', args: { bill: lastUserText } }] }
+    : { text: `${lastUserText}: ${toolResults.at(-1)?.text ?? 'nothing'}` };
+
+async function open(): Promise<{ stage: Stage; session: Session; paid: string[] }> {
+  const stage = await openStage(teller);
+  const paid: string[] = [];
+  const pay = (scope: 'session' | 'message') =>
+    defineTool({
+      description: 'Pays a bill',
+      inputSchema: z.object({ bill: z.string() }),
+      effect: 'mutate',
+      idempotency: { scope },
+      execute: ({ bill }) => {
+        paid.push(bill);
+        return { receipt: paid.length };
+      },
+    });
+  const agent = defineAgent({
+    name: 'teller',
+    model: stage.provider('m'),
+    instructions: 'Pay.',
+    tools: { pay: pay('session'), payEach: pay('message') },
+    runTurns: 3,
+  });
+  await stage.startWorker([agent]);
+  const session = await stage.sessions.start('teller', { id: stage.id() });
+  return { stage, session, paid };
+}
+
+/** Sends messages one after the other, and waits for the answer of each. */
+async function say(session: Session, ...texts: string[]): Promise<void> {
+  for (const text of texts) {
+    const { messages } = await session.state();
+    await session.send(text);
+    await expect
+      .poll(
+        async () => {
+          const { phase, messages: now } = await session.state();
+          return phase === 'idle' && now > messages + 1;
+        },
+        { timeout: 30_000 },
+      )
+      .toBe(true);
+  }
+}
+
+async function runsOf({ client }: Stage, { id }: Session): Promise<string[]> {
+  const runs: string[] = [];
+  let { runId } = await client.workflow.getHandle(id).describe();
+  for (;;) {
+    runs.unshift(runId);
+    const history = await client.workflow.getHandle(id, runId).fetchHistory();
+    // The server holds back a run after one that lived for less than a second: it may have no task yet.
+    if ((history.events ?? []).length > 1) await replay(history, id);
+    const before = history.events?.[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId;
+    if (!before) return runs;
+    runId = before;
+  }
+}
+
+test('a session of many turns goes on over runs, and is read as one', async () => {
+  const { stage, session, paid } = await open();
+  const texts = [...Array(12).keys()].map((n) => `payEach ${n}`);
+  await say(session, ...texts);
+
+  const runs = await runsOf(stage, session);
+  expect(runs.length).toBeGreaterThan(6);
+  expect(paid).toEqual(texts);
+  const { items, first, total } = await session.transcript({ limit: 1_000 });
+  expect([first, total, items.length]).toEqual([0, 48, 48]);
+  const said = items.filter(({ role }) => role === 'user').flatMap(({ blocks }) => blocks);
+  expect(said).toEqual(texts.map((text) => ({ kind: 'text', text })));
+  expect(new Set(items.map(({ id }) => id)).size).toBe(48);
+  const middle = await session.transcript({ before: 20, limit: 5 });
+  expect(middle).toEqual({ items: items.slice(15, 20), first: 15, total: 48 });
+  const log = await session.calls({ limit: 1_000 });
+  expect(log.items.map(({ args }) => args)).toEqual(texts.map((bill) => ({ bill })));
+  const state = await expectFoldEqualsLive(stage.client, session);
+  expect(state.past?.messages).toBeGreaterThan(40);
+  expect(state.turn).toBe(24);
+  // The model has seen it whole.
+  const { request } = stage.model.requests.at(-1) ?? {};
+  expect(request?.messages.filter(({ role }) => role === 'user').map(({ text }) => text)).toEqual(texts);
+  const checkpoints = await new TemporalSaver(stage.client).list(session.id, { limit: 1_000 });
+  const found = new Set(checkpoints.map(({ id }) => id.split(':')[0]));
+  // The newest run may have no task yet.
+  expect(runs.slice(0, -1).filter((run) => !found.has(run))).toEqual([]);
+});
+
+test('a call equal to one of an earlier run is answered from its record', async () => {
+  const { stage, session, paid } = await open();
+  await say(session, 'pay rent', ...[...Array(6).keys()].map((n) => `payEach ${n}`), 'pay rent');
+
+  expect((await runsOf(stage, session)).length).toBeGreaterThan(3);
+  expect(paid.filter((bill) => bill === 'pay rent')).toEqual(['pay rent']);
+  const { items } = await session.calls({ limit: 1_000 });
+  expect(items.at(-1)).toMatchObject({ name: 'pay', replayOf: items[0]?.id, status: { kind: 'completed' } });
+  const { lastText, budget } = await session.state();
+  expect(lastText).toContain('"receipt":1');
+  expect(budget.spent.toolCalls).toBe(7);
+});
+
+test('a message that was taken in an earlier run is taken once', async () => {
+  const { stage, session, paid } = await open();
+  await session.send({ id: 'first', text: 'payEach first' });
+  await say(session, ...[...Array(6).keys()].map((n) => `payEach ${n}`));
+  await session.send({ id: 'first', text: 'payEach first' });
+  await say(session, 'payEach last');
+
+  expect((await runsOf(stage, session)).length).toBeGreaterThan(3);
+  expect(paid).toHaveLength(8);
+});
+
+test('messages that come while the session goes on in a new run are taken once, in order', async () => {
+  const { stage, session, paid } = await open();
+  const texts = [...Array(40).keys()].map((n) => `payEach ${n}`);
+  const handle = stage.client.workflow.getHandle(session.id);
+  for (const [n, text] of texts.entries()) {
+    if (n % 2 === 0) await session.send({ id: `m${n}`, text });
+    else await handle.signal('send', { id: `m${n}`, text });
+    await new Promise((resolve) => setTimeout(resolve, 15));
+  }
+  await expect.poll(async () => (await session.state()).phase, { timeout: 60_000 }).toBe('idle');
+  await expect.poll(async () => (await session.state()).queued, { timeout: 60_000 }).toBe(0);
+
+  const { items } = await session.transcript({ limit: 1_000 });
+  const said = items.flatMap(({ role, blocks }) => (role === 'user' ? blocks : []));
+  expect(said).toEqual(texts.map((text) => ({ kind: 'text', text })));
+  expect(new Set(paid).size).toBe(paid.length);
+  expect((await runsOf(stage, session)).length).toBeGreaterThan(1);
+});
+
+test('a client cannot start a session with the state of a run', async () => {
+  const { stage, session } = await open();
+  await say(session, 'hello');
+  const carried = await session.snapshot();
+  const id = stage.id('forged');
+  await stage.client.workflow.start('agentSession', {
+    workflowId: id,
+    taskQueue: stage.taskQueue,
+    args: [{ agent: 'teller', carried }],
+  });
+  await expect(stage.client.workflow.result(id)).rejects.toMatchObject({
+    cause: { message: expect.stringContaining('carried: only a session that goes on') },
+  });
+});
+
+test('a session is rewound to a checkpoint of an earlier run: what happened since answers', async () => {
+  const { stage, session, paid } = await open();
+  await say(session, 'pay a', 'payEach b');
+  const checkpoint = await new TemporalSaver(stage.client).get(session.id);
+  await say(session, 'pay c', ...[...Array(6).keys()].map((n) => `payEach ${n}`));
+  const before = [...paid];
+  const then = await new TemporalSaver(stage.client).get(session.id, { checkpointId: checkpoint?.id });
+  const now = await new TemporalSaver(stage.client).get(session.id);
+  if (then === null || now === null) return expect.fail('a checkpoint is gone');
+  const since = await effectsSince(stage.client, then, now);
+  expect(since.map(({ args, again }) => [args, again])).toEqual(
+    before.slice(2).map((bill) => [{ bill }, 'answered']),
+  );
+
+  const rewound = await stage.sessions.rewind(
+    { sessionId: session.id, checkpointId: then.id },
+    { by: 'me', reason: 'again' },
+  );
+  await say(rewound, 'pay c', 'pay a', 'payEach 7', 'payEach 8');
+  expect(paid).toEqual([...before, 'payEach 7', 'payEach 8']);
+  const { items } = await rewound.transcript({ limit: 1_000 });
+  const said = items.flatMap(({ role, blocks }) => (role === 'user' ? blocks : []));
+  expect(said.map((block) => block.kind === 'text' && block.text)).toEqual([
+    'pay a',
+    'payEach b',
+    'pay c',
+    'pay a',
+    'payEach 7',
+    'payEach 8',
+  ]);
+});
+
+test('a fork of a session keeps its past when the session is deleted', async () => {
+  const { stage, session } = await open();
+  await say(session, 'pay a', 'payEach b', 'payEach c', 'payEach d');
+  const saver = new TemporalSaver(stage.client);
+  const checkpointId = (await saver.get(session.id))?.id ?? '';
+  const id = stage.id('fork');
+  const forked = await stage.sessions.fork(
+    { sessionId: session.id, checkpointId },
+    { id, by: 'me', reason: 'try' },
+  );
+  await say(forked, 'payEach e');
+  await saver.delete(session.id, { end: true });
+
+  const { items } = await forked.transcript({ limit: 1_000 });
+  const said = items.flatMap(({ role, blocks }) => (role === 'user' ? blocks : []));
+  expect(said).toHaveLength(5);
+  await say(forked, 'pay a', 'payEach f', 'payEach g');
+  expect((await forked.transcript({ limit: 1_000 })).items).toHaveLength(32);
+});
+
+test('a deleted session leaves nothing behind', async () => {
+  const { stage, session } = await open();
+  await say(session, ...[...Array(8).keys()].map((n) => `payEach ${n}`));
+  const { past } = await session.snapshot();
+  const piece = `perdure-content/${past?.newest.key}/0`;
+  expect((await stage.client.workflow.getHandle(piece).describe()).status.name).toBe('RUNNING');
+  const prefix = piece.split('/').slice(0, 3).join('/');
+  const query = `WorkflowId STARTS_WITH '${prefix}/'`;
+  await expect.poll(async () => (await stage.client.workflow.count(query)).count).toBeGreaterThan(1);
+  await new TemporalSaver(stage.client).delete(session.id, { end: true });
+
+  await expect
+    .poll(async () => (await stage.client.workflow.count(query)).count, { timeout: 30_000 })
+    .toBe(0);
+});
+
+test('a session that is reset to an earlier run does nothing again, also in the runs after it', async () => {
+  const { stage, session, paid } = await open();
+  await say(session, 'payEach a', 'payEach b', 'pay c', 'payEach d', 'payEach e', 'payEach f');
+  const [first = ''] = await runsOf(stage, session);
+  const { events } = await stage.client.workflow.getHandle(session.id, first).fetchHistory();
+  const task = events?.find(
+    ({ workflowTaskCompletedEventAttributes }) => workflowTaskCompletedEventAttributes,
+  );
+  await stage.client.workflowService.resetWorkflowExecution({
+    namespace: stage.client.options.namespace,
+    workflowExecution: { workflowId: session.id, runId: first },
+    reason: 'test',
+    requestId: crypto.randomUUID(),
+    workflowTaskFinishEventId: task?.eventId ?? null,
+  });
+  await expect.poll(async () => (await session.state()).phase, { timeout: 30_000 }).toBe('idle');
+  await say(session, ...[...Array(4).keys()].map((n) => `payEach new ${n}`), 'pay c');
+
+  expect(paid.filter((bill) => bill === 'pay c')).toEqual(['pay c']);
+  expect(new Set(paid).size).toBe(paid.length);
+});
