@@ -11,6 +11,7 @@ import { hostname } from 'node:os';
 import proto from '@temporalio/proto';
 import { expect, test } from 'vitest';
 import { foldHistory } from '../../src/history/index.ts';
+import { runsUpTo } from '../../src/temporal/executions.ts';
 import type { HistoryEvent } from '../../src/temporal/index.ts';
 import { replay } from '../session/support/sound.ts';
 import { openStage } from '../support/stage.ts';
@@ -38,7 +39,9 @@ test.runIf(SUFFIX !== undefined).each(Object.entries(STORIES))('record %s', asyn
   const { message, mode = 'chat' } = story;
   const session = await stage.sessions.start('story', { id: `story-${name}`, message, mode });
   await story.act(session, stage);
-  const { events } = await stage.client.workflow.getHandle(session.id).fetchHistory();
+  const { runId } = await stage.client.workflow.getHandle(session.id).describe();
+  const run = (await runsUpTo(stage.client, session.id, runId)).at(story.run ?? -1);
+  const { events } = await stage.client.workflow.getHandle(session.id, run).fetchHistory();
   const history = History.toObject(History.fromObject({ events: events ?? [] }), {
     enums: String,
     longs: String,

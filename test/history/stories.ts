@@ -20,6 +20,8 @@ export interface Story {
   mode?: 'chat' | 'task';
   /** What people do; the history is taken when it resolves. */
   act: (session: Session, stage: Stage) => Promise<void>;
+  /** The run whose history is taken, if not the last: its place in the session, from 0. */
+  run?: number;
 }
 
 const id = z.object({ id: z.string() });
@@ -285,6 +287,35 @@ const stopped: Story = {
   },
 };
 
+/** A run that continues another, answers a call from that one's record, and ends when the session goes on in a third. */
+const runs: Story = {
+  script: ({ assistantCount }) =>
+    assistantCount % 2 === 0
+      ? { toolCalls: [call('pay', assistantCount === 4 ? 'x0' : `x${assistantCount}`)] }
+      : { text: `Reply ${assistantCount}.` },
+  agent: (stage) =>
+    defineAgent({
+      ...base(stage),
+      runTurns: 3,
+      tools: {
+        pay: defineTool({
+          inputSchema: id,
+          idempotency: { scope: 'session' },
+          execute: (input) => ({ paid: input.id }),
+        }),
+      },
+    }),
+  message: 'Pay x0.',
+  act: async (session) => {
+    for (const turn of [2, 4, 6, 8]) {
+      await until(session, (view) => view.turn === turn && view.phase === 'idle');
+      await session.send({ text: `Go on after ${turn}.`, id: `m${turn}` });
+    }
+    await until(session, ({ turn, phase }) => turn === 10 && phase === 'idle');
+  },
+  run: 1,
+};
+
 /** All stories by the name of their file. */
 export const STORIES: Readonly<Record<string, Story>> = {
   refund,
@@ -294,4 +325,5 @@ export const STORIES: Readonly<Record<string, Story>> = {
   reads,
   rewound,
   stopped,
+  runs,
 };
