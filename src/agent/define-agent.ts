@@ -93,8 +93,11 @@ export interface AgentOptions<CONTEXT = unknown> {
 }
 
 /** A checked agent definition. */
-export interface DefinedAgent extends Omit<AgentOptions, 'model' | 'tools' | 'effects'> {
+export interface DefinedAgent<INPUT extends object = object>
+  extends Omit<AgentOptions, 'model' | 'tools' | 'effects'> {
   readonly perdure: 'agent';
+  /** Only a type, never set: what a session of this agent takes as its context. */
+  readonly contextInput?: INPUT;
   readonly models: readonly { model: LanguageModel; price?: ModelPrice; maxOutputTokens?: number }[];
   readonly tools: Readonly<Record<string, DefinedTool>>;
   /** What is wrong with a context for this agent and its tools, naming the field, or `null`. */
@@ -158,7 +161,13 @@ const CALL_ID = /^call_\d+_\d+$/;
  * });
  * ```
  */
-export function defineAgent<CONTEXT = unknown>(options: AgentOptions<CONTEXT>): DefinedAgent {
+export function defineAgent<CONTEXT = unknown, INPUT extends object = object>(
+  options: AgentOptions<CONTEXT> & {
+    // What the schema takes differs from what it returns where a field has a default.
+    context?: { readonly '~standard'?: { readonly types?: { readonly input: INPUT } | undefined } };
+  },
+  // A schema of any type takes any object.
+): DefinedAgent<unknown extends INPUT ? object : INPUT> {
   const { name, model, instructions, tools = {}, effects = {}, budget = {}, plan = false, ...rest } = options;
   if (typeof name !== 'string' || !NAME.test(name)) {
     throw invalid(`name is ${JSON.stringify(name)}: write 1 to 64 letters, digits, '-', '_' or '.'`);

@@ -60,8 +60,10 @@ export async function checkHeadroom(handle: WorkflowHandle, name: string): Promi
 }
 
 /** An agent's definition, as far as a start needs it. */
-export interface StartedAgent {
+export interface StartedAgent<CONTEXT extends object = object> {
   readonly name: string;
+  /** Only a type, never set: what a session takes as its context. */
+  readonly contextInput?: CONTEXT;
   readonly models: readonly { readonly price?: unknown }[];
   contextProblem(
     context: JsonObject | undefined,

@@ -77,7 +77,10 @@ export class Sessions {
    * `INVALID_ARGUMENT` naming the field, `TOO_LARGE`, `SERVER_UNAVAILABLE`; with `onExisting: 'use'` `SESSION_FULL`.
    * When it may have been started all the same, `details.sessionId` and `details.messageId` are the ids to repeat it with
    */
-  async start(agent: string | StartedAgent, options: StartOptions = {}): Promise<Session> {
+  async start<CONTEXT extends object = object>(
+    agent: string | StartedAgent<CONTEXT>,
+    options: StartOptions<NoInfer<CONTEXT>> = {},
+  ): Promise<Session> {
     const id = options.id === undefined ? `session-${randomUUID()}` : options.id;
     checkNewId(id);
     checkOptions('start', options);
@@ -238,10 +241,12 @@ export class Sessions {
         { details: { field: 'id' } },
       );
     }
-    // A run that continues from a checkpoint can have that checkpoint's context.
+    if (context === undefined) return;
     const own = started.carried?.context ?? started.context;
-    if (context === undefined || (own === undefined && started.origin !== undefined)) return;
-    if (canonicalJson(context) === canonicalJson(own ?? {})) return;
+    // A run that continues from a checkpoint without a context of its own has that checkpoint's context.
+    const inherits = own === undefined && started.origin !== undefined;
+    const its = inherits ? (await new Session(this.#client, id).state()).context : own;
+    if (canonicalJson(context) === canonicalJson(its ?? {})) return;
     throw new PerdureError(
       'CONFLICT',
       `context: session ${id} runs with another context. Choose another id, or leave the context out`,

@@ -14,7 +14,7 @@ import type { SessionMode } from '../contract/state.ts';
 import { notKnown, parseKnown } from '../contract/unknown-name.ts';
 import { parseCheckpointId } from '../temporal/checkpoint-id.ts';
 
-export interface StartOptions {
+export interface StartOptions<CONTEXT extends object = object> {
   /**
    * Unique in the namespace: up to 200 characters without double quotes, backslashes, control characters, and apostrophes at
    * either end, which Temporal's visibility does not find. Default: a random one.
@@ -28,7 +28,7 @@ export interface StartOptions {
    * What tools, approvals, checks and instructions are handed of the one for whom the session runs: the agent's `context`
    * schema checks it. At most 8 KB of JSON. Its `tenant` is a search attribute.
    */
-  context?: object;
+  context?: CONTEXT;
   /** Caps, each instead of the agent's own. */
   budget?: BudgetLimits;
   /** Where tools keep files of this session. */

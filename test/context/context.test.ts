@@ -168,7 +168,7 @@ test('a start names a field of the context whose name has a colon', async () => 
   const { stage } = await desk();
   const context = z.object({ 'a: b': z.string() });
   const agent = defineAgent({ name: 'odd', model: 'scripted', instructions: 'Pay.', context });
-  expect(await rejection(stage.sessions.start(agent, { context: {} }))).toMatchObject({
+  expect(await rejection(stage.sessions.start(agent, { context: {} as never }))).toMatchObject({
     code: 'INVALID_ARGUMENT',
     details: { field: 'context.a: b' },
   });
@@ -224,6 +224,24 @@ test('a running session of another context is not used for a message', async () 
   });
   await use({ userId: 'u-7', tenant: 'acme' });
   await use();
+});
+
+test('a rewound or forked session keeps its context, and is not used for a message of another one', async () => {
+  const { stage, agent } = await desk();
+  await stage.startWorker([agent]);
+  const session = await stage.sessions.start('desk', { id: stage.id(), context: given, message: 'go' });
+  await untilPhase(session, 'approval');
+  const from = { sessionId: session.id, checkpointId: await latestOf(stage, session) };
+  for (const how of ['fork', 'rewind'] as const) {
+    const { id } = await stage.sessions[how](from, { by: 'ada', reason: 'again' });
+    const use = (context: object): Promise<Session> =>
+      stage.sessions.start('desk', { id, message: 'and', onExisting: 'use', context });
+    expect(await rejection(use({ ...given, tenant: 'umbrella' }))).toMatchObject({
+      code: 'CONFLICT',
+      details: { field: 'context' },
+    });
+    await use(given);
+  }
 });
 
 test('a tenant is a text, taken as it is given', async () => {
