@@ -1,14 +1,8 @@
 /** One session, from outside. */
-import {
-  type Client,
-  isGrpcDeadlineError,
-  type WorkflowExecutionDescription,
-  type WorkflowHandle,
-} from '@temporalio/client';
+import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temporalio/client';
 import type { Decision, Resolution, SeenCall, SeenDispatch, ToolCall } from '../contract/calls.ts';
 import type { EditInput } from '../contract/edit.ts';
-import { isPerdureError, PerdureError } from '../contract/errors.ts';
-import { ASK_AGAIN } from '../contract/failure.ts';
+import { isPerdureError } from '../contract/errors.ts';
 import type { BudgetInput, PauseInput, SendInput, SessionResult } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
@@ -24,27 +18,17 @@ import type {
   PendingCall,
   RunPage,
   SessionView,
-  TooLarge,
   TranscriptPage,
 } from '../contract/views.ts';
 import { budgetView, callsPage, messagesPage, sessionView } from '../session/views.ts';
-import { isContinuing, isUnprocessed, retryHint, sessionError } from '../temporal/errors.ts';
+import { retryHint, sessionError } from '../temporal/errors.ts';
 import { explained } from '../temporal/unanswered.ts';
 import { checkHeadroom, checkInput, refuseMore } from './checks.ts';
 import { endedError, withEnd } from './ended.ts';
-import { describeSession, fitting, readEither, wholePage } from './read-session.ts';
+import { describeSession, readEither, wholePage } from './read-session.ts';
+import { ANSWER_MS, answered, updated } from './requests.ts';
 import { withId } from './start-options.ts';
 import { type StreamPart, streamSession } from './stream.ts';
-
-/** How long an update or a query may wait for a worker, in milliseconds. */
-const ANSWER_MS = 15_000;
-/** Pause before a query or an update that came at a bad moment is repeated, in milliseconds. */
-const ASK_AGAIN_MS = 100;
-/**
- * How long to wait for each worker that may be frozen before another is asked, in milliseconds. The last wait is longer,
- * for a worker that has a long history to read.
- */
-const SILENT_MS = [3_000, 3_000];
 
 export interface SessionReading {
   state: SessionState;
@@ -58,7 +42,7 @@ export interface SessionReading {
 
 /**
  * A handle of a session, which holds nothing of it. Inputs are checked for size and unknown names before they are sent. A
- * refusal is a {@link PerdureError} with the session's own code, or `SESSION_FULL` when its history is full.
+ * refusal is a `PerdureError` with the session's own code, or `SESSION_FULL` when its history is full.
  */
 export class Session {
   readonly id: string;
@@ -291,67 +275,13 @@ export class Session {
     return this.#mapped(() => this.#answer<T>(name, page, ANSWER_MS));
   }
 
-  async #answer<T>(name: string, page: PageInput | undefined, answerMs: number): Promise<T> {
-    const ask = (): Promise<T | TooLarge> => this.#handle.query(name, ...(page === undefined ? [] : [page]));
-    const deadline = Date.now() + answerMs;
-    let answer: T | TooLarge;
-    try {
-      answer = await this.#client.withDeadline(deadline, () => this.#askUntil(deadline, ask));
-    } catch (error) {
-      throw sessionError(this.id, error);
-    }
-    return fitting(answer, name, this.id);
-  }
-
-  /** Repeats a query that came between an event and its workflow task, or that a frozen worker swallowed. */
-  async #askUntil<T>(deadline: number, ask: () => Promise<T>): Promise<T> {
-    for (let silences = 0; ; ) {
-      const answerBy = Math.min(deadline, Date.now() + (SILENT_MS[silences] ?? ANSWER_MS));
-      try {
-        return await this.#client.withDeadline(answerBy, ask);
-      } catch (error) {
-        if (isGrpcDeadlineError(error) && answerBy < deadline) {
-          silences += 1;
-          continue;
-        }
-        if (!(error instanceof Error) || !error.message.includes(ASK_AGAIN)) throw error;
-        const { status } = await this.#handle.describe();
-        if (status.name !== 'RUNNING') {
-          throw new PerdureError(
-            'SESSION_CLOSED',
-            `Session ${this.id} was ended from outside before it processed its last events. Read it with the checkpoint saver`,
-            { cause: error },
-          );
-        }
-        if (Date.now() > deadline) {
-          throw new PerdureError(
-            'NO_WORKER',
-            `No worker has processed the last events of session ${this.id} yet. Try again, or start a worker: perdure worker <module>`,
-            { cause: error },
-          );
-        }
-        await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
-      }
-    }
+  #answer<T>(name: string, page: PageInput | undefined, answerMs: number): Promise<T> {
+    return answered<T>(this.#client, this.#handle, { name, page, answerMs });
   }
 
   async #update<T>(name: string, input: object, field: string, updateId?: string): Promise<T> {
     const value = checkInput(name, input, field, LIMIT.update);
-    const deadline = Date.now() + ANSWER_MS;
-    const options = { args: [value] as [unknown], ...defined({ updateId }) };
-    const ask = (): Promise<T> => this.#handle.executeUpdate<T, [unknown]>(name, options);
-    return this.#mapped(() =>
-      this.#client.withDeadline(deadline, async () => {
-        for (;;) {
-          try {
-            return await ask();
-          } catch (error) {
-            if (!(isUnprocessed(error) || isContinuing(error)) || Date.now() > deadline) throw error;
-            await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
-          }
-        }
-      }),
-    );
+    return this.#mapped(async () => updated<T>(this.#client, this.#handle, { name, value, updateId }));
   }
 
   async #signal(name: string, input: object): Promise<void> {
