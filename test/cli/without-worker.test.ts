@@ -1,8 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Connection } from '@temporalio/client';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type ServerHandle, startServer } from '../../src/server/index.ts';
 import { untilPhase } from '../support/stage.ts';
 import { errorOf, run } from './support/perdure.ts';
 import { type CliStage, openStage } from './support/stage.ts';
+
+/** `INDEXED_VALUE_TYPE_INT` of Temporal's API. */
+const INT = 3;
 
 interface Checks {
   ok: boolean;
@@ -164,6 +168,22 @@ describe('on a server that knows nothing of sessions', () => {
     await expect
       .poll(async () => (await run(['ls', '--agent', 'echo'], { env })).code, { timeout: 30_000 })
       .toBe(0);
+  });
+
+  test('doctor names a search attribute of another type, and what to type', async () => {
+    const connection = await Connection.connect({ address: server.address });
+    onTestFinished(() => connection.close());
+    const { operatorService } = connection;
+    const named = { namespace: 'default', searchAttributes: ['PerdureStatus'] };
+    // Absent unless the test before has registered it.
+    await operatorService.removeSearchAttributes(named).catch(() => undefined);
+    await operatorService.addSearchAttributes({ ...named, searchAttributes: { PerdureStatus: INT } });
+    const { checks } = JSON.parse((await run(['doctor', '--json'], { env })).stdout) as Checks;
+    expect(checks.find(({ name }) => name === 'search attributes')).toMatchObject({
+      ok: false,
+      detail: expect.stringContaining('PerdureStatus is not of type Keyword'),
+      next: 'temporal operator search-attribute remove --namespace default --name PerdureStatus',
+    });
   });
 });
 
