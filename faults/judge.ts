@@ -179,8 +179,7 @@ function judgePerson(call: ToolCall, add: Add): void {
 
 function judgeLoss(observed: Observed, call: ToolCall, tag: string, add: Add): void {
   const { status, result } = call;
-  const later = receiptsAfter(observed, call);
-  const own = observed.rows.filter((row) => row.tag === tag && !later.has(row.id));
+  const own = observed.rows.filter((row) => row.tag === tag);
   if (status.kind === 'completed') {
     if (call.effect === 'read') return;
     const receipt = receiptOf(result?.content);
@@ -191,8 +190,10 @@ function judgeLoss(observed: Observed, call: ToolCall, tag: string, add: Add): v
       );
     }
   } else if (status.kind === 'skipped' || (status.kind === 'failed' && status.certain)) {
-    if (own.length > 0)
-      add('loss', `${call.id} is said not to have happened, and ${own[0]?.id} is in the ledger`);
+    const later = receiptsAfter(observed, call);
+    const landed = own.find(({ id }) => !later.has(id));
+    if (landed !== undefined)
+      add('loss', `${call.id} is said not to have happened, and ${landed.id} is in the ledger`);
   } else if (status.kind !== 'failed') add('stuck', `${call.id} is still ${status.kind}`);
 }
 

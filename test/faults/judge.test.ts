@@ -383,3 +383,10 @@ test('an effect of a later equal call is no loss of one that certainly failed be
   expect(breaches(laterAt(300), { fails: ['mutate'] })).toEqual([]);
   expect(breaches(laterAt(100), { fails: ['mutate'] })).toEqual(['loss']);
 });
+
+test('an effect is no loss of a call that is completed with it, when a later equal call is answered with it, too', () => {
+  const first = { ...run({ call: { scope: 'global', dispatches: [] } }), effects: {} };
+  const asked = { issuedAt: at(950), completedAt: at(990) };
+  const [later] = run({ call: { scope: 'global', dispatches: [], ...asked } }).sessions;
+  expect(breaches({ ...first, sessions: [...first.sessions, ...(later ? [later] : [])] })).toEqual([]);
+});
