@@ -30,6 +30,14 @@ export async function doneBefore(context: Context, input: ToolInput): Promise<To
       reason: 'this run was reset, and the server has deleted the history of the previous run',
     };
   }
+  return leftAnswer(calls, input);
+}
+
+/** What runs that a reset has left say of a mutation that is about to run, or `null` if it may run. */
+export function leftAnswer(
+  calls: readonly ToolCall[],
+  input: Pick<ToolInput, 'tool' | 'idempotencyKey' | 'dispatchNo'>,
+): ToolResult | null {
   for (const call of calls) {
     if (call.name !== input.tool || call.idempotencyKey !== input.idempotencyKey) continue;
     if (call.status.kind === 'completed') {
@@ -59,7 +67,8 @@ export async function leftCalls(context: Context): Promise<readonly ToolCall[]> 
   return calls;
 }
 
-function isGone(error: unknown): boolean {
+/** Whether a history can never be read: it is gone, or does not fold. */
+export function isGone(error: unknown): boolean {
   return isPerdureError(error, 'CHECKPOINT_CORRUPTION') || isNotFound(error);
 }
 

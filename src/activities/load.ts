@@ -27,7 +27,9 @@ export async function runLoad(input: LoadInput): Promise<LoadResult> {
   try {
     const { kind, sessionId, runId, eventId, leaves, archived } = input;
     const { namespace } = context.client.options;
-    const of = [namespace, sessionId, kind, runId, eventId, leaves ?? '', archived?.key ?? ''];
+    // What is loaded names pieces of the session that loads it.
+    const owner = context.info.workflowExecution?.workflowId ?? '';
+    const of = [namespace, owner, sessionId, kind, runId, eventId, leaves ?? '', archived?.key ?? ''];
     const key = JSON.stringify(of);
     const text = texts.get(key) ?? (await read(context, input));
     if (text === undefined) {

@@ -6,11 +6,14 @@ import { isAnswered, type ToolCall } from '../contract/calls.ts';
 import type { PieceRef } from '../contract/piece.ts';
 import type { ContentRef } from '../contract/thread.ts';
 import { loadPiece } from '../temporal/past.ts';
+import { leftAnswer } from './earlier-runs.ts';
 
 /** The effects of a piece by their keys, and the pieces before it. */
 interface Index {
   before: readonly PieceRef[];
   calls: ReadonlyMap<string, ToolCall>;
+  /** Mutations of runs that a reset has left. */
+  left: readonly ToolCall[];
 }
 
 /** A piece never changes. */
@@ -24,21 +27,20 @@ const indexes = new LRUCache<string, Index>({ max: 500 });
  */
 export async function sealedAnswer(client: Client, input: ToolInput): Promise<ToolResult | null> {
   if (input.past === undefined) return null;
-  const { before, calls } = await indexOf(client, input.past);
-  for (let found = calls, at = before.length - 1; ; at--) {
-    const call = found.get(input.idempotencyKey);
-    if (call?.name === input.tool) return answerOf(call);
-    const ref = before[at];
+  const newest = await indexOf(client, input.past);
+  for (let index = newest, at = newest.before.length - 1; ; at--) {
+    const call = index.calls.get(input.idempotencyKey);
+    const answer = call?.name === input.tool ? replayOf(call) : leftAnswer(index.left, input);
+    if (answer !== null) return answer;
+    const ref = newest.before[at];
     if (ref === undefined) return null;
-    found = (await indexOf(client, ref)).calls;
+    index = await indexOf(client, ref);
   }
 }
 
-/** What a record says. The end of a call that a reset has left open is not known. */
-function answerOf({ id, status, result }: ToolCall): ToolResult {
-  if (status.kind !== 'completed' && status.kind !== 'failed') {
-    return { kind: 'unknown', reason: `dispatched as ${id} by a run that was reset; its end is not known` };
-  }
+/** What the record of a call that has ended says. */
+function replayOf({ id, status, result }: ToolCall): ToolResult | null {
+  if (status.kind !== 'completed' && status.kind !== 'failed') return null;
   return { kind: 'replay', of: id, status, result: result ?? { content: null, isError: false } };
 }
 
@@ -48,15 +50,11 @@ async function indexOf(client: Client, ref: ContentRef): Promise<Index> {
   if (known !== undefined) return known;
   const piece = await loadPiece(client, ref);
   const calls = new Map<string, ToolCall>();
-  for (const call of piece.left ?? []) {
-    const isDone = isAnswered(call) || call.dispatches.some(({ outcome }) => outcome !== 'absent');
-    if (isDone) calls.set(call.idempotencyKey, call);
-  }
   for (const call of piece.calls) {
     if (call.effect !== 'read' && call.replayOf === null && isAnswered(call))
       calls.set(call.idempotencyKey, call);
   }
-  const index = { before: piece.before, calls };
+  const index = { before: piece.before, calls, left: piece.left ?? [] };
   indexes.set(key, index);
   return index;
 }

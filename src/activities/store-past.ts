@@ -9,7 +9,7 @@ import type { ContentRef } from '../contract/thread.ts';
 import { foldHistory } from '../history/index.ts';
 import { readPages } from '../temporal/index.ts';
 import { closePieces, loadPiece, refOf, storePiece } from '../temporal/past.ts';
-import { leftCalls } from './earlier-runs.ts';
+import { isGone, leftCalls } from './earlier-runs.ts';
 
 const HEARTBEAT_MS = 2_000;
 /** So many pieces of one level are merged with the next, up to a level at which merging one takes too long. */
@@ -45,6 +45,10 @@ export async function runStorePast({ digest }: StorePastInput): Promise<StorePas
     const newest = await storePiece(client, { sessionId, taskQueue: info.taskQueue }, piece);
     await closePieces(client, merged);
     return { kind: 'stored', newest, ...(left.length === 0 ? {} : { left: true }) };
+  } catch (error) {
+    // Temporal repeats the attempt when the server cannot be reached. A history that is gone stays gone.
+    if (!isGone(error)) throw error;
+    return { kind: 'unavailable', message: error instanceof Error ? error.message : String(error) };
   } finally {
     clearInterval(signs);
   }

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent, defineTool, effectsSince, type Session, TemporalSaver } from '../../src/index.ts';
+import { findExecution } from '../../src/temporal/executions.ts';
 import type { Script } from '../../src/testing/index.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { openStage, type Stage } from '../support/stage.ts';
@@ -245,4 +246,49 @@ test('a session that is reset to an earlier run does nothing again, also in the 
 
   expect(paid.filter((bill) => bill === 'pay c')).toEqual(['pay c']);
   expect(new Set(paid).size).toBe(paid.length);
+});
+
+test('each of two forks of one checkpoint has a past of its own', async () => {
+  const { stage, session } = await open();
+  await say(session, 'pay a', 'payEach b', 'payEach c', 'payEach d');
+  const saver = new TemporalSaver(stage.client);
+  const from = { sessionId: session.id, checkpointId: (await saver.get(session.id))?.id ?? '' };
+  const fork = (name: string) => stage.sessions.fork(from, { id: stage.id(name), by: 'me', reason: 'try' });
+  const one = await fork('one');
+  await say(one, 'payEach e');
+  // What was loaded for the first is still in the worker's memory.
+  const other = await fork('other');
+  await say(other, 'payEach f');
+  await saver.delete(one.id, { end: true });
+
+  expect((await other.transcript({ limit: 1_000 })).items).toHaveLength(20);
+  expect((await session.transcript({ limit: 1_000 })).items).toHaveLength(16);
+});
+
+test('a session stays in its run when what it would have to store of another one is gone', async () => {
+  const { stage, session, paid } = await open();
+  await say(session, 'payEach a');
+  const { workflowService, options } = stage.client;
+  const { namespace } = options;
+  const [first = ''] = await runsOf(stage, session);
+  const { events } = await stage.client.workflow.getHandle(session.id, first).fetchHistory();
+  const tasks = events?.filter((event) => event.workflowTaskCompletedEventAttributes) ?? [];
+  const { runId } = await workflowService.resetWorkflowExecution({
+    namespace,
+    workflowExecution: { workflowId: session.id, runId: first },
+    reason: 'test',
+    requestId: crypto.randomUUID(),
+    workflowTaskFinishEventId: tasks.at(-1)?.eventId ?? null,
+  });
+  await workflowService.deleteWorkflowExecution({
+    namespace,
+    workflowExecution: { workflowId: session.id, runId: first },
+  });
+  await expect.poll(() => findExecution(stage.client, session.id, first), { timeout: 30_000 }).toBeNull();
+  await say(session, 'hello', 'again', 'and again');
+
+  const state = await session.snapshot();
+  expect(state.runId).toBe(runId);
+  expect(state.notices.map(({ kind }) => kind)).toContain('past_not_stored');
+  expect(paid).toEqual(['payEach a']);
 });
