@@ -42,7 +42,7 @@ export async function archiveStatus(client: Client, name: string = DEFAULT_ARCHI
     const silent = UNANSWERED.includes(code);
     if (!silent && code !== 'SESSION_NOT_FOUND') throw known;
     const why = silent ? 'does not answer' : 'was never started';
-    throw new PerdureError(code, `The exporter ${name} ${why}. Start it: perdure archive`, {
+    throw new PerdureError(code, `The exporter ${name} ${why}. Start its worker`, {
       cause: known,
     });
   }

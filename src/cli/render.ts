@@ -1,8 +1,9 @@
-import type { BudgetLimits } from '../contract/manifest.ts';
+import type { AgentChange, BudgetLimits } from '../contract/manifest.ts';
 import type { Block, Message } from '../contract/messages.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import type { Notice, PlanStep } from '../contract/state.ts';
 import type { BudgetView, PendingCall, SessionView } from '../contract/views.ts';
+import { changeInWords } from '../session/agent-change.ts';
 import { commandsFor } from '../session/commands.ts';
 import { clean, inline, type Terminal } from './terminal.ts';
 
@@ -127,7 +128,7 @@ function pendingCall(call: PendingCall, terminal: Terminal): string {
 }
 
 /** Spent, reserved and caps, one a line. */
-export function budgetLines({ limits, spent, reserved }: BudgetView): string {
+export function budgetLines({ limits, spent, reserved, unpriced }: BudgetView): string {
   const tokens = spent.inputTokens + spent.outputTokens;
   const rows: [keyof BudgetLimits, number, number, (value: number) => string][] = [
     ['usd', spent.usd, reserved.usd, (value) => `$${value.toFixed(6).replace(/(\.\d\d\d*?)0+$/, '$1')}`],
@@ -141,9 +142,11 @@ export function budgetLines({ limits, spent, reserved }: BudgetView): string {
     spent.lostReplies === 0
       ? ''
       : `\n  of this, ${spent.lostReplies} lost model replies: at most $${spent.lostUsd.toFixed(6)}`;
+  const free = unpriced.length === 0 ? '' : `no price for ${clean(unpriced.join(', '))}`;
   return rows
     .map(([key, used, held, write]) => {
       const cap = limits[key];
+      if (key === 'usd' && free !== '') return `  usd        ${used > 0 ? `${write(used)}, ` : ''}${free}`;
       return (
         `  ${names[key].padEnd(10)} ${write(used)}` +
         (held > 0 ? ` + ${write(held)} reserved` : '') +
@@ -190,9 +193,21 @@ function blockText(block: Block): string {
   }
 }
 
-/** The last notices. */
+/** The last changes of the agent's definition. */
+export function changeLines(changes: readonly AgentChange[], terminal: Terminal): string {
+  const lines = changes.slice(-3).map((change) => {
+    const { at, turn, from, to } = change;
+    const when = `  ${at} after turn ${turn}: ${clean(from)} to ${clean(to)}`;
+    return `${when}\n    ${clean(changeInWords(change))}`;
+  });
+  return [terminal.style('bold', 'Agent changes'), ...lines].join('\n');
+}
+
+/** The last notices. Changes of the agent have lines of their own. */
 export function noticeLines(notices: readonly Notice[], terminal: Terminal): string {
-  const lines = notices.slice(-5).map(({ at, kind, message }) => `  ${at} ${clean(kind)}: ${clean(message)}`);
+  const others = notices.filter(({ kind }) => kind !== 'manifest');
+  if (others.length === 0) return '';
+  const lines = others.slice(-5).map(({ at, kind, message }) => `  ${at} ${clean(kind)}: ${clean(message)}`);
   return [terminal.style('bold', 'Notices'), ...lines].join('\n');
 }
 

@@ -287,7 +287,7 @@ export function inputProblem(field: string, problem: string): InputProblem {
 function problemOf(issue: z.core.$ZodRawIssue): string {
   switch (issue.code) {
     case 'invalid_type':
-      return `expected ${issue.expected}`;
+      return `${issue.input === undefined ? 'is missing: ' : ''}expected ${issue.expected}`;
     case 'invalid_value':
       return `expected one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`;
     case 'too_small':

@@ -104,3 +104,21 @@ export interface Manifest {
   /** Turns after which the session goes on in a new run. Absent: it stays in one. */
   runTurns?: number;
 }
+
+/** A definition that replaced another one while the session ran. At most 40 names are listed. */
+export interface AgentChange {
+  /** ISO 8601. */
+  at: string;
+  /** The session's turns before it. */
+  turn: number;
+  /** Digest of the former definition. */
+  from: string;
+  /** Digest of the new definition. */
+  to: string;
+  /** What differs, such as `instructions`, `models`, `budget.usd` or `tools.refund.inputSchema`. */
+  changed: string[];
+  addedTools: string[];
+  removedTools: string[];
+  /** How many names are not listed. */
+  more?: number;
+}

@@ -2,7 +2,7 @@
 import type { Actor, ToolCall } from './calls.ts';
 import type { EditInput } from './edit.ts';
 import type { JsonObject } from './json.ts';
-import type { BudgetLimits, Manifest } from './manifest.ts';
+import type { AgentChange, BudgetLimits, Manifest } from './manifest.ts';
 import type { Message, Position } from './messages.ts';
 import type { NextStep } from './next-step.ts';
 import type { CarriedEffect, Origin } from './origin.ts';
@@ -147,6 +147,8 @@ export interface SessionState {
   createdAt: string;
   status: SessionStatus;
   manifest: Manifest | null;
+  /** The last ten changes of the manifest. Absent before the first. */
+  agentChanges?: AgentChange[];
   /** The search attributes of ours that the session writes: the server fails a workflow task that writes one it does not know. */
   searchAttributes: string[];
   turn: number;

@@ -1,7 +1,7 @@
 /** The answers of queries: plain JSON, bounded in size. */
 import type { CallStatus, DecisionRecord, ToolCall } from './calls.ts';
 import type { JsonObject, JsonValue } from './json.ts';
-import type { BudgetLimits } from './manifest.ts';
+import type { AgentChange, BudgetLimits } from './manifest.ts';
 import type { Message } from './messages.ts';
 import type { NextStep } from './next-step.ts';
 import type { Notice, Phase, PlanStep, SessionMode, SessionStatus, Spent, Wait } from './state.ts';
@@ -35,6 +35,8 @@ export interface SessionView {
   plan: PlanStep[];
   scratchpadRoot: string | null;
   manifestDigest: string | null;
+  /** The last ten changes of the agent's definition, oldest first. */
+  agentChanges: AgentChange[];
   models: string[];
   notices: Notice[];
   /** The text of the model's last answer, at most 4,000 characters. */
@@ -60,6 +62,8 @@ export interface BudgetView {
   limits: BudgetLimits;
   spent: Omit<Spent, 'nanoUsd' | 'lostNanoUsd'> & { usd: number; lostUsd: number };
   reserved: { usd: number; tokens: number };
+  /** Models without a price: what they cost is not in `usd`. */
+  unpriced: string[];
 }
 
 /** The answer of a query whose result is too large, in bytes of JSON. */

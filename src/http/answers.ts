@@ -2,7 +2,7 @@
 import * as z from 'zod/mini';
 import type { EffectSince } from '../checkpoints/index.ts';
 import type { CallStatus, DecisionRecord, Dispatch, ToolCall } from '../contract/calls.ts';
-import type { BudgetLimits } from '../contract/manifest.ts';
+import type { AgentChange, BudgetLimits } from '../contract/manifest.ts';
 import { messageSchema } from '../contract/messages.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import type { Notice, Phase, PlanStep, Wait } from '../contract/state.ts';
@@ -179,6 +179,7 @@ export const budgetViewSchema: z.ZodMiniType<BudgetView> = exactly<BudgetView>()
       lostUsd: z.number(),
       activeMs: z.int(),
     }),
+    unpriced: z.array(z.string()),
     reserved: z.object({ usd: z.number(), tokens: z.int() }),
   }),
 );
@@ -227,6 +228,19 @@ const notice: z.ZodMiniType<Notice> = exactly<Notice>()(
   z.object({ at: time, kind: z.string(), message: z.string() }),
 );
 
+const agentChange: z.ZodMiniType<AgentChange> = exactly<AgentChange>()(
+  z.object({
+    at: time,
+    turn: z.int(),
+    from: z.string(),
+    to: z.string(),
+    changed: z.array(z.string()),
+    addedTools: z.array(z.string()),
+    removedTools: z.array(z.string()),
+    more: z.exactOptional(z.int()),
+  }),
+);
+
 export const sessionViewSchema: z.ZodMiniType<SessionView> = exactly<SessionView>()(
   z.object({
     sessionId: z.string(),
@@ -249,6 +263,7 @@ export const sessionViewSchema: z.ZodMiniType<SessionView> = exactly<SessionView
     plan: z.array(planStepSchema),
     scratchpadRoot: z.nullable(z.string()),
     manifestDigest: z.nullable(z.string()),
+    agentChanges: z.array(agentChange),
     models: z.array(z.string()),
     notices: z.array(notice),
     lastText: z.string(),

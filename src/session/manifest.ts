@@ -3,9 +3,10 @@ import { isFinal, type ToolCall } from '../contract/calls.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { Effect, Manifest } from '../contract/manifest.ts';
 import type { SessionState } from '../contract/state.ts';
+import { recordChange } from './agent-change.ts';
 import { capProblem } from './budget.ts';
 import type { Moment } from './events.ts';
-import { batchCalls, note, toolOf } from './state.ts';
+import { batchCalls, toolOf } from './state.ts';
 import { stop } from './wait.ts';
 
 /**
@@ -39,12 +40,7 @@ export function setManifest(state: SessionState, manifest: Manifest, moment: Mom
     state.budget.limits = { ...manifest.budget, ...state.budget.limits };
     return;
   }
-  note(
-    state,
-    moment,
-    'manifest',
-    `the definition of ${manifest.agent} changed: ${before.digest} to ${manifest.digest}`,
-  );
+  recordChange(state, before, moment);
 }
 
 const STRICTNESS: readonly Effect[] = ['read', 'idempotent', 'mutate'];

@@ -28,6 +28,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   const edits = state.loading?.edits ?? null;
   state.loading = null;
   state.manifest = past.manifest;
+  if (past.agentChanges !== undefined) state.agentChanges = past.agentChanges;
   state.searchAttributes = past.searchAttributes;
   state.agent = past.agent;
   const isOther = state.context !== null && canonicalJson(state.context) !== canonicalJson(past.context);

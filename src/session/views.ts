@@ -38,6 +38,7 @@ export function sessionView(state: SessionState): SessionView {
     plan: state.plan,
     scratchpadRoot: state.scratchpadRoot,
     manifestDigest: state.manifest?.digest ?? null,
+    agentChanges: state.agentChanges ?? [],
     models: state.manifest?.models.map(({ id }) => id) ?? [],
     notices: state.notices,
     lastText: lastText(state).slice(0, 4_000),
@@ -107,6 +108,7 @@ export function budgetView(state: SessionState): BudgetView {
     limits: state.budget.limits,
     spent: { ...spent, usd: usd(nanoUsd), lostUsd: usd(lostNanoUsd) },
     reserved: { usd: usd(state.budget.reserved.nanoUsd), tokens: state.budget.reserved.tokens },
+    unpriced: state.manifest?.models.filter(({ price }) => price === null).map(({ id }) => id) ?? [],
   };
 }
 

@@ -233,10 +233,11 @@ function marked(command: ToolCommand): ToolCommand {
 
 /** The session's current details in Temporal's UI. They cost no history. */
 function details(state: SessionState, phase: Phase): string {
-  const { spent } = budgetView(state);
+  const { spent, unpriced } = budgetView(state);
+  const cost = unpriced.length > 0 && spent.usd === 0 ? 'no known cost' : `$${spent.usd.toFixed(4)}`;
   const { wait } = state;
   const lines = [
-    `**${state.agent}** is **${phase}** after ${state.turn} turns, ${state.calls.length} tool calls and $${spent.usd.toFixed(4)}.`,
+    `**${state.agent}** is **${phase}** after ${state.turn} turns, ${state.calls.length} tool calls and ${cost}.`,
     ...(wait === null ? [] : [`Waits: ${wait.reason}: ${wait.message}`, nextLine(wait.next)]),
     ...pendingCalls(state).map(
       ({ callId, tool, status, next }) => `${tool} ${callId}: ${status.kind}. ${nextLine(next)}`,

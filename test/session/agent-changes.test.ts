@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { header } from '../../src/cli/render.ts';
+import { changeLines, header } from '../../src/cli/render.ts';
 import { Terminal } from '../../src/cli/terminal.ts';
 import { type AgentOptions, defineAgent, defineTool, type Session } from '../../src/index.ts';
 import { scriptedTurns } from '../../src/testing/index.ts';
@@ -95,9 +95,13 @@ test('new code that hits sessions in flight: a changed definition enters the ses
   expect(after.notices).toMatchObject([
     {
       kind: 'manifest',
-      message: `the definition of clerk changed: ${before.manifestDigest} to ${after.manifestDigest}`,
+      message: `the definition of clerk changed: instructions, tool look added; digest ${before.manifestDigest} to ${after.manifestDigest}`,
     },
   ]);
+  const change = { turn: 1, from: before.manifestDigest, to: after.manifestDigest, addedTools: ['look'] };
+  expect(before.agentChanges).toEqual([]);
+  expect(after.agentChanges).toMatchObject([{ ...change, changed: ['instructions'], removedTools: [] }]);
+  expect(changeLines(after.agentChanges, new Terminal())).toContain('instructions, tool look added');
   expect(systemPrompts(stage)).toEqual(['Be brief.', 'Be verbose.']);
   const { checkpoints } = await expectSound(stage, session);
   expect(checkpoints.at(-1)?.manifest?.instructions).toBe('Be verbose.');

@@ -15,8 +15,8 @@ async function rested(): Promise<{ stage: Stage; session: Session; before: Sessi
 }
 
 const MALFORMED: [name: string, payload: unknown, message: string][] = [
-  ['send', undefined, 'text: expected string'],
-  ['send', null, 'text: expected string'],
+  ['send', undefined, 'text: is missing: expected string'],
+  ['send', null, 'text: is missing: expected string'],
   ['send', '', 'text: text is empty'],
   ['send', 42, 'input: expected object'],
   ['send', { text: '' }, 'text: text is empty'],

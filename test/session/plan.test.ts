@@ -118,7 +118,7 @@ test.each<[string, { steps: unknown }, string]>([
     { steps: [step({ status: 'finished' })] },
     'steps.0.status: expected one of "pending", "in_progress", "done"',
   ],
-  ['no steps', {} as never, 'steps: expected array'],
+  ['no steps', {} as never, 'steps: is missing: expected array'],
   ['words', { steps: 'first look, then tell' }, 'steps: expected array'],
 ])('a plan with %s is refused, the model is told why, and the plan stays', async (_, plan, message) => {
   const { stage, session, told } = await planned(

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { ArchiveFileStatus } from '../../archive/index.ts';
 import type { ArchiveStatus } from '../../contract/archive.ts';
 import { isPerdureError } from '../../contract/errors.ts';
+import { command } from '../../session/commands.ts';
 import { ARCHIVE_HELP, archivePlace, openExisting, problems } from '../archives.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT } from '../failures.ts';
@@ -35,8 +36,14 @@ export function archive(program: Command, cli: Cli): void {
     });
 }
 
+/** Starts the exporter again. The environment's archive need not be typed, and a URL is shown without its secrets. */
+function startCommand(path: string, shown: string, name: string | undefined): string {
+  const place = path === process.env['PERDURE_ARCHIVE'] ? [] : [shown];
+  return command('archive', ...place, ...(name === undefined ? [] : ['--name', name]));
+}
+
 async function showStatus(cli: Cli, path: string, name: string | undefined): Promise<void> {
-  const { archiveStatus } = await import('../../archive/index.ts');
+  const { archiveStatus, isPostgresUrl } = await import('../../archive/index.ts');
   const file = await openExisting(path);
   let stored: ArchiveFileStatus | null = null;
   let problem: string | null = null;
@@ -54,7 +61,7 @@ async function showStatus(cli: Cli, path: string, name: string | undefined): Pro
     exporter = await archiveStatus(client, name);
   } catch (error) {
     if (!isPerdureError(error)) throw error;
-    silent = error.message;
+    silent = `${error.message}\n  next: ${startCommand(path, isPostgresUrl(path) ? file.place : path, name)}`;
   }
   const upTo = stored?.upTo ?? exporter?.upTo ?? null;
   const lagMs = upTo === null ? null : Date.now() - Date.parse(upTo);

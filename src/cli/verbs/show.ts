@@ -59,6 +59,7 @@ export function show(program: Command, cli: Cli): void {
             parts.push(`${heading}\n${callLines(calls.items, terminal)}`);
           }
           if (running.length > 0) parts.push([terminal.style('bold', 'In flight'), ...running].join('\n'));
+          if (view.agentChanges.length > 0) parts.push(render.changeLines(view.agentChanges, terminal));
           if (view.notices.length > 0) parts.push(render.noticeLines(view.notices, terminal));
           if (source === 'history')
             parts.push(terminal.style('dim', 'read from the history: no worker answered'));
