@@ -20,6 +20,9 @@ export {
 export { type Change, diff, type EffectSince, effectsSince } from './checkpoints/index.ts';
 export {
   type ForkOptions,
+  listVersions,
+  type MovedSession,
+  moveSession,
   Session,
   type SessionListOptions,
   type SessionReading,
@@ -28,6 +31,11 @@ export {
   type StartedAgent,
   type StartOptions,
   type StreamPart,
+  setCurrentVersion,
+  type VersionStatus,
+  type VersionSummary,
+  type Versions,
+  type WorkerVersion,
 } from './client/index.ts';
 export type {
   Actor,
@@ -67,6 +75,7 @@ export type {
 export type { JsonObject, JsonValue } from './contract/json.ts';
 export { LIMIT } from './contract/limits.ts';
 export type {
+  AgentChange,
   ApprovalPolicy,
   BudgetLimits,
   Effect,
@@ -119,6 +128,7 @@ export type {
 export { MemorySaver, SqliteSaver, TemporalSaver } from './saver/index.ts';
 export {
   createWorker,
+  type DeploymentOptions,
   modelsFromEnvironment,
   PerdurePlugin,
   type PerdurePluginOptions,

@@ -21,10 +21,11 @@ import { setup } from './verbs/setup.ts';
 import { show } from './verbs/show.ts';
 import { start } from './verbs/start.ts';
 import { tail } from './verbs/tail.ts';
+import { versions } from './verbs/versions.ts';
 import { worker } from './verbs/worker.ts';
 
 const GROUPS = [
-  { heading: 'Run agents:', verbs: [dev, worker, serve, archive, setup, doctor] },
+  { heading: 'Run agents:', verbs: [dev, worker, versions, serve, archive, setup, doctor] },
   { heading: 'Talk to sessions:', verbs: [start, send, ls, show, tail] },
   { heading: 'Decide about tool calls:', verbs: [decide, resolve] },
   { heading: 'Control sessions:', verbs: [pause, resume, cancel, budget] },

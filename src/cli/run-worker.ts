@@ -2,17 +2,27 @@
 import { relative } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DefaultLogger, type NativeConnection, Runtime, type Worker } from '@temporalio/worker';
-import { pollersOf } from '../temporal/pollers.ts';
-import { createWorker, openConnection } from '../worker/index.ts';
+import { defined } from '../contract/json.ts';
+import { command } from '../session/commands.ts';
+import { pollersOf, type WorkerVersion } from '../temporal/pollers.ts';
+import { versionsOf } from '../temporal/versions.ts';
+import { createWorker, type DeploymentOptions, openConnection } from '../worker/index.ts';
 import type { Cli } from './cli.ts';
 import { loadAgents } from './load-agents.ts';
+import { clean } from './terminal.ts';
 import type { WorkerReport } from './worker-report.ts';
 
 /** Pause between two checks whether the server has seen the worker, in milliseconds. */
 const LOOK_MS = 50;
 
-/** Runs a module's agents until told to end. `supervised`: reports to the parent process, and ends with it. */
-export async function runWorker(cli: Cli, path: string, supervised: boolean): Promise<void> {
+interface Options {
+  /** It reports to the parent process, and ends with it. */
+  supervised: boolean;
+  deployment?: DeploymentOptions;
+}
+
+/** Runs a module's agents until told to end. */
+export async function runWorker(cli: Cli, path: string, { supervised, deployment }: Options): Promise<void> {
   const stop = cli.untilInterrupted();
   const report = (message: WorkerReport): void => void (supervised && process.send?.(message));
   if (supervised) process.once('disconnect', () => cli.interrupt());
@@ -27,6 +37,7 @@ export async function runWorker(cli: Cli, path: string, supervised: boolean): Pr
   try {
     const worker = await createWorker({
       ...loaded,
+      ...defined({ deployment }),
       connection,
       namespace,
       taskQueue,
@@ -42,15 +53,27 @@ export async function runWorker(cli: Cli, path: string, supervised: boolean): Pr
     if (worker.getState() === 'RUNNING') {
       const agents = loaded.agents.map(({ name }) => name);
       const { address } = connectionOptions;
-      const ready = { type: 'ready', agents, taskQueue, namespace, address, pid: process.pid } as const;
+      const { version: named } = worker.options.workerDeploymentOptions ?? {};
+      const version = named && { deployment: named.deploymentName, buildId: named.buildId };
+      const ready = {
+        type: 'ready',
+        agents,
+        taskQueue,
+        namespace,
+        address,
+        pid: process.pid,
+        ...defined({ version }),
+      } as const;
       report(ready);
       if (!supervised) {
         cli.terminal.item(
           ready,
           () =>
             `ready: ${agents.join(', ')} from ${relative('', path)} on task queue ${taskQueue} ` +
-            `(namespace ${namespace} at ${address}, pid ${process.pid})`,
+            `(namespace ${namespace} at ${address}, pid ${process.pid})` +
+            (version === undefined ? '' : `, version ${version.buildId} of ${version.deployment}`),
         );
+        if (version !== undefined) await tellCurrent(cli, version);
       }
     }
     await running;
@@ -58,6 +81,17 @@ export async function runWorker(cli: Cli, path: string, supervised: boolean): Pr
     // A worker that was ended by force still holds it. The process ends with both.
     await connection.close().catch(() => undefined);
   }
+}
+
+/** Says when no version is current: then no worker of the deployment gets new sessions. */
+async function tellCurrent(cli: Cli, { deployment, buildId }: WorkerVersion): Promise<void> {
+  const { client } = await cli.connect();
+  const versions = await versionsOf(client, deployment).catch(() => null);
+  if (versions === null || versions.some(({ status }) => status === 'current')) return;
+  const next = command('versions', 'set-current', buildId, '--deployment', deployment);
+  cli.terminal.warn(
+    clean(`no version of ${deployment} is current, so new sessions wait. Make this one current: ${next}`),
+  );
 }
 
 /** Resolves when the server has seen this worker poll for both kinds of tasks. */

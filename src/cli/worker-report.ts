@@ -3,4 +3,12 @@ export type WorkerReport =
   /** A file that the agents are made of. */
   | { type: 'file'; file: string }
   /** The worker polls its task queue. */
-  | { type: 'ready'; agents: string[]; taskQueue: string; namespace: string; address: string; pid: number };
+  | {
+      type: 'ready';
+      agents: string[];
+      taskQueue: string;
+      namespace: string;
+      address: string;
+      pid: number;
+      version?: { deployment: string; buildId: string };
+    };

@@ -20,6 +20,7 @@ export type {
 } from '../contract/inputs.ts';
 export type { JsonObject, JsonValue } from '../contract/json.ts';
 export { LIMIT } from '../contract/limits.ts';
+export type { AgentChange } from '../contract/manifest.ts';
 export type { Message } from '../contract/messages.ts';
 export { DEFAULT_TASK_QUEUE } from '../contract/names.ts';
 export type { Past } from '../contract/past.ts';
@@ -27,6 +28,9 @@ export type { Phase, SessionState } from '../contract/state.ts';
 export type { BudgetView, PendingCall, SessionView, TranscriptPage } from '../contract/views.ts';
 export {
   type ForkOptions,
+  listVersions,
+  type MovedSession,
+  moveSession,
   Session,
   type SessionListOptions,
   type SessionSummary,
@@ -34,4 +38,9 @@ export {
   type StartedAgent,
   type StartOptions,
   type StreamPart,
+  setCurrentVersion,
+  type VersionStatus,
+  type VersionSummary,
+  type Versions,
+  type WorkerVersion,
 } from './index.ts';

@@ -1,6 +1,15 @@
+export type { WorkerVersion } from '../temporal/pollers.ts';
+export {
+  listVersions,
+  setCurrentVersion,
+  type VersionStatus,
+  type VersionSummary,
+  type Versions,
+} from '../temporal/versions.ts';
 export type { SessionListOptions, SessionSummary } from '../temporal/visibility.ts';
 export type { StartedAgent } from './checks.ts';
 export { Session, type SessionReading } from './session.ts';
 export { Sessions } from './sessions.ts';
 export type { ForkOptions, StartOptions } from './start-options.ts';
 export type { StreamPart } from './stream.ts';
+export { type MovedSession, moveSession } from './versions.ts';

@@ -1,6 +1,7 @@
 /** The workers that poll a task queue. */
 import { hostname } from 'node:os';
 import type { Client, Connection } from '@temporalio/client';
+import proto, { type temporal } from '@temporalio/proto';
 import { tsToMs } from './sdk-time.ts';
 
 type TaskQueueService = Pick<Connection['workflowService'], 'describeTaskQueue'>;
@@ -10,10 +11,33 @@ const SEEN_MS = 90_000;
 
 const TYPES = { workflow: 1, activity: 2 } as const;
 
+/** One build of the workers of a deployment. */
+export interface WorkerVersion {
+  deployment: string;
+  buildId: string;
+}
+
 /** A worker, and the start of its last poll in milliseconds since 1970. */
 export interface Poller {
   identity: string;
   seenMs: number;
+  /** Only with worker versioning. */
+  version: WorkerVersion | null;
+}
+
+const { WORKER_VERSIONING_MODE_VERSIONED } = proto.temporal.api.enums.v1.WorkerVersioningMode;
+
+/** Whether two versions are the same. */
+export function isVersion(a: WorkerVersion | null, b: WorkerVersion): boolean {
+  return a?.deployment === b.deployment && a.buildId === b.buildId;
+}
+
+/** A version as the server writes it; `null` when it names none. */
+export function namedVersion(
+  version: temporal.api.deployment.v1.IWorkerDeploymentVersion | null | undefined,
+): WorkerVersion | null {
+  if (!version?.buildId) return null;
+  return { deployment: version.deploymentName ?? '', buildId: version.buildId };
 }
 
 /** The workers that the server has seen on a task queue, the most recent first. */
@@ -29,7 +53,14 @@ export async function pollersSeen(
     taskQueueType: TYPES[kind],
   });
   return (pollers ?? [])
-    .map(({ identity, lastAccessTime }) => ({ identity: identity ?? '', seenMs: tsToMs(lastAccessTime) }))
+    .map(({ identity, lastAccessTime, deploymentOptions }) => ({
+      identity: identity ?? '',
+      seenMs: tsToMs(lastAccessTime),
+      version:
+        deploymentOptions?.workerVersioningMode === WORKER_VERSIONING_MODE_VERSIONED
+          ? namedVersion(deploymentOptions)
+          : null,
+    }))
     .sort((a, b) => b.seenMs - a.seenMs);
 }
 
@@ -47,6 +78,11 @@ export async function pollersOf(
   const lives = (identity: string): boolean => !hasDied(identity);
   const dead = [...new Set([...workflow, ...activity])].filter(hasDied);
   return { workflow: workflow.filter(lives), activity: activity.filter(lives), dead };
+}
+
+/** Whether a worker was seen of late, and has not died. */
+export function isAlive({ identity, seenMs }: Poller): boolean {
+  return Date.now() - seenMs < SEEN_MS && !hasDied(identity);
 }
 
 /** Whether a worker has died. Its SDK identity names process and machine, so only workers of this machine can be checked. */

@@ -3,8 +3,9 @@ import { type Client, WorkflowUpdateRPCTimeoutOrCancelledError } from '@temporal
 import proto from '@temporalio/proto';
 import { type ErrorCode, isPerdureError, PerdureError } from '../contract/errors.ts';
 import { isUnprocessed } from './errors.ts';
-import { type Poller, pollersSeen } from './pollers.ts';
+import { isVersion, type Poller, pollersSeen, type WorkerVersion } from './pollers.ts';
 import { tsToMs } from './sdk-time.ts';
+import { pinnedTo, versioningOf } from './versions.ts';
 
 const { EventType, PendingWorkflowTaskState, WorkflowTaskFailedCause } = proto.temporal.api.enums.v1;
 const ENDS = {
@@ -43,10 +44,12 @@ export interface Looked {
   /** For people: `session x`. */
   what: string;
   taskQueue: string;
+  /** The version that it is pinned to: only workers of that version count. */
+  version?: WorkerVersion | null;
   historyEvents: number;
   task: { started: boolean; sinceMs: number; attempt: number } | null;
   tail: Tail;
-  poller: Poller | undefined;
+  poller: Pick<Poller, 'identity' | 'seenMs'> | undefined;
   askedMs: number;
 }
 
@@ -76,13 +79,17 @@ export async function explained(
     return new PerdureError('SERVER_UNAVAILABLE', message, { cause: error.cause });
   }
   const { code, details } = found;
-  // The caller's own message says what to do.
-  const message = code === 'NO_WORKER' ? error.message : found.message;
+  // The caller's own message says what to do, unless only one version would help.
+  const message = code === 'NO_WORKER' && !('version' in details) ? error.message : found.message;
   const isLate = error.cause instanceof WorkflowUpdateRPCTimeoutOrCancelledError;
-  return new PerdureError(code, isLate && code !== 'NO_WORKER' ? `${message}. ${MAY_BE_DONE}` : message, {
-    details: { ...error.details, ...details },
-    cause: error.cause,
-  });
+  return new PerdureError(
+    code,
+    isLate && message !== error.message ? `${message}. ${MAY_BE_DONE}` : message,
+    {
+      details: { ...error.details, ...details },
+      cause: error.cause,
+    },
+  );
 }
 
 export async function whyUnanswered(
@@ -94,6 +101,7 @@ export async function whyUnanswered(
   const described = await client.workflowService.describeWorkflowExecution({ namespace, execution });
   const info = described.workflowExecutionInfo;
   const taskQueue = described.executionConfig?.taskQueue?.name ?? '';
+  const version = pinnedTo(versioningOf(info?.versioningInfo));
   const pending = described.pendingWorkflowTask ?? null;
   const started = pending?.state === PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_STARTED;
   const [tail, pollers] = await Promise.all([
@@ -103,6 +111,7 @@ export async function whyUnanswered(
   return judge({
     what,
     taskQueue,
+    version,
     historyEvents: Number(info?.historyLength ?? 0),
     task:
       pending === null
@@ -113,7 +122,7 @@ export async function whyUnanswered(
             attempt: pending.attempt ?? 1,
           },
     tail,
-    poller: pollers[0],
+    poller: pollers.find((poller) => version === null || isVersion(poller.version, version)),
     askedMs,
   });
 }
@@ -142,9 +151,10 @@ async function readTail(client: Client, workflowId: string, isPending: boolean):
 
 /** Turns the facts into an error. */
 export function judge(looked: Looked): Unanswered {
-  const { what, taskQueue, task, tail, historyEvents, poller } = looked;
+  const { what, taskQueue, version = null, task, tail, historyEvents, poller } = looked;
   const details = {
     taskQueue,
+    ...(version === null ? {} : { version }),
     historyEvents,
     waitingEvents: tail.waiting,
     task,
@@ -187,6 +197,11 @@ export function judge(looked: Looked): Unanswered {
       poller === undefined
         ? ''
         : `; the last one, ${poller.identity}, was seen ${seconds(poller.seenMs)} ago`;
+    if (version !== null) {
+      const { deployment, buildId } = version;
+      const who = `${what} is pinned to version ${buildId} of ${deployment}, and no worker of it polls task queue ${taskQueue}${last}`;
+      return found('NO_WORKER', `${who}. Start one, or move the session: perdure versions move --help`);
+    }
     return found(
       'NO_WORKER',
       `No worker polls task queue ${taskQueue}${last}. Start one: perdure worker <module>`,

@@ -32,12 +32,21 @@ export interface SessionWorkerOptions extends PerdurePluginOptions, Omit<WorkerO
  * ```
  */
 export async function createWorker(options: SessionWorkerOptions): Promise<Worker> {
-  const { agents, models, memoryBytes, journal, address, taskQueue = DEFAULT_TASK_QUEUE, ...rest } = options;
+  const {
+    agents,
+    models,
+    memoryBytes,
+    journal,
+    deployment,
+    address,
+    taskQueue = DEFAULT_TASK_QUEUE,
+    ...rest
+  } = options;
   const found = rest.connection === undefined ? whereTo(address) : undefined;
   const connection = rest.connection ?? (await openConnection(found?.connection ?? {}));
   const plugin = new PerdurePlugin({
     agents,
-    ...defined({ models, memoryBytes, journal }),
+    ...defined({ models, memoryBytes, journal, deployment }),
   });
   try {
     return await UntimedWorker.create({

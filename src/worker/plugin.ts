@@ -20,17 +20,12 @@ import {
 } from '../agent/index.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
+import { bundleDigest, type DeploymentOptions, versionOptions } from './deployment.ts';
 import { InFlightJournal, journalDirectory, recoverPredecessors } from './in-flight.ts';
 import { modelsFromEnvironment } from './models.ts';
 import { SANDBOX_TIME_LIMIT } from './sdk-internals.ts';
 import { KnownAttributes } from './search-attributes.ts';
-import {
-  buildIdOf,
-  isOwnBundle,
-  runsOwnCode,
-  withSessionWorkflows,
-  workflowsFor,
-} from './workflow-bundle.ts';
+import { isOwnBundle, runsOwnCode, withSessionWorkflows, workflowsFor } from './workflow-bundle.ts';
 
 export interface PerdurePluginOptions {
   /** The agents whose sessions this worker runs. */
@@ -44,6 +39,8 @@ export interface PerdurePluginOptions {
    * this user in the system's temporary directory. `false`: recovery waits for heartbeats.
    */
   journal?: string | false;
+  /** The worker's version, for deploys that keep old and new workflow code apart. Default: the worker has none. */
+  deployment?: DeploymentOptions;
 }
 
 const MEMORY_BYTES = 256_000_000;
@@ -101,6 +98,18 @@ export class PerdurePlugin implements WorkerPlugin {
       workflowsFor(options),
       this.#recover(connection, { namespace, taskQueue }),
     ]);
+    const bundle =
+      workflows === undefined
+        ? options.workflowBundle
+        : 'workflowBundle' in workflows
+          ? workflows.workflowBundle
+          : undefined;
+    const version =
+      this.#options.deployment !== undefined
+        ? await versionOptions(this.#options.deployment, options, bundle)
+        : options.workerDeploymentOptions === undefined && workflows !== undefined && bundle !== undefined
+          ? { buildId: await bundleDigest(bundle) }
+          : {};
     const own = createActivities({
       agents: runtimes,
       memory,
@@ -122,11 +131,7 @@ export class PerdurePlugin implements WorkerPlugin {
       defaultHeartbeatThrottleInterval: 250,
       shutdownGraceTime: '10s',
       ...SANDBOX_TIME_LIMIT,
-      ...(workflows === undefined ||
-      'workflowsPath' in workflows ||
-      options.workerDeploymentOptions !== undefined
-        ? {}
-        : { buildId: await buildIdOf(workflows.workflowBundle) }),
+      ...version,
       ...options,
       ...workflows,
       activities: {

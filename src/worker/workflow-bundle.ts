@@ -130,14 +130,6 @@ export function withSessionWorkflows(options: BundleOptions): BundleOptions {
   };
 }
 
-/** The build id of a worker with this bundle. Half of the events carry it, and the SDK's own has 91 characters. */
-export async function buildIdOf({ codePath }: { codePath: string }): Promise<string> {
-  const digest = createHash('sha256')
-    .update(await readFile(codePath))
-    .digest('hex');
-  return digest.slice(0, 8);
-}
-
 /**
  * Bundles the sessions' workflows, for the build of the package.
  *

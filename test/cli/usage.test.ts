@@ -5,9 +5,10 @@ import { expect, inject, onTestFinished, test } from 'vitest';
 import { errorOf, run, start } from './support/perdure.ts';
 
 const VERBS = (
-  'dev worker serve archive setup doctor start send ls show tail ' +
+  'dev worker versions serve archive setup doctor start send ls show tail ' +
   'approve edit reject respond resolve pause resume cancel budget checkpoints'
 ).split(' ');
+const OF_VERSIONS = ['ls', 'set-current', 'move'];
 const TIME_TRAVEL = ['ls', 'show', 'diff', 'fork', 'rewind', 'export', 'audit'];
 
 test('the help names every verb and every exit code', async () => {
@@ -19,7 +20,12 @@ test('the help names every verb and every exit code', async () => {
 });
 
 test('every help fits a terminal of 80 columns', async () => {
-  const verbs = [...VERBS.map((verb) => [verb]), ...TIME_TRAVEL.map((verb) => ['checkpoints', verb]), []];
+  const verbs = [
+    ...VERBS.map((verb) => [verb]),
+    ...TIME_TRAVEL.map((verb) => ['checkpoints', verb]),
+    ...OF_VERSIONS.map((verb) => ['versions', verb]),
+    [],
+  ];
   for (const verb of verbs) {
     const { stdout } = await run([...verb, '--help']);
     expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([]);

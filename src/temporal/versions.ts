@@ -1,0 +1,213 @@
+/** Worker deployment versions on the Temporal server, and which of them a workflow runs on. */
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import proto, { type temporal } from '@temporalio/proto';
+import { PerdureError } from '../contract/errors.ts';
+import { WORKFLOW } from '../contract/names.ts';
+import { isNotFound, orNull } from './index.ts';
+import { isAlive, isVersion, namedVersion, pollersSeen, type WorkerVersion } from './pollers.ts';
+import { tsToMs } from './sdk-time.ts';
+import { quoted } from './visibility.ts';
+
+const { VersioningBehavior, WorkerDeploymentVersionStatus, TaskQueueType } = proto.temporal.api.enums.v1;
+const { PINNED_OVERRIDE_BEHAVIOR_PINNED } =
+  proto.temporal.api.workflow.v1.VersioningOverride.PinnedOverrideBehavior;
+
+/**
+ * - `current`: new sessions start on it. `ramping`: some of them do.
+ * - `draining`: sessions are pinned to it. `drained`: none is any more.
+ * - `inactive`: it has never been current.
+ */
+export type VersionStatus = 'current' | 'ramping' | 'draining' | 'drained' | 'inactive';
+
+/** A version, and what runs on it. */
+export interface VersionSummary extends WorkerVersion {
+  status: VersionStatus;
+  /** ISO 8601. */
+  createdAt: string;
+  /** Identities of the workers that poll for its workflow tasks. */
+  workers: string[];
+  /** Running sessions that it ran last, or that are pinned to it. The count can lag by a second. */
+  sessions: number;
+}
+
+/** What runs where. */
+export interface Versions {
+  versions: VersionSummary[];
+  /** Running sessions of workers without a version. */
+  unversioned: number;
+}
+
+/** Where a workflow runs. */
+export interface RunsOn {
+  taskQueue: string;
+  running: boolean;
+  /** The version that completed its last workflow task. */
+  version: WorkerVersion | null;
+  /** It stays on its version. */
+  pinned: boolean;
+  /** Somebody has overridden its behavior; with a version, pinned it to that. */
+  override: { version: WorkerVersion | null } | null;
+}
+
+type VersioningInfo = temporal.api.workflow.v1.IWorkflowExecutionVersioningInfo | null | undefined;
+
+const STATUS: Partial<Record<number, VersionStatus>> = {
+  [WorkerDeploymentVersionStatus.WORKER_DEPLOYMENT_VERSION_STATUS_CURRENT]: 'current',
+  [WorkerDeploymentVersionStatus.WORKER_DEPLOYMENT_VERSION_STATUS_RAMPING]: 'ramping',
+  [WorkerDeploymentVersionStatus.WORKER_DEPLOYMENT_VERSION_STATUS_DRAINING]: 'draining',
+  [WorkerDeploymentVersionStatus.WORKER_DEPLOYMENT_VERSION_STATUS_DRAINED]: 'drained',
+};
+
+/** All versions of all deployments of the namespace, newest first in each, and how many sessions run on each. */
+export async function listVersions(client: Client): Promise<Versions> {
+  const { namespace } = client.options;
+  const versions: VersionSummary[] = [];
+  let nextPageToken: Uint8Array | null | undefined;
+  do {
+    const page = await client.workflowService.listWorkerDeployments({
+      namespace,
+      ...(nextPageToken ? { nextPageToken } : {}),
+    });
+    for (const { name } of page.workerDeployments ?? []) {
+      const found = await versionsOf(client, name ?? '');
+      versions.push(...(await Promise.all(found.map((version) => withCounts(client, version)))));
+    }
+    nextPageToken = page.nextPageToken;
+  } while (nextPageToken?.length);
+  const unversioned = await countSessions(client, 'TemporalWorkerDeploymentVersion IS NULL');
+  return { versions, unversioned };
+}
+
+type Listed = Omit<VersionSummary, 'workers' | 'sessions'>;
+
+/** The versions of one deployment, newest first; none if it does not exist. */
+export async function versionsOf(client: Client, deployment: string): Promise<Listed[]> {
+  const { namespace } = client.options;
+  const described = await orNull(
+    client.workflowService.describeWorkerDeployment({ namespace, deploymentName: deployment }),
+  );
+  return (described?.workerDeploymentInfo?.versionSummaries ?? [])
+    .map(({ deploymentVersion, status, createTime }) => ({
+      deployment,
+      buildId: deploymentVersion?.buildId ?? '',
+      status: STATUS[status ?? 0] ?? ('inactive' as const),
+      createdAt: new Date(tsToMs(createTime)).toISOString(),
+    }))
+    .sort((a, b) => b.createdAt.localeCompare(a.createdAt));
+}
+
+async function withCounts(client: Client, version: Listed): Promise<VersionSummary> {
+  const { deployment, buildId } = version;
+  const { namespace } = client.options;
+  const name = quoted('version', `${deployment}:${buildId}`);
+  const [sessions, described] = await Promise.all([
+    countSessions(client, `TemporalWorkerDeploymentVersion = ${name}`),
+    orNull(
+      client.workflowService.describeWorkerDeploymentVersion({
+        namespace,
+        deploymentVersion: { deploymentName: deployment, buildId },
+      }),
+    ),
+  ]);
+  const queues = (described?.versionTaskQueues ?? []).filter(
+    ({ type }) => type === TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+  );
+  const workers = await Promise.all(queues.map((queue) => workersOf(client, queue.name ?? '', version)));
+  return { ...version, workers: [...new Set(workers.flat())], sessions };
+}
+
+async function countSessions(client: Client, condition: string): Promise<number> {
+  const query = `WorkflowType = '${WORKFLOW.session}' AND ExecutionStatus = 'Running' AND ${condition}`;
+  return (await client.workflow.count(query)).count;
+}
+
+/** Identities of the workers of a version that poll a task queue for workflow tasks. */
+export async function workersOf(
+  client: Client,
+  taskQueue: string,
+  version: WorkerVersion,
+): Promise<string[]> {
+  const seen = await pollersSeen(client.workflowService, client.options.namespace, taskQueue, 'workflow');
+  return seen
+    .filter((poller) => isVersion(poller.version, version) && isAlive(poller))
+    .map(({ identity }) => identity);
+}
+
+/** Where a workflow runs. @throws Temporal's `WorkflowNotFoundError` */
+export async function runsOn(client: Client, workflowId: string): Promise<RunsOn> {
+  const { taskQueue, status, raw } = await client.workflow.getHandle(workflowId).describe();
+  const running = status.name === 'RUNNING';
+  return { taskQueue, running, ...versioningOf(raw.workflowExecutionInfo?.versioningInfo) };
+}
+
+/** What the server says of a workflow's version. */
+export function versioningOf(info: VersioningInfo): Pick<RunsOn, 'version' | 'pinned' | 'override'> {
+  const override = info?.versioningOverride;
+  const pinnedTo = namedVersion(override?.pinned?.version);
+  return {
+    version: namedVersion(info?.deploymentVersion),
+    pinned: info?.behavior === VersioningBehavior.VERSIONING_BEHAVIOR_PINNED,
+    override: pinnedTo !== null || override?.autoUpgrade === true ? { version: pinnedTo } : null,
+  };
+}
+
+/** The version that a workflow is pinned to; `null` when it follows the current one, or has none. */
+export function pinnedTo({
+  version,
+  pinned,
+  override,
+}: Pick<RunsOn, 'version' | 'pinned' | 'override'>): WorkerVersion | null {
+  return override === null ? (pinned ? version : null) : override.version;
+}
+
+/**
+ * Pins a running workflow to a version, whatever its own behavior says; `null` removes that.
+ *
+ * @throws Temporal's `WorkflowNotFoundError`, also when it is closed
+ */
+export async function overrideVersion(
+  client: Client,
+  workflowId: string,
+  version: WorkerVersion | null,
+): Promise<void> {
+  const pinned = version && {
+    behavior: PINNED_OVERRIDE_BEHAVIOR_PINNED,
+    version: { deploymentName: version.deployment, buildId: version.buildId },
+  };
+  try {
+    await client.workflowService.updateWorkflowExecutionOptions({
+      namespace: client.options.namespace,
+      workflowExecution: { workflowId },
+      workflowExecutionOptions: pinned === null ? {} : { versioningOverride: { pinned } },
+      updateMask: { paths: ['versioning_override'] },
+      identity: client.options.identity,
+    });
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+    throw new WorkflowNotFoundError((error as Error).message, workflowId, undefined);
+  }
+}
+
+/** Makes a version the one that new sessions, and those that are not pinned, run on. */
+export async function setCurrentVersion(
+  client: Client,
+  { deployment, buildId }: WorkerVersion,
+): Promise<void> {
+  const { namespace, identity } = client.options;
+  try {
+    await client.workflowService.setWorkerDeploymentCurrentVersion({
+      namespace,
+      deploymentName: deployment,
+      buildId,
+      identity,
+    });
+  } catch (error) {
+    const { details } = error as { details?: unknown };
+    if (typeof details !== 'string') throw error;
+    throw new PerdureError(
+      'INVALID_ARGUMENT',
+      `The server did not make ${buildId} of ${deployment} current: ${details}. Start a worker of that version first`,
+      { details: { field: 'buildId' }, cause: error },
+    );
+  }
+}
