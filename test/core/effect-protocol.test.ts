@@ -2,6 +2,7 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { explore, type Walk } from './checker/explore.ts';
 import { FAULTS } from './checker/faults/index.ts';
+import type { Scenario } from './checker/scenario.ts';
 import { SCENARIOS } from './checker/scenarios.ts';
 
 /** A checker that walks less than this has lost something to walk. */
@@ -54,13 +55,22 @@ describe('the effect protocol keeps its promises', () => {
   });
 });
 
+/** Whether the protocol keeps its promises in a scenario. Faults share scenarios: each is walked once. */
+const kept = new Map<string, boolean>();
+function isKept(scenario: Scenario): boolean {
+  const name = JSON.stringify(scenario);
+  const known = kept.get(name) ?? explore(scenario).broken === null;
+  kept.set(name, known);
+  return known;
+}
+
 describe('the checker notices when', () => {
   test.each(FAULTS)('$name', ({ scenario, protocol, breaks }) => {
     const { broken } = explore(scenario, protocol);
     expect(broken?.promise).toMatch(breaks);
     // The story ends with the promise, and the same walk without the fault has none to tell.
     expect(broken?.story).toMatch(breaks);
-    expect(explore(scenario).broken).toBeNull();
+    expect(isKept(scenario)).toBe(true);
   });
 });
 

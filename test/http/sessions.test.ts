@@ -19,6 +19,7 @@ import {
 } from '../../src/index.ts';
 import type { Script } from '../../src/testing/index.ts';
 import { UPDATE } from '../../src/workflows/index.ts';
+import { polled } from '../support/polled.ts';
 import { openStage, type RunningWorker, type Stage } from '../support/stage.ts';
 import { openApi, type ServedApi } from './support/api.ts';
 
@@ -91,15 +92,13 @@ async function open(interceptors: ClientInterceptors = {}): Promise<HttpStage> {
     },
     until: async (path, ...phases) => {
       let view: SessionView | undefined;
-      await expect
-        .poll(
-          async () => {
-            view = (await api.call<SessionView>(`GET ${path}`)).body;
-            return phases.includes(view.phase) ? 'reached' : JSON.stringify(view);
-          },
-          { timeout: 60_000, interval: 50 },
-        )
-        .toBe('reached');
+      await polled(
+        async () => {
+          view = (await api.call<SessionView>(`GET ${path}`)).body;
+          return phases.includes(view.phase);
+        },
+        () => JSON.stringify(view),
+      );
       return view as SessionView;
     },
   };

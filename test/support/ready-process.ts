@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import { builtFile } from './built-file.ts';
 
 /** A running process and what it said when it was ready. */
 export interface ReadyProcess {
@@ -16,8 +17,10 @@ export interface ReadyProcess {
 
 /** Starts `file` (TypeScript) with `args` and resolves when it has printed its line; rejects when it ends before. */
 export async function startProcess(file: string, args: readonly string[]): Promise<ReadyProcess> {
+  const built = builtFile(file);
   // One process, not the loader's two: a SIGKILL must hit the one that does the work.
-  const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], {
+  const program = built === undefined ? ['--import', 'tsx', file] : [built];
+  const child = spawn(process.execPath, [...program, ...args], {
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   let stderr = '';

@@ -14,6 +14,7 @@ import {
   type SessionWorkerOptions,
 } from '../../src/index.ts';
 import { type Script, type ScriptedModel, startScriptedModel } from '../../src/testing/index.ts';
+import { polled } from './polled.ts';
 import { quietRuntime } from './runtime.ts';
 
 quietRuntime();
@@ -87,15 +88,13 @@ export async function until(
   condition: (view: SessionView) => boolean,
 ): Promise<SessionView> {
   let view: SessionView | undefined;
-  await expect
-    .poll(
-      async () => {
-        view = await session.state();
-        return condition(view) ? 'reached' : JSON.stringify(view, null, 1);
-      },
-      { timeout: 60_000, interval: 50 },
-    )
-    .toBe('reached');
+  await polled(
+    async () => {
+      view = await session.state();
+      return condition(view);
+    },
+    () => JSON.stringify(view, null, 1),
+  );
   return view as SessionView;
 }
 

@@ -18,6 +18,7 @@ import {
 } from '../../src/testing/index.ts';
 import { effects, parallel, priced } from './effect-agents.ts';
 import { expectFoldEqualsLive } from './fold.ts';
+import { polled } from './polled.ts';
 import { type ReadyProcess, startProcess } from './ready-process.ts';
 
 const SERVICE = fileURLToPath(new URL('../../examples/payments/server.ts', import.meta.url));
@@ -98,15 +99,13 @@ export async function openWorld(
     untilCall: async (session, callId, status) => {
       let call: ToolCall | undefined;
       await harness.until(session, () => true);
-      await expect
-        .poll(
-          async () => {
-            call = await findCall(session, callId);
-            return call?.status.kind === status ? status : JSON.stringify(call);
-          },
-          { timeout: 60_000, interval: 25 },
-        )
-        .toBe(status);
+      await polled(
+        async () => {
+          call = await findCall(session, callId);
+          return call?.status.kind === status;
+        },
+        () => `${status}: ${JSON.stringify(call)}`,
+      );
       return call as ToolCall;
     },
     check: async (session) => {

@@ -26,8 +26,8 @@ import {
 import { scriptedAgents } from './scripted-agents.ts';
 import { startWorkerProcess, type WorkerProcess } from './worker-process.ts';
 
-/** How long {@link Harness.until} pauses between two checks, in milliseconds. */
-const LOOK_MS = 25;
+/** How long {@link Harness.until} pauses between two checks, in milliseconds. The pauses grow, because each check costs. */
+const PAUSE_MS = { first: 10, growth: 1.3, most: 250 };
 
 /** Options of {@link createHarness}. */
 export interface HarnessOptions {
@@ -228,13 +228,13 @@ async function waitFor(
 ): Promise<SessionView> {
   const deadline = performance.now() + timeoutMs;
   let last: SessionView | undefined;
-  while (performance.now() < deadline) {
+  for (let pause = PAUSE_MS.first; performance.now() < deadline; pause *= PAUSE_MS.growth) {
     const view = await look(session);
     if (view !== undefined && goal.some((g) => (typeof g === 'function' ? g(view) : g === view.phase))) {
       return view;
     }
     last = view ?? last;
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    await new Promise((resolve) => setTimeout(resolve, Math.min(pause, PAUSE_MS.most)));
   }
   throw new PerdureError(
     'NO_WORKER',

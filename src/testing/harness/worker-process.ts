@@ -33,6 +33,21 @@ export interface WorkerProcess {
   stop(): Promise<void>;
 }
 
+/** A module that runs as a worker process, and Node's options for it. */
+export interface WorkerProgram {
+  readonly main: string;
+  readonly execArgv: readonly string[];
+}
+
+/** The program for modules of agents that may be TypeScript. */
+function fromTypeScript(): WorkerProgram {
+  const loader = createRequire(import.meta.url).resolve('tsx');
+  return {
+    main: ownModule('testing/harness/worker-main'),
+    execArgv: ['--import', pathToFileURL(loader).href],
+  };
+}
+
 /** Frozen workers, which would outlive this process because they cannot notice its end. */
 const living = new Set<ChildProcess>();
 const killAll = (): void => {
@@ -43,15 +58,16 @@ const killAll = (): void => {
  * Starts a worker process. Resolves when it polls, rejects when it ends before that.
  *
  * @param onFork - called at once with a function that ends the process, also while it starts.
+ * @param program - what the process runs.
  */
 export async function startWorkerProcess(
   config: WorkerConfig,
   env: Readonly<Record<string, string>>,
   onFork: (crash: () => Promise<void>) => void,
+  { main, execArgv }: WorkerProgram = fromTypeScript(),
 ): Promise<WorkerProcess> {
-  const child = fork(ownModule('testing/harness/worker-main'), [JSON.stringify(config)], {
-    // The user's module may be TypeScript.
-    execArgv: ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href],
+  const child = fork(main, [JSON.stringify(config)], {
+    execArgv: [...execArgv],
     env: { ...process.env, ...env },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });

@@ -102,13 +102,13 @@ class Explorer {
 
   /** What must be refused is refused, and changes nothing: a decision is taken once. */
   #refuse(node: Node, name: string): void {
-    for (const input of refusable(node.state)) {
+    const inputs = refusable(node.state);
+    for (const input of inputs) {
       const refusal = this.#protocol.evolve(node.state, input, MOMENT);
-      const what = JSON.stringify(input.type === 'malformed' ? input.type : input.value);
-      if (refusal === null) throw new Violation(`${input.type} ${what} was accepted, but is out of its time`);
-      if (nameOf(node) !== name) {
-        throw new Violation(`${input.type} ${what} was refused, but has changed the state`);
-      }
+      if (refusal === null) throw new Violation(`${inJSON(input)} was accepted, but is out of its time`);
+    }
+    if (inputs.length > 0 && nameOf(node) !== name) {
+      throw new Violation(`what was refused has changed the state: ${inputs.map(inJSON).join(', ')}`);
     }
   }
 
@@ -197,6 +197,10 @@ function inWords(command: Command): string {
     default:
       return command.summary;
   }
+}
+
+function inJSON(input: PersonInput): string {
+  return `${input.type} ${JSON.stringify(input.type === 'malformed' ? input.type : input.value)}`;
 }
 
 /** Inputs that this state must refuse. */

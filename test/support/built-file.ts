@@ -1,0 +1,15 @@
+import { existsSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { inject } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** The file of a module in the build of this run (`built-processes.ts`), or `undefined` if it is not built. */
+export function builtFile(module: string): string | undefined {
+  // Projects without a server have no build.
+  const folder = inject('builtProcesses') as string | undefined;
+  if (folder === undefined || !module.endsWith('.ts')) return undefined;
+  const file = join(folder, relative(ROOT, module).replace(/ts$/, 'js'));
+  return existsSync(file) ? file : undefined;
+}
