@@ -20,7 +20,11 @@ const MODULES = [
 ];
 
 /** The package by its name. */
-const DOORS = { perdure: './src/index.ts', 'perdure/testing': './src/testing/index.ts' };
+const DOORS = {
+  perdure: './src/index.ts',
+  'perdure/package.json': './package.json',
+  'perdure/testing': './src/testing/index.ts',
+};
 
 /** A build of the modules. */
 export interface BuiltProcesses {
