@@ -331,6 +331,11 @@ describe('checkpoints', () => {
     expect(JSON.parse(named.stdout)).toMatchObject({ file, exporter: { name: stage.taskQueue } });
     archive.child.kill('SIGTERM');
     expect(await archive.ended).toMatchObject({ code: 0, stderr: '' });
+    // The command that starts it again is whole.
+    const silent = await stage.perdure('archive', file, '--name', stage.taskQueue, '--status');
+    expect(silent.stdout).toContain(`next: perdure archive ${file} --name ${stage.taskQueue}\n`);
+    const fromEnv = await run(['archive', '--name', stage.taskQueue, '--status'], { env });
+    expect(fromEnv.stdout).toContain(`next: perdure archive --name ${stage.taskQueue}\n`);
 
     // An exporter that was ended from outside is not run in silence.
     const idle = startArchive();

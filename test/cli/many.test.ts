@@ -44,7 +44,8 @@ test('ls shows what a session waits for and its task queue, and resume --all let
   const listed = async (): Promise<string> => (await stage.perdure('ls', '--tenant', tenant)).stdout;
   await expect.poll(listed, { timeout: 30_000 }).toMatch(/waiting: budget.*\n.*waiting: budget/);
   expect(await listed()).toContain('approval: refund');
-  expect(await listed()).toContain(stage.taskQueue);
+  const elsewhere = await stage.perdure('ls', '--tenant', tenant, '--task-queue', 'other');
+  expect(elsewhere.stdout).toMatch(new RegExp(`  ${stage.taskQueue}  `));
 
   const before = await Promise.all(poor.map(async (id) => (await stage.session(id).state()).wait?.since));
   const none = await stage.perdure('resume', '--all', '--tenant', tenant, '--reason', 'loop');

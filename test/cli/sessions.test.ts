@@ -177,6 +177,15 @@ describe('show', () => {
     expect(stdout).toContain(`issued ${order?.issuedAt} · ended ${order?.completedAt}`);
   });
 
+  test('says that a model has no price instead of a cost of nothing', async () => {
+    const id = stage.id('unpriced');
+    await stage.json('start', 'echo', 'hello', '--id', id);
+    await untilPhase(stage.session(id), 'idle');
+    expect((await stage.perdure('show', id)).stdout).toMatch(/\n {2}usd +no price for \S*scripted\n/);
+    const { unpriced } = await stage.json<{ unpriced: string[] }>('budget', id);
+    expect(unpriced).toEqual([expect.stringContaining('scripted')]);
+  });
+
   test('shows what would move the cursor of a terminal as text', async () => {
     const id = stage.id('escape');
     await stage.json('start', 'echo', 'escape', '--id', id);
@@ -245,12 +254,29 @@ describe('ls', () => {
 
     const { stdout } = await stage.perdure('ls', '--tenant', tenant);
     const [head, ...rows] = stdout.trimEnd().split('\n');
-    expect(head).toMatch(/^ID +AGENT +STATUS +TENANT +QUEUE +STARTED +CLOSED$/);
+    expect(head).toMatch(/^ID +AGENT +AGE +STATUS$/);
     expect(rows.map((row) => row.split(/ +/)[0])).toEqual([ids[1], ids[0]]);
+    const elsewhere = await stage.perdure('ls', '--tenant', tenant, '--task-queue', 'other');
+    expect(elsewhere.stdout).toMatch(/^ID +AGENT +QUEUE +AGE +STATUS\n/);
 
     const none = await stage.perdure('ls', '--tenant', 'nobody');
     expect(none).toMatchObject({ code: 0, stdout: '', stderr: 'no sessions\n' });
   });
+});
+
+test('ls with ids that were not named fits a terminal of 80 columns', async () => {
+  const tenant = stage.id('tenant');
+  const { sessionId } = await stage.json<{ sessionId: string }>(
+    'start',
+    'support',
+    'refund ch_9:9000',
+    '--context',
+    JSON.stringify({ tenant }),
+  );
+  await untilPhase(stage.session(sessionId), 'approval');
+  const listed = async (): Promise<string> => (await stage.perdure('ls', '--tenant', tenant)).stdout;
+  await expect.poll(listed, { timeout: 30_000 }).toContain('approval: refund');
+  for (const line of (await listed()).split('\n')) expect(line.length).toBeLessThanOrEqual(80);
 });
 
 describe('pause, resume, cancel', () => {

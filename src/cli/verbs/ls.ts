@@ -13,6 +13,8 @@ interface Options {
   limit: number;
 }
 
+type Listed = SessionSummary & { waits: string | null };
+
 const WAITING: ReadonlySet<string> = new Set(['approval', 'unknown_effect', 'waiting', 'paused']);
 
 const STATUSES = [
@@ -43,36 +45,63 @@ export function ls(program: Command, cli: Cli): void {
     .option('--limit <count>', 'at most this many', count, 50)
     .action(async ({ limit, ...filter }: Options) => {
       const { sessions } = await cli.connect();
-      const rows: string[][] = [];
-      const items: (SessionSummary & { waits: string | null })[] = [];
+      const items: Listed[] = [];
       try {
         const found: SessionSummary[] = [];
         for await (const session of sessions.list({ ...filter, limit })) found.push(session);
         await inChunks([...found.entries()], async ([index, session]) => {
           const waits = await waitsOf(sessions, session);
-          const { id, agent, status, tenant, taskQueue, startedAt, closedAt } = session;
           items[index] = { ...session, waits };
-          const doing = waits === null ? status : `${status}: ${waits}`;
-          rows[index] = [id, agent ?? '-', doing, tenant ?? '-', taskQueue, startedAt, closedAt ?? '-'].map(
-            clean,
-          );
         });
         if (cli.terminal.json) for (const item of items) cli.terminal.item(item, () => null);
       } catch (error) {
         throw unregistered(error) ?? error;
       }
       if (cli.terminal.json) return;
-      if (rows.length === 0) {
+      if (items.length === 0) {
         cli.terminal.progress('no sessions');
         return;
       }
       const { table } = await import('../render.ts');
-      const [head = '', ...lines] = table([
-        ['ID', 'AGENT', 'STATUS', 'TENANT', 'QUEUE', 'STARTED', 'CLOSED'],
-        ...rows,
-      ]);
+      const [head = '', ...lines] = table(rowsOf(items, cli.taskQueue, filter.tenant));
       cli.terminal.write([cli.terminal.style('bold', head), ...lines, ''].join('\n'));
     });
+}
+
+/** The rows of the table. A column that tells nothing is left out, so that the others fit a terminal. */
+function rowsOf(items: readonly Listed[], taskQueue: string, tenant: string | undefined): string[][] {
+  const now = Date.now();
+  const withTenant = tenant === undefined && items.some((item) => item.tenant !== null);
+  const withQueue = items.some((item) => item.taskQueue !== taskQueue);
+  const head = [
+    'ID',
+    'AGENT',
+    ...(withTenant ? ['TENANT'] : []),
+    ...(withQueue ? ['QUEUE'] : []),
+    'AGE',
+    'STATUS',
+  ];
+  const rows = items.map((item) => {
+    const { id, agent, status, waits, startedAt, closedAt } = item;
+    const doing = waits === null ? status : `${status}: ${waits}`;
+    return [
+      id,
+      agent ?? '-',
+      ...(withTenant ? [item.tenant ?? '-'] : []),
+      ...(withQueue ? [item.taskQueue] : []),
+      age(now - Date.parse(startedAt)),
+      closedAt === null ? doing : `${doing} ${age(now - Date.parse(closedAt))} ago`,
+    ].map(clean);
+  });
+  return [head, ...rows];
+}
+
+/** A time span in its largest unit. */
+function age(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1_000));
+  if (seconds < 60) return `${seconds}s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)}m`;
+  return seconds < 86_400 ? `${Math.floor(seconds / 3_600)}h` : `${Math.floor(seconds / 86_400)}d`;
 }
 
 /** What a session waits for, in a few words; `null` if it does not wait, or cannot be read. */
