@@ -98,7 +98,9 @@ function judgeRest({ restedAt, lastPhase, foldDiffers }: ObservedSession, add: A
 }
 
 function judgeMessages({ acknowledged, state }: ObservedSession, add: Add): void {
-  const ids = (state?.transcript ?? []).filter(({ role }) => role === 'user').map(({ id }) => id);
+  const ids = (state?.transcript ?? [])
+    .filter(({ role, summary }) => role === 'user' && summary === undefined)
+    .map(({ id }) => id);
   for (const id of new Set([...acknowledged, ...ids])) {
     const times = ids.filter((each) => each === id).length;
     if (times === 0) add('message-lost', `message ${id} was acknowledged and is not in the transcript`);
@@ -137,7 +139,8 @@ function judgeMoney(
       );
     }
   }
-  const paidUnrecorded = billed.length - replies.length;
+  const summaries = state.transcript.filter(({ summary }) => summary !== undefined);
+  const paidUnrecorded = billed.length - replies.length - summaries.length;
   if (paidUnrecorded > lost) {
     add(
       'budget',

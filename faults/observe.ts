@@ -94,9 +94,9 @@ export async function observe(stage: Stage, error: string | null): Promise<Obser
       .filter(({ args }) => tags.has(args.reason.split('#')[0] ?? ''))
       .map(({ id, key, at, args }) => ({ id, key, at, tag: args.reason })),
     model: readRecordFile(stage.recordFile).map(({ at, digest, assistantCount, outcome }) => ({
-      session: stage.requestsOf.get(digest) ?? '',
+      session: stage.requestsOf.get(digest)?.session ?? '',
       at,
-      position: assistantCount,
+      position: stage.requestsOf.get(digest)?.position ?? assistantCount,
       outcome,
     })),
     error,
@@ -164,9 +164,10 @@ async function foldOf(
 ): Promise<{ state: SessionState | null; flights: ModelFlight[] }> {
   const { client } = stage.harness;
   const flights: ModelFlight[] = [];
-  let before: { spent: number; turns: number; open: Map<number, number> } = {
+  let before: { spent: number; turns: number; summarized: number | undefined; open: Map<number, number> } = {
     spent: 0,
     turns: 0,
+    summarized: undefined,
     open: new Map(),
   };
   let state: SessionState | null = null;
@@ -186,7 +187,7 @@ async function foldOf(
           );
           for (const [seq, reserved] of before.open) {
             if (open.has(seq)) continue;
-            const replied = spent.turns > before.turns;
+            const replied = spent.turns > before.turns || at.summarized !== before.summarized;
             flights.push({
               reserved,
               replied,
@@ -194,7 +195,8 @@ async function foldOf(
               lost: lost.has(String(seq)),
             });
           }
-          before = { spent: spent.nanoUsd, turns: spent.turns, open };
+          const { summarized } = at;
+          before = { spent: spent.nanoUsd, turns: spent.turns, summarized, open };
         },
       },
     );

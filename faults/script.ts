@@ -1,23 +1,48 @@
 /** What the model of the lab says. */
-import type { Script } from 'perdure/testing';
+import type { Script, ScriptedRequest } from 'perdure/testing';
+import { SUMMARY_REQUEST } from '../src/contract/view.ts';
 import { LARGE_REPLY, TOO_LARGE_REPLY } from './large.ts';
 import { ALSO_READ, callTags, MORE, type Task, TOOL, taskOf, USAGE } from './story.ts';
 
+/** Whose request it was, and how many replies the session had before it; -1 of a request for a summary. */
+export interface Heard {
+  readonly session: string;
+  readonly position: number;
+}
+
+/** The messages beside the instructions that a task with a window has room for. */
+const WINDOW = 4;
+const FILLER = 'Well, let me see what I can do about it. '.repeat(30);
+
 /** The model: calls for as many turns as the task says and one more for each message that asks for it, then an answer. */
-export function scriptOf(heard: Map<string, string>): Script {
+export function scriptOf(heard: Map<string, Heard>): Script {
   return (request) => {
     const task = taskOf(request);
-    heard.set(request.digest, task.session);
-    const { toolResults, messages, repeat } = request;
-    const more = messages.filter(({ role, text }) => role === 'user' && text.startsWith(MORE)).length;
-    const turn = toolResults.length / callTags(task, 1).length + 1;
+    const { toolResults, messages, repeat, lastUserText, assistantCount } = request;
+    const before = summarized(request);
+    const more =
+      before.more + messages.filter(({ role, text }) => role === 'user' && text.startsWith(MORE)).length;
+    const results = before.results + toolResults.length;
+    const replies = before.replies + assistantCount;
+    const summarizes = lastUserText === SUMMARY_REQUEST;
+    heard.set(request.digest, { session: task.session, position: summarizes ? -1 : replies });
+    if (summarizes) {
+      const reply = {
+        text: `<${JSON.stringify({ more, results, replies } satisfies Before)}>`,
+        usage: USAGE,
+      };
+      return repeat === 1 ? { fault: 'cut', reply } : reply;
+    }
+    if (task.compacts === true && messages.length - 1 > WINDOW)
+      return { fault: 'status', status: 400, message: 'prompt is too long' };
+    const turn = results / callTags(task, 1).length + 1;
     const toolCalls = callTags(task, turn).map((tag, i) => ({
       name: i === 0 ? TOOL[task.kind] : ALSO_READ,
       args: { tag, mode: task.mode },
     }));
     const reply =
       turn <= task.turns + more
-        ? { ...(task.mode === 'large' ? { text: LARGE_REPLY } : {}), toolCalls, usage: USAGE }
+        ? { ...wordsOf(task), toolCalls, usage: USAGE }
         : { text: answer(task, turn - 1, repeat), usage: USAGE };
     return task.cutReply === turn && repeat === 0
       ? {
@@ -27,6 +52,23 @@ export function scriptOf(heard: Map<string, string>): Script {
         }
       : reply;
   };
+}
+
+/** What a summary of the script says of the messages before it. */
+interface Before {
+  more: number;
+  results: number;
+  replies: number;
+}
+
+function summarized({ messages }: ScriptedRequest): Before {
+  const [, said = '{"more":0,"results":0,"replies":0}'] = /<(\{.*?\})>/.exec(messages[1]?.text ?? '') ?? [];
+  return JSON.parse(said) as Before;
+}
+
+function wordsOf({ mode, compacts }: Task): { text?: string } {
+  if (mode === 'large') return { text: LARGE_REPLY };
+  return compacts === true ? { text: FILLER } : {};
 }
 
 function answer({ mode }: Task, calls: number, repeat: number): string {

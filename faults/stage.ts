@@ -13,7 +13,7 @@ import { Crew } from './crew.ts';
 import type { Lane } from './lane.ts';
 import { look, PATIENCE_MS, retried } from './patience.ts';
 import { help, type PersonRecord } from './people.ts';
-import { scriptOf } from './script.ts';
+import { type Heard, scriptOf } from './script.ts';
 import { breakpointOf } from './steps.ts';
 import { MORE, randomOf, type Step, type Story, type Task, type ToolKind, taskText } from './story.ts';
 
@@ -58,9 +58,9 @@ export class Stage {
   readonly #releases: NodeJS.Timeout[] = [];
   readonly #closing: (() => Promise<void>)[] = [];
   /** Whose request had which digest. */
-  readonly requestsOf: Map<string, string> = new Map();
+  readonly requestsOf: ReadonlyMap<string, Heard> = new Map();
 
-  private constructor(name: string, story: Story, lane: Lane, harness: Harness, heard: Map<string, string>) {
+  private constructor(name: string, story: Story, lane: Lane, harness: Harness, heard: Map<string, Heard>) {
     this.#name = name;
     this.story = story;
     this.lane = lane;
@@ -70,7 +70,7 @@ export class Stage {
   }
 
   static async open(name: string, story: Story, lane: Lane): Promise<Stage> {
-    const heard = new Map<string, string>();
+    const heard = new Map<string, Heard>();
     const harness = await createHarness({
       module: AGENTS,
       server: lane.server,
@@ -114,11 +114,13 @@ export class Stage {
       agent?: 'careful' | 'hasty' | 'late' | 'patient';
       mode?: Task['mode'];
       cutReply?: number;
+      /** Sessions make three calls at least, and summarize older messages before the last. */
+      compacts?: true;
       /** Numbers of the sessions that share a global effect. */
       globally?: readonly number[];
     } = {},
   ): Promise<void> {
-    const { agent = 'careful', mode = 'plain', cutReply, globally = [1, 2] } = options;
+    const { agent = 'careful', mode = 'plain', cutReply, compacts, globally = [1, 2] } = options;
     for (const kind of this.story.kinds) {
       for (const n of kind === 'global' ? globally : [1]) {
         const id = `${this.#name}-${kind}-${n}`;
@@ -127,8 +129,9 @@ export class Stage {
           kind,
           // All of them ask for the one effect.
           tag: `${this.#name}-${kind}`,
-          turns: this.story.turns,
+          turns: compacts === true ? Math.max(3, this.story.turns) : this.story.turns,
           mode,
+          ...(compacts === undefined ? {} : { compacts }),
           ...(cutReply === undefined ? {} : { cutReply }),
         };
         const message = { id: 'first', text: taskText(task) };

@@ -107,6 +107,8 @@ export interface Task {
   readonly mode: Mode;
   /** The model's connection breaks in the middle of its first answer to this turn's prompt. */
   readonly cutReply?: number;
+  /** The model's window has room for a few messages, and the connection breaks in its second answer for a summary. */
+  readonly compacts?: true;
 }
 
 export function taskText(task: Task): string {
@@ -115,7 +117,9 @@ export function taskText(task: Task): string {
 
 /** The task of the session that a request is of. */
 export function taskOf({ messages }: Pick<ScriptedRequest, 'messages'>): Task {
-  return JSON.parse(messages.find(({ role }) => role === 'user')?.text ?? '{}') as Task;
+  const text = messages.find(({ role }) => role === 'user')?.text ?? '{}';
+  // A summary repeats the first message word for word.
+  return JSON.parse(text.split(/\[Said earlier.*\]\n/)[1] ?? text) as Task;
 }
 
 /** The tag of the effect of a turn, from 1. */

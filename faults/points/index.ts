@@ -1,6 +1,7 @@
 import { archiveFull } from './archive-full.ts';
 import { certainFailure } from './certain-failure.ts';
 import { clockStep } from './clock-step.ts';
+import { compacting } from './compacting.ts';
 import { databaseFull } from './database-full.ts';
 import { databaseKill } from './database-kill.ts';
 import { deploy } from './deploy.ts';
@@ -39,6 +40,7 @@ export const POINTS: readonly FaultPoint[] = [
   workersLost,
   taskDeaths,
   newRun,
+  compacting,
   oneSlot,
   certainFailure,
   serverKill,

@@ -12,7 +12,7 @@ export const modelCut: FaultPoint = {
     const cutAt = new Map<string | undefined, number>();
     await stage.harness.model.waitFor((requests) => {
       for (const { outcome, digest, at } of requests) {
-        if (outcome === 'fault:cut') cutAt.set(stage.requestsOf.get(digest), Date.parse(at));
+        if (outcome === 'fault:cut') cutAt.set(stage.requestsOf.get(digest)?.session, Date.parse(at));
       }
       return stage.actors.every(({ task }) => cutAt.has(task.session));
     });

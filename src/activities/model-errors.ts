@@ -3,7 +3,7 @@ import { APICallError } from '@ai-sdk/provider';
 
 /** One failed request. */
 export interface RequestFailure {
-  kind: 'down' | 'rejected' | 'invalid_response' | 'interrupted';
+  kind: 'down' | 'rejected' | 'invalid_response' | 'interrupted' | 'context_window';
   message: string;
   /** Whether the provider may have billed it. Then it is charged, and a retry needs a new reserve. */
   billed: boolean;
@@ -24,9 +24,42 @@ const NOT_SENT = new Set([
 /** Time-outs of a gateway: the provider behind it may still be working, as after a dropped connection. */
 const TIMED_OUT = new Set([408, 504, 522, 524]);
 
+/**
+ * What providers say of a prompt that is larger than the model's context window. Their status codes differ, and only OpenAI
+ * has a code for it.
+ */
+const TOO_LONG = new RegExp(
+  [
+    'context_length_exceeded',
+    'request_too_large',
+    'context (length|window|limit|size)',
+    '(prompt|input) is too long',
+    'maximum (context|prompt) length',
+    'exceeds the maximum number of tokens',
+    'reduce the length of the (messages|prompt|input)',
+    'too many (input |prompt )?tokens',
+    'too large for model with',
+  ].join('|'),
+  'i',
+);
+
+/** Whether a provider refused a prompt as too large. A limit of tokens a minute is another thing: waiting helps. */
+function isTooLong(error: unknown, message: string): boolean {
+  const refused = APICallError.isInstance(error)
+    ? error
+    : error instanceof Error && APICallError.isInstance(error.cause)
+      ? error.cause
+      : undefined;
+  if (refused?.statusCode === 429) return false;
+  // A body may repeat the prompt, in which anybody may have written these words.
+  const code = /"(context_length_exceeded|request_too_large)"/.exec(refused?.responseBody ?? '')?.[1];
+  return TOO_LONG.test(`${message} ${refused?.message ?? ''} ${codeOf(error) ?? ''} ${code ?? ''}`);
+}
+
 /** Classifies what the AI SDK threw or streamed as an error. */
 export function requestFailure(error: unknown): RequestFailure {
   const message = textOf(error);
+  if (isTooLong(error, message)) return { kind: 'context_window', message, billed: false };
   if (APICallError.isInstance(error)) return apiFailure(error, message);
   const name = error instanceof Error ? error.name : '';
   if (

@@ -16,12 +16,14 @@ import { shortDigest } from '../contract/keys.ts';
 import { resultBytesOf } from '../contract/limits.ts';
 import type { Message } from '../contract/messages.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
+import { viewOf } from '../contract/view.ts';
+import { compact, largest } from './compact.ts';
 import { contextMisfit } from './context-misfit.ts';
 import { Fence } from './fence.ts';
 import { detailsBefore, LiveSender } from './live-sender.ts';
 import type { RequestFailure } from './model-errors.ts';
 import { Reading } from './reads.ts';
-import { type RequestedCall, type RequestResult, requestModel } from './request-model.ts';
+import { type RequestedCall, type RequestMode, type RequestResult, requestModel } from './request-model.ts';
 import { shutDown } from './shut-down.ts';
 import { type FindAgent, newManifest, noAgent } from './tool.ts';
 import { transcript } from './transcript.ts';
@@ -69,34 +71,43 @@ export async function runModel(
     return withReads({ kind: 'unavailable', reason: 'instructions_failed', message });
   }
   let messages: readonly Message[];
+  let base: number;
   try {
-    messages = await transcript(context, memory, input.digest);
+    ({ messages, base } = await transcript(context, memory, input.digest));
   } catch (error) {
     if (context.cancellationSignal.aborted) {
       return withReads(failed('interrupted', 'cancelled before the request', 0));
     }
     return withReads(failed('history', error instanceof Error ? error.message : String(error), 0));
   }
+  let seen = viewOf(messages, base);
   const reading = input.first === undefined ? null : new Reading({ context, agent, input, messages, before });
   if (reading !== null && input.first !== undefined) {
     const blocks = await reading.run(input.first);
     const reason = await reading.noReply(blocks, resultBytesOf(input.first));
     if (reason !== null) return withReads({ kind: 'results', reason }, reading.ends);
-    messages = [...messages, { id: '', role: 'tool', created_at: '', blocks }];
+    seen = [...seen, { id: '', role: 'tool', created_at: '', blocks }];
   }
   began(context.info.base64TaskToken);
   const live = new LiveSender(context, reading?.kept ?? []);
   try {
-    const result = await askInOrder(context, agent, input, {
-      messages,
-      instructions: instructions.text,
-      live,
-    });
+    const ask = (asked: readonly Message[]): Promise<ModelResult> =>
+      askInOrder(context, agent, input, { messages: asked, instructions: instructions.text, live });
+    const result =
+      input.compact === undefined
+        ? named(await ask(seen), seen)
+        : await compact(ask, { agent, input: input.compact, messages, base, view: seen });
     const cutShort = result.kind === 'failed' && result.failure === 'interrupted' && shutDown(context);
     return withReads(cutShort ? { ...result, released: true } : result, reading?.ends);
   } finally {
     live.stop();
   }
+}
+
+/** A prompt that a model refuses as too large: the largest message is the first to look at. */
+function named(result: ModelResult, view: readonly Message[]): ModelResult {
+  if (result.kind !== 'failed' || result.failure !== 'context_window') return result;
+  return { ...result, message: `${result.message}; ${largest(view)}` };
 }
 
 function failed(failure: ModelFailureKind, message: string, maybeBilled: number): ModelResult {
@@ -125,9 +136,10 @@ async function askInOrder(
       model,
       maxOutputTokens: agent.maxOutputTokens[index] ?? 1,
       messages,
-      summarize: input.summarize === true,
+      mode: modeOf(input),
       abortSignal: context.cancellationSignal,
-      onText: live.text,
+      // A summary is for the model only.
+      onText: input.compact === undefined ? live.text : () => undefined,
     });
     if (result.ok) {
       // The reply is paid for, so a hanging check must not prevent its recording.
@@ -150,6 +162,9 @@ async function askInOrder(
             }),
       };
     }
+    // A larger model would cost more for ever: the prompt is compacted first.
+    if (result.failure.kind === 'context_window' && agent.manifest.contextWindow !== undefined)
+      return failed('context_window', result.failure.message, 0);
     // Charge first what may have been billed. The next model needs a new reserve.
     if (result.failure.billed) return billedFailure(result, index);
     failures.push({ model: index, failure: result.failure });
@@ -160,9 +175,14 @@ async function askInOrder(
   );
 }
 
+function modeOf({ summarize, compact: how }: ModelInput): RequestMode {
+  if (how !== undefined) return how.again === true ? 'compact-strictly' : 'compact';
+  return summarize === true ? 'finish' : 'reply';
+}
+
 function billedFailure({ failure }: Extract<RequestResult, { ok: false }>, model: number): ModelResult {
   const kind =
-    failure.kind === 'rejected'
+    failure.kind === 'rejected' || failure.kind === 'context_window'
       ? 'provider_rejected'
       : failure.kind === 'down'
         ? 'interrupted'

@@ -1,6 +1,7 @@
 /** The transcript as a language model's prompt, and the manifest's tools as its tools. */
 import type { LanguageModelV3FunctionTool, LanguageModelV3Message } from '@ai-sdk/provider';
 import { LRUCache } from 'lru-cache';
+import { ANTHROPIC } from '../agent/index.ts';
 import { type JsonValue, sha256Hex } from '../contract/json.ts';
 import type { Manifest } from '../contract/manifest.ts';
 import type { Block, Message } from '../contract/messages.ts';
@@ -123,6 +124,29 @@ function toolPart(block: Block, idOf: (id: string) => string): Part<'tool'>[] {
       ? { type: isError ? ('error-text' as const) : ('text' as const), value: content }
       : { type: isError ? ('error-json' as const) : ('json' as const), value: content };
   return [{ type: 'tool-result', toolCallId: idOf(id), toolName, output }];
+}
+
+/** Whether an agent's provider options say how Anthropic caches. */
+export function setsOwnCache(options: Readonly<Record<string, object>> = {}): boolean {
+  return 'cacheControl' in (options['anthropic'] ?? {});
+}
+
+/**
+ * Marks for Anthropic, which caches a prompt only up to marked messages: the instructions with the tools, the end of the last
+ * prompt, and the end of this one. Other providers find the equal beginning by themselves.
+ */
+export function withBreakpoints(
+  prompt: readonly LanguageModelV3Message[],
+  provider: string,
+): LanguageModelV3Message[] {
+  if (!ANTHROPIC.test(provider)) return [...prompt];
+  const marked = new Set([
+    0,
+    prompt.findLastIndex(({ role }) => role === 'assistant') - 1,
+    prompt.length - 1,
+  ]);
+  const providerOptions = { anthropic: { cacheControl: { type: 'ephemeral' } } };
+  return prompt.map((message, i) => (marked.has(i) ? { ...message, providerOptions } : message));
 }
 
 /** The tools without `execute`: the session checks calls against the tool's own schema and runs them. */

@@ -72,7 +72,7 @@ export async function runReads(
   }
   let messages: readonly Message[];
   try {
-    messages = await transcript(context, memory, input.digest);
+    ({ messages } = await transcript(context, memory, input.digest));
   } catch (error) {
     if (context.cancellationSignal.aborted) return { kind: 'results', reason: stopReason(context) };
     return { kind: 'unreadable', message: error instanceof Error ? error.message : String(error) };

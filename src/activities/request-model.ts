@@ -1,12 +1,12 @@
 /** One request to one model, streamed. */
-import type { LanguageModelV3, LanguageModelV3CallOptions } from '@ai-sdk/provider';
+import type { LanguageModelV3, LanguageModelV3CallOptions, LanguageModelV3Prompt } from '@ai-sdk/provider';
 import type { AgentRuntime, Model } from '../agent/index.ts';
 import type { Usage } from '../contract/activities.ts';
 import { type JsonObject, type JsonValue, jsonSize, toJson } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { Message, ReasoningBlock, TextBlock } from '../contract/messages.ts';
 import { type RequestFailure, requestFailure } from './model-errors.ts';
-import { toPrompt, toTools } from './prompt.ts';
+import { setsOwnCache, toPrompt, toTools, withBreakpoints } from './prompt.ts';
 import { stopWith } from './stop-with.ts';
 
 /** A call as the model asked for it. */
@@ -29,6 +29,12 @@ export type RequestResult =
     }
   | { ok: false; failure: RequestFailure };
 
+/**
+ * What the model is asked for: a reply, a closing summary, or a summary that replaces the messages. That one offers the tools as
+ * before, because without them providers could not use their prompt caches. `compact-strictly` forbids to call them.
+ */
+export type RequestMode = 'reply' | 'finish' | 'compact' | 'compact-strictly';
+
 /** How many bytes of a reply are read. Escaped arguments are much longer than what is kept of them. */
 const READ_LIMIT = 2 * LIMIT.modelReply;
 
@@ -48,7 +54,7 @@ export async function requestModel(options: {
   model: Model;
   maxOutputTokens: number;
   messages: readonly Message[];
-  summarize: boolean;
+  mode: RequestMode;
   abortSignal: AbortSignal;
   onText: (text: string) => void;
 }): Promise<RequestResult> {
@@ -79,7 +85,20 @@ export async function requestModel(options: {
     return { ok: false, failure: { kind: 'interrupted', message, billed: true } };
   }
   const result = collected.result();
-  return result.ok && options.summarize ? withoutCalls(result) : result;
+  if (!result.ok || options.mode === 'reply') return result;
+  return options.mode === 'finish' ? withoutCalls(result) : onlyText(result);
+}
+
+/** A summary of the messages must have a text, whatever else the model asks for. */
+function onlyText(reply: Extract<RequestResult, { ok: true }>): RequestResult {
+  if (reply.blocks.some(({ kind, text }) => kind === 'text' && text.trim() !== ''))
+    return { ...reply, calls: [] };
+  const names = reply.calls
+    .map(({ name }) => name)
+    .join(', ')
+    .slice(0, 200);
+  const message = `the model was asked for a summary of the messages and ${names === '' ? 'gave none' : `called ${names}`}`;
+  return { ok: false, failure: { kind: 'invalid_response', message, billed: true } };
 }
 
 /**
@@ -98,13 +117,16 @@ function callOptions({
   instructions,
   messages,
   maxOutputTokens,
-  summarize,
+  model,
+  mode,
 }: Parameters<typeof requestModel>[0]): LanguageModelV3CallOptions {
-  const system = summarize ? `${instructions}\n\n${SUMMARY}` : instructions;
+  const system = mode === 'finish' ? `${instructions}\n\n${SUMMARY}` : instructions;
   const tools = toTools(manifest);
+  const type = mode === 'finish' || mode === 'compact-strictly' ? 'none' : 'auto';
+  const prompt: LanguageModelV3Prompt = [{ role: 'system', content: system }, ...toPrompt(messages)];
   return {
-    prompt: [{ role: 'system', content: system }, ...toPrompt(messages)],
-    ...(tools.length > 0 ? { tools, toolChoice: { type: summarize ? 'none' : 'auto' } } : {}),
+    prompt: setsOwnCache(definition.providerOptions) ? prompt : withBreakpoints(prompt, model.provider),
+    ...(tools.length > 0 ? { tools, toolChoice: { type } } : {}),
     maxOutputTokens,
     ...(definition.temperature === undefined ? {} : { temperature: definition.temperature }),
     ...(definition.providerOptions === undefined ? {} : { providerOptions: definition.providerOptions }),

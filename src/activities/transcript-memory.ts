@@ -3,8 +3,13 @@ import { jsonSize } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
 import type { Message, Position } from '../contract/messages.ts';
 
-interface Entry {
-  messages: Message[];
+/** Messages of a session up to a position. `base` is the index of the first: a summary stands for those before it. */
+export interface Stretch {
+  messages: readonly Message[];
+  base: number;
+}
+
+interface Entry extends Stretch {
   /** Positions at which a prompt may end, newest last. */
   positions: Position[];
   bytes: number;
@@ -31,11 +36,20 @@ export class TranscriptMemory {
     const entry = this.#sessions.get(sessionId);
     const known = entry?.positions.some(({ digest }) => digest === piece.from.digest) === true;
     if (entry === undefined || !known) {
-      if (piece.from.count === 0) this.replace(sessionId, piece.messages, piece.to);
+      if (piece.from.count === 0) this.replace(sessionId, { messages: piece.messages, base: 0 }, piece.to);
+      return;
+    }
+    const messages = [...entry.messages.slice(0, piece.from.count - entry.base), ...piece.messages];
+    const summary = piece.messages.findLast((message) => message.summary !== undefined)?.summary;
+    // What is summarized is not sent again, and a position before the summary is not asked for again.
+    if (summary !== undefined) {
+      const rest = messages.slice(summary.before - entry.base);
+      this.replace(sessionId, { messages: rest, base: summary.before }, piece.to);
       return;
     }
     this.#set(sessionId, {
-      messages: [...entry.messages.slice(0, piece.from.count), ...piece.messages],
+      messages,
+      base: entry.base,
       positions: [...entry.positions.filter(({ count }) => count <= piece.from.count), piece.to].slice(
         -KEPT_POSITIONS,
       ),
@@ -44,8 +58,8 @@ export class TranscriptMemory {
   }
 
   /** Replaces a transcript as a whole. */
-  replace(sessionId: string, messages: readonly Message[], position: Position): void {
-    this.#set(sessionId, { messages: [...messages], positions: [position], bytes: jsonSize(messages) });
+  replace(sessionId: string, { messages, base }: Stretch, position: Position): void {
+    this.#set(sessionId, { messages, base, positions: [position], bytes: jsonSize(messages) });
   }
 
   /** Forgets a session that has ended. */
@@ -54,10 +68,12 @@ export class TranscriptMemory {
   }
 
   /** The messages up to the position with this digest, or `undefined` if this worker does not have them. */
-  recall(sessionId: string, digestStart: string): readonly Message[] | undefined {
+  recall(sessionId: string, digestStart: string): Stretch | undefined {
     const entry = this.#sessions.get(sessionId);
     const position = entry?.positions.find(({ digest }) => shortDigest(digest) === shortDigest(digestStart));
-    return position === undefined ? undefined : entry?.messages.slice(0, position.count);
+    if (entry === undefined || position === undefined) return undefined;
+    const { messages, base } = entry;
+    return { messages: messages.slice(0, position.count - base), base };
   }
 
   #set(sessionId: string, entry: Entry): void {

@@ -2,14 +2,18 @@
 
 import type { LanguageModel } from 'ai';
 import { PerdureError } from '../contract/errors.ts';
-import { digestJson, type JsonObject, toJson } from '../contract/json.ts';
+import { defined, digestJson, type JsonObject, toJson } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
-import type { Manifest, ModelManifest, ToolManifest } from '../contract/manifest.ts';
+import type { Manifest, ModelManifest, ModelPrice, ToolManifest } from '../contract/manifest.ts';
 import { msToNumber } from '../temporal/sdk-time.ts';
+import { contextWindowPart } from './context-window.ts';
 import { checkedAgent, type DefinedAgent } from './define-agent.ts';
 import { type DefinedTool, scopeOf } from './define-tool.ts';
 import { inputSchema } from './input-schema.ts';
+
+/** The provider's name of Anthropic's models, however the client reaches them. */
+export const ANTHROPIC: RegExp = /(^|\.)anthropic(\.|$)/;
 
 const DEFAULTS = {
   maxOutputTokens: 4_096,
@@ -70,7 +74,7 @@ export async function resolveAgent(given: DefinedAgent, registry?: ModelRegistry
       return {
         id: `${model?.provider ?? ''}:${model?.modelId ?? ''}`,
         maxOutputTokens: (maxOutputTokens[i] ?? 0) + thoughts,
-        price: price ?? null,
+        price: price === undefined ? null : withCachePrices(price, model?.provider ?? ''),
       };
     }),
     tools,
@@ -81,6 +85,10 @@ export async function resolveAgent(given: DefinedAgent, registry?: ModelRegistry
     heartbeatMs: duration(definition.heartbeat, DEFAULTS.heartbeatMs),
     modelCallMs: duration(definition.modelCallTimeout, DEFAULTS.modelCallMs),
     ...(definition.runTurns === undefined ? {} : { runTurns: definition.runTurns }),
+    ...contextWindowPart(
+      definition.contextWindow,
+      models.map(({ modelId }, i) => ({ modelId, maxOutputTokens: maxOutputTokens[i] ?? 0 })),
+    ),
   };
   const json = toJson(body, `agent ${definition.name}`);
   assertSize(`the definition of agent ${definition.name}`, json, LIMIT.manifest);
@@ -91,6 +99,16 @@ export async function resolveAgent(given: DefinedAgent, registry?: ModelRegistry
     maxOutputTokens,
     modelTimeoutMs: duration(definition.modelTimeout, DEFAULTS.modelTimeoutMs),
   };
+}
+
+/**
+ * Anthropic charges for writing to its cache, and a session writes each prompt to it. A cap on dollars must know that price, so
+ * a definition without it gets Anthropic's ratios.
+ */
+function withCachePrices(price: ModelPrice, provider: string): ModelPrice {
+  if (!ANTHROPIC.test(provider)) return price;
+  const { inputPerMillion: input } = price;
+  return { cacheReadPerMillion: input / 10, cacheWritePerMillion: input * 1.25, ...defined(price) };
 }
 
 /** A function's text is only known at each model call. The budget counts its maximum. */

@@ -7,6 +7,7 @@ import type { BudgetLimits, ModelPrice } from '../contract/manifest.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import { choiceProblem, countProblem, durationProblem, kindProblem, nameProblem } from './checks.ts';
 import { contextProblem } from './context.ts';
+import { type ContextWindowOptions, contextWindowProblem } from './context-window.ts';
 import {
   annotatedTool,
   checkedTool,
@@ -90,6 +91,11 @@ export interface AgentOptions<CONTEXT = unknown> {
    * has said and done is stored beside it. Default: it stays in one run, whose history ends at 15,000 events.
    */
   runTurns?: number;
+  /**
+   * How a session stays within the model's context window: before a prompt gets too large, the model summarizes the older
+   * messages. Default: on. `false`: never; a prompt that is too large is refused by the provider, and the session waits.
+   */
+  contextWindow?: ContextWindowOptions | false;
 }
 
 /** A checked agent definition. */
@@ -126,6 +132,7 @@ const NAMES: readonly (keyof AgentOptions)[] = [
   'modelTimeout',
   'modelCallTimeout',
   'runTurns',
+  'contextWindow',
 ];
 const NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
@@ -322,6 +329,7 @@ function limitsProblem(options: Checkable, models: DefinedAgent['models']): stri
     countProblem('loopLimit', options.loopLimit) ??
     countProblem('runTurns', options.runTurns) ??
     countProblem('maxInstructionsBytes', options.maxInstructionsBytes) ??
+    contextWindowProblem(options.contextWindow) ??
     choiceProblem('toolOrder', options.toolOrder, ['ordered', 'parallel']) ??
     durationProblem('heartbeat', options.heartbeat) ??
     durationProblem('modelTimeout', options.modelTimeout) ??

@@ -1,11 +1,18 @@
 export {
   type AgentRuntime,
+  ANTHROPIC,
   type Model,
   type ModelRegistry,
   plainToolsWarning,
   resolveAgent,
 } from './agent-runtime.ts';
 export { readContext } from './context.ts';
+export {
+  type CompactionChoice,
+  type CompactionInfo,
+  type ContextWindowOptions,
+  chooseCompaction,
+} from './context-window.ts';
 export {
   type AgentOptions,
   type AnyTool,

@@ -10,6 +10,7 @@ import type { Message } from '../contract/messages.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
 import type { Piece } from '../contract/piece.ts';
 import type { Phase, PlanStep, SessionState } from '../contract/state.ts';
+import { viewOf } from '../contract/view.ts';
 import type {
   BudgetView,
   CallsPage,
@@ -99,6 +100,21 @@ export class Session {
       page,
       this.#read(QUERY.transcript, (state) => messagesPage(state, page), page),
     );
+  }
+
+  /**
+   * The messages that the model sees: the last summary, and the messages that it does not stand for. Without a summary,
+   * all of them.
+   */
+  async view(): Promise<readonly Message[]> {
+    let messages: Message[] = [];
+    for (let before: number | undefined; ; ) {
+      const { items, first } = await this.transcript({ limit: 200, ...(before !== undefined && { before }) });
+      messages = [...items, ...messages];
+      const needed = messages.findLast(({ summary }) => summary !== undefined)?.summary?.before ?? 0;
+      if (first <= needed) return viewOf(messages, first);
+      before = first;
+    }
   }
 
   /** The tool-call log, the newest page by default. */

@@ -128,8 +128,8 @@ export interface ReadFirst {
   reads: ReadCall[];
   ended?: EndedCall[];
   /**
-   * Bytes that the budget holds in reserve for the message with all results. With more, no model is asked. Absent
-   * without a cap on tokens or dollars: see `resultBytesOf`.
+   * Bytes that the message with all results may have: what the budget holds in reserve, or what the context window has
+   * room for. With more, no model is asked. Absent: see `resultBytesOf`.
    */
   resultBytes?: number;
   scratchpadRoot?: string;
@@ -149,10 +149,20 @@ export interface ModelInput {
   first?: ReadFirst;
   /** The model is asked for a closing summary, without tools. */
   summarize?: true;
+  /** The model is asked to summarize the older messages of the prompt. */
+  compact?: CompactInput;
   /** Index of the first model to ask. The models before it have failed at a cost. */
   fromModel?: number;
   /** The search attributes that the session writes, when it lacks some of ours. */
   searchAttributes?: string[];
+}
+
+/** How to compact a prompt. */
+export interface CompactInput {
+  /** Bytes of JSON that the messages may have that stay as they are. */
+  keep: number;
+  /** An earlier try gave no summary: the model may not call tools in this one. */
+  again?: true;
 }
 
 /** A call as the worker prepared it: validated, identified, and asked about approval. */
@@ -185,6 +195,8 @@ export type ModelFailureKind =
   | 'provider_rejected'
   /** Answered with something that is not a reply. */
   | 'invalid_response'
+  /** The prompt is larger than the model's context window, or cannot be compacted. */
+  | 'context_window'
   /** The connection was lost after the request was sent. */
   | 'interrupted'
   /** The worker was lost after it may have sent the request. */
@@ -215,6 +227,9 @@ type ModelAnswer =
       /** Models before it in the list, and how they failed. */
       fallbacks?: { model: number; message: string }[];
     }
+  | Compacted
+  /** No message of the prompt can be summarized. */
+  | { kind: 'uncompacted'; message: string }
   | NewManifest
   | AgentUnavailable
   | {
@@ -228,6 +243,25 @@ type ModelAnswer =
       /** Its worker was shut down: the call is repeated and does not count as a failure. */
       released?: true;
     };
+
+/** A summary of the older messages of a prompt. */
+export interface Compacted {
+  kind: 'compacted';
+  /** Index in the session of the first message that stays. */
+  before: number;
+  /** Bytes of the messages that the summary stands for, and of those that stay. */
+  replaced: number;
+  kept: number;
+  text: string;
+  /** Earlier words of people that stay word for word. */
+  verbatim?: string[];
+  /** The model could not read all of it at once: the rest is to be compacted next. */
+  more?: true;
+  /** See the reply. */
+  model?: number;
+  usage: Usage;
+  fallbacks?: { model: number; message: string }[];
+}
 
 /** Input of `tool`. It is in the history for each dispatch of a call, so it leaves out what most calls do not need. */
 export interface ToolInput {

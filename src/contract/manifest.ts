@@ -103,6 +103,15 @@ export interface Manifest {
   modelCallMs: number;
   /** Turns after which the session goes on in a new run. Absent: it stays in one. */
   runTurns?: number;
+  /** What keeps prompts within the models' context windows. Absent: nothing does. */
+  contextWindow?: ContextWindow;
+}
+
+export interface ContextWindow {
+  /** Tokens of a prompt from which it is compacted. Absent: only when a model refuses it. */
+  compactAt?: number;
+  /** Tokens of the last messages that stay as they are. */
+  keep: number;
 }
 
 /** A definition that replaced another one while the session ran. At most 40 names are listed. */

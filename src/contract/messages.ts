@@ -48,6 +48,16 @@ export interface Message {
   role: 'user' | 'assistant' | 'tool';
   created_at: string;
   blocks: Block[];
+  /** It summarizes the session's messages before it. Nobody said it. */
+  summary?: Summary;
+}
+
+/** What a summary stands for: the messages with indexes from `from` to before `before`, and the summary before it. */
+export interface Summary {
+  from: number;
+  before: number;
+  /** Bytes of the prompt's messages without it. An edit that removes the summary restores this number. */
+  bytes: number;
 }
 
 export interface CallResult {
@@ -77,6 +87,7 @@ export interface Position {
   digest: string;
 }
 
+const count = z.int().check(z.nonnegative());
 const metadata = z.optional(z.record(z.string(), z.json()));
 const block = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('text'), text: z.string(), metadata }),
@@ -99,5 +110,6 @@ export const messageSchema: LazySchema<Message> = lazySchema(
       role: z.enum(['user', 'assistant', 'tool']),
       created_at: z.iso.datetime(),
       blocks: z.array(block),
+      summary: z.optional(z.object({ from: count, before: count, bytes: count })),
     }) as z.ZodMiniType<Message>,
 );

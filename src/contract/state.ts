@@ -30,6 +30,8 @@ export type WaitReason =
   | 'provider_unavailable'
   | 'provider_rejected'
   | 'invalid_response'
+  /** The prompt is larger than the model's context window, and cannot be compacted. */
+  | 'context_window'
   | 'history_unreadable'
   | 'budget'
   | 'loop'
@@ -125,6 +127,8 @@ export interface InFlight {
   told?: true;
   /** A closing model call without tools. */
   summarize?: true;
+  /** A model call that summarizes the older messages. */
+  compact?: true;
 }
 
 /** Something people may want to see: bad signals, manifest changes, fallbacks. */
@@ -161,9 +165,13 @@ export interface SessionState {
   continuing?: 'next' | 'now';
   /** Turns before which it does not try again to store its past. */
   notBeforeTurn?: number;
-  /** Bytes of the transcript's JSON, and of the part that the last reply's usage has measured. */
+  /** Bytes of JSON of the messages that the model sees, and of the part that the last reply's usage has measured. */
   promptBytes: number;
   measured: { bytes: number; tokens: number } | null;
+  /** The messages with lower indexes are summarized: the model sees the last summary in their place. */
+  summarized?: number;
+  /** `wanted`: the model refused the prompt as too large. `tried`: it was compacted since the last reply. */
+  compaction?: 'wanted' | 'tried';
   inbox: QueuedMessage[];
   /** Number of the user's message that is being answered. 0 before the first. */
   message: number;

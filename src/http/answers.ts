@@ -217,6 +217,7 @@ const wait: z.ZodMiniType<Wait> = exactly<Wait>()(
       'budget',
       'loop',
       'history_limit',
+      'context_window',
     ]),
     message: z.string(),
     since: time,

@@ -18,7 +18,7 @@ import { type CheckedPut, unknownParent } from '../thread/checks.ts';
 /** What a person may change. The rest of a session's state follows from its history. */
 const EDITABLE = /^\/(transcript|plan|scratchpadRoot)(\/|$)/;
 /** What follows from the transcript. It may be returned as it was read. */
-const DERIVED = /^\/(position|promptBytes|measured)(\/|$)/;
+const DERIVED = /^\/(position|promptBytes|measured|summarized|compaction)(\/|$)/;
 
 interface WhoAndWhy {
   by: string;

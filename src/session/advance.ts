@@ -2,6 +2,7 @@
 import { UNNAMED } from '../contract/calls.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { usd, worstCase } from './budget.ts';
+import { addedBytes } from './compaction.ts';
 import { decide } from './decide.ts';
 import { releaseCall } from './effect-outcome.ts';
 import type { Command, Input, Issued, Moment, Step } from './events.ts';
@@ -148,7 +149,7 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
   const at = iso(moment);
   state.seq = command.seq;
   const kind = flightKind(state, command.kind, callId);
-  const reserved = command.kind === 'model' ? worstCase(state, command.input.first) : undefined;
+  const reserved = command.kind === 'model' ? worstCase(state, addedBytes(command.input)) : undefined;
   const reads = readsOf(command);
   if (reserved !== undefined) {
     state.budget.reserved.nanoUsd += reserved.nanoUsd;
@@ -161,6 +162,7 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
     ...(reads.length === 0 ? {} : { reads }),
     ...(reserved === undefined ? {} : { reserved }),
     ...(command.kind === 'model' && command.input.summarize === true ? { summarize: true as const } : {}),
+    ...(command.kind === 'model' && command.input.compact !== undefined ? { compact: true as const } : {}),
   });
   if (state.activeSince === null && isActive(state)) state.activeSince = at;
   const starts = command.kind === 'attach' && command.input.start !== undefined;

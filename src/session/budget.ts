@@ -1,10 +1,10 @@
 /** Money is reserved before it is spent: what a model call can cost at worst, and what it did cost. */
 
-import type { ReadFirst, Usage } from '../contract/activities.ts';
-import { resultBytesOf } from '../contract/limits.ts';
+import type { Usage } from '../contract/activities.ts';
 import type { BudgetLimits, Manifest, ModelManifest } from '../contract/manifest.ts';
 import { PLAN_DESCRIPTION, PLAN_SCHEMA } from '../contract/plan.ts';
 import type { SessionState } from '../contract/state.ts';
+import { BYTES_PER_TOKEN } from '../contract/view.ts';
 
 const NANO_PER_USD = 1_000_000_000;
 /** Tokens that chat templates add around a message and around the whole prompt. */
@@ -32,7 +32,7 @@ function promptTokensBound(state: SessionState, resultBytes: number): number {
   const manifest = state.manifest;
   if (manifest === null) return 0;
   const fresh = state.promptBytes + resultBytes - (state.measured?.bytes ?? 0);
-  const messages = state.position.count + (resultBytes > 0 ? 2 : 1);
+  const messages = state.position.count - (state.summarized ?? 0) + (resultBytes > 0 ? 2 : 1);
   // Instructions that are a function may be longer each time, whatever was measured before.
   const fixed =
     (state.measured === null ? manifestBytes(manifest) + OVERHEAD.prompt : 0) +
@@ -40,20 +40,30 @@ function promptTokensBound(state: SessionState, resultBytes: number): number {
   return (state.measured?.tokens ?? 0) + fixed + fresh + OVERHEAD.message * messages;
 }
 
-function manifestBytes({ instructions, tools, plan }: Manifest): number {
-  const planLength = plan ? PLAN_LENGTH : 0;
+function manifestBytes(manifest: Manifest): number {
   // Three bytes a character bounds UTF-8 without measuring a definition before each call.
-  return 3 * (instructions.length + JSON.stringify(tools).length + planLength);
+  return 3 * manifestLength(manifest);
+}
+
+function manifestLength({ instructions, tools, plan }: Manifest): number {
+  return instructions.length + JSON.stringify(tools).length + (plan ? PLAN_LENGTH : 0);
+}
+
+/** Tokens of the next prompt: as the provider counted the last one, and an estimate of what is new. */
+export function promptTokens({ manifest, measured, promptBytes }: SessionState): number {
+  if (manifest === null) return 0;
+  const bytes = promptBytes - (measured?.bytes ?? 0);
+  const fixed = measured === null ? manifestLength(manifest) + (manifest.instructionsBytes ?? 0) : 0;
+  return (measured?.tokens ?? 0) + Math.ceil((bytes + fixed) / BYTES_PER_TOKEN);
 }
 
 /**
  * The worst case of the next model call, over all models that may answer it.
  *
- * @param first - reads whose results are added to the transcript before the model is asked
+ * @param bytes - of a message that is added to the prompt before the model is asked
  */
-export function worstCase(state: SessionState, first?: ReadFirst): { nanoUsd: number; tokens: number } {
-  const resultBytes = first === undefined ? 0 : resultBytesOf(first);
-  const input = promptTokensBound(state, resultBytes);
+export function worstCase(state: SessionState, bytes = 0): { nanoUsd: number; tokens: number } {
+  const input = promptTokensBound(state, bytes);
   let nanoUsd = 0;
   let tokens = 0;
   for (const model of state.manifest?.models ?? []) {

@@ -1,8 +1,10 @@
 /** What a session does next. `decide` reads the state and names one step; `null` means that it waits. */
 import { isAnswered, isFinal, type ToolCall } from '../contract/calls.ts';
+import { defined } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { type Exceeded, exceeded, worstCase } from './budget.ts';
+import { addedBytes, compaction } from './compaction.ts';
 import { answerOf, answerOrRelease } from './equal-calls.ts';
 import type { Moment, Step } from './events.ts';
 import { attachStep, isReporting, reportStep, tendAwaiting } from './global-effect.ts';
@@ -257,7 +259,9 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
       wait: { reason: 'history_limit', message, next: { action: 'fork', sessionId: state.sessionId } },
     };
   }
-  const reserve = worstCase(state);
+  const compact = compaction(state);
+  const reserve = worstCase(state, addedBytes(defined({ compact })));
+  // A compaction is no turn, and is of no use without the turn after it.
   const over = exceeded(state, { ...reserve, turns: 1, toolCalls: 0 });
   if (over !== null) {
     return state.finishing ? { type: 'raise_for_summary', ...reserve } : budgetWait(state, over);
@@ -268,7 +272,7 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
     const summary = `waits after ${state.workersLost} lost workers`;
     return { type: 'issue', command: { kind: 'timer', seq: state.seq + 1, ms, summary } };
   }
-  return { type: 'issue', command: modelCommand(state) };
+  return { type: 'issue', command: modelCommand(state, undefined, compact) };
 }
 
 /** The text of the last answer of the model. */

@@ -5,9 +5,10 @@ import { EMPTY_DIGEST } from '../contract/keys.ts';
 import type { Message } from '../contract/messages.ts';
 import type { PlanInput } from '../contract/plan.ts';
 import type { PlanStep, SessionState } from '../contract/state.ts';
+import { unsee } from './compaction.ts';
 import type { Moment } from './events.ts';
 import { unsealedFrom } from './past.ts';
-import { appendMessage, note, phaseOf, promptBytes } from './state.ts';
+import { appendMessage, note, phaseOf } from './state.ts';
 
 /** A digest of everything that an edit can change. */
 export function editBasis({ position, plan, scratchpadRoot }: SessionState): string {
@@ -66,12 +67,17 @@ export function applyEdit(state: SessionState, edit: EditInput, moment: Moment):
     const { from, messages: added } = edit.transcript;
     const sealed = unsealedFrom(state);
     const own = state.transcript.slice(sealed);
-    const messages = [...own.slice(0, from - (state.past?.sealed.count ?? 0)), ...added];
+    const kept = own.splice(0, from - (state.past?.sealed.count ?? 0));
+    for (const message of own.reverse()) unsee(state, message);
+    const bytes = state.promptBytes;
     state.transcript = state.transcript.slice(0, sealed);
     state.position = { ...(state.past?.sealed ?? { count: 0, digest: EMPTY_DIGEST }) };
-    for (const message of own) state.promptBytes -= promptBytes(message);
+    for (const message of kept) appendMessage(state, message);
+    state.promptBytes = bytes;
     state.measured = null;
-    for (const message of messages) appendMessage(state, message);
+    delete state.compaction;
+    // A summary may stand for messages that the edit changes. The session makes another one when it needs it.
+    for (const message of added) if (message.summary === undefined) appendMessage(state, message);
   }
   if (edit.plan !== undefined) {
     const before = state.plan;

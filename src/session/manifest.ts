@@ -36,6 +36,7 @@ export function setManifest(state: SessionState, manifest: Manifest, moment: Mom
   // A new prompt has another number of tokens, and a new list of models starts at its first model.
   state.measured = null;
   state.fromModel = 0;
+  delete state.compaction;
   if (before === null) {
     state.budget.limits = { ...manifest.budget, ...state.budget.limits };
     return;

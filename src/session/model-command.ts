@@ -1,5 +1,5 @@
 /** The command that asks the model. */
-import type { ReadFirst } from '../contract/activities.ts';
+import type { CompactInput, ReadFirst } from '../contract/activities.ts';
 import type { JsonObject } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
@@ -19,6 +19,7 @@ export function contextPart({ context }: SessionState): { context?: JsonObject }
 export function modelCommand(
   state: SessionState,
   reading?: { first: ReadFirst; readsMs: number; summary: string },
+  compact?: CompactInput,
 ): Extract<Command, { kind: 'model' }> {
   return {
     kind: 'model',
@@ -30,14 +31,18 @@ export function modelCommand(
       turn: state.turn + 1,
       ...contextPart(state),
       ...(reading === undefined ? {} : { first: reading.first }),
-      ...(state.finishing ? { summarize: true as const } : {}),
+      ...(compact === undefined ? {} : { compact }),
+      ...(state.finishing && compact === undefined ? { summarize: true as const } : {}),
       ...(state.fromModel > 0 ? { fromModel: state.fromModel } : {}),
       ...(state.searchAttributes.length < ATTRIBUTES ? { searchAttributes: state.searchAttributes } : {}),
     },
     heartbeatMs: heartbeatMs(state),
     timeoutMs: state.manifest?.modelCallMs ?? MODEL_CALL_MS,
     readsMs: reading?.readsMs ?? 0,
-    summary: reading?.summary ?? `turn ${state.turn + 1}`,
+    summary:
+      compact === undefined
+        ? (reading?.summary ?? `turn ${state.turn + 1}`)
+        : `compact before turn ${state.turn + 1}`,
   };
 }
 

@@ -3,6 +3,7 @@ import type { ModelResult } from '../contract/activities.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
 import type { InFlight, SessionState, WaitReason } from '../contract/state.ts';
 import { chargeLost, usd } from './budget.ts';
+import { applyCompacted, refusedPrompt } from './compaction.ts';
 import type { Moment } from './events.ts';
 import { setManifest } from './manifest.ts';
 import { appendResults, applyReads } from './reads.ts';
@@ -56,11 +57,19 @@ export function applyModel(
         repeatOrStop(state, moment, 'provider_unavailable', message, flight);
       else if (failure === 'invalid_response')
         repeatOrStop(state, moment, 'invalid_response', message, flight);
+      else if (failure === 'context_window') refusedPrompt(state, flight, message, moment);
       else if (failure === 'history') stop(state, moment, 'history_unreadable', message);
       else stop(state, moment, failure, message);
       return;
     }
     case 'results':
+      return;
+    case 'compacted':
+      applyCompacted(state, flight, result, moment);
+      return;
+    case 'uncompacted':
+      state.compaction = 'tried';
+      note(state, moment, 'not_compacted', result.message);
       return;
     case 'reply':
       if (flight.reads !== undefined) appendResults(state, moment);

@@ -203,6 +203,7 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       state.modelFailures = 0;
       state.resting = false;
       state.fromModel = 0;
+      delete state.compaction;
       state.loop.count = 0;
       for (const call of state.calls) {
         if (call.status.kind === 'stuck') call.status = { kind: 'ready' };

@@ -12,11 +12,12 @@ import { isFinal, type ToolCall } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
 import { canonicalJson, defined, type JsonObject, jsonSize } from '../contract/json.ts';
 import { readKey, shortDigest } from '../contract/keys.ts';
-import { LIMIT } from '../contract/limits.ts';
+import { LIMIT, resultBytesOf } from '../contract/limits.ts';
 import { type CallResult, resultBlocks } from '../contract/messages.ts';
 import { contentWithNotice, withNotice } from '../contract/replay.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { exceeded, worstCase } from './budget.ts';
+import { roomInWindow } from './compaction.ts';
 import { notRun, toldOf } from './effect-outcome.ts';
 import type { Moment, Step } from './events.ts';
 import { contextPart, modelCommand } from './model-command.ts';
@@ -32,6 +33,8 @@ import {
   toolOf,
 } from './state.ts';
 
+/** The least room for results, in bytes, with which the same activity asks the model. */
+const LEAST_ROOM = 1_000;
 /** The longest pause before a read's next attempt. */
 const BACKOFF_MS = 30_000;
 
@@ -108,13 +111,17 @@ function readFirst(state: SessionState, reads: readonly ToolCall[], calls: ReadC
   const endedBytes = jsonSize(ended);
   if (endedBytes > LIMIT.readResults.capped) return null;
   const { scratchpadRoot } = state;
+  const usual = LIMIT.readResults[isCapped ? 'capped' : 'free'];
+  const room = Math.min(usual, roomInWindow(state) - endedBytes);
+  // Compacted first, the prompt has room for the results.
+  if (room < LEAST_ROOM) return null;
   const first: ReadFirst = {
     reads: calls,
     ...(ended.length > 0 ? { ended } : {}),
-    ...(isCapped ? { resultBytes: endedBytes + LIMIT.readResults.capped } : {}),
+    ...(isCapped || room < usual ? { resultBytes: endedBytes + room } : {}),
     ...(scratchpadRoot === null ? {} : { scratchpadRoot }),
   };
-  const reserve = worstCase(state, first);
+  const reserve = worstCase(state, resultBytesOf(first));
   return exceeded(state, { ...reserve, turns: 1, toolCalls: reads.length }) === null ? first : null;
 }
 

@@ -1,5 +1,5 @@
 /** A model's reply: its message, its calls, its cost. */
-import type { ModelResult, PreparedCall } from '../contract/activities.ts';
+import type { Compacted, ModelResult, PreparedCall } from '../contract/activities.ts';
 import type { ToolCall } from '../contract/calls.ts';
 import type { Manifest } from '../contract/manifest.ts';
 import type { Block } from '../contract/messages.ts';
@@ -22,25 +22,10 @@ export function applyReply(
   const manifest = state.manifest;
   if (manifest === null) return;
   const at = iso(moment);
-  state.modelFailures = 0;
-  state.workersLost = 0;
-  state.fromModel = 0;
+  delete state.compaction;
   state.turn += 1;
   state.budget.spent.turns += 1;
-  chargeReply(
-    state,
-    manifest.models[reply.model ?? 0],
-    reply.usage,
-    flight.reserved ?? { nanoUsd: 0, tokens: 0 },
-  );
-  for (const fallback of reply.fallbacks ?? []) {
-    note(
-      state,
-      moment,
-      'fallback',
-      `${manifest.models[fallback.model]?.id ?? fallback.model}: ${fallback.message}`,
-    );
-  }
+  paid(state, flight, reply, moment);
   if (reply.finishReason === 'length') {
     const message = `the reply of turn ${state.turn} was cut at maxOutputTokens: raise it in ${state.agent}`;
     note(state, moment, 'truncated', message);
@@ -68,6 +53,22 @@ export function applyReply(
   state.calls.push(...calls);
   state.batch = calls.map(({ id }) => id);
   if (calls.length > 0) watchLoop(state, manifest, calls, moment);
+}
+
+/** Charges an answer of a model, and notes which models failed before it. */
+export function paid(
+  state: SessionState,
+  { reserved = { nanoUsd: 0, tokens: 0 } }: InFlight,
+  { model = 0, usage, fallbacks = [] }: Pick<Compacted, 'model' | 'usage' | 'fallbacks'>,
+  moment: Moment,
+): void {
+  const models = state.manifest?.models ?? [];
+  state.modelFailures = 0;
+  state.workersLost = 0;
+  state.fromModel = 0;
+  chargeReply(state, models[model], usage, reserved);
+  for (const { model: failed, message } of fallbacks)
+    note(state, moment, 'fallback', `${models[failed]?.id ?? failed}: ${message}`);
 }
 
 function answered(

@@ -1,7 +1,7 @@
 /** Small functions that read and change the state, shared by the core. */
 import type { CallStatus, ToolCall } from '../contract/calls.ts';
 import { isFinal } from '../contract/calls.ts';
-import { type JsonObject, type JsonValue, utf8Length } from '../contract/json.ts';
+import { defined, type JsonObject, type JsonValue, utf8Length } from '../contract/json.ts';
 import { argsDigest, chainDigest } from '../contract/keys.ts';
 import type { BudgetLimits, ToolManifest } from '../contract/manifest.ts';
 import type { CallResult, Message } from '../contract/messages.ts';
@@ -170,11 +170,12 @@ export function freshMessageId(state: SessionState): string {
 export function appendMessage(state: SessionState, message: Message): void {
   // The digest leaves out the time. The SDK may continue a timed-out task in the next one with the first one's time, and a
   // replay would come to another digest.
-  const { id, role, blocks } = message;
+  const { id, role, blocks, summary } = message;
   state.transcript.push(message);
+  const said = { id, role, blocks, ...defined({ summary }) };
   state.position = {
     count: state.position.count + 1,
-    digest: chainDigest(state.position.digest, { id, role, blocks } as unknown as JsonObject),
+    digest: chainDigest(state.position.digest, said as unknown as JsonObject),
   };
   state.promptBytes += promptBytes(message);
 }

@@ -48,7 +48,7 @@ export async function loadPiece(client: Client, ref: ContentRef): Promise<Piece>
 }
 
 /** All pieces, oldest first. */
-export async function loadPieces(client: Client, newest: ContentRef): Promise<Piece[]> {
+async function loadPieces(client: Client, newest: ContentRef): Promise<Piece[]> {
   const last = await loadPiece(client, newest);
   const pieces: Piece[] = [];
   for (const ref of last.before) pieces.push(await loadPiece(client, ref));

@@ -73,7 +73,7 @@ async function ask(
     messages: [
       { id: 'msg_0', role: 'user', created_at: '2026-01-01', blocks: [{ kind: 'text', text: 'Hi' }] },
     ],
-    summarize: false,
+    mode: 'reply',
     abortSignal,
     onText: () => {},
   });

@@ -161,14 +161,15 @@ describe('the memory of transcripts', () => {
               branches.push(next);
               const messages = next.messages.slice(branch.position.count);
               memory.remember(name, { from: branch.position, to: next.position, messages });
-            } else if (it.do === 'replace') memory.replace(name, branch.messages, branch.position);
+            } else if (it.do === 'replace')
+              memory.replace(name, { messages: branch.messages, base: 0 }, branch.position);
             else {
               const got = memory.recall(name, asked(branch));
               if (got === undefined) continue;
               served += 1;
-              expect(got).toEqual(branch.messages);
+              expect(got).toEqual({ messages: branch.messages, base: 0 });
               expect(memory.recall(name, 'another')).toBeUndefined();
-              expect(memory.recall('run-of-others', asked(branch))?.length ?? 0).toBe(0);
+              expect(memory.recall('run-of-others', asked(branch))?.messages.length ?? 0).toBe(0);
             }
           }
         },
@@ -188,8 +189,8 @@ describe('the memory of transcripts', () => {
         to: next.position,
         messages: next.messages.slice(branch.position.count),
       });
-      expect(memory.recall('run', asked(next))).toEqual(next.messages);
-      if (branch !== root) expect(memory.recall('run', asked(branch))).toEqual(branch.messages);
+      expect(memory.recall('run', asked(next))?.messages).toEqual(next.messages);
+      if (branch !== root) expect(memory.recall('run', asked(branch))?.messages).toEqual(branch.messages);
       branch = next;
     }
   });

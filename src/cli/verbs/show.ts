@@ -1,10 +1,13 @@
 import type { Command } from 'commander';
+import type { Session } from '../../client/index.ts';
+import type { TranscriptPage } from '../../contract/views.ts';
 import type { Cli } from '../cli.ts';
 import { count } from '../input.ts';
 
 interface Options {
   messages: number;
   calls: number;
+  view?: true;
 }
 
 /** `perdure show`: everything about one session. */
@@ -16,6 +19,7 @@ export function show(program: Command, cli: Cli): void {
     .argument('<session>', 'id of the session')
     .option('--messages <count>', 'show the last <count> messages', count, 6)
     .option('--calls <count>', 'show the last <count> tool calls', count, 20)
+    .option('--view', 'show the messages that the model sees: the last summary, and the messages after it')
     .addHelpText(
       'after',
       '\nWithout a worker, or for a closed session, the state comes from the history.\nWith --json, "source" says which.',
@@ -38,7 +42,9 @@ export function show(program: Command, cli: Cli): void {
       const { client } = await cli.connect();
       const running = inFlightLines(await describeSession(client, id), state, Date.now());
       const messages = { limit: options.messages };
-      const transcript = await wholePage(client, 'messages', messages, messagesPage(state, messages));
+      const transcript = options.view
+        ? await seenPage(session, options.messages)
+        : await wholePage(client, 'messages', messages, messagesPage(state, messages));
       const some = { limit: options.calls };
       const calls = await wholePage(client, 'calls', some, callsPage(state, some));
       terminal.result(
@@ -51,7 +57,8 @@ export function show(program: Command, cli: Cli): void {
             parts.push(`${terminal.style('bold', 'Plan')}\n${render.planLines(view.plan)}`);
           parts.push(`${terminal.style('bold', 'Budget')}\n${render.budgetLines(view.budget)}`);
           if (transcript.items.length > 0) {
-            const heading = title('Messages', transcript.items.length, transcript.total);
+            const name = options.view ? 'Messages that the model sees' : 'Messages';
+            const heading = title(name, transcript.items.length, transcript.total);
             parts.push(`${heading}\n${render.messageLines(transcript.items, terminal)}`);
           }
           if (calls.items.length > 0) {
@@ -67,4 +74,11 @@ export function show(program: Command, cli: Cli): void {
         },
       );
     });
+}
+
+/** The end of what the model sees, and how many messages that is. */
+async function seenPage(session: Session, limit: number): Promise<TranscriptPage> {
+  const view = await session.view();
+  const first = Math.max(0, view.length - limit);
+  return { items: view.slice(first), first, total: view.length };
 }

@@ -85,7 +85,10 @@ export function runPhases(checkpoint: Checkpoint, previous: Checkpoint | null): 
     add('pre_tool_batch', { tool_call_count: calls.length });
     if (!calls.some(({ id }) => state.batch.includes(id))) add('post_tool_batch', batchEnd(state, at));
   }
-  const asked = state.inFlight.find((flight) => flight.kind === 'model' && !isReadingFirst(flight));
+  // A summary of older messages is no step of the run.
+  const asked = state.inFlight.find(
+    (flight) => flight.kind === 'model' && flight.compact !== true && !isReadingFirst(flight),
+  );
   if (asked !== undefined && !before?.inFlight.some(({ seq }) => seq === asked.seq)) {
     addAsked(state.turn, state.position.count);
   }

@@ -38,7 +38,9 @@ export function sessionCheckpoint(
 ): SessionCheckpoint {
   const state = sessionStateOf(checkpoint);
   const depth = options.transcriptReplayDepth ?? 50;
-  const entries = state.transcript.map((message) => entryOf(message, state.agent));
+  // The record holds what was said: the messages that a summary stands for are in it, too.
+  const said = state.transcript.filter(({ summary }) => summary === undefined);
+  const entries = said.map((message) => entryOf(message, state.agent));
   const { expertiseSnapshot } = options;
   const agent: AgentCheckpoint = {
     agentId: state.agent,

@@ -11,7 +11,7 @@ import {
 } from '@temporalio/worker';
 import { execute } from '../../activities/tool.ts';
 import type { DefinedAgent, DefinedTool } from '../../agent/index.ts';
-import type { ToolInput, VerifyInput } from '../../contract/activities.ts';
+import type { ModelInput, ToolInput } from '../../contract/activities.ts';
 import { PerdureError } from '../../contract/errors.ts';
 import { activityKind } from '../../contract/names.ts';
 import { createWorker, openConnection, type SessionWorkerOptions } from '../../worker/index.ts';
@@ -110,8 +110,9 @@ function withBreakpoints(own: WorkerInterceptors | undefined): WorkerInterceptor
       ({ info }) => ({
         inbound: {
           execute: async (input, next) => {
-            const type = activityKind(info.activityType) ?? info.activityType;
-            const { tool } = (input.args[0] ?? {}) as Partial<ToolInput | VerifyInput>;
+            const { tool, compact } = (input.args[0] ?? {}) as Partial<ToolInput & ModelInput>;
+            const kind = activityKind(info.activityType) ?? info.activityType;
+            const type = compact === undefined ? kind : 'compact';
             const looks = type === 'verify' || type === 'attach';
             const name = tool !== undefined && looks ? `${type} ${tool}` : (tool ?? type);
             await breakpoint(`before ${name}`);

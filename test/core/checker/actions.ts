@@ -1,7 +1,13 @@
 /** What can happen in a state: what the world may answer, and what people may ask. */
 
-import type { DescribeResult, PreparedCall } from '../../../src/contract/activities.ts';
-import type { InFlight, SessionState } from '../../../src/index.ts';
+import type {
+  DescribeResult,
+  ModelFailureKind,
+  ModelResult,
+  PreparedCall,
+} from '../../../src/contract/activities.ts';
+import { bytesOf, isCut, viewOf } from '../../../src/contract/view.ts';
+import type { InFlight, Message, SessionState } from '../../../src/index.ts';
 import type { Outcome } from '../../../src/session/events.ts';
 import { attachActions, globalEffects } from './global-actions.ts';
 import { personActions } from './people.ts';
@@ -28,7 +34,9 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
     case 'describe':
       return describeActions(scenario, world, flight);
     case 'model':
-      return modelActions(scenario, state, world, flight);
+      return flight.compact === true
+        ? compactActions(state, world, flight)
+        : modelActions(scenario, state, world, flight);
     case 'reads':
       return readsActions(world, flight);
     case 'tool':
@@ -188,24 +196,59 @@ function modelActions(scenario: Scenario, state: SessionState, world: World, fli
         fault,
       ),
     );
-    for (const kind of ['interrupted', 'provider_unavailable'] as const) {
-      const value = {
-        kind: 'failed',
-        failure: kind,
-        message: kind,
-        maybeBilled: kind === 'provider_unavailable' ? 0 : 1,
-      } as const;
+    actions.push(...failures(world, flight, 'interrupted', 'provider_unavailable'));
+    if (scenario.manifest?.contextWindow !== undefined)
+      actions.push(...failures(world, flight, 'context_window'));
+  }
+  return actions;
+}
+
+/** Ways in which a model call fails with a word of it, each at the cost of a chance. */
+function failures(world: World, flight: InFlight, ...kinds: ModelFailureKind[]): Action[] {
+  if ((world.left.modelFault ?? 0) === 0) return [];
+  return kinds.map((failure) => {
+    const maybeBilled = failure === 'interrupted' ? 1 : 0;
+    const value = { kind: 'failed', failure, message: failure, maybeBilled } as const;
+    const outcome: Outcome = { kind: 'model', result: { ok: true, value } };
+    return answer(flight, `the model call fails: ${failure}`, outcome, (now) => spend(now, 'modelFault'));
+  });
+}
+
+/** The older messages are summarized, or cannot be, or the request fails. */
+function compactActions(state: SessionState, world: World, flight: InFlight): Action[] {
+  const view = viewOf(state.transcript);
+  const cuts = [...view.keys()].filter((i) => isCut(view, i));
+  const compacted = (value: ModelResult, story: string, fault?: (now: World) => void): Action =>
+    answer(flight, story, { kind: 'model', result: { ok: true, value } }, fault);
+  const none = { kind: 'uncompacted', message: 'nothing to summarize' } as const;
+  const cut = cuts.at(-1);
+  const actions: Action[] = [];
+  if (cut === undefined) actions.push(compacted(none, 'nothing can be summarized'));
+  else {
+    const value = {
+      kind: 'compacted',
+      before: state.transcript.indexOf(view[cut] as Message),
+      replaced: 100_000,
+      kept: bytesOf(view.slice(cut)),
+      text: 'All is well.',
+      usage: { inputTokens: 10, outputTokens: 5 },
+    } as const;
+    actions.push(compacted(value, 'the older messages are summarized'));
+    if ((world.left.modelFault ?? 0) > 0) {
+      const fault = (now: World): void => spend(now, 'modelFault');
       actions.push(
-        answer(
-          flight,
-          `the model call fails: ${kind}`,
-          { kind: 'model', result: { ok: true, value } },
-          fault,
-        ),
+        compacted({ ...value, more: true }, 'a part of the older messages is summarized', fault),
+        compacted({ ...value, replaced: 10 }, 'the summary is longer than what it stands for', fault),
       );
     }
   }
-  return actions;
+  if (flight.cancelled === true) {
+    const failure = { kind: 'cancelled', message: 'cancelled' } as const;
+    const outcome: Outcome = { kind: 'model', result: { ok: false, failure } };
+    actions.push(answer(flight, 'the compaction never started', outcome));
+  }
+  const kinds = ['worker_lost', 'interrupted', 'context_window', 'invalid_response'] as const;
+  return [...actions, ...failures(world, flight, ...kinds)];
 }
 
 function prepareActions(scenario: Scenario, state: SessionState, flight: InFlight): Action[] {

@@ -3,6 +3,7 @@
 import type { ReadCall } from '../../../src/contract/activities.ts';
 import { isFinal } from '../../../src/contract/calls.ts';
 import { messageKey } from '../../../src/contract/keys.ts';
+import { bytesOf, viewOf } from '../../../src/contract/view.ts';
 import type { SessionState, ToolCall } from '../../../src/index.ts';
 import { usd } from '../../../src/session/budget.ts';
 import type { Command } from '../../../src/session/events.ts';
@@ -225,6 +226,20 @@ export function checkTranscript(state: SessionState): void {
       asked = blocks.flatMap((block) => (block.kind === 'tool_call' ? [block.id] : []));
     }
   }
+  const [first, ...seen] = viewOf(state.transcript);
+  promise(
+    first?.summary === undefined || seen[0]?.role !== 'tool',
+    'a summary stands for calls whose results stay',
+  );
+  const hidden = state.transcript.length - seen.length - 1;
+  promise(
+    first?.summary !== undefined || hidden <= 0,
+    'the model does not see messages that no summary stands for',
+  );
+  promise(
+    state.promptBytes === bytesOf(viewOf(state.transcript)),
+    'the bytes of the prompt are not what the model sees',
+  );
   promise(
     state.batch.join() === asked.join(),
     `the batch is ${state.batch.join()}, unanswered are ${asked.join()}`,
@@ -234,7 +249,7 @@ export function checkTranscript(state: SessionState): void {
 
 function checkMessages(state: SessionState, world: World): void {
   const taken = state.transcript
-    .filter(({ role }) => role === 'user')
+    .filter(({ role, summary }) => role === 'user' && summary === undefined)
     .flatMap(({ blocks }) => blocks.map((block) => (block.kind === 'text' ? block.text : '')));
   const there = [...taken, ...state.inbox.map(({ text }) => text)].sort();
   const sent = [...world.sent].sort();

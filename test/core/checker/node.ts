@@ -232,16 +232,21 @@ function essence(state: SessionState): unknown[] {
     ]),
     state.batch,
     state.interrupted,
-    state.inFlight.map(({ kind, callId, cancelled, told, summarize }) => [
+    state.inFlight.map(({ kind, callId, cancelled, told, summarize, compact }) => [
       kind,
       callId,
       cancelled,
       told,
       summarize,
+      compact,
     ]),
+    state.compaction,
+    state.summarized,
     budget.limits,
     { ...budget.spent, ...(capped ? {} : { inputTokens: 0, outputTokens: 0, nanoUsd: 0 }) },
-    capped ? [budget.reserved, state.promptBytes, state.measured] : 0,
+    capped || state.manifest?.contextWindow !== undefined
+      ? [budget.reserved, state.promptBytes, state.measured]
+      : 0,
     state.paused?.requestedNow,
     state.pauses.length,
     state.pauses.at(-1)?.resumedAt === null,

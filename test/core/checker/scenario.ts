@@ -35,7 +35,7 @@ export interface Scenario {
   tools: { [name: string]: Partial<ToolManifest> };
   /** The batches that the model asks for, one a turn; after them it answers with text. */
   replies: readonly (readonly PlannedCall[])[];
-  manifest?: Partial<Pick<Manifest, 'toolOrder' | 'loopLimit' | 'budget'>>;
+  manifest?: Partial<Pick<Manifest, 'toolOrder' | 'loopLimit' | 'budget' | 'contextWindow'>>;
   mode?: 'chat' | 'task';
   budget?: BudgetLimits;
   /** Absent means never. */

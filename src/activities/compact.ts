@@ -1,0 +1,106 @@
+/** Compacting a prompt: which messages a summary stands for, and the summary. */
+import { type AgentRuntime, chooseCompaction } from '../agent/index.ts';
+import type { CompactInput, ModelResult } from '../contract/activities.ts';
+import { jsonSize } from '../contract/json.ts';
+import type { Message } from '../contract/messages.ts';
+import { bytesOf, cutOf, SUMMARY_REQUEST, verbatimOf } from '../contract/view.ts';
+
+/** A summary stands for a tenth of the view at least. */
+const LEAST_SHARE = 10;
+const REQUEST: Message = {
+  id: '',
+  role: 'user',
+  created_at: '',
+  blocks: [{ kind: 'text', text: SUMMARY_REQUEST }],
+};
+
+/**
+ * Summarizes the older messages of a view. The model is asked with the beginning of the prompt as it is, so that the provider
+ * has it in its cache.
+ *
+ * @param base - index in the session of the first of `messages`
+ */
+export async function compact(
+  ask: (messages: readonly Message[]) => Promise<ModelResult>,
+  {
+    agent,
+    input: { keep },
+    messages,
+    base,
+    view,
+  }: {
+    agent: AgentRuntime;
+    input: CompactInput;
+    messages: readonly Message[];
+    base: number;
+    view: readonly Message[];
+  },
+): Promise<ModelResult> {
+  const chosen = await chooseCompaction(agent.definition, view, keep);
+  if (!chosen.ok)
+    return { kind: 'failed', failure: 'context_window', message: chosen.problem, maybeBilled: 0 };
+  let cut = chosen.from ?? gainfulCut(view, keep);
+  if (cut === null) {
+    return { kind: 'uncompacted', message: `too little can be summarized: ${largest(view)}` };
+  }
+  const compacted = (text: string): Omit<Extract<ModelResult, { kind: 'compacted' }>, 'usage'> => {
+    const at = cut ?? 0;
+    const verbatim = verbatimIn(view, at, keep);
+    return {
+      kind: 'compacted',
+      before: base + messages.indexOf(view[at] as Message),
+      replaced: bytesOf(view.slice(0, at)),
+      kept: bytesOf(view.slice(at)),
+      text,
+      ...(verbatim.length === 0 ? {} : { verbatim }),
+    };
+  };
+  if (chosen.text !== undefined) {
+    return { ...compacted(chosen.text), usage: { inputTokens: 0, outputTokens: 0 } };
+  }
+  for (let more = false; ; more = true) {
+    const older = view.slice(0, cut);
+    const result = await ask([...older, REQUEST]);
+    if (result.kind === 'failed' && result.failure === 'context_window') {
+      cut = cutOf(older, bytesOf(older) / 2);
+      if (cut === null) return { ...result, message: `${result.message}; ${largest(view)}` };
+      continue;
+    }
+    if (result.kind !== 'reply') return result;
+    const { blocks, calls: _none, kind: _reply, finishReason: _end, instructions: _text, ...paid } = result;
+    const text = blocks.flatMap((block) => (block.kind === 'text' ? [block.text] : [])).join('\n');
+    return { ...paid, ...compacted(text), ...(more ? { more } : {}) };
+  }
+}
+
+/** Where to cut a view, or `null` when what stays is nearly all of it: a summary would be no shorter. */
+function gainfulCut(view: readonly Message[], keep: number): number | null {
+  const cut = cutOf(view, keep);
+  return cut === null || bytesOf(view.slice(0, cut)) * LEAST_SHARE < bytesOf(view) ? null : cut;
+}
+
+/** Names the largest message of a view. */
+export function largest(view: readonly Message[]): string {
+  const sizes = view.map(({ id, blocks }) => ({ id: id || 'of the new results', bytes: jsonSize(blocks) }));
+  const { id, bytes } = sizes.reduce((a, b) => (b.bytes > a.bytes ? b : a), { id: '', bytes: 0 });
+  return `the largest message is ${id} with ${bytes} bytes, the prompt's messages have ${bytesOf(view)}`;
+}
+
+/** What people said that a summary must not change: their first words, and their last ones if these do not stay anyway. */
+function verbatimIn(view: readonly Message[], cut: number, keep: number): string[] {
+  const older = view.slice(0, cut);
+  const users = older.filter(({ role, summary }) => role === 'user' && summary === undefined);
+  const [first] = older;
+  const said = first?.summary === undefined ? [wordsOf(users[0])] : verbatimOf(first);
+  const isOpen = !view.slice(cut).some(({ role }) => role === 'user');
+  const last = isOpen ? wordsOf(users.at(-1)) : '';
+  let left = keep;
+  return [...new Set([...said, last])].filter((words) => {
+    left -= words.length;
+    return words !== '' && left >= 0;
+  });
+}
+
+function wordsOf(message: Message | undefined): string {
+  return (message?.blocks ?? []).flatMap((block) => (block.kind === 'text' ? [block.text] : [])).join('\n');
+}

@@ -1,0 +1,128 @@
+/** The context window of an agent's models, and the agent's own rule for compacting a prompt. */
+import { defined } from '../contract/json.ts';
+import type { Manifest } from '../contract/manifest.ts';
+import type { Message } from '../contract/messages.ts';
+import { isCut } from '../contract/view.ts';
+import { countProblem, kindProblem, nameProblem } from './checks.ts';
+import { deadline, describe, withDeadline } from './validate.ts';
+
+/** How a session stays within the model's context window. */
+export interface ContextWindowOptions {
+  /**
+   * Tokens that a prompt and its reply may have together. Default: of the agent's models that are known, the smallest
+   * window. Without one, a prompt is compacted when the model refuses it.
+   */
+  tokens?: number;
+  /** The share of the window at which the prompt is compacted, above 0 and at most 1. Default: 0.8. */
+  compactAt?: number;
+  /** Tokens of the last messages that stay as they are. Default: a quarter of what the prompt has when it is compacted. */
+  keep?: number;
+  /**
+   * Replaces the rule. A pure function of what the model sees: it returns the index from which messages stay, or the text of the
+   * summary, or both. What it leaves out, the session does as usual. The worker calls it, a replay does not. If it throws or
+   * returns something else, the session waits and says why.
+   */
+  compact?: (
+    view: readonly Message[],
+    info: CompactionInfo,
+  ) => CompactionChoice | PromiseLike<CompactionChoice>;
+}
+
+/** What a rule for compacting gets beside the messages. */
+export interface CompactionInfo {
+  /** Bytes of JSON that the messages may have that stay. A token has about three. */
+  keep: number;
+}
+
+/** What a rule for compacting returns. `keepFrom` must not separate a call from its result. */
+export interface CompactionChoice {
+  keepFrom?: number;
+  summary?: string;
+}
+
+const NAMES: readonly (keyof ContextWindowOptions)[] = ['tokens', 'compactAt', 'keep', 'compact'];
+const DEFAULTS = { compactAt: 0.8, keepShare: 0.25, keep: 8_000 } as const;
+
+/** Tokens of prompt and reply, by the beginning of the model's id at its provider. Served elsewhere, a model may have less. */
+const WINDOWS: readonly [RegExp, number][] = [
+  [/^gpt-5/, 272_000],
+  [/^gpt-4\.1/, 1_047_576],
+  [/^(gpt-4o|gpt-4-turbo|chatgpt-4o)/, 128_000],
+  [/^(o1|o3|o4-mini)(-|$)/, 200_000],
+  [/^claude-/, 200_000],
+  [/^gemini-(2|3|flash|pro)/, 1_048_576],
+  [/^grok-4/, 256_000],
+];
+
+/** The part of a manifest that keeps prompts within the window of each model. */
+export function contextWindowPart(
+  given: ContextWindowOptions | false | undefined,
+  models: readonly { modelId: string; maxOutputTokens: number }[],
+): Pick<Manifest, 'contextWindow'> {
+  if (given === false) return {};
+  const { tokens, compactAt: share = DEFAULTS.compactAt } = given ?? {};
+  const limits = models.flatMap(({ modelId, maxOutputTokens }) => {
+    const name = modelId.slice(modelId.lastIndexOf('/') + 1);
+    const window = tokens ?? WINDOWS.find(([beginning]) => beginning.test(name))?.[1];
+    // A reply that takes most of the window would leave no prompt.
+    return window === undefined ? [] : [Math.floor(share * Math.max(window - maxOutputTokens, window / 2))];
+  });
+  const compactAt = limits.length === 0 ? undefined : Math.max(1, Math.min(...limits));
+  const usual = compactAt === undefined ? DEFAULTS.keep : Math.floor(compactAt * DEFAULTS.keepShare);
+  const keep = given?.keep ?? usual;
+  return { contextWindow: { ...(compactAt === undefined ? {} : { compactAt }), keep } };
+}
+
+/** The problem of the option, with what to write instead, or `null`. */
+export function contextWindowProblem(options: ContextWindowOptions | false | undefined): string | null {
+  if (options === undefined || options === false) return null;
+  const kind = kindProblem('contextWindow', options, 'an object');
+  if (kind !== null) return `${kind}, or false`;
+  const { tokens, compactAt, keep, compact } = options;
+  const problem =
+    nameProblem('contextWindow.', options, NAMES) ??
+    countProblem('contextWindow.tokens', tokens) ??
+    countProblem('contextWindow.keep', keep);
+  if (problem !== null) return problem;
+  if (compactAt !== undefined && !(compactAt > 0 && compactAt <= 1))
+    return `contextWindow.compactAt is ${compactAt}: write a share of the window, above 0 and at most 1`;
+  if (tokens !== undefined && keep !== undefined && keep * 2 > tokens * (compactAt ?? DEFAULTS.compactAt))
+    return `contextWindow.keep is ${keep}: write at most half of the tokens at which the prompt is compacted`;
+  return compact === undefined || typeof compact === 'function'
+    ? null
+    : 'contextWindow.compact is not a function: write (view, { keep }) => ({ keepFrom })';
+}
+
+/** What an agent's own rule chooses for a view, checked. Without a rule, nothing. */
+export async function chooseCompaction(
+  { name, contextWindow }: { name: string; contextWindow?: ContextWindowOptions | false },
+  view: readonly Message[],
+  keep: number,
+): Promise<{ ok: true; from?: number; text?: string } | { ok: false; problem: string }> {
+  const rule = contextWindow === false ? undefined : contextWindow?.compact;
+  if (rule === undefined) return { ok: true };
+  const wrong = (problem: string): { ok: false; problem: string } => ({
+    ok: false,
+    problem: `contextWindow.compact of ${name} ${problem}`,
+  });
+  try {
+    const choice: unknown = await withDeadline(rule(structuredClone(view), { keep }), deadline());
+    if (typeof choice !== 'object' || choice === null) return wrong('must return { keepFrom, summary }');
+    const { keepFrom: from, summary: text } = choice as { keepFrom?: unknown; summary?: unknown };
+    if (from !== undefined && !(typeof from === 'number' && isCut(view, from)))
+      return wrong(`returned keepFrom ${JSON.stringify(from)}: ${cuts(view)}`);
+    if (text !== undefined && (typeof text !== 'string' || text.trim() === ''))
+      return wrong('returned a summary that is no text');
+    return { ok: true, ...defined({ from, text }) };
+  } catch (error) {
+    return wrong(`failed: ${describe(error)}`);
+  }
+}
+
+/** Where a view may be cut, in words. */
+function cuts(view: readonly Message[]): string {
+  const found = [...view.keys()].filter((i) => isCut(view, i));
+  if (found.length === 0) return 'these messages cannot be cut: return nothing';
+  const near = found.length > 12 ? [...found.slice(0, 6), '…', ...found.slice(-6)] : found;
+  return `write one of ${near.join(', ')}, so that calls stay with their results`;
+}
