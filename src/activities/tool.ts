@@ -15,7 +15,6 @@ import type { AgentUnavailable, NewManifest, ToolInput, ToolResult } from '../co
 import { isPerdureError } from '../contract/errors.ts';
 import { BEGAN } from '../contract/failure.ts';
 import { argsDigest, shortDigest } from '../contract/keys.ts';
-import { ACTIVITY } from '../contract/names.ts';
 import { doneBefore } from './earlier-runs.ts';
 import { Fence } from './fence.ts';
 import type { IssuedCalls, IssuedHere } from './issued-calls.ts';
@@ -73,8 +72,7 @@ export async function runTool({ find, issued, began }: ToolRunner, input: ToolIn
     : runRepeatable(context, tool, input, {
         value: parsed.value,
         session: session.value,
-        // The server leaves out the retry policy of an activity that comes with the answer to a workflow task.
-        attempts: context.info.retryPolicy?.maximumAttempts ?? known?.maxAttempts ?? 1,
+        attempts: known?.maxAttempts ?? 1,
       });
 }
 
@@ -146,7 +144,9 @@ async function runMutation(
       return { kind: 'unknown', reason: errorText(input.tool, error), ...released(context) };
     }
   };
-  return fence.held(() => withHeartbeats(context, input.timeoutMs, attempt, fence.lost));
+  return fence.held(() =>
+    withHeartbeats(context, input.timeoutMs, attempt, { stop: fence.lost, details: BEGAN }),
+  );
 }
 
 /** A shutdown that interrupts a call does not count as a failure of the tool. */
@@ -160,11 +160,25 @@ async function runRepeatable(
   input: ToolInput,
   { value, session, attempts }: { value: unknown; session: unknown; attempts: number },
 ): Promise<ToolResult> {
-  return withHeartbeats(context, input.timeoutMs, async (abortSignal, timedOut) => {
+  const begun = begunBefore(context, attempts) + 1;
+  if (begun > attempts) {
+    const message = `its worker was lost in each of its ${attempts} attempts`;
+    throw ApplicationFailure.nonRetryable(message, 'WorkersLost');
+  }
+  const details: Begun = { begun };
+  if (countsFirst(context, attempts)) {
+    try {
+      await new Fence(context, { details }).pass();
+    } catch (error) {
+      if (context.cancellationSignal.aborted) await context.cancelled;
+      throw ApplicationFailure.retryable(errorText('fence', error), 'ToolNotBegun');
+    }
+  }
+  const attempt = async (abortSignal: AbortSignal, timedOut: () => boolean): Promise<ToolResult> => {
     const toolContext = contextOf(input, session, {
-      attempt: context.info.attempt,
+      attempt: begun,
       abortSignal,
-      fence: new Fence(context),
+      fence: new Fence(context, { details }),
     });
     const run = execute(tool, value, toolContext);
     try {
@@ -180,28 +194,50 @@ async function runRepeatable(
       if (shutDown(context)) return { kind: 'released' };
       if (context.cancellationSignal.aborted) throw error;
       const transient = isPerdureError(error, 'NOT_ATTEMPTED') && (error as NotAttemptedError).retryable;
-      const last = context.info.attempt >= attempts;
+      const last = begun >= attempts;
       const message = errorText(input.tool, error);
       if (transient && !last) throw ApplicationFailure.retryable(message, 'ToolFailed');
       return { kind: 'error', message };
     }
-  });
+  };
+  return withHeartbeats(context, input.timeoutMs, attempt, { details });
 }
 
-/** Runs a call with heartbeats, the tool's time-out, and other signals that stop it. */
+/** Heartbeat details of a repeatable call: how many of its attempts have begun. */
+interface Begun {
+  begun: number;
+}
+
+/** How many attempts have begun before this one. Temporal's own count includes those whose worker died before that. */
+function begunBefore({ info }: Context, attempts: number): number {
+  if (info.attempt === 1) return 0;
+  const details: unknown = info.heartbeatDetails;
+  if (typeof details === 'object' && details !== null) return (details as Begun).begun;
+  // A first attempt that was not counted may have begun.
+  return attempts === 1 ? 0 : 1;
+}
+
+/**
+ * Whether an attempt is counted at the server before the tool begins. The first one goes without where the tool has
+ * further attempts: that saves a request.
+ */
+function countsFirst({ info }: Context, attempts: number): boolean {
+  return info.attempt > 1 || attempts === 1;
+}
+
+/** Runs a call with heartbeats of these details, the tool's time-out, and another signal that stops it. */
 export async function withHeartbeats<T>(
   context: Context,
   timeoutMs: number,
   run: (abortSignal: AbortSignal, timedOut: () => boolean) => Promise<T>,
-  ...stops: AbortSignal[]
+  { stop: other, details }: { stop?: AbortSignal; details?: unknown } = {},
 ): Promise<T> {
-  const stop = stopWith(context.cancellationSignal, ...stops);
+  const stop = stopWith(context.cancellationSignal, ...(other === undefined ? [] : [other]));
   let timedOut = false;
   const timer = setTimeout(() => {
     timedOut = true;
     stop.abort(new Error(`timed out after ${timeoutMs} ms`));
   }, timeoutMs);
-  const details = context.info.activityType === ACTIVITY.tool ? BEGAN : undefined;
   const signs = setInterval(
     () => context.heartbeat(details),
     (context.info.heartbeatTimeoutMs ?? 10_000) / 4,

@@ -107,8 +107,9 @@ export interface ToolOptions<INPUT, OUTPUT, CONTEXT = unknown> {
    */
   settle?: Duration;
   /**
-   * The most dispatches of a mutation (each after a recorded *absent*), or attempts after lost workers. Default: 3. A call
-   * that an orderly shutdown of the worker interrupts does not count.
+   * The most dispatches of a mutation (each after a recorded *absent*), or attempts of another tool after lost workers.
+   * Default: 3. A call that an orderly shutdown of the worker interrupts does not count. Of those whose worker dies before
+   * the tool begins, at most the first counts.
    */
   maxAttempts?: number;
   /**

@@ -15,6 +15,11 @@ import type { Issued, Outcome } from '../session/events.ts';
 const TIMEOUT_MARGIN_MS = 5_000;
 /** How many workers may be lost during a verification: a frozen one takes the tasks of all its open polls. */
 const VERIFY_WORKERS = 25;
+/**
+ * How many workers may be lost before a repeatable tool begins, beside its own attempts. The activity counts the attempts
+ * that have begun.
+ */
+const TOOL_WORKERS = 25;
 /** The server accepts summaries of up to 400 bytes: 130 characters have at most 390. */
 const SUMMARY_LENGTH = 130;
 
@@ -104,7 +109,11 @@ function run(command: Issued, ended: (outcome: Outcome | null) => void): void {
       const { [ACTIVITY.tool]: tool } = remote(command.seq, {
         startToCloseTimeout: command.timeoutMs + TIMEOUT_MARGIN_MS,
         heartbeatTimeout: command.heartbeatMs,
-        retry: { initialInterval: '1s', maximumAttempts: command.maxAttempts },
+        retry: {
+          initialInterval: '1s',
+          maximumInterval: '30s',
+          maximumAttempts: command.input.effect === 'mutate' ? 1 : command.maxAttempts + TOOL_WORKERS,
+        },
         summary: command.summary,
       });
       settle(tool(command.input), (result) => ended({ kind: 'tool', result }));

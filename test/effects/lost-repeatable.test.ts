@@ -37,6 +37,42 @@ test('an idempotent call may happen twice where the service ignores the key: tha
   expect(await world.control.refunds()).toMatchObject([{ key }, { key }]);
 });
 
+test('workers that die before an idempotent call begins: only the first of them uses up an attempt', async () => {
+  const world = await openWorld([calls('note'), { text: 'Noted.' }]);
+  const session = await world.begin();
+  for (let death = 1; death <= 4; death++) {
+    const worker = await world.startWorkerProcess({ breakAt: ['before note'] });
+    await worker.reached('before note');
+    await worker.crash();
+  }
+  await world.startWorkerProcess();
+  await world.until(session, 'idle');
+  const { calls: log } = await world.check(session);
+  expect(log[0]).toMatchObject({ status: { kind: 'completed' }, dispatches: [{ outcome: 'returned' }] });
+  expect(await world.control.refunds()).toHaveLength(1);
+}, 120_000);
+
+test('workers that die after an idempotent call has begun: it ends after its attempts, and nobody can tell', async () => {
+  const world = await openWorld([calls('note'), { text: 'Not noted.' }], { ignoreKeys: true });
+  const session = await world.begin();
+  for (let death = 1; death <= 3; death++) {
+    const worker = await world.startWorkerProcess({ breakAt: ['after note'] });
+    await worker.reached('after note');
+    await worker.crash();
+  }
+  await world.startWorkerProcess();
+  await world.until(session, 'idle');
+  const { calls: log } = await world.check(session);
+  expect(log[0]).toMatchObject({
+    status: { kind: 'failed', certain: false },
+    dispatches: [{ outcome: 'unknown' }],
+  });
+  expect(log[0]?.result?.content).toBe(
+    'note gave no result: WorkersLost: its worker was lost in each of its 3 attempts',
+  );
+  expect(await world.control.refunds()).toHaveLength(3);
+}, 120_000);
+
 test('a read that says that it was not attempted is attempted again by Temporal, as often as its tool allows', async () => {
   const attempts: number[] = [];
   const { stage, session } = await askToLook((attempt) => {
