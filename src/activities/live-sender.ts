@@ -1,7 +1,8 @@
 /** The details of the heartbeats of reads and model calls. */
 import type { Context } from '@temporalio/activity';
 import type { ReadEnd } from '../contract/activities.ts';
-import { type LiveText, liveWindow } from '../contract/live-text.ts';
+import { type LiveDelta, type LiveText, liveWindow } from '../contract/live-text.ts';
+import { LiveSource } from '../temporal/live-channel.ts';
 
 /** How often live text is sent, in milliseconds. */
 const LIVE_MS = 250;
@@ -21,12 +22,17 @@ export function detailsBefore(context: Context): Partial<LiveText> {
   return before;
 }
 
-/** Sends heartbeats through a model call, and with them the text so far. A failed one never fails the call. */
+/**
+ * Tells what the model says: at once to streams of this process, and to those elsewhere by heartbeats, which it sends through
+ * the whole call. A failed one never fails the call.
+ */
 export class LiveSender {
   #text = '';
   #sent = -1;
+  #request = -1;
   readonly #context: Context;
   readonly #reads: readonly ReadEnd[];
+  readonly #here: LiveSource;
   readonly #live: NodeJS.Timeout;
   readonly #signs: NodeJS.Timeout;
 
@@ -34,24 +40,36 @@ export class LiveSender {
   constructor(context: Context, reads: readonly ReadEnd[]) {
     this.#context = context;
     this.#reads = reads;
+    const { activityId, workflowExecution } = context.info;
+    this.#here = new LiveSource({ runId: workflowExecution?.runId ?? '', activityId });
     this.#live = setInterval(() => {
       if (this.#text.length !== this.#sent) this.#send();
     }, LIVE_MS);
     this.#signs = setInterval(() => this.#send(), (context.info.heartbeatTimeoutMs ?? 10_000) / 4);
   }
 
-  readonly text = (whole: string): void => {
-    this.#text = whole;
+  /** A model is asked: what another has said before is void. */
+  begin(): void {
+    this.#text = '';
+    this.#sent = -1;
+    this.#request += 1;
+    this.#here.begin(`${this.#context.info.attempt}.${this.#request}`);
+  }
+
+  readonly say = (delta: LiveDelta): void => {
+    if (delta.type === 'text') this.#text += delta.text;
+    this.#here.say(delta);
   };
 
   stop(): void {
     clearInterval(this.#live);
     clearInterval(this.#signs);
+    this.#here.end();
   }
 
   #send(): void {
     this.#sent = this.#text.length;
-    const window = liveWindow(this.#context.info.attempt, this.#text);
+    const window = liveWindow(this.#context.info.attempt, this.#text, Math.max(0, this.#request));
     this.#context.heartbeat(this.#reads.length === 0 ? window : { ...window, reads: this.#reads });
   }
 }

@@ -130,6 +130,7 @@ async function askInOrder(
     } catch (error) {
       return failed('worker_lost', error instanceof Error ? error.message : String(error), 0);
     }
+    live.begin();
     const result = await requestModel({
       agent,
       instructions,
@@ -139,7 +140,7 @@ async function askInOrder(
       mode: modeOf(input),
       abortSignal: context.cancellationSignal,
       // A summary is for the model only.
-      onText: input.compact === undefined ? live.text : () => undefined,
+      onDelta: input.compact === undefined ? live.say : () => undefined,
     });
     if (result.ok) {
       // The reply is paid for, so a hanging check must not prevent its recording.

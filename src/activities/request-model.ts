@@ -4,6 +4,7 @@ import type { AgentRuntime, Model } from '../agent/index.ts';
 import type { Usage } from '../contract/activities.ts';
 import { type JsonObject, type JsonValue, jsonSize, toJson } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
+import type { LiveDelta } from '../contract/live-text.ts';
 import type { Message, ReasoningBlock, TextBlock } from '../contract/messages.ts';
 import { type RequestFailure, requestFailure } from './model-errors.ts';
 import { setsOwnCache, toPrompt, toTools, withBreakpoints } from './prompt.ts';
@@ -45,7 +46,7 @@ const SUMMARY =
  * Sends one request. It calls the model directly: the AI SDK's `streamText` checks the whole prompt against schemas,
  * which costs more than all the rest of a turn once a session is long.
  *
- * @param onText - called with the whole text so far whenever it grows.
+ * @param onDelta - called with each piece of the reply.
  * @param abortSignal - ends the request. The result is then a failure of the kind `interrupted`.
  */
 export async function requestModel(options: {
@@ -56,9 +57,9 @@ export async function requestModel(options: {
   messages: readonly Message[];
   mode: RequestMode;
   abortSignal: AbortSignal;
-  onText: (text: string) => void;
+  onDelta: (delta: LiveDelta) => void;
 }): Promise<RequestResult> {
-  const { agent, model, abortSignal, onText } = options;
+  const { agent, model, abortSignal, onDelta } = options;
   const { modelTimeoutMs } = agent;
   const stop = stopWith(abortSignal);
   const { signal } = stop;
@@ -72,7 +73,8 @@ export async function requestModel(options: {
       timer.refresh();
       collected.add(part);
       if (collected.endless) break;
-      if (part.type === 'text-delta') onText(collected.text);
+      const delta = collected.deltaOf(part);
+      if (delta !== null) onDelta(delta);
     }
   } catch (error) {
     collected.error ??= { value: error };
@@ -189,12 +191,13 @@ interface StreamUsage {
 
 /** Collects the parts of a stream into a reply, or says what is wrong with it. */
 class Collector {
-  text = '';
   error: { value: unknown } | undefined;
   readonly #blocks: (TextBlock | ReasoningBlock)[] = [];
   readonly #open = new Map<string, TextBlock | ReasoningBlock>();
   readonly #calls: RequestedCall[] = [];
   readonly #ids = new Set<string>();
+  /** By the ids of calls that are being written: their tools. */
+  readonly #inputs = new Map<string, string>();
   #duplicate: string | undefined;
   #read = 0;
   #finishReason = '';
@@ -226,10 +229,12 @@ class Collector {
         const block = this.#open.get(part.id ?? '');
         if (block === undefined) return;
         block.text += part.delta ?? '';
-        if (part.type === 'text-delta') this.text += part.delta ?? '';
         keepMetadata(block, part.providerMetadata);
         return;
       }
+      case 'tool-input-start':
+        this.#inputs.set(part.id ?? '', part.toolName ?? '');
+        return;
       case 'tool-call': {
         const id = part.toolCallId ?? '';
         if (this.#ids.has(id)) this.#duplicate = id;
@@ -251,6 +256,15 @@ class Collector {
       }
       default:
     }
+  }
+
+  /** What a part adds to the reply, for people who watch. */
+  deltaOf({ type, id = '', delta: text = '' }: StreamPart): LiveDelta | null {
+    if (text === '') return null;
+    if (type === 'text-delta') return this.#open.has(id) ? { type: 'text', text } : null;
+    if (type === 'reasoning-delta') return this.#open.has(id) ? { type: 'reasoning', text } : null;
+    const name = type === 'tool-input-delta' ? this.#inputs.get(id) : undefined;
+    return name === undefined ? null : { type: 'tool_input', id, name, text };
   }
 
   result(): RequestResult {

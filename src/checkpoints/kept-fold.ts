@@ -1,9 +1,8 @@
 import type { Client } from '@temporalio/client';
-import proto from '@temporalio/proto';
 import { type FoldedTask, Folder } from '../history/index.ts';
 import { type HistoryEvent, readEvents, readPages } from '../temporal/index.ts';
+import { isUnderWay } from '../temporal/read-events.ts';
 
-const { EventType } = proto.temporal.api.enums.v1;
 /** With more new events than this, it is cheaper to read the history from its start. */
 const FEW = 500;
 
@@ -50,10 +49,7 @@ export class KeptFold {
     return null;
   }
 
-  /**
-   * Takes the events, except an uncompleted task at their end. A server may show a task that is not recorded yet (Temporal
-   * does so from 1.31 on), and later give its event ids to other events.
-   */
+  /** Takes the events, except an uncompleted task at their end: see {@link isUnderWay}. */
   async #take(page: readonly HistoryEvent[]): Promise<void> {
     const events = [...this.#trailing, ...page];
     this.#trailing = events.splice(events.findLastIndex((event) => !isUnderWay(event)) + 1);
@@ -74,11 +70,4 @@ export class KeptFold {
       },
     });
   }
-}
-
-function isUnderWay({ eventType }: HistoryEvent): boolean {
-  return (
-    eventType === EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED ||
-    eventType === EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED
-  );
 }

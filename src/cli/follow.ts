@@ -1,5 +1,4 @@
-/** Follows a session's stream, also while the session waits. */
-import { setTimeout as delay } from 'node:timers/promises';
+/** Follows a session's stream. */
 import type { Session, StreamPart } from '../client/index.ts';
 import type { ToolCall } from '../contract/calls.ts';
 import { isUnanswered, PerdureError } from '../contract/errors.ts';
@@ -11,116 +10,124 @@ import { EXIT } from './failures.ts';
 import { needs, nextOf } from './render.ts';
 import { clean } from './terminal.ts';
 
-/** Pause between two reads of a waiting session, in milliseconds. */
-const LOOK_MS = 300;
+/** After this time without a part, a session that works is asked whether a worker has it, in milliseconds. */
+const SILENT_MS = 5_000;
 
 export interface FollowOptions {
-  /** The number of messages that were shown already. */
-  from: number;
+  /** The cursor after which it begins. */
+  since?: string;
+  /** Without a cursor: the number of past messages that are shown first. */
+  messages?: number;
   /** End when the session waits for somebody, not when it closes. */
   once: boolean;
 }
 
-export type Followed = Pick<Session, 'state' | 'stream' | 'transcript'>;
+export type Followed = Pick<Session, 'state' | 'stream' | 'transcript' | 'ping'>;
 
 /** Shows a session live. Returns its last view, or `null` after an interrupt. */
 export async function follow(
   cli: Pick<Cli, 'terminal' | 'untilInterrupted'>,
   session: Followed,
-  options: FollowOptions,
+  { since, messages = 0, once }: FollowOptions,
 ): Promise<SessionView | null> {
   const signal = cli.untilInterrupted();
   const show = new Printer(cli);
   let view: SessionView | null = null;
-  const all = parts(cli, session, options, signal);
-  // A session without a worker answers late. Ctrl-C does not wait for it.
+  const parts = session.stream({ since, until: once ? 'rest' : 'closed', signal });
+  const watch = new Watch(cli, session, once);
+  watch.heard(null);
+  // Ctrl-C waits for no answer.
   const interrupted = new Promise<null>((resolve) => {
     signal.addEventListener('abort', () => resolve(null), { once: true });
   });
-  while (!signal.aborted) {
-    const next = await Promise.race([all.next(), interrupted]);
-    if (next === null || next.done === true) break;
-    if (next.value.type === 'phase') view = next.value.view;
-    show.part(next.value);
+  try {
+    while (!signal.aborted) {
+      const next = await Promise.race([parts.next(), watch.failed, interrupted]);
+      if (next === null || next.done === true) break;
+      const part = next.value;
+      if (part.type === 'phase') {
+        if (view === null)
+          for (const past of await pastMessages(session, part.view, messages)) show.part(past);
+        view = part.view;
+      }
+      watch.heard(view);
+      show.part(part);
+    }
+  } finally {
+    watch.stop();
+    // What it waits for may come late.
+    void parts.return(undefined).catch(() => undefined);
   }
   if (signal.aborted) {
     show.breakLine();
     return null;
   }
+  if (view === null) {
+    // Nothing has changed since the cursor.
+    view = await session.state();
+    show.part({ type: 'phase', phase: view.phase, view, cursor: '' });
+  }
   return view;
 }
 
-/** One stream without gaps: messages that were recorded between two looks come from the transcript. */
-async function* parts(
-  cli: Pick<Cli, 'terminal'>,
-  session: Followed,
-  { from, once }: FollowOptions,
-  signal: AbortSignal,
-): AsyncGenerator<StreamPart> {
-  const shown = new Set<string>();
-  let cursor = from;
-  let rest = '';
-  let waiting = false;
-  let partial = false;
-  const missed = async (): Promise<StreamPart[]> => {
-    const { total } = await session.transcript({ limit: 0 });
-    const page = await session.transcript({ before: total, limit: Math.max(0, total - cursor) });
-    cursor = total;
-    return page.items.flatMap(({ id, role, blocks }): StreamPart[] => {
-      const text = blocks.flatMap((block) => (block.kind === 'text' ? [block.text] : [])).join('');
-      if (role !== 'assistant' || text === '' || shown.has(id)) return [];
-      shown.add(id);
-      return [{ type: 'message', id, text }];
-    });
-  };
-  while (!signal.aborted) {
-    try {
-      yield* await missed();
-      let last: SessionView | null = null;
-      for await (const part of session.stream({ signal })) {
-        if (part.type === 'message') {
-          partial = false;
-          if (shown.has(part.id)) continue;
-          shown.add(part.id);
-        }
-        if (part.type === 'text') partial = true;
-        if (part.type === 'phase') {
-          last = part.view;
-          // Messages that came before the stream began.
-          if (last.messages > cursor) yield* await missed();
-          const now = restOf(part.view);
-          if (now === rest) continue;
-          rest = now;
-        }
-        yield part;
-      }
-      yield* await missed();
-      waiting = false;
-      if (once || last?.phase === 'closed') return;
-      while (!signal.aborted) {
-        await delay(LOOK_MS, undefined, { signal }).catch(() => undefined);
-        const view = await session.state();
-        if (restOf(view) !== rest || view.messages > cursor || view.queued > 0) break;
-      }
-    } catch (error) {
-      // A worker that restarts is no reason to stop.
-      if (once || signal.aborted || !isUnanswered(error)) throw error;
-      // The partial answer comes again, from the transcript or from a new attempt.
-      if (partial) yield { type: 'reset' };
-      partial = false;
-      if (!waiting) cli.terminal.progress('no worker answers; waiting for one');
-      waiting = true;
-    }
-  }
+async function pastMessages(session: Followed, view: SessionView, count: number): Promise<StreamPart[]> {
+  if (count === 0) return [];
+  const { items } = await session.transcript({ before: view.messages, limit: count });
+  return items.flatMap(({ id, role, blocks }): StreamPart[] => {
+    const text = blocks.flatMap((block) => (block.kind === 'text' ? [block.text] : [])).join('');
+    return text === '' ? [] : [{ type: 'message', id, role, text, blocks, cursor: '' }];
+  });
 }
 
-/** What a session waits for. When it changes, it is shown again. */
-function restOf({ phase, pending, wait }: SessionView): string {
-  return JSON.stringify([
-    phase,
-    pending.map(({ callId, argsDigest, status }) => [callId, argsDigest, status]),
-    wait?.since,
-  ]);
+/** Notices when a session that works is silent because no worker has it. */
+class Watch {
+  /** Rejects when there is no worker and the command is to end. */
+  readonly failed: Promise<never>;
+  #fail: (error: unknown) => void = () => undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #isTold = false;
+  readonly #cli: Pick<Cli, 'terminal'>;
+  readonly #session: Followed;
+  readonly #once: boolean;
+
+  constructor(cli: Pick<Cli, 'terminal'>, session: Followed, once: boolean) {
+    this.#cli = cli;
+    this.#session = session;
+    this.#once = once;
+    this.failed = new Promise((_, reject) => {
+      this.#fail = reject;
+    });
+    this.failed.catch(() => undefined);
+  }
+
+  /** A part has come. */
+  heard(view: SessionView | null): void {
+    this.stop();
+    this.#isTold = false;
+    const works = view === null || ['starting', 'thinking', 'acting', 'cancelling'].includes(view.phase);
+    if (works) this.#wait();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #wait(): void {
+    this.#timer = setTimeout(() => void this.#ask(), SILENT_MS);
+  }
+
+  async #ask(): Promise<void> {
+    const timer = this.#timer;
+    try {
+      await this.#session.ping();
+    } catch (error) {
+      if (timer !== this.#timer) return;
+      if (this.#once && isUnanswered(error)) return this.#fail(error);
+      if (!this.#isTold) this.#cli.terminal.progress('no worker answers; waiting for one');
+      this.#isTold = true;
+    }
+    if (timer === this.#timer) this.#wait();
+  }
 }
 
 /** Writes parts as JSON, as live text on a terminal, or as whole messages. */
@@ -151,13 +158,13 @@ class Printer {
         terminal.progress('the model call is repeated');
         return;
       case 'message':
+        if (part.role !== 'assistant' || part.text === '') return;
         if (!this.#open) terminal.write(clean(part.text));
         this.#open = true;
         this.breakLine();
         return;
       case 'notice':
-        this.breakLine();
-        terminal.progress(`· ${clean(part.notice.kind)}: ${clean(part.notice.message)}`);
+        this.note(`${clean(part.notice.kind)}: ${clean(part.notice.message)}`);
         return;
       case 'call':
         this.breakLine();
@@ -165,15 +172,34 @@ class Printer {
         this.#calls.set(part.call.id, part.call);
         return;
       case 'phase': {
-        this.breakLine();
-        terminal.progress(`· ${part.phase}`);
+        this.note(part.phase);
         const todo = needs(part.view, terminal);
         if (todo !== '') terminal.write(`${todo}\n`);
         return;
       }
+      // The phase and the calls say it, or nobody needs it at a terminal.
+      case 'reasoning':
+      case 'tool_input':
+      case 'approval':
+      case 'wait':
+      case 'pause':
+      case 'spent':
+      case 'closed':
+        return;
+      case 'run':
+        if (part.cause !== 'continued') this.note(`the session was ${part.cause}`);
+        return;
+      case 'transcript':
+        this.note(`the messages from ${part.from} on are replaced`);
+        return;
       default:
         part satisfies never;
     }
+  }
+
+  note(text: string): void {
+    this.breakLine();
+    this.#cli.terminal.progress(`· ${text}`);
   }
 
   breakLine(): void {
@@ -187,8 +213,8 @@ class Printer {
  *
  * @throws PerdureError `UNKNOWN_AGENT` when no worker has its agent.
  */
-export async function followToRest(cli: Cli, session: Session, from: number): Promise<void> {
-  const view = await follow(cli, session, { from, once: true });
+export async function followToRest(cli: Cli, session: Session, since: string): Promise<void> {
+  const view = await follow(cli, session, { since, once: true });
   if (view === null) process.exitCode = EXIT.interrupted;
   if (view?.wait?.reason !== 'agent_unavailable') return;
   const next = command('resume', view.sessionId);

@@ -27,16 +27,23 @@ export type { Past } from '../contract/past.ts';
 export type { Phase, SessionState } from '../contract/state.ts';
 export type { BudgetView, PendingCall, SessionView, TranscriptPage } from '../contract/views.ts';
 export {
+  type CallNews,
+  type DurablePart,
   type ForkOptions,
+  type LiveDelta,
+  type LivePart,
   listVersions,
   type MovedSession,
   moveSession,
+  type RunCause,
   Session,
   type SessionListOptions,
+  type SessionNews,
   type SessionSummary,
   Sessions,
   type StartedAgent,
   type StartOptions,
+  type StreamOptions,
   type StreamPart,
   setCurrentVersion,
   type VersionStatus,

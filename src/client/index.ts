@@ -1,3 +1,4 @@
+export type { LiveDelta } from '../contract/live-text.ts';
 export type { WorkerVersion } from '../temporal/pollers.ts';
 export {
   listVersions,
@@ -11,5 +12,8 @@ export type { StartedAgent } from './checks.ts';
 export { Session, type SessionReading } from './session.ts';
 export { Sessions } from './sessions.ts';
 export type { ForkOptions, StartOptions } from './start-options.ts';
-export type { StreamPart } from './stream.ts';
+export type { StreamOptions, StreamPart } from './stream.ts';
+export type { LivePart } from './stream-live.ts';
+export type { CallNews, RunCause, SessionNews } from './stream-parts.ts';
+export type { DurablePart } from './stream-subscription.ts';
 export { type MovedSession, moveSession } from './versions.ts';

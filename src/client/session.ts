@@ -1,6 +1,6 @@
 /** One session, from outside. */
 import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temporalio/client';
-import type { Decision, Resolution, SeenCall, SeenDispatch, ToolCall } from '../contract/calls.ts';
+import type { Decision, Resolution, SeenCall, SeenDispatch } from '../contract/calls.ts';
 import type { EditInput } from '../contract/edit.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import type { BudgetInput, PauseInput, SendInput, SessionResult } from '../contract/inputs.ts';
@@ -29,7 +29,8 @@ import { endedError, withEnd } from './ended.ts';
 import { describeSession, readEither, wholePage } from './read-session.ts';
 import { ANSWER_MS, answered, updated } from './requests.ts';
 import { withId } from './start-options.ts';
-import { type StreamPart, streamSession } from './stream.ts';
+import { type StreamOptions, type StreamPart, streamSession } from './stream.ts';
+import { presentCursor } from './stream-runs.ts';
 
 export interface SessionReading {
   state: SessionState;
@@ -247,21 +248,27 @@ export class Session {
   }
 
   /**
-   * The session live: text as the model writes it, resets when an attempt is repeated, and phases. Ends when the session
-   * waits for somebody or is closed. It costs the session nothing but its heartbeats, and needs a worker.
+   * The session live: what its history records, as parts with a cursor, and meanwhile the pieces of the answer that the
+   * model writes. It ends when nothing is left to do, or as `until` says. It is read from the history, so it needs no worker
+   * and costs the session nothing. Streams of one session share what they read.
    *
-   * @throws PerdureError `NO_WORKER`
+   * @throws PerdureError `CHECKPOINT_NOT_FOUND` when the session did not go on from `since`; `SESSION_NOT_FOUND`,
+   * `SESSION_BUSY` when a rewind has ended the session and not started it again, `SERVER_UNAVAILABLE`. Then stream again with the last cursor as
+   * `since`; `CHECKPOINT_CORRUPTION`, `INVALID_ARGUMENT`
    */
-  stream(options: { signal?: AbortSignal } = {}): AsyncGenerator<StreamPart> {
-    const live = {
-      id: this.id,
-      state: async () => this.#withEnd(await this.#query<SessionView>(QUERY.state)),
-      transcript: (page: PageInput) =>
-        this.#whole('messages', page, this.#query<RunPage<Message>>(QUERY.transcript, page)),
-      calls: (page: PageInput) =>
-        this.#whole('calls', page, this.#query<RunPage<ToolCall>>(QUERY.calls, page)),
-    };
-    return streamSession(this.#client, live, options);
+  stream(options: StreamOptions = {}): AsyncGenerator<StreamPart> {
+    return streamSession(this.#client, this.id, options);
+  }
+
+  /** Returns when a worker answers for the session. @throws PerdureError with the reason why none does, such as `NO_WORKER` */
+  async ping(): Promise<void> {
+    await this.#mapped(() => this.#answer(QUERY.plan, undefined, ANSWER_MS));
+  }
+
+  /** The cursor of the present, for {@link Session.stream}: what comes after it is what comes from now on. */
+  async cursor(): Promise<string> {
+    const { runId } = await describeSession(this.#client, this.id);
+    return this.#mapped(() => presentCursor(this.#client, this.id, runId));
   }
 
   async #withEnd(view: SessionView, execution?: WorkflowExecutionDescription): Promise<SessionView> {
@@ -285,10 +292,6 @@ export class Session {
     asked: Promise<RunPage<Piece[K][number]>>,
   ): Promise<Page<Piece[K][number]>> {
     return this.#mapped(async () => wholePage(this.#client, which, input, await asked));
-  }
-
-  #query<T>(name: string, page?: PageInput): Promise<T> {
-    return this.#mapped(() => this.#answer<T>(name, page, ANSWER_MS));
   }
 
   #answer<T>(name: string, page: PageInput | undefined, answerMs: number): Promise<T> {

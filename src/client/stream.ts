@@ -1,164 +1,63 @@
-import { setTimeout as delay } from 'node:timers/promises';
+/** A session live: what its history records, as it is recorded, and what the model says meanwhile. */
 import type { Client } from '@temporalio/client';
-import { isFinal, type ToolCall } from '../contract/calls.ts';
-import type { LiveText } from '../contract/live-text.ts';
-import { ACTIVITY } from '../contract/names.ts';
-import type { Notice, Phase } from '../contract/state.ts';
-import type { CallsPage, PageInput, SessionView, TranscriptPage } from '../contract/views.ts';
-import { decodeOptionalSinglePayload } from '../temporal/sdk-internals.ts';
+import { invalid } from '../contract/errors.ts';
+import { subscribe } from './stream-follower.ts';
+import type { LivePart } from './stream-live.ts';
+import type { DurablePart, Rest } from './stream-subscription.ts';
 
-/** A part of a live session. */
-export type StreamPart =
-  /** More of the answer's text. */
-  | { type: 'text'; text: string }
-  /** The text so far is void, because the attempt is repeated. */
-  | { type: 'reset' }
-  /** The answer is recorded. This is its whole text. */
-  | { type: 'message'; id: string; text: string }
-  /** Something people may want to see, such as a call that was answered from the record of an equal one. */
-  | { type: 'notice'; notice: Notice }
-  /** A tool call that is new or has changed. */
-  | { type: 'call'; call: ToolCall }
-  /** What the session does now. */
-  | { type: 'phase'; phase: Phase; view: SessionView };
+/**
+ * A part of a live session. Parts with a `cursor` are recorded. The others are pieces of an answer that is being written,
+ * and may be lost: before the `message` of an answer comes the rest of its text, so that the texts since the last message,
+ * or since the last `reset`, are the answer.
+ */
+export type StreamPart = LivePart | DurablePart;
 
-/** Pause between two looks at a running session, in milliseconds. */
-const LOOK_MS = 200;
-
-/** Phases in which nothing happens without a person. */
-const RESTING: ReadonlySet<Phase> = new Set([
-  'idle',
-  'approval',
-  'unknown_effect',
-  'waiting',
-  'paused',
-  'closed',
-]);
-
-/** What a stream reads besides heartbeats. */
-interface Source {
-  readonly id: string;
-  state(): Promise<SessionView>;
-  transcript(page: PageInput): Promise<TranscriptPage>;
-  calls(page: PageInput): Promise<CallsPage>;
+export interface StreamOptions {
+  /**
+   * The cursor of a part, or the id of a checkpoint: everything after it comes, once and in order, from this run and those
+   * after it. `start`: everything that the server still has. Default: what is open now, and what comes.
+   */
+  since?: string | undefined;
+  /**
+   * When the stream ends. `idle`: when nothing is left to do; it goes on over approvals, waits and pauses. `rest`: also when
+   * the session waits for somebody. `closed`: when the session is closed. Default: `idle`.
+   */
+  until?: 'idle' | 'rest' | 'closed' | undefined;
+  signal?: AbortSignal | undefined;
 }
 
-/** Follows a session live until it rests. */
+const ENDS: Readonly<Record<NonNullable<StreamOptions['until']>, readonly Rest[]>> = {
+  idle: ['idle', 'closed'],
+  rest: ['idle', 'rest', 'closed'],
+  closed: ['closed'],
+};
+
+/** Follows a session. */
 export async function* streamSession(
   client: Client,
-  session: Source,
-  { signal }: { signal?: AbortSignal },
+  id: string,
+  { since, until = 'idle', signal }: StreamOptions,
 ): AsyncGenerator<StreamPart> {
-  let phase: Phase | undefined;
-  let seen = (await session.transcript({ limit: 0 })).total;
-  let noticed: ReadonlySet<string> | undefined;
-  const reader = new WindowReader();
-  const calls = new CallWatch(session);
-  await calls.begin();
-  while (signal?.aborted !== true) {
-    const live = await liveText(client, session.id);
-    if (live !== undefined) yield* reader.read(live);
-    const view = await session.state();
-    if (view.messages > seen) {
-      const page = await session.transcript({ limit: view.messages - seen });
-      seen = page.total;
-      for (const { id, role, blocks } of page.items) {
-        if (role !== 'assistant') continue;
-        const text = blocks.flatMap((block) => (block.kind === 'text' ? [block.text] : [])).join('');
-        yield* reader.finish(text);
-        if (text !== '') yield { type: 'message', id, text };
+  if (!Object.hasOwn(ENDS, until)) throw invalid('until', 'is idle, rest or closed');
+  if (isAborted(signal)) return;
+  const parts = subscribe(client, id, since === '' ? undefined : since);
+  const close = (): void => parts.close();
+  signal?.addEventListener('abort', close, { once: true });
+  try {
+    for (let batch = await parts.next(); batch !== null; batch = await parts.next()) {
+      for (const part of batch.parts) {
+        yield part;
+        if (isAborted(signal)) return;
       }
+      if (batch.rest !== undefined && ENDS[until].includes(batch.rest)) return;
     }
-    for (const notice of view.notices) {
-      if (noticed?.has(JSON.stringify(notice)) === false) yield { type: 'notice', notice };
-    }
-    noticed = new Set(view.notices.map((notice) => JSON.stringify(notice)));
-    for (const call of await calls.changed(view.calls)) yield { type: 'call', call };
-    if (view.phase !== phase) {
-      phase = view.phase;
-      yield { type: 'phase', phase, view };
-    }
-    // An idle session takes queued messages at once. Other rests last.
-    if (RESTING.has(view.phase) && (view.queued === 0 || view.phase !== 'idle')) return;
-    await delay(LOOK_MS, undefined, signal === undefined ? {} : { signal }).catch(() => {});
+  } finally {
+    signal?.removeEventListener('abort', close);
+    close();
   }
 }
 
-/** Finds the tool calls that have changed. */
-class CallWatch {
-  readonly #session: Source;
-  /** The index of the first open call. Calls before it do not change. */
-  #from = 0;
-  readonly #seen = new Map<string, string>();
-
-  constructor(session: Source) {
-    this.#session = session;
-  }
-
-  /** Skips the calls that have ended. */
-  async begin(): Promise<void> {
-    const { items, first, total } = await this.#session.calls({});
-    const open = items.findIndex((call) => !isFinal(call));
-    this.#from = open < 0 ? total : first + open;
-  }
-
-  async changed(total: number): Promise<ToolCall[]> {
-    if (total <= this.#from) return [];
-    const { items, first } = await this.#session.calls({ limit: total - this.#from });
-    const changed = items.filter((call) => {
-      const now = JSON.stringify([call.status, call.dispatches, call.decision, call.resolutions]);
-      const same = this.#seen.get(call.id) === now;
-      this.#seen.set(call.id, now);
-      return !same;
-    });
-    const open = items.findIndex((call) => !isFinal(call));
-    this.#from = open < 0 ? first + items.length : first + open;
-    for (const call of items.slice(0, this.#from - first)) this.#seen.delete(call.id);
-    return changed;
-  }
-}
-
-/** Follows the sliding window of one answer. */
-class WindowReader {
-  #attempt = 0;
-  #text = '';
-
-  *read({ attempt, offset, text }: LiveText): Generator<StreamPart> {
-    if (attempt !== this.#attempt) {
-      if (this.#text !== '') yield { type: 'reset' };
-      this.#attempt = attempt;
-      this.#text = '';
-    }
-    if (offset > this.#text.length) {
-      // The window is beyond our text: the gap comes with the whole message.
-      return;
-    }
-    yield* this.#grow(this.#text.slice(0, offset) + text);
-  }
-
-  /** Shows the rest of a recorded answer, or all of it again when the windows showed another attempt. */
-  *finish(whole: string): Generator<StreamPart> {
-    if (!whole.startsWith(this.#text)) {
-      yield { type: 'reset' };
-      this.#text = '';
-    }
-    yield* this.#grow(whole);
-    this.#attempt = 0;
-    this.#text = '';
-  }
-
-  *#grow(whole: string): Generator<StreamPart> {
-    if (whole.length <= this.#text.length) return;
-    yield { type: 'text', text: whole.slice(this.#text.length) };
-    this.#text = whole;
-  }
-}
-
-async function liveText(client: Client, sessionId: string): Promise<LiveText | undefined> {
-  const { raw } = await client.workflow.getHandle(sessionId).describe();
-  const model = raw.pendingActivities?.find(({ activityType }) => activityType?.name === ACTIVITY.model);
-  const payload = model?.heartbeatDetails?.payloads?.[0];
-  if (payload === undefined) return undefined;
-  const decoded = await decodeOptionalSinglePayload<LiveText>(client.options.loadedDataConverter, payload);
-  return decoded ?? undefined;
+/** A function, for the signal changes while the reader has a part. */
+function isAborted(signal: AbortSignal | undefined): boolean {
+  return signal?.aborted === true;
 }

@@ -130,6 +130,16 @@ export class Folder {
     return { runId: this.#runId, state: this.#state, eventId: this.#lastTask, end: this.#end };
   }
 
+  /** The state at the start of the run, before its first task. */
+  start(): SessionState {
+    return this.#initial({ now: this.#clock, historyEvents: 0, historyBytes: 0 });
+  }
+
+  /** Whether there are inputs that no completed task has taken yet. */
+  get awaitsTask(): boolean {
+    return this.#pending.length > 0;
+  }
+
   /** Whether the last task that was asked for is folded. */
   get done(): boolean {
     return this.#lastTask >= this.#last;

@@ -1,7 +1,7 @@
 /** Looking at sessions over HTTP. */
 import * as z from 'zod/mini';
-import type { SessionSummary } from '../client/index.ts';
-import { type ErrorCode, UNANSWERED } from '../contract/errors.ts';
+import type { SessionSummary, StreamOptions } from '../client/index.ts';
+import type { ErrorCode } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
 import type { PageInput } from '../contract/views.ts';
 import {
@@ -153,17 +153,38 @@ export const inspectionOperations: readonly Operation[] = [
     method: 'GET',
     path: '/sessions/{id}/stream',
     tag: 'sessions',
-    summary: 'The session live, until it waits for somebody or closes',
+    summary: 'The session live, until nothing is left to do',
     description:
-      'Server-sent events: `text` {text}, `reset` {} (discard the text so far), `message` {id, text} (the answer is ' +
-      'recorded), `call` {call} (a tool call that is new or has changed), `phase` {phase, view}, then `end` {}; or ' +
-      '`error` with the body of an error. Needs a worker.',
+      'Server-sent events. Live: `text` {text}, `reasoning` {text}, `tool_input` {id, name, text}, and `reset` {} (discard ' +
+      'the text so far). Recorded, with a `cursor` that is also the id of the event: `message` {id, role, text, blocks}, ' +
+      '`call` {call, news}, `approval` {state, …}, `wait` {wait}, `pause` {paused}, `run` {runId, cause}, `transcript` ' +
+      '{from}, `spent` {budget}, `notice` {notice}, `closed` {status}, `phase` {phase, view}. Then `end` {}, or `error` ' +
+      'with the body of an error. A reader who reconnects with `Last-Event-ID` gets what came after that event. ' +
+      'Needs no worker.',
+    query: {
+      since: {
+        type: 'string',
+        maxLength: 200,
+        description:
+          'A cursor, the id of a checkpoint, or `start`. Default: the header Last-Event-ID, or from now on.',
+      },
+      until: {
+        type: 'string',
+        pattern: '^(idle|rest|closed)$',
+        description:
+          '`idle`: it goes on over approvals, waits and pauses. `rest`: it ends there, too. `closed`: it ends when the ' +
+          'session does. Default: idle.',
+      },
+    },
     answer: { status: 200, description: 'Events', mediaType: 'text/event-stream' },
-    codes: ['SESSION_NOT_FOUND', 'SESSION_CLOSED', 'TOO_LARGE', ...UNANSWERED],
+    codes: [...CODES, 'CHECKPOINT_NOT_FOUND', 'SESSION_BUSY'],
     handle: async (request, { sessions }) => {
       const gone = new AbortController();
       const signal = AbortSignal.any([request.signal, gone.signal]);
-      const parts = sessions.get(request.param('id')).stream({ signal });
+      // A browser that reconnects repeats the address of its first request, and adds the header.
+      const since = request.header('last-event-id') ?? request.text('since');
+      const until = request.text('until') as StreamOptions['until'];
+      const parts = sessions.get(request.param('id')).stream({ since, until, signal });
       return eventStream(parts, signal, () => gone.abort());
     },
   }),

@@ -1,15 +1,19 @@
 /** A session's stream as server-sent events. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { StreamPart } from '../client/index.ts';
 import { errorBody } from './errors.ts';
 
 /** Pause between keep-alive comments of a silent stream, in milliseconds. Proxies end silent connections. */
 const ALIVE_MS = 15_000;
+/** How long the answer waits for the first part, in milliseconds. */
+const OPEN_MS = 1_000;
 
 /**
- * Sends the parts of a stream as events named by their type, then `end`, or `error` when it breaks off.
+ * Sends the parts of a stream as events named by their type, with their cursor as id, then `end`, or `error` when it breaks
+ * off.
  *
  * @param signal - ends the stream.
- * @throws what the stream throws before its first part. The caller turns it into an error response.
+ * @throws what the stream throws before its first part, or in its first second. The caller turns it into an error response.
  */
 export async function eventStream(
   parts: AsyncGenerator<StreamPart>,
@@ -17,25 +21,32 @@ export async function eventStream(
   stop: () => void,
 ): Promise<Response> {
   const encoder = new TextEncoder();
-  let next = await parts.next();
+  let next = parts.next();
+  // A stream after a cursor may have nothing to say for long.
+  await Promise.race([next, delay(OPEN_MS, undefined, { ref: false })]);
+  next.catch(() => undefined);
   let alive: NodeJS.Timeout | undefined;
   const body = new ReadableStream<Uint8Array>({
     start: (controller) => {
       alive = setInterval(() => controller.enqueue(encoder.encode(':\n\n')), ALIVE_MS);
     },
     pull: async (controller) => {
-      const send = (event: string, data: object): void =>
-        controller.enqueue(encoder.encode(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`));
+      const send = (event: string, data: object, id?: string): void => {
+        const line = id === undefined ? '' : `id: ${id}\n`;
+        controller.enqueue(encoder.encode(`${line}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`));
+      };
       const close = (event: string, data: object): void => {
         clearInterval(alive);
         send(event, data);
         controller.close();
       };
       try {
-        if (next.done === true || signal.aborted) return close('end', {});
-        const { type, ...part } = next.value;
-        send(type, part);
-        next = await parts.next();
+        const result = await next;
+        if (result.done === true || signal.aborted) return close('end', {});
+        const { type, ...part } = result.value;
+        send(type, part, 'cursor' in part ? part.cursor : undefined);
+        next = parts.next();
+        next.catch(() => undefined);
       } catch (error) {
         close('error', errorBody(error));
       }

@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import proto, { type temporal } from '@temporalio/proto';
 
+const { EventType } = proto.temporal.api.enums.v1;
 const RESET = proto.temporal.api.enums.v1.WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW;
 
 type HistoryPage = Pick<
@@ -99,6 +100,17 @@ export async function readStart(
 export function resetOf({ workflowTaskFailedEventAttributes: failed }: HistoryEvent): Reset | null {
   if (failed?.cause !== RESET || !failed.baseRunId) return null;
   return { runId: failed.newRunId ?? '', from: failed.baseRunId };
+}
+
+/**
+ * Whether an event belongs to a workflow task that may not be recorded yet. A server may show such a task (Temporal does so
+ * from 1.31 on), and later give its event ids to other events.
+ */
+export function isUnderWay({ eventType }: HistoryEvent): boolean {
+  return (
+    eventType === EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED ||
+    eventType === EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED
+  );
 }
 
 /** The events of {@link readPages} one by one. */

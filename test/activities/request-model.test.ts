@@ -75,7 +75,7 @@ async function ask(
     ],
     mode: 'reply',
     abortSignal,
-    onText: () => {},
+    onDelta: () => {},
   });
 }
 

@@ -1,8 +1,8 @@
-/** Following a session through the loss of its worker, from what a session's handle answers then. */
+/** What a terminal shows of a stream. */
 import { expect, test } from 'vitest';
 import { type Followed, follow } from '../../src/cli/follow.ts';
 import { Terminal } from '../../src/cli/terminal.ts';
-import { type Message, PerdureError, type StreamPart } from '../../src/index.ts';
+import type { StreamPart } from '../../src/index.ts';
 
 /** A terminal that somebody watches. */
 class Screen extends Terminal {
@@ -16,32 +16,21 @@ class Screen extends Terminal {
   }
 }
 
-test('an answer of which a part was shown is shown whole when it was recorded while no worker answered', async () => {
+test('an answer that is said anew is shown whole, and messages of others are not shown', async () => {
   const interrupt = new AbortController();
-  const answer: Message = {
-    id: 'msg_1',
-    role: 'assistant',
-    created_at: '2026-01-01T00:00:00.000Z',
-    blocks: [{ kind: 'text', text: 'the whole answer' }],
-  };
-  let items: Message[] = [];
-  async function* lost(): AsyncGenerator<StreamPart> {
+  const message = { type: 'message' as const, id: 'm', blocks: [], cursor: 'r:1:1' };
+  async function* parts(): AsyncGenerator<StreamPart> {
+    yield { ...message, role: 'user', text: 'hello' };
     yield { type: 'text', text: 'the who' };
-    items = [answer];
-    throw new PerdureError('NO_WORKER', 'No worker answered');
-  }
-  async function* ends(): AsyncGenerator<StreamPart> {
-    interrupt.abort();
     yield { type: 'reset' };
+    yield { type: 'text', text: 'the whole answer' };
+    yield { ...message, role: 'assistant', text: 'the whole answer' };
+    interrupt.abort();
   }
-  const streams = [lost, ends];
-  const session: Followed = {
-    transcript: async () => ({ items, first: 0, total: items.length }),
-    stream: () => (streams.shift() ?? ends)(),
-    state: () => Promise.reject(new PerdureError('NO_WORKER', 'No worker answered')),
-  };
+  const never = (): Promise<never> => Promise.reject(new Error('not asked'));
+  const session: Followed = { transcript: never, stream: parts, state: never, ping: never };
   const screen = new Screen();
   const cli = { terminal: screen, untilInterrupted: () => interrupt.signal };
-  expect(await follow(cli, session, { from: 0, once: false })).toBeNull();
-  expect(screen.shown).toMatch(/^the who\n\[.*\]the whole answer\n$/);
+  expect(await follow(cli, session, { since: 'start', once: false })).toBeNull();
+  expect(screen.shown).toBe('the who\n[the model call is repeated]the whole answer\n');
 });

@@ -40,7 +40,8 @@ describe('start', () => {
     expect(text.stderr).toMatch(/· idle\n$/);
     const sent = await stage.perdure('send', id, 'and more', '--follow', '--json');
     const parts = jsonLines(sent.stdout);
-    expect(parts.filter(({ type }) => type === 'message')).toMatchObject([{ text: 'you said: and more' }]);
+    const answers = parts.filter(({ type, role }) => type === 'message' && role === 'assistant');
+    expect(answers).toMatchObject([{ text: 'you said: and more' }]);
     expect(parts.at(-1)).toMatchObject({ type: 'phase', phase: 'idle', view: { sessionId: id, turn: 2 } });
     expect(sent.stderr).toBe('');
   });
@@ -221,7 +222,8 @@ describe('tail', () => {
     const { code, stdout } = await tail.ended;
     expect(code).toBe(0);
     expect(jsonLines(stdout).at(-1)).toMatchObject({ type: 'phase', phase: 'closed' });
-    expect(jsonLines(stdout).filter(({ type }) => type === 'message')).toHaveLength(3);
+    const answers = jsonLines(stdout).filter(({ type, role }) => type === 'message' && role === 'assistant');
+    expect(answers).toHaveLength(3);
   });
 
   test('ends with 130 at Ctrl-C, and the session goes on', async () => {

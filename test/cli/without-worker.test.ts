@@ -2,7 +2,7 @@ import { Connection } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type ServerHandle, startServer } from '../../src/server/index.ts';
 import { untilPhase } from '../support/stage.ts';
-import { errorOf, run } from './support/perdure.ts';
+import { errorOf, jsonLines, run } from './support/perdure.ts';
 import { type CliStage, openStage } from './support/stage.ts';
 
 /** `INDEXED_VALUE_TYPE_INT` of Temporal's API. */
@@ -52,8 +52,10 @@ describe('without a worker', () => {
     expect(errorOf(sent).message).toContain(
       `with the id ${String(errorOf(sent).details['messageId'])}: the session takes an id once`,
     );
+    expect(sent.stdout).toBe('');
+    expect(jsonLines(tailed.stdout).at(-1)).toMatchObject({ type: 'phase', phase: 'starting' });
     for (const ran of [sent, tailed]) {
-      expect(ran).toMatchObject({ code: 5, stdout: '' });
+      expect(ran.code).toBe(5);
       expect(errorOf(ran)).toMatchObject({ code: 'NO_WORKER', next: 'perdure worker' });
       expect(errorOf(ran).message).toContain(id);
     }

@@ -488,7 +488,7 @@ async function events(
   for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
     text += decoder.decode(chunk, { stream: true });
     for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
-      const [, name = '', data = '{}'] = /^event: (.*)\ndata: (.*)$/.exec(text.slice(0, end)) ?? [];
+      const [, name = '', data = '{}'] = /event: (.*)\ndata: (.*)$/.exec(text.slice(0, end)) ?? [];
       text = text.slice(end + 2);
       if (name === '') continue;
       found.push({ name, data: JSON.parse(data) as Record<string, unknown> });

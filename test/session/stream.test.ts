@@ -1,7 +1,7 @@
 import { Client } from '@temporalio/client';
 import type { Payload } from '@temporalio/common';
 import { expect, test } from 'vitest';
-import { defineAgent, type Session, Sessions, type StreamPart } from '../../src/index.ts';
+import { defineAgent, type Session, Sessions, type StreamOptions, type StreamPart } from '../../src/index.ts';
 import type { Script } from '../../src/testing/index.ts';
 import { Codec, SEALED } from '../support/codec.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
@@ -18,9 +18,9 @@ async function speaker(
   return { stage, start: (text) => stage.sessions.start('speaker', { id: stage.id(), message: text }) };
 }
 
-async function collect(session: Session): Promise<StreamPart[]> {
+async function collect(session: Session, options: StreamOptions = {}): Promise<StreamPart[]> {
   const parts: StreamPart[] = [];
-  for await (const part of session.stream()) parts.push(part);
+  for await (const part of session.stream(options)) parts.push(part);
   return parts;
 }
 
@@ -45,10 +45,10 @@ test('text arrives in pieces before the reply is recorded, and ends with the who
   const pieces = parts.filter((part) => part.type === 'text');
   expect(pieces.length).toBeGreaterThanOrEqual(3);
   expect(pieces.map(({ text }) => text).join('')).toBe(answer);
-  expect(kinds.indexOf('text')).toBeLessThan(kinds.indexOf('message'));
+  expect(kinds.indexOf('text')).toBeLessThan(kinds.lastIndexOf('message'));
   expect(kinds).not.toContain('reset');
-  expect(parts.filter((part) => part.type === 'message')).toEqual([
-    { type: 'message', id: expect.any(String), text: answer },
+  expect(parts.filter((part) => part.type === 'message' && part.role === 'assistant')).toMatchObject([
+    { id: expect.any(String), text: answer, blocks: [{ kind: 'text', text: answer }] },
   ]);
   expect(parts.at(-1)).toMatchObject({ type: 'phase', phase: 'idle' });
   await expectSound(stage, session);
@@ -74,7 +74,7 @@ test('live text travels sealed, and is opened by the codec of the client', async
     }
   }
   expect(parts.findIndex(({ type }) => type === 'text')).toBeLessThan(
-    parts.findIndex(({ type }) => type === 'message'),
+    parts.findLastIndex(({ type }) => type === 'message'),
   );
   expect(parts.filter(({ type }) => type === 'text').length).toBeGreaterThanOrEqual(3);
   expect(screens(parts).at(-1)).toBe(answer);
@@ -168,12 +168,10 @@ test('a stream ends where the session waits, and when the reader goes', async ()
     lastUserText === 'hang' ? { fault: 'hang' } : { fault: 'status', status: 400, message: 'no' },
   );
   const waiting = await start('refuse');
-  const parts = await collect(waiting);
-  expect(parts.at(-1)).toMatchObject({
-    type: 'phase',
-    phase: 'waiting',
-    view: { wait: { reason: 'provider_rejected' } },
-  });
+  const parts = await collect(waiting, { until: 'rest' });
+  const wait = { reason: 'provider_rejected' };
+  expect(parts.at(-1)).toMatchObject({ type: 'phase', phase: 'waiting', view: { wait } });
+  expect(parts.filter(({ type }) => type === 'wait')).toMatchObject([{ wait }]);
 
   const hanging = await start('hang');
   await stage.model.waitFor((requests) => requests.some(({ state }) => state === 'open'));
@@ -197,7 +195,10 @@ test('a stream of a session that is closed gives its end and ends', async () => 
   await untilPhase(session, 'idle');
   await session.cancel();
   await session.result();
-  expect(await collect(session)).toMatchObject([{ type: 'phase', phase: 'closed' }]);
+  expect(await collect(session)).toMatchObject([
+    { type: 'closed', status: { kind: 'cancelled' } },
+    { type: 'phase', phase: 'closed' },
+  ]);
 });
 
 test('a stream that is opened before the message shows its answer and not the ones before', async () => {

@@ -27,7 +27,7 @@ export function send(program: Command, cli: Cli): void {
       const { terminal } = cli;
       const session = await cli.session(id);
       const text = await textOf(message);
-      const from = options.follow ? (await session.transcript({ limit: 0 })).total : 0;
+      const since = options.follow ? await session.cursor() : '';
       const messageId = options.id ?? randomUUID();
       cli.repeat = typedWith({ '--id': messageId });
       const { phase, queued } = await terminal.wait('sending', () =>
@@ -48,6 +48,6 @@ export function send(program: Command, cli: Cli): void {
         return;
       }
       const { followToRest } = await import('../follow.ts');
-      await followToRest(cli, session, from);
+      await followToRest(cli, session, since);
     });
 }

@@ -53,7 +53,7 @@ export function start(program: Command, cli: Cli): void {
               by: cli.actor(options.by),
               id: options.messageId ?? randomUUID(),
             };
-      const { session, existing, from } = await startOrUse(cli, agent, first, options);
+      const { session, existing, since } = await startOrUse(cli, agent, first, options);
       cli.repeat = null;
       const next = command('tail', session.id);
       const value = { sessionId: session.id, agent, existing, taskQueue: cli.taskQueue, next };
@@ -65,7 +65,7 @@ export function start(program: Command, cli: Cli): void {
       if (terminal.json) terminal.item({ type: 'session', ...value }, () => null);
       else terminal.progress(said);
       const { followToRest } = await import('../follow.ts');
-      await followToRest(cli, session, from);
+      await followToRest(cli, session, since);
     });
 }
 
@@ -74,7 +74,7 @@ async function startOrUse(
   agent: string,
   message: SendInput | undefined,
   options: Options,
-): Promise<{ session: Session; existing: boolean; from: number }> {
+): Promise<{ session: Session; existing: boolean; since: string }> {
   const { sessions } = await cli.connect();
   const { id = `session-${randomUUID()}`, useExisting, follow } = options;
   cli.sessionId = id;
@@ -85,13 +85,13 @@ async function startOrUse(
     ...(useExisting && message?.id !== undefined ? { '--message-id': message.id } : {}),
   });
   try {
-    return { session: await sessions.start(agent, start), existing: false, from: 0 };
+    return { session: await sessions.start(agent, start), existing: false, since: 'start' };
   } catch (error) {
     if (!useExisting || !isPerdureError(error, 'SESSION_EXISTS')) throw error;
   }
-  const from = follow ? (await sessions.get(id).transcript({ limit: 0 })).total : 0;
+  const since = follow ? await sessions.get(id).cursor() : '';
   try {
-    return { session: await sessions.start(agent, { ...start, onExisting: 'use' }), existing: true, from };
+    return { session: await sessions.start(agent, { ...start, onExisting: 'use' }), existing: true, since };
   } catch (error) {
     if (!isPerdureError(error, 'SESSION_EXISTS')) throw error;
     throw new PerdureError('SESSION_CLOSED', `Session ${id} is closed. Choose another id`, { cause: error });

@@ -20,9 +20,8 @@ export function tail(program: Command, cli: Cli): void {
     .action(async (id: string, options: Options) => {
       const session = await cli.session(id);
       const { follow } = await import('../follow.ts');
-      const { total } = await cli.terminal.wait(`reading ${id}`, () => session.transcript({ limit: 0 }));
-      const from = Math.max(0, total - options.messages);
-      const view = await follow(cli, session, { from, once: options.once === true });
+      const { messages, once = false } = options;
+      const view = await follow(cli, session, { messages, once });
       if (view === null) process.exitCode = EXIT.interrupted;
     });
 }

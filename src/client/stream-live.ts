@@ -1,0 +1,117 @@
+/** What the model says at this moment: from a worker in this process, or from the heartbeats of one elsewhere. */
+import type { Client } from '@temporalio/client';
+import type { LiveDelta, LiveText } from '../contract/live-text.ts';
+import { addDelta, isLiveHere, type LiveKey, listen } from '../temporal/live-channel.ts';
+import { decodeOptionalSinglePayload } from '../temporal/sdk-internals.ts';
+
+/** Pause between two looks at the heartbeats of a model call elsewhere, in milliseconds. */
+const LOOK_MS = 250;
+
+/** Pieces of an answer, and `reset`: what was said so far is void. */
+export type LivePart = LiveDelta | { type: 'reset' };
+
+/** The answer that a session is getting. */
+export class LiveAnswer {
+  readonly #client: Client;
+  readonly #sessionId: string;
+  readonly #tell: (part: LivePart) => void;
+  #key: LiveKey | null = null;
+  #stop: () => void = () => undefined;
+  #request = '';
+  #said: LiveDelta[] = [];
+
+  constructor(client: Client, sessionId: string, tell: (part: LivePart) => void) {
+    this.#client = client;
+    this.#sessionId = sessionId;
+    this.#tell = tell;
+  }
+
+  /** What was said so far. */
+  get said(): LiveDelta[] {
+    return this.#said.map((delta) => ({ ...delta }));
+  }
+
+  get #text(): string {
+    return this.#said.map((delta) => (delta.type === 'text' ? delta.text : '')).join('');
+  }
+
+  /** Follows the model call that is in flight, or none. */
+  follow(key: LiveKey | null): void {
+    if (key?.runId === this.#key?.runId && key?.activityId === this.#key?.activityId) return;
+    this.stop();
+    // The call before has ended without a reply.
+    this.#void();
+    this.#key = key;
+    if (key !== null) this.#stop = this.#listen(key);
+  }
+
+  /** The answer is recorded. Its text follows as far as it was not said, and is said anew if something else was. */
+  finish(whole: string): void {
+    if (!whole.startsWith(this.#text)) this.#void();
+    const said = this.#text.length;
+    if (said < whole.length) this.#tell({ type: 'text', text: whole.slice(said) });
+    this.#said = [];
+    this.stop();
+  }
+
+  /** Hears no more. */
+  stop(): void {
+    this.#stop();
+    this.#stop = () => undefined;
+    this.#key = null;
+    this.#request = '';
+  }
+
+  #listen(key: LiveKey): () => void {
+    const stop = listen(key, {
+      begin: (request) => this.#begin(request),
+      say: (delta) => this.#say(delta),
+    });
+    let isLooking = false;
+    const look = async (): Promise<void> => {
+      if (isLooking || isLiveHere(key)) return;
+      isLooking = true;
+      const window = await heartbeatOf(this.#client, this.#sessionId, key).catch(() => null);
+      isLooking = false;
+      if (window !== null && this.#key === key && !isLiveHere(key)) this.#read(window);
+    };
+    const looks = setInterval(() => void look(), LOOK_MS);
+    return () => {
+      clearInterval(looks);
+      stop();
+    };
+  }
+
+  #read({ attempt, request = 0, offset, text }: LiveText): void {
+    this.#begin(`${attempt}.${request}`);
+    const said = this.#text;
+    // The window is beyond what was said: the gap comes with the whole answer.
+    if (offset > said.length) return;
+    const whole = said.slice(0, offset) + text;
+    if (whole.length > said.length) this.#say({ type: 'text', text: whole.slice(said.length) });
+  }
+
+  #begin(request: string): void {
+    if (request !== this.#request) this.#void();
+    this.#request = request;
+  }
+
+  #say(delta: LiveDelta): void {
+    addDelta(this.#said, delta);
+    this.#tell(delta);
+  }
+
+  #void(): void {
+    if (this.#said.length > 0) this.#tell({ type: 'reset' });
+    this.#said = [];
+  }
+}
+
+async function heartbeatOf(client: Client, sessionId: string, key: LiveKey): Promise<LiveText | null> {
+  const { raw } = await client.workflow.getHandle(sessionId, key.runId).describe();
+  const activity = raw.pendingActivities?.find(({ activityId }) => activityId === key.activityId);
+  const payload = activity?.heartbeatDetails?.payloads?.[0];
+  if (payload === undefined) return null;
+  const decoded = await decodeOptionalSinglePayload<LiveText>(client.options.loadedDataConverter, payload);
+  return decoded ?? null;
+}

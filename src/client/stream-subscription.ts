@@ -1,0 +1,68 @@
+/** A reader of a stream. */
+import type { LivePart } from './stream-live.ts';
+import type { SessionNews } from './stream-parts.ts';
+
+/** A part that the history records. */
+export type DurablePart = SessionNews & {
+  /** Where the stream goes on after this part: `stream({ since: cursor })`. Empty before the end of a present state. */
+  cursor: string;
+};
+
+/** Where a session rests: `idle` has nothing to do, `rest` waits for somebody, `closed` has ended. `null`: it works. */
+export type Rest = 'idle' | 'rest' | 'closed' | null;
+
+/** What a subscriber gets at once. `rest` is absent while the session is not at rest or not read up to the present. */
+export interface Batch {
+  parts: (LivePart | DurablePart)[];
+  rest?: Rest;
+}
+
+/** The last event of a session at a moment. */
+export interface Head {
+  runId: string;
+  events: number;
+}
+
+/** A reader's queue. */
+export class Subscription {
+  /** Up to where the follower must read before it can tell this reader that the session rests. */
+  head: Head | null = null;
+  readonly #leave: () => void;
+  #batches: Batch[] = [];
+  #end: { error?: Error } | null = null;
+  #wake: () => void = () => undefined;
+
+  constructor(leave: (subscription: Subscription) => void) {
+    this.#leave = () => leave(this);
+  }
+
+  push(batch: Batch): void {
+    this.#batches.push(batch);
+    this.#wake();
+  }
+
+  /** Ends it after what is in the queue. */
+  end(end: { error?: Error }): void {
+    this.#end ??= end;
+    this.#wake();
+  }
+
+  close(): void {
+    this.#batches = [];
+    this.end({});
+    this.#leave();
+  }
+
+  /** The next batch, or `null` at the end. */
+  async next(): Promise<Batch | null> {
+    for (;;) {
+      const batch = this.#batches.shift();
+      if (batch !== undefined) return batch;
+      if (this.#end?.error !== undefined) throw this.#end.error;
+      if (this.#end !== null) return null;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+}

@@ -1,0 +1,155 @@
+/** Following a run's history by the server's long poll. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client } from '@temporalio/client';
+import { type HistoryEvent, isUnderWay, readEvents } from './read-events.ts';
+
+/**
+ * Long polls that this process keeps open. A server refuses more than 1,200 a namespace. Followers above this number look
+ * every two seconds.
+ */
+export const longPolls = { max: 1_000, open: 0 };
+
+/** Pause between two looks of a follower without a long poll, in milliseconds. */
+const LOOK_MS = 2_000;
+/** The server answers an idle poll after 20 s. The SDK hides its refusal, which shows as silence for longer, in milliseconds. */
+const POLL_MS = 30_000;
+/** How long a refused follower looks before it polls again, in milliseconds. */
+const REFUSED_MS = 10_000;
+/** How long a page of what is known to exist may take before it is asked for in smaller pieces, in milliseconds. */
+const PAGE_MS = 4_000;
+const PAGE_SIZES = [1_000, 60, 8, 1] as const;
+/** How long the server may be away, in milliseconds. */
+const AWAY_MS = 60_000;
+const AGAIN_MS = 250;
+
+const GRPC = { cancelled: 1, invalidArgument: 3, late: 4, exhausted: 8, unavailable: 14 } as const;
+
+/** New events of a run. */
+export interface FollowedPage {
+  events: readonly HistoryEvent[];
+  /** Number of the last event that the server has shown. A task under way is shown, and held back from `events`. */
+  seen: number;
+}
+
+/**
+ * The events of a run as they are committed. It ends when the run has closed or the signal aborts. A server that restarts is
+ * waited for.
+ *
+ * @param known - an event that exists: until it is read, an answer that does not come is asked for in smaller pieces
+ * @throws Temporal's `ServiceError` when the run does not exist, or the server stays away for a minute
+ */
+export async function* followPages(
+  client: Client,
+  execution: { workflowId: string; runId: string },
+  known: number,
+  signal: AbortSignal,
+): AsyncGenerator<FollowedPage> {
+  let token: Uint8Array | null = null;
+  let last = 0;
+  let held: HistoryEvent[] = [];
+  let step = 0;
+  let pollsFrom = 0;
+  let awaySince: number | null = null;
+  while (!signal.aborted) {
+    const isReading = last + held.length < known;
+    const polls = isReading || (Date.now() >= pollsFrom && longPolls.open < longPolls.max);
+    let events: readonly HistoryEvent[];
+    let isClosed = false;
+    try {
+      if (polls) {
+        const page = await poll(client, signal, isReading ? PAGE_MS : POLL_MS, {
+          execution,
+          maximumPageSize: PAGE_SIZES[step] ?? 1,
+          ...(token === null ? {} : { nextPageToken: token }),
+        });
+        token = page.nextPageToken?.length ? page.nextPageToken : null;
+        isClosed = token === null;
+        events = page.history?.events ?? [];
+      } else {
+        warnOnce();
+        await delay(LOOK_MS, undefined, { signal });
+        events = await eventsAfter(client, execution, last);
+      }
+      awaySince = null;
+    } catch (error) {
+      if (signal.aborted) return;
+      const code = (error as { code?: unknown } | null)?.code;
+      if (code === GRPC.invalidArgument && token !== null) token = null;
+      else if (code === GRPC.late || code === GRPC.exhausted || code === GRPC.cancelled) {
+        step = Math.min(step + 1, PAGE_SIZES.length - 1);
+        if (!isReading) pollsFrom = Date.now() + REFUSED_MS;
+      } else if (code !== GRPC.unavailable) throw error;
+      awaySince ??= Date.now();
+      if (Date.now() - awaySince > AWAY_MS) throw error;
+      await delay(AGAIN_MS, undefined, { signal }).catch(() => undefined);
+      continue;
+    }
+    const fresh = events.filter((event) => idOf(event) > last);
+    const from = fresh[0] === undefined ? Number.POSITIVE_INFINITY : idOf(fresh[0]);
+    // The server may give the numbers of a task that it has shown ahead of its record to other events.
+    const all = [...held.filter((event) => idOf(event) < from), ...fresh];
+    held = all.splice(all.findLastIndex((event) => !isUnderWay(event)) + 1);
+    const end = all.at(-1);
+    if (end !== undefined) last = idOf(end);
+    if (fresh.length > 0) yield { events: all, seen: last + held.length };
+    if (isClosed) return;
+  }
+}
+
+type Request = Parameters<Client['workflowService']['getWorkflowExecutionHistory']>[0];
+
+async function poll(
+  client: Client,
+  signal: AbortSignal,
+  ms: number,
+  request: Request,
+): Promise<Awaited<ReturnType<Client['workflowService']['getWorkflowExecutionHistory']>>> {
+  // The SDK leaves its listener at the signal that it gets.
+  const own = new AbortController();
+  const abort = (): void => own.abort();
+  signal.addEventListener('abort', abort, { once: true });
+  longPolls.open += 1;
+  try {
+    return await client.withAbortSignal(own.signal, () =>
+      client.withDeadline(Date.now() + ms, () =>
+        client.workflowService.getWorkflowExecutionHistory({
+          namespace: client.options.namespace,
+          waitNewEvent: true,
+          ...request,
+        }),
+      ),
+    );
+  } finally {
+    longPolls.open -= 1;
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+/** The events after one, in order. */
+async function eventsAfter(
+  client: Client,
+  execution: { workflowId: string; runId: string },
+  last: number,
+): Promise<HistoryEvent[]> {
+  const events: HistoryEvent[] = [];
+  for await (const event of readEvents(client, execution, { backwards: true })) {
+    if (idOf(event) <= last) break;
+    events.push(event);
+  }
+  return events.reverse();
+}
+
+let warned = false;
+
+function warnOnce(): void {
+  if (warned) return;
+  warned = true;
+  process.emitWarning(
+    'More sessions are followed than the server keeps long polls for: some are looked at every two seconds',
+    { type: 'PerdureWarning' },
+  );
+}
+
+function idOf({ eventId }: HistoryEvent): number {
+  return Number(eventId);
+}
