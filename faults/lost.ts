@@ -4,7 +4,7 @@ import type { Client } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { activityKind } from '../src/contract/names.ts';
 import { runsUpTo } from '../src/temporal/executions.ts';
-import { readEvents } from '../src/temporal/index.ts';
+import { type HistoryEvent, readEvents } from '../src/temporal/index.ts';
 
 export interface LostActivity {
   /** The sequence number of its command. */
@@ -27,6 +27,11 @@ export async function lostActivities(client: Client, workflowId: string): Promis
 export async function runsOf(client: Client, workflowId: string): Promise<string[]> {
   const { runId } = await client.workflow.getHandle(workflowId).describe();
   return runsUpTo(client, workflowId, runId);
+}
+
+/** The events of all runs of a session, oldest first. */
+export async function* eventsOf(client: Client, workflowId: string): AsyncGenerator<HistoryEvent> {
+  for (const runId of await runsOf(client, workflowId)) yield* readEvents(client, { workflowId, runId });
 }
 
 /** The lost activities of a run. What has not ended is not among them. */

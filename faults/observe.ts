@@ -4,7 +4,7 @@ import { readRecordFile } from 'perdure/testing';
 import { canonicalJson, type JsonObject } from '../src/contract/json.ts';
 import { foldHistory, foldSession } from '../src/history/index.ts';
 import { isNotFound, readPages } from '../src/temporal/index.ts';
-import { wholeRecord } from '../src/temporal/past.ts';
+import { wholeState } from '../src/temporal/past.ts';
 import { lostOfRun, runsOf } from './lost.ts';
 import { retried } from './patience.ts';
 import type { PersonRecord } from './people.ts';
@@ -106,9 +106,8 @@ export async function observe(stage: Stage, error: string | null): Promise<Obser
 async function observeSession(stage: Stage, actor: Actor): Promise<ObservedSession> {
   const folded = await foldOf(stage, actor.session.id);
   // The judge asks about all runs of the session.
-  if (folded.state !== null)
-    Object.assign(folded.state, await wholeRecord(stage.harness.client, folded.state));
-  return { ...unread(actor), ...folded, foldDiffers: await foldDiffers(stage, actor) };
+  const state = folded.state && (await wholeState(stage.harness.client, folded.state));
+  return { ...unread(actor), ...folded, state, foldDiffers: await foldDiffers(stage, actor) };
 }
 
 /** What is known of a session without its history. */

@@ -8,9 +8,9 @@ import {
   openWire,
   type Wire,
 } from 'perdure/testing';
-import { readEvents } from '../src/temporal/index.ts';
 import { Crew } from './crew.ts';
 import type { Lane } from './lane.ts';
+import { eventsOf } from './lost.ts';
 import { look, PATIENCE_MS, retried } from './patience.ts';
 import { help, type PersonRecord } from './people.ts';
 import { type Heard, scriptOf } from './script.ts';
@@ -281,7 +281,7 @@ export class Stage {
   /** How many signals a session's history has. */
   async signals(workflowId: string): Promise<number> {
     let count = 0;
-    for await (const event of readEvents(this.harness.client, { workflowId })) {
+    for await (const event of eventsOf(this.harness.client, workflowId)) {
       if (event.workflowExecutionSignaledEventAttributes) count += 1;
     }
     return count;

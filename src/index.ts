@@ -20,7 +20,7 @@ export {
   type ToolOptions,
   type Verification,
 } from './agent/index.ts';
-export { type Change, diff, type EffectSince, effectsSince } from './checkpoints/index.ts';
+export { type Change, diff, type EffectSince, effectsSince, wholeCheckpoint } from './checkpoints/index.ts';
 export {
   type CallNews,
   type DurablePart,

@@ -1,4 +1,4 @@
-import { readEvents } from '../../src/temporal/index.ts';
+import { eventsOf } from '../lost.ts';
 import type { Stage } from '../stage.ts';
 import type { Step } from '../story.ts';
 import { allBut, open } from './opening.ts';
@@ -39,7 +39,7 @@ export const deployCode: FaultPoint = {
 /** The builds of the workers that have done a session's workflow tasks. */
 async function buildsOf(stage: Stage, workflowId: string): Promise<Set<string>> {
   const builds = new Set<string>();
-  for await (const event of readEvents(stage.harness.client, { workflowId })) {
+  for await (const event of eventsOf(stage.harness.client, workflowId)) {
     const task = event.workflowTaskCompletedEventAttributes;
     const build = task?.workerVersion?.buildId ?? task?.binaryChecksum;
     if (build) builds.add(build);

@@ -1,4 +1,4 @@
-import { readEvents } from '../../src/temporal/index.ts';
+import { eventsOf } from '../lost.ts';
 import type { Stage } from '../stage.ts';
 import { open } from './opening.ts';
 import { type FaultPoint, kill } from './point.ts';
@@ -48,7 +48,7 @@ export const successor: FaultPoint = {
 /** How often a history says it: of a call that is tried again, where that starts. */
 async function deathsIn({ harness: { client } }: Stage, workflowId: string): Promise<number> {
   let deaths = 0;
-  for await (const event of readEvents(client, { workflowId })) {
+  for await (const event of eventsOf(client, workflowId)) {
     const failed = event.activityTaskFailedEventAttributes?.failure;
     const failure = failed ?? event.activityTaskStartedEventAttributes?.lastFailure;
     if (failure?.message === DIED) deaths += 1;

@@ -1,6 +1,6 @@
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { SIGNAL } from '../../src/contract/names.ts';
-import { readEvents } from '../../src/temporal/index.ts';
+import { eventsOf } from '../lost.ts';
 import type { Stage } from '../stage.ts';
 import { MORE } from '../story.ts';
 import { open } from './opening.ts';
@@ -49,7 +49,7 @@ export const taskDeaths: FaultPoint = {
 
 /** When the first workflow task since a time was completed. */
 async function firstTaskSince({ harness }: Stage, workflowId: string, since: number): Promise<number> {
-  for await (const event of readEvents(harness.client, { workflowId })) {
+  for await (const event of eventsOf(harness.client, workflowId)) {
     const at = tsToMs(event.eventTime);
     if (event.workflowTaskCompletedEventAttributes && at >= since) return at;
   }

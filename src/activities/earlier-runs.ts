@@ -6,7 +6,7 @@ import type { ToolCall } from '../contract/calls.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import { foldHistory } from '../history/index.ts';
 import { isNotFound, readPages, readStart, resetOf } from '../temporal/index.ts';
-import { wholeRecord } from '../temporal/past.ts';
+import { wholeState } from '../temporal/past.ts';
 
 /** By run: the mutations that earlier runs dispatched. Most runs have none. */
 const earlier = new LRUCache<string, ToolCall[]>({ max: 1_000 });
@@ -99,7 +99,7 @@ async function dispatched({ client }: Context, workflowId: string, runId: string
     const { state } = await foldHistory(noting, client.options.loadedDataConverter, { runId: run });
     if (run === runId) continue;
     if (state === null) continue;
-    const whole = await wholeRecord(client, state);
+    const whole = await wholeState(client, state);
     calls.push(...whole.calls.filter((call) => call.effect === 'mutate' && call.dispatches.length > 0));
   }
   return calls;

@@ -7,6 +7,7 @@ import type { IssuedCalls } from './issued-calls.ts';
 import { runLoad } from './load.ts';
 import { runModel } from './model.ts';
 import { runReads } from './reads.ts';
+import { runTakenIds } from './sealed-records.ts';
 import { runStorePast } from './store-past.ts';
 import { missing, noAgent, runTool } from './tool.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
@@ -60,6 +61,7 @@ export function createActivities({
     [ACTIVITY.attach]: (input) => runAttach(find, searchAttributes, input),
     [ACTIVITY.report]: runReport,
     [ACTIVITY.storePast]: runStorePast,
+    [ACTIVITY.takenIds]: runTakenIds,
     [ACTIVITY.verify]: (input) => runVerify(find, input),
     [ACTIVITY.prepare]: async (input) => {
       const { tool: name, args, ...rest } = input;

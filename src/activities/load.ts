@@ -9,7 +9,7 @@ import type { ArchivedOrigin, Loaded } from '../contract/loaded.ts';
 import type { SessionState } from '../contract/state.ts';
 import { type FoldedTask, foldHistory, leftState, whatHappened } from '../history/index.ts';
 import { loadParts, readPages } from '../temporal/index.ts';
-import { copyPieces, wholeRecord } from '../temporal/past.ts';
+import { copyPieces, wholeState } from '../temporal/past.ts';
 
 /** Characters of one part: at most three bytes each, under Temporal's limit for a payload. */
 const PART = 500_000;
@@ -78,9 +78,9 @@ async function read({ client, info }: Context, input: LoadInput): Promise<string
     last ??= input.leaves === undefined || input.leaves === runId ? branch : await leftState(client, input);
     // Without it, effects after the checkpoint would happen again.
     if (last === null) return undefined;
-    const whole = await withCalls(client, last);
-    const left = branch === last ? whole : branch && (await withCalls(client, branch));
-    after = whatHappened(await withCalls(client, state), whole, left);
+    const whole = await wholeState(client, last);
+    const left = branch === last ? whole : branch && (await wholeState(client, branch));
+    after = whatHappened(await wholeState(client, state), whole, left);
   }
   if (state.past !== undefined) {
     // The session gets copies: those of the other one may be removed.
@@ -88,11 +88,6 @@ async function read({ client, info }: Context, input: LoadInput): Promise<string
     state.past.newest = await copyPieces(client, owner, state.past.newest);
   }
   return canonicalJson({ state, after } satisfies Loaded as unknown as JsonObject);
-}
-
-/** A state with all calls of its session, of which it holds those of its own run. */
-async function withCalls(client: Client, state: SessionState): Promise<SessionState> {
-  return { ...state, calls: (await wholeRecord(client, state)).calls };
 }
 
 async function lastState(

@@ -3,7 +3,8 @@ import { Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import type { StorePastInput, StorePastResult } from '../contract/activities.ts';
 import { shortDigest } from '../contract/keys.ts';
-import type { Piece, PieceRef } from '../contract/piece.ts';
+import { unsealedFrom } from '../contract/past.ts';
+import { MESSAGE_NOTES, type MessageNotes, type Piece, type PieceRef } from '../contract/piece.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { ContentRef } from '../contract/thread.ts';
 import { foldHistory } from '../history/index.ts';
@@ -12,9 +13,11 @@ import { closePieces, loadPiece, refOf, storePiece } from '../temporal/past.ts';
 import { isGone, leftCalls } from './earlier-runs.ts';
 
 const HEARTBEAT_MS = 2_000;
-/** So many pieces of one level are merged with the next, up to a level at which merging one takes too long. */
-const MOST_MERGED = { pieces: 4, levels: 2 } as const;
-const NOTES = ['answeredBy', 'instructedBy', 'finishReasons'] as const;
+/**
+ * So many pieces of one level are merged with the next. With one level each message is stored twice, and a session of 5,000
+ * turns has 20 pieces at most.
+ */
+const MOST_MERGED = { pieces: 9, levels: 1 } as const;
 
 /** Stores a piece. The result names it. A repeated attempt stores nothing twice. */
 export async function runStorePast({ digest }: StorePastInput): Promise<StorePastResult> {
@@ -32,7 +35,7 @@ export async function runStorePast({ digest }: StorePastInput): Promise<StorePas
     const { past, transcript, calls, notices, pauses } = state;
     const left = await leftCalls(context);
     const own = {
-      messages: transcript.slice(past === undefined ? 0 : past.sealed.count - past.messages),
+      messages: transcript.slice(unsealedFrom(state)),
       calls,
     };
     const { piece, merged } = await grown(client, past?.newest, {
@@ -84,16 +87,16 @@ async function grown(
   };
   const left = all.flatMap((each) => each.left ?? []);
   if (left.length > 0) piece.left = left;
-  for (const notes of NOTES) {
-    const every = Object.assign({}, ...all.map((each) => each[notes] ?? {})) as Record<string, string>;
-    if (Object.keys(every).length > 0) piece[notes] = every;
+  for (const notes of MESSAGE_NOTES) {
+    const every = all.flatMap((each) => Object.entries(each[notes] ?? {}));
+    if (every.length > 0) piece[notes] = Object.fromEntries(every);
   }
   return { piece, merged };
 }
 
-function notesOf(state: SessionState): Pick<Piece, (typeof NOTES)[number]> {
-  const notes: Pick<Piece, (typeof NOTES)[number]> = {};
-  for (const name of NOTES) {
+function notesOf(state: SessionState): MessageNotes {
+  const notes: MessageNotes = {};
+  for (const name of MESSAGE_NOTES) {
     const own = state[name];
     if (own !== undefined) notes[name] = own;
   }

@@ -19,7 +19,7 @@ import { doneBefore } from './earlier-runs.ts';
 import { Fence } from './fence.ts';
 import type { IssuedCalls, IssuedHere } from './issued-calls.ts';
 import { recorded } from './recordable.ts';
-import { sealedAnswer } from './sealed-calls.ts';
+import { sealedAnswer } from './sealed-records.ts';
 import { shutDown } from './shut-down.ts';
 import { stopWith } from './stop-with.ts';
 

@@ -11,6 +11,8 @@ export type Change =
 /**
  * The changes that turn the state of `a` into the state of `b`, in the order in which to apply them (as a JSON Patch,
  * RFC 6902). Lists are compared index by index, because a session's lists grow at their end. Equal states give `[]`.
+ * Of checkpoints from different runs of a session, pass the results of `wholeCheckpoint`: each has only the messages and
+ * calls of its own run.
  */
 export function diff(a: Pick<Checkpoint, 'state'>, b: Pick<Checkpoint, 'state'>): Change[] {
   const changes: Change[] = [];

@@ -5,7 +5,7 @@ import type { Origin } from '../contract/origin.ts';
 import type { SessionState } from '../contract/state.ts';
 import { leftState } from '../history/index.ts';
 import { orNull, readStartInput } from '../temporal/index.ts';
-import { wholeRecord } from '../temporal/past.ts';
+import { wholeState } from '../temporal/past.ts';
 import { type EffectSince, effectsBetween } from './effects-since.ts';
 import { sessionStateOf } from './session-state.ts';
 
@@ -75,10 +75,7 @@ async function effectsOver(client: Client, past: SessionState, last: SessionStat
     if (run !== null) left.unshift(run);
   }
   const branch = run === null ? await leftState(client, past).catch(() => null) : null;
-  const whole = async (state: SessionState): Promise<SessionState> => ({
-    ...state,
-    calls: (await wholeRecord(client, state)).calls,
-  });
+  const whole = (state: SessionState): Promise<SessionState> => wholeState(client, state);
   const runs: SessionState[] = [];
   for (const state of left) runs.push(await whole(state));
   return effectsBetween(await whole(past), await whole(present), runs, branch && (await whole(branch)));

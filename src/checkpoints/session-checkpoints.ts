@@ -4,6 +4,7 @@ import proto from '@temporalio/proto';
 import { LRUCache } from 'lru-cache';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { PerdureError } from '../contract/errors.ts';
+import type { SessionInput } from '../contract/inputs.ts';
 import { copyJson, type JsonObject } from '../contract/json.ts';
 import { WORKFLOW } from '../contract/names.ts';
 import type { NextStep } from '../contract/next-step.ts';
@@ -12,11 +13,17 @@ import { type Fold, type FoldedTask, foldHistory, type RunEnd } from '../history
 import { phaseOf } from '../session/state.ts';
 import { type CheckpointPlace, checkpointPlace } from '../temporal/checkpoint-id.ts';
 import { deleteRun, type Execution, findExecution, reading, untilGone } from '../temporal/executions.ts';
-import { type HistoryEvent, orNull, readEvents, readPages, readStart } from '../temporal/index.ts';
+import {
+  type HistoryEvent,
+  orNull,
+  readEvents,
+  readPages,
+  readStart,
+  readStartInput,
+} from '../temporal/index.ts';
 import { deletePieces } from '../temporal/past.ts';
 import { KeptFold } from './kept-fold.ts';
 import { findRuns } from './runs.ts';
-import { sessionStateOf } from './session-state.ts';
 import { Turns } from './turns.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
@@ -102,8 +109,9 @@ export class SessionCheckpoints {
     const { workflowId } = session;
     await reading(workflowId, async () => {
       let present: Execution | null = session;
-      const last = await this.latest(session).catch(() => null);
-      const past = last === null ? undefined : sessionStateOf(last).past;
+      // What the run has stored since it began is found by its name. An unreadable start must not prevent the deletion.
+      const input = await readStartInput(this.#client, workflowId).catch(() => null);
+      const { carried } = (input ?? {}) as Partial<SessionInput>;
       while (present !== null) {
         if (present.running && !end) {
           throw new PerdureError(
@@ -117,7 +125,7 @@ export class SessionCheckpoints {
         for (const runId of runs) await untilGone(this.#client, workflowId, runId);
         present = await findExecution(this.#client, workflowId);
       }
-      await deletePieces(this.#client, workflowId, past?.newest);
+      await deletePieces(this.#client, workflowId, carried?.past?.newest);
     });
   }
 

@@ -24,3 +24,18 @@ export function sessionStateOf(checkpoint: Checkpoint): SessionState {
   }
   return checkpoint.state as unknown as SessionState;
 }
+
+/**
+ * The session's state in a checkpoint, which must hold all its messages and calls.
+ *
+ * @throws PerdureError as {@link sessionStateOf}; `INVALID_ARGUMENT` when it holds those of one run
+ */
+export function wholeStateOf(checkpoint: Checkpoint): SessionState {
+  const state = sessionStateOf(checkpoint);
+  if (state.past === undefined) return state;
+  throw new PerdureError(
+    'INVALID_ARGUMENT',
+    `checkpoint: ${checkpoint.id} of session ${state.sessionId} lacks the ${state.past.messages} messages of its earlier runs. Pass the result of wholeCheckpoint(client, checkpoint)`,
+    { details: { field: 'checkpoint' } },
+  );
+}

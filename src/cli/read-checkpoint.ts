@@ -1,6 +1,6 @@
 /** Checkpoints for the verbs that show them. Sessions need no worker for this. */
 import type { Checkpoint, CheckpointSaver } from '../contract/checkpoint.ts';
-import { PerdureError } from '../contract/errors.ts';
+import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import type { SessionState } from '../contract/state.ts';
 import { command } from '../session/commands.ts';
 import { openExisting } from './archives.ts';
@@ -41,6 +41,28 @@ export async function readCheckpoint(
   throw checkpointId === undefined
     ? await noCheckpoints(cli, sessionId)
     : noCheckpoint(sessionId, checkpointId);
+}
+
+/**
+ * A checkpoint with the messages and calls of all runs of its session. Those of earlier runs go with the session when it is
+ * deleted. Then it is the checkpoint as it was archived.
+ *
+ * @throws PerdureError as {@link readCheckpoint}
+ */
+export async function readWhole(
+  cli: Cli,
+  sessionId: string,
+  checkpointId?: string,
+  archive?: string,
+): Promise<Checkpoint> {
+  const checkpoint = await readCheckpoint(cli, sessionId, checkpointId, archive);
+  const { client } = await cli.connect();
+  const { wholeCheckpoint } = await import('../checkpoints/whole-checkpoint.ts');
+  return wholeCheckpoint(client, checkpoint).catch((error: unknown) => {
+    if (!isPerdureError(error, 'CHECKPOINT_CORRUPTION')) throw error;
+    cli.terminal.progress(`only the messages and calls of its run are shown: ${error.message}`);
+    return checkpoint;
+  });
 }
 
 export function noCheckpoint(sessionId: string, checkpointId: string): PerdureError {

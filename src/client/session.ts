@@ -77,12 +77,12 @@ export class Session {
     return this.#withEnd(view, execution);
   }
 
-  /** The whole state, as in a checkpoint. */
+  /** The state, as in a checkpoint: with the messages and calls of the present run. */
   async snapshot(): Promise<SessionState> {
     return this.#read(QUERY.snapshot, (state) => state);
   }
 
-  /** The whole state, where it was read, and Temporal's word for the run. */
+  /** The state as {@link Session.snapshot} gives it, where it was read, and Temporal's word for the run. */
   async read(): Promise<SessionReading> {
     const execution = await describeSession(this.#client, this.id);
     let source: SessionReading['source'] = 'worker';
@@ -146,7 +146,7 @@ export class Session {
 
   /**
    * Sends a message. It is queued during a turn, or ends the turn early with `mode: 'interrupt'`. A message with an id is
-   * taken once, however often it is sent. Default: a random id.
+   * taken once, however often it is sent, and however long ago. Default: a random id.
    *
    * @throws PerdureError `CONFLICT` when the id is another message's; `SESSION_CLOSED`, `SESSION_NOT_FOUND`,
    * `SESSION_FULL`, `TOO_LARGE`. Without an answer (`SERVER_UNAVAILABLE`, `NO_WORKER`, …) it may have been taken:

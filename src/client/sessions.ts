@@ -304,7 +304,7 @@ export class Sessions {
     try {
       const archived = await storeParts(this.#client, {
         key: `origin/${randomUUID()}`,
-        text,
+        content: text,
         what: `${checkpointId} of ${sessionId}`,
         taskQueue,
         // No worker gets these workflows, and they close by themselves.

@@ -304,6 +304,18 @@ export type StorePastResult =
   /** It cannot be stored now; the session goes on as it is. */
   | { kind: 'unavailable'; message: string };
 
+/** Input of `takenIds`: ids of messages that an earlier run may have taken, and the newest piece. */
+export interface TakenIdsInput {
+  ids: string[];
+  past: ContentRef;
+}
+
+export type TakenIdsResult =
+  /** The ids that a piece has, and the others. */
+  | { kind: 'found'; taken: string[]; fresh: string[] }
+  /** The pieces cannot be read, and will not be. */
+  | { kind: 'unavailable'; message: string };
+
 export type ToolResult =
   | {
       kind: 'output';
@@ -404,6 +416,8 @@ export interface SessionActivities {
   prepare(input: PrepareInput): Promise<PreparedCall>;
   /** Stores what leaves the run, before the session goes on in a new one. */
   storePast(input: StorePastInput): Promise<StorePastResult>;
+  /** Looks up ids of messages in what has left the session's runs. */
+  takenIds(input: TakenIdsInput): Promise<TakenIdsResult>;
 }
 
 /** The same activities by their types, as the worker registers them. */

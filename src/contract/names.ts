@@ -23,6 +23,7 @@ export const ACTIVITY = {
   verify: 'perdure.verify',
   prepare: 'perdure.prepare',
   storePast: 'perdure.storePast',
+  takenIds: 'perdure.takenIds',
 } as const;
 
 const ACTIVITY_KINDS: ReadonlyMap<string, string> = new Map(

@@ -20,7 +20,14 @@ export interface Past {
   left?: true;
   /** Ids of the last messages of people: one that is sent again is taken once. */
   messageIds: string[];
+  /** A filter of all ids before those. An id that it knows is looked up in the pieces. Absent: there are none. */
+  taken?: string;
 }
 
 /** Ids of messages that a run keeps of those before it. */
 export const KEPT_MESSAGE_IDS = 200;
+
+/** Index in the run's transcript of the first message that is in no piece. */
+export function unsealedFrom({ past }: { past?: Past }): number {
+  return past === undefined ? 0 : past.sealed.count - past.messages;
+}

@@ -12,8 +12,13 @@ export interface PieceRef extends ContentRef {
   calls: number;
 }
 
+/** What a state notes of messages, by their ids. It leaves the run with the messages. */
+export const MESSAGE_NOTES = ['answeredBy', 'instructedBy', 'finishReasons'] as const;
+
+export type MessageNotes = Pick<SessionState, (typeof MESSAGE_NOTES)[number]>;
+
 /** A sealed piece. It is written once and never changes. */
-export interface Piece {
+export interface Piece extends MessageNotes {
   schema: 1;
   level: number;
   /** Older pieces, oldest first. */
@@ -24,7 +29,4 @@ export interface Piece {
   left?: readonly ToolCall[];
   notices: Notice[];
   pauses: SessionState['pauses'];
-  answeredBy?: { [messageId: string]: string };
-  instructedBy?: { [messageId: string]: string };
-  finishReasons?: { [messageId: string]: string };
 }

@@ -94,6 +94,8 @@ export interface QueuedMessage {
   text: string;
   by: Actor;
   at: string;
+  /** An earlier run may have taken a message of this id. It is looked up before this one is taken. */
+  check?: true;
 }
 
 /** A command in flight. */
@@ -116,7 +118,8 @@ export interface InFlight {
     | 'recheck'
     | 'agent_recheck'
     | 'ttl'
-    | 'storePast';
+    | 'storePast'
+    | 'takenIds';
   callId?: string;
   /** The reads that the activity runs. */
   reads?: string[];

@@ -1,11 +1,19 @@
 /** The checkpoint saver over HTTP. */
 
 import * as z from 'zod/mini';
+import { wholeCheckpoint } from '../checkpoints/index.ts';
+import type { Checkpoint } from '../contract/checkpoint.ts';
 import { isPerdureError, PerdureError, UNANSWERED } from '../contract/errors.ts';
 import { type JsonObject, type JsonValue, jsonSize } from '../contract/json.ts';
 import { inPages } from '../saver/pages.ts';
 import { checkId } from '../thread/checks.ts';
-import { type ApiRequest, type Operation, operation, type QueryParameter } from './operation.ts';
+import {
+  type ApiRequest,
+  type Backend,
+  type Operation,
+  operation,
+  type QueryParameter,
+} from './operation.ts';
 import { addressable, idempotencyKey } from './request.ts';
 import { checkpointSchema, jsonObject, jsonValue, noted, STORED_ID, stepSchema } from './shapes.ts';
 
@@ -45,6 +53,13 @@ const AFTER: QueryParameter = {
   description: 'Only steps with a key after this one, in the order of UTF-16 units.',
 };
 
+const WHOLE: QueryParameter = {
+  type: 'boolean',
+  description:
+    'Of a session over several runs: also the messages and calls of earlier runs. Default: false. Then `state.past` says ' +
+    'how many there are.',
+};
+
 /** Where the next page begins. `null` at the end. */
 const next = z.nullable(z.string());
 
@@ -58,6 +73,11 @@ async function fitting<T>(all: AsyncIterable<T> | Iterable<T>): Promise<{ items:
     items.push(item);
   }
   return { items, isCut: false };
+}
+
+/** The checkpoint as the request asks for it. */
+function asked(request: ApiRequest<unknown>, { client }: Backend, found: Checkpoint): Promise<Checkpoint> {
+  return request.flag('whole') ? wholeCheckpoint(client, found) : Promise.resolve(found);
 }
 
 function id(request: ApiRequest<unknown>, name: string): string {
@@ -130,11 +150,13 @@ export const threadOperations: readonly Operation[] = [
     path: '/threads/{thread_id}/latest',
     tag: 'threads',
     summary: 'The latest checkpoint',
+    query: { whole: WHOLE },
     answer: { status: 200, description: 'The checkpoint that was stored last', schema: checkpointSchema },
     codes: ['CHECKPOINT_NOT_FOUND', ...UNANSWERED, 'CHECKPOINT_CORRUPTION'],
-    handle: async (request, { saver }) => {
+    handle: async (request, backend) => {
       const threadId = id(request, 'thread_id');
-      return (await saver.get(threadId)) ?? notFound(`Thread ${threadId} has no checkpoint`);
+      const found = await backend.saver.get(threadId);
+      return asked(request, backend, found ?? notFound(`Thread ${threadId} has no checkpoint`));
     },
   }),
   operation({
@@ -143,18 +165,15 @@ export const threadOperations: readonly Operation[] = [
     path: '/threads/{thread_id}/checkpoints/{checkpoint_id}',
     tag: 'threads',
     summary: 'One checkpoint',
+    query: { whole: WHOLE },
     answer: { status: 200, description: 'The checkpoint', schema: checkpointSchema },
     codes: ['CHECKPOINT_NOT_FOUND', ...UNANSWERED, 'CHECKPOINT_CORRUPTION'],
-    handle: async (request, { saver }) => {
+    handle: async (request, backend) => {
       const threadId = id(request, 'thread_id');
       const checkpointId = id(request, 'checkpoint_id');
-      const found = await saver.get(threadId, { checkpointId });
-      return (
-        found ??
-        notFound(
-          `Thread ${threadId} has no checkpoint ${checkpointId}. The latest: GET /threads/{thread_id}/latest`,
-        )
-      );
+      const found = await backend.saver.get(threadId, { checkpointId });
+      const message = `Thread ${threadId} has no checkpoint ${checkpointId}. The latest: GET /threads/{thread_id}/latest`;
+      return asked(request, backend, found ?? notFound(message));
     },
   }),
   operation({

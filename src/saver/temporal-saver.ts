@@ -26,7 +26,8 @@ const ANSWER_MS = 15_000;
  * Checkpoints that Temporal holds.
  *
  * A thread with a session's id is that session. Its checkpoints are the completed workflow tasks of its history, and reading
- * them needs no worker. Ids are `<run>:<event>`, the state is the whole state of the session, and the metadata is
+ * them needs no worker. Ids are `<run>:<event>`, the state is that of the session with the messages and calls of its run
+ * (`wholeCheckpoint` adds those of earlier runs), and the metadata is
  * `{ source: 'session', turn, phase, step, at }`, where `step` counts from 1 in each run.
  *
  * Any other thread is stored in a workflow that a worker of this package runs. When `put` has returned, the checkpoint is

@@ -32,7 +32,7 @@ export class ContentStore {
     const key = `${prefixOf(threadId, epoch)}${identity.slice(0, 40)}`;
     return storeParts(this.#client, {
       key,
-      text,
+      content: text,
       what: `${what} of ${threadId}`,
       taskQueue: this.#taskQueue,
       // The workflow stays open without a task: no worker gets it, and retention does not remove it.

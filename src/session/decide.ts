@@ -9,7 +9,7 @@ import { answerOf, answerOrRelease } from './equal-calls.ts';
 import type { Moment, Step } from './events.ts';
 import { attachStep, isReporting, reportStep, tendAwaiting } from './global-effect.ts';
 import { contextPart, describeCommand, modelCommand } from './model-command.ts';
-import { fitsNewRun, storeStep } from './past.ts';
+import { checkIdsStep, fitsNewRun, storeStep } from './past.ts';
 import { issueReads } from './reads.ts';
 import { batchCalls, flightOf, isGivenUp, isOpen, isUntold, theCall, toolOf } from './state.ts';
 import { lookForAgent, lookForTools } from './stuck.ts';
@@ -43,7 +43,12 @@ export function decide(state: SessionState, moment: Moment): Step | null {
   if (look !== null) return look;
   if (
     state.inFlight.some(
-      ({ kind }) => kind === 'load' || kind === 'describe' || kind === 'model' || kind === 'storePast',
+      ({ kind }) =>
+        kind === 'load' ||
+        kind === 'describe' ||
+        kind === 'model' ||
+        kind === 'storePast' ||
+        kind === 'takenIds',
     )
   )
     return null;
@@ -150,6 +155,7 @@ function decideCancel(state: SessionState, calls: readonly ToolCall[]): Step | n
       flight.kind === 'describe' ||
       flight.kind === 'model' ||
       flight.kind === 'storePast' ||
+      flight.kind === 'takenIds' ||
       (flight.kind === 'prepare' && !isUntold(theCall(state, flight.callId ?? ''))) ||
       flight.kind === 'ttl' ||
       flight.kind === 'model_backoff' ||
@@ -228,7 +234,7 @@ function isFull({ historyEvents, historyBytes }: Moment): boolean {
 
 /** Between batches: takes messages, then asks the model, or rests. */
 function decideTurn(state: SessionState, moment: Moment): Step | null {
-  if (state.inbox.length > 0) return { type: 'take_messages' };
+  if (state.inbox.length > 0) return checkIdsStep(state) ?? { type: 'take_messages' };
   const last = state.transcript.at(-1);
   if (last === undefined) return null;
   if (state.effect !== null && !state.finishing) {

@@ -3,11 +3,11 @@ import type { EditInput } from '../contract/edit.ts';
 import { digestJson, type JsonObject } from '../contract/json.ts';
 import { EMPTY_DIGEST } from '../contract/keys.ts';
 import type { Message } from '../contract/messages.ts';
+import { unsealedFrom } from '../contract/past.ts';
 import type { PlanInput } from '../contract/plan.ts';
 import type { PlanStep, SessionState } from '../contract/state.ts';
 import { unsee } from './compaction.ts';
 import type { Moment } from './events.ts';
-import { unsealedFrom } from './past.ts';
 import { appendMessage, note, phaseOf } from './state.ts';
 
 /** A digest of everything that an edit can change. */

@@ -15,6 +15,8 @@ import type {
   ReportInput,
   StorePastInput,
   StorePastResult,
+  TakenIdsInput,
+  TakenIdsResult,
   ToolInput,
   ToolResult,
   VerifyInput,
@@ -67,6 +69,7 @@ export type Outcome =
   | { kind: 'verify'; result: ActivityOutcome<VerifyResult> }
   | { kind: 'prepare'; result: ActivityOutcome<PreparedCall> }
   | { kind: 'storePast'; result: ActivityOutcome<StorePastResult> }
+  | { kind: 'takenIds'; result: ActivityOutcome<TakenIdsResult> }
   | { kind: 'timer' };
 
 /** What enters a session in one activation of its workflow. */
@@ -118,6 +121,7 @@ export type Command =
     }
   | { kind: 'prepare'; seq: number; input: PrepareInput; summary: string }
   | { kind: 'storePast'; seq: number; input: StorePastInput; summary: string }
+  | { kind: 'takenIds'; seq: number; input: TakenIdsInput; summary: string }
   | { kind: 'timer'; seq: number; ms: number; summary: string }
   /** Asks the command of that number to stop. */
   | { kind: 'cancel'; seq: number; timer: boolean }

@@ -9,7 +9,7 @@ import { applyAttach, awaitEffect } from './global-effect.ts';
 import { setManifest } from './manifest.ts';
 import { applyModel } from './model-outcome.ts';
 import { plant, readLoaded } from './origin.ts';
-import { applyStorePast } from './past.ts';
+import { applyStorePast, applyTakenIds } from './past.ts';
 import { applyReads } from './reads.ts';
 import { endCall, isActive, iso, theCall, toolOf } from './state.ts';
 import { lookedForAgent, lookedForTools } from './stuck.ts';
@@ -78,6 +78,9 @@ export function applyOutcome(state: SessionState, seq: number, outcome: Outcome,
       return;
     case 'storePast':
       applyStorePast(state, outcome.result, moment);
+      return;
+    case 'takenIds':
+      applyTakenIds(state, outcome.result, moment);
       return;
     case 'timer':
       applyTimer(state, flight, moment);

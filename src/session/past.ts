@@ -1,13 +1,15 @@
 /** Going on in a new run: what leaves the old one, and what goes along. */
-import type { StorePastResult } from '../contract/activities.ts';
+import type { StorePastResult, TakenIdsResult } from '../contract/activities.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
 import { jsonSize } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
-import { KEPT_MESSAGE_IDS, type Past } from '../contract/past.ts';
+import { KEPT_MESSAGE_IDS, type Past, unsealedFrom } from '../contract/past.ts';
+import { MESSAGE_NOTES } from '../contract/piece.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { Moment, Step } from './events.ts';
 import { note } from './state.ts';
+import { withTaken } from './taken-ids.ts';
 
 /** Notices that go along. */
 const KEPT_NOTICES = 10;
@@ -50,6 +52,9 @@ export function applyStorePast(
   const ids = unsealed
     .filter(({ id, role }) => role === 'user' && !id.startsWith('msg_'))
     .map(({ id }) => id);
+  const all = [...(past?.messageIds ?? []), ...ids];
+  const older = all.slice(0, -KEPT_MESSAGE_IDS);
+  const taken = older.length === 0 ? past?.taken : withTaken(past?.taken, older);
   const next: Past = {
     newest,
     messages: position.count - last.length,
@@ -59,14 +64,15 @@ export function applyStorePast(
     message: state.message,
     completed,
     ...(left === true ? { left } : {}),
-    messageIds: [...(past?.messageIds ?? []), ...ids].slice(-KEPT_MESSAGE_IDS),
+    messageIds: all.slice(-KEPT_MESSAGE_IDS),
+    ...(taken === undefined ? {} : { taken }),
   };
   state.past = next;
   state.transcript = last;
   state.calls = [];
   state.notices = state.notices.slice(-KEPT_NOTICES);
   state.pauses = state.pauses.filter(({ resumedAt }) => resumedAt === null);
-  for (const notes of ['answeredBy', 'instructedBy', 'finishReasons'] as const) {
+  for (const notes of MESSAGE_NOTES) {
     const own = Object.entries(state[notes] ?? {}).filter(([id]) => id === last[0]?.id);
     if (own.length > 0) state[notes] = Object.fromEntries(own);
     else delete state[notes];
@@ -74,14 +80,42 @@ export function applyStorePast(
   state.continuing = 'next';
 }
 
+/** Looks up the queued messages that an earlier run may have taken; otherwise `null`. */
+export function checkIdsStep({ past, inbox, seq }: SessionState): Step | null {
+  const ids = inbox.filter(({ check }) => check === true).map(({ id }) => id);
+  if (past === undefined || ids.length === 0) return null;
+  const summary = `look up ${ids.length} message ids`;
+  return {
+    type: 'issue',
+    command: { kind: 'takenIds', seq: seq + 1, input: { ids, past: past.newest }, summary },
+  };
+}
+
+/** Drops the messages that an earlier run has taken. */
+export function applyTakenIds(
+  state: SessionState,
+  outcome: ActivityOutcome<TakenIdsResult>,
+  moment: Moment,
+): void {
+  if (!outcome.ok && outcome.failure.kind === 'cancelled') return;
+  const found = outcome.ok
+    ? outcome.value
+    : { kind: 'unavailable' as const, message: outcome.failure.message };
+  if (found.kind === 'unavailable') {
+    const why = `what earlier runs have taken cannot be read: ${found.message}`;
+    note(state, moment, 'message_unchecked', `${why}. A queued message may be a repeated one`);
+  }
+  // What came since the look-up is looked up next.
+  state.inbox = state.inbox.flatMap(({ check, ...message }) => {
+    if (check === undefined || found.kind === 'unavailable' || found.fresh.includes(message.id))
+      return [message];
+    return found.taken.includes(message.id) ? [] : [{ ...message, check }];
+  });
+}
+
 /** Whether the state is small enough to be the input of a new run. Messages may have come while the past was stored. */
 export function fitsNewRun(state: SessionState): boolean {
   return jsonSize(state) <= LIMIT.carriedState;
-}
-
-/** Index in the run's transcript of the first message that is in no piece. */
-export function unsealedFrom({ past }: SessionState): number {
-  return past === undefined ? 0 : past.sealed.count - past.messages;
 }
 
 /** The state with which a new run goes on. */

@@ -27,6 +27,7 @@ import {
   pause,
   phaseOf,
 } from './state.ts';
+import { mayBeTaken } from './taken-ids.ts';
 
 /** Why an input was refused. Nothing has changed. */
 export interface Refusal {
@@ -128,7 +129,7 @@ function unknownCall(state: SessionState, callId: string): Refusal {
   const pending = state.calls.filter(({ status }) => status.kind === 'approval').map(({ id }) => id);
   return refuse(
     'UNKNOWN_CALL',
-    `callId: session ${state.sessionId} has no call ${callId}; ` +
+    `callId: session ${state.sessionId} has no call ${callId}${state.past === undefined ? '' : ', or it has ended in an earlier run'}; ` +
       (pending.length > 0 ? `waiting for approval: ${pending.join(', ')}` : 'no call waits for approval'),
     { callId, pending },
   );
@@ -173,8 +174,16 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
     case 'send': {
       const { text, id, mode, by = UNNAMED } = input.value;
       if (id !== undefined && hasMessage(state, id)) return null;
-      state.inbox.push({ id: id ?? freshMessageId(state), text, by, at });
-      if (mode === 'interrupt' && phaseOf(state) !== 'idle') state.interrupted = true;
+      const isDoubtful = id !== undefined && mayBeTaken(state.past?.taken, id);
+      state.inbox.push({
+        id: id ?? freshMessageId(state),
+        text,
+        by,
+        at,
+        ...(isDoubtful ? { check: true as const } : {}),
+      });
+      // One that was taken before must not end a turn again.
+      if (mode === 'interrupt' && !isDoubtful && phaseOf(state) !== 'idle') state.interrupted = true;
       if (state.wait?.reason === 'loop') {
         // The loop waited for a person: the message replaces the repeated calls.
         state.wait = null;

@@ -222,7 +222,7 @@ export function phaseOf(state: SessionState): Phase {
   if (state.wait !== null) return 'waiting';
   if (state.manifest === null) return 'starting';
   const isThinking = ({ kind, reads }: InFlight): boolean =>
-    kind === 'model_backoff' || (kind === 'model' && reads === undefined);
+    kind === 'model_backoff' || kind === 'takenIds' || (kind === 'model' && reads === undefined);
   if (state.inFlight.some(isThinking)) return 'thinking';
   if (calls.some((call) => call.status.kind === 'approval')) return 'approval';
   if (calls.some((call) => !isFinal(call))) return 'acting';

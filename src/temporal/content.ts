@@ -18,18 +18,27 @@ export async function readStartInput(client: Client, workflowId: string): Promis
 }
 
 /** A text that was stored in parts. @throws PerdureError `CHECKPOINT_CORRUPTION` when it is gone or changed */
-export async function loadParts(client: Client, { key, parts, digest }: ContentRef): Promise<string> {
-  const pieces: unknown[] = [];
+export async function loadParts(client: Client, ref: ContentRef): Promise<string> {
+  const text = (await readParts(client, ref)).join('');
+  if (createHash('sha256').update(text).digest('hex') === ref.digest) return text;
+  throw corruptContent(ref);
+}
+
+/** The parts of a stored content, unchecked. */
+export async function readParts(client: Client, { key, parts }: ContentRef): Promise<unknown[]> {
+  const found: unknown[] = [];
   for (let from = 0; from < parts; from += AT_ONCE) {
     const some = [...Array(Math.min(AT_ONCE, parts - from)).keys()].map((i) => from + i);
-    pieces.push(...(await Promise.all(some.map((part) => readStartInput(client, contentId(key, part))))));
+    found.push(...(await Promise.all(some.map((part) => readStartInput(client, contentId(key, part))))));
   }
-  const text = pieces.join('');
-  if (createHash('sha256').update(text).digest('hex') === digest) return text;
-  throw new PerdureError(
+  return found;
+}
+
+export function corruptContent({ key, parts }: ContentRef, cause?: unknown): PerdureError {
+  return new PerdureError(
     'CHECKPOINT_CORRUPTION',
     `The content ${contentId(key, 0)} of a checkpoint or step is missing or corrupt`,
-    { details: { key, parts } },
+    { details: { key, parts }, cause },
   );
 }
 

@@ -1,14 +1,12 @@
 /** Sealed pieces of sessions: stored, loaded, copied and removed. */
-import { gunzipSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import type { ToolCall } from '../contract/calls.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { canonicalJson, type JsonObject, sha256Hex } from '../contract/json.ts';
-import type { Message } from '../contract/messages.ts';
-import type { Piece, PieceRef } from '../contract/piece.ts';
+import { MESSAGE_NOTES, type Piece, type PieceRef } from '../contract/piece.ts';
 import type { SessionState } from '../contract/state.ts';
 import { type ContentRef, contentId } from '../contract/thread.ts';
-import { loadParts } from './content.ts';
+import { corruptContent, readParts } from './content.ts';
 import { deleteRun, findExecution } from './executions.ts';
 import { inChunks, storeParts } from './store-content.ts';
 
@@ -25,19 +23,30 @@ export async function storePiece(
   piece: Piece,
 ): Promise<ContentRef> {
   const json = canonicalJson(piece as unknown as JsonObject);
-  return storeParts(client, {
-    key: `${prefixOf(sessionId)}${sha256Hex(json).slice(0, 40)}`,
-    text: gzipSync(json).toString('base64'),
+  // The digest is that of the JSON: another version of the compressor makes other bytes of it.
+  const digest = sha256Hex(json);
+  const { key, parts } = await storeParts(client, {
+    key: `${prefixOf(sessionId)}${digest.slice(0, 40)}`,
+    // The window holds a whole piece, whose messages and calls have the same results.
+    content: brotliCompressSync(json, { params: { [constants.BROTLI_PARAM_QUALITY]: 7 } }),
     what: `the past of ${sessionId}`,
     taskQueue,
     // The workflow stays open without a task: no worker gets it, and retention does not remove it.
     startDelay: '10000 days',
   });
+  return { key, parts, digest };
 }
 
 /** @throws PerdureError `CHECKPOINT_CORRUPTION` when it is gone, changed, or of a newer version */
 export async function loadPiece(client: Client, ref: ContentRef): Promise<Piece> {
-  const json = gunzipSync(Buffer.from(await loadParts(client, ref), 'base64')).toString();
+  const parts = await readParts(client, ref);
+  let json: string;
+  try {
+    json = brotliDecompressSync(Buffer.concat(parts as Uint8Array[])).toString();
+  } catch (error) {
+    throw corruptContent(ref, error);
+  }
+  if (sha256Hex(json) !== ref.digest) throw corruptContent(ref);
   const piece = JSON.parse(json) as Piece;
   const schema: unknown = piece.schema;
   if (schema === 1) return piece;
@@ -75,17 +84,22 @@ export async function entriesOf<K extends 'messages' | 'calls'>(
   return found;
 }
 
-/** The messages and calls of a session from its beginning, of which a state holds those of its own run. */
-export async function wholeRecord(
-  client: Client,
-  { past, transcript, calls }: SessionState,
-): Promise<{ transcript: Message[]; calls: ToolCall[] }> {
-  if (past === undefined) return { transcript, calls };
+/** A session's state with the messages and calls of all its runs. A state holds those of its own run. */
+export async function wholeState(client: Client, state: SessionState): Promise<SessionState> {
+  const { past, ...own } = state;
+  if (past === undefined) return state;
   const pieces = await loadPieces(client, past.newest);
-  return {
-    transcript: [...pieces.flatMap(({ messages }) => messages).slice(0, past.messages), ...transcript],
-    calls: [...pieces.flatMap((piece) => piece.calls), ...calls],
+  const whole: SessionState = {
+    ...own,
+    transcript: [...pieces.flatMap(({ messages }) => messages).slice(0, past.messages), ...own.transcript],
+    calls: [...pieces.flatMap(({ calls }) => calls), ...own.calls],
+    pauses: [...pieces.flatMap(({ pauses }) => pauses), ...own.pauses],
   };
+  for (const notes of MESSAGE_NOTES) {
+    const all = [...pieces, own].flatMap((part) => Object.entries(part[notes] ?? {}));
+    if (all.length > 0) whole[notes] = Object.fromEntries(all);
+  }
+  return whole;
 }
 
 /** Stores the pieces of a session for another one, or for one that goes back to them. */
@@ -122,8 +136,8 @@ export async function closePieces(client: Client, pieces: readonly ContentRef[])
 export async function deletePieces(client: Client, sessionId: string, newest?: ContentRef): Promise<void> {
   const named = newest === undefined ? [] : [...(await before(client, newest)), newest].flatMap(idsOf);
   const ids = new Set(named);
-  const query = `WorkflowId STARTS_WITH 'perdure-content/${prefixOf(sessionId)}'`;
-  for await (const { workflowId } of client.workflow.list({ query })) ids.add(workflowId);
+  for await (const { workflowId } of client.workflow.list({ query: pieceQuery(sessionId) }))
+    ids.add(workflowId);
   await inChunks([...ids], async (id) => {
     const found = await findExecution(client, id);
     if (found !== null) await deleteRun(client, id, found.runId);
@@ -133,6 +147,11 @@ export async function deletePieces(client: Client, sessionId: string, newest?: C
 /** An unreadable piece must not keep a session from being deleted. */
 async function before(client: Client, newest: ContentRef): Promise<readonly PieceRef[]> {
   return (await loadPiece(client, newest).catch(() => null))?.before ?? [];
+}
+
+/** A visibility query for the workflows that hold a session's pieces. */
+export function pieceQuery(sessionId: string): string {
+  return `WorkflowId STARTS_WITH 'perdure-content/${prefixOf(sessionId)}'`;
 }
 
 function idsOf({ key, parts }: ContentRef): string[] {

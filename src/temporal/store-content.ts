@@ -7,23 +7,23 @@ import { type ContentRef, contentId, THREAD_LIMIT } from '../contract/thread.ts'
 /** Parts that are written at the same time. */
 const AT_ONCE = 4;
 
-/** Stores a text under a key. Existing parts of this key are kept. */
+/** Stores a text, or bytes, under a key. Existing parts of this key are kept. */
 export async function storeParts(
   client: Client,
   {
     key,
-    text,
+    content,
     what,
     ...options
   }: Pick<WorkflowStartOptions, 'taskQueue' | 'startDelay' | 'workflowRunTimeout'> & {
     key: string;
-    text: string;
+    content: string | Uint8Array;
     what: string;
   },
 ): Promise<ContentRef> {
-  const pieces: string[] = [];
-  for (let at = 0; at < text.length; at += THREAD_LIMIT.part)
-    pieces.push(text.slice(at, at + THREAD_LIMIT.part));
+  const pieces: (string | Uint8Array)[] = [];
+  for (let at = 0; at < content.length; at += THREAD_LIMIT.part)
+    pieces.push(content.slice(at, at + THREAD_LIMIT.part));
   await inChunks([...pieces.entries()], async ([part, piece]) => {
     await client.workflow.start(WORKFLOW.segment, {
       ...options,
@@ -34,7 +34,7 @@ export async function storeParts(
       staticSummary: `part ${part} of ${what}`.slice(0, 200),
     });
   });
-  return { key, parts: pieces.length, digest: createHash('sha256').update(text).digest('hex') };
+  return { key, parts: pieces.length, digest: createHash('sha256').update(content).digest('hex') };
 }
 
 /** Runs an action for all items, a few at a time. */

@@ -168,6 +168,15 @@ function run(command: Issued, ended: (outcome: Outcome | null) => void): void {
       settle(storePast(command.input), (result) => ended({ kind: 'storePast', result }));
       return;
     }
+    case 'takenIds': {
+      const { [ACTIVITY.takenIds]: takenIds } = remote(command.seq, {
+        startToCloseTimeout: '1m',
+        retry: { initialInterval: '1s', maximumInterval: '30s' },
+        summary: command.summary,
+      });
+      settle(takenIds(command.input), (result) => ended({ kind: 'takenIds', result }));
+      return;
+    }
     case 'timer':
       sleep(command.ms, { summary: command.summary }).then(
         () => ended({ kind: 'timer' }),

@@ -7,7 +7,7 @@ import {
   CancellationScope,
   CancelledFailure,
   condition,
-  continueAsNew,
+  makeContinueAsNewFunc,
   proxySinks,
   setCurrentDetails,
   upsertSearchAttributes,
@@ -129,12 +129,26 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
     await condition(allHandlersFinished);
   });
   if (isContinuing(state)) {
-    return continueAsNew<typeof agentSession>({ agent: state.agent, carried: state });
+    return goOn(state);
   }
   if (state.status.kind === 'cancelled' && state.status.by === 'temporal') {
     throw new CancelledFailure('The session was cancelled by a Temporal client');
   }
   return result as unknown as SessionResult;
+}
+
+/**
+ * Goes on in a new run. The server refuses a run with a search attribute that it does not know any more, so the attributes
+ * are passed without those of ours that the state does not list.
+ */
+function goOn(state: SessionState): Promise<never> {
+  const ours: readonly string[] = Object.values(SEARCH_ATTRIBUTE);
+  const typedSearchAttributes = workflowInfo()
+    .typedSearchAttributes.getAll()
+    .filter(({ key: { name } }) => !ours.includes(name) || state.searchAttributes.includes(name));
+  worker.writes(typedSearchAttributes.map(({ key }) => key.name).filter((name) => ours.includes(name)));
+  const next = makeContinueAsNewFunc<typeof agentSession>({ typedSearchAttributes });
+  return next({ agent: state.agent, carried: state });
 }
 
 /** Any Temporal client may start a session. A session with the id of an effect must be that effect. */
@@ -237,7 +251,7 @@ function details(state: SessionState, phase: Phase): string {
   const cost = unpriced.length > 0 && spent.usd === 0 ? 'no known cost' : `$${spent.usd.toFixed(4)}`;
   const { wait } = state;
   const lines = [
-    `**${state.agent}** is **${phase}** after ${state.turn} turns, ${state.calls.length} tool calls and ${cost}.`,
+    `**${state.agent}** is **${phase}** after ${state.turn} turns, ${(state.past?.calls ?? 0) + state.calls.length} tool calls and ${cost}.`,
     ...(wait === null ? [] : [`Waits: ${wait.reason}: ${wait.message}`, nextLine(wait.next)]),
     ...pendingCalls(state).map(
       ({ callId, tool, status, next }) => `${tool} ${callId}: ${status.kind}. ${nextLine(next)}`,

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SqliteArchive } from '../../src/archive/door.ts';
 import { archiveWorkflowId } from '../../src/contract/archive.ts';
 import type { Change, Checkpoint, Message, SessionView } from '../../src/index.ts';
-import { untilPhase } from '../support/stage.ts';
+import { until, untilPhase } from '../support/stage.ts';
 import { errorOf, jsonLines, noTerminal, type Ran, type Running, run, typeInto } from './support/perdure.ts';
 import { type CliStage, openStage } from './support/stage.ts';
 
@@ -49,6 +49,34 @@ async function refunded(): Promise<{ id: string; between: Listed; view: SessionV
 }
 
 describe('checkpoints', () => {
+  test('of a session over many runs show it as one', async () => {
+    const id = stage.id('brief');
+    const session = stage.session(id);
+    await stage.json('start', 'brief', 'word 0', '--id', id);
+    for (let n = 1; n < 6; n++) {
+      await until(session, ({ phase, messages }) => phase === 'idle' && messages === 2 * n);
+      await session.send(`word ${n}`);
+    }
+    await until(session, ({ phase, messages }) => phase === 'idle' && messages === 12);
+    const all = await list(id, '--limit', '100');
+    expect(new Set(all.map((one) => one.id.split(':')[0])).size).toBeGreaterThan(1);
+    expect(all[0]?.messages).toBe(12);
+    const shown = await stage.json<Checkpoint>('checkpoints', 'show', id);
+    expect(shown.state['transcript']).toHaveLength(12);
+    const { stdout } = await stage.perdure('checkpoints', 'show', id, '--messages', '20');
+    expect(stdout).toContain('word 0');
+    const early = all.find(({ messages }) => messages === 2)?.id ?? '';
+    const { changes } = await stage.json<{ changes: Change[] }>(
+      'checkpoints',
+      'diff',
+      id,
+      early,
+      all[0]?.id ?? '',
+    );
+    const said = changes.filter(({ path }) => path.startsWith('/transcript'));
+    expect(said.map(({ op }) => op)).toEqual(Array(10).fill('add'));
+  });
+
   test('are listed, shown, compared and exported', async () => {
     const { id, between, view } = await refunded();
     expect(between).toMatchObject({ phase: 'idle', messages: 4 });

@@ -1,12 +1,13 @@
 /** What leaves a run, and what goes along into the next, in the pure core. */
 import { expect, test } from 'vitest';
-import type { StorePastResult } from '../../src/contract/activities.ts';
+import type { StorePastResult, TakenIdsResult } from '../../src/contract/activities.ts';
 import type { SessionState } from '../../src/index.ts';
 import { type Advance, advance } from '../../src/session/advance.ts';
 import type { Input } from '../../src/session/events.ts';
 import { initialState } from '../../src/session/initial.ts';
 import { readPlan } from '../../src/session/plan.ts';
 import { appendMessage, hasMessage } from '../../src/session/state.ts';
+import { mayBeTaken, withTaken } from '../../src/session/taken-ids.ts';
 import { callsPage, messagesPage, sessionView } from '../../src/session/views.ts';
 import { MOMENT, manifestOf } from './checker/scenario.ts';
 
@@ -171,4 +172,71 @@ test('a plan may name a call of an earlier run as its evidence', () => {
     ok: true,
     plan: [{ evidence: [{ call_id: 'call_1_0' }] }],
   });
+});
+
+/** A session whose earlier runs have taken the messages `m0` to `m299`. */
+function remembering(): SessionState {
+  const state = rested();
+  for (let n = 0; n < 300; n++) {
+    appendMessage(state, {
+      id: `m${n}`,
+      role: 'user',
+      created_at: '',
+      blocks: [{ kind: 'text', text: 'x' }],
+    });
+  }
+  appendMessage(state, {
+    id: 'last',
+    role: 'assistant',
+    created_at: '',
+    blocks: [{ kind: 'text', text: 'y' }],
+  });
+  advance(state, [], MOMENT);
+  advance(state, [stored(state)], MOMENT);
+  return initialState(IDENTITY, { agent: 'clerk', carried: state }, MOMENT);
+}
+
+function found(state: SessionState, value: TakenIdsResult): Input {
+  const seq = state.inFlight.find(({ kind }) => kind === 'takenIds')?.seq ?? 0;
+  return { type: 'outcome', seq, outcome: { kind: 'takenIds', result: { ok: true, value } } };
+}
+
+const send = (id: string, mode?: 'interrupt'): Input => ({
+  type: 'send',
+  value: { id, text: 'x', ...(mode === undefined ? {} : { mode }) },
+});
+
+test('a message whose id an earlier run may have taken is looked up first, and a repeated one is dropped', () => {
+  const state = remembering();
+  expect(state.past?.messageIds).toHaveLength(200);
+  expect(kindsOf(advance(state, [send('m299')], MOMENT))).toEqual([]);
+  expect(state.inbox).toEqual([]);
+  expect(kindsOf(advance(state, [send('m7', 'interrupt')], MOMENT))).toEqual(['takenIds']);
+  expect([state.interrupted, sessionView(state).phase]).toEqual([false, 'thinking']);
+  // What comes meanwhile waits, in its order.
+  expect(kindsOf(advance(state, [send('new'), send('m8')], MOMENT))).toEqual([]);
+  const first = advance(state, [found(state, { kind: 'found', taken: ['m7'], fresh: [] })], MOMENT);
+  expect(kindsOf(first)).toEqual(['takenIds']);
+  expect(state.inbox.map(({ id }) => id)).toEqual(['new', 'm8']);
+  // The filter may be wrong: the look-up decides.
+  const second = advance(state, [found(state, { kind: 'found', taken: [], fresh: ['m8'] })], MOMENT);
+  expect(kindsOf(second)).toEqual(['model']);
+  expect(state.transcript.map(({ id }) => id)).toEqual(['last', 'new', 'm8']);
+});
+
+test('a message is taken, with a notice, when what earlier runs have taken cannot be read', () => {
+  const state = remembering();
+  advance(state, [send('m7')], MOMENT);
+  const unread = advance(state, [found(state, { kind: 'unavailable', message: 'gone' })], MOMENT);
+  expect(kindsOf(unread)).toEqual(['model']);
+  expect(state.notices.at(-1)).toMatchObject({ kind: 'message_unchecked' });
+});
+
+test('a filter of taken ids knows each of them, hardly another, and does not grow', () => {
+  const ids = [...Array(5_000).keys()].map((n) => `id-${n}`);
+  const filter = withTaken(withTaken(undefined, ids.slice(0, 2_000)), ids.slice(2_000));
+  expect(ids.filter((id) => !mayBeTaken(filter, id))).toEqual([]);
+  expect(ids.filter((id) => mayBeTaken(filter, `new ${id}`)).length).toBeLessThan(50);
+  expect(filter).toHaveLength(12_000);
+  expect(mayBeTaken(undefined, 'id-1')).toBe(false);
 });

@@ -78,7 +78,7 @@ test('a hang at a thousand events', async () => {
       return n;
     },
   });
-  const agent = defineAgent({ name: 'long', model, instructions: 'Look.', tools: { look } });
+  const agent = defineAgent({ name: 'long', model, instructions: 'Look.', tools: { look }, runTurns: false });
   const first = await stage.startWorker([agent]);
   const session = await stage.sessions.start('long', { id: stage.id(), message: 'go' });
   expect((await untilPhase(session, 'idle', 'waiting')).lastText).toBe('that was all');

@@ -54,7 +54,13 @@ test('a session that is full refuses a message by name, keeps what it has, and c
     },
   });
   await stage.startWorker([
-    defineAgent({ name: 'payer', model: stage.provider('m'), instructions: 'Pay.', tools: { pay } }),
+    defineAgent({
+      name: 'payer',
+      model: stage.provider('m'),
+      instructions: 'Pay.',
+      tools: { pay },
+      runTurns: false,
+    }),
   ]);
   // A busy machine may take longer than two seconds to replay 20 MB.
   const id = stage.id();

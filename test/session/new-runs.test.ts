@@ -1,78 +1,14 @@
 /** A session that goes on in new runs of its workflow: nothing is lost, and nothing happens twice. */
 import { expect, test } from 'vitest';
-import { z } from 'zod';
-import { defineAgent, defineTool, effectsSince, type Session, TemporalSaver } from '../../src/index.ts';
+import { KEPT_MESSAGE_IDS } from '../../src/contract/past.ts';
+import { effectsSince, TemporalSaver } from '../../src/index.ts';
 import { findExecution } from '../../src/temporal/executions.ts';
-import type { Script } from '../../src/testing/index.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
-import { openStage, type Stage } from '../support/stage.ts';
-import { replay } from './support/sound.ts';
-
-/** Pays as the user says, and says what came of it. */
-const teller: Script = ({ lastUserText, toolResults, stepInTurn }) =>
-  stepInTurn === 0 && lastUserText.startsWith('pay')
-    ? { toolCalls: [{ name: lastUserText.split(' ')[0] ?? '', args: { bill: lastUserText } }] }
-    : { text: `${lastUserText}: ${toolResults.at(-1)?.text ?? 'nothing'}` };
-
-async function open(): Promise<{ stage: Stage; session: Session; paid: string[] }> {
-  const stage = await openStage(teller);
-  const paid: string[] = [];
-  const pay = (scope: 'session' | 'message') =>
-    defineTool({
-      description: 'Pays a bill',
-      inputSchema: z.object({ bill: z.string() }),
-      effect: 'mutate',
-      idempotency: { scope },
-      execute: ({ bill }) => {
-        paid.push(bill);
-        return { receipt: paid.length };
-      },
-    });
-  const agent = defineAgent({
-    name: 'teller',
-    model: stage.provider('m'),
-    instructions: 'Pay.',
-    tools: { pay: pay('session'), payEach: pay('message') },
-    runTurns: 3,
-  });
-  await stage.startWorker([agent]);
-  const session = await stage.sessions.start('teller', { id: stage.id() });
-  return { stage, session, paid };
-}
-
-/** Sends messages one after the other, and waits for the answer of each. */
-async function say(session: Session, ...texts: string[]): Promise<void> {
-  for (const text of texts) {
-    const { messages } = await session.state();
-    await session.send(text);
-    await expect
-      .poll(
-        async () => {
-          const { phase, messages: now } = await session.state();
-          return phase === 'idle' && now > messages + 1;
-        },
-        { timeout: 30_000 },
-      )
-      .toBe(true);
-  }
-}
-
-async function runsOf({ client }: Stage, { id }: Session): Promise<string[]> {
-  const runs: string[] = [];
-  let { runId } = await client.workflow.getHandle(id).describe();
-  for (;;) {
-    runs.unshift(runId);
-    const history = await client.workflow.getHandle(id, runId).fetchHistory();
-    // The server holds back a run after one that lived for less than a second: it may have no task yet.
-    if ((history.events ?? []).length > 1) await replay(history, id);
-    const before = history.events?.[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId;
-    if (!before) return runs;
-    runId = before;
-  }
-}
+import { until } from '../support/stage.ts';
+import { openTeller, runsOf, say } from './support/teller.ts';
 
 test('a session of many turns goes on over runs, and is read as one', async () => {
-  const { stage, session, paid } = await open();
+  const { stage, session, paid } = await openTeller();
   const texts = [...Array(12).keys()].map((n) => `payEach ${n}`);
   await say(session, ...texts);
 
@@ -101,7 +37,7 @@ test('a session of many turns goes on over runs, and is read as one', async () =
 });
 
 test('a call equal to one of an earlier run is answered from its record', async () => {
-  const { stage, session, paid } = await open();
+  const { stage, session, paid } = await openTeller();
   await say(session, 'pay rent', ...[...Array(6).keys()].map((n) => `payEach ${n}`), 'pay rent');
 
   expect((await runsOf(stage, session)).length).toBeGreaterThan(3);
@@ -113,19 +49,28 @@ test('a call equal to one of an earlier run is answered from its record', async 
   expect(budget.spent.toolCalls).toBe(7);
 });
 
-test('a message that was taken in an earlier run is taken once', async () => {
-  const { stage, session, paid } = await open();
-  await session.send({ id: 'first', text: 'payEach first' });
+test('a message that was taken in an earlier run is taken once, however long ago', async () => {
+  const { stage, session, paid } = await openTeller();
+  // More messages than a run keeps the ids of.
+  const ids = [...Array(KEPT_MESSAGE_IDS + 20).keys()].map((n) => `m${n}`);
+  for (const id of ids) await session.send({ id, text: 'hello' });
   await say(session, ...[...Array(6).keys()].map((n) => `payEach ${n}`));
-  await session.send({ id: 'first', text: 'payEach first' });
+  const { past } = await session.snapshot();
+  expect(past?.messageIds).not.toContain('m0');
+  const { messages } = await session.state();
+  await Promise.all(['m0', 'm1', `m${ids.length - 1}`].map((id) => session.send({ id, text: 'hello' })));
+  await stage.client.workflow.getHandle(session.id).signal('send', { id: 'm2', text: 'hello' });
   await say(session, 'payEach last');
 
   expect((await runsOf(stage, session)).length).toBeGreaterThan(3);
-  expect(paid).toHaveLength(8);
+  // The message, the call, its result and the answer.
+  expect((await session.state()).messages).toBe(messages + 4);
+  expect(paid.at(-1)).toBe('payEach last');
+  expect((await session.snapshot()).notices.map(({ kind }) => kind)).not.toContain('message_unchecked');
 });
 
 test('messages that come while the session goes on in a new run are taken once, in order', async () => {
-  const { stage, session, paid } = await open();
+  const { stage, session, paid } = await openTeller();
   const texts = [...Array(40).keys()].map((n) => `payEach ${n}`);
   const handle = stage.client.workflow.getHandle(session.id);
   for (const [n, text] of texts.entries()) {
@@ -143,8 +88,27 @@ test('messages that come while the session goes on in a new run are taken once, 
   expect((await runsOf(stage, session)).length).toBeGreaterThan(1);
 });
 
+test('a cancellation of Temporal that comes while sessions go on in new runs ends each of them', async () => {
+  const { stage } = await openTeller({ runTurns: 1 });
+  const ended = await Promise.all(
+    [...Array(12).keys()].map(async (n) => {
+      const id = stage.id(`cancelled-${n}`);
+      const session = await stage.sessions.start('teller', { id, message: 'hello' });
+      await until(session, ({ turn }) => turn > 0);
+      // At any moment of a roll: they come one after the other, and each takes some tens of milliseconds.
+      await session.send('again');
+      await new Promise((resolve) => setTimeout(resolve, 8 * n));
+      await stage.client.workflow.getHandle(id).cancel();
+      await expect(stage.client.workflow.getHandle(id).result()).rejects.toThrow(/cancelled/);
+      return session.snapshot();
+    }),
+  );
+  for (const { status } of ended) expect(status).toMatchObject({ kind: 'cancelled', by: 'temporal' });
+  expect(ended.filter(({ past }) => past !== undefined)).not.toEqual([]);
+});
+
 test('a client cannot start a session with the state of a run', async () => {
-  const { stage, session } = await open();
+  const { stage, session } = await openTeller();
   await say(session, 'hello');
   const carried = await session.snapshot();
   const id = stage.id('forged');
@@ -159,7 +123,7 @@ test('a client cannot start a session with the state of a run', async () => {
 });
 
 test('a session is rewound to a checkpoint of an earlier run: what happened since answers', async () => {
-  const { stage, session, paid } = await open();
+  const { stage, session, paid } = await openTeller();
   await say(session, 'pay a', 'payEach b');
   const checkpoint = await new TemporalSaver(stage.client).get(session.id);
   await say(session, 'pay c', ...[...Array(6).keys()].map((n) => `payEach ${n}`));
@@ -191,7 +155,7 @@ test('a session is rewound to a checkpoint of an earlier run: what happened sinc
 });
 
 test('a fork of a session keeps its past when the session is deleted', async () => {
-  const { stage, session } = await open();
+  const { stage, session } = await openTeller();
   await say(session, 'pay a', 'payEach b', 'payEach c', 'payEach d');
   const saver = new TemporalSaver(stage.client);
   const checkpointId = (await saver.get(session.id))?.id ?? '';
@@ -211,7 +175,7 @@ test('a fork of a session keeps its past when the session is deleted', async () 
 });
 
 test('a deleted session leaves nothing behind', async () => {
-  const { stage, session } = await open();
+  const { stage, session } = await openTeller();
   await say(session, ...[...Array(8).keys()].map((n) => `payEach ${n}`));
   const { past } = await session.snapshot();
   const piece = `perdure-content/${past?.newest.key}/0`;
@@ -227,7 +191,7 @@ test('a deleted session leaves nothing behind', async () => {
 });
 
 test('a session that is reset to an earlier run does nothing again, also in the runs after it', async () => {
-  const { stage, session, paid } = await open();
+  const { stage, session, paid } = await openTeller();
   await say(session, 'payEach a', 'payEach b', 'pay c', 'payEach d', 'payEach e', 'payEach f');
   const [first = ''] = await runsOf(stage, session);
   const { events } = await stage.client.workflow.getHandle(session.id, first).fetchHistory();
@@ -249,7 +213,7 @@ test('a session that is reset to an earlier run does nothing again, also in the 
 });
 
 test('each of two forks of one checkpoint has a past of its own', async () => {
-  const { stage, session } = await open();
+  const { stage, session } = await openTeller();
   await say(session, 'pay a', 'payEach b', 'payEach c', 'payEach d');
   const saver = new TemporalSaver(stage.client);
   const from = { sessionId: session.id, checkpointId: (await saver.get(session.id))?.id ?? '' };
@@ -266,7 +230,7 @@ test('each of two forks of one checkpoint has a past of its own', async () => {
 });
 
 test('a session stays in its run when what it would have to store of another one is gone', async () => {
-  const { stage, session, paid } = await open();
+  const { stage, session, paid } = await openTeller();
   await say(session, 'payEach a');
   const { workflowService, options } = stage.client;
   const { namespace } = options;

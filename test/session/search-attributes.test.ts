@@ -20,7 +20,7 @@ interface Registry extends Stage {
 }
 
 /** A stage in a namespace of its own, for the attributes are the namespace's. */
-async function openRegistry(plugins: WorkerPlugin[] = []): Promise<Registry> {
+async function openRegistry(plugins: WorkerPlugin[] = [], runTurns?: number): Promise<Registry> {
   const stage = await openStage(() => ({ text: 'Good morning.' }));
   const namespace = `attributes-${stage.taskQueue}`;
   const connection = await Connection.connect({ address: inject('temporal').address });
@@ -38,7 +38,12 @@ async function openRegistry(plugins: WorkerPlugin[] = []): Promise<Registry> {
       { timeout: 30_000 },
     )
     .toBe('registered');
-  const agent = defineAgent({ name: 'polite', model: stage.provider('any'), instructions: 'Greet.' });
+  const agent = defineAgent({
+    name: 'polite',
+    model: stage.provider('any'),
+    instructions: 'Greet.',
+    ...(runTurns === undefined ? {} : { runTurns }),
+  });
   await stage.startWorker([agent], { namespace, plugins });
   return {
     ...stage,
@@ -89,6 +94,19 @@ test('a search attribute that is removed stops no session, and is written again 
     )
     .toMatchObject({ PerdureStatus: 'active', PerdureAgent: 'polite' });
   await expectSound(registry, session);
+});
+
+test('a session goes on in a new run when the server has lost its search attributes', async () => {
+  const registry = await openRegistry([], 2);
+  const session = await idleSession(registry);
+  const { runId } = await session.state();
+  await registry.remove('PerdureStatus', 'PerdureAgent');
+  for (const turn of [2, 3, 4, 5]) {
+    await session.send('And now?');
+    await expect.poll(async () => (await session.state()).turn, { timeout: 60_000 }).toBe(turn);
+  }
+  expect((await untilPhase(session, 'idle')).runId).not.toBe(runId);
+  expect((await session.snapshot()).searchAttributes).not.toContain('PerdureStatus');
 });
 
 test('a search attribute that gets another type stops neither a running session nor a new one', async () => {

@@ -9,7 +9,7 @@ import {
   noCheckpoint,
   noCheckpoints,
   openSaver,
-  readCheckpoint,
+  readWhole,
   sessionStateOf,
 } from '../read-checkpoint.ts';
 import { clean, inline } from '../terminal.ts';
@@ -106,7 +106,7 @@ function summaryOf(checkpoint: Checkpoint): Omit<Checkpoint, 'state'> & {
     metadata,
     turn: typeof turn === 'number' ? turn : null,
     phase: typeof phase === 'string' ? phase : null,
-    messages: session?.transcript.length ?? null,
+    messages: session && (session.past?.messages ?? 0) + session.transcript.length,
   };
 }
 
@@ -128,7 +128,7 @@ function show(group: Command, cli: Cli): void {
       ) => {
         const { terminal } = cli;
         const checkpoint = await terminal.wait(`reading ${sessionId}`, () =>
-          readCheckpoint(cli, sessionId, id, limits.archive),
+          readWhole(cli, sessionId, id, limits.archive),
         );
         const [render, { callLines }, { sessionView }] = await Promise.all([
           import('../render.ts'),
@@ -178,8 +178,8 @@ function diff(group: Command, cli: Cli): void {
       const { diff: changesBetween } = await import('../../checkpoints/diff.ts');
       const changes = await terminal.wait(`reading ${sessionId}`, async () =>
         changesBetween(
-          await readCheckpoint(cli, sessionId, from, archive),
-          await readCheckpoint(cli, sessionId, to, archive),
+          await readWhole(cli, sessionId, from, archive),
+          await readWhole(cli, sessionId, to, archive),
         ),
       );
       terminal.result({ sessionId, from, to, changes }, () =>

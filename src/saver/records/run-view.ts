@@ -1,6 +1,6 @@
 /** A session's checkpoints as run-checkpoint records. */
 
-import { sessionStateOf } from '../../checkpoints/session-state.ts';
+import { sessionStateOf, wholeStateOf } from '../../checkpoints/session-state.ts';
 import type { ToolCall } from '../../contract/calls.ts';
 import { isFinal } from '../../contract/calls.ts';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
@@ -25,19 +25,21 @@ import type {
  * The snapshot from which a run is resumed. `run_id` and `thread_id` are the session's id, `step` its turn,
  * `checkpoint_token` the checkpoint's id.
  *
- * @throws PerdureError `CHECKPOINT_CORRUPTION` when the checkpoint is not a session's.
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` when the checkpoint is not a session's; `INVALID_ARGUMENT` when it holds the
+ * messages of one of several runs: pass the result of `wholeCheckpoint`.
  * @example
  * ```ts
  * import { Client } from '@temporalio/client';
- * import { TemporalSaver } from 'perdure';
+ * import { TemporalSaver, wholeCheckpoint } from 'perdure';
  * import { runCheckpoint } from 'perdure/records';
  *
- * const latest = await new TemporalSaver(new Client()).get('ticket-7');
- * if (latest !== null) console.log(runCheckpoint(latest).payload);
+ * const client = new Client();
+ * const latest = await new TemporalSaver(client).get('ticket-7');
+ * if (latest !== null) console.log(runCheckpoint(await wholeCheckpoint(client, latest)).payload);
  * ```
  */
 export function runCheckpoint(checkpoint: Checkpoint): RunCheckpoint {
-  const state = sessionStateOf(checkpoint);
+  const state = wholeStateOf(checkpoint);
   return recordOf(checkpoint, state, 'runtime_state', snapshotOf(checkpoint, state) as unknown as JsonObject);
 }
 
@@ -68,10 +70,7 @@ export function runPhases(checkpoint: Checkpoint, previous: Checkpoint | null): 
     const reply = replyOf(state, at);
     // The model was asked after its reads, with no checkpoint between.
     if (at === turn + 1 && before?.inFlight.some(isReadingFirst) === true) {
-      addAsked(
-        turn,
-        state.transcript.findIndex(({ id }) => id === reply?.id),
-      );
+      addAsked(turn, (state.past?.messages ?? 0) + state.transcript.findIndex(({ id }) => id === reply?.id));
     }
     add('post_llm', {
       ...answererOf(state, reply),

@@ -1,6 +1,6 @@
 /** A session's checkpoints as session-checkpoint records. */
 
-import { sessionStateOf } from '../../checkpoints/session-state.ts';
+import { sessionStateOf, wholeStateOf } from '../../checkpoints/session-state.ts';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
 import { canonicalJson, defined } from '../../contract/json.ts';
 import type { Block, Message } from '../../contract/messages.ts';
@@ -30,17 +30,20 @@ export interface SessionCheckpointOptions {
 /**
  * A checkpoint as a session checkpoint. Spent budget and rounds continue over a pause. Only active time counts.
  *
- * @throws PerdureError `CHECKPOINT_CORRUPTION` when the checkpoint is not a session's.
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` when the checkpoint is not a session's; `INVALID_ARGUMENT` when the entries
+ * begin in an earlier run: pass the result of `wholeCheckpoint`.
  */
 export function sessionCheckpoint(
   checkpoint: Checkpoint,
   options: SessionCheckpointOptions = {},
 ): SessionCheckpoint {
-  const state = sessionStateOf(checkpoint);
   const depth = options.transcriptReplayDepth ?? 50;
   // The record holds what was said: the messages that a summary stands for are in it, too.
-  const said = state.transcript.filter(({ summary }) => summary === undefined);
-  const entries = said.map((message) => entryOf(message, state.agent));
+  const said = ({ transcript }: SessionState): Message[] =>
+    transcript.filter(({ summary }) => summary === undefined);
+  const own = sessionStateOf(checkpoint);
+  const state = said(own).length < depth ? wholeStateOf(checkpoint) : own;
+  const entries = said(state).map((message) => entryOf(message, state.agent));
   const { expertiseSnapshot } = options;
   const agent: AgentCheckpoint = {
     agentId: state.agent,
@@ -66,9 +69,14 @@ export interface PauseEvent {
   by: string;
 }
 
-/** The pauses and resumes of a session up to a checkpoint. @throws PerdureError `CHECKPOINT_CORRUPTION` */
+/**
+ * The pauses and resumes of a session up to a checkpoint.
+ *
+ * @throws PerdureError `CHECKPOINT_CORRUPTION`; `INVALID_ARGUMENT` when it holds those of one of several runs: pass the
+ * result of `wholeCheckpoint`
+ */
 export function pauseEvents(checkpoint: Checkpoint): PauseEvent[] {
-  return sessionStateOf(checkpoint).pauses.flatMap(({ pausedAt, resumedAt, by }): PauseEvent[] => [
+  return wholeStateOf(checkpoint).pauses.flatMap(({ pausedAt, resumedAt, by }): PauseEvent[] => [
     { type: 'session_paused', at: pausedAt, by },
     ...(resumedAt === null ? [] : [{ type: 'session_resumed' as const, at: resumedAt, by }]),
   ]);

@@ -33,3 +33,11 @@ export const support: DefinedAgent = defineAgent({
 });
 
 export const echo: DefinedAgent = defineAgent({ name: 'echo', model, instructions: 'Repeat what is said.' });
+
+/** Its sessions go on in a new run after two turns. */
+export const brief: DefinedAgent = defineAgent({
+  name: 'brief',
+  model,
+  instructions: 'Repeat what is said.',
+  runTurns: 2,
+});

@@ -80,6 +80,7 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
       return [answer(flight, 'the checkpoint is loaded', { kind: 'load', result: { ok: true, value } })];
     }
     case 'storePast':
+    case 'takenIds':
       throw new Error('no scenario goes on in a new run');
     case 'backoff':
     case 'model_backoff':

@@ -1,0 +1,86 @@
+/** Look-ups in what has left a session's runs: the record of an equal call, and ids of messages. */
+import { Context } from '@temporalio/activity';
+import type { Client } from '@temporalio/client';
+import { LRUCache } from 'lru-cache';
+import type { TakenIdsInput, TakenIdsResult, ToolInput, ToolResult } from '../contract/activities.ts';
+import { isAnswered, type ToolCall } from '../contract/calls.ts';
+import type { PieceRef } from '../contract/piece.ts';
+import type { ContentRef } from '../contract/thread.ts';
+import { loadPiece } from '../temporal/past.ts';
+import { isGone, leftAnswer } from './earlier-runs.ts';
+
+/** What is looked up in a piece, and the pieces before it. */
+interface Index {
+  before: readonly PieceRef[];
+  /** Ids of messages of people. */
+  ids: ReadonlySet<string>;
+  /** Effects by their keys. */
+  calls: ReadonlyMap<string, ToolCall>;
+  /** Mutations of runs that a reset has left. */
+  left: readonly ToolCall[];
+}
+
+/** A piece never changes. */
+const indexes = new LRUCache<string, Index>({ max: 500 });
+
+/**
+ * What the record before this run says of a call that is about to run: `null` when no equal call is on it.
+ *
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` or Temporal's `ServiceError` when the record cannot be read: the call must
+ * not run then.
+ */
+export async function sealedAnswer(client: Client, input: ToolInput): Promise<ToolResult | null> {
+  if (input.past === undefined) return null;
+  for await (const { calls, left } of indexesOf(client, input.past)) {
+    const call = calls.get(input.idempotencyKey);
+    const answer = call?.name === input.tool ? replayOf(call) : leftAnswer(left, input);
+    if (answer !== null) return answer;
+  }
+  return null;
+}
+
+/** Which messages of people earlier runs have taken, by their ids. */
+export async function runTakenIds({ ids, past }: TakenIdsInput): Promise<TakenIdsResult> {
+  const { client } = Context.current();
+  const taken = new Set<string>();
+  try {
+    for await (const index of indexesOf(client, past)) {
+      for (const id of ids) if (index.ids.has(id)) taken.add(id);
+      if (taken.size === ids.length) break;
+    }
+  } catch (error) {
+    // Temporal repeats the attempt when the server cannot be reached. A piece that is gone stays gone.
+    if (!isGone(error)) throw error;
+    return { kind: 'unavailable', message: error instanceof Error ? error.message : String(error) };
+  }
+  return { kind: 'found', taken: [...taken], fresh: ids.filter((id) => !taken.has(id)) };
+}
+
+/** All pieces of a session, newest first. */
+async function* indexesOf(client: Client, ref: ContentRef): AsyncGenerator<Index> {
+  const newest = await indexOf(client, ref);
+  yield newest;
+  for (const before of newest.before.toReversed()) yield indexOf(client, before);
+}
+
+/** What the record of a call that has ended says. */
+function replayOf({ id, status, result }: ToolCall): ToolResult | null {
+  if (status.kind !== 'completed' && status.kind !== 'failed') return null;
+  return { kind: 'replay', of: id, status, result: result ?? { content: null, isError: false } };
+}
+
+async function indexOf(client: Client, ref: ContentRef): Promise<Index> {
+  const key = JSON.stringify([client.options.namespace, ref.key]);
+  const known = indexes.get(key);
+  if (known !== undefined) return known;
+  const piece = await loadPiece(client, ref);
+  const calls = new Map<string, ToolCall>();
+  for (const call of piece.calls) {
+    if (call.effect !== 'read' && call.replayOf === null && isAnswered(call))
+      calls.set(call.idempotencyKey, call);
+  }
+  const ids = new Set(piece.messages.filter(({ role }) => role === 'user').map(({ id }) => id));
+  const index = { before: piece.before, ids, calls, left: piece.left ?? [] };
+  indexes.set(key, index);
+  return index;
+}
