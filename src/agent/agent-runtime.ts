@@ -28,6 +28,7 @@ const DEFAULTS = {
   ttlMs: 86_400_000,
   modelTimeoutMs: 120_000,
   modelCallMs: 900_000,
+  runTurns: 50,
 } as const;
 
 /** Turns a model's name into a model: the AI SDK's provider registry has this shape. */
@@ -84,7 +85,7 @@ export async function resolveAgent(given: DefinedAgent, registry?: ModelRegistry
     plan: definition.plan ?? false,
     heartbeatMs: duration(definition.heartbeat, DEFAULTS.heartbeatMs),
     modelCallMs: duration(definition.modelCallTimeout, DEFAULTS.modelCallMs),
-    ...(definition.runTurns === undefined ? {} : { runTurns: definition.runTurns }),
+    ...(definition.runTurns === false ? {} : { runTurns: definition.runTurns ?? DEFAULTS.runTurns }),
     ...contextWindowPart(
       definition.contextWindow,
       models.map(({ modelId }, i) => ({ modelId, maxOutputTokens: maxOutputTokens[i] ?? 0 })),

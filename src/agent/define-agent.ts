@@ -88,9 +88,9 @@ export interface AgentOptions<CONTEXT = unknown> {
   modelCallTimeout?: Duration;
   /**
    * Turns after which a session goes on in a new run of its workflow, or earlier when its history has a megabyte. What it
-   * has said and done is stored beside it. Default: it stays in one run, whose history ends at 15,000 events.
+   * has said and done is stored beside it. Default: 50. `false`: it stays in one run, whose history ends at 15,000 events.
    */
-  runTurns?: number;
+  runTurns?: number | false;
   /**
    * How a session stays within the model's context window: before a prompt gets too large, the model summarizes the older
    * messages. Default: on. `false`: never; a prompt that is too large is refused by the provider, and the session waits.
@@ -327,7 +327,7 @@ function limitsProblem(options: Checkable, models: DefinedAgent['models']): stri
   return (
     countProblem('maxOutputTokens', options.maxOutputTokens) ??
     countProblem('loopLimit', options.loopLimit) ??
-    countProblem('runTurns', options.runTurns) ??
+    (options.runTurns === false ? null : countProblem('runTurns', options.runTurns)) ??
     countProblem('maxInstructionsBytes', options.maxInstructionsBytes) ??
     contextWindowProblem(options.contextWindow) ??
     choiceProblem('toolOrder', options.toolOrder, ['ordered', 'parallel']) ??
