@@ -16,9 +16,13 @@ export const MEASURES = [
   'langgraph',
   'start',
   'memory',
+  'long',
   'peers',
 ] as const;
 export type MeasureName = (typeof MEASURES)[number];
+
+/** So many, that it goes on in a new run twice. */
+const FEWEST_TURNS = 120;
 
 export const USAGE: string = `npm run bench                        all measures; what they came to is kept in bench/results
 npm run bench -- --only turns,bytes  some of ${MEASURES.join(', ')}
@@ -26,6 +30,8 @@ npm run bench -- --quick             fewer rounds, to see that it works; not kep
 npm run bench -- --only peers --peers perdure,dbos
                                      of the comparison some; not kept. There are
                                      ${PEERS.map(({ id }) => id).join(', ')}
+npm run bench -- --only long --turns 1000
+                                     a shorter session than one of 5,000 turns; not kept
 npm run bench -- --keep-anyway       keeps a run also when others kept the machine busy
 npm run bench -- --write-docs        measures nothing, writes the docs from the runs that are kept`;
 
@@ -39,6 +45,8 @@ export interface Options {
   /** `undefined` means all. */
   peers: readonly string[] | undefined;
   quick: boolean;
+  /** Of the session that `long` measures; `undefined` means all. */
+  turns: number | undefined;
   keepAnyway: boolean;
 }
 
@@ -51,6 +59,7 @@ export function readOptions(args: readonly string[]): Options {
       only: { type: 'string' },
       peers: { type: 'string' },
       quick: { type: 'boolean', default: false },
+      turns: { type: 'string' },
       'keep-anyway': { type: 'boolean', default: false },
       'write-docs': { type: 'boolean', default: false },
     },
@@ -60,6 +69,11 @@ export function readOptions(args: readonly string[]): Options {
   const peers = some('peers', values.peers, ids);
   if (peers !== undefined && !only.includes('peers'))
     throw new Error('--peers: only the measure peers has some; write --only peers');
+  const turns = values.turns === undefined ? undefined : Number(values.turns);
+  if (turns !== undefined && !(Number.isInteger(turns) && turns >= FEWEST_TURNS))
+    throw new Error(`--turns ${values.turns}: write a whole number from ${FEWEST_TURNS}`);
+  if (turns !== undefined && !only.includes('long'))
+    throw new Error('--turns: only the measure long has a length; write --only long');
   return {
     help: values.help,
     writeDocs: values['write-docs'],
@@ -67,6 +81,7 @@ export function readOptions(args: readonly string[]): Options {
     only,
     peers,
     quick: values.quick,
+    turns,
     keepAnyway: values['keep-anyway'],
   };
 }

@@ -6,6 +6,7 @@ import { fold } from './measures/fold.ts';
 import { gap } from './measures/gap.ts';
 import { langgraph } from './measures/langgraph.ts';
 import { listing } from './measures/listing.ts';
+import { long } from './measures/long.ts';
 import { memory } from './measures/memory.ts';
 import { peers } from './measures/peers.ts';
 import { recovery } from './measures/recovery.ts';
@@ -33,6 +34,7 @@ const TAKE: Readonly<Record<MeasureName, Measure>> = {
   langgraph,
   start,
   memory,
+  long,
   peers,
 };
 /** What others may take of the machine. It makes both sides wait, and so brings each ratio nearer to 1. */
@@ -70,7 +72,7 @@ try {
   }
   console.log(`\n${table(lines)}\n`);
   if (Object.keys(context.versions).length > 0) machine.compared = context.versions;
-  const whole = !options.quick && options.peers === undefined;
+  const whole = !options.quick && options.peers === undefined && options.turns === undefined;
   const idle = busy.length === 0 || options.keepAnyway;
   if (whole && !idle)
     console.error(

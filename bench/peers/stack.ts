@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { openStack, type Stack as TemporalStack } from '../../faults/stack/index.ts';
 import type { Context } from '../support/context.ts';
+import { storedBy } from '../support/stored.ts';
 import type { PeerSpec } from './catalogue.ts';
 import type { Installed } from './install.ts';
 import { type Postgres, startPostgres } from './postgres.ts';
@@ -69,7 +70,7 @@ export class Stack {
       settings: { temporal: server.address, taskQueue: `peer-${id}` },
       pids: [server.pid],
       stored: () => sqliteBytes(join(dir, 'temporal.db')),
-      counted: (workflowId) => historyBytes(client, workflowId),
+      counted: async (workflowId) => (await storedBy(client, workflowId)).bytes,
     };
   }
 
@@ -94,7 +95,7 @@ export class Stack {
         );
         return sizes.reduce((sum, [row]) => sum + Number(row?.[0]), 0);
       },
-      counted: (workflowId) => historyBytes(client, workflowId),
+      counted: async (workflowId) => (await storedBy(client, workflowId)).bytes,
     };
   }
 
@@ -136,7 +137,7 @@ export class Stack {
   }
 }
 
-/** Bytes of a session's history, as its server counts them. */
+/** Bytes of a workflow's history, as its server counts them. */
 export async function historyBytes(client: Client, workflowId: string): Promise<number> {
   const { raw } = await client.workflow.getHandle(workflowId).describe();
   return Number(raw.workflowExecutionInfo?.historySizeBytes ?? Number.NaN);

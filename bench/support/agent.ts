@@ -12,6 +12,8 @@ export function benchAgent(onRequest?: OnRequest): DefinedAgent {
     name: 'bench',
     model: instantModel(onRequest),
     instructions: 'You are measured.',
+    // What is measured is the history of one run. `long` measures sessions over many.
+    runTurns: false,
     tools: {
       mutate: defineTool({
         description: 'Changes the world',

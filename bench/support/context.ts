@@ -13,6 +13,8 @@ export type Measure = (context: Context) => Promise<Line[]>;
 /** Each part is made when it is first asked for, and ended with the run. */
 export class Context {
   readonly quick: boolean;
+  /** Of the session that `long` measures; `undefined` means all. */
+  readonly turns: number | undefined;
   /** Ids of those to compare; `undefined` means all. */
   readonly peers: readonly string[] | undefined;
   /** Of what a measure has brought beside this package: they go into the result file. */
@@ -24,8 +26,13 @@ export class Context {
   #long: Promise<Run> | undefined;
   #closed: Promise<void> | undefined;
 
-  constructor(options: { quick: boolean; peers?: readonly string[] | undefined }) {
+  constructor(options: {
+    quick: boolean;
+    turns?: number | undefined;
+    peers?: readonly string[] | undefined;
+  }) {
     this.quick = options.quick;
+    this.turns = options.turns;
     this.peers = options.peers;
   }
 

@@ -18,6 +18,7 @@ const OWN_MEASURES = [
   'server',
   'start',
   'memory',
+  'long',
   'fold',
   'saver',
   'listing',

@@ -99,6 +99,8 @@ export class Talk<SAID extends { event: string }> {
 /** What a process of `bench/processes` says; each kind knows which fields it sends. */
 export interface Said {
   event: string;
+  /** The job of a turn. */
+  of?: string;
   turn?: number;
   rss?: number;
   port?: number;

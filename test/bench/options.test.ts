@@ -21,6 +21,8 @@ test.each([
   [['--only', ''], '--only : there is no such one'],
   [['--only', 'peers', '--peers', 'dobs'], '--peers dobs: there is no such one; write some of perdure,floor'],
   [['--only', 'turns', '--peers', 'dbos'], '--peers: only the measure peers has some'],
+  [['--only', 'long', '--turns', '5'], '--turns 5: write a whole number from 120'],
+  [['--only', 'turns', '--turns', '500'], '--turns: only the measure long has a length'],
   [['--onyl', 'turns'], "Unknown option '--onyl'"],
   [['turns'], "Unexpected argument 'turns'"],
 ])('%j is refused in a line', (args, words) => {
