@@ -113,9 +113,12 @@ export function applyTakenIds(
   });
 }
 
-/** Whether the state is small enough to be the input of a new run. Messages may have come while the past was stored. */
+/**
+ * Whether the session goes on in a new run, now that its past is stored. Messages may have come meanwhile that make the state
+ * too large. After a cancellation of Temporal's own the run ends: only this one can end as cancelled.
+ */
 export function fitsNewRun(state: SessionState): boolean {
-  return jsonSize(state) <= LIMIT.carriedState;
+  return state.cancelling?.by !== 'temporal' && jsonSize(state) <= LIMIT.carriedState;
 }
 
 /** The state with which a new run goes on. */

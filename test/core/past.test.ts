@@ -72,6 +72,15 @@ test('a pause, and a cancellation, that come while the past is stored go along',
   expect(kindsOf(advance(next, [], MOMENT))).toEqual(['close']);
 });
 
+test("a cancellation of Temporal's own ends the run that it came to, which alone can end as cancelled", () => {
+  const state = rested();
+  advance(state, [], MOMENT);
+  const cancel: Input = { type: 'cancel', value: { by: 'temporal' } };
+  expect(kindsOf(advance(state, [cancel, stored(state)], MOMENT))).toEqual(['close']);
+  expect(state.status).toMatchObject({ kind: 'cancelled', by: 'temporal' });
+  expect(state.continuing).toBeUndefined();
+});
+
 test('a session that is sealed for a successor does not go on in a new run', () => {
   const state = rested();
   advance(state, [], MOMENT);

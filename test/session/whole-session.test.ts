@@ -28,8 +28,8 @@ async function openRolled(): Promise<Teller & { saver: TemporalSaver; latest: Ch
     const latest = await saver.get(session.id);
     if (latest === null) return expect.fail('it has no checkpoint');
     // It may go on in a new run yet.
-    const { past, turn, inFlight } = stateOf(latest);
-    if (inFlight.length === 0 && turn - (past?.turn ?? 0) < 3) return { ...teller, saver, latest };
+    const { past, turn, continuing } = stateOf(latest);
+    if (continuing === undefined && turn - (past?.turn ?? 0) < 3) return { ...teller, saver, latest };
   }
 }
 
