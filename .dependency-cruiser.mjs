@@ -19,6 +19,10 @@ export const ROOMS = {
     rooms: ['contract'],
     packages: ['@temporalio/client', '@temporalio/common', '@temporalio/proto', 'node:'],
   },
+  encryption: {
+    rooms: ['contract'],
+    packages: ['@temporalio/common', '@temporalio/proto', 'node:'],
+  },
   history: {
     rooms: ['contract', 'session', 'temporal'],
     packages: ['@temporalio/client', '@temporalio/common', '@temporalio/proto', 'node:'],
@@ -134,7 +138,17 @@ export const ROOMS = {
 /** What the main door, `src/index.ts`, may show: everything but the sandbox, the HTTP API, the test kit and the command line. */
 export const DOOR_ROOMS = Object.keys(ROOMS).filter(
   (room) =>
-    !['thread', 'workflows', 'temporal', 'history', 'archive', 'http', 'testing', 'cli'].includes(room),
+    ![
+      'thread',
+      'workflows',
+      'temporal',
+      'encryption',
+      'history',
+      'archive',
+      'http',
+      'testing',
+      'cli',
+    ].includes(room),
 );
 
 /** @param {string[]} packages */

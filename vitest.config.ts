@@ -18,6 +18,7 @@ const FAST = tests(
   'test/bench/{actions,docs,options,results,stats,usage}',
   'test/cli/follow',
   'test/core/**',
+  'test/encryption/aes-gcm',
   'test/examples/{demo-claims,payments}',
   'test/faults/{guarantees,judge,linearize,options,plan,shrink,soaks}',
   'test/saver/{diff,langgraph-validation-memory,memory-saver,sqlite-file,sqlite-saver,thread-index}',
@@ -94,7 +95,7 @@ const config: ViteUserConfig = defineConfig({
       { find: /^perdure$/, replacement: here('./src/index.ts') },
       { find: /^perdure\/(langgraph|records)$/, replacement: here('./src/saver/$1/index.ts') },
       { find: /^perdure\/(client|archive)$/, replacement: here('./src/$1/door.ts') },
-      { find: /^perdure\/(http|workflows|testing)$/, replacement: here('./src/$1/index.ts') },
+      { find: /^perdure\/(encryption|http|workflows|testing)$/, replacement: here('./src/$1/index.ts') },
       // The harness starts processes that were built once for the run.
       { find: /^\.\/worker-process\.ts$/, replacement: here('./test/support/worker-process.ts') },
     ],

@@ -172,33 +172,29 @@ async function foldOf(
   let state: SessionState | null = null;
   for (const runId of await runsOf(client, workflowId)) {
     const lost = new Set((await lostOfRun(client, workflowId, runId)).map(({ id }) => id));
-    const fold = await foldHistory(
-      readPages(client, { workflowId, runId }),
-      client.options.loadedDataConverter,
-      {
-        runId,
-        onTask: ({ state: at }) => {
-          const { spent } = at.budget;
-          const open = new Map(
-            at.inFlight
-              .filter(({ kind }) => kind === 'model')
-              .map(({ seq, reserved }) => [seq, reserved?.nanoUsd ?? 0]),
-          );
-          for (const [seq, reserved] of before.open) {
-            if (open.has(seq)) continue;
-            const replied = spent.turns > before.turns || at.summarized !== before.summarized;
-            flights.push({
-              reserved,
-              replied,
-              charged: spent.nanoUsd - before.spent,
-              lost: lost.has(String(seq)),
-            });
-          }
-          const { summarized } = at;
-          before = { spent: spent.nanoUsd, turns: spent.turns, summarized, open };
-        },
+    const fold = await foldHistory(readPages(client, { workflowId, runId }), client.options, {
+      runId,
+      onTask: ({ state: at }) => {
+        const { spent } = at.budget;
+        const open = new Map(
+          at.inFlight
+            .filter(({ kind }) => kind === 'model')
+            .map(({ seq, reserved }) => [seq, reserved?.nanoUsd ?? 0]),
+        );
+        for (const [seq, reserved] of before.open) {
+          if (open.has(seq)) continue;
+          const replied = spent.turns > before.turns || at.summarized !== before.summarized;
+          flights.push({
+            reserved,
+            replied,
+            charged: spent.nanoUsd - before.spent,
+            lost: lost.has(String(seq)),
+          });
+        }
+        const { summarized } = at;
+        before = { spent: spent.nanoUsd, turns: spent.turns, summarized, open };
       },
-    );
+    });
     // One that no worker has taken yet has what the run before it has passed on.
     state = fold.state ?? (await foldSession(client, workflowId, runId));
   }

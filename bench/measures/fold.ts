@@ -27,7 +27,7 @@ export const fold: Measure = async (context) => {
   const cpu: number[] = [];
   for (let round = 0; round <= rounds; round++) {
     const before = process.cpuUsage();
-    await foldHistory([events], client.options.loadedDataConverter);
+    await foldHistory([events], client.options);
     const { user, system } = process.cpuUsage(before);
     if (round > 0) cpu.push(((user + system) / 1_000) * (10_000 / events.length));
   }

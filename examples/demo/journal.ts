@@ -23,14 +23,13 @@ export async function readJournal(client: Client, sessionId: string): Promise<Jo
 
 /** Which process ran which activity, as Temporal has recorded it. */
 export async function readIdentities(client: Client, workflowId: string): Promise<Ran[]> {
-  const { loadedDataConverter } = client.options;
   const asked = new Map<number, Omit<Ran, 'identity'>>();
   const ranBy: Ran[] = [];
   for await (const event of readEvents(client, { workflowId })) {
     const scheduled = event.activityTaskScheduledEventAttributes;
     const started = event.activityTaskStartedEventAttributes;
     if (scheduled) {
-      const input = (await firstValue(loadedDataConverter, scheduled.input)) as
+      const input = (await firstValue(client.options, workflowId, scheduled.input)) as
         | { callId?: string }
         | undefined;
       const kind = scheduled.activityType?.name?.replace('perdure.', '') ?? '';

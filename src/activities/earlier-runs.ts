@@ -96,7 +96,7 @@ async function dispatched({ client }: Context, workflowId: string, runId: string
         yield page;
       }
     })();
-    const { state } = await foldHistory(noting, client.options.loadedDataConverter, { runId: run });
+    const { state } = await foldHistory(noting, client.options, { runId: run });
     if (run === runId) continue;
     if (state === null) continue;
     const whole = await wholeState(client, state);

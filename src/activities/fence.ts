@@ -1,7 +1,7 @@
 import type { Context } from '@temporalio/activity';
 import { PerdureError } from '../contract/errors.ts';
 import { isNotFound } from '../temporal/index.ts';
-import { encodeToPayloads } from '../temporal/sdk-internals.ts';
+import { encodeDetails } from './heartbeat-details.ts';
 import { type Instant, instant } from './issued-calls.ts';
 
 /** How long an answer of the server about a call is trusted, in milliseconds. */
@@ -110,16 +110,15 @@ export class Fence {
 
   async #ask(): Promise<void> {
     const { client, info } = this.#context;
-    const { namespace, loadedDataConverter } = client.options;
-    const payloads =
-      this.#details === undefined ? [] : await encodeToPayloads(loadedDataConverter, this.#details);
+    const { namespace } = client.options;
+    const payloads = this.#details === undefined ? [] : await encodeDetails(this.#context, this.#details);
     const asked = instant();
     let answer: { cancelRequested?: boolean | null; activityPaused?: boolean | null };
     try {
       answer = await client.workflowService.recordActivityTaskHeartbeat({
         namespace,
         taskToken: info.taskToken,
-        details: { payloads: payloads ?? [] },
+        details: { payloads },
       });
     } catch (error) {
       throw fenced('the server no longer knows the call, or did not answer', error);

@@ -96,7 +96,7 @@ async function lastState(
   onTask: (task: FoldedTask) => void = () => undefined,
 ): Promise<SessionState | null> {
   const pages = readPages(client, { workflowId: sessionId, runId });
-  return (await foldHistory(pages, client.options.loadedDataConverter, { runId, onTask })).state;
+  return (await foldHistory(pages, client.options, { runId, onTask })).state;
 }
 
 /** The error for a checkpoint from before a fork or rewind had loaded its past: it holds no transcript. */

@@ -10,7 +10,7 @@ import {
   type PreparedCall,
   type ReadEnd,
 } from '../contract/activities.ts';
-import { LOST } from '../contract/failure.ts';
+import { LOST, UNKNOWN_KEY } from '../contract/failure.ts';
 import { defined, sha256Hex } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { resultBytesOf } from '../contract/limits.ts';
@@ -238,7 +238,7 @@ async function lastAttempt(context: Context): Promise<'unbilled' | 'lost' | 'fai
     const { raw } = await client.workflow.getHandle(workflowId, runId).describe();
     const pending = raw.pendingActivities?.find(({ activityId }) => activityId === info.activityId);
     const type = pending?.lastFailure?.applicationFailureInfo?.type;
-    if (type === UNBILLED || type === LOST.unbegun) return 'unbilled';
+    if (type === UNBILLED || type === LOST.unbegun || type === UNKNOWN_KEY) return 'unbilled';
     return type && !Object.values<string>(LOST).includes(type) ? 'failed' : 'lost';
   } catch {
     return 'lost';

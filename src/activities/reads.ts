@@ -30,8 +30,8 @@ import {
   type ToolResultBlock,
 } from '../contract/messages.ts';
 import { QUERY } from '../contract/names.ts';
-import { encodeToPayloads } from '../temporal/sdk-internals.ts';
 import { Fence } from './fence.ts';
+import { encodeDetails } from './heartbeat-details.ts';
 import { detailsBefore } from './live-sender.ts';
 import { recorded } from './recordable.ts';
 import { shutDown } from './shut-down.ts';
@@ -317,12 +317,12 @@ export class Reading {
     details: LiveText,
   ): Promise<{ cancelRequested?: boolean | null; activityPaused?: boolean | null }> {
     const { client, info } = this.#context;
-    const payloads = await encodeToPayloads(client.options.loadedDataConverter, details);
+    const payloads = await encodeDetails(this.#context, details);
     return client.withDeadline(Date.now() + (info.heartbeatTimeoutMs ?? 10_000), () =>
       client.workflowService.recordActivityTaskHeartbeat({
         namespace: client.options.namespace,
         taskToken: info.taskToken,
-        details: { payloads: payloads ?? [] },
+        details: { payloads },
       }),
     );
   }

@@ -28,7 +28,7 @@ export async function runStorePast({ digest }: StorePastInput): Promise<StorePas
   try {
     const { workflowId: sessionId, runId } = info.workflowExecution;
     const pages = readPages(client, info.workflowExecution);
-    const { state } = await foldHistory(pages, client.options.loadedDataConverter, { runId });
+    const { state } = await foldHistory(pages, client.options, { runId });
     if (state === null || shortDigest(state.position.digest) !== digest) {
       return { kind: 'unavailable', message: 'the history of this run gives another transcript' };
     }

@@ -22,7 +22,7 @@ export async function transcript(
   let found:
     | { own: Message[]; position: Position; before: number; base: number; newest?: ContentRef }
     | undefined;
-  await foldHistory(readPages(client, workflowExecution), client.options.loadedDataConverter, {
+  await foldHistory(readPages(client, workflowExecution), client.options, {
     runId,
     onTask: ({ state: { position, transcript: all, past, summarized: base = 0 } }) => {
       if (shortDigest(position.digest) !== shortDigest(digest)) return;

@@ -61,7 +61,7 @@ export class KeptFold {
     this.task = null;
     this.step = 0;
     this.previous = null;
-    return new Folder(this.#client.options.loadedDataConverter, {
+    return new Folder(this.#client.options, {
       runId: this.#execution.runId,
       onTask: (task) => {
         this.previous = this.task?.eventId ?? null;

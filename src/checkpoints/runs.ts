@@ -54,7 +54,7 @@ export async function runBefore(
   if (original && original !== runId) return (await orNull(resetFrom(client, workflowId, runId))) ?? original;
   if (continued) return continued;
   // An unreadable run fails when its checkpoints are read. It can still be deleted.
-  const value = await firstValue(client.options.loadedDataConverter, input).catch(() => null);
+  const value = await firstValue(client.options, workflowId, input).catch(() => null);
   const read = parseInput(sessionInputSchema, value);
   const origin = read.ok ? read.value.origin : undefined;
   return origin?.kind === 'rewind' ? (origin.leaves ?? origin.runId) : null;

@@ -223,7 +223,7 @@ export class SessionCheckpoints {
       previous = task.eventId;
       if (wanted(task.eventId)) return show(task, parent);
     };
-    return foldHistory(pages, this.#client.options.loadedDataConverter, { runId, onTask, last });
+    return foldHistory(pages, this.#client.options, { runId, onTask, last });
   }
 
   /**

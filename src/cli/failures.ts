@@ -33,6 +33,8 @@ const EXIT_OF: Partial<Record<ErrorCode, number>> = {
   INVALID_TOOL_INPUT: EXIT.refused,
   FENCED: EXIT.refused,
   CONFLICT: EXIT.refused,
+  ENCRYPTED: EXIT.refused,
+  UNKNOWN_KEY: EXIT.refused,
   SERVER_UNAVAILABLE: EXIT.unreachable,
   NO_WORKER: EXIT.unreachable,
   WORKER_BUSY: EXIT.unreachable,
@@ -106,6 +108,8 @@ function nextCommand(code: string, { verb, sessionId, repeat }: FailureContext):
       return repeat ?? 'perdure doctor';
     case 'INVALID_DEFINITION':
       return `perdure ${verb}`;
+    case 'ENCRYPTED':
+      return `perdure --data-converter <module> ${verb}`;
     default:
       return 'perdure doctor';
   }

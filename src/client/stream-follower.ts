@@ -168,7 +168,7 @@ class Follower {
   /** Follows one run to its end. @returns the run after it */
   async #follow({ runId, cause }: Run): Promise<Run | null> {
     const execution = { workflowId: this.#id, runId };
-    const folder = new Folder(this.#client.options.loadedDataConverter, {
+    const folder = new Folder(this.#client.options, {
       runId,
       onTask: ({ eventId, state }) => this.#take({ runId, eventId }, state),
     });

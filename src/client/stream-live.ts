@@ -2,6 +2,7 @@
 import type { Client } from '@temporalio/client';
 import type { LiveDelta, LiveText } from '../contract/live-text.ts';
 import { addDelta, isLiveHere, type LiveKey, listen } from '../temporal/live-channel.ts';
+import { activityContext } from '../temporal/payloads.ts';
 import { decodeOptionalSinglePayload } from '../temporal/sdk-internals.ts';
 
 /** Pause between two looks at the heartbeats of a model call elsewhere, in milliseconds. */
@@ -112,6 +113,8 @@ async function heartbeatOf(client: Client, sessionId: string, key: LiveKey): Pro
   const activity = raw.pendingActivities?.find(({ activityId }) => activityId === key.activityId);
   const payload = activity?.heartbeatDetails?.payloads?.[0];
   if (payload === undefined) return null;
-  const decoded = await decodeOptionalSinglePayload<LiveText>(client.options.loadedDataConverter, payload);
+  const { loadedDataConverter, namespace } = client.options;
+  const context = activityContext(namespace, sessionId, key.activityId);
+  const decoded = await decodeOptionalSinglePayload<LiveText>(loadedDataConverter, payload, context);
   return decoded ?? null;
 }

@@ -48,6 +48,8 @@ export const ERROR_CODES = [
   'UNSUPPORTED_MEDIA_TYPE',
   'CHECKPOINT_NOT_FOUND',
   'STEP_NOT_FOUND',
+  'UNKNOWN_KEY',
+  'ENCRYPTED',
   'INTERNAL',
 ] as const;
 
@@ -70,6 +72,7 @@ const REMEDIES: Partial<Record<ErrorCode, Remedy>> = {
   NOT_ATTEMPTED: 'retry',
   FENCED: 'retry',
   CONFLICT: 'retry',
+  UNKNOWN_KEY: 'ask_person',
   INTERNAL: 'ask_person',
 };
 

@@ -7,6 +7,8 @@ export interface ActivityFailureInfo {
   message: string;
   /** The tool of a mutation gave no sign that it had begun: see {@link BEGAN}. */
   unbegun?: true;
+  /** The worker could not decrypt the input, and has done nothing: see {@link UNKNOWN_KEY}. */
+  unknownKey?: true;
 }
 
 /**
@@ -22,6 +24,9 @@ export const LOST = {
   /** The tool of a mutation had not begun, or no model had been asked. */
   unbegun: 'WorkerLostBeforeCall',
 } as const;
+
+/** The failure type of a payload whose key the worker does not have. The activity has done nothing. */
+export const UNKNOWN_KEY = 'UnknownEncryptionKey';
 
 /** The outcome of an activity: its result, or how it ended without one. */
 export type ActivityOutcome<T> = { ok: true; value: T } | { ok: false; failure: ActivityFailureInfo };
@@ -51,6 +56,7 @@ export function activityFailureInfo(error: unknown): ActivityFailureInfo {
     default: {
       const type = inner.type ?? inner.name ?? 'Error';
       const message = `${type}: ${(inner.message ?? '').slice(0, 2_000)}`;
+      if (type === UNKNOWN_KEY) return { kind: 'failed', message, unbegun: true, unknownKey: true };
       if (type === LOST.unbegun) return { kind: 'lost', message, unbegun: true };
       return { kind: type === LOST.worker ? 'lost' : 'failed', message };
     }

@@ -10,7 +10,7 @@ import { Folder } from './fold.ts';
  * @throws PerdureError `CHECKPOINT_CORRUPTION`; Temporal's `ServiceError` when the run is not there.
  */
 export async function foldSession(client: Client, workflowId: string, runId: string): Promise<SessionState> {
-  const folder = new Folder(client.options.loadedDataConverter, { runId });
+  const folder = new Folder(client.options, { runId });
   for await (const page of readPages(client, { workflowId, runId })) await folder.take(page);
   await folder.closeTask();
   return folder.result().state ?? folder.start();

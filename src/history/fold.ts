@@ -5,7 +5,6 @@
  * to the workflow. Failed and timed-out tasks contribute nothing, and what came after the last completed task has not
  * been seen by the workflow yet.
  */
-import type { LoadedDataConverter } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
 import { activityKind, SIGNAL, WORKFLOW } from '../contract/names.ts';
@@ -14,7 +13,7 @@ import { advance } from '../session/advance.ts';
 import type { Input, Moment } from '../session/events.ts';
 import { initialState } from '../session/initial.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
-import { PayloadReader } from '../temporal/payloads.ts';
+import { type Decoding, PayloadReader } from '../temporal/payloads.ts';
 import type { HistoryEvent } from '../temporal/read-events.ts';
 import { tsToMs } from '../temporal/sdk-time.ts';
 import { AskedCommands, type Shown } from './asked.ts';
@@ -81,10 +80,10 @@ export interface FoldOptions {
  */
 export async function foldHistory(
   pages: AsyncIterable<readonly HistoryEvent[]> | Iterable<readonly HistoryEvent[]>,
-  converter: LoadedDataConverter,
+  decoding: Decoding,
   options: FoldOptions = {},
 ): Promise<Fold> {
-  const folder = new Folder(converter, options);
+  const folder = new Folder(decoding, options);
   for await (const page of pages) {
     await folder.take(page);
     if (folder.done) return folder.result();
@@ -118,8 +117,8 @@ export class Folder {
   readonly #asked: AskedCommands = new AskedCommands();
   readonly #admitted = new Map<string, { order: number; name: string; payload: unknown }>();
 
-  constructor(converter: LoadedDataConverter, options: FoldOptions = {}) {
-    this.#payloads = new PayloadReader(converter);
+  constructor(decoding: Decoding, options: FoldOptions = {}) {
+    this.#payloads = new PayloadReader(decoding);
     this.#onTask = options.onTask;
     this.#last = options.last ?? Number.POSITIVE_INFINITY;
     this.#runId = options.runId ?? '';

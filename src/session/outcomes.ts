@@ -29,6 +29,28 @@ export function applyOutcome(state: SessionState, seq: number, outcome: Outcome,
     state.budget.spent.activeMs += Math.max(0, moment.now - Date.parse(state.activeSince));
     state.activeSince = null;
   }
+  applyKnown(state, flight, waitForKey(outcome), moment);
+}
+
+/** A worker without the key of its input has done nothing. The session waits for a worker that has the key. */
+function waitForKey(outcome: Outcome): Outcome {
+  if (outcome.kind === 'timer' || outcome.result.ok || outcome.result.failure.unknownKey !== true)
+    return outcome;
+  const { message } = outcome.result.failure;
+  const result = { ok: true, value: { kind: 'unavailable', message, lookAgain: true } } as const;
+  switch (outcome.kind) {
+    case 'describe':
+    case 'model':
+    case 'reads':
+      return { ...outcome, result };
+    case 'tool':
+      return { ...outcome, result };
+    default:
+      return outcome;
+  }
+}
+
+function applyKnown(state: SessionState, flight: InFlight, outcome: Outcome, moment: Moment): void {
   switch (outcome.kind) {
     case 'load':
       applyLoad(state, outcome.result, moment);

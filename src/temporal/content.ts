@@ -14,7 +14,7 @@ const AT_ONCE = 4;
 /** The start input of a workflow, read from its history. `null` when the server does not have it. */
 export async function readStartInput(client: Client, workflowId: string): Promise<unknown> {
   const started = (await orNull(readStart(client, { workflowId })))?.workflowExecutionStartedEventAttributes;
-  return started ? firstValue(client.options.loadedDataConverter, started.input) : null;
+  return started ? firstValue(client.options, workflowId, started.input) : null;
 }
 
 /** A text that was stored in parts. @throws PerdureError `CHECKPOINT_CORRUPTION` when it is gone or changed */

@@ -48,7 +48,7 @@ export async function findExecution(
     startedAt: tsToMs(info.startTime),
     memo: async (name) => {
       const payload = info.memo?.fields?.[name];
-      return payload ? firstValue(client.options.loadedDataConverter, { payloads: [payload] }) : undefined;
+      return payload ? firstValue(client.options, workflowId, { payloads: [payload] }) : undefined;
     },
   };
 }

@@ -1,5 +1,10 @@
 /** Decodes a history's payloads with the client's own converter and codecs. */
-import { fromPayloadsAtIndex, type LoadedDataConverter } from '@temporalio/common';
+import {
+  defaultPayloadConverter,
+  fromPayloadsAtIndex,
+  type LoadedDataConverter,
+  type SerializationContext,
+} from '@temporalio/common';
 import type { temporal } from '@temporalio/proto';
 import { type ActivityFailureInfo, activityFailureInfo } from '../contract/failure.ts';
 import { UNREADABLE } from '../contract/inputs.ts';
@@ -9,45 +14,93 @@ import { decode, decodeFailure, decodeFromPayloadsAtIndex } from './sdk-internal
 type Payloads = temporal.api.common.v1.IPayloads | null | undefined;
 type Failure = temporal.api.failure.v1.IFailure | null | undefined;
 
-/** The first value of some payloads, or `undefined`. @throws what codecs and converter throw */
-export async function firstValue(converter: LoadedDataConverter, payloads: Payloads): Promise<unknown> {
-  const list = payloads?.payloads;
-  if (list === null || list === undefined || list.length === 0) return undefined;
-  return decodeFromPayloadsAtIndex<unknown>(converter, 0, list);
+/** How the payloads of a namespace are decoded. A client's options hold both. */
+export interface Decoding {
+  readonly loadedDataConverter: LoadedDataConverter;
+  readonly namespace: string;
 }
 
-/** Reads values from a page of events. Codecs are asynchronous, so a page is decoded before its values are read. */
+/** The first value of some payloads of a workflow, or `undefined`. @throws what codecs and converter throw */
+export async function firstValue(
+  { loadedDataConverter, namespace }: Decoding,
+  workflowId: string,
+  payloads: Payloads,
+): Promise<unknown> {
+  const list = payloads?.payloads;
+  if (list === null || list === undefined || list.length === 0) return undefined;
+  const context = { type: 'workflow', namespace, workflowId } as const;
+  return decodeFromPayloadsAtIndex<unknown>(loadedDataConverter, 0, list, context);
+}
+
+/** The context with which the SDK converts what belongs to an activity of a workflow. */
+export function activityContext(
+  namespace: string,
+  workflowId: string,
+  activityId: string,
+): SerializationContext {
+  return { type: 'activity', namespace, workflowId, activityId, isLocal: false };
+}
+
+type Decoded = ({ value: unknown } | { error: unknown }) & { context: SerializationContext };
+
+/**
+ * Reads values from the events of a run, from its first event on. Codecs are asynchronous, so a page is decoded before
+ * its values are read.
+ */
 export class PayloadReader {
   readonly #converter: LoadedDataConverter;
+  readonly #namespace: string;
+  #workflowId = '';
+  /** The ids of open activities, by the event that scheduled each. */
+  readonly #activities = new Map<number, string>();
   /** What the codecs returned for payloads and failures, or threw. */
-  readonly #decoded = new Map<object, { value: unknown } | { error: unknown }>();
+  readonly #decoded = new Map<object, Decoded>();
 
-  constructor(converter: LoadedDataConverter) {
-    this.#converter = converter;
+  constructor({ loadedDataConverter, namespace }: Decoding) {
+    this.#converter = loadedDataConverter;
+    this.#namespace = namespace;
   }
 
   /** Decodes a page of events. Errors are thrown when the value is read. */
   async load(events: readonly HistoryEvent[]): Promise<void> {
-    const { payloadCodecs } = this.#converter;
-    if (payloadCodecs.length === 0) return;
+    const { payloadCodecs, payloadConverter } = this.#converter;
+    if (payloadCodecs.length === 0 && payloadConverter === defaultPayloadConverter) return;
     this.#decoded.clear();
     for (const event of events) {
+      const context = this.#contextOf(event);
       for (const payloads of payloadsOf(event)) {
-        await this.#keep(payloads, async () => ({
-          payloads: await decode(payloadCodecs, payloads?.payloads ?? []),
+        await this.#keep(payloads, context, async () => ({
+          payloads: await decode(payloadCodecs, payloads?.payloads ?? [], context),
         }));
       }
       const failure = failureOf(event);
-      await this.#keep(failure, async () => decodeFailure(payloadCodecs, failure ?? {}));
+      await this.#keep(failure, context, async () => decodeFailure(payloadCodecs, failure ?? {}, context));
     }
   }
 
-  async #keep(source: object | null | undefined, decoded: () => Promise<unknown>): Promise<void> {
+  /** The context with which the SDK encoded what an event holds. */
+  #contextOf(event: HistoryEvent): SerializationContext {
+    this.#workflowId = event.workflowExecutionStartedEventAttributes?.workflowId ?? this.#workflowId;
+    const activityId = event.activityTaskScheduledEventAttributes?.activityId;
+    if (activityId) this.#activities.set(Number(event.eventId), activityId);
+    const scheduled = Number(activityEndOf(event)?.scheduledEventId ?? 0);
+    const ended = this.#activities.get(scheduled);
+    this.#activities.delete(scheduled);
+    return ended === undefined
+      ? { type: 'workflow', namespace: this.#namespace, workflowId: this.#workflowId }
+      : activityContext(this.#namespace, this.#workflowId, ended);
+  }
+
+  async #keep(
+    source: object | null | undefined,
+    context: SerializationContext,
+    decoded: () => Promise<unknown>,
+  ): Promise<void> {
     if (!source) return;
     try {
-      this.#decoded.set(source, { value: await decoded() });
+      this.#decoded.set(source, { value: await decoded(), context });
     } catch (error) {
-      this.#decoded.set(source, { error });
+      this.#decoded.set(source, { error, context });
     }
   }
 
@@ -65,6 +118,7 @@ export class PayloadReader {
       this.#converter.payloadConverter,
       0,
       this.#plain(payloads).payloads ?? [],
+      this.#decoded.get(payloads)?.context,
     );
   }
 
@@ -81,7 +135,13 @@ export class PayloadReader {
   failure(failure: Failure): ActivityFailureInfo {
     const { failureConverter, payloadConverter } = this.#converter;
     return activityFailureInfo(
-      failure ? failureConverter.failureToError(this.#plain(failure), payloadConverter) : undefined,
+      failure
+        ? failureConverter.failureToError(
+            this.#plain(failure),
+            payloadConverter,
+            this.#decoded.get(failure)?.context,
+          )
+        : undefined,
     );
   }
 }
@@ -98,6 +158,15 @@ function payloadsOf(event: HistoryEvent): Payloads[] {
     details?.['data'],
     details?.['result'],
   ];
+}
+
+function activityEndOf(event: HistoryEvent): { scheduledEventId?: unknown } | null | undefined {
+  return (
+    event.activityTaskCompletedEventAttributes ??
+    event.activityTaskFailedEventAttributes ??
+    event.activityTaskTimedOutEventAttributes ??
+    event.activityTaskCanceledEventAttributes
+  );
 }
 
 function failureOf(event: HistoryEvent): Failure {

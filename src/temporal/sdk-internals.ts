@@ -15,7 +15,7 @@ export {
   decodeFailure,
   decodeFromPayloadsAtIndex,
   decodeOptionalSinglePayload,
-  encodeToPayloads,
+  encodeToPayloadsWithContext,
 } from '@temporalio/common/lib/internal-non-workflow/index.js';
 
 /**

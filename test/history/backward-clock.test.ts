@@ -43,7 +43,7 @@ test('tasks that start an hour before the ones before them happen at the time of
     { events: shifted },
     session.id,
   );
-  const { state } = await foldHistory([shifted], world.client.options.loadedDataConverter);
+  const { state } = await foldHistory([shifted], world.client.options);
   expect(replayed.length).toBeGreaterThan(3);
   expect(state?.transcript.slice(0, replayed.length)).toEqual(replayed);
   const times = state?.transcript.map((message) => Date.parse(message.created_at)) ?? [];

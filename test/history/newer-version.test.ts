@@ -10,7 +10,7 @@ import { ACTIVITY } from '../../src/contract/names.ts';
 import { foldHistory } from '../../src/history/index.ts';
 import type { HistoryEvent } from '../../src/temporal/index.ts';
 import { replay } from '../session/support/sound.ts';
-import { CONVERTER, readStored } from './stored.ts';
+import { PLAIN, readStored } from './stored.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
 const { HistoryEvent: Event } = proto.temporal.api.history.v1;
@@ -229,7 +229,7 @@ const CHANGES: Readonly<Record<string, { file?: string; says: string; make: Chan
 test.each(Object.entries(CHANGES))('%s is refused', async (_, { file = 'refund-0.1.json', says, make }) => {
   const { events } = readStored(file).decoded;
   const at = numberOf(make(events));
-  const error = await foldHistory([events], CONVERTER).then(
+  const error = await foldHistory([events], PLAIN).then(
     () => null,
     (reason: unknown) => reason,
   );
@@ -248,7 +248,7 @@ test('checkpoints before the change still fold', async () => {
   const { events } = readStored('refund-0.1.json').decoded;
   CHANGES['a definition of schema 2']?.make(events);
   const task = first(events, completedTask);
-  const { state, eventId } = await foldHistory([events], CONVERTER, { last: numberOf(task) });
+  const { state, eventId } = await foldHistory([events], PLAIN, { last: numberOf(task) });
   expect(eventId).toBe(numberOf(task));
   expect(state?.inFlight).toMatchObject([{ kind: 'describe' }]);
 });
@@ -259,6 +259,6 @@ test('a signal that no handler takes changes nothing', async () => {
     eventType: EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
     workflowExecutionSignaledEventAttributes: { signalName: 'rethink', input: payloadsOf({ schema: 2 }) },
   });
-  const { state } = await foldHistory([decoded.events], CONVERTER);
+  const { state } = await foldHistory([decoded.events], PLAIN);
   expect(state).toMatchObject(stored ?? {});
 });

@@ -8,6 +8,7 @@
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
+import { defaultPayloadConverter } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { expect, test } from 'vitest';
 import { foldHistory } from '../../src/history/index.ts';
@@ -15,7 +16,7 @@ import { runsUpTo } from '../../src/temporal/executions.ts';
 import type { HistoryEvent } from '../../src/temporal/index.ts';
 import { replay } from '../session/support/sound.ts';
 import { openStage } from '../support/stage.ts';
-import { CONVERTER, DIRECTORY, readStored, type Stored, storedFiles } from './stored.ts';
+import { DIRECTORY, PLAIN, readStored, type Stored, storedFiles } from './stored.ts';
 import { STORIES } from './stories.ts';
 
 const { History } = proto.temporal.api.history.v1;
@@ -23,7 +24,7 @@ const SUFFIX = process.env['PERDURE_RECORD'];
 
 async function folded(events: readonly HistoryEvent[]): Promise<Omit<Stored, 'history'>> {
   const checkpoints: Stored['checkpoints'] = [];
-  const { state } = await foldHistory([events], CONVERTER, {
+  const { state } = await foldHistory([events], PLAIN, {
     onTask: ({ eventId, state: { position } }) =>
       void checkpoints.push([eventId, position.count, position.digest]),
   });
@@ -75,8 +76,8 @@ test.each(files)('%s reads the same with names in its updates that would be refu
       event?.acceptedRequest?.input?.args?.payloads ?? [],
   );
   for (const payload of given) {
-    const value: unknown = CONVERTER.payloadConverter.fromPayload(payload);
-    payload.data = CONVERTER.payloadConverter.toPayload(withUnknownNames(value)).data ?? null;
+    const value: unknown = defaultPayloadConverter.fromPayload(payload);
+    payload.data = defaultPayloadConverter.toPayload(withUnknownNames(value)).data ?? null;
   }
   expect(given.length > 0).toBe(!file.startsWith('reads-'));
   // Only a validator refuses them, and none is asked of what is on record.

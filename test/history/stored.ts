@@ -1,12 +1,9 @@
 /** Histories of sessions that were recorded once, as they lie in `test/histories`. */
 import { readdirSync, readFileSync } from 'node:fs';
-import {
-  defaultFailureConverter,
-  defaultPayloadConverter,
-  type LoadedDataConverter,
-} from '@temporalio/common';
+import { defaultDataConverter } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import type { SessionState } from '../../src/index.ts';
+import type { Decoding } from '../../src/temporal/payloads.ts';
 
 const { History } = proto.temporal.api.history.v1;
 
@@ -14,10 +11,9 @@ const { History } = proto.temporal.api.history.v1;
 export const DIRECTORY: URL = new URL('../histories/', import.meta.url);
 
 /** Their payloads are plain JSON. */
-export const CONVERTER: LoadedDataConverter = {
-  payloadConverter: defaultPayloadConverter,
-  failureConverter: defaultFailureConverter,
-  payloadCodecs: [],
+export const PLAIN: Decoding = {
+  loadedDataConverter: defaultDataConverter,
+  namespace: 'default',
 };
 
 /** What is stored of a session. */

@@ -65,10 +65,7 @@ test('a refund over the limit waits for a person, happens once, and an equal one
   expect(keys).toEqual([calls[1]?.idempotencyKey]);
 
   const live = await session.snapshot();
-  const fold = await foldHistory(
-    readPages(stage.client, { workflowId: session.id }),
-    stage.client.options.loadedDataConverter,
-  );
+  const fold = await foldHistory(readPages(stage.client, { workflowId: session.id }), stage.client.options);
   expect(canonicalJson(fold.state as unknown as JsonObject)).toBe(
     canonicalJson(live as unknown as JsonObject),
   );

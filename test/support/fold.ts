@@ -10,7 +10,7 @@ import { readPages } from '../../src/temporal/index.ts';
 export async function foldOf(client: Client, session: Session, runId?: string): Promise<SessionState> {
   const fold = await foldHistory(
     readPages(client, { workflowId: session.id, ...(runId === undefined ? {} : { runId }) }),
-    client.options.loadedDataConverter,
+    client.options,
     runId === undefined ? {} : { runId },
   );
   if (fold.state === null) return expect.fail(`no workflow task of ${session.id} has completed`);

@@ -64,23 +64,19 @@ async function checkpoints(
 ): Promise<{ id: string; text: string; phase: string }[]> {
   const found: { id: string; text: string; phase: string }[] = [];
   const { runId } = await session.state();
-  await foldHistory(
-    readPages(stage.client, { workflowId: session.id, runId }),
-    stage.client.options.loadedDataConverter,
-    {
-      runId,
-      onTask: ({ eventId, state }) => {
-        const last = state.transcript.at(-1)?.blocks[0];
-        const waiting = state.calls.some(({ status }) => status.kind === 'approval');
-        const text = last?.kind === 'text' ? last.text : '';
-        found.push({
-          id: `${runId}:${eventId}`,
-          text,
-          phase: waiting ? 'approval' : state.inFlight.length > 0 ? 'busy' : 'rest',
-        });
-      },
+  await foldHistory(readPages(stage.client, { workflowId: session.id, runId }), stage.client.options, {
+    runId,
+    onTask: ({ eventId, state }) => {
+      const last = state.transcript.at(-1)?.blocks[0];
+      const waiting = state.calls.some(({ status }) => status.kind === 'approval');
+      const text = last?.kind === 'text' ? last.text : '';
+      found.push({
+        id: `${runId}:${eventId}`,
+        text,
+        phase: waiting ? 'approval' : state.inFlight.length > 0 ? 'busy' : 'rest',
+      });
     },
-  );
+  });
   return found;
 }
 

@@ -30,7 +30,7 @@ async function foldOf(stage: Stage, session: Session): Promise<FoldedSession> {
   const places: number[] = [];
   const events: HistoryEvent[] = [];
   for await (const event of readEvents(stage.client, { workflowId: session.id })) events.push(event);
-  const fold = await foldHistory([events], stage.client.options.loadedDataConverter, {
+  const fold = await foldHistory([events], stage.client.options, {
     onTask: ({ state, eventId }) => {
       checkpoints.push(structuredClone(state));
       places.push(eventId);

@@ -1,0 +1,19 @@
+import { PerdureError } from '../contract/errors.ts';
+import { UNKNOWN_KEY } from '../contract/failure.ts';
+
+/** A payload cannot be decrypted with the keys of this process. */
+export class UnknownKeyError extends PerdureError {
+  /** The SDK makes this the type of an activity's failure. */
+  static override readonly name: string = UNKNOWN_KEY;
+
+  constructor(keyId: string, problem: string, cause?: unknown) {
+    super(
+      'UNKNOWN_KEY',
+      `${problem}. Nothing is lost: correct the keys of the codec, and restart the process`,
+      {
+        details: { keyId },
+        cause,
+      },
+    );
+  }
+}
