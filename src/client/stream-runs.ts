@@ -13,7 +13,7 @@ export interface Cursor {
 
 /** Reads a cursor. The id of a checkpoint is one, too: after all parts of its task. @throws PerdureError `INVALID_ARGUMENT` */
 export function parseCursor(text: string): Cursor {
-  const [, runId, eventId, index] = /^([\w-]{1,100}):(\d{1,9})(?::(\d{1,9}))?$/.exec(text) ?? [];
+  const [, runId, eventId, index] = /^([0-9a-f-]{36}):(\d{1,9})(?::(\d{1,9}))?$/.exec(text) ?? [];
   if (runId === undefined)
     throw invalid('since', `${text.slice(0, 80)} is no cursor. Pass the cursor of a part, or 'start'`);
   return { runId, eventId: Number(eventId), index: Number(index ?? Number.MAX_SAFE_INTEGER) };

@@ -164,7 +164,7 @@ export const inspectionOperations: readonly Operation[] = [
     query: {
       since: {
         type: 'string',
-        maxLength: 200,
+        pattern: '^(start|[0-9a-f-]{36}:[0-9]{1,9}(:[0-9]{1,9})?)$',
         description:
           'A cursor, the id of a checkpoint, or `start`. Default: the header Last-Event-ID, or from now on.',
       },

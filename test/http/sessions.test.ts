@@ -477,21 +477,30 @@ async function events(
   api: ServedApi,
   path: string,
   last: (name: string, seen: string[]) => boolean = () => false,
-): Promise<{ name: string; data: Record<string, unknown> }[]> {
-  const response = await fetch(`${api.url}${path}/stream`, {
-    headers: { authorization: `Bearer ${api.token}` },
+  { query = '', lastEventId }: { query?: string; lastEventId?: string } = {},
+): Promise<{ id?: string; name: string; data: Record<string, unknown> }[]> {
+  const response = await fetch(`${api.url}${path}/stream${query}`, {
+    headers: {
+      authorization: `Bearer ${api.token}`,
+      ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
+    },
   });
   expect(response.headers.get('content-type')).toBe('text/event-stream');
-  const found: { name: string; data: Record<string, unknown> }[] = [];
+  const found: { id?: string; name: string; data: Record<string, unknown> }[] = [];
   let text = '';
   const decoder = new TextDecoder();
   for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
     text += decoder.decode(chunk, { stream: true });
     for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
-      const [, name = '', data = '{}'] = /event: (.*)\ndata: (.*)$/.exec(text.slice(0, end)) ?? [];
+      const [, id, name = '', data = '{}'] =
+        /^(?:id: (.*)\n)?event: (.*)\ndata: (.*)$/.exec(text.slice(0, end)) ?? [];
       text = text.slice(end + 2);
       if (name === '') continue;
-      found.push({ name, data: JSON.parse(data) as Record<string, unknown> });
+      found.push({
+        ...(id === undefined ? {} : { id }),
+        name,
+        data: JSON.parse(data) as Record<string, unknown>,
+      });
       if (
         last(
           name,
@@ -511,6 +520,16 @@ test('a session is followed live until it rests', async () => {
   expect(seen.at(-1)).toEqual({ name: 'end', data: {} });
   const { data } = seen.findLast(({ name }) => name === 'phase') ?? { data: {} };
   expect(data).toMatchObject({ phase: 'idle', view: { lastText: 'you said: hello' } });
+  for (const { id: cursor, data: part } of seen) expect(part['cursor']).toBe(cursor);
+  const whole = (await events(http, path, undefined, { query: '?since=start' })).filter(({ id }) => id);
+  expect(whole.length).toBeGreaterThan(5);
+  const middle = whole[3]?.id ?? '';
+  // As a browser does it, which repeats the address of its first request.
+  const rest = await events(http, path, undefined, { query: '?since=start', lastEventId: middle });
+  expect(rest.filter(({ id }) => id)).toEqual(whole.slice(4));
+  const wrong = { status: 400, code: 'INVALID_ARGUMENT' };
+  expect(await http.call(`GET ${path}/stream?until=never`)).toMatchObject(wrong);
+  expect(await http.call(`GET ${path}/stream?since=never`)).toMatchObject(wrong);
   expect(await http.call('GET /sessions/nobody/stream')).toMatchObject({
     status: 404,
     code: 'SESSION_NOT_FOUND',
