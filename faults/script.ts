@@ -10,8 +10,8 @@ export interface Heard {
   readonly position: number;
 }
 
-/** The messages beside the instructions that a task with a window has room for. */
-const WINDOW = 4;
+/** Bytes of a prompt that a task with a window has room for: some two turns. */
+const WINDOW = 4_500;
 const FILLER = 'Well, let me see what I can do about it. '.repeat(30);
 
 /** The model: calls for as many turns as the task says and one more for each message that asks for it, then an answer. */
@@ -33,7 +33,7 @@ export function scriptOf(heard: Map<string, Heard>): Script {
       };
       return repeat === 1 ? { fault: 'cut', reply } : reply;
     }
-    if (task.compacts === true && messages.length - 1 > WINDOW)
+    if (task.compacts === true && JSON.stringify(messages).length > WINDOW)
       return { fault: 'status', status: 400, message: 'prompt is too long' };
     const turn = results / callTags(task, 1).length + 1;
     const toolCalls = callTags(task, turn).map((tag, i) => ({

@@ -5,7 +5,7 @@ import { jsonSize } from '../contract/json.ts';
 import type { Message } from '../contract/messages.ts';
 import { bytesOf, cutOf, SUMMARY_REQUEST, verbatimOf } from '../contract/view.ts';
 
-/** A summary stands for a tenth of the view at least. */
+/** A new summary stands for a tenth of the view at least, beside the summary before it. */
 const LEAST_SHARE = 10;
 const REQUEST: Message = {
   id: '',
@@ -73,10 +73,11 @@ export async function compact(
   }
 }
 
-/** Where to cut a view, or `null` when what stays is nearly all of it: a summary would be no shorter. */
+/** Where to cut a view, or `null` when too little of it is new to a summary: it would be no shorter. */
 function gainfulCut(view: readonly Message[], keep: number): number | null {
-  const cut = cutOf(view, keep);
-  return cut === null || bytesOf(view.slice(0, cut)) * LEAST_SHARE < bytesOf(view) ? null : cut;
+  const cut = cutOf(view, keep) ?? 0;
+  const fresh = view.slice(0, cut).filter(({ summary }) => summary === undefined);
+  return bytesOf(fresh) * LEAST_SHARE < bytesOf(view) ? null : cut;
 }
 
 /** Names the largest message of a view. */

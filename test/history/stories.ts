@@ -1,5 +1,6 @@
 /** Sessions whose histories are stored: each takes another way through the workflow. */
 import * as z from 'zod';
+import { SUMMARY_REQUEST } from '../../src/contract/view.ts';
 import {
   type DefinedAgent,
   defineAgent,
@@ -316,6 +317,35 @@ const runs: Story = {
   run: 1,
 };
 
+/** Prompts that are compacted: near the window, after a summary that cannot be read, and when the model refuses one. */
+const compacted: Story = {
+  script: ({ lastUserText, repeat }) => {
+    if (lastUserText === SUMMARY_REQUEST)
+      return repeat === 0 ? { fault: 'garbage' } : { text: 'They sent pages.' };
+    if (lastUserText.startsWith('refused') && repeat === 0)
+      return { fault: 'status', status: 400, message: 'prompt is too long' };
+    return { text: 'Noted.' };
+  },
+  agent: (stage) => defineAgent({ ...base(stage), plan: true, contextWindow: { tokens: 1_000 } }),
+  message: 'Hello.',
+  act: async (session) => {
+    for (const [i, word] of ['one', 'two', 'three', 'four', 'five', 'six'].entries()) {
+      await until(session, ({ turn, phase }) => turn === i + 1 && phase === 'idle');
+      await session.send({ text: word.padEnd(600, ` ${word}`), id: word });
+    }
+    await until(session, ({ turn, phase }) => turn === 7 && phase === 'idle');
+    await session.send({ text: 'refused '.repeat(50), id: 'refused' });
+    await untilPhase(session, 'waiting');
+    await session.resume({ by: 'ada' });
+    await until(session, ({ turn, phase }) => turn === 8 && phase === 'idle');
+    const { items } = await session.transcript();
+    const from = items.findIndex(({ summary }) => summary !== undefined);
+    await session.edit({ transcript: { from, messages: [] }, by: 'ada', reason: 'all over' }).catch(() => {});
+    await session.cancel({ by: 'ada', reason: 'done' });
+    await session.result();
+  },
+};
+
 /** All stories by the name of their file. */
 export const STORIES: Readonly<Record<string, Story>> = {
   refund,
@@ -326,4 +356,5 @@ export const STORIES: Readonly<Record<string, Story>> = {
   rewound,
   stopped,
   runs,
+  compacted,
 };
