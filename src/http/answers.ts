@@ -3,7 +3,7 @@ import * as z from 'zod/mini';
 import type { EffectSince } from '../checkpoints/index.ts';
 import type { CallStatus, DecisionRecord, Dispatch, ToolCall } from '../contract/calls.ts';
 import type { AgentChange, BudgetLimits } from '../contract/manifest.ts';
-import { messageSchema } from '../contract/messages.ts';
+import { type Message, messageSchema } from '../contract/messages.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import type { Notice, Phase, PlanStep, Wait } from '../contract/state.ts';
 import type { BudgetView, CallsPage, PendingCall, SessionView, TranscriptPage } from '../contract/views.ts';
@@ -289,6 +289,9 @@ export const transcriptPageSchema: z.ZodMiniType<TranscriptPage> = exactly<Trans
     ...page,
   }),
 );
+export const modelViewSchema: z.ZodMiniType<{ items: Message[] }> = z.object({
+  items: z.array(messageSchema()),
+});
 export const callsPageSchema: z.ZodMiniType<CallsPage> = exactly<CallsPage>()(
   z.object({ items: z.array(toolCall), ...page }),
 );

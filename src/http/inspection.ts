@@ -7,6 +7,7 @@ import type { PageInput } from '../contract/views.ts';
 import {
   budgetViewSchema,
   callsPageSchema,
+  modelViewSchema,
   pendingCallSchema,
   planStepSchema,
   sessionViewSchema,
@@ -94,6 +95,20 @@ export const inspectionOperations: readonly Operation[] = [
     answer: { status: 200, description: 'A page, oldest first', schema: transcriptPageSchema },
     codes: CODES,
     handle: (request, { sessions }) => sessions.get(request.param('id')).transcript(page(request)),
+  }),
+  operation({
+    id: 'getView',
+    method: 'GET',
+    path: '/sessions/{id}/view',
+    tag: 'sessions',
+    summary: 'The messages that the model sees',
+    description:
+      'The last summary, and the messages that it does not stand for. Without a summary, all messages.',
+    answer: { status: 200, description: 'The messages, oldest first', schema: modelViewSchema },
+    codes: CODES,
+    handle: async (request, { sessions }) => ({
+      items: [...(await sessions.get(request.param('id')).view())],
+    }),
   }),
   operation({
     id: 'getCalls',

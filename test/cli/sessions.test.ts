@@ -165,6 +165,9 @@ describe('show', () => {
     expect(shown.session).toMatchObject({ sessionId: id, agent: 'support', phase: 'idle', turn: 4 });
     expect(shown.session.plan).toMatchObject([{ id: 's1', title: 'Look at the order' }]);
     expect(shown.transcript).toMatchObject({ items: [{ role: 'tool' }, { role: 'assistant' }], total: 8 });
+    // Nothing is summarized: the model sees it all.
+    const seen = await stage.json<Shown>('show', id, '--view', '--messages', '2');
+    expect(seen.transcript).toEqual(shown.transcript);
     const order = shown.calls.items.at(-1);
     expect(Date.parse(order?.completedAt ?? '')).toBeGreaterThanOrEqual(Date.parse(order?.issuedAt ?? ''));
 

@@ -148,6 +148,8 @@ test('a session is started, decided, inspected, sent to and listed', async () =>
   await until(path, 'idle');
   const { items, total } = (await call<TranscriptPage>(`GET ${path}/transcript`)).body;
   expect(items.filter(({ role }) => role === 'user').map(({ id }) => id)).toHaveLength(2);
+  // Nothing is summarized: the model sees it all.
+  expect((await call<TranscriptPage>(`GET ${path}/view`)).body).toEqual({ items });
   const page = await call<TranscriptPage>(`GET ${path}/transcript?before=${total - 1}&limit=2`);
   expect(page.body).toEqual({ items: items.slice(-3, -1), first: total - 3, total });
   expect((await call<{ steps: PlanStep[] }>(`GET ${path}/plan`)).body.steps).toMatchObject([{ id: 's1' }]);
