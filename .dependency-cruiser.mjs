@@ -27,12 +27,16 @@ export const ROOMS = {
     rooms: ['contract', 'session', 'temporal'],
     packages: ['@temporalio/client', '@temporalio/common', '@temporalio/proto', 'node:'],
   },
+  values: {
+    rooms: ['contract', 'temporal'],
+    packages: ['@temporalio/client', '@temporalio/proto', 'pg', 'node:'],
+  },
   agent: {
     rooms: ['contract', 'temporal'],
     packages: ['@temporalio/common', 'ai', '@ai-sdk/provider', '@ai-sdk/provider-utils', 'zod', 'node:'],
   },
   activities: {
-    rooms: ['contract', 'agent', 'temporal', 'history'],
+    rooms: ['contract', 'agent', 'temporal', 'history', 'values'],
     packages: [
       '@temporalio/activity',
       '@temporalio/client',
@@ -46,11 +50,11 @@ export const ROOMS = {
     ],
   },
   checkpoints: {
-    rooms: ['contract', 'session', 'temporal', 'history'],
+    rooms: ['contract', 'session', 'temporal', 'history', 'values'],
     packages: ['@temporalio/client', '@temporalio/proto', 'lru-cache', 'node:'],
   },
   client: {
-    rooms: ['contract', 'session', 'temporal', 'history'],
+    rooms: ['contract', 'session', 'temporal', 'history', 'values'],
     packages: ['@temporalio/client', '@temporalio/common', 'node:'],
   },
   saver: {
@@ -124,6 +128,7 @@ export const ROOMS = {
       'checkpoints',
       'agent',
       'activities',
+      'values',
       'client',
       'saver',
       'archive',

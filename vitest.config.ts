@@ -24,6 +24,7 @@ const FAST = tests(
   'test/saver/{diff,langgraph-validation-memory,memory-saver,sqlite-file,sqlite-saver,thread-index}',
   'test/session/history-limit',
   'test/structure/{bootstrap,errors,projects,rooms,tally}',
+  'test/values/directory-values',
   'test/testing/{scripted-model,scripted-model-faults,scripted-model-process,wire}',
 );
 
@@ -44,6 +45,7 @@ const SLOW = tests(
   'test/session/{history-full,queried-task}',
   'test/structure/**',
   'test/testing/{conformance,harness}',
+  'test/values/postgres-values',
 );
 
 /** Files that take longest, which their size does not show: begun last, one of them would keep the others waiting. */

@@ -24,12 +24,15 @@ export { type Change, diff, type EffectSince, effectsSince, wholeCheckpoint } fr
 export {
   type CallNews,
   type DurablePart,
+  type FileData,
   type ForkOptions,
   type LiveDelta,
   type LivePart,
   listVersions,
+  type MessagePart,
   type MovedSession,
   moveSession,
+  type PartsInput,
   type RunCause,
   Session,
   type SessionListOptions,
@@ -99,9 +102,12 @@ export type {
 export type {
   Block,
   CallResult,
+  FileBlock,
   Message,
+  MessageBlock,
   Position,
   ReasoningBlock,
+  SourceBlock,
   Summary,
   TextBlock,
   ToolCallBlock,
@@ -127,6 +133,7 @@ export type {
   WaitReason,
 } from './contract/state.ts';
 export type { ContentRef } from './contract/thread.ts';
+export type { StoredValue, ValueRef, ValueStore } from './contract/values.ts';
 export type {
   BudgetView,
   CallsPage,
@@ -138,6 +145,7 @@ export type {
   TranscriptPage,
 } from './contract/views.ts';
 export { MemorySaver, SqliteSaver, TemporalSaver } from './saver/index.ts';
+export { DirectoryValues, PostgresValues, type Value } from './values/index.ts';
 export {
   createWorker,
   type DeploymentOptions,

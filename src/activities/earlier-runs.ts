@@ -4,6 +4,7 @@ import { LRUCache } from 'lru-cache';
 import type { ToolInput, ToolResult } from '../contract/activities.ts';
 import type { ToolCall } from '../contract/calls.ts';
 import { isPerdureError } from '../contract/errors.ts';
+import { defined } from '../contract/json.ts';
 import { foldHistory } from '../history/index.ts';
 import { isNotFound, readPages, readStart, resetOf } from '../temporal/index.ts';
 import { wholeState } from '../temporal/past.ts';
@@ -41,7 +42,11 @@ export function leftAnswer(
   for (const call of calls) {
     if (call.name !== input.tool || call.idempotencyKey !== input.idempotencyKey) continue;
     if (call.status.kind === 'completed') {
-      return { kind: 'output', output: call.result?.content ?? null };
+      return {
+        kind: 'output',
+        output: call.result?.content ?? null,
+        ...defined({ value: call.result?.value }),
+      };
     }
     // Dispatches that are recorded as absent do not count, and this dispatch is later than they are.
     const open = call.dispatches.find(({ no, outcome }) => no >= input.dispatchNo && outcome !== 'absent');

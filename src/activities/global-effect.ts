@@ -17,9 +17,11 @@ import { LIMIT } from '../contract/limits.ts';
 import { SIGNAL, WORKFLOW } from '../contract/names.ts';
 import { replayedContent } from '../contract/replay.ts';
 import type { EffectRecord } from '../contract/state.ts';
+import type { ValueStore } from '../contract/values.ts';
 import { effectId } from '../contract/workflow-ids.ts';
 import { foldSession } from '../history/index.ts';
 import { isNotFound } from '../temporal/index.ts';
+import { Values } from '../values/index.ts';
 import { recordable } from './recordable.ts';
 import { type FindAgent, missing } from './tool.ts';
 
@@ -43,9 +45,18 @@ interface Found {
 export async function runAttach(
   find: FindAgent,
   searchAttributes: () => Promise<readonly string[]>,
+  values: ValueStore | undefined,
   input: AttachInput,
 ): Promise<AttachResult> {
-  return beating((context) => attach(context, { find, searchAttributes, input }));
+  return beating(async (context) => {
+    const result = await attach(context, { find, searchAttributes, input });
+    // The effect may be deleted before the session. Temporal repeats the attempt when the store cannot be used.
+    if (result.kind === 'output' && result.value !== undefined && values !== undefined) {
+      const sessionId = context.info.workflowExecution?.workflowId ?? '';
+      await new Values(values, context.client).share(result.value.digest, sessionId);
+    }
+    return result;
+  });
 }
 
 /** Runs with heartbeats, so that the loss of the worker is noticed soon. */
@@ -237,7 +248,11 @@ function resultOf(
     const own = effect.requestedBy === `${sessionId}/${callId}`;
     const replay = { tool: call.name, of: effect.requestedBy, where: 'by another session' } as const;
     const output = own ? content : replayedContent(replay, content);
-    return { kind: 'output', output: recordable(output, resultLimit) };
+    return {
+      kind: 'output',
+      output: recordable(output, resultLimit),
+      ...defined({ value: call.result?.value }),
+    };
   }
   return call.status.kind === 'failed' && !call.status.certain
     ? { kind: 'error', message: asText(content) }

@@ -1,6 +1,7 @@
 import { type AgentRuntime, prepareCall } from '../agent/index.ts';
 import type { ActivitiesByType } from '../contract/activities.ts';
 import { ACTIVITY } from '../contract/names.ts';
+import type { ValueStore } from '../contract/values.ts';
 import { contextMisfit } from './context-misfit.ts';
 import { runAttach, runReport } from './global-effect.ts';
 import type { IssuedCalls } from './issued-calls.ts';
@@ -14,6 +15,7 @@ import type { TranscriptMemory } from './transcript-memory.ts';
 import { runVerify } from './verify.ts';
 
 export { IssuedCalls } from './issued-calls.ts';
+export { readValueTool } from './read-value.ts';
 export { TranscriptMemory } from './transcript-memory.ts';
 
 /** What the activities of a worker need. */
@@ -26,6 +28,8 @@ export interface ActivityOptions {
   began: (taskToken: string) => void;
   /** The search attributes of ours that the server knows. */
   searchAttributes: () => Promise<readonly string[]>;
+  /** Where values go that are too large for the history. */
+  values: ValueStore | undefined;
 }
 
 /** The activities of sessions by their types, for a worker. */
@@ -35,10 +39,11 @@ export function createActivities({
   issued,
   began,
   searchAttributes,
+  values,
 }: ActivityOptions): ActivitiesByType {
   const find = (name: string): AgentRuntime | undefined => agents.get(name);
   return {
-    [ACTIVITY.load]: runLoad,
+    [ACTIVITY.load]: (input) => runLoad(values, input),
     [ACTIVITY.describe]: async ({ agent, context }) => {
       const found = find(agent);
       if (found === undefined) return noAgent(agent);
@@ -51,18 +56,18 @@ export function createActivities({
       );
     },
     [ACTIVITY.model]: async (input) => {
-      const result = await runModel({ find, memory, began }, input);
+      const result = await runModel({ find, memory, began, values }, input);
       const { searchAttributes: written } = input;
       const known = written === undefined ? [] : await searchAttributes();
       return known.length === (written ?? []).length ? result : { ...result, searchAttributes: [...known] };
     },
-    [ACTIVITY.tool]: (input) => runTool({ find, issued, began }, input),
-    [ACTIVITY.reads]: (input) => runReads(find, memory, input),
-    [ACTIVITY.attach]: (input) => runAttach(find, searchAttributes, input),
+    [ACTIVITY.tool]: (input) => runTool({ find, issued, began, values }, input),
+    [ACTIVITY.reads]: (input) => runReads(find, memory, values, input),
+    [ACTIVITY.attach]: (input) => runAttach(find, searchAttributes, values, input),
     [ACTIVITY.report]: runReport,
     [ACTIVITY.storePast]: runStorePast,
     [ACTIVITY.takenIds]: runTakenIds,
-    [ACTIVITY.verify]: (input) => runVerify(find, input),
+    [ACTIVITY.verify]: (input) => runVerify(find, values, input),
     [ACTIVITY.prepare]: async (input) => {
       const { tool: name, args, ...rest } = input;
       const agent = find(input.agent);

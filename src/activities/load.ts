@@ -7,9 +7,11 @@ import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { canonicalJson, type JsonObject } from '../contract/json.ts';
 import type { ArchivedOrigin, Loaded } from '../contract/loaded.ts';
 import type { SessionState } from '../contract/state.ts';
+import type { ValueStore } from '../contract/values.ts';
 import { type FoldedTask, foldHistory, leftState, whatHappened } from '../history/index.ts';
 import { loadParts, readPages } from '../temporal/index.ts';
 import { copyPieces, wholeState } from '../temporal/past.ts';
+import { Values } from '../values/index.ts';
 
 /** Characters of one part: at most three bytes each, under Temporal's limit for a payload. */
 const PART = 500_000;
@@ -21,7 +23,7 @@ const texts = new LRUCache<string, string>({
 });
 
 /** Reads a part of a checkpoint. The result says if the history is missing or cannot be read. */
-export async function runLoad(input: LoadInput): Promise<LoadResult> {
+export async function runLoad(values: ValueStore | undefined, input: LoadInput): Promise<LoadResult> {
   const context = Context.current();
   const signs = setInterval(() => context.heartbeat(), 2_000);
   try {
@@ -31,7 +33,7 @@ export async function runLoad(input: LoadInput): Promise<LoadResult> {
     const owner = context.info.workflowExecution?.workflowId ?? '';
     const of = [namespace, owner, sessionId, kind, runId, eventId, leaves ?? '', archived?.key ?? ''];
     const key = JSON.stringify(of);
-    const text = texts.get(key) ?? (await read(context, input));
+    const text = texts.get(key) ?? (await read(context, values, input));
     if (text === undefined) {
       return {
         kind: 'unavailable',
@@ -56,7 +58,11 @@ export async function runLoad(input: LoadInput): Promise<LoadResult> {
   }
 }
 
-async function read({ client, info }: Context, input: LoadInput): Promise<string | undefined> {
+async function read(
+  { client, info }: Context,
+  values: ValueStore | undefined,
+  input: LoadInput,
+): Promise<string | undefined> {
   const { kind, sessionId, runId, eventId, archived } = input;
   let branch: SessionState | null = null;
   let last: SessionState | null = null;
@@ -82,6 +88,8 @@ async function read({ client, info }: Context, input: LoadInput): Promise<string
     const left = branch === last ? whole : branch && (await wholeState(client, branch));
     after = whatHappened(await wholeState(client, state), whole, left);
   }
+  if (kind === 'fork' && values !== undefined)
+    await new Values(values, client).shareAll(sessionId, info.workflowExecution?.workflowId ?? '');
   if (state.past !== undefined) {
     // The session gets copies: those of the other one may be removed.
     const owner = { sessionId: info.workflowExecution?.workflowId ?? '', taskQueue: info.taskQueue };

@@ -16,15 +16,18 @@ import { shortDigest } from '../contract/keys.ts';
 import { resultBytesOf } from '../contract/limits.ts';
 import type { Message } from '../contract/messages.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
+import type { ValueStore } from '../contract/values.ts';
 import { viewOf } from '../contract/view.ts';
 import { compact, largest } from './compact.ts';
 import { contextMisfit } from './context-misfit.ts';
 import { Fence } from './fence.ts';
+import { type Files, filesOf } from './files.ts';
 import { detailsBefore, LiveSender } from './live-sender.ts';
 import type { RequestFailure } from './model-errors.ts';
 import { Reading } from './reads.ts';
 import { type RequestedCall, type RequestMode, type RequestResult, requestModel } from './request-model.ts';
 import { shutDown } from './shut-down.ts';
+import { type Storing, storingOf } from './storing.ts';
 import { type FindAgent, newManifest, noAgent } from './tool.ts';
 import { transcript } from './transcript.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
@@ -33,15 +36,28 @@ import type { TranscriptMemory } from './transcript-memory.ts';
 const UNBILLED = 'ProviderUnavailable';
 /** The longest `retry-after` that an attempt waits for, in milliseconds. After a longer one the session waits visibly. */
 const QUIET_MS = 60_000;
+type ReplyBlock = Extract<ModelResult, { kind: 'reply' }>['blocks'][number];
+
 /** Finish reasons that are not recorded. */
 const USUAL_ENDS: ReadonlySet<string> = new Set(['stop', 'tool-calls']);
 
 /** Asks the models in order. {@link ModelResult} lists the outcomes. */
 export async function runModel(
-  { find, memory, began }: { find: FindAgent; memory: TranscriptMemory; began: (taskToken: string) => void },
+  {
+    find,
+    memory,
+    began,
+    values,
+  }: {
+    find: FindAgent;
+    memory: TranscriptMemory;
+    began: (taskToken: string) => void;
+    values?: ValueStore | undefined;
+  },
   input: ModelInput,
 ): Promise<ModelResult> {
   const context = Context.current();
+  const storing = storingOf(context, values);
   const before = detailsBefore(context);
   const withReads = (result: ModelResult, reads: readonly ReadEnd[] = before.reads ?? []): ModelResult =>
     reads.length === 0 ? result : { ...result, reads: [...reads] };
@@ -81,18 +97,34 @@ export async function runModel(
     return withReads(failed('history', error instanceof Error ? error.message : String(error), 0));
   }
   let seen = viewOf(messages, base);
-  const reading = input.first === undefined ? null : new Reading({ context, agent, input, messages, before });
+  const reading =
+    input.first === undefined ? null : new Reading({ context, agent, input, messages, before, storing });
   if (reading !== null && input.first !== undefined) {
     const blocks = await reading.run(input.first);
     const reason = await reading.noReply(blocks, resultBytesOf(input.first));
     if (reason !== null) return withReads({ kind: 'results', reason }, reading.ends);
     seen = [...seen, { id: '', role: 'tool', created_at: '', blocks }];
   }
+  let files: Files;
+  try {
+    files = await filesOf(context, values, seen);
+  } catch (error) {
+    return withReads(
+      failed('history', error instanceof Error ? error.message : String(error), 0),
+      reading?.ends,
+    );
+  }
   began(context.info.base64TaskToken);
   const live = new LiveSender(context, reading?.kept ?? []);
   try {
     const ask = (asked: readonly Message[]): Promise<ModelResult> =>
-      askInOrder(context, agent, input, { messages: asked, instructions: instructions.text, live });
+      askInOrder(context, agent, input, {
+        messages: asked,
+        instructions: instructions.text,
+        files,
+        storing,
+        live,
+      });
     const result =
       input.compact === undefined
         ? named(await ask(seen), seen)
@@ -118,7 +150,19 @@ async function askInOrder(
   context: Context,
   agent: AgentRuntime,
   input: ModelInput,
-  { messages, instructions, live }: { messages: readonly Message[]; instructions: string; live: LiveSender },
+  {
+    messages,
+    instructions,
+    files,
+    storing,
+    live,
+  }: {
+    messages: readonly Message[];
+    instructions: string;
+    files: Files;
+    storing: Storing | undefined;
+    live: LiveSender;
+  },
 ): Promise<ModelResult> {
   const failures: { model: number; failure: RequestFailure }[] = [];
   const fence = new Fence(context);
@@ -137,6 +181,7 @@ async function askInOrder(
       model,
       maxOutputTokens: agent.maxOutputTokens[index] ?? 1,
       messages,
+      files,
       mode: modeOf(input),
       abortSignal: context.cancellationSignal,
       // A summary is for the model only.
@@ -149,7 +194,7 @@ async function askInOrder(
       return {
         kind: 'reply',
         ...(index > 0 ? { model: index } : {}),
-        blocks: result.blocks,
+        blocks: await recordedBlocks(result.blocks, storing),
         calls,
         ...(USUAL_ENDS.has(result.finishReason) ? {} : { finishReason: result.finishReason }),
         usage: result.usage,
@@ -179,6 +224,30 @@ async function askInOrder(
 function modeOf({ summarize, compact: how }: ModelInput): RequestMode {
   if (how !== undefined) return how.again === true ? 'compact-strictly' : 'compact';
   return summarize === true ? 'finish' : 'reply';
+}
+
+/** Stores the files that the model made. The reply is paid for: a file that cannot be stored is a text that says so. */
+async function recordedBlocks(
+  blocks: Extract<RequestResult, { ok: true }>['blocks'],
+  storing: Storing | undefined,
+): Promise<ReplyBlock[]> {
+  const recorded: ReplyBlock[] = [];
+  for (const block of blocks) {
+    if (block.kind !== 'given_file') {
+      recorded.push(block);
+      continue;
+    }
+    const { media_type, bytes, metadata } = block;
+    const stored = (await storing?.({ bytes, mediaType: media_type })) ?? {
+      problem: 'the worker has no store of values',
+    };
+    recorded.push(
+      'problem' in stored
+        ? { kind: 'text', text: `[a file of ${media_type} was not kept: ${stored.problem}]` }
+        : { kind: 'file', media_type, value: stored, ...defined({ metadata }) },
+    );
+  }
+  return recorded;
 }
 
 function billedFailure({ failure }: Extract<RequestResult, { ok: false }>, model: number): ModelResult {

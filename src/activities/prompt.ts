@@ -6,6 +6,7 @@ import { type JsonValue, sha256Hex } from '../contract/json.ts';
 import type { Manifest } from '../contract/manifest.ts';
 import type { Block, Message } from '../contract/messages.ts';
 import { PLAN_DESCRIPTION, PLAN_SCHEMA, PLAN_TOOL } from '../contract/plan.ts';
+import { type Files, filePart, NO_FILES, withFiles } from './files.ts';
 
 type Part<ROLE extends LanguageModelV3Message['role']> = Exclude<
   Extract<LanguageModelV3Message, { role: ROLE }>['content'],
@@ -16,25 +17,29 @@ type Part<ROLE extends LanguageModelV3Message['role']> = Exclude<
  * Converts messages for the AI SDK's models. Metadata that providers need back becomes provider options. Empty messages
  * are left out, except the user's: the model answers the last message, so it must exist.
  */
-export function toPrompt(messages: readonly Message[]): LanguageModelV3Message[] {
+export function toPrompt(messages: readonly Message[], files: Files = NO_FILES): LanguageModelV3Message[] {
   const idOf = providerIds();
   return messages.flatMap((message): LanguageModelV3Message[] => {
     const blocks = message.blocks.filter(isSaid);
     switch (message.role) {
       case 'user': {
         const content = blocks.flatMap((b) =>
-          b.kind === 'text' ? [{ type: 'text' as const, text: b.text }] : [],
+          b.kind === 'text'
+            ? [{ type: 'text' as const, text: b.text }]
+            : b.kind === 'file'
+              ? [filePart(b, files)]
+              : [],
         );
         return [
           { role: 'user', content: content.length > 0 ? content : [{ type: 'text', text: NOTHING_SAID }] },
         ];
       }
       case 'assistant': {
-        const content = blocks.flatMap((block) => assistantPart(block, idOf));
+        const content = blocks.flatMap((block) => assistantPart(block, idOf, files));
         return content.length > 0 ? [{ role: 'assistant', content }] : [];
       }
       case 'tool': {
-        const content = blocks.flatMap((block) => toolPart(block, idOf));
+        const content = blocks.flatMap((block) => toolPart(block, idOf, files));
         return content.length > 0 ? [{ role: 'tool', content }] : [];
       }
       default:
@@ -42,6 +47,8 @@ export function toPrompt(messages: readonly Message[]): LanguageModelV3Message[]
     }
   });
 }
+
+type ToolOutput = Extract<Part<'tool'>, { type: 'tool-result' }>['output'];
 
 const NOTHING_SAID = '(an empty message)';
 
@@ -81,7 +88,7 @@ function shortOf(id: string): string {
   return short;
 }
 
-function assistantPart(block: Block, idOf: (id: string) => string): Part<'assistant'>[] {
+function assistantPart(block: Block, idOf: (id: string) => string, files: Files): Part<'assistant'>[] {
   const options =
     'metadata' in block && block.metadata !== undefined ? { providerOptions: block.metadata as never } : {};
   switch (block.kind) {
@@ -99,6 +106,9 @@ function assistantPart(block: Block, idOf: (id: string) => string): Part<'assist
           ...options,
         },
       ];
+    case 'file':
+      return [filePart(block, files)];
+    case 'source':
     case 'tool_result':
       return [];
     default:
@@ -111,13 +121,13 @@ function asInput(args: JsonValue): JsonValue {
   return typeof args === 'object' && args !== null && !Array.isArray(args) ? args : {};
 }
 
-function toolPart(block: Block, idOf: (id: string) => string): Part<'tool'>[] {
+function toolPart(block: Block, idOf: (id: string) => string, files: Files): Part<'tool'>[] {
   if (block.kind !== 'tool_result') return [];
   const { call_id: id, name: toolName, content, is_error: isError } = block;
   // Recorded as `toModelOutput` returned it.
   if (block.model_output !== undefined) {
-    const given = block.model_output as unknown as Part<'tool'> extends { output: infer O } ? O : never;
-    return [{ type: 'tool-result', toolCallId: idOf(id), toolName, output: given }];
+    const output = withFiles(block.model_output, files) as unknown as ToolOutput;
+    return [{ type: 'tool-result', toolCallId: idOf(id), toolName, output }];
   }
   const output =
     typeof content === 'string'

@@ -18,7 +18,7 @@ import type {
   ReadsResult,
 } from '../contract/activities.ts';
 import { isPerdureError } from '../contract/errors.ts';
-import { type JsonObject, type JsonValue, jsonSize } from '../contract/json.ts';
+import { defined, type JsonObject, type JsonValue, jsonSize } from '../contract/json.ts';
 import { readKey } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { LiveText } from '../contract/live-text.ts';
@@ -30,12 +30,14 @@ import {
   type ToolResultBlock,
 } from '../contract/messages.ts';
 import { QUERY } from '../contract/names.ts';
+import type { ValueStore } from '../contract/values.ts';
 import { Fence } from './fence.ts';
 import { encodeDetails } from './heartbeat-details.ts';
 import { detailsBefore } from './live-sender.ts';
 import { recorded } from './recordable.ts';
 import { shutDown } from './shut-down.ts';
 import { stopWith } from './stop-with.ts';
+import { type Storing, storingOf } from './storing.ts';
 import {
   aborted,
   contextOf,
@@ -61,9 +63,11 @@ const BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
 export async function runReads(
   find: FindAgent,
   memory: TranscriptMemory,
+  values: ValueStore | undefined,
   input: ReadsInput,
 ): Promise<ReadsResult> {
   const context = Context.current();
+  const storing = storingOf(context, values);
   const before = detailsBefore(context);
   const agent = find(input.agent);
   if (agent === undefined) return noAgent(input.agent);
@@ -77,7 +81,7 @@ export async function runReads(
     if (context.cancellationSignal.aborted) return { kind: 'results', reason: stopReason(context) };
     return { kind: 'unreadable', message: error instanceof Error ? error.message : String(error) };
   }
-  const reading = new Reading({ context, agent, input, messages, before });
+  const reading = new Reading({ context, agent, input, messages, before, storing });
   await reading.run(input);
   const stopped = context.cancellationSignal.aborted;
   return { kind: 'results', reason: stopped ? stopReason(context) : 'reads_only', reads: reading.ends };
@@ -102,6 +106,7 @@ export class Reading {
   readonly #given: JsonObject | undefined;
   readonly #calls: readonly ToolCallBlock[];
   readonly #running = new Set<string>();
+  readonly #storing: Storing | undefined;
   /** Whether a successor can conclude that no model was asked. */
   #isMarked: boolean;
   /** Whether a mark got no answer: it may be recorded after later ones. */
@@ -115,8 +120,10 @@ export class Reading {
     messages: readonly Message[];
     /** The heartbeat details of the previous attempt. */
     before: Partial<LiveText>;
+    storing: Storing | undefined;
   }) {
-    const { context, agent, input, messages, before } = options;
+    const { context, agent, input, messages, before, storing } = options;
+    this.#storing = storing;
     this.#context = context;
     this.#agent = agent;
     this.#given = input.context;
@@ -156,14 +163,12 @@ export class Reading {
     }
     const results = new Map<string, CallResult>(ended.map(({ callId, ...result }) => [callId, result]));
     for (const { callId, result } of this.ends) {
-      const content = result.kind === 'output' ? result.output : result.message;
-      results.set(callId, {
-        content,
-        isError: result.kind !== 'output',
-        ...(result.kind === 'output' && result.modelOutput !== undefined
-          ? { modelOutput: result.modelOutput }
-          : {}),
-      });
+      if (result.kind !== 'output') {
+        results.set(callId, { content: result.message, isError: true });
+        continue;
+      }
+      const { output: content, modelOutput, value } = result;
+      results.set(callId, { content, isError: false, ...defined({ modelOutput, value }) });
     }
     return resultBlocks(this.#calls.map(({ id, name }) => ({ id, name, result: results.get(id) ?? null })));
   }
@@ -246,7 +251,10 @@ export class Reading {
       const end = await Promise.race([run.then((output) => ({ output })), aborted(stop.signal)]);
       if (end !== 'aborted') {
         const limited = { callId: input.callId, resultLimit: this.#limit };
-        return { kind: 'output', ...(await recorded(tool, parsed.value, limited, end.output)) };
+        return {
+          kind: 'output',
+          ...(await recorded(tool, parsed.value, limited, this.#storing, end.output)),
+        };
       }
       run.catch(() => {});
       return stopped.aborted ? null : { kind: 'error', message: `${name} ${late}` };

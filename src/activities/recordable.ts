@@ -1,46 +1,102 @@
 import type { DefinedTool } from '../agent/index.ts';
+import type { ToolOutput } from '../contract/activities.ts';
 import {
   canonicalJson,
   isDeeperThan,
-  type JsonObject,
   type JsonValue,
   jsonSize,
   MAX_DEPTH,
   toJson,
 } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
+import { READ_VALUE_TOOL, type ValueRef } from '../contract/values.ts';
+import { storedFiles } from './files.ts';
+import type { Storing } from './storing.ts';
 
-const SHORTENED = / \[shortened: this result had (\d+) bytes, \d+ are kept\]$/;
+const SHORTENED = / \[shortened: this result had (\d+) bytes, \d+ are kept[^\]]*\]$/;
 
 /**
  * Converts a tool's output for the history: plain JSON under a limit in bytes.
  *
  * It never throws, because the effect has happened. A value that is not JSON is converted by `JSON.stringify` or to text.
  * A value that is too large is shortened, with a notice for the model.
+ *
+ * @param why - why it is not stored, for the notice
  */
-export function recordable(output: unknown, limit: number): JsonValue {
+export function recordable(output: unknown, limit: number, why = ''): JsonValue {
   const json = asJson(output);
   const size = jsonSize(json);
   if (size <= limit) return json;
-  const whole = typeof json === 'string' ? json : canonicalJson(json);
+  const whole = asText(json);
   // A result of another session may be shortened already.
   const before = SHORTENED.exec(whole);
   const text = whole.slice(0, before?.index);
   const had = before?.[1] ?? size;
-  const notice = (kept: number): string => ` [shortened: this result had ${had} bytes, ${kept} are kept]`;
-  // The limit counts bytes of JSON text: one to six for a character.
-  const room = limit - notice(size).length;
-  let [end, over] = [0, text.length];
+  const notice = (kept: number): string =>
+    ` [shortened: this result had ${had} bytes, ${kept} are kept${why}]`;
+  const kept = beginning(text, limit - jsonSize(notice(size)) + 2);
+  // In a turn with very many calls, the share may be smaller than the notice.
+  return kept === '' ? notice(0).slice(0, Math.max(0, limit - 2)) : kept + notice(jsonSize(kept));
+}
+
+/** The beginning of a text that has at most so many bytes of JSON: a character has one to six. */
+function beginning(text: string, limit: number): string {
+  // Do not keep half of a surrogate pair.
+  return longest(text.length, limit, (length) => text.slice(0, length)).replace(/[\ud800-\udbff]$/, '');
+}
+
+/** The end of a text, as {@link beginning}. */
+function ending(text: string, limit: number): string {
+  return longest(text.length, limit, (length) => text.slice(-length)).replace(/^[\udc00-\udfff]/, '');
+}
+
+function longest(length: number, limit: number, part: (length: number) => string): string {
+  let [end, over] = [0, Math.min(length, limit)];
   while (over - end > 1) {
     const middle = Math.floor((end + over) / 2);
-    if (jsonSize(text.slice(0, middle)) <= room) end = middle;
+    if (jsonSize(part(middle)) <= limit) end = middle;
     else over = middle;
   }
-  // Do not keep half of a surrogate pair.
-  if (/[\ud800-\udbff]$/.test(text.slice(0, end))) end -= 1;
-  const kept = text.slice(0, end);
-  // In a turn with very many calls, the share may be smaller than the notice.
-  return end === 0 ? notice(0).slice(0, Math.max(0, limit - 2)) : kept + notice(jsonSize(kept));
+  return end === 0 ? '' : part(end);
+}
+
+/**
+ * Converts an output for the history, and stores it when it is large. What is kept of a stored one has its beginning and
+ * its end. Without a store, or when the store cannot be used, it is shortened.
+ */
+async function kept(
+  output: unknown,
+  limit: number,
+  storing: Storing | undefined,
+): Promise<{ output: JsonValue; value?: ValueRef }> {
+  if (storing === undefined) return { output: recordable(output, limit) };
+  const isBinary = output instanceof Uint8Array;
+  const json = isBinary ? null : asJson(output);
+  if (!isBinary && jsonSize(json) <= Math.min(limit, LIMIT.inlineResult)) return { output: json };
+  const text = asText(json);
+  const stored = await storing(
+    isBinary
+      ? { bytes: output, mediaType: 'application/octet-stream' }
+      : {
+          bytes: Buffer.from(text),
+          mediaType: typeof json === 'string' ? 'text/plain' : 'application/json',
+        },
+  );
+  if ('problem' in stored) {
+    const why = `, the store of values failed: ${stored.problem.replaceAll(']', ')')}`;
+    if (!isBinary) return { output: recordable(json, limit, why) };
+    return { output: `[${output.length} bytes that are not kept${why}]` };
+  }
+  const { digest, bytes } = stored;
+  if (isBinary) return { output: `[${bytes} bytes, stored as ${digest}]`, value: stored };
+  const head = beginning(text, LIMIT.storedHead);
+  const read = `${READ_VALUE_TOOL}({"digest":"${digest}","offset":${Buffer.byteLength(head)}})`;
+  const notice = `[… the middle is left out: this result has ${bytes} bytes, and ${read} reads on …]`;
+  return { output: `${head}\n${notice}\n${ending(text, LIMIT.storedTail)}`, value: stored };
+}
+
+function asText(json: JsonValue): string {
+  return typeof json === 'string' ? json : canonicalJson(json);
 }
 
 /** How long `toModelOutput` may take, in milliseconds. The effect has happened and waits to be recorded. */
@@ -65,12 +121,13 @@ export async function recorded(
   tool: DefinedTool,
   value: unknown,
   { callId, resultLimit = LIMIT.toolResult }: { callId: string; resultLimit?: number },
+  storing: Storing | undefined,
   output: unknown,
-): Promise<{ output: JsonValue; modelOutput?: JsonObject }> {
+): Promise<ToolOutput> {
   // Both enter the history, each with half of the limit.
   const limit = tool.toModelOutput === undefined ? resultLimit : Math.floor(resultLimit / 2);
-  const kept = recordable(output, limit);
-  if (tool.toModelOutput === undefined) return { output: kept };
+  const own = await kept(output, limit, storing);
+  if (tool.toModelOutput === undefined) return own;
   try {
     const given = toJson(
       JSON.parse(
@@ -78,14 +135,14 @@ export async function recorded(
       ),
     );
     const isOutput = typeof given === 'object' && given !== null && !Array.isArray(given);
-    if (!isOutput || !MODEL_OUTPUTS.has(given['type'])) return { output: kept };
-    if (jsonSize(given) <= limit) return { output: kept, modelOutput: given };
-    return {
-      output: kept,
-      modelOutput: { type: 'text', value: recordable(canonicalJson(given), limit - 100) },
-    };
+    if (!isOutput || !MODEL_OUTPUTS.has(given['type'])) return own;
+    const small = storing === undefined ? given : await storedFiles(given, storing);
+    if (jsonSize(small) <= (storing === undefined ? limit : Math.min(limit, LIMIT.inlineResult)))
+      return { ...own, modelOutput: small };
+    const told = await kept(canonicalJson(small), limit - 100, storing);
+    return { ...own, modelOutput: { type: 'text', value: told.output } };
   } catch {
-    return { output: kept };
+    return own;
   }
 }
 

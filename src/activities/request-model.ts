@@ -2,10 +2,11 @@
 import type { LanguageModelV3, LanguageModelV3CallOptions, LanguageModelV3Prompt } from '@ai-sdk/provider';
 import type { AgentRuntime, Model } from '../agent/index.ts';
 import type { Usage } from '../contract/activities.ts';
-import { type JsonObject, type JsonValue, jsonSize, toJson } from '../contract/json.ts';
+import { defined, type JsonObject, type JsonValue, jsonSize, toJson } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { LiveDelta } from '../contract/live-text.ts';
-import type { Message, ReasoningBlock, TextBlock } from '../contract/messages.ts';
+import type { Message, ReasoningBlock, SourceBlock, TextBlock } from '../contract/messages.ts';
+import type { Files } from './files.ts';
 import { type RequestFailure, requestFailure } from './model-errors.ts';
 import { setsOwnCache, toPrompt, toTools, withBreakpoints } from './prompt.ts';
 import { stopWith } from './stop-with.ts';
@@ -19,11 +20,19 @@ export interface RequestedCall {
   unreadable: boolean;
 }
 
+/** A file that the model made. It is not stored yet. */
+export interface GivenFile {
+  kind: 'given_file';
+  media_type: string;
+  bytes: Uint8Array;
+  metadata?: JsonObject;
+}
+
 /** The result of a request. */
 export type RequestResult =
   | {
       ok: true;
-      blocks: (TextBlock | ReasoningBlock)[];
+      blocks: (TextBlock | ReasoningBlock | SourceBlock | GivenFile)[];
       calls: RequestedCall[];
       finishReason: string;
       usage: Usage;
@@ -55,6 +64,7 @@ export async function requestModel(options: {
   model: Model;
   maxOutputTokens: number;
   messages: readonly Message[];
+  files: Files;
   mode: RequestMode;
   abortSignal: AbortSignal;
   onDelta: (delta: LiveDelta) => void;
@@ -93,7 +103,7 @@ export async function requestModel(options: {
 
 /** A summary of the messages must have a text, whatever else the model asks for. */
 function onlyText(reply: Extract<RequestResult, { ok: true }>): RequestResult {
-  if (reply.blocks.some(({ kind, text }) => kind === 'text' && text.trim() !== ''))
+  if (reply.blocks.some((block) => block.kind === 'text' && block.text.trim() !== ''))
     return { ...reply, calls: [] };
   const names = reply.calls
     .map(({ name }) => name)
@@ -118,6 +128,7 @@ function callOptions({
   agent: { definition, manifest },
   instructions,
   messages,
+  files,
   maxOutputTokens,
   model,
   mode,
@@ -125,7 +136,7 @@ function callOptions({
   const system = mode === 'finish' ? `${instructions}\n\n${SUMMARY}` : instructions;
   const tools = toTools(manifest);
   const type = mode === 'finish' || mode === 'compact-strictly' ? 'none' : 'auto';
-  const prompt: LanguageModelV3Prompt = [{ role: 'system', content: system }, ...toPrompt(messages)];
+  const prompt: LanguageModelV3Prompt = [{ role: 'system', content: system }, ...toPrompt(messages, files)];
   return {
     prompt: setsOwnCache(definition.providerOptions) ? prompt : withBreakpoints(prompt, model.provider),
     ...(tools.length > 0 ? { tools, toolChoice: { type } } : {}),
@@ -175,6 +186,13 @@ interface StreamPart {
   toolCallId?: string;
   input?: string;
   providerMetadata?: unknown;
+  /** Of a file. */
+  data?: string | Uint8Array;
+  mediaType?: string;
+  filename?: string;
+  /** Of a source. */
+  url?: string;
+  title?: string;
   finishReason?: string | { unified: string; raw: string | undefined };
   usage?: StreamUsage;
 }
@@ -192,7 +210,7 @@ interface StreamUsage {
 /** Collects the parts of a stream into a reply, or says what is wrong with it. */
 class Collector {
   error: { value: unknown } | undefined;
-  readonly #blocks: (TextBlock | ReasoningBlock)[] = [];
+  readonly #blocks: Extract<RequestResult, { ok: true }>['blocks'] = [];
   readonly #open = new Map<string, TextBlock | ReasoningBlock>();
   readonly #calls: RequestedCall[] = [];
   readonly #ids = new Set<string>();
@@ -235,6 +253,25 @@ class Collector {
       case 'tool-input-start':
         this.#inputs.set(part.id ?? '', part.toolName ?? '');
         return;
+      case 'file': {
+        const { mediaType: media_type = 'application/octet-stream', data = '' } = part;
+        const bytes = typeof data === 'string' ? Buffer.from(data, 'base64') : data;
+        const file: GivenFile = { kind: 'given_file', media_type, bytes };
+        keepMetadata(file, part.providerMetadata);
+        this.#blocks.push(file);
+        return;
+      }
+      case 'source': {
+        const { id = '', url, title, mediaType: media_type, filename } = part;
+        const source: SourceBlock = {
+          kind: 'source',
+          id,
+          ...defined({ url, title, media_type, filename }),
+        };
+        keepMetadata(source, part.providerMetadata);
+        this.#blocks.push(source);
+        return;
+      }
       case 'tool-call': {
         const id = part.toolCallId ?? '';
         if (this.#ids.has(id)) this.#duplicate = id;
@@ -269,7 +306,9 @@ class Collector {
 
   result(): RequestResult {
     if (this.error !== undefined) return { ok: false, failure: requestFailure(this.error.value) };
-    const blocks = this.#blocks.filter(({ text, metadata }) => text !== '' || metadata !== undefined);
+    const blocks = this.#blocks.filter(
+      (block) => !('text' in block) || block.text !== '' || block.metadata !== undefined,
+    );
     const invalid = (message: string): RequestResult => ({
       ok: false,
       failure: { kind: 'invalid_response', message, billed: true },
@@ -297,10 +336,11 @@ class Collector {
     }
     // Some clients give both calls the arguments of the first, so the real ones are unknown.
     if (this.#duplicate !== undefined) return invalid(`two tool calls have the id ${this.#duplicate}`);
-    if (this.#calls.length === 0 && blocks.every((block) => block.kind !== 'text')) {
+    const isSaid = blocks.some(({ kind }) => kind === 'text' || kind === 'given_file');
+    if (this.#calls.length === 0 && !isSaid) {
       return invalid('the reply has neither text nor tool calls');
     }
-    const size = jsonSize(blocks) + jsonSize(this.#calls);
+    const size = jsonSize(blocks.filter(({ kind }) => kind !== 'given_file')) + jsonSize(this.#calls);
     if (size > LIMIT.modelReply)
       return invalid(`the reply has ${size} bytes, the limit is ${LIMIT.modelReply}`);
     return { ok: true, blocks, calls: this.#calls, finishReason: this.#finishReason, usage: this.#usage };

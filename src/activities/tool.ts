@@ -15,6 +15,7 @@ import type { AgentUnavailable, NewManifest, ToolInput, ToolResult } from '../co
 import { isPerdureError } from '../contract/errors.ts';
 import { BEGAN } from '../contract/failure.ts';
 import { argsDigest, shortDigest } from '../contract/keys.ts';
+import type { ValueStore } from '../contract/values.ts';
 import { doneBefore } from './earlier-runs.ts';
 import { Fence } from './fence.ts';
 import type { IssuedCalls, IssuedHere } from './issued-calls.ts';
@@ -22,6 +23,7 @@ import { recorded } from './recordable.ts';
 import { sealedAnswer } from './sealed-records.ts';
 import { shutDown } from './shut-down.ts';
 import { stopWith } from './stop-with.ts';
+import { type Storing, storingOf } from './storing.ts';
 
 /** Finds an agent by name. */
 export type FindAgent = (name: string) => AgentRuntime | undefined;
@@ -32,11 +34,16 @@ export interface ToolRunner {
   issued: IssuedCalls;
   /** Called with the activity's task token in base64 when the tool of a mutation begins. */
   began: (taskToken: string) => void;
+  values?: ValueStore | undefined;
 }
 
 /** The `tool` activity. */
-export async function runTool({ find, issued, began }: ToolRunner, input: ToolInput): Promise<ToolResult> {
+export async function runTool(
+  { find, issued, began, values }: ToolRunner,
+  input: ToolInput,
+): Promise<ToolResult> {
   const context = Context.current();
+  const storing = storingOf(context, values);
   const { activityId, workflowExecution } = context.info;
   const issuedHere = issued.take(workflowExecution?.runId ?? '', activityId, input);
   const agent = find(input.agent);
@@ -68,10 +75,17 @@ export async function runTool({ find, issued, began }: ToolRunner, input: ToolIn
   }
   if (sealed !== null) return sealed;
   return input.effect === 'mutate'
-    ? runMutation(context, tool, input, { value: parsed.value, session: session.value, issuedHere, began })
+    ? runMutation(context, tool, input, {
+        value: parsed.value,
+        session: session.value,
+        issuedHere,
+        began,
+        storing,
+      })
     : runRepeatable(context, tool, input, {
         value: parsed.value,
         session: session.value,
+        storing,
         attempts: known?.maxAttempts ?? 1,
       });
 }
@@ -90,11 +104,13 @@ async function runMutation(
     session,
     issuedHere,
     began,
+    storing,
   }: {
     value: unknown;
     session: unknown;
     issuedHere: IssuedHere | undefined;
     began: (taskToken: string) => void;
+    storing: Storing | undefined;
   },
 ): Promise<ToolResult> {
   const { info } = context;
@@ -127,7 +143,7 @@ async function runMutation(
     try {
       const ended = await Promise.race([run.then((output) => ({ output })), aborted(abortSignal)]);
       if (ended !== 'aborted')
-        return { kind: 'output', ...(await recorded(tool, value, input, ended.output)) };
+        return { kind: 'output', ...(await recorded(tool, value, input, storing, ended.output)) };
       run.catch(() => {});
       const lost = 'stopped: the server may have given the call to another worker';
       const other = fence.lost.aborted ? lost : 'cancelled in flight';
@@ -158,7 +174,12 @@ async function runRepeatable(
   context: Context,
   tool: DefinedTool,
   input: ToolInput,
-  { value, session, attempts }: { value: unknown; session: unknown; attempts: number },
+  {
+    value,
+    session,
+    storing,
+    attempts,
+  }: { value: unknown; session: unknown; storing: Storing | undefined; attempts: number },
 ): Promise<ToolResult> {
   const begun = begunBefore(context, attempts) + 1;
   if (begun > attempts) {
@@ -184,7 +205,7 @@ async function runRepeatable(
     try {
       const ended = await Promise.race([run.then((output) => ({ output })), aborted(abortSignal)]);
       if (ended !== 'aborted')
-        return { kind: 'output', ...(await recorded(tool, value, input, ended.output)) };
+        return { kind: 'output', ...(await recorded(tool, value, input, storing, ended.output)) };
       run.catch(() => {});
       if (shutDown(context) && !timedOut()) return { kind: 'released' };
       // A cancelled call has no result. The session knows whether to run it again.

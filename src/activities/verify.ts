@@ -3,7 +3,9 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { type DefinedTool, parseArgs, readContext } from '../agent/index.ts';
 import { VERIFY_TRIES, type VerifyInput, type VerifyResult } from '../contract/activities.ts';
+import type { ValueStore } from '../contract/values.ts';
 import { recorded } from './recordable.ts';
+import { type Storing, storingOf } from './storing.ts';
 import { aborted, contextOf, errorText, type FindAgent, withHeartbeats } from './tool.ts';
 
 /** Pause after the first failed try of `verify`, in milliseconds; twice that after the second. */
@@ -13,8 +15,13 @@ const VERIFY_PAUSE_MS = 1_000;
  * The `verify` activity. A `verify` that throws or does not answer is tried again here, and counts as *unknown* after the
  * last try. Temporal's own attempts are for lost workers only: a frozen one may take as many as it has open polls.
  */
-export async function runVerify(find: FindAgent, input: VerifyInput): Promise<VerifyResult> {
+export async function runVerify(
+  find: FindAgent,
+  values: ValueStore | undefined,
+  input: VerifyInput,
+): Promise<VerifyResult> {
   const context = Context.current();
+  const storing = storingOf(context, values);
   const definition = find(input.agent)?.definition;
   const tool = definition?.tools[input.tool];
   if (definition === undefined || tool?.verify === undefined) {
@@ -27,7 +34,12 @@ export async function runVerify(find: FindAgent, input: VerifyInput): Promise<Ve
   if (!session.ok) return { outcome: 'unknown', reason: session.problem };
   for (let attempt = 1; ; attempt++) {
     try {
-      return await tryVerify(context, tool, input, { value: parsed.value, session: session.value, attempt });
+      return await tryVerify(context, tool, input, {
+        value: parsed.value,
+        session: session.value,
+        attempt,
+        storing,
+      });
     } catch (error) {
       const reason = errorText(`verify of ${input.tool}`, error);
       if (context.cancellationSignal.aborted) throw ApplicationFailure.retryable(reason, 'VerifyFailed');
@@ -41,7 +53,12 @@ function tryVerify(
   context: Context,
   tool: DefinedTool,
   input: VerifyInput,
-  { value, session, attempt }: { value: unknown; session: unknown; attempt: number },
+  {
+    value,
+    session,
+    attempt,
+    storing,
+  }: { value: unknown; session: unknown; attempt: number; storing: Storing | undefined },
 ): Promise<VerifyResult> {
   return withHeartbeats(context, input.timeoutMs, async (abortSignal) => {
     const toolContext = contextOf(input, session, { attempt, abortSignal });
@@ -50,14 +67,14 @@ function tryVerify(
       aborted(abortSignal),
     ]);
     if (ended === 'aborted') throw new Error(`no answer in ${input.timeoutMs} ms`);
-    return readVerification(tool, input, value, ended.found);
+    return readVerification(tool, input, { value, storing }, ended.found);
   });
 }
 
 async function readVerification(
   tool: DefinedTool,
   input: VerifyInput,
-  value: unknown,
+  { value, storing }: { value: unknown; storing: Storing | undefined },
   found: unknown,
 ): Promise<VerifyResult> {
   const { outcome, output, reason } = (found ?? {}) as {
@@ -66,7 +83,7 @@ async function readVerification(
     reason?: unknown;
   };
   const why = typeof reason === 'string' ? reason : `verify says ${String(outcome)}`;
-  if (outcome === 'landed') return { outcome, ...(await recorded(tool, value, input, output)) };
+  if (outcome === 'landed') return { outcome, ...(await recorded(tool, value, input, storing, output)) };
   if (outcome === 'absent' || outcome === 'unknown') return { outcome, reason: why };
   return {
     outcome: 'unknown',

@@ -52,11 +52,16 @@ export interface AgentRuntime {
 /**
  * Resolves a definition: names of models to models, schemas to JSON Schema, everything to a manifest.
  *
+ * @param builtIn - tools of the worker's own, which each agent has
  * @throws PerdureError `INVALID_DEFINITION` for an unknown model name, for a schema without JSON Schema, and for all that
  * defineAgent refuses, because the definition may be a changed copy.
  */
-export async function resolveAgent(given: DefinedAgent, registry?: ModelRegistry): Promise<AgentRuntime> {
-  const definition = checkedAgent(given);
+export async function resolveAgent(
+  given: DefinedAgent,
+  registry?: ModelRegistry,
+  builtIn: Readonly<Record<string, DefinedTool>> = {},
+): Promise<AgentRuntime> {
+  const definition = withTools(checkedAgent(given), builtIn);
   const models = definition.models.map(({ model }) => resolveModel(definition.name, model, registry));
   const maxOutputTokens = definition.models.map(
     ({ maxOutputTokens: own }) => own ?? definition.maxOutputTokens ?? DEFAULTS.maxOutputTokens,
@@ -110,6 +115,18 @@ function withCachePrices(price: ModelPrice, provider: string): ModelPrice {
   if (!ANTHROPIC.test(provider)) return price;
   const { inputPerMillion: input } = price;
   return { cacheReadPerMillion: input / 10, cacheWritePerMillion: input * 1.25, ...defined(price) };
+}
+
+/** Adds tools of the worker's own. */
+function withTools(definition: DefinedAgent, builtIn: Readonly<Record<string, DefinedTool>>): DefinedAgent {
+  const taken = Object.keys(builtIn).find((name) => Object.hasOwn(definition.tools, name));
+  if (taken !== undefined) {
+    throw new PerdureError(
+      'INVALID_DEFINITION',
+      `agent ${definition.name}: tools.${taken} is the name of a built-in tool: rename it`,
+    );
+  }
+  return { ...definition, tools: { ...definition.tools, ...builtIn } };
 }
 
 /** A function's text is only known at each model call. The budget counts its maximum. */

@@ -9,6 +9,7 @@ import { copyJson, type JsonObject } from '../contract/json.ts';
 import { WORKFLOW } from '../contract/names.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import type { SessionState } from '../contract/state.ts';
+import type { ValueStore } from '../contract/values.ts';
 import { type Fold, type FoldedTask, foldHistory, type RunEnd } from '../history/index.ts';
 import { phaseOf } from '../session/state.ts';
 import { type CheckpointPlace, checkpointPlace } from '../temporal/checkpoint-id.ts';
@@ -22,6 +23,7 @@ import {
   readStartInput,
 } from '../temporal/index.ts';
 import { deletePieces } from '../temporal/past.ts';
+import { Values } from '../values/index.ts';
 import { KeptFold } from './kept-fold.ts';
 import { findRuns } from './runs.ts';
 import { Turns } from './turns.ts';
@@ -41,9 +43,11 @@ export class SessionCheckpoints {
   /** By run: the folds that a request for the latest checkpoint continues from. */
   readonly #kept = new LRUCache<string, KeptFold>({ max: CACHE_SIZE });
   readonly #turns = new Turns();
+  readonly #values: ValueStore | undefined;
 
-  constructor(client: Client) {
+  constructor(client: Client, values?: ValueStore) {
     this.#client = client;
+    this.#values = values;
   }
 
   /** The checkpoint of an id, or `null`. */
@@ -126,6 +130,7 @@ export class SessionCheckpoints {
         present = await findExecution(this.#client, workflowId);
       }
       await deletePieces(this.#client, workflowId, carried?.past?.newest);
+      if (this.#values !== undefined) await new Values(this.#values, this.#client).releaseAll(workflowId);
     });
   }
 

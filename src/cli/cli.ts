@@ -6,9 +6,13 @@ import type { Session, Sessions } from '../client/index.ts';
 import { UNNAMED } from '../contract/calls.ts';
 import { defined } from '../contract/json.ts';
 import { DEFAULT_TASK_QUEUE } from '../contract/names.ts';
+import type { ValueStore } from '../contract/values.ts';
 import type { ConnectedServer, ResolveServerOptions } from '../server/index.ts';
 import { EXIT } from './failures.ts';
 import { Terminal } from './terminal.ts';
+
+/** Where the values are when the dev server of this directory runs. */
+export const OWN_VALUES = '.perdure/values';
 
 export interface GlobalOptions {
   address?: string;
@@ -21,6 +25,8 @@ export interface Connected {
   server: ConnectedServer;
   client: Client;
   sessions: Sessions;
+  /** The store of values, if there is one. */
+  values: ValueStore | undefined;
 }
 
 /** What verbs work with. Heavy modules are imported on demand: most verbs take half a second. */
@@ -95,7 +101,16 @@ export class Cli {
     ]);
     const server = await connect(options);
     const client = new Client({ connection: server.connection, namespace: server.namespace });
-    return { server, client, sessions: new Sessions(client, { taskQueue: this.taskQueue }) };
+    const values = await this.#values(server.source === 'embedded');
+    return { server, client, sessions: new Sessions(client, { taskQueue: this.taskQueue, values }), values };
+  }
+
+  /** The store of values: PERDURE_VALUES, or the directory beside the dev server's data. */
+  async #values(embedded: boolean): Promise<ValueStore | undefined> {
+    const place = process.env['PERDURE_VALUES'] || (embedded ? OWN_VALUES : undefined);
+    if (place === undefined) return undefined;
+    const { openValues } = await import('../values/index.ts');
+    return openValues(place);
   }
 
   async session(id: string): Promise<Session> {

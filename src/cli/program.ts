@@ -21,6 +21,7 @@ import { setup } from './verbs/setup.ts';
 import { show } from './verbs/show.ts';
 import { start } from './verbs/start.ts';
 import { tail } from './verbs/tail.ts';
+import { values } from './verbs/values.ts';
 import { versions } from './verbs/versions.ts';
 import { worker } from './verbs/worker.ts';
 
@@ -29,7 +30,7 @@ const GROUPS = [
   { heading: 'Talk to sessions:', verbs: [start, send, ls, show, tail] },
   { heading: 'Decide about tool calls:', verbs: [decide, resolve] },
   { heading: 'Control sessions:', verbs: [pause, resume, cancel, budget] },
-  { heading: 'Read the past and continue from it:', verbs: [checkpoints] },
+  { heading: 'Read the past and continue from it:', verbs: [checkpoints, values] },
 ] as const;
 
 const MORE = `

@@ -184,6 +184,13 @@ function blockText(block: Block): string {
       return clean(block.text);
     case 'reasoning':
       return `(${clean(block.text)})`;
+    case 'file': {
+      const { filename, media_type: type, url, value } = block;
+      const where = url ?? `${value?.bytes ?? 0} bytes, ${value?.digest ?? ''}`;
+      return clean(`[${filename ?? 'file'}: ${type}, ${where}]`);
+    }
+    case 'source':
+      return clean(`[source: ${[block.title ?? block.filename, block.url].filter(Boolean).join(', ')}]`);
     case 'tool_call':
       return `-> ${clean(block.name)} ${inline(block.args, BRIEF)}  [${clean(block.id)}]`;
     case 'tool_result':

@@ -27,7 +27,7 @@ export async function runWorker(cli: Cli, path: string, { supervised, deployment
   const report = (message: WorkerReport): void => void (supervised && process.send?.(message));
   if (supervised) process.once('disconnect', () => cli.interrupt());
   const loaded = await loadAgents(path, (file) => report({ type: 'file', file }));
-  const { server } = await cli.connect();
+  const { server, values } = await cli.connect();
   const { connectionOptions, namespace } = server;
   const { taskQueue } = cli;
   if (stop.aborted) return;
@@ -37,10 +37,10 @@ export async function runWorker(cli: Cli, path: string, { supervised, deployment
   try {
     const worker = await createWorker({
       ...loaded,
-      ...defined({ deployment }),
       connection,
       namespace,
       taskQueue,
+      ...defined({ deployment, values }),
       shutdownForceTime: '20s',
     });
     const running = worker.run();

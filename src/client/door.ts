@@ -25,16 +25,21 @@ export type { Message } from '../contract/messages.ts';
 export { DEFAULT_TASK_QUEUE } from '../contract/names.ts';
 export type { Past } from '../contract/past.ts';
 export type { Phase, SessionState } from '../contract/state.ts';
+export type { StoredValue, ValueRef, ValueStore } from '../contract/values.ts';
 export type { BudgetView, PendingCall, SessionView, TranscriptPage } from '../contract/views.ts';
+export { DirectoryValues, PostgresValues, type Value } from '../values/index.ts';
 export {
   type CallNews,
   type DurablePart,
+  type FileData,
   type ForkOptions,
   type LiveDelta,
   type LivePart,
   listVersions,
+  type MessagePart,
   type MovedSession,
   moveSession,
+  type PartsInput,
   type RunCause,
   Session,
   type SessionListOptions,

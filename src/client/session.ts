@@ -2,7 +2,7 @@
 import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temporalio/client';
 import type { Decision, Resolution, SeenCall, SeenDispatch } from '../contract/calls.ts';
 import type { EditInput } from '../contract/edit.ts';
-import { isPerdureError } from '../contract/errors.ts';
+import { invalid, isPerdureError } from '../contract/errors.ts';
 import type { BudgetInput, PauseInput, SendInput, SessionResult } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
@@ -10,6 +10,7 @@ import type { Message } from '../contract/messages.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
 import type { Piece } from '../contract/piece.ts';
 import type { Phase, PlanStep, SessionState } from '../contract/state.ts';
+import type { ValueRef, ValueStore } from '../contract/values.ts';
 import { viewOf } from '../contract/view.ts';
 import type {
   BudgetView,
@@ -24,8 +25,10 @@ import type {
 import { budgetView, callsPage, messagesPage, sessionView } from '../session/views.ts';
 import { retryHint, sessionError } from '../temporal/errors.ts';
 import { explained } from '../temporal/unanswered.ts';
+import { type Value, Values } from '../values/index.ts';
 import { checkHeadroom, checkInput, refuseMore } from './checks.ts';
 import { endedError, withEnd } from './ended.ts';
+import { type PartsInput, storedMessage } from './message-parts.ts';
 import { describeSession, readEither, wholePage } from './read-session.ts';
 import { ANSWER_MS, answered, updated } from './requests.ts';
 import { withId } from './start-options.ts';
@@ -53,11 +56,16 @@ export class Session {
   #signals: Promise<void> = Promise.resolve();
   readonly #run: { workflowId: string; runId?: string };
   readonly #handle: WorkflowHandle;
+  readonly #values: ValueStore | undefined;
 
-  /** @param runId - asks only this run, and no successor. */
-  constructor(client: Client, id: string, runId?: string) {
+  /**
+   * @param runId - asks only this run, and no successor.
+   * @param values - where the workers store large results.
+   */
+  constructor(client: Client, id: string, runId?: string, values?: ValueStore) {
     this.id = id;
     this.#client = client;
+    this.#values = values;
     this.#run = { workflowId: id, ...defined({ runId }) };
     this.#handle = client.workflow.getHandle(id, runId);
   }
@@ -127,6 +135,20 @@ export class Session {
     );
   }
 
+  /**
+   * The bytes of a large result, of which the session holds the beginning and the end.
+   *
+   * @param value - the `value` of a result, or its digest.
+   * @throws PerdureError `VALUE_NOT_FOUND` when it is no value of this session, or is gone; `INVALID_ARGUMENT` without a
+   * store; `CHECKPOINT_CORRUPTION`; `SERVER_UNAVAILABLE` when the store cannot be used
+   */
+  async value(value: ValueRef | string): Promise<Value> {
+    if (this.#values === undefined)
+      throw invalid('values', 'this client has no store: write new Sessions(client, { values })');
+    const digest = typeof value === 'string' ? value : value.digest;
+    return new Values(this.#values, this.#client).get(digest, this.id);
+  }
+
   /** The calls that wait for a person. */
   async approvals(): Promise<PendingCall[]> {
     return (await this.state()).pending;
@@ -146,19 +168,21 @@ export class Session {
 
   /**
    * Sends a message. It is queued during a turn, or ends the turn early with `mode: 'interrupt'`. A message with an id is
-   * taken once, however often it is sent, and however long ago. Default: a random id.
+   * taken once, however often it is sent, and however long ago. Default: a random id. With `parts`, in the AI SDK's shape, it
+   * has files, which are stored first.
    *
    * @throws PerdureError `CONFLICT` when the id is another message's; `SESSION_CLOSED`, `SESSION_NOT_FOUND`,
    * `SESSION_FULL`, `TOO_LARGE`. Without an answer (`SERVER_UNAVAILABLE`, `NO_WORKER`, …) it may have been taken:
    * `details.messageId` is the id to repeat it with
    */
   async send(
-    message: string | SendInput,
+    message: string | SendInput | PartsInput,
     ...none: readonly never[]
   ): Promise<{ phase: Phase; queued: number }> {
     // An id that was passed here would be ignored, and the message taken twice.
     refuseMore(none, 'message', 'takes one object: send({ text, id, mode })');
-    const input = withId(message);
+    const stores = { client: this.#client, values: this.#values };
+    const input = withId(await storedMessage(message, this.id, stores));
     try {
       return await this.#update(UPDATE.send, input, 'message');
     } catch (error) {

@@ -7,11 +7,12 @@ import {
   type WorkflowStartOptions,
 } from '@temporalio/client';
 import { invalid, isPerdureError, PerdureError } from '../contract/errors.ts';
-import type { SessionInput } from '../contract/inputs.ts';
+import type { SendInput, SessionInput } from '../contract/inputs.ts';
 import { canonicalJson, defined } from '../contract/json.ts';
 import { DEFAULT_TASK_QUEUE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
+import type { ValueStore } from '../contract/values.ts';
 import { parseCheckpointId } from '../temporal/checkpoint-id.ts';
 import { retryHint, sessionError } from '../temporal/errors.ts';
 import { isCompletedTask } from '../temporal/executions.ts';
@@ -27,6 +28,7 @@ import {
   type StartedAgent,
 } from './checks.ts';
 import { isBeingTakenBack, TAKEN_BACK, takenBack } from './ended.ts';
+import { storedMessage } from './message-parts.ts';
 import { Session } from './session.ts';
 import {
   checkOptions,
@@ -61,10 +63,16 @@ const ORIGIN_STAYS = { startDelay: '60 days', workflowRunTimeout: '1 minute' } a
 export class Sessions {
   readonly #client: Client;
   readonly #taskQueue: string;
+  readonly #values: ValueStore | undefined;
 
-  /** @param client - Temporal's client; its namespace, codecs and interceptors apply. */
-  constructor(client: Client, options: { taskQueue?: string } = {}) {
+  /**
+   * @param client - Temporal's client; its namespace, codecs and interceptors apply.
+   * @param options - `taskQueue`: of the workers. Default: `perdure`. `values`: the workers' store of values, for
+   * `session.value`.
+   */
+  constructor(client: Client, options: { taskQueue?: string; values?: ValueStore | undefined } = {}) {
     this.#client = client;
+    this.#values = options.values;
     this.#taskQueue = options.taskQueue ?? DEFAULT_TASK_QUEUE;
   }
 
@@ -84,7 +92,8 @@ export class Sessions {
     const id = options.id === undefined ? `session-${randomUUID()}` : options.id;
     checkNewId(id);
     checkOptions('start', options);
-    const input = sessionInput(typeof agent === 'string' ? agent : agent.name, options);
+    const sent = await this.#stored(id, options);
+    const input = sessionInput(typeof agent === 'string' ? agent : agent.name, sent);
     if (typeof agent !== 'string') await checkStart(agent, input);
     // A running session takes a message with an id once, however often it is sent.
     if (options.onExisting === 'use' && input.message !== undefined) input.message = withId(input.message);
@@ -107,13 +116,14 @@ export class Sessions {
     checkNewId(id);
     checkOptions('fork', options);
     const origin = originOf('fork', from, options);
+    const sent = await this.#stored(id, options);
     // Invalid input fails before anything is sent.
-    sessionInput(options.agent ?? 'the same', options, origin);
+    sessionInput(options.agent ?? 'the same', sent, origin);
     if (options.id !== undefined) await this.#refuseThread(id);
     const agent = await this.#agentOf(from, options);
     await this.#checkOrigin(from, options);
     const archived = await this.#archived(from, options, false);
-    const input = sessionInput(agent, options, { ...origin, ...archived });
+    const input = sessionInput(agent, sent, { ...origin, ...archived });
     return this.#start(id, input, options, {
       workflowIdConflictPolicy: 'FAIL',
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
@@ -135,8 +145,9 @@ export class Sessions {
     checkFreeId(sessionId);
     checkOptions('fork', options);
     const origin = originOf('rewind', from, options);
+    const sent = await this.#stored(sessionId, options);
     // Invalid input fails before the session is touched.
-    sessionInput(options.agent ?? 'the same', options, origin);
+    sessionInput(options.agent ?? 'the same', sent, origin);
     const agent = await this.#agentOf(from, options);
     await this.#checkOrigin(from, options);
     // Read first, so that of two simultaneous rewinds one finds that this is no longer the last run.
@@ -144,7 +155,7 @@ export class Sessions {
     // A thread may now have the id of a session that only an archive has.
     if (leaves === null) await this.#refuseThread(sessionId);
     const archived = await this.#archived(from, options, leaves === null);
-    const input = sessionInput(agent, options, {
+    const input = sessionInput(agent, sent, {
       ...origin,
       ...(leaves === null ? {} : { leaves }),
       ...archived,
@@ -355,13 +366,27 @@ export class Sessions {
         ...defined({ messageId }),
       });
     }
-    return new Session(this.#client, id);
+    return this.#session(id);
+  }
+
+  /** Options whose first message has its files in the store. */
+  async #stored(
+    id: string,
+    { message, ...options }: StartOptions,
+  ): Promise<Omit<StartOptions, 'message'> & { message?: SendInput }> {
+    if (message === undefined) return options;
+    const stores = { client: this.#client, values: this.#values };
+    return { ...options, message: await storedMessage(message, id, stores) };
   }
 
   /** A handle of a session, which may not exist. @throws PerdureError `INVALID_ARGUMENT` */
   get(id: string): Session {
     checkSessionId(id);
-    return new Session(this.#client, id);
+    return this.#session(id);
+  }
+
+  #session(id: string): Session {
+    return new Session(this.#client, id, undefined, this.#values);
   }
 
   /** Sessions, newest first, from Temporal's visibility, which may lag by a second. */

@@ -13,6 +13,7 @@ import type { OriginInput } from '../contract/origin.ts';
 import type { SessionMode } from '../contract/state.ts';
 import { notKnown, parseKnown } from '../contract/unknown-name.ts';
 import { parseCheckpointId } from '../temporal/checkpoint-id.ts';
+import type { PartsInput } from './message-parts.ts';
 
 export interface StartOptions<CONTEXT extends object = object> {
   /**
@@ -20,8 +21,8 @@ export interface StartOptions<CONTEXT extends object = object> {
    * either end, which Temporal's visibility does not find. Default: a random one.
    */
   id?: string;
-  /** The first message. */
-  message?: string | SendInput;
+  /** The first message. With `parts` it has files. */
+  message?: string | SendInput | PartsInput;
   /** `chat` (default) waits for the next message after an answer; `task` ends with it. */
   mode?: SessionMode;
   /**
@@ -101,12 +102,15 @@ export function originOf(
 }
 
 /** The input of a session. @throws PerdureError `INVALID_ARGUMENT`, `NOT_JSON`, `TOO_LARGE`, naming the field */
-export function sessionInput(agent: string, options: StartOptions, from?: OriginInput): SessionInput {
+export function sessionInput(
+  agent: string,
+  options: Omit<StartOptions, 'message'> & { message?: SendInput },
+  from?: OriginInput,
+): SessionInput {
   const { message, mode, context, budget, scratchpadRoot } = options;
   const raw = {
     agent,
-    ...(message === undefined ? {} : { message: typeof message === 'string' ? { text: message } : message }),
-    ...defined({ mode, context, budget, scratchpadRoot, origin: from }),
+    ...defined({ message, mode, context, budget, scratchpadRoot, origin: from }),
   };
   const json = toJson(raw, 'options');
   if (context !== undefined) assertSize('context', context, LIMIT.context);
@@ -118,7 +122,6 @@ export function sessionInput(agent: string, options: StartOptions, from?: Origin
 }
 
 /** A message with an id, by which it can be repeated. */
-export function withId(message: string | SendInput): SendInput {
-  const input = typeof message === 'string' ? { text: message } : message;
+export function withId(input: SendInput): SendInput {
   return input.id === undefined ? { ...input, id: randomUUID() } : input;
 }

@@ -11,6 +11,7 @@ import type { Effect, Manifest } from './manifest.ts';
 import type { Block, CallResult } from './messages.ts';
 import type { ACTIVITY } from './names.ts';
 import type { ContentRef } from './thread.ts';
+import type { ValueRef } from './values.ts';
 
 /** Input of `load`: a part of the checkpoint that a session starts from. */
 export interface LoadInput {
@@ -77,8 +78,17 @@ export interface NewManifest {
   again?: true;
 }
 
+/** What a tool returned, as it is recorded. */
+export interface ToolOutput {
+  output: JsonValue;
+  /** What the model gets in place of the output: the tool's `toModelOutput`. */
+  modelOutput?: JsonObject;
+  /** The whole output is stored, and `output` holds its beginning and its end. */
+  value?: ValueRef;
+}
+
 export type ReadResult =
-  | { kind: 'output'; output: JsonValue; modelOutput?: JsonObject }
+  | ({ kind: 'output' } & ToolOutput)
   /** The tool threw or timed out. */
   | { kind: 'error'; message: string }
   /** The worker has no such tool. `misfit`: it has, and the session's context does not fit it. */
@@ -317,12 +327,7 @@ export type TakenIdsResult =
   | { kind: 'unavailable'; message: string };
 
 export type ToolResult =
-  | {
-      kind: 'output';
-      output: JsonValue;
-      /** What the model gets in place of the output: the tool's `toModelOutput`. */
-      modelOutput?: JsonObject;
-    }
+  | ({ kind: 'output' } & ToolOutput)
   /** The tool threw; of a `read` or `idempotent`. */
   | { kind: 'error'; message: string }
   /** A `mutate` that did not simply return. */

@@ -2,6 +2,7 @@
 import type { JsonObject, JsonValue } from './json.ts';
 import type { Effect, IdempotencyScope } from './manifest.ts';
 import type { CallResult } from './messages.ts';
+import type { ValueRef } from './values.ts';
 
 /** Who did something, as the client says. Perdure does not verify it. */
 export type Actor = string;
@@ -12,7 +13,7 @@ export const UNNAMED = '(no name given)';
 /** The outcome of a mutation's dispatch. */
 export type EffectOutcome =
   /** The effect happened; this is its output. */
-  | { outcome: 'landed'; output: JsonValue; modelOutput?: JsonObject }
+  | { outcome: 'landed'; output: JsonValue; modelOutput?: JsonObject; value?: ValueRef }
   /** It certainly did not happen, and will not. */
   | { outcome: 'absent'; reason: string }
   /** Nobody can tell yet. */

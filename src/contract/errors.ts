@@ -50,6 +50,7 @@ export const ERROR_CODES = [
   'STEP_NOT_FOUND',
   'UNKNOWN_KEY',
   'ENCRYPTED',
+  'VALUE_NOT_FOUND',
   'INTERNAL',
 ] as const;
 

@@ -5,6 +5,7 @@ import { contextSchema } from './context.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import { type LazySchema, lazySchema } from './lazy-schema.ts';
 import type { Manifest } from './manifest.ts';
+import { type MessageBlock, messageBlocksSchema } from './messages.ts';
 import { type OriginInput, originSchema } from './origin.ts';
 import type { SessionState } from './state.ts';
 
@@ -18,6 +19,7 @@ const OWN_MESSAGE = /^(?!msg_\d+$)/;
 export const sendSchema: LazySchema<SendInput> = lazySchema(() =>
   z.object({
     text: z.string().check(z.minLength(1, 'text is empty')),
+    blocks: z.optional(messageBlocksSchema()),
     id: z.optional(
       z
         .string()
@@ -33,6 +35,8 @@ export const sendSchema: LazySchema<SendInput> = lazySchema(() =>
 );
 export interface SendInput {
   text: string;
+  /** The whole message when it has files. `text` is what lists show of it. */
+  blocks?: MessageBlock[] | undefined;
   id?: string | undefined;
   mode?: 'queue' | 'interrupt' | undefined;
   by?: string | undefined;

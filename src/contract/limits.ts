@@ -13,6 +13,13 @@ export const LIMIT = {
   update: 380_000,
   /** One tool result. Larger ones are shortened with a notice. */
   toolResult: 256_000,
+  /** One file of a message, in bytes. */
+  file: 50_000_000,
+  /** One tool result when the worker has a store of values. Larger ones are stored. */
+  inlineResult: 64_000,
+  /** What the history keeps of a stored result: its beginning and its end. */
+  storedHead: 700,
+  storedTail: 300,
   /** All results of one model reply. Each call gets an equal share. */
   turnResults: 1_200_000,
   /** The results of reads after which the same activity asks the model: with a cap on tokens or dollars, and without. */

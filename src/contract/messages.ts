@@ -3,8 +3,9 @@
  * languages read checkpoints.
  */
 import * as z from 'zod/mini';
-import type { JsonObject, JsonValue } from './json.ts';
+import { defined, type JsonObject, type JsonValue } from './json.ts';
 import { type LazySchema, lazySchema } from './lazy-schema.ts';
+import { type ValueRef, valueRefSchema } from './values.ts';
 
 /** Text of a person or the model. `metadata` is the provider's: some need it back. */
 export interface TextBlock {
@@ -37,10 +38,37 @@ export interface ToolResultBlock {
   content: JsonValue;
   /** What the model gets in place of `content`, in the AI SDK's shape. */
   model_output?: JsonObject;
+  /** The whole output, of which `content` holds the beginning and the end. */
+  value?: ValueRef;
   is_error: boolean;
 }
 
-export type Block = TextBlock | ReasoningBlock | ToolCallBlock | ToolResultBlock;
+/** An image or another file: stored, or at a URL that the provider fetches. */
+export interface FileBlock {
+  kind: 'file';
+  /** Such as `image/png` or `application/pdf`. */
+  media_type: string;
+  filename?: string;
+  value?: ValueRef;
+  url?: string;
+  metadata?: JsonObject;
+}
+
+/** A source that the model's reply is based on: a web page, or a document. */
+export interface SourceBlock {
+  kind: 'source';
+  id: string;
+  url?: string;
+  title?: string;
+  media_type?: string;
+  filename?: string;
+  metadata?: JsonObject;
+}
+
+export type Block = TextBlock | ReasoningBlock | FileBlock | SourceBlock | ToolCallBlock | ToolResultBlock;
+
+/** What a message of a person may consist of. */
+export type MessageBlock = TextBlock | FileBlock;
 
 /** `id` is unique in the session. `created_at` is an ISO 8601 time in UTC from the history. */
 export interface Message {
@@ -65,6 +93,8 @@ export interface CallResult {
   isError: boolean;
   /** What the model gets in place of `content`: the tool's `toModelOutput`. */
   modelOutput?: JsonObject;
+  /** The whole output, of which `content` holds the beginning and the end. */
+  value?: ValueRef;
 }
 
 /** The blocks of the message with the results of calls. */
@@ -76,7 +106,7 @@ export function resultBlocks(
     call_id: id,
     name,
     content: result?.content ?? null,
-    ...(result?.modelOutput === undefined ? {} : { model_output: result.modelOutput }),
+    ...defined({ model_output: result?.modelOutput, value: result?.value }),
     is_error: result?.isError ?? true,
   }));
 }
@@ -89,8 +119,28 @@ export interface Position {
 
 const count = z.int().check(z.nonnegative());
 const metadata = z.optional(z.record(z.string(), z.json()));
+const name = z.optional(z.string().check(z.maxLength(1_000)));
+const text = z.object({ kind: z.literal('text'), text: z.string(), metadata });
+const file = z.object({
+  kind: z.literal('file'),
+  media_type: z.string().check(z.minLength(1), z.maxLength(200)),
+  filename: name,
+  value: z.optional(valueRefSchema()),
+  url: z.optional(z.string().check(z.minLength(1), z.maxLength(8_000))),
+  metadata,
+});
 const block = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('text'), text: z.string(), metadata }),
+  text,
+  file,
+  z.object({
+    kind: z.literal('source'),
+    id: z.string(),
+    url: z.optional(z.string()),
+    title: z.optional(z.string()),
+    media_type: z.optional(z.string()),
+    filename: name,
+    metadata,
+  }),
   z.object({ kind: z.literal('reasoning'), text: z.string(), metadata }),
   z.object({ kind: z.literal('tool_call'), id: z.string(), name: z.string(), args: z.json(), metadata }),
   z.object({
@@ -99,6 +149,7 @@ const block = z.discriminatedUnion('kind', [
     name: z.string(),
     content: z.json(),
     model_output: metadata,
+    value: z.optional(valueRefSchema()),
     is_error: z.boolean(),
   }),
 ]);
@@ -112,4 +163,11 @@ export const messageSchema: LazySchema<Message> = lazySchema(
       blocks: z.array(block),
       summary: z.optional(z.object({ from: count, before: count, bytes: count })),
     }) as z.ZodMiniType<Message>,
+);
+
+export const messageBlocksSchema: LazySchema<MessageBlock[]> = lazySchema(
+  () =>
+    z
+      .array(z.discriminatedUnion('kind', [text, file]))
+      .check(z.minLength(1), z.maxLength(200)) as z.ZodMiniType<MessageBlock[]>,
 );

@@ -3,7 +3,7 @@ import type { Actor, ToolCall } from './calls.ts';
 import type { EditInput } from './edit.ts';
 import type { JsonObject } from './json.ts';
 import type { AgentChange, BudgetLimits, Manifest } from './manifest.ts';
-import type { Message, Position } from './messages.ts';
+import type { Message, MessageBlock, Position } from './messages.ts';
 import type { NextStep } from './next-step.ts';
 import type { CarriedEffect, Origin } from './origin.ts';
 import type { Past } from './past.ts';
@@ -92,6 +92,8 @@ export interface PlanStep {
 export interface QueuedMessage {
   id: string;
   text: string;
+  /** The whole message when it has files. */
+  blocks?: MessageBlock[];
   by: Actor;
   at: string;
   /** An earlier run may have taken a message of this id. It is looked up before this one is taken. */

@@ -6,6 +6,7 @@ import type { AgentChange, BudgetLimits } from '../contract/manifest.ts';
 import { type Message, messageSchema } from '../contract/messages.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import type { Notice, Phase, PlanStep, Wait } from '../contract/state.ts';
+import { valueRefSchema } from '../contract/values.ts';
 import type { BudgetView, CallsPage, PendingCall, SessionView, TranscriptPage } from '../contract/views.ts';
 import { checkpointSchema, errorSchema, exactly, jsonObject, jsonValue, stepSchema, time } from './shapes.ts';
 
@@ -104,6 +105,7 @@ const toolCall: z.ZodMiniType<ToolCall> = exactly<ToolCall>()(
         content: jsonValue,
         isError: z.boolean(),
         modelOutput: z.exactOptional(z.record(z.string(), jsonValue)),
+        value: z.exactOptional(valueRefSchema()),
       }),
     ),
     replayOf: z.nullable(z.string()),

@@ -122,6 +122,31 @@ export const inspectionOperations: readonly Operation[] = [
     handle: (request, { sessions }) => sessions.get(request.param('id')).calls(page(request)),
   }),
   operation({
+    id: 'getValue',
+    method: 'GET',
+    path: '/sessions/{id}/values/{digest}',
+    tag: 'sessions',
+    summary: 'A large result or a file of the session',
+    description: 'The digest is that of a `value` in the transcript or in the tool-call log.',
+    answer: {
+      status: 200,
+      description: 'The bytes, with their media type',
+      mediaType: 'application/octet-stream',
+    },
+    codes: ['INVALID_ARGUMENT', 'VALUE_NOT_FOUND', 'CHECKPOINT_CORRUPTION', 'SERVER_UNAVAILABLE'],
+    handle: async (request, { sessions }) => {
+      const { bytes, mediaType } = await sessions.get(request.param('id')).value(request.param('digest'));
+      return new Response(Buffer.from(bytes), {
+        // A browser must not run what a tool has returned.
+        headers: {
+          'content-type': mediaType,
+          'content-disposition': 'attachment',
+          'content-security-policy': 'sandbox',
+        },
+      });
+    },
+  }),
+  operation({
     id: 'getApprovals',
     method: 'GET',
     path: '/sessions/{id}/approvals',

@@ -22,6 +22,7 @@ const PARAMETERS: Readonly<Record<string, string>> = {
   key: "The step's key: any text of at most 2,000 characters, percent-encoded.",
   id: "The session's id.",
   call_id: 'The id of the call, as in the tool-call log.',
+  digest: 'The digest of the value.',
 };
 
 const PATH_TEXT: Readonly<Record<string, { pattern: string; maxLength?: number }>> = {
@@ -30,6 +31,7 @@ const PATH_TEXT: Readonly<Record<string, { pattern: string; maxLength?: number }
   key: STORED_ID,
   id: { pattern: STORED, maxLength: LIMIT.sessionId },
   call_id: { pattern: STORED },
+  digest: { pattern: '^[0-9a-f]{64}$' },
 };
 
 const JSON_NOTE =

@@ -1,5 +1,6 @@
 /** The bodies of requests about sessions, made of the contract's schemas. */
 import * as z from 'zod/mini';
+import type { MessagePart } from '../client/index.ts';
 import type { Decision, Resolution } from '../contract/calls.ts';
 import { contextSchema, TENANT_LENGTH } from '../contract/context.ts';
 import { type EditInput, editSchema } from '../contract/edit.ts';
@@ -32,8 +33,33 @@ const newId = noted({
 const checkpoint = noted({ pattern: '^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:[1-9][0-9]{0,9}$' });
 const actor = z.string().check(z.minLength(1), z.maxLength(200));
 
+/** Base64, or the URL of a file that the provider fetches. */
+const data = noted({
+  pattern: '^(?:[A-Za-z0-9+/]+={0,2}|https?://(?:[A-Za-z0-9]+\\.)*[A-Za-z]+(?::[0-9]{1,4})?(?:/[^\\s]*)?)$',
+});
+const file = { mediaType: text, filename: z.optional(text) };
+/** A message. Its files come as base64 or as URLs, and are stored. */
+export interface MessageBody extends SendInput {
+  parts?: MessagePart[] | undefined;
+}
+export const messageBodySchema: z.ZodMiniType<MessageBody> = z.extend(
+  sendSchema() as unknown as z.ZodMiniObject,
+  {
+    parts: z.optional(
+      z
+        .array(
+          z.discriminatedUnion('type', [
+            z.object({ type: z.literal('text'), text: z.string() }),
+            z.object({ type: z.literal('file'), data, ...file }),
+          ]),
+        )
+        .check(z.minLength(1), z.maxLength(200)),
+    ),
+  },
+) as unknown as z.ZodMiniType<MessageBody>;
+
 interface Beginning {
-  message?: SendInput | undefined;
+  message?: MessageBody | undefined;
   context?: JsonObject | undefined;
   budget?: BudgetLimitsInput | undefined;
   scratchpadRoot?: string | undefined;
@@ -44,7 +70,7 @@ notes.add(contextSchema(), {
 });
 
 const beginning = {
-  message: z.optional(sendSchema()),
+  message: z.optional(messageBodySchema),
   context: z.optional(contextSchema()),
   budget: z.optional(budgetLimitsSchema()),
   scratchpadRoot: z.optional(text),
@@ -120,7 +146,7 @@ export const sessionIdSchema: z.ZodMiniType<{ id: string }> = z.object({ id: z.s
 /** Schemas that the document names. */
 export const SESSION_BODIES: readonly [string, z.ZodMiniType<unknown>][] = [
   ['StartInput', startBodySchema],
-  ['SendInput', sendSchema()],
+  ['SendInput', messageBodySchema],
   ['BudgetLimits', budgetLimitsSchema()],
   ['DecideInput', decideBodySchema],
   ['ResolveInput', resolveBodySchema],

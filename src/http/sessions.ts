@@ -13,8 +13,6 @@ import {
   pauseSchema,
   type ResumeInput,
   resumeSchema,
-  type SendInput,
-  sendSchema,
 } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
 import { effectSinceSchema, phaseSchema } from './answers.ts';
@@ -26,6 +24,8 @@ import {
   decideBodySchema,
   type ForkBody,
   forkBodySchema,
+  type MessageBody,
+  messageBodySchema,
   type ResolveBody,
   type RewindBody,
   resolveBodySchema,
@@ -81,7 +81,7 @@ export const sessionOperations: readonly Operation[] = [
       return { id: (await sessions.start(agent, defined({ ...options, id }) as StartOptions)).id };
     },
   }),
-  operation<SendInput>({
+  operation<MessageBody>({
     id: 'sendMessage',
     method: 'POST',
     path: '/sessions/{id}/messages',
@@ -89,7 +89,7 @@ export const sessionOperations: readonly Operation[] = [
     summary: 'Send a message',
     description: 'During a turn it is queued. With mode interrupt it ends the turn.',
     idempotencyKey: 'The id of the message. The session takes an id once. The same as the id in the body.',
-    body: sendSchema(),
+    body: messageBodySchema,
     answer: { status: 200, description: 'The message is recorded', schema: taken },
     codes: STEER,
     handle: (request, { sessions }) => {

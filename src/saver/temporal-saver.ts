@@ -12,6 +12,7 @@ import { PerdureError } from '../contract/errors.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { DEFAULT_TASK_QUEUE, WORKFLOW } from '../contract/names.ts';
+import type { ValueStore } from '../contract/values.ts';
 import { reservedProblem } from '../contract/workflow-ids.ts';
 import { type Execution, findExecution, reading } from '../temporal/executions.ts';
 import { checkGet, checkId, checkList, checkPut, checkStep } from '../thread/checks.ts';
@@ -60,11 +61,15 @@ export class TemporalSaver implements CheckpointSaver {
   /**
    * @param client - Temporal's client; its namespace and codecs apply.
    * @param options - `taskQueue`: the task queue of the workers that run threads. Default: `perdure`. `timeoutMs`: how long a
-   * call waits for such a worker. Default: 15 seconds.
+   * call waits for such a worker. Default: 15 seconds. `values`: the workers' store of values, from which a deleted session
+   * takes what only it refers to.
    */
-  constructor(client: Client, options: { taskQueue?: string; timeoutMs?: number } = {}) {
+  constructor(
+    client: Client,
+    options: { taskQueue?: string; timeoutMs?: number; values?: ValueStore | undefined } = {},
+  ) {
     this.#client = client;
-    this.#sessions = new SessionCheckpoints(client);
+    this.#sessions = new SessionCheckpoints(client, options.values);
     this.#threads = new ThreadStore(client, {
       taskQueue: options.taskQueue ?? DEFAULT_TASK_QUEUE,
       timeoutMs: options.timeoutMs ?? ANSWER_MS,

@@ -11,7 +11,7 @@ import { applyOutcome } from './outcomes.ts';
 import { applyPerson, type Refusal } from './people.ts';
 import { appendResults } from './reads.ts';
 import { replay, replayCall } from './replay.ts';
-import { appendMessage, endCall, isActive, iso, note, theCall, wasStopped } from './state.ts';
+import { appendMessage, endCall, isActive, iso, messageBlocks, note, theCall, wasStopped } from './state.ts';
 import { stop } from './wait.ts';
 
 /** The commands of one activation, and for each input whether it was refused. */
@@ -61,10 +61,11 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
       return { kind: 'cancel', seq: step.seq, timer };
     }
     case 'take_messages':
-      for (const { id, text, at: sentAt } of state.inbox.splice(0)) {
+      for (const message of state.inbox.splice(0)) {
         state.messagesTaken += 1;
         state.message = state.messagesTaken;
-        appendMessage(state, { id, role: 'user', created_at: sentAt, blocks: [{ kind: 'text', text }] });
+        const { id, at: created_at } = message;
+        appendMessage(state, { id, role: 'user', created_at, blocks: messageBlocks(message) });
       }
       state.interrupted = false;
       // A user who asks again wants it done again.

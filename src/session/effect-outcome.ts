@@ -1,8 +1,8 @@
 /** Applies the outcomes of the effect protocol: of a dispatch, a verification, and a check of edited arguments. */
-import type { PreparedCall, ToolResult } from '../contract/activities.ts';
+import type { PreparedCall, ToolOutput, ToolResult } from '../contract/activities.ts';
 import type { CallStatus, Dispatch, EffectOutcome, ToolCall } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
-import { defined, type JsonObject, type JsonValue } from '../contract/json.ts';
+import { defined, type JsonValue } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
 import type { ToolManifest } from '../contract/manifest.ts';
 import type { CallResult } from '../contract/messages.ts';
@@ -121,9 +121,8 @@ export function notRun(dispatch: Dispatch, { again }: { again?: true }): void {
 }
 
 /** What the model is told of an output. */
-export function toldOf(of: { output: JsonValue; modelOutput?: JsonObject }): CallResult {
-  const { output, modelOutput } = of;
-  return { content: output, isError: false, ...(modelOutput === undefined ? {} : { modelOutput }) };
+export function toldOf({ output, modelOutput, value }: ToolOutput): CallResult {
+  return { content: output, isError: false, ...defined({ modelOutput, value }) };
 }
 
 /** The outcome of a call that was stopped after its dispatch: a read did nothing, an idempotent call may have happened. */

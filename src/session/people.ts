@@ -8,6 +8,7 @@ import {
   UNNAMED,
 } from '../contract/calls.ts';
 import type { ErrorCode } from '../contract/errors.ts';
+import { defined } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
 import { effectId } from '../contract/workflow-ids.ts';
@@ -172,12 +173,13 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
   const at = iso(moment);
   switch (input.type) {
     case 'send': {
-      const { text, id, mode, by = UNNAMED } = input.value;
+      const { text, blocks, id, mode, by = UNNAMED } = input.value;
       if (id !== undefined && hasMessage(state, id)) return null;
       const isDoubtful = id !== undefined && mayBeTaken(state.past?.taken, id);
       state.inbox.push({
         id: id ?? freshMessageId(state),
         text,
+        ...defined({ blocks }),
         by,
         at,
         ...(isDoubtful ? { check: true as const } : {}),

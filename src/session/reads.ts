@@ -222,10 +222,10 @@ function asTold({ name, args, decision, result, status }: ToolCall): CallResult 
   if (result === null) return { content: null, isError: true };
   if (decision?.decision !== 'edit' || status.kind === 'skipped') return result;
   const notice = `[edited by a person] ${name} was called with other arguments than yours: ${canonicalJson(args)}. This is its result.`;
-  const { content, modelOutput, isError } = result;
+  const { content, modelOutput } = result;
   return {
+    ...result,
     content: contentWithNotice(notice, content),
-    isError,
     ...(modelOutput === undefined ? {} : { modelOutput: withNotice(notice, modelOutput) }),
   };
 }

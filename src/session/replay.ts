@@ -19,11 +19,11 @@ export function replayCall(
   moment: Moment,
 ): void {
   const where = call.scope === 'message' ? 'in answer to the same message' : 'in this session';
-  const { content, isError, modelOutput } = from.result;
+  const { content, modelOutput } = from.result;
   const told = replay(state, call, { of: from.of, where, content }, moment);
   const notice = replayNotice({ tool: call.name, of: from.of, where });
   const output = modelOutput === undefined ? {} : { modelOutput: withNotice(notice, modelOutput) };
-  endCall(call, { ...from.status }, { content: told, isError, ...output }, iso(moment));
+  endCall(call, { ...from.status }, { ...from.result, content: told, ...output }, iso(moment));
 }
 
 /** Marks a call as answered by another call's record, notes it for people, and returns what the model is told. */

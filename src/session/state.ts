@@ -1,10 +1,18 @@
 /** Small functions that read and change the state, shared by the core. */
 import type { CallStatus, ToolCall } from '../contract/calls.ts';
 import { isFinal } from '../contract/calls.ts';
+import type { SendInput } from '../contract/inputs.ts';
 import { defined, type JsonObject, type JsonValue, utf8Length } from '../contract/json.ts';
 import { argsDigest, chainDigest } from '../contract/keys.ts';
 import type { BudgetLimits, ToolManifest } from '../contract/manifest.ts';
-import type { CallResult, Message } from '../contract/messages.ts';
+import type {
+  Block,
+  CallResult,
+  FileBlock,
+  Message,
+  MessageBlock,
+  ToolResultBlock,
+} from '../contract/messages.ts';
 import type { InFlight, Phase, SessionState } from '../contract/state.ts';
 import type { Moment } from './events.ts';
 
@@ -151,12 +159,16 @@ function idsOf(messages: readonly { id: string }[]): ReadonlySet<string> {
   return found.ids;
 }
 
-/** The text of a person's message by its id; `undefined` when there is none. */
-export function wordsOf(state: SessionState, id: string): string | undefined {
+/** A person's message by its id; `undefined` when there is none. */
+export function blocksOf(state: SessionState, id: string): readonly Block[] | undefined {
   const queued = state.inbox.find((message) => message.id === id);
-  if (queued !== undefined) return queued.text;
-  const block = state.transcript.find((message) => message.id === id)?.blocks[0];
-  return block?.kind === 'text' ? block.text : undefined;
+  if (queued !== undefined) return messageBlocks(queued);
+  return state.transcript.find((message) => message.id === id && message.role === 'user')?.blocks;
+}
+
+/** A message of a person as it enters the transcript. */
+export function messageBlocks({ text, blocks }: Pick<SendInput, 'text' | 'blocks'>): MessageBlock[] {
+  return blocks ?? [{ kind: 'text', text }];
 }
 
 /** An id for the next message. A message that was sent meanwhile may already have the id of its position. */
@@ -180,9 +192,29 @@ export function appendMessage(state: SessionState, message: Message): void {
   state.promptBytes += promptBytes(message);
 }
 
+/** Most providers count less than 2,000 tokens for an image of any size. */
+const FILE_TOKENS = { image: 5_000, unknown: 100_000 };
+
 /** What a message adds to the bytes of the prompt. */
 export function promptBytes({ blocks }: Message): number {
-  return utf8Length(JSON.stringify(blocks));
+  let bytes = utf8Length(JSON.stringify(blocks));
+  for (const block of blocks) {
+    if (block.kind === 'file') bytes += fileTokens(block);
+    else if (block.kind === 'tool_result') bytes += storedParts(block) * FILE_TOKENS.image;
+  }
+  return bytes;
+}
+
+/** The files of a tool's result, which are images for the most part. */
+function storedParts({ model_output: output }: ToolResultBlock): number {
+  const { type, value } = output ?? {};
+  const parts = type === 'content' && Array.isArray(value) ? value : [];
+  return parts.filter((part) => typeof part === 'object' && part !== null && 'value' in part).length;
+}
+
+/** What a file adds to the prompt's tokens: an estimate, because each provider counts files in its own way. */
+function fileTokens({ media_type: type, value }: FileBlock): number {
+  return type.startsWith('image/') ? FILE_TOKENS.image : (value?.bytes ?? FILE_TOKENS.unknown);
 }
 
 /** Notes something for people to see. The last hundred notes are kept. */

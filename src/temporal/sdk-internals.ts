@@ -6,7 +6,7 @@
 
 /**
  * Encoding and decoding with a client's converter and codecs.
- * - Why: a client converts only for its own calls. We read histories, memos and heartbeat details, and send heartbeats.
+ * - Why: a client converts only for its own calls. We read histories, memos and heartbeat details, send heartbeats, and store values.
  * - Test: `test/history/page-sizes.test.ts` and every test with a codec.
  * - When the SDK moves it: the build fails at this line.
  */
@@ -15,6 +15,7 @@ export {
   decodeFailure,
   decodeFromPayloadsAtIndex,
   decodeOptionalSinglePayload,
+  encode,
   encodeToPayloadsWithContext,
 } from '@temporalio/common/lib/internal-non-workflow/index.js';
 

@@ -38,6 +38,7 @@ export async function createWorker(options: SessionWorkerOptions): Promise<Worke
     memoryBytes,
     journal,
     deployment,
+    values,
     address,
     taskQueue = DEFAULT_TASK_QUEUE,
     ...rest
@@ -46,7 +47,7 @@ export async function createWorker(options: SessionWorkerOptions): Promise<Worke
   const connection = rest.connection ?? (await openConnection(found?.connection ?? {}));
   const plugin = new PerdurePlugin({
     agents,
-    ...defined({ models, memoryBytes, journal, deployment }),
+    ...defined({ models, memoryBytes, journal, deployment, values }),
   });
   try {
     return await UntimedWorker.create({

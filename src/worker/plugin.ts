@@ -10,7 +10,7 @@ import {
   type WorkerOptions,
   type WorkerPlugin,
 } from '@temporalio/worker';
-import { createActivities, IssuedCalls, TranscriptMemory } from '../activities/index.ts';
+import { createActivities, IssuedCalls, readValueTool, TranscriptMemory } from '../activities/index.ts';
 import {
   type AgentRuntime,
   type DefinedAgent,
@@ -20,6 +20,7 @@ import {
 } from '../agent/index.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
+import { READ_VALUE_TOOL, type ValueStore } from '../contract/values.ts';
 import { bundleDigest, type DeploymentOptions, versionOptions } from './deployment.ts';
 import { InFlightJournal, journalDirectory, recoverPredecessors } from './in-flight.ts';
 import { modelsFromEnvironment } from './models.ts';
@@ -41,6 +42,11 @@ export interface PerdurePluginOptions {
   journal?: string | false;
   /** The worker's version, for deploys that keep old and new workflow code apart. Default: the worker has none. */
   deployment?: DeploymentOptions;
+  /**
+   * Where results go that are too large for the history, and files: a directory that all workers and clients share, or
+   * PostgreSQL. Agents then have the built-in tool `read_value`. Without it, large results are shortened.
+   */
+  values?: ValueStore;
 }
 
 const MEMORY_BYTES = 256_000_000;
@@ -85,12 +91,12 @@ export class PerdurePlugin implements WorkerPlugin {
   }
 
   async configureWorker(options: WorkerOptions): Promise<WorkerOptions> {
-    const { agents, models, memoryBytes = MEMORY_BYTES } = this.#options;
+    const { agents, models, memoryBytes = MEMORY_BYTES, values } = this.#options;
     const { connection, namespace = 'default', taskQueue } = options;
     const memory = new TranscriptMemory(memoryBytes);
     const issued = new IssuedCalls();
     // First, and alone: after an error the caller may close the connection.
-    const runtimes = await resolveAgents(agents, models ?? modelsFromEnvironment());
+    const runtimes = await resolveAgents(agents, models ?? modelsFromEnvironment(), values);
     const attributes =
       connection === undefined ? null : new KnownAttributes(connection, namespace, options.dataConverter);
     const [partitions, workflows, journal] = await Promise.all([
@@ -114,6 +120,7 @@ export class PerdurePlugin implements WorkerPlugin {
       agents: runtimes,
       memory,
       issued,
+      values,
       searchAttributes: async () => attributes?.now() ?? [],
       began: (token) => journal?.began(token),
     });
@@ -229,13 +236,15 @@ function assertComplete(worker: Worker): void {
 async function resolveAgents(
   agents: readonly DefinedAgent[],
   models: ModelRegistry | undefined,
+  values: ValueStore | undefined,
 ): Promise<Map<string, AgentRuntime>> {
+  const builtIn = values === undefined ? {} : { [READ_VALUE_TOOL]: readValueTool(values) };
   const runtimes = new Map<string, AgentRuntime>();
   for (const agent of agents) {
     if (runtimes.has(agent.name)) {
       throw new PerdureError('INVALID_DEFINITION', `agents: two agents are named ${agent.name}: rename one`);
     }
-    const runtime = await resolveAgent(agent, models);
+    const runtime = await resolveAgent(agent, models, builtIn);
     runtimes.set(agent.name, runtime);
     const warning = plainToolsWarning(runtime.definition);
     if (warning !== null) Runtime.instance().logger.warn(warning);

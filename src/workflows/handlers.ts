@@ -9,6 +9,7 @@ import {
 } from '@temporalio/workflow';
 import { jsonSize } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
+import type { Block } from '../contract/messages.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
 import { unknownInput } from '../contract/unknown-name.ts';
@@ -18,7 +19,7 @@ import { headroomProblem } from '../session/headroom.ts';
 import { type Refusal, refusalOf } from '../session/people.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
 import { wantsReply } from '../session/reads.ts';
-import { findCall, hasMessage, phaseOf, wordsOf } from '../session/state.ts';
+import { blocksOf, findCall, hasMessage, messageBlocks, phaseOf } from '../session/state.ts';
 import { budgetView, callsPage, messagesPage, pendingCalls, sessionView } from '../session/views.ts';
 import { failure } from './failure.ts';
 import { acceptUnreadableSignals } from './sdk-internals.ts';
@@ -33,7 +34,7 @@ const DESCRIPTION: Record<string, string> = {
   [SIGNAL.awaitEffect]: 'To a global effect: tell this call when there is an outcome: {sessionId, callId}',
   [SIGNAL.effectDone]: 'Look at the global effect that a call waits for: {callId}',
   [SIGNAL.searchAttributes]: 'From a worker: the search attributes that the server still knows: {known}',
-  [UPDATE.send]: 'A message to the agent, answered when it is queued: {text, id?, mode?, by?}',
+  [UPDATE.send]: 'A message to the agent, answered when it is queued: {text, blocks?, id?, mode?, by?}',
   [UPDATE.decide]:
     'Decide on a call: {callId, argsDigest, by?, decision: {decision: approve|edit|reject|respond, …}}',
   [UPDATE.resolve]:
@@ -114,11 +115,24 @@ function misnamed(name: string, payload: unknown): Refusal | null {
 /** For validators only. A repeated message is taken once, so another text under the same id would be lost. */
 function contradicted(state: SessionState, input: PersonInput): Refusal | null {
   if (input.type !== 'send' || input.value.id === undefined) return null;
-  const { id, text } = input.value;
-  const words = wordsOf(state, id);
-  if (words === undefined || words === text) return null;
-  const message = `the session has a message ${id} with another text: use a new id`;
+  const { id } = input.value;
+  const known = blocksOf(state, id);
+  if (known === undefined || isSame(known, messageBlocks(input.value))) return null;
+  const message = `the session has a message ${id} with another text or other files: use a new id`;
   return { code: 'CONFLICT', message, details: { field: 'id', id } };
+}
+
+/** A file that is encrypted anew has another digest each time it is sent. */
+function isSame(a: readonly Block[], b: readonly Block[]): boolean {
+  const said = (blocks: readonly Block[]): string =>
+    JSON.stringify(
+      blocks.map((block) =>
+        block.kind === 'file'
+          ? [block.media_type, block.filename, block.url, block.value?.bytes]
+          : block.kind === 'text' && block.text,
+      ),
+    );
+  return said(a) === said(b);
 }
 
 /** For validators only. A message to a session that goes no further would be accepted and lost. */

@@ -73,6 +73,7 @@ async function ask(
     messages: [
       { id: 'msg_0', role: 'user', created_at: '2026-01-01', blocks: [{ kind: 'text', text: 'Hi' }] },
     ],
+    files: new Map(),
     mode: 'reply',
     abortSignal,
     onDelta: () => {},

@@ -155,7 +155,10 @@ test('a name that is not known is refused before anything is sent, wherever it i
   };
   const seen = { callId: 'c', argsDigest: 'd', dispatchNo: 1 };
   const calls: [call: () => Promise<unknown>, message: string][] = [
-    [() => session.send(slip({ text: 'x', modus: 'queue' })), 'modus: is unknown. Known names: text, id, '],
+    [
+      () => session.send(slip({ text: 'x', modus: 'queue' })),
+      'modus: is unknown. Known names: text, blocks, id, ',
+    ],
     [
       () => session.decide(seen, { decision: 'approve' }, slip({ argsDiggest: 'd' })),
       'argsDiggest: is unknown',

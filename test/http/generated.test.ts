@@ -1,9 +1,12 @@
 /** Requests that are made from the document: the server takes those that it allows, and no other. */
 import '../core/seed.ts';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { MemorySaver } from '../../src/index.ts';
+import { DirectoryValues, MemorySaver } from '../../src/index.ts';
 import { openApi, type ServedApi } from './support/api.ts';
 import { allowed, changed, type Schema } from './support/generate.ts';
 
@@ -16,16 +19,21 @@ interface Document {
   components: { schemas: Record<string, Schema> };
 }
 
+let folder: string;
 let api: ServedApi;
 let document: Document;
 let ajv: Ajv2020;
 beforeAll(async () => {
-  api = await openApi(new MemorySaver());
+  folder = mkdtempSync(join(tmpdir(), 'values-'));
+  api = await openApi(new MemorySaver(), { values: new DirectoryValues(folder) });
   document = api.api.document as unknown as Document;
   ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema({ $id: 'openapi', components: document.components });
 });
-afterAll(() => api.close());
+afterAll(async () => {
+  await api.close();
+  rmSync(folder, { recursive: true });
+});
 
 const resolve = (ref: string): Schema => document.components.schemas[ref.split('/').at(-1) ?? ''] ?? {};
 
@@ -74,6 +82,7 @@ const OPERATIONS = [
   ['get', '/sessions/{id}'],
   ['get', '/sessions/{id}/transcript'],
   ['get', '/sessions/{id}/calls'],
+  ['get', '/sessions/{id}/values/{digest}'],
   ['post', '/sessions/{id}/messages'],
   ['post', '/sessions/{id}/calls/{call_id}/decision'],
   ['post', '/sessions/{id}/calls/{call_id}/resolution'],

@@ -113,7 +113,11 @@ test('malformed updates are refused with the field, and leave no trace', async (
     ['budget', { limits: { turns: 1.5 } }, 'limits.turns: '],
     ['budget', { limits: { usd: 'ten' } }, 'limits.usd: '],
     ['budget', {}, 'limits: pass new caps'],
-    ['sendMessage', { text: 'x', modus: 'interrupt' }, 'modus: is unknown. Known names: text, id, mode, by'],
+    [
+      'sendMessage',
+      { text: 'x', modus: 'interrupt' },
+      'modus: is unknown. Known names: text, blocks, id, mode, by',
+    ],
     [
       'budget',
       { limits: { USD: 2 } },

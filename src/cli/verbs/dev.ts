@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { PerdureError } from '../../contract/errors.ts';
 import { defined } from '../../contract/json.ts';
 import { command } from '../../session/commands.ts';
-import type { Cli, Connected } from '../cli.ts';
+import { type Cli, type Connected, OWN_VALUES } from '../cli.ts';
 import { port as portOf } from '../input.ts';
 import type { SupervisorEvent } from '../supervisor.ts';
 
@@ -33,6 +33,8 @@ export function dev(program: Command, cli: Cli): void {
       const { supervise } = await import('../supervisor.ts');
       const { connectionOptions, namespace, source } = connected.server;
       const found = source === 'env' || source === 'config-file';
+      // The worker gets the server's address, and so does not know that it is the server of this directory.
+      if (source === 'embedded') process.env['PERDURE_VALUES'] ||= OWN_VALUES;
       const args = [
         'worker',
         path,

@@ -35,7 +35,7 @@ export function serve(program: Command, cli: Cli): void {
       const stop = cli.untilInterrupted();
       const given = typed ?? (process.env['PERDURE_HTTP_TOKEN'] || undefined);
       const token = given ?? randomBytes(32).toString('base64url');
-      const { client, sessions, server } = await cli.connect();
+      const { client, sessions, server, values } = await cli.connect();
       const [{ createHttpApi, hostsOf, serveHttp }, { TemporalSaver }] = await Promise.all([
         import('../../http/index.ts'),
         import('../../saver/index.ts'),
@@ -44,7 +44,7 @@ export function serve(program: Command, cli: Cli): void {
       const api = createHttpApi({
         client,
         sessions,
-        saver: new TemporalSaver(client, { taskQueue: cli.taskQueue }),
+        saver: new TemporalSaver(client, { taskQueue: cli.taskQueue, values }),
         token,
         ...defined({ hosts }),
         onError: (error) =>

@@ -131,6 +131,10 @@ function words(block: Block): string {
     case 'text':
     case 'reasoning':
       return block.text;
+    case 'file':
+      return `[${block.filename ?? block.media_type}]`;
+    case 'source':
+      return `[${block.title ?? block.url ?? block.id}]`;
     case 'tool_call':
       return `${block.name}(${canonicalJson(block.args)})`;
     case 'tool_result':

@@ -13,7 +13,7 @@ import type { Operation } from '../../../src/http/operation.ts';
 import { sessionOperations } from '../../../src/http/sessions.ts';
 import { errorSchema } from '../../../src/http/shapes.ts';
 import { threadOperations } from '../../../src/http/threads.ts';
-import { Sessions } from '../../../src/index.ts';
+import { Sessions, type ValueStore } from '../../../src/index.ts';
 
 const token = 'the-token-of-the-tests';
 
@@ -58,7 +58,11 @@ const OPERATIONS = [...threadOperations, ...sessionOperations, ...inspectionOper
 /** Serves the API on a free port; whoever opens it closes it. */
 export async function openApi(
   saver: ServedSaver,
-  { taskQueue = 'http', interceptors = {} }: { taskQueue?: string; interceptors?: ClientInterceptors } = {},
+  {
+    taskQueue = 'http',
+    interceptors = {},
+    values,
+  }: { taskQueue?: string; interceptors?: ClientInterceptors; values?: ValueStore } = {},
 ): Promise<ServedApi> {
   const { address, namespace } = inject('temporal');
   const connection = await Connection.connect({ address });
@@ -67,7 +71,7 @@ export async function openApi(
   const hosts = hostsOf('127.0.0.1');
   const api = createHttpApi({
     client,
-    sessions: new Sessions(client, { taskQueue }),
+    sessions: new Sessions(client, { taskQueue, values }),
     saver,
     token,
     ...(hosts === undefined ? {} : { hosts }),

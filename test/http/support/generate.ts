@@ -13,6 +13,7 @@ export interface Schema {
   required?: string[];
   additionalProperties?: boolean | Schema;
   items?: Schema;
+  minItems?: number;
   minimum?: number;
   maximum?: number;
   minLength?: number;
@@ -48,7 +49,7 @@ export function allowed(schema: Schema, resolve: (ref: string) => Schema): fc.Ar
     case 'string':
       return text(schema);
     case 'array':
-      return fc.array(of(schema.items ?? {}), { maxLength: 3 });
+      return fc.array(of(schema.items ?? {}), { minLength: schema.minItems ?? 0, maxLength: 3 });
     case 'object': {
       const { properties, additionalProperties } = schema;
       const values = typeof additionalProperties === 'object' ? of(additionalProperties) : json;
