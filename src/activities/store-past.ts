@@ -28,18 +28,17 @@ export async function runStorePast({ digest }: StorePastInput): Promise<StorePas
   try {
     const { workflowId: sessionId, runId } = info.workflowExecution;
     const pages = readPages(client, info.workflowExecution);
-    const { state } = await foldHistory(pages, client.options, { runId });
+    const [{ state }, left] = await Promise.all([
+      foldHistory(pages, client.options, { runId }),
+      leftCalls(context),
+    ]);
     if (state === null || shortDigest(state.position.digest) !== digest) {
       return { kind: 'unavailable', message: 'the history of this run gives another transcript' };
     }
     const { past, transcript, calls, notices, pauses } = state;
-    const left = await leftCalls(context);
-    const own = {
+    const { piece, merged } = await grown(client, past?.newest, {
       messages: transcript.slice(unsealedFrom(state)),
       calls,
-    };
-    const { piece, merged } = await grown(client, past?.newest, {
-      ...own,
       notices,
       pauses: pauses.filter(({ resumedAt }) => resumedAt !== null),
       ...(left.length === 0 ? {} : { left }),

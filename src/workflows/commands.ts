@@ -170,7 +170,7 @@ function run(command: Issued, ended: (outcome: Outcome | null) => void): void {
     }
     case 'takenIds': {
       const { [ACTIVITY.takenIds]: takenIds } = remote(command.seq, {
-        startToCloseTimeout: '1m',
+        startToCloseTimeout: '15s',
         retry: { initialInterval: '1s', maximumInterval: '30s' },
         summary: command.summary,
       });

@@ -6,10 +6,12 @@ import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
 
 /** A session that has answered once and rests. */
-async function rested(): Promise<{ stage: Stage; session: Session }> {
+async function rested(
+  more: { runTurns?: false } = {},
+): Promise<{ stage: Stage; session: Session }> {
   const stage = await openStage(({ lastUserText }) => ({ text: `heard ${lastUserText.slice(0, 20)}` }));
   await stage.startWorker([
-    defineAgent({ name: 'echo', model: stage.provider('m'), instructions: 'Say what you heard.' }),
+    defineAgent({ name: 'echo', model: stage.provider('m'), instructions: 'Say what you heard.', ...more }),
   ]);
   const session = await stage.sessions.start('echo', { id: stage.id(), message: 'first' });
   await untilPhase(session, 'idle');
@@ -96,7 +98,8 @@ test('megabytes of updates at once from plain clients do not hold the session up
 test.each([1_200_000, 1_900_000])(
   'a signal of %i bytes from a plain client is noted and changes nothing else',
   async (bytes) => {
-    const { stage, session } = await rested();
+    // With a history of a megabyte it would go on in a new run.
+    const { stage, session } = await rested({ runTurns: false });
     const before = await session.snapshot();
     await stage.client.workflow.getHandle(session.id).signal('send', { text: text(bytes) });
     await expect.poll(async () => (await session.state()).notices.length).toBe(1);
