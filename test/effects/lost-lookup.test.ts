@@ -1,7 +1,7 @@
 /** Faults while a session looks up whether an earlier run has taken a message. */
 import { expect, test } from 'vitest';
-import { KEPT_MESSAGE_IDS } from '../../src/contract/past.ts';
 import { SIGNAL } from '../../src/contract/names.ts';
+import { KEPT_MESSAGE_IDS } from '../../src/contract/past.ts';
 import { rolling } from '../support/rolling-agents.ts';
 import { openWorld } from '../support/world.ts';
 

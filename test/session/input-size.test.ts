@@ -6,9 +6,7 @@ import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
 
 /** A session that has answered once and rests. */
-async function rested(
-  more: { runTurns?: false } = {},
-): Promise<{ stage: Stage; session: Session }> {
+async function rested(more: { runTurns?: false } = {}): Promise<{ stage: Stage; session: Session }> {
   const stage = await openStage(({ lastUserText }) => ({ text: `heard ${lastUserText.slice(0, 20)}` }));
   await stage.startWorker([
     defineAgent({ name: 'echo', model: stage.provider('m'), instructions: 'Say what you heard.', ...more }),
