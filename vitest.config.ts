@@ -23,26 +23,31 @@ const FAST = tests(
   'test/faults/{guarantees,judge,linearize,options,plan,shrink,soaks}',
   'test/saver/{diff,langgraph-validation-memory,memory-saver,sqlite-file,sqlite-saver,thread-index}',
   'test/session/history-limit',
-  'test/structure/{bootstrap,errors,projects,rooms,tally}',
+  'test/structure/{bootstrap,command-line,errors,projects,rooms,tally}',
   'test/values/directory-values',
   'test/testing/{scripted-model,scripted-model-faults,scripted-model-process,wire}',
 );
 
-/** Start servers and commands of their own, build the package, write long histories, or wait for several deaths. */
+/** Start servers and commands of their own, write long histories, or wait for several deaths. */
 const SLOW = tests(
-  'examples/**',
   'test/archive/**',
-  'test/bench/**',
   'test/cli/**',
   'test/effects/{chapter-experiments,dying-in-task,lost-model,many-deaths}',
-  'test/examples/**',
-  'test/faults/**',
-  'test/history/replay-plugin',
   'test/http/{conformance,python,serve}',
   'test/others/{history,resume}',
   'test/saver/{durability,full-thread,long-thread,many-threads,memory,rollover}',
-  'test/server/**',
   'test/session/{history-full,queried-task}',
+);
+
+/** Need a process that serves no other file: they mock modules, configure Temporal's runtime, or measure their process. */
+const APART = tests(
+  'examples/**',
+  'test/archive/archive-full',
+  'test/bench/**',
+  'test/examples/**',
+  'test/faults/**',
+  'test/history/replay-plugin',
+  'test/server/**',
   'test/structure/**',
   'test/testing/{conformance,harness}',
   'test/values/postgres-values',
@@ -88,6 +93,8 @@ const project = (name: string, order: number, files: object, more: object = {}) 
   extends: true as const,
   test: { name, sequence: { groupOrder: order }, ...files, ...more },
 });
+/** One process serves many files: to load the SDK costs each process a second of processor time. */
+const shared = { isolate: false, restoreMocks: true };
 const withServer = { globalSetup: ['./test/support/global-setup.ts'] };
 
 const config: ViteUserConfig = defineConfig({
@@ -105,15 +112,20 @@ const config: ViteUserConfig = defineConfig({
   test: {
     projects: [
       project('fast', 0, { include: FAST }),
-      // One process serves many files: to load the SDK costs each process a second of processor time.
       project(
         'live',
         1,
-        { include: ALL, exclude: [...FAST, ...SLOW] },
+        { include: ALL, exclude: [...FAST, ...SLOW, ...APART] },
         // Its tests mostly wait: for retries, time-outs and settle times.
-        { ...withServer, isolate: false, restoreMocks: true, maxWorkers: 4 },
+        { ...withServer, ...shared, maxWorkers: 4 },
       ),
-      project('slow', 2, { include: SLOW, exclude: FAST }, { ...withServer, maxWorkers: 3 }),
+      project(
+        'slow',
+        2,
+        { include: SLOW, exclude: [...FAST, ...APART] },
+        { ...withServer, ...shared, maxWorkers: 3 },
+      ),
+      project('apart', 3, { include: APART, exclude: FAST }, { ...withServer, maxWorkers: 3 }),
     ],
     // Processes, not threads: workers hold native handles, and tests kill processes.
     pool: 'forks',

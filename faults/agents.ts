@@ -1,5 +1,4 @@
 /** The agents of the lab: the module that its worker processes load. One tool of each kind, over the payments service. */
-import { fileURLToPath } from 'node:url';
 import type { PayloadCodec } from '@temporalio/common';
 import {
   type DefinedAgent,
@@ -54,9 +53,7 @@ const heldCodec: PayloadCodec = {
 
 /** Options of the lab's workers; read by the harness. */
 export const workerOptions: Partial<SessionWorkerOptions> = {
-  ...(process.env['LAB_WORKFLOWS'] === 'next'
-    ? { workflowsPath: fileURLToPath(new URL('./next-workflows.ts', import.meta.url)) }
-    : {}),
+  ...(process.env['LAB_WORKFLOWS'] === undefined ? {} : { workflowsPath: process.env['LAB_WORKFLOWS'] }),
   ...(process.env['LAB_SLOTS'] === undefined
     ? {}
     : { maxConcurrentActivityTaskExecutions: Number(process.env['LAB_SLOTS']) }),

@@ -1,8 +1,11 @@
+import { fileURLToPath } from 'node:url';
 import { eventsOf } from '../lost.ts';
 import type { Stage } from '../stage.ts';
 import type { Step } from '../story.ts';
 import { allBut, open } from './opening.ts';
 import { type FaultPoint, kill } from './point.ts';
+
+const NEXT = fileURLToPath(new URL('../next-workflows.ts', import.meta.url));
 
 const QUICK: readonly Step[] = ['landed', 'approval'];
 
@@ -20,7 +23,7 @@ export const deployCode: FaultPoint = {
     const at = Date.now();
     const dead = await kill(worker, 'all');
     if (step === 'between-turns') stage.more();
-    await stage.startWorker({ env: { LAB_WORKFLOWS: 'next' } });
+    await stage.startWorker({ env: { LAB_WORKFLOWS: NEXT } });
     await stage.until(async (_, { session }) => (await buildsOf(stage, session.id)).size === 2, {
       helped: true,
     });

@@ -1,10 +1,12 @@
 /** A worker or the server is killed while a thread rolls over: every put that was answered is there, once and in order. */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { segmentId, THREAD_LIMIT, threadWorkflowId } from '../../src/contract/thread.ts';
-import { type Checkpoint, isPerdureError, TemporalSaver } from '../../src/index.ts';
+import { type Checkpoint, isPerdureError, PerdurePlugin, TemporalSaver } from '../../src/index.ts';
 import { type ServerHandle, startServer } from '../../src/server/index.ts';
 import { runsUpTo } from '../../src/temporal/executions.ts';
 import { readEvents } from '../../src/temporal/index.ts';
@@ -16,10 +18,22 @@ const PADDING = 'x'.repeat(30_000);
 /** Puts of each of the two writers: together they are more than a run takes before it seals. */
 const EACH = 12;
 
+const file = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
 let server: ServerHandle;
 let dir: string;
+/** The workflows with the interceptors: one bundle for all workers. */
+let bundle: string;
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'perdure-rollover-'));
+  bundle = join(dir, 'bundle.js');
+  const { code } = await bundleWorkflowCode({
+    workflowsPath: file('../../src/workflows/index.ts'),
+    workflowInterceptorModules: [file('./support/rollover-interceptors.ts')],
+    plugins: [new PerdurePlugin({ agents: [] })],
+    logger: new DefaultLogger('WARN'),
+  });
+  await writeFile(bundle, code);
   server = await startServer({ dir });
 });
 afterAll(async () => {
@@ -86,6 +100,7 @@ describe.each(['sealing', 'going on', 'begun'] as const)('a thread that rolls ov
     const harness = await createHarness({
       script: [],
       module: new URL('./support/rollover-agents.ts', import.meta.url),
+      env: { ROLLOVER_BUNDLE: bundle },
       server,
     });
     onTestFinished(() => harness.stop());

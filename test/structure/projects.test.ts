@@ -1,4 +1,4 @@
-/** The three projects of the tests: each test file is in exactly one of them. */
+/** The four projects of the tests: each test file is in exactly one of them. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -20,5 +20,7 @@ test('each test file is in one project', async () => {
       .map((name) => join(ROOT, folder, name)),
   );
   expect(listed.map(({ file }) => file).sort()).toEqual(files.sort());
-  expect(new Set(listed.map(({ projectName }) => projectName))).toEqual(new Set(['fast', 'live', 'slow']));
+  expect(new Set(listed.map(({ projectName }) => projectName))).toEqual(
+    new Set(['fast', 'live', 'slow', 'apart']),
+  );
 });

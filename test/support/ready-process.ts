@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { builtFile } from './built-file.ts';
+import { SHORT_LIVED } from './short-lived.ts';
 
 /** A running process and what it said when it was ready. */
 export interface ReadyProcess {
@@ -19,7 +20,7 @@ export interface ReadyProcess {
 export async function startProcess(file: string, args: readonly string[]): Promise<ReadyProcess> {
   const built = builtFile(file);
   // One process, not the loader's two: a SIGKILL must hit the one that does the work.
-  const program = built === undefined ? ['--import', 'tsx', file] : [built];
+  const program = built === undefined ? ['--import', 'tsx', file] : [...SHORT_LIVED, built];
   const child = spawn(process.execPath, [...program, ...args], {
     stdio: ['pipe', 'pipe', 'pipe'],
   });

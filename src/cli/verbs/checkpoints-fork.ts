@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { pastEditProblem } from '../../checkpoints/past-edit.ts';
 import { type EditInput, editSchema } from '../../contract/edit.ts';
 import { PerdureError } from '../../contract/errors.ts';
 import { defined } from '../../contract/json.ts';
@@ -9,7 +8,6 @@ import type { Cli } from '../cli.ts';
 import { contextOf, jsonOf, textOf } from '../input.ts';
 import { ARCHIVE, openSaver, readCheckpoint } from '../read-checkpoint.ts';
 import { clean } from '../terminal.ts';
-import { origin, taskQueueOf } from '../time-travel.ts';
 
 interface Options {
   id?: string;
@@ -50,6 +48,8 @@ export function fork(group: Command, cli: Cli): void {
       const given = options.edits === undefined ? undefined : await readEdits(options.edits);
       const edits = given === undefined ? undefined : { by, reason, ...given };
       const { sessions } = await cli.connect();
+      const { pastEditProblem } = await import('../../checkpoints/past-edit.ts');
+      const { origin, taskQueueOf } = await import('../time-travel.ts');
       const started = await terminal.wait(`forking ${sessionId}`, async () => {
         const { archive } = options;
         const past = origin(await readCheckpoint(cli, sessionId, checkpointId, archive));

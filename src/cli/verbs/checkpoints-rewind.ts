@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { effectsKept, effectsSince } from '../../checkpoints/effects-left.ts';
 import type { EffectSince } from '../../checkpoints/index.ts';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
 import { PerdureError } from '../../contract/errors.ts';
@@ -10,7 +9,6 @@ import { EXIT } from '../failures.ts';
 import { contextOf, textOf } from '../input.ts';
 import { ARCHIVE, openSaver, readCheckpoint } from '../read-checkpoint.ts';
 import { clean, inline } from '../terminal.ts';
-import { openMutations, origin, taskQueueOf } from '../time-travel.ts';
 
 /** The most characters of a value in the list of effects. */
 const BRIEF = 200;
@@ -59,6 +57,8 @@ export function rewind(group: Command, cli: Cli): void {
         return;
       }
       const { client, sessions } = await cli.connect();
+      const { effectsKept } = await import('../../checkpoints/effects-left.ts');
+      const { taskQueueOf } = await import('../time-travel.ts');
       await terminal.wait(`rewinding ${sessionId}`, async () =>
         sessions.rewind(
           { sessionId, checkpointId },
@@ -88,6 +88,8 @@ async function outlook(
   checkpointId: string,
   archive: string | undefined,
 ): Promise<{ past: Checkpoint; effects: EffectSince[] }> {
+  const { effectsSince } = await import('../../checkpoints/effects-left.ts');
+  const { openMutations, origin } = await import('../time-travel.ts');
   const past = await readCheckpoint(cli, sessionId, checkpointId, archive);
   const now = await readCheckpoint(cli, sessionId, undefined, archive);
   const open = await openMutations(cli, origin(now));

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { SHORT_LIVED } from '../../support/short-lived.ts';
 import { builtPackage } from './built.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -52,7 +53,7 @@ export function start(
   args: readonly string[],
   { env, cwd = ROOT, stdin, fileBlocks }: RunOptions = {},
 ): Running {
-  const words = [process.execPath, builtPackage().main, ...args];
+  const words = [process.execPath, ...SHORT_LIVED, builtPackage().main, ...args];
   // The shell's limit stays with what takes its place.
   if (fileBlocks !== undefined) words.unshift('/bin/sh', '-c', `ulimit -f ${fileBlocks} && exec "$@"`, 'sh');
   const [program = '', ...rest] = words;
@@ -106,7 +107,7 @@ export async function typeInto(
   keys: string | (() => Promise<string>),
   { env }: RunOptions = {},
 ): Promise<Ran> {
-  const words = [process.execPath, builtPackage().main, ...args];
+  const words = [process.execPath, ...SHORT_LIVED, builtPackage().main, ...args];
   const line = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ');
   // Its standard input stays open: at its end the terminal would be hung up.
   const child = spawn('script', ['--quiet', '--return', '--command', line, '/dev/null'], {

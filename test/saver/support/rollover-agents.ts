@@ -1,5 +1,4 @@
 /** The module of worker processes that can be held wherever a thread rolls over. */
-import { fileURLToPath } from 'node:url';
 import type { InjectedSinks } from '@temporalio/worker';
 import { type DefinedAgent, defineAgent, type SessionWorkerOptions } from '../../../src/index.ts';
 import { breakpoint } from '../../../src/testing/index.ts';
@@ -17,10 +16,7 @@ const sinks: InjectedSinks<RolloverSinks> = {
   rollover: { at: { fn: (_, place) => breakpoint(place), callDuringReplay: false } },
 };
 
-const file = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
-
 export const workerOptions: Partial<SessionWorkerOptions> = {
-  workflowsPath: file('../../../src/workflows/index.ts'),
-  interceptors: { workflowModules: [file('./rollover-interceptors.ts')] },
+  workflowBundle: { codePath: process.env['ROLLOVER_BUNDLE'] ?? '' },
   sinks,
 };
