@@ -147,9 +147,10 @@ export function setsOwnCache(options: Readonly<Record<string, object>> = {}): bo
  */
 export function withBreakpoints(
   prompt: readonly LanguageModelV3Message[],
-  provider: string,
+  { provider, specificationVersion }: { provider: string; specificationVersion: string },
 ): LanguageModelV3Message[] {
-  if (!ANTHROPIC.test(provider)) return [...prompt];
+  // Clients of the former interface do not count cached tokens as input: a cap would not see them.
+  if (!ANTHROPIC.test(provider) || specificationVersion !== 'v3') return [...prompt];
   const marked = new Set([
     0,
     prompt.findLastIndex(({ role }) => role === 'assistant') - 1,

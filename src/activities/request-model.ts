@@ -138,7 +138,7 @@ function callOptions({
   const type = mode === 'finish' || mode === 'compact-strictly' ? 'none' : 'auto';
   const prompt: LanguageModelV3Prompt = [{ role: 'system', content: system }, ...toPrompt(messages, files)];
   return {
-    prompt: setsOwnCache(definition.providerOptions) ? prompt : withBreakpoints(prompt, model.provider),
+    prompt: setsOwnCache(definition.providerOptions) ? prompt : withBreakpoints(prompt, model),
     ...(tools.length > 0 ? { tools, toolChoice: { type } } : {}),
     maxOutputTokens,
     ...(definition.temperature === undefined ? {} : { temperature: definition.temperature }),

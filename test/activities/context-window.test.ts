@@ -57,12 +57,17 @@ const prompt: LanguageModelV3Message[] = [
 ];
 
 test('Anthropic is told what to cache: the instructions, the last prompt and this one', () => {
-  const marks = (provider: string): boolean[] =>
-    withBreakpoints(prompt, provider).map(({ providerOptions }) => providerOptions !== undefined);
+  const marks = (provider: string, specificationVersion = 'v3'): boolean[] =>
+    withBreakpoints(prompt, { provider, specificationVersion }).map(
+      ({ providerOptions }) => providerOptions !== undefined,
+    );
   expect(marks('anthropic.messages')).toEqual([true, true, false, true]);
   expect(marks('vertex.anthropic.messages')).toEqual([true, true, false, true]);
   expect(marks('openai.responses')).toEqual([false, false, false, false]);
-  expect(withBreakpoints(prompt, 'anthropic.messages').at(-1)).toMatchObject({
+  expect(marks('anthropic.messages', 'v2')).toEqual([false, false, false, false]);
+  expect(
+    withBreakpoints(prompt, { provider: 'anthropic.messages', specificationVersion: 'v3' }).at(-1),
+  ).toMatchObject({
     providerOptions: { anthropic: { cacheControl: { type: 'ephemeral' } } },
   });
 });

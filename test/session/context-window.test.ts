@@ -64,7 +64,7 @@ function clerk(request: ScriptedRequest): Reply {
 async function open(
   script: Script,
   options: Partial<AgentOptions> = {},
-): Promise<{ stage: Stage; session: Session }> {
+): Promise<{ stage: Stage; session: Session; restart: () => Promise<void> }> {
   const stage = await openStage(script);
   const agent = defineAgent({
     name: 'clerk',
@@ -73,8 +73,12 @@ async function open(
     maxOutputTokens: 100,
     ...options,
   });
-  await stage.startWorker([agent]);
-  return { stage, session: await stage.sessions.start('clerk', { id: stage.id() }) };
+  let worker = await stage.startWorker([agent]);
+  const restart = async (): Promise<void> => {
+    await worker.stop();
+    worker = await stage.startWorker([agent]);
+  };
+  return { stage, session: await stage.sessions.start('clerk', { id: stage.id() }), restart };
 }
 
 /** Sends messages one after the other, and waits for the answer of each. */
@@ -275,19 +279,34 @@ test("an agent's own rule that separates a call from its result is a wait that s
   });
 });
 
-test('a session that goes on over runs is compacted, too, with messages of earlier runs', async () => {
+test('a session that goes on over runs is compacted, too, and a worker without memory sends the same prompt', async () => {
   const { script } = endpoint(2_000, clerk);
-  const { stage, session } = await open(script, { runTurns: 2, contextWindow: { tokens: 2_000 } });
-  await say(session, ...pages(14));
+  const { stage, session, restart } = await open(script, { runTurns: 2, contextWindow: { tokens: 2_000 } });
+  const texts = pages(14);
+  let turns = 0;
+  const promptOf = (): string[] =>
+    (stage.model.requests.at(-1)?.request.messages ?? []).map((message) => JSON.stringify(message));
+  for (const text of texts) {
+    await say(session, text);
+    // Its memory is empty: it reads what is summarized, and what has left the run, where it is stored.
+    if (turns++ % 3 === 0) await restart();
+    const before = promptOf();
+    const [summary] = await session.view();
+    if (summary?.summary !== undefined) expect(before[1]).toContain('The user counts.');
+  }
   const view = await session.state();
   expect(view).toMatchObject({ phase: 'idle', turn: 14, wait: null });
   const { items } = await session.transcript({ limit: 1_000 });
   expect(items.filter(({ summary }) => summary === undefined)).toHaveLength(28);
-  // A worker that has nothing in memory comes to the same prompt.
-  const before = stage.model.requests.at(-1)?.request.messages ?? [];
-  const [summary] = await session.view();
-  expect(summary?.summary).toBeDefined();
-  expect(before[1]?.text).toContain('The user counts.');
+  expect(items.filter(({ summary }) => summary !== undefined).length).toBeGreaterThan(1);
+  const seen = await session.view();
+  // The last prompt was what the model sees now, without its answer.
+  expect(promptOf()).toHaveLength(1 + seen.length - 1);
+  const lastText = seen
+    .at(-2)
+    ?.blocks.map((block) => (block.kind === 'text' ? block.text : ''))
+    .join('');
+  expect(lastText).toBe(texts.at(-1));
 });
 
 test('a fork from before a compaction sees what the model saw then', async () => {
