@@ -1,5 +1,6 @@
 /** Real graphs on the saver: interrupts, branches, a sub-graph, edits of the past, and a process that dies between steps. */
 import { Annotation, Command, END, interrupt, isInterrupted, START, StateGraph } from '@langchain/langgraph';
+import { type BaseCheckpointSaver, MemorySaver } from '@langchain/langgraph-checkpoint';
 import { Client, Connection } from '@temporalio/client';
 import { NativeConnection } from '@temporalio/worker';
 import { expect, inject, onTestFinished, test } from 'vitest';
@@ -126,3 +127,36 @@ test('a process that dies between two steps: another goes on with the next, and 
   expect(second.ready).toMatchObject({ log: ['step 1 by hang', 'step 2 by go-on', 'step 3 by go-on'] });
   await second.terminate();
 });
+
+test('a graph’s context reaches its nodes after an interrupt, and tuples hold of it what LangGraph’s own saver keeps', async () => {
+  const taskQueue = `langgraph-context-${process.pid}`;
+  await openWorker(taskQueue);
+  const build = (checkpointer: BaseCheckpointSaver) =>
+    new StateGraph(Log, Annotation.Root({ tenant: Annotation<string>() }))
+      .addNode('ask', () => ({ log: [interrupt<string, string>('may I?')] }))
+      .addNode('greet', (_, { context }) => ({ log: [`hello ${context?.tenant}`] }))
+      .addEdge(START, 'ask')
+      .addEdge('ask', 'greet')
+      .addEdge('greet', END)
+      .compile({ checkpointer });
+  const config = {
+    configurable: { thread_id: 'of a tenant', user_id: 'u-7' },
+    metadata: { locale: 'de' },
+    context: { tenant: 'lamps' },
+  };
+  /** What the tuples say of the run, without ids and times. */
+  const told = async (saver: BaseCheckpointSaver, reader: BaseCheckpointSaver): Promise<unknown[]> => {
+    await build(saver).invoke({ log: [] }, config);
+    const done = await build(reader).invoke(new Command({ resume: 'yes' }), config);
+    expect(done.log).toEqual(['yes', 'hello lamps']);
+    const tuples = await all(reader.list(config));
+    return tuples.map(({ metadata, pendingWrites = [] }) => ({
+      metadata,
+      writes: pendingWrites.map(([, channel]) => channel).sort(),
+    }));
+  };
+  const own = new MemorySaver();
+  const expected = await told(own, own);
+  expect(expected.length).toBeGreaterThanOrEqual(4);
+  expect(await told(await openSaver(taskQueue), await openSaver(taskQueue))).toEqual(expected);
+}, 60_000);
