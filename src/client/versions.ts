@@ -62,8 +62,10 @@ export async function moveSession(
   const askedMs = Date.now();
   // The session may go on in a new run meanwhile, which inherits the override.
   for (let now = await look(); ; now = await look()) {
-    if (isVersion(now.version, to) && now.override === null) break;
-    if (isVersion(now.version, to)) await override(null);
+    // After a move that failed, the task of the other version is repeated here.
+    const isThere = isVersion(now.version, to) && !now.isFailing;
+    if (isThere && now.override === null) break;
+    if (isThere) await override(null);
     else if (!now.running)
       throw new PerdureError('SESSION_CLOSED', `Session ${sessionId} has ended meanwhile`);
     else if (Date.now() - askedMs > timeoutMs) throw await stayed(client, sessionId, to, askedMs);

@@ -40,28 +40,28 @@ export function namedVersion(
   return { deployment: version.deploymentName ?? '', buildId: version.buildId };
 }
 
-/** The workers that the server has seen on a task queue, the most recent first. */
+/** The workers that the server has seen on a task queue, the most recent first, and the version that is current there. */
 export async function pollersSeen(
   service: TaskQueueService,
   namespace: string,
   taskQueue: string,
   kind: keyof typeof TYPES,
-): Promise<Poller[]> {
-  const { pollers } = await service.describeTaskQueue({
+): Promise<{ pollers: Poller[]; current: WorkerVersion | null }> {
+  const { pollers, versioningInfo } = await service.describeTaskQueue({
     namespace,
     taskQueue: { name: taskQueue },
     taskQueueType: TYPES[kind],
   });
-  return (pollers ?? [])
-    .map(({ identity, lastAccessTime, deploymentOptions }) => ({
-      identity: identity ?? '',
-      seenMs: tsToMs(lastAccessTime),
-      version:
-        deploymentOptions?.workerVersioningMode === WORKER_VERSIONING_MODE_VERSIONED
-          ? namedVersion(deploymentOptions)
-          : null,
-    }))
-    .sort((a, b) => b.seenMs - a.seenMs);
+  const seen = (pollers ?? []).map(({ identity, lastAccessTime, deploymentOptions }) => ({
+    identity: identity ?? '',
+    seenMs: tsToMs(lastAccessTime),
+    version:
+      deploymentOptions?.workerVersioningMode === WORKER_VERSIONING_MODE_VERSIONED
+        ? namedVersion(deploymentOptions)
+        : null,
+  }));
+  const current = namedVersion(versioningInfo?.currentDeploymentVersion);
+  return { pollers: seen.sort((a, b) => b.seenMs - a.seenMs), current };
 }
 
 /** Identities of the workers that poll a task queue, and of those that have died. */
@@ -71,7 +71,7 @@ export async function pollersOf(
   taskQueue: string,
 ): Promise<Record<keyof typeof TYPES | 'dead', string[]>> {
   const read = async (kind: keyof typeof TYPES): Promise<string[]> =>
-    (await pollersSeen(service, namespace, taskQueue, kind))
+    (await pollersSeen(service, namespace, taskQueue, kind)).pollers
       .filter(({ seenMs }) => Date.now() - seenMs < SEEN_MS)
       .map(({ identity }) => identity);
   const [workflow, activity] = await Promise.all([read('workflow'), read('activity')]);

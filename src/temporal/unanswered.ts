@@ -3,7 +3,7 @@ import { type Client, WorkflowUpdateRPCTimeoutOrCancelledError } from '@temporal
 import proto from '@temporalio/proto';
 import { type ErrorCode, isPerdureError, PerdureError } from '../contract/errors.ts';
 import { isUnprocessed } from './errors.ts';
-import { isVersion, type Poller, pollersSeen, type WorkerVersion } from './pollers.ts';
+import { isAlive, isVersion, type Poller, pollersSeen, type WorkerVersion } from './pollers.ts';
 import { tsToMs } from './sdk-time.ts';
 import { pinnedTo, versioningOf } from './versions.ts';
 
@@ -30,6 +30,8 @@ export interface Unanswered {
   /** A sentence without its full stop. */
   message: string;
   details: Record<string, unknown>;
+  /** Only workers of one version would help, and `message` says so. */
+  isVersioned?: true;
 }
 
 interface Asked {
@@ -44,8 +46,8 @@ export interface Looked {
   /** For people: `session x`. */
   what: string;
   taskQueue: string;
-  /** The version that it is pinned to: only workers of that version count. */
-  version?: WorkerVersion | null;
+  /** The version whose workers get its tasks, and those of the other workers. Absent: no worker has a version. */
+  serving?: { version: WorkerVersion | null; isPinned: boolean; others: readonly string[] };
   historyEvents: number;
   task: { started: boolean; sinceMs: number; attempt: number } | null;
   tail: Tail;
@@ -78,9 +80,9 @@ export async function explained(
     const message = 'The Temporal server cannot be reached. Start one: perdure dev';
     return new PerdureError('SERVER_UNAVAILABLE', message, { cause: error.cause });
   }
-  const { code, details } = found;
+  const { code, details, isVersioned } = found;
   // The caller's own message says what to do, unless only one version would help.
-  const message = code === 'NO_WORKER' && !('version' in details) ? error.message : found.message;
+  const message = code === 'NO_WORKER' && isVersioned !== true ? error.message : found.message;
   const isLate = error.cause instanceof WorkflowUpdateRPCTimeoutOrCancelledError;
   return new PerdureError(
     code,
@@ -101,17 +103,17 @@ export async function whyUnanswered(
   const described = await client.workflowService.describeWorkflowExecution({ namespace, execution });
   const info = described.workflowExecutionInfo;
   const taskQueue = described.executionConfig?.taskQueue?.name ?? '';
-  const version = pinnedTo(versioningOf(info?.versioningInfo));
+  const pinned = pinnedTo(versioningOf(info?.versioningInfo));
   const pending = described.pendingWorkflowTask ?? null;
   const started = pending?.state === PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_STARTED;
-  const [tail, pollers] = await Promise.all([
+  const [tail, { pollers, current }] = await Promise.all([
     readTail(client, workflowId, pending !== null),
     pollersSeen(client.workflowService, namespace, taskQueue, 'workflow'),
   ]);
   return judge({
     what,
     taskQueue,
-    version,
+    serving: { version: pinned ?? current, isPinned: pinned !== null, others: otherVersions(pollers) },
     historyEvents: Number(info?.historyLength ?? 0),
     task:
       pending === null
@@ -122,7 +124,7 @@ export async function whyUnanswered(
             attempt: pending.attempt ?? 1,
           },
     tail,
-    poller: pollers.find((poller) => version === null || isVersion(poller.version, version)),
+    poller: pollers.find((poller) => serves(poller, pinned ?? current)),
     askedMs,
   });
 }
@@ -149,12 +151,38 @@ async function readTail(client: Client, workflowId: string, isPending: boolean):
   return { ...tail, problem: tail.problem === '' ? null : tail.problem };
 }
 
+/** Whether a worker gets the tasks of this version; `null`: of workflows without one. */
+function serves(poller: Poller, version: WorkerVersion | null): boolean {
+  return version === null ? poller.version === null : isVersion(poller.version, version);
+}
+
+function otherVersions(pollers: readonly Poller[]): string[] {
+  return [...new Set(pollers.filter(isAlive).flatMap(({ version }) => version?.buildId ?? []))];
+}
+
+/** Why no worker of the right version is there; `null` when versions play no part. */
+function unserved(
+  { version, isPinned, others }: NonNullable<Looked['serving']>,
+  what: string,
+  taskQueue: string,
+): string | null {
+  if (version === null) {
+    if (others.length === 0) return null;
+    const known = `The workers of task queue ${taskQueue} have versions (${others.join(', ')}), and none is current`;
+    return `${known}. Make one current: perdure versions set-current <build>`;
+  }
+  const { deployment, buildId } = version;
+  const none = `no worker of it polls task queue ${taskQueue}`;
+  return isPinned
+    ? `${what} is pinned to version ${buildId} of ${deployment}, and ${none}. Start one, or move the session: perdure versions move --help`
+    : `Version ${buildId} of ${deployment} is current, and ${none}. Start one, or make another version current: perdure versions --help`;
+}
+
 /** Turns the facts into an error. */
 export function judge(looked: Looked): Unanswered {
-  const { what, taskQueue, version = null, task, tail, historyEvents, poller } = looked;
+  const { what, taskQueue, serving, task, tail, historyEvents, poller } = looked;
   const details = {
     taskQueue,
-    ...(version === null ? {} : { version }),
     historyEvents,
     waitingEvents: tail.waiting,
     task,
@@ -197,11 +225,8 @@ export function judge(looked: Looked): Unanswered {
       poller === undefined
         ? ''
         : `; the last one, ${poller.identity}, was seen ${seconds(poller.seenMs)} ago`;
-    if (version !== null) {
-      const { deployment, buildId } = version;
-      const who = `${what} is pinned to version ${buildId} of ${deployment}, and no worker of it polls task queue ${taskQueue}${last}`;
-      return found('NO_WORKER', `${who}. Start one, or move the session: perdure versions move --help`);
-    }
+    const versioned = serving && unserved(serving, what, taskQueue);
+    if (versioned) return { ...found('NO_WORKER', versioned), isVersioned: true };
     return found(
       'NO_WORKER',
       `No worker polls task queue ${taskQueue}${last}. Start one: perdure worker <module>`,

@@ -47,6 +47,8 @@ export interface RunsOn {
   pinned: boolean;
   /** Somebody has overridden its behavior; with a version, pinned it to that. */
   override: { version: WorkerVersion | null } | null;
+  /** Its workflow task has failed or timed out, and is repeated. */
+  isFailing: boolean;
 }
 
 type VersioningInfo = temporal.api.workflow.v1.IWorkflowExecutionVersioningInfo | null | undefined;
@@ -127,8 +129,9 @@ export async function workersOf(
   taskQueue: string,
   version: WorkerVersion,
 ): Promise<string[]> {
-  const seen = await pollersSeen(client.workflowService, client.options.namespace, taskQueue, 'workflow');
-  return seen
+  const { namespace } = client.options;
+  const { pollers } = await pollersSeen(client.workflowService, namespace, taskQueue, 'workflow');
+  return pollers
     .filter((poller) => isVersion(poller.version, version) && isAlive(poller))
     .map(({ identity }) => identity);
 }
@@ -137,7 +140,8 @@ export async function workersOf(
 export async function runsOn(client: Client, workflowId: string): Promise<RunsOn> {
   const { taskQueue, status, raw } = await client.workflow.getHandle(workflowId).describe();
   const running = status.name === 'RUNNING';
-  return { taskQueue, running, ...versioningOf(raw.workflowExecutionInfo?.versioningInfo) };
+  const isFailing = (raw.pendingWorkflowTask?.attempt ?? 1) > 1;
+  return { taskQueue, running, isFailing, ...versioningOf(raw.workflowExecutionInfo?.versioningInfo) };
 }
 
 /** What the server says of a workflow's version. */

@@ -1,4 +1,5 @@
 /** Workers with versions: where sessions run during a deploy, and how they are moved. */
+import { fileURLToPath } from 'node:url';
 import type { Client } from '@temporalio/client';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import {
@@ -10,6 +11,7 @@ import {
   setCurrentVersion,
   type WorkerVersion,
 } from '../../src/index.ts';
+import { whyUnanswered } from '../../src/temporal/unanswered.ts';
 import { overrideVersion, runsOn } from '../../src/temporal/versions.ts';
 import { createHarness } from '../../src/testing/index.ts';
 import { expectSound } from '../session/support/sound.ts';
@@ -216,17 +218,62 @@ test('a worker that is killed in the middle of a move: the next one of its versi
   expect(await runsOn(client, session.id)).toMatchObject({ version: two, pinned: true, override: null });
 }, 180_000);
 
-test('a session that is pinned to a version without a worker says so, and how to go on', async () => {
-  const { stage, session, worker, two, start } = await deploy('PINNED');
-  await start(two);
-  await makeCurrent(stage.client, two);
+/** Why a session does not answer. A signal gives it a task that waits for a worker. */
+async function silence({ client }: Stage, session: Session): Promise<unknown> {
+  await session.pause();
+  return whyUnanswered(client, { workflowId: session.id, what: 'it', askedMs: Date.now() });
+}
+
+test('a session without a worker of its version says which version that is, and what to do', async () => {
+  const { stage, session, worker, one, two, start } = await deploy('PINNED');
+  const next = await start(two);
+  const { deployment } = two;
   await worker.stop();
-  const error = await rejection(session.send('anybody?'));
-  expect(error).toMatchObject({
+  const pinned = `it is pinned to version one of ${deployment}, and no worker of it polls task queue ${stage.taskQueue}`;
+  const move = 'Start one, or move the session: perdure versions move --help';
+  expect(await silence(stage, session)).toMatchObject({ code: 'NO_WORKER', message: `${pinned}. ${move}` });
+  // New ones go to the current version, whose worker has ended.
+  const fresh = await stage.sessions.start('clerk', { id: stage.id() });
+  expect(await silence(stage, fresh)).toMatchObject({
     code: 'NO_WORKER',
-    message: expect.stringContaining(
-      `is pinned to version one of ${two.deployment}, and no worker of it polls`,
-    ),
-    details: { version: { deployment: two.deployment, buildId: 'one' } },
+    message: expect.stringContaining(`Version one of ${deployment} is current, and no worker of it polls`),
   });
+  await next.stop();
+  await start(one);
+}, 120_000);
+
+test('while no version is current, a session says that the workers wait for that', async () => {
+  const stage = await openStage(() => ({ text: 'ok' }));
+  const agent = defineAgent({ name: 'clerk', model: stage.provider('m'), instructions: 'Be brief.' });
+  await stage.startWorker([agent], { deployment: { name: stage.id('desk'), buildId: 'one' } });
+  const session = await stage.sessions.start('clerk', { id: stage.id(), message: 'hello' });
+  await expect
+    .poll(() => silence(stage, session), { timeout: 30_000 })
+    .toMatchObject({
+      code: 'NO_WORKER',
+      message: `The workers of task queue ${stage.taskQueue} have versions (one), and none is current. Make one current: perdure versions set-current <build>`,
+    });
+}, 60_000);
+
+test('a session that a version cannot continue says so, and goes on when it is moved back', async () => {
+  const { stage, session, one, two } = await deploy('PINNED');
+  const { client, taskQueue } = stage;
+  const agent = defineAgent({ name: 'clerk', model: stage.provider('m'), instructions: 'Be brief.' });
+  const deployment = { name: two.deployment, buildId: 'two', behavior: 'PINNED' as const };
+  const workflowsPath = fileURLToPath(new URL('../support/failing-workflow.ts', import.meta.url));
+  await stage.startWorker([agent], { deployment, workflowsPath });
+  await makeCurrent(client, two);
+  expect(await rejection(moveSession(client, session.id, two, { timeoutMs: 5_000 }))).toMatchObject({
+    code: 'TASK_FAILING',
+    message: expect.stringMatching(/^session \S+ did not move to two of \S+ in time: .*it cannot go on/),
+  });
+  expect(await runsOn(client, session.id)).toMatchObject({
+    version: one,
+    override: { version: two },
+    taskQueue,
+  });
+  expect(await moveSession(client, session.id, one)).toMatchObject({ moved: false });
+  await say(session, 'still there?');
+  expect(await runsOn(client, session.id)).toMatchObject({ version: one, override: null });
+  await expectSound(stage, session);
 }, 120_000);
