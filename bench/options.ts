@@ -11,6 +11,7 @@ export const MEASURES = [
   'server',
   'recovery',
   'gap',
+  'stream',
   'saver',
   'listing',
   'langgraph',

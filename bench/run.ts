@@ -13,6 +13,7 @@ import { recovery } from './measures/recovery.ts';
 import { saver } from './measures/saver.ts';
 import { server } from './measures/server.ts';
 import { start } from './measures/start.ts';
+import { stream } from './measures/stream.ts';
 import { turns } from './measures/turns.ts';
 import { type MeasureName, readOptions } from './options.ts';
 import { othersShare } from './peers/usage.ts';
@@ -29,6 +30,7 @@ const TAKE: Readonly<Record<MeasureName, Measure>> = {
   server,
   recovery,
   gap,
+  stream,
   saver,
   listing,
   langgraph,
