@@ -220,6 +220,63 @@ test('a reader stays when the session is rewound; who comes back from before is 
   });
 });
 
+test('a reader stays when somebody resets the session in Temporal', async () => {
+  const { stage, session } = await open();
+  await say(session, 'one');
+  const { runId, eventId } = await resetPoint(stage, session);
+  const parts: StreamPart[] = [];
+  const reading = read(session, { since: 'start', until: 'closed' }, (part) => parts.push(part));
+  await say(session, 'two');
+  await stage.client.workflowService.resetWorkflowExecution({
+    namespace: stage.client.options.namespace,
+    workflowExecution: { workflowId: session.id, runId },
+    reason: 'test',
+    requestId: crypto.randomUUID(),
+    workflowTaskFinishEventId: eventId,
+  });
+  await expect
+    .poll(() => parts.flatMap((part) => (part.type === 'run' ? [part.cause] : [])))
+    .toEqual(['reset']);
+  await say(session, 'three');
+  await session.cancel();
+  await reading;
+  expect(texts(parts, 'user').at(-1)).toBe('three');
+  expect(parts.at(-1)).toMatchObject({ type: 'phase', phase: 'closed' });
+});
+
+async function resetPoint(stage: Stage, { id }: Session) {
+  const { runId } = await stage.client.workflow.getHandle(id).describe();
+  const { events } = await stage.client.workflow.getHandle(id, runId).fetchHistory();
+  const task = events?.findLast((event) => event.workflowTaskCompletedEventAttributes);
+  return { runId, eventId: task?.eventId ?? null };
+}
+
+test('a stream that is opened right after a message shows its answer, also beside a stream that is open', async () => {
+  const { session } = await open();
+  await say(session, 'hello');
+  const parts: StreamPart[] = [];
+  const reading = read(session, { until: 'closed' }, (part) => parts.push(part));
+  await expect.poll(() => parts.length).toBeGreaterThan(0);
+  for (let n = 0; n < 10; n++) {
+    await session.send(`hello ${n}`);
+    const last = (await read(session)).at(-1);
+    expect(last).toMatchObject({ phase: 'idle', view: { lastText: `hello ${n}: nothing` } });
+  }
+  await session.cancel();
+  await reading;
+});
+
+test('the JSON of a tool call comes as the model writes it', async () => {
+  const { session } = await open();
+  await session.send('look around');
+  const parts = await read(session);
+  const written = parts.flatMap((part) => (part.type === 'tool_input' ? [part] : []));
+  expect(new Set(written.map(({ name }) => name))).toEqual(new Set(['look']));
+  expect(JSON.parse(written.map(({ text }) => text).join(''))).toEqual({ what: 'look around' });
+  const kinds = parts.map(({ type }) => type);
+  expect(kinds.indexOf('tool_input')).toBeLessThan(kinds.indexOf('call'));
+});
+
 test('a cursor of a run that is gone, or that is none, is refused with what to do', async () => {
   const { stage, session } = await open(3);
   await say(session, 'look 1');
