@@ -1,12 +1,15 @@
 /** Sessions whose histories are stored: each takes another way through the workflow. */
+import { expect } from 'vitest';
 import * as z from 'zod';
 import { SUMMARY_REQUEST } from '../../src/contract/view.ts';
 import {
   type DefinedAgent,
   defineAgent,
   defineTool,
+  moveSession,
   NotAttemptedError,
   type Session,
+  setCurrentVersion,
   TemporalSaver,
 } from '../../src/index.ts';
 import type { Script } from '../../src/testing/index.ts';
@@ -346,6 +349,34 @@ const compacted: Story = {
   },
 };
 
+/** A deploy: versions of the workers, a changed agent, and a session that is pinned, woken and unpinned by a move. */
+const moved: Story = {
+  script: ({ assistantCount, tools }) =>
+    tools.length > 0 && assistantCount === 1
+      ? { toolCalls: [call('note', 'n')] }
+      : { text: `Reply ${assistantCount}.` },
+  agent: (stage) => defineAgent(base(stage)),
+  message: 'Hello.',
+  act: async (session, stage) => {
+    await untilPhase(session, 'idle');
+    const note = defineTool({ inputSchema: id, effect: 'idempotent', execute: (input) => input.id });
+    const agent = defineAgent({ ...base(stage), instructions: 'Do something else.', tools: { note } });
+    const versions = ['one', 'two'].map((buildId) => ({ deployment: 'stories', buildId }));
+    for (const [i, version] of versions.entries()) {
+      const { deployment: name, buildId } = version;
+      await stage.startWorker([agent], { deployment: { name, buildId, behavior: 'PINNED' } });
+      await expect
+        .poll(() => setCurrentVersion(stage.client, version).then(() => true, String), { timeout: 30_000 })
+        .toBe(true);
+      await moveSession(stage.client, session.id, version);
+      await session.send({ text: `Go on with ${buildId}.`, id: buildId });
+      await until(session, ({ lastText, phase }) => phase === 'idle' && lastText === `Reply ${i + 2}.`);
+    }
+    await session.cancel({ by: 'ada', reason: 'done' });
+    await session.result();
+  },
+};
+
 /** All stories by the name of their file. */
 export const STORIES: Readonly<Record<string, Story>> = {
   refund,
@@ -357,4 +388,5 @@ export const STORIES: Readonly<Record<string, Story>> = {
   stopped,
   runs,
   compacted,
+  moved,
 };
