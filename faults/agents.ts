@@ -3,6 +3,7 @@ import type { PayloadCodec } from '@temporalio/common';
 import {
   type DefinedAgent,
   type DefinedTool,
+  DirectoryValues,
   defineAgent,
   defineTool,
   NotAttemptedError,
@@ -43,6 +44,18 @@ const givesUp = process.env['LAB_GIVE_UP'] === '1';
 /** Its tools certainly do nothing. */
 const refuses = process.env['LAB_REFUSES'] === '1';
 
+/** A store of values that holds before and after it has stored, and that fails as often as planned. */
+class HeldValues extends DirectoryValues {
+  #failures = Number(process.env['LAB_VALUES_FAIL'] ?? 0);
+
+  override async put(...args: Parameters<DirectoryValues['put']>): Promise<void> {
+    await breakpoint('storing');
+    if (this.#failures-- > 0) throw new Error('planned: the store fails');
+    await super.put(...args);
+    await breakpoint('stored');
+  }
+}
+
 const heldCodec: PayloadCodec = {
   encode: async (payloads) => payloads,
   decode: async (payloads) => {
@@ -57,6 +70,7 @@ export const workerOptions: Partial<SessionWorkerOptions> = {
   ...(process.env['LAB_SLOTS'] === undefined
     ? {}
     : { maxConcurrentActivityTaskExecutions: Number(process.env['LAB_SLOTS']) }),
+  ...(process.env['LAB_VALUES'] === undefined ? {} : { values: new HeldValues(process.env['LAB_VALUES']) }),
   // Each worker can be held while it decodes a workflow task.
   ...(process.env['LAB_HOLD_TASKS'] === '1' ? { dataConverter: { payloadCodecs: [heldCodec] } } : {}),
 };
@@ -91,7 +105,7 @@ async function steps(
   const result = await attempt(request());
   await reach('landed', 'landed');
   if (mode === 'throw' && no === 1) throw new Error('planned: the tool threw after its effect');
-  return mode === 'large' ? enlarged(kind, result) : result;
+  return enlarged(kind, mode, result);
 }
 
 function paying(
@@ -127,8 +141,8 @@ const verifying =
   async ({ mode }: Args, { idempotencyKey, abortSignal }: ToolContext): Promise<Verification<unknown>> => {
     if (lies) return { outcome: 'absent' };
     const found = await service.find(idempotencyKey, abortSignal);
-    if (found.outcome === 'absent' || mode !== 'large') return found;
-    return { outcome: 'landed', output: enlarged(kind, found.output) };
+    if (found.outcome === 'absent') return found;
+    return { outcome: 'landed', output: enlarged(kind, mode, found.output) };
   };
 
 interface Limits {

@@ -2,7 +2,7 @@
 import type { Message, ToolCall } from 'perdure';
 import { jsonSize } from '../src/contract/json.ts';
 import { LIMIT } from '../src/contract/limits.ts';
-import type { ToolKind } from './story.ts';
+import type { Mode, ToolKind } from './story.ts';
 
 /** Characters that each kind of tool adds to its result: just under the limit, over it, beyond any message of Temporal's. */
 const TAIL: Readonly<Record<ToolKind, number>> = {
@@ -17,9 +17,13 @@ const TAIL: Readonly<Record<ToolKind, number>> = {
 export const LARGE_REPLY: string = 'y'.repeat(LIMIT.modelReply - 1_000);
 export const TOO_LARGE_REPLY: string = 'z'.repeat(LIMIT.modelReply + 1);
 
+/** Characters of a result that a store of values takes. */
+export const STORED_TAIL = 200_000;
+
 /** A tool's result with its tail, which sorts behind all else: what is shortened keeps its receipt. */
-export function enlarged(kind: ToolKind, result: unknown): unknown {
-  return { ...(result as object), tail: 'x'.repeat(TAIL[kind]) };
+export function enlarged(kind: ToolKind, mode: Mode, result: unknown): unknown {
+  if (mode !== 'large' && mode !== 'stored') return result;
+  return { ...(result as object), tail: 'x'.repeat(mode === 'large' ? TAIL[kind] : STORED_TAIL) };
 }
 
 /** What is wrong with the large values of a session: they are whole, or shortened with the notice, or refused. */

@@ -90,8 +90,8 @@ export const USAGE = { inputTokens: 100, outputTokens: 10 } as const;
 export const REPLY_NANO_USD: number =
   (USAGE.inputTokens * PRICE.inputPerMillion + USAGE.outputTokens * PRICE.outputPerMillion) * 1_000;
 
-/** How a session's calls behave: they are approved by a person, throw after their effect, or return what is large. */
-export const MODES = ['plain', 'ask', 'throw', 'large'] as const;
+/** How a session's calls behave: they are approved by a person, throw after their effect, or return what is large or stored. */
+export const MODES = ['plain', 'ask', 'throw', 'large', 'stored'] as const;
 export type Mode = (typeof MODES)[number];
 
 /** The message, by id and first word, that asks for one call more. */
@@ -130,7 +130,7 @@ function effectTag(task: Pick<Task, 'tag'>, turn: number): string {
 /** The tags of the calls of a turn, from 1: a reply asks for one call, or for two reads. */
 export function callTags(task: Pick<Task, 'tag' | 'kind' | 'mode'>, turn: number): string[] {
   const tag = effectTag(task, turn);
-  return task.kind === 'read' && task.mode !== 'large' ? [tag, `${tag}+`] : [tag];
+  return task.kind === 'read' && task.mode !== 'large' && task.mode !== 'stored' ? [tag, `${tag}+`] : [tag];
 }
 
 /** A small generator of numbers in [0, 1) from a seed (mulberry32). */

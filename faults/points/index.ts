@@ -22,6 +22,7 @@ import { signals } from './signals.ts';
 import { slowTool } from './slow-tool.ts';
 import { staleResolve } from './stale-resolve.ts';
 import { storeFull } from './store-full.ts';
+import { storing } from './storing.ts';
 import { successor } from './successor.ts';
 import { taskDeaths } from './task-deaths.ts';
 import { toolThrows } from './tool-throws.ts';
@@ -55,6 +56,7 @@ export const POINTS: readonly FaultPoint[] = [
   slowTool,
   toolThrows,
   largeValues,
+  storing,
   modelCut,
   modelWire,
   deploy,

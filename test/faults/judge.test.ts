@@ -352,7 +352,7 @@ describe('values near and over the limits', () => {
 
   test('are whole, shortened with the notice, or refused', () => {
     expect(judge(large({}), {})).toEqual([]);
-    const fits = enlarged('blind', { id: 're_1' }) as JsonObject;
+    const fits = enlarged('blind', 'large', { id: 're_1' }) as JsonObject;
     expect(breaches(large({ kind: 'blind', content: fits }))).toEqual([]);
   });
 
@@ -363,7 +363,7 @@ describe('values near and over the limits', () => {
     ['a result is cut without a word', large({ content: { id: 're_1', tail: 'xxx' } }), ['cut']],
     [
       'a result is on record beyond the limit',
-      large({ content: enlarged('mutate', { id: 're_1' }) as JsonObject }),
+      large({ content: enlarged('mutate', 'large', { id: 're_1' }) as JsonObject }),
       ['cut', 'cut'],
     ],
     ['a result that fits is cut', large({ kind: 'blind', content: { id: 're_1', tail: 'xxx' } }), ['cut']],
