@@ -86,6 +86,7 @@ export const ROOMS = {
       '@temporalio/activity',
       '@temporalio/client',
       '@temporalio/common',
+      '@temporalio/proto',
       '@temporalio/worker',
       'pg',
       'node:',

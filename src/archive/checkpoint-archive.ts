@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Change } from '../checkpoints/diff.ts';
 import type { Checkpoint } from '../contract/checkpoint.ts';
-import { PerdureError } from '../contract/errors.ts';
+import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { copyJson, digestJson, type JsonObject } from '../contract/json.ts';
 import { checkpointPlace } from '../temporal/checkpoint-id.ts';
 import { type ArchiveDatabase, type ArchiveStatements, WHOLE_EVERY } from './database.ts';
 import { applyChanges } from './deltas.ts';
+import { type ArchiveOptions, RowCodec } from './row-codec.ts';
 import { type ArchivedRun, epochOf, findRun, type Row } from './rows.ts';
 import { type ArchivePiece, writePiece } from './write-piece.ts';
 
@@ -35,6 +36,11 @@ export abstract class CheckpointArchive {
   /** The location, for messages. Holds no secrets. */
   abstract readonly place: string;
   #opening: Promise<ArchiveDatabase> | null = null;
+  readonly #codec: RowCodec;
+
+  constructor(options: ArchiveOptions = {}) {
+    this.#codec = new RowCodec(options);
+  }
 
   /** Opens the database, and creates the tables in a new one. */
   protected abstract connect(): Promise<ArchiveDatabase>;
@@ -104,7 +110,8 @@ export abstract class CheckpointArchive {
    */
   async append(piece: ArchivePiece): Promise<ArchivedRun | null> {
     const db = await this.#open();
-    return db.transaction((writing) => writePiece(writing, piece));
+    const place = await this.#placeOf(db, piece.sessionId);
+    return db.transaction((writing) => writePiece(writing, piece, (json) => this.#codec.encode(place, json)));
   }
 
   /** The position of a checkpoint id, if its run is known. The checkpoint itself need not be stored. */
@@ -212,6 +219,7 @@ export abstract class CheckpointArchive {
       runSeq,
       first,
     );
+    const place = await this.#placeOf(db, sessionId);
     let state: JsonObject | null = null;
     let before: number | null = null;
     /** What is missing or broken since the last whole state: the likely cause when a later row does not fit. */
@@ -234,13 +242,15 @@ export abstract class CheckpointArchive {
           gap = `the row of checkpoint ${parent_id} is missing`;
         before = row.event_id;
         try {
-          state = stateOf(row, state);
+          state = stateOf(row.whole, await this.#codec.decode(place, row.state), state);
           if (row.event_id < first) continue;
-          const metadata = JSON.parse(row.metadata) as JsonObject;
+          const metadata = JSON.parse(await this.#codec.decode(place, row.metadata)) as JsonObject;
           const record = { id, thread_id: sessionId, created_at, state, parent_id, metadata };
           if (digestJson(record) !== row.digest) throw new Error('its digest differs');
           yield copyJson(record);
         } catch (cause) {
+          const locked = isPerdureError(cause, 'ENCRYPTED') || isPerdureError(cause, 'UNKNOWN_KEY');
+          if (locked && !mark) throw cause;
           const why = gap ?? (cause instanceof Error ? cause.message : String(cause));
           if (row.event_id < first) {
             gap = why;
@@ -275,6 +285,14 @@ export abstract class CheckpointArchive {
     }
   }
 
+  /** What codecs are told of a thread's records. */
+  async #placeOf(
+    db: ArchiveStatements,
+    sessionId: string,
+  ): Promise<{ namespace: string; sessionId: string }> {
+    return { namespace: (await this.#fact(db, 'namespace')) ?? '', sessionId };
+  }
+
   async #fact(db: ArchiveStatements, key: string): Promise<string | null> {
     const [row] = await db.all<{ value: string }>('SELECT value FROM facts WHERE key = ?', key);
     return row?.value ?? null;
@@ -289,9 +307,9 @@ async function setFact(db: ArchiveStatements, key: string, value: string): Promi
   );
 }
 
-function stateOf(row: Row, previous: JsonObject | null): JsonObject {
-  if (row.whole === 1) return JSON.parse(row.state) as JsonObject;
+function stateOf(whole: number, json: string, previous: JsonObject | null): JsonObject {
+  if (whole === 1) return JSON.parse(json) as JsonObject;
   if (previous === null) throw new Error('the state before it is missing');
-  applyChanges(previous, JSON.parse(row.state) as Change[]);
+  applyChanges(previous, JSON.parse(json) as Change[]);
   return previous;
 }

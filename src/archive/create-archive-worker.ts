@@ -4,6 +4,7 @@ import { Worker, type WorkerOptions } from '@temporalio/worker';
 import { archiveWorkflowId } from '../contract/archive.ts';
 import { defined } from '../contract/json.ts';
 import type { SessionWorkerOptions } from '../worker/create-worker.ts';
+import { withEncodedFailures } from '../worker/encoded-failures.ts';
 import { closing, openConnection, whereTo } from '../worker/open-connection.ts';
 import { workflowsFor } from '../worker/workflow-bundle.ts';
 import { createArchiveActivities } from './exporter.ts';
@@ -37,12 +38,12 @@ export interface ArchiveWorkerOptions extends Omit<WorkerOptions, 'taskQueue'> {
  * ```
  */
 export async function createArchiveWorker(options: ArchiveWorkerOptions): Promise<Worker> {
-  const { path, name = DEFAULT_ARCHIVE, address, ...rest } = options;
-  const activities = { ...createArchiveActivities({ path }) };
+  const { path, name = DEFAULT_ARCHIVE, address, ...rest } = withEncodedFailures(options);
+  const { dataConverter } = rest;
+  const activities = { ...createArchiveActivities({ path, dataConverter }) };
   const found = rest.connection === undefined ? whereTo(address) : undefined;
   const connection = rest.connection ?? (await openConnection(found?.connection ?? {}));
   const namespace = rest.namespace ?? found?.namespace ?? 'default';
-  const { dataConverter } = rest;
   try {
     const client = new Client({
       connection,

@@ -17,6 +17,7 @@ export { type ArchiveWorkerOptions, createArchiveWorker } from './create-archive
 export type { ArchiveDatabase, ArchiveStatements } from './database.ts';
 export { openArchive } from './open.ts';
 export { PostgresArchive } from './postgres-archive.ts';
+export type { ArchiveOptions } from './row-codec.ts';
 export type { ArchivedRun } from './rows.ts';
 export { SqliteArchive } from './sqlite-archive.ts';
 export { archiveStatus } from './start.ts';

@@ -20,6 +20,7 @@ import { findExecution, reading } from '../temporal/executions.ts';
 import { orNull } from '../temporal/index.ts';
 import type { CheckpointArchive } from './checkpoint-archive.ts';
 import { openArchive } from './open.ts';
+import type { ArchiveOptions } from './row-codec.ts';
 
 /** How often the sessions are scanned, in milliseconds, and how much of the time a scan may take. */
 const LOOK_MS = 2_000;
@@ -66,13 +67,15 @@ interface Memory {
  * The activities of the exporter's worker.
  *
  * @param options.path - the archive's file, or the URL of its PostgreSQL database
+ * @param options.dataConverter - the one of the sessions
  * @param options.roundMs - milliseconds after which a scan leaves the remaining runs to the next round
  * @throws PerdureError `INVALID_ARGUMENT` when the path is neither
  */
 export function createArchiveActivities({
   path,
+  dataConverter,
   roundMs = ROUND_MS,
-}: {
+}: ArchiveOptions & {
   path: string;
   roundMs?: number;
 }): ArchiveActivities {
@@ -81,7 +84,7 @@ export function createArchiveActivities({
   return {
     archiveRound: async (input) => {
       // Opened again each time, to notice a file that was replaced or has a newer version.
-      const archive = openArchive(path);
+      const archive = openArchive(path, { dataConverter });
       try {
         return await new Round(archive, memory).run(input, roundMs);
       } catch (error) {

@@ -1,8 +1,9 @@
 import type { CheckpointArchive } from './checkpoint-archive.ts';
 import { isPostgresUrl, PostgresArchive } from './postgres-archive.ts';
+import type { ArchiveOptions } from './row-codec.ts';
 import { SqliteArchive } from './sqlite-archive.ts';
 
 /** Opens an archive: the URL of a PostgreSQL database, or the path of an SQLite file. */
-export function openArchive(place: string): CheckpointArchive {
-  return isPostgresUrl(place) ? new PostgresArchive(place) : new SqliteArchive(place);
+export function openArchive(place: string, options: ArchiveOptions = {}): CheckpointArchive {
+  return isPostgresUrl(place) ? new PostgresArchive(place, options) : new SqliteArchive(place, options);
 }

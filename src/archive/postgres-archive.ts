@@ -8,6 +8,7 @@ import {
   type ArchiveStatements,
   archiveTables,
 } from './database.ts';
+import type { ArchiveOptions } from './row-codec.ts';
 
 /** The tables have their own schema, so that they can share a database with a user's tables. */
 const SCHEMA = 'perdure_archive';
@@ -38,8 +39,8 @@ export class PostgresArchive extends CheckpointArchive {
    * waits longer than the default of 30 seconds.
    * @throws PerdureError `INVALID_ARGUMENT`
    */
-  constructor(url: string) {
-    super();
+  constructor(url: string, options: ArchiveOptions = {}) {
+    super(options);
     const parsed = URL.canParse(url) ? new URL(url) : null;
     // An @ in the path belongs to a password that was not escaped, and would be shown.
     if (parsed === null || !isPostgresUrl(url) || parsed.pathname.includes('@')) {

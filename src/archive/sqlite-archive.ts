@@ -8,6 +8,7 @@ import {
   type ArchiveStatements,
   archiveTables,
 } from './database.ts';
+import type { ArchiveOptions } from './row-codec.ts';
 
 /**
  * An archive of sessions' checkpoints in an SQLite file (WAL, every transaction synced). Needs the optional package
@@ -23,8 +24,8 @@ export class SqliteArchive extends CheckpointArchive {
    * @param path - the file. It is created when it does not exist.
    * @throws PerdureError `INVALID_ARGUMENT` for what looks like a URL
    */
-  constructor(path: string) {
-    super();
+  constructor(path: string, options: ArchiveOptions = {}) {
+    super(options);
     // A URL may hold a password, and a file's path is shown and stored in histories.
     if (/:\/\/|^\s*postgres(ql)?:/i.test(path)) {
       throw new PerdureError(

@@ -25,9 +25,14 @@ export interface ArchivePiece {
 /**
  * Stores a piece and moves the cursor, inside the caller's transaction.
  *
+ * @param encode - encodes what the record says
  * @returns the run, or `null` when another process has moved the cursor or deleted the thread. Then nothing was stored.
  */
-export async function writePiece(db: ArchiveStatements, piece: ArchivePiece): Promise<ArchivedRun | null> {
+export async function writePiece(
+  db: ArchiveStatements,
+  piece: ArchivePiece,
+  encode: (json: string) => Promise<string>,
+): Promise<ArchivedRun | null> {
   const { sessionId, runId, startedAt, epoch, after, checkpoints, events, complete } = piece;
   if ((await epochOf(db, sessionId)) !== epoch) return null;
   if (((await findRun(db, sessionId, runId))?.cursor ?? 0) !== after) return null;
@@ -55,9 +60,9 @@ export async function writePiece(db: ArchiveStatements, piece: ArchivePiece): Pr
       cursor,
       created_at,
       parent_id,
-      canonicalJson(metadata),
+      await encode(canonicalJson(metadata)),
       whole,
-      state,
+      await encode(state),
       digest,
     );
     previous = checkpoint;

@@ -1,9 +1,10 @@
 /** Tool calls as text: the log, the news of a call, and what runs now. */
 
-import type { WorkflowExecutionDescription } from '@temporalio/client';
+import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import { type Dispatch, isFinal, type ToolCall } from '../contract/calls.ts';
 import { activityKind } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
+import { activityContext, failureMessage } from '../temporal/payloads.ts';
 import { tsToMs } from '../temporal/sdk-time.ts';
 import { clean, inline, type Terminal } from './terminal.ts';
 
@@ -79,11 +80,12 @@ export function callNews(call: ToolCall, before: ToolCall | undefined): string[]
 
 /** What runs or waits for a worker now, from Temporal: it knows of a lost attempt before the session does. */
 export function inFlightLines(
-  { raw }: WorkflowExecutionDescription,
+  client: Client,
+  { raw, workflowId }: WorkflowExecutionDescription,
   state: SessionState,
   now: number,
-): string[] {
-  return (raw.pendingActivities ?? []).map((activity) => {
+): Promise<string[]> {
+  const lines = (raw.pendingActivities ?? []).map(async (activity) => {
     const flight = state.inFlight.find(({ seq }) => String(seq) === activity.activityId);
     const what =
       flight?.callId === undefined
@@ -91,7 +93,8 @@ export function inFlightLines(
         : `${flight.kind} ${flight.callId}`;
     const attempt = activity.attempt ?? 1;
     const worker = activity.lastWorkerIdentity ?? '';
-    const lost = activity.lastFailure?.message ?? '';
+    const context = activityContext(client.options.namespace, workflowId, activity.activityId ?? '');
+    const lost = await failureMessage(client.options, activity.lastFailure, context);
     const doing =
       Number(activity.state) === SCHEDULED
         ? 'waits for a worker'
@@ -99,6 +102,7 @@ export function inFlightLines(
     const before = attempt > 1 && lost !== '' ? `; the previous attempt failed: ${lost}` : '';
     return `  ${clean(what)}  attempt ${attempt}, ${clean(doing + before)}`;
   });
+  return Promise.all(lines);
 }
 
 function age(now: number, time: Parameters<typeof tsToMs>[0]): string {

@@ -1,7 +1,9 @@
 /** One run of the command line: its connection, its terminal, its interrupts. */
 import { userInfo } from 'node:os';
+import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Client } from '@temporalio/client';
+import type { DataConverter } from '@temporalio/common';
 import type { Session, Sessions } from '../client/index.ts';
 import { UNNAMED } from '../contract/calls.ts';
 import { defined } from '../contract/json.ts';
@@ -18,6 +20,7 @@ export interface GlobalOptions {
   address?: string;
   namespace?: string;
   taskQueue?: string;
+  dataConverter?: string;
   json?: true;
 }
 
@@ -39,6 +42,7 @@ export class Cli {
   repeat: string | null = null;
   #options: GlobalOptions = {};
   #connected: Promise<Connected> | null = null;
+  #dataConverter: Promise<{ dataConverter?: DataConverter }> | null = null;
   readonly #interrupt = new AbortController();
   #graceful = false;
 
@@ -87,6 +91,31 @@ export class Cli {
     return this.#options.taskQueue;
   }
 
+  /** The module of the data converter: the typed one, or that of the environment. */
+  get dataConverterModule(): string | undefined {
+    const named = this.#options.dataConverter ?? (process.env['PERDURE_DATA_CONVERTER'] || undefined);
+    return named === undefined ? undefined : resolve(named);
+  }
+
+  /**
+   * The data converter of all clients and workers. It is loaded once.
+   *
+   * @throws PerdureError `INVALID_ARGUMENT`, `INVALID_DEFINITION`
+   */
+  dataConverter(
+    onFile: (file: string) => void = () => undefined,
+  ): Promise<{ dataConverter?: DataConverter }> {
+    this.#dataConverter ??= this.#loadConverter(onFile);
+    return this.#dataConverter;
+  }
+
+  async #loadConverter(onFile: (file: string) => void): Promise<{ dataConverter?: DataConverter }> {
+    const module = this.dataConverterModule;
+    if (module === undefined) return {};
+    const { loadDataConverter } = await import('./load-data-converter.ts');
+    return { dataConverter: await loadDataConverter(module, onFile) };
+  }
+
   /** Connects, once. @throws PerdureError `SERVER_UNAVAILABLE` */
   connect(options: ResolveServerOptions = {}): Promise<Connected> {
     this.#connected ??= this.#open({ ...this.serverOptions, ...options });
@@ -99,8 +128,11 @@ export class Cli {
       import('../client/index.ts'),
       import('../server/index.ts'),
     ]);
+    // First: an error in the module must not leave a connection behind.
+    const converter = await this.dataConverter();
     const server = await connect(options);
-    const client = new Client({ connection: server.connection, namespace: server.namespace });
+    const { connection, namespace } = server;
+    const client = new Client({ connection, namespace, ...converter });
     const values = await this.#values(server.source === 'embedded');
     return { server, client, sessions: new Sessions(client, { taskQueue: this.taskQueue, values }), values };
   }

@@ -1,4 +1,5 @@
 /** The checks of `perdure doctor`. */
+import type { Client } from '@temporalio/client';
 import { isPerdureError } from '../contract/errors.ts';
 import {
   type ConnectedServer,
@@ -38,7 +39,7 @@ export async function examine(cli: Cli): Promise<Check[]> {
   checks.push(fine('server', `${address} answers (from ${sourceName})`));
   checks.push(fine('namespace', `${namespace} exists`));
   checks.push(await searchAttributesCheck(server), await workersCheck(server, cli.taskQueue));
-  checks.push(await sessionsCheck(server, cli.taskQueue));
+  checks.push(await sessionsCheck((await cli.connect()).client, cli.taskQueue));
   return checks;
 }
 
@@ -121,8 +122,8 @@ async function workersCheck({ connection, namespace }: ConnectedServer, taskQueu
     : problem('workers', `no worker polls task queue ${taskQueue}${died}`, 'perdure worker');
 }
 
-async function sessionsCheck({ connection, namespace }: ConnectedServer, taskQueue: string): Promise<Check> {
-  const { looked, stuck } = await stuckSessions(connection, namespace, taskQueue);
+async function sessionsCheck(client: Client, taskQueue: string): Promise<Check> {
+  const { looked, stuck } = await stuckSessions(client, taskQueue);
   const [first] = stuck;
   if (first === undefined) return fine('sessions', `${looked} running, none is stuck`);
   const others = stuck.length > 1 ? ` (and ${stuck.length - 1} more)` : '';

@@ -1,13 +1,9 @@
 /** Loads agents from a user's module, JavaScript or TypeScript. */
 import { statSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { resolve, sep } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
-import { register as registerCommonJs } from 'tsx/cjs/api';
-import { register } from 'tsx/esm/api';
+import { resolve } from 'node:path';
 import type { DefinedAgent, ModelRegistry } from '../agent/index.ts';
-import { isPerdureError, PerdureError } from '../contract/errors.ts';
-import { OWN } from '../worker/own-modules.ts';
+import { PerdureError } from '../contract/errors.ts';
+import { importModule, isObject } from './import-module.ts';
 
 export interface LoadedAgents {
   agents: DefinedAgent[];
@@ -51,34 +47,9 @@ function isFile(path: string): boolean {
  * @throws PerdureError `INVALID_DEFINITION` when it cannot be loaded or exports no agent.
  */
 export async function loadAgents(path: string, onFile: (file: string) => void): Promise<LoadedAgents> {
-  const tell = (file: string): void => {
-    if (!file.startsWith(OWN + sep) && !file.includes(`${sep}node_modules${sep}`)) onFile(file);
-  };
-  onFile(path);
-  // Both loaders, because without `"type": "module"` a directory is CommonJS, also for TypeScript.
-  registerCommonJs();
-  register({ onImport: (url) => void (url.startsWith('file:') && tell(fileURLToPath(url))) });
-  let exported: Record<string, unknown>;
-  try {
-    exported = (await import(pathToFileURL(path).href)) as Record<string, unknown>;
-  } catch (error) {
-    throw new PerdureError('INVALID_DEFINITION', `${path} cannot be loaded: ${problemOf(error)}`, {
-      details: { module: path },
-      cause: error,
-    });
-  } finally {
-    for (const file of Object.keys(createRequire(import.meta.url).cache)) tell(file);
-  }
-  return agentsOf(path, exported);
-}
-
-function agentsOf(path: string, exported: Record<string, unknown>): LoadedAgents {
-  // A CommonJS module may have its exports in the default one.
-  const inner = exported['default'];
-  const values = { ...(isObject(inner) && !isAgent(inner) ? inner : {}), ...exported };
+  const { values, names } = await importModule(path, onFile);
   const agents = [...new Set(Object.values(values).filter(isAgent))];
   if (agents.length === 0) {
-    const names = Object.keys(exported);
     throw new PerdureError(
       'INVALID_DEFINITION',
       `${path} exports no agent (it exports ${names.length > 0 ? names.join(', ') : 'nothing'}). Add one, such as: ${EXAMPLE}`,
@@ -95,29 +66,10 @@ function agentsOf(path: string, exported: Record<string, unknown>): LoadedAgents
   );
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
-}
-
 function isAgent(value: unknown): value is DefinedAgent {
   return isObject(value) && value['perdure'] === 'agent';
 }
 
 function isRegistry(value: unknown): value is ModelRegistry {
   return isObject(value) && typeof value['languageModel'] === 'function';
-}
-
-/** Messages of loaders that confuse CommonJS and ES modules. */
-const COMMON_JS =
-  /Top-level await|ERR_REQUIRE|require\(\) (of ES Module|cannot be used)|Cannot use import statement|Unexpected token 'export'|import\.meta|"exports" main defined/;
-
-function problemOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const place = error.stack
-    ?.split('\n')
-    .find((line) => /^\s+at .*file:/.test(line) && !line.includes('/node_modules/') && !line.includes(OWN));
-  const said = `${error.name === 'Error' || isPerdureError(error) ? '' : `${error.name}: `}${error.message}${place === undefined ? '' : ` (${place.trim()})`}`;
-  return COMMON_JS.test(error.message)
-    ? `${said}. The module is CommonJS, but agents must be ES modules: set "type": "module" in its package.json, or rename the module to .mts or .mjs`
-    : said;
 }

@@ -81,6 +81,10 @@ function buildProgram(cli: Cli): Command {
       '--task-queue <name>',
       'task queue of sessions and workers (default: PERDURE_TASK_QUEUE, or perdure)',
     )
+    .option(
+      '--data-converter <module>',
+      'module with the payload codecs of clients and workers (default: PERDURE_DATA_CONVERTER)',
+    )
     .option('--json', 'print results and errors as JSON')
     .exitOverride()
     .configureOutput({ outputError: () => undefined })

@@ -19,7 +19,7 @@ export async function openSaver(
   archive: string | undefined = process.env['PERDURE_ARCHIVE'] || undefined,
 ): Promise<Pick<CheckpointSaver, 'get' | 'list'>> {
   cli.sessionId = sessionId;
-  const behind = archive === undefined ? undefined : await openExisting(archive);
+  const behind = archive === undefined ? undefined : await openExisting(cli, archive);
   const { client } = await cli.connect();
   const { TemporalSaver } = await import('../saver/temporal-saver.ts');
   const saver = new TemporalSaver(client, { taskQueue: cli.taskQueue });

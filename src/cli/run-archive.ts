@@ -38,7 +38,13 @@ export async function runArchive(cli: Cli, path: string, name: string | undefine
   const connection = await openConnection(connectionOptions);
   try {
     const named = name === undefined ? {} : { name };
-    const worker = await createArchiveWorker({ connection, namespace, path, ...named });
+    const worker = await createArchiveWorker({
+      connection,
+      namespace,
+      path,
+      ...named,
+      ...(await cli.dataConverter()),
+    });
     const running = worker.run();
     const end = (): void => (worker.getState() === 'RUNNING' ? worker.shutdown() : undefined);
     stop.addEventListener('abort', end, { once: true });

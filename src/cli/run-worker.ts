@@ -26,7 +26,9 @@ export async function runWorker(cli: Cli, path: string, { supervised, deployment
   const stop = cli.untilInterrupted();
   const report = (message: WorkerReport): void => void (supervised && process.send?.(message));
   if (supervised) process.once('disconnect', () => cli.interrupt());
-  const loaded = await loadAgents(path, (file) => report({ type: 'file', file }));
+  const onFile = (file: string): void => report({ type: 'file', file });
+  const loaded = await loadAgents(path, onFile);
+  const converter = await cli.dataConverter(onFile);
   const { server, values } = await cli.connect();
   const { connectionOptions, namespace } = server;
   const { taskQueue } = cli;
@@ -37,6 +39,7 @@ export async function runWorker(cli: Cli, path: string, { supervised, deployment
   try {
     const worker = await createWorker({
       ...loaded,
+      ...converter,
       connection,
       namespace,
       taskQueue,

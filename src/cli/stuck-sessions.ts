@@ -1,5 +1,5 @@
 /** Sessions whose workflow task does not complete, for `perdure doctor`. */
-import { Client, type Connection } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
 import { WORKFLOW } from '../contract/names.ts';
 import { whyUnanswered } from '../temporal/unanswered.ts';
 
@@ -12,12 +12,7 @@ export interface StuckSessions {
 }
 
 /** Checks the newest running sessions of a task queue. A task in its first attempt is no problem yet. */
-export async function stuckSessions(
-  connection: Connection,
-  namespace: string,
-  taskQueue: string,
-): Promise<StuckSessions> {
-  const client = new Client({ connection, namespace });
+export async function stuckSessions(client: Client, taskQueue: string): Promise<StuckSessions> {
   const query = `WorkflowType = '${WORKFLOW.session}' AND ExecutionStatus = 'Running' AND TaskQueue = '${taskQueue}'`;
   const found: StuckSessions = { looked: 0, stuck: [] };
   for await (const { workflowId } of client.workflow.list({ query, pageSize: LOOKED_AT })) {

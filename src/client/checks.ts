@@ -1,5 +1,5 @@
 /** Checks of what callers pass, before anything is sent. */
-import { type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
+import { type Client, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
 import { invalid } from '../contract/errors.ts';
 import type { SessionInput } from '../contract/inputs.ts';
 import { defined, type JsonObject, type JsonValue, toJson } from '../contract/json.ts';
@@ -8,6 +8,7 @@ import { unknownInput } from '../contract/unknown-name.ts';
 import { reservedProblem } from '../contract/workflow-ids.ts';
 import { headroomProblem } from '../session/headroom.ts';
 import { unsearchable } from '../temporal/visibility.ts';
+import { refusePlain } from './refuse-plain.ts';
 
 /** Checks a session's id. @throws PerdureError `INVALID_ARGUMENT` */
 export function checkSessionId(id: unknown): asserts id is string {
@@ -45,14 +46,15 @@ export function refuseMore(more: readonly unknown[], field: string, problem: str
   if (more.length > 0) throw invalid(field, problem);
 }
 
-/** Checks the history's headroom before a signal is sent, because a workflow cannot refuse a signal. */
-export async function checkHeadroom(handle: WorkflowHandle, name: string): Promise<void> {
+/** Checks the history's headroom and the client's codecs before a signal is sent: a workflow cannot refuse a signal. */
+export async function checkHeadroom(client: Client, handle: WorkflowHandle, name: string): Promise<void> {
   const found = await handle.describe().catch((error: unknown) => {
     if (error instanceof WorkflowNotFoundError) return null;
     throw error;
   });
   // The signal itself fails when the session is missing or closed.
   if (found?.status.name !== 'RUNNING') return;
+  await refusePlain(client, handle.workflowId, found);
   const { historyLength, historySize = 0 } = found;
   const history = { events: historyLength, bytes: historySize, updates: 0 };
   const refusal = headroomProblem(handle.workflowId, name, history);

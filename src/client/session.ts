@@ -30,6 +30,7 @@ import { checkHeadroom, checkInput, refuseMore } from './checks.ts';
 import { endedError, withEnd } from './ended.ts';
 import { type PartsInput, storedMessage } from './message-parts.ts';
 import { describeSession, readEither, wholePage } from './read-session.ts';
+import { refusePlain } from './refuse-plain.ts';
 import { ANSWER_MS, answered, updated } from './requests.ts';
 import { withId } from './start-options.ts';
 import { type StreamOptions, type StreamPart, streamSession } from './stream.ts';
@@ -324,14 +325,17 @@ export class Session {
 
   async #update<T>(name: string, input: object, field: string, updateId?: string): Promise<T> {
     const value = checkInput(name, input, field, LIMIT.update);
-    return this.#mapped(async () => updated<T>(this.#client, this.#handle, { name, value, updateId }));
+    return this.#mapped(async () => {
+      await refusePlain(this.#client, this.id);
+      return updated<T>(this.#client, this.#handle, { name, value, updateId });
+    });
   }
 
   async #signal(name: string, input: object): Promise<void> {
     const value = checkInput(name, input, name, LIMIT.input);
     const sent = this.#signals.then(() =>
       this.#mapped(async () => {
-        await checkHeadroom(this.#handle, name);
+        await checkHeadroom(this.#client, this.#handle, name);
         await this.#handle.signal(name, value);
       }),
     );

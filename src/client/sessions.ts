@@ -347,7 +347,7 @@ export class Sessions {
       if (options.onExisting === 'use' && message !== undefined) {
         // A session that exists ignores its start arguments, so the message is a signal.
         const signal = { signal: SIGNAL.send, signalArgs: [message] as [unknown], args: [rest] as [unknown] };
-        await checkHeadroom(this.#client.workflow.getHandle(id), SIGNAL.send);
+        await checkHeadroom(this.#client, this.#client.workflow.getHandle(id), SIGNAL.send);
         await this.#client.workflow.signalWithStart(WORKFLOW.session, { ...start, ...signal });
       } else await this.#client.workflow.start(WORKFLOW.session, { ...start, args: [input] });
     } catch (error) {

@@ -112,7 +112,7 @@ async function checkTarget(
 async function wake(client: Client, sessionId: string): Promise<void> {
   const handle = client.workflow.getHandle(sessionId);
   await answered(client, sessionId, async () => {
-    await checkHeadroom(handle, SIGNAL.effectDone);
+    await checkHeadroom(client, handle, SIGNAL.effectDone);
     await handle.signal(SIGNAL.effectDone, { callId: 'none' });
   });
 }

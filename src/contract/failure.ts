@@ -28,6 +28,9 @@ export const LOST = {
 /** The failure type of a payload whose key the worker does not have. The activity has done nothing. */
 export const UNKNOWN_KEY = 'UnknownEncryptionKey';
 
+/** Marks a payload codec that encrypts. Workers with such a codec also encode their failure messages. */
+export const ENCRYPTS: unique symbol = Symbol.for('perdure.encrypts');
+
 /** The outcome of an activity: its result, or how it ended without one. */
 export type ActivityOutcome<T> = { ok: true; value: T } | { ok: false; failure: ActivityFailureInfo };
 

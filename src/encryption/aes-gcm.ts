@@ -2,6 +2,7 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { METADATA_ENCODING_KEY, type Payload, type PayloadCodec } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { invalid } from '../contract/errors.ts';
+import { ENCRYPTS } from '../contract/failure.ts';
 import { UnknownKeyError } from './unknown-key.ts';
 
 const { Payload: PayloadMessage } = proto.temporal.api.common.v1;
@@ -24,7 +25,7 @@ export interface AesGcmOptions {
 
 /**
  * A payload codec that encrypts with AES-256-GCM. The format is that of Temporal's encryption samples: workers in other
- * languages read it with the same keys. Payloads that are not encrypted pass, so that older sessions go on.
+ * languages read it with the same keys. Workers with this codec also encrypt their failure messages. Payloads that are not encrypted pass, so that older sessions go on.
  *
  * To rotate keys, add the new key everywhere, then make it `current` everywhere. Keep an old key for as long as there are
  * sessions or archives that it encrypted. A key may encrypt 2^32 payloads: rotate it before that.
@@ -50,7 +51,8 @@ export function aesGcmCodec({ keys, current }: AesGcmOptions): PayloadCodec {
     );
   }
   const metadata = { [METADATA_ENCODING_KEY]: Buffer.from(ENCRYPTED), [KEY_ID]: Buffer.from(current) };
-  return {
+  const codec: PayloadCodec & { [ENCRYPTS]: true } = {
+    [ENCRYPTS]: true,
     encode: async (payloads) =>
       payloads.map((payload) => ({
         metadata,
@@ -66,6 +68,7 @@ export function aesGcmCodec({ keys, current }: AesGcmOptions): PayloadCodec {
         return PayloadMessage.decode(decrypted(id, key, payload.data ?? new Uint8Array()));
       }),
   };
+  return codec;
 }
 
 /** @throws PerdureError `INVALID_ARGUMENT` naming the key, never its value */

@@ -10,6 +10,7 @@ import {
   isUnanswered,
   PerdureError,
 } from '../contract/errors.ts';
+import { isUnknownEncoding } from './payloads.ts';
 import { saysClosed, saysUpdateLimit, UPDATE_FAILURE } from './sdk-internals.ts';
 
 const GRPC = {
@@ -98,12 +99,12 @@ const ofThread = (id: string): ErrorMessages => {
 
 /** Converts what Temporal's client throws for a session into a PerdureError. Other errors are returned unchanged. */
 export function sessionError(sessionId: string, error: unknown): unknown {
-  return codedError(ofSession(sessionId), error);
+  return codedError(sessionId, ofSession(sessionId), error);
 }
 
 /** The same for a thread of checkpoints. */
 export function threadError(threadId: string, error: unknown): unknown {
-  return codedError(ofThread(threadId), error);
+  return codedError(threadId, ofThread(threadId), error);
 }
 
 /** The same for requests that the server answers without a worker. */
@@ -112,11 +113,21 @@ export function readError(id: string, error: unknown): unknown {
     'SERVER_UNAVAILABLE',
     `The Temporal server did not answer for ${id} in time. Try again`,
   ];
-  return codedError({ ...ofThread(id), silent }, error);
+  return codedError(id, { ...ofThread(id), silent }, error);
 }
 
-function codedError(messages: ErrorMessages, error: unknown): unknown {
+/** The error of a client without the codec of a session or thread. */
+export function encryptedError(id: string, cause?: unknown): PerdureError {
+  return new PerdureError(
+    'ENCRYPTED',
+    `${id} is encrypted, and this client has no codec for it. Create the client with the dataConverter of the workers; for commands: --data-converter <module>`,
+    { details: { id }, cause },
+  );
+}
+
+function codedError(id: string, messages: ErrorMessages, error: unknown): unknown {
   if (isPerdureError(error)) return error;
+  if (isUnknownEncoding(error)) return encryptedError(id, error);
   const make = (which: keyof ErrorMessages): PerdureError => {
     const [code, message] = messages[which];
     return new PerdureError(code, message, { cause: error });

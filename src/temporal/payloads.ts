@@ -3,13 +3,15 @@ import {
   defaultPayloadConverter,
   fromPayloadsAtIndex,
   type LoadedDataConverter,
+  type Payload,
   type SerializationContext,
+  ValueError,
 } from '@temporalio/common';
 import type { temporal } from '@temporalio/proto';
 import { type ActivityFailureInfo, activityFailureInfo } from '../contract/failure.ts';
 import { UNREADABLE } from '../contract/inputs.ts';
 import type { HistoryEvent } from './read-events.ts';
-import { decode, decodeFailure, decodeFromPayloadsAtIndex } from './sdk-internals.ts';
+import { decode, decodeFailure, decodeFromPayloadsAtIndex, saysUnknownEncoding } from './sdk-internals.ts';
 
 type Payloads = temporal.api.common.v1.IPayloads | null | undefined;
 type Failure = temporal.api.failure.v1.IFailure | null | undefined;
@@ -30,6 +32,37 @@ export async function firstValue(
   if (list === null || list === undefined || list.length === 0) return undefined;
   const context = { type: 'workflow', namespace, workflowId } as const;
   return decodeFromPayloadsAtIndex<unknown>(loadedDataConverter, 0, list, context);
+}
+
+/** Whether a client without codecs can read a payload. */
+export function isReadablePlain({ loadedDataConverter }: Decoding, payload: Payload): boolean {
+  try {
+    loadedDataConverter.payloadConverter.fromPayload(payload);
+    return true;
+  } catch (error) {
+    return !isUnknownEncoding(error);
+  }
+}
+
+/** Whether a payload has an encoding that the client does not know: it lacks the codec that made it. */
+export function isUnknownEncoding(error: unknown): boolean {
+  return error instanceof ValueError && saysUnknownEncoding(error.message);
+}
+
+/** The message of a failure, decoded where it is encoded and this client can decode it. */
+export async function failureMessage(
+  { loadedDataConverter }: Decoding,
+  failure: Failure,
+  context?: SerializationContext,
+): Promise<string> {
+  if (!failure?.encodedAttributes) return failure?.message ?? '';
+  try {
+    const decoded = await decodeFailure(loadedDataConverter.payloadCodecs, failure, context);
+    const { failureConverter, payloadConverter } = loadedDataConverter;
+    return failureConverter.failureToError(decoded, payloadConverter, context).message;
+  } catch {
+    return failure.message ?? '';
+  }
 }
 
 /** The context with which the SDK converts what belongs to an activity of a workflow. */

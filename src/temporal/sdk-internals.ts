@@ -39,6 +39,15 @@ export const UPDATE_FAILURE = {
 } as const;
 
 /**
+ * Whether a payload converter did not know a payload's encoding. It tells it in its message only.
+ * - Test: `test/encryption/plain-client.test.ts`.
+ * - When the message changes: a client without the codec gets Temporal's own error, and can write plain text.
+ */
+export function saysUnknownEncoding(message: string): boolean {
+  return message.startsWith('Unknown encoding');
+}
+
+/**
  * Whether "workflow not found" means that it is closed. The server tells the two apart in its message only.
  * - Test: `test/client/sessions.test.ts`.
  * - When the message changes: a closed session is reported as missing.

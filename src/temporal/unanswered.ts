@@ -3,6 +3,7 @@ import { type Client, WorkflowUpdateRPCTimeoutOrCancelledError } from '@temporal
 import proto from '@temporalio/proto';
 import { type ErrorCode, isPerdureError, PerdureError } from '../contract/errors.ts';
 import { isUnprocessed } from './errors.ts';
+import { failureMessage } from './payloads.ts';
 import { isAlive, isVersion, type Poller, pollersSeen, type WorkerVersion } from './pollers.ts';
 import { tsToMs } from './sdk-time.ts';
 import { pinnedTo, versioningOf } from './versions.ts';
@@ -143,7 +144,7 @@ async function readTail(client: Client, workflowId: string, isPending: boolean):
     tail.waiting += 1;
     if (eventType === ENDS.failed && failed?.cause !== UNHANDLED) {
       tail.badAttribute ??= failed?.cause === BAD_ATTRIBUTE;
-      tail.problem ??= failed?.failure?.message ?? 'unknown';
+      tail.problem ??= (await failureMessage(client.options, failed?.failure)) || 'unknown';
     }
     // An earlier failure is not the present problem.
     if (eventType === ENDS.timedOut) tail.problem ??= '';

@@ -33,7 +33,7 @@ export class Values {
   async put({ bytes, mediaType }: Value, sessionId: string): Promise<ValueRef> {
     const payload = { metadata: { encoding: PLAIN, mediaType: Buffer.from(mediaType) }, data: bytes };
     const codecs = this.#options.loadedDataConverter.payloadCodecs;
-    const [encoded = payload] = await encode(codecs, [payload]);
+    const [encoded = payload] = await encode(codecs, [payload], this.#context);
     const stored = Payload.encode(encoded).finish();
     const digest = sha256(stored);
     await this.#store.put(digest, stored, this.#owner(sessionId));
@@ -64,7 +64,7 @@ export class Values {
       });
     }
     const codecs = this.#options.loadedDataConverter.payloadCodecs;
-    const [{ metadata, data } = {}] = await decode(codecs, [Payload.decode(stored)]);
+    const [{ metadata, data } = {}] = await decode(codecs, [Payload.decode(stored)], this.#context);
     const mediaType = metadata?.['mediaType'];
     if (!mediaType) {
       throw new PerdureError(
@@ -104,6 +104,11 @@ export class Values {
   /** Ends the ownership of a session; `null` removes a value that nobody owns. Returns whether the value was removed. */
   release(digest: string, sessionId: string | null): Promise<boolean> {
     return this.#store.release(digest, sessionId === null ? null : this.#owner(sessionId));
+  }
+
+  /** What codecs are told. It is the same for all sessions, which share values. */
+  get #context() {
+    return { type: 'workflow', namespace: this.#options.namespace, workflowId: 'perdure-values' } as const;
   }
 
   /** Sessions of several namespaces may share a store. A namespace has no slash. */

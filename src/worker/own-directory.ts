@@ -1,8 +1,23 @@
-import { lstatSync, mkdirSync } from 'node:fs';
+import { lstatSync, mkdirSync, mkdtempSync, renameSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
 /** Makes a directory for this user alone. @returns whether it is: do not trust one that others can write to */
 export function ownDirectory(path: string): boolean {
   mkdirSync(path, { recursive: true, mode: 0o700 });
   const { uid, mode } = lstatSync(path);
   return process.platform === 'win32' || (uid === (process.getuid?.() ?? 0) && (mode & 0o022) === 0);
+}
+
+/** A directory of this user only, because its files are executed. */
+export function filesDirectory(): string {
+  const shared = join(tmpdir(), `perdure-bundles-${process.getuid?.() ?? 0}`);
+  return ownDirectory(shared) ? shared : mkdtempSync(`${shared}-`);
+}
+
+/** Writes a file so that other processes never see half of it. */
+export function writeWhole(path: string, text: string): void {
+  const partial = `${path}.${process.pid}`;
+  writeFileSync(partial, text);
+  renameSync(partial, path);
 }

@@ -22,6 +22,7 @@ import { PerdureError } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
 import { READ_VALUE_TOOL, type ValueStore } from '../contract/values.ts';
 import { bundleDigest, type DeploymentOptions, versionOptions } from './deployment.ts';
+import { withEncodedFailures } from './encoded-failures.ts';
 import { InFlightJournal, journalDirectory, recoverPredecessors } from './in-flight.ts';
 import { modelsFromEnvironment } from './models.ts';
 import { SANDBOX_TIME_LIMIT } from './sdk-internals.ts';
@@ -90,7 +91,8 @@ export class PerdurePlugin implements WorkerPlugin {
     this.#options = options;
   }
 
-  async configureWorker(options: WorkerOptions): Promise<WorkerOptions> {
+  async configureWorker(given: WorkerOptions): Promise<WorkerOptions> {
+    const options = withEncodedFailures(given);
     const { agents, models, memoryBytes = MEMORY_BYTES, values } = this.#options;
     const { connection, namespace = 'default', taskQueue } = options;
     const memory = new TranscriptMemory(memoryBytes);
@@ -161,7 +163,8 @@ export class PerdurePlugin implements WorkerPlugin {
    * For `Worker.runReplayHistories`, with which you check before an upgrade that sessions in flight replay. Adds the
    * sessions' workflows, unless the options have some. No agents are needed.
    */
-  async configureReplayWorker(options: ReplayWorkerOptions): Promise<ReplayWorkerOptions> {
+  async configureReplayWorker(given: ReplayWorkerOptions): Promise<ReplayWorkerOptions> {
+    const options = withEncodedFailures(given);
     return {
       ...SANDBOX_TIME_LIMIT,
       ...options,

@@ -1,10 +1,9 @@
 /** The workflows that a worker runs: the bundle of the package, or one that is made for this worker. */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdtempSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import {
   type BundleOptions,
   bundleWorkflowCode,
@@ -15,8 +14,10 @@ import {
 } from '@temporalio/worker';
 import packageJson from '@temporalio/worker/package.json' with { type: 'json' };
 import { PerdureError } from '../contract/errors.ts';
+import { defined } from '../contract/json.ts';
 import { WORKFLOW } from '../contract/names.ts';
-import { ownDirectory } from './own-directory.ts';
+import { isOurConverter } from './encoded-failures.ts';
+import { filesDirectory, writeWhole } from './own-directory.ts';
 import { OWN, ownModule } from './own-modules.ts';
 
 const ROOMS = ['contract', 'session', 'thread', 'workflows'] as const;
@@ -41,24 +42,28 @@ const workflowsPath: string = join(OWN, 'workflows');
  * The path of the sessions' workflow bundle: the built one, if it holds this SDK, or one that is bundled and cached by its
  * digest.
  */
-export async function workflowBundle(logger?: Logger): Promise<{ codePath: string }> {
-  const codePath = await findBundle(logger);
+export async function workflowBundle(
+  logger?: Logger,
+  failureConverterPath?: string,
+): Promise<{ codePath: string }> {
+  const codePath = await findBundle(logger, failureConverterPath);
   ownBundles.add(codePath);
   return { codePath };
 }
 
-async function findBundle(logger?: Logger): Promise<string> {
+async function findBundle(logger?: Logger, failureConverterPath?: string): Promise<string> {
   const prebuilt = readdirSync(OWN).find((name) => PREBUILT.test(name));
-  if (prebuilt === prebuiltName) return join(OWN, prebuilt);
-  const codePath = join(bundlesDirectory(), `${await sourcesDigest(prebuilt)}.js`);
+  if (prebuilt === prebuiltName && failureConverterPath === undefined) return join(OWN, prebuilt);
+  const failures = failureConverterPath === undefined ? '' : `-${basename(failureConverterPath, '.cjs')}`;
+  const codePath = join(filesDirectory(), `${await sourcesDigest(prebuilt)}${failures}.js`);
   if (existsSync(codePath)) return codePath;
-  if (prebuilt !== undefined) {
+  if (prebuilt !== undefined && prebuilt !== prebuiltName) {
     const [, other] = PREBUILT.exec(prebuilt) ?? [];
     Runtime.instance().logger.warn(
       `The workflow bundle of perdure was built with Temporal SDK ${other}, but this worker runs ${packageJson.version}. Bundling the workflows again; this takes some seconds.`,
     );
   }
-  writeWhole(codePath, await buildWorkflowBundle(logger));
+  writeWhole(codePath, await buildWorkflowBundle(logger, OWN, failureConverterPath));
   return codePath;
 }
 
@@ -82,17 +87,19 @@ export async function workflowsFor(
     );
   }
   if (options.workflowsPath !== undefined) return undefined;
-  return runsOwnCode(options) ? { workflowsPath } : { workflowBundle: await workflowBundle() };
+  if (runsOwnCode(options)) return { workflowsPath };
+  return { workflowBundle: await workflowBundle(undefined, options.dataConverter?.failureConverterPath) };
 }
 
-/** Whether options name code that runs inside the bundle. */
+/** Whether options name a user's code that runs inside the bundle. */
 export function runsOwnCode({
   dataConverter,
   interceptors,
 }: Pick<WorkerOptions, 'dataConverter' | 'interceptors'>): boolean {
   return (
     dataConverter?.payloadConverterPath !== undefined ||
-    dataConverter?.failureConverterPath !== undefined ||
+    (dataConverter?.failureConverterPath !== undefined &&
+      !isOurConverter(dataConverter.failureConverterPath)) ||
     (interceptors?.workflowModules ?? []).length > 0
   );
 }
@@ -111,7 +118,7 @@ export function withSessionWorkflows(options: BundleOptions): BundleOptions {
   const modules = [ownModule('workflows/index'), theirs].map((path) => `...require(${JSON.stringify(path)})`);
   const entry = `module.exports = { ${modules.join(', ')} };\n`;
   const name = createHash('sha256').update(entry).digest('hex').slice(0, 32);
-  const path = join(bundlesDirectory(), `${name}.cjs`);
+  const path = join(filesDirectory(), `${name}.cjs`);
   if (!existsSync(path)) writeWhole(path, entry);
   const { webpackConfigHook = (config) => config } = options;
   // The generated entry is in a directory without packages.
@@ -136,9 +143,14 @@ export function withSessionWorkflows(options: BundleOptions): BundleOptions {
  * @public
  * @param directory - where this package's modules lie, which is elsewhere while it is built.
  */
-export async function buildWorkflowBundle(logger?: Logger, directory: string = OWN): Promise<string> {
+export async function buildWorkflowBundle(
+  logger?: Logger,
+  directory: string = OWN,
+  failureConverterPath?: string,
+): Promise<string> {
   const { code } = await bundleWorkflowCode({
     workflowsPath: join(directory, 'workflows'),
+    ...defined({ failureConverterPath }),
     ...sharedModules(directory),
     logger: logger ?? new DefaultLogger('WARN'),
   });
@@ -163,19 +175,6 @@ function sharedModules(
         },
       }),
   };
-}
-
-/** A directory of this user only, because its files are executed. */
-function bundlesDirectory(): string {
-  const shared = join(tmpdir(), `perdure-bundles-${process.getuid?.() ?? 0}`);
-  return ownDirectory(shared) ? shared : mkdtempSync(`${shared}-`);
-}
-
-/** Writes a file so that other processes never see half of it. */
-function writeWhole(path: string, text: string): void {
-  const partial = `${path}.${process.pid}`;
-  writeFileSync(partial, text);
-  renameSync(partial, path);
 }
 
 /** The digest of the SDK's version and of everything that goes into a bundle. */

@@ -10,7 +10,8 @@ test('reads answer at once from the history when the worker has died, and show a
   const first = await world.startWorkerProcess({ breakAt: ['request'] });
   const session = await world.begin();
   await first.reached('request');
-  const [inFlight = ''] = inFlightLines(
+  const [inFlight = ''] = await inFlightLines(
+    world.client,
     await world.client.workflow.getHandle(session.id).describe(),
     await session.snapshot(),
     Date.now(),

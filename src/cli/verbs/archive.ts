@@ -44,7 +44,7 @@ function startCommand(path: string, shown: string, name: string | undefined): st
 
 async function showStatus(cli: Cli, path: string, name: string | undefined): Promise<void> {
   const { archiveStatus, isPostgresUrl } = await import('../../archive/index.ts');
-  const file = await openExisting(path);
+  const file = await openExisting(cli, path);
   let stored: ArchiveFileStatus | null = null;
   let problem: string | null = null;
   try {

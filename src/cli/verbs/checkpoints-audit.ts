@@ -22,7 +22,7 @@ export function audit(group: Command, cli: Cli): void {
       const { terminal } = cli;
       cli.sessionId = sessionId;
       const { auditSession } = await import('../../archive/index.ts');
-      const archive = await openExisting(archivePlace(file));
+      const archive = await openExisting(cli, archivePlace(file));
       try {
         const { client } = await cli.connect();
         const found = await terminal.wait(`auditing ${sessionId}`, () =>

@@ -42,7 +42,7 @@ async function exportTo(
   place: string | undefined,
 ): Promise<number> {
   cli.sessionId = sessionId;
-  const archive = place === undefined ? undefined : await openExisting(place);
+  const archive = place === undefined ? undefined : await openExisting(cli, place);
   const { client } = await cli.connect();
   const [{ orNull }, { SessionCheckpoints }, { findExecution, reading }] = await Promise.all([
     import('../../temporal/index.ts'),

@@ -43,6 +43,7 @@ export function dev(program: Command, cli: Cli): void {
         cli.taskQueue,
         '--namespace',
         namespace,
+        ...(cli.dataConverterModule === undefined ? [] : ['--data-converter', cli.dataConverterModule]),
         // What is configured may come with TLS and a key: the worker reads it, too.
         ...(found ? [] : ['--address', connectionOptions.address]),
       ];

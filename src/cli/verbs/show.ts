@@ -40,7 +40,7 @@ export function show(program: Command, cli: Cli): void {
       const session = await cli.session(id);
       const { state, view, source, run } = await terminal.wait(`reading ${id}`, () => session.read());
       const { client } = await cli.connect();
-      const running = inFlightLines(await describeSession(client, id), state, Date.now());
+      const running = await inFlightLines(client, await describeSession(client, id), state, Date.now());
       const messages = { limit: options.messages };
       const transcript = options.view
         ? await seenPage(session, options.messages)

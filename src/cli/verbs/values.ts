@@ -58,7 +58,7 @@ function prune(group: Command, cli: Cli): void {
       const { client } = await cli.connect();
       const { pruneValues } = await import('../../values/index.ts');
       const place = options.archive ?? (process.env['PERDURE_ARCHIVE'] || undefined);
-      const archive = place === undefined ? null : await openExisting(place);
+      const archive = place === undefined ? null : await openExisting(cli, place);
       const remove = options.remove === true;
       try {
         const report = await terminal.wait('looking at the values', () =>
