@@ -5,6 +5,7 @@ import type { ValueStore } from '../contract/values.ts';
 import { contextMisfit } from './context-misfit.ts';
 import { runAttach, runReport } from './global-effect.ts';
 import type { IssuedCalls } from './issued-calls.ts';
+import { liveHere } from './live-sender.ts';
 import { runLoad } from './load.ts';
 import { runModel } from './model.ts';
 import { runReads } from './reads.ts';
@@ -56,7 +57,7 @@ export function createActivities({
       );
     },
     [ACTIVITY.model]: async (input) => {
-      const result = await runModel({ find, memory, began, values }, input);
+      const result = await liveHere((here) => runModel({ find, memory, began, values, here }, input));
       const { searchAttributes: written } = input;
       const known = written === undefined ? [] : await searchAttributes();
       return known.length === (written ?? []).length ? result : { ...result, searchAttributes: [...known] };

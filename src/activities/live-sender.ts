@@ -1,5 +1,5 @@
 /** The details of the heartbeats of reads and model calls. */
-import type { Context } from '@temporalio/activity';
+import { Context } from '@temporalio/activity';
 import type { ReadEnd } from '../contract/activities.ts';
 import { type LiveDelta, type LiveText, liveWindow } from '../contract/live-text.ts';
 import { LiveSource } from '../temporal/live-channel.ts';
@@ -22,6 +22,18 @@ export function detailsBefore(context: Context): Partial<LiveText> {
   return before;
 }
 
+/** Runs a model call. Streams of this process read no heartbeats of it: they hear it here. */
+export async function liveHere<T>(run: (here: LiveSource) => Promise<T>): Promise<T> {
+  const { activityId, attempt, workflowExecution } = Context.current().info;
+  const source = new LiveSource({ runId: workflowExecution?.runId ?? '', activityId });
+  source.begin(`${attempt}.0`);
+  try {
+    return await run(source);
+  } finally {
+    source.end();
+  }
+}
+
 /**
  * Tells what the model says: at once to streams of this process, and to those elsewhere by heartbeats, which it sends through
  * the whole call. A failed one never fails the call.
@@ -37,11 +49,10 @@ export class LiveSender {
   readonly #signs: NodeJS.Timeout;
 
   /** @param reads - results that must survive this worker */
-  constructor(context: Context, reads: readonly ReadEnd[]) {
+  constructor(context: Context, reads: readonly ReadEnd[], here: LiveSource) {
     this.#context = context;
     this.#reads = reads;
-    const { activityId, workflowExecution } = context.info;
-    this.#here = new LiveSource({ runId: workflowExecution?.runId ?? '', activityId });
+    this.#here = here;
     this.#live = setInterval(() => {
       if (this.#text.length !== this.#sent) this.#send();
     }, LIVE_MS);
@@ -64,7 +75,6 @@ export class LiveSender {
   stop(): void {
     clearInterval(this.#live);
     clearInterval(this.#signs);
-    this.#here.end();
   }
 
   #send(): void {

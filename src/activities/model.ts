@@ -18,6 +18,7 @@ import type { Message } from '../contract/messages.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import type { ValueStore } from '../contract/values.ts';
 import { viewOf } from '../contract/view.ts';
+import type { LiveSource } from '../temporal/live-channel.ts';
 import { compact, largest } from './compact.ts';
 import { contextMisfit } from './context-misfit.ts';
 import { Fence } from './fence.ts';
@@ -48,11 +49,13 @@ export async function runModel(
     memory,
     began,
     values,
+    here,
   }: {
     find: FindAgent;
     memory: TranscriptMemory;
     began: (taskToken: string) => void;
     values?: ValueStore | undefined;
+    here: LiveSource;
   },
   input: ModelInput,
 ): Promise<ModelResult> {
@@ -115,7 +118,7 @@ export async function runModel(
     );
   }
   began(context.info.base64TaskToken);
-  const live = new LiveSender(context, reading?.kept ?? []);
+  const live = new LiveSender(context, reading?.kept ?? [], here);
   try {
     const ask = (asked: readonly Message[]): Promise<ModelResult> =>
       askInOrder(context, agent, input, {

@@ -7,6 +7,8 @@ import { decodeOptionalSinglePayload } from '../temporal/sdk-internals.ts';
 
 /** Pause between two looks at the heartbeats of a model call elsewhere, in milliseconds. */
 const LOOK_MS = 250;
+/** The same, when the last looks have found nothing new. */
+const SLOW_LOOK_MS = 1_000;
 
 /** Pieces of an answer, and `reset`: what was said so far is void. */
 export type LivePart = LiveDelta | { type: 'reset' };
@@ -68,17 +70,22 @@ export class LiveAnswer {
       begin: (request) => this.#begin(request),
       say: (delta) => this.#say(delta),
     });
-    let isLooking = false;
+    let pause = LOOK_MS;
+    let timer: NodeJS.Timeout | undefined;
     const look = async (): Promise<void> => {
-      if (isLooking || isLiveHere(key)) return;
-      isLooking = true;
-      const window = await heartbeatOf(this.#client, this.#sessionId, key).catch(() => null);
-      isLooking = false;
-      if (window !== null && this.#key === key && !isLiveHere(key)) this.#read(window);
+      const before = this.#text;
+      const window = isLiveHere(key)
+        ? null
+        : await heartbeatOf(this.#client, this.#sessionId, key).catch(() => null);
+      if (this.#key !== key) return;
+      if (window !== null && !isLiveHere(key)) this.#read(window);
+      // The call may wait for a worker, or think for long.
+      pause = this.#text === before ? Math.min(pause * 1.5, SLOW_LOOK_MS) : LOOK_MS;
+      timer = setTimeout(() => void look(), pause);
     };
-    const looks = setInterval(() => void look(), LOOK_MS);
+    timer = setTimeout(() => void look(), pause);
     return () => {
-      clearInterval(looks);
+      clearTimeout(timer);
       stop();
     };
   }
