@@ -93,7 +93,7 @@ async function read(
   if (state.past !== undefined) {
     // The session gets copies: those of the other one may be removed.
     const owner = { sessionId: info.workflowExecution?.workflowId ?? '', taskQueue: info.taskQueue };
-    state.past.newest = await copyPieces(client, owner, state.past.newest);
+    state.past.newest = await copyPieces(client, owner, sessionId, state.past);
   }
   return canonicalJson({ state, after } satisfies Loaded as unknown as JsonObject);
 }

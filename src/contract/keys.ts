@@ -1,6 +1,7 @@
 /** Identity of calls: what makes two calls the same. */
-import { canonicalJson, digestJson, type JsonValue, sha256Hex } from './json.ts';
+import { canonicalJson, defined, digestJson, type JsonValue, sha256Hex } from './json.ts';
 import type { IdempotencyScope } from './manifest.ts';
+import type { Message } from './messages.ts';
 
 /** SHA-256 of the canonical JSON of `{tool_name, args}`: the integrity check of a call. */
 export function argsDigest(toolName: string, args: JsonValue): string {
@@ -95,4 +96,13 @@ export const EMPTY_DIGEST = '';
 /** Chains a message to the digest of everything before it. Half of SHA-256: it is in the input of each model call. */
 export function chainDigest(previous: string, message: JsonValue): string {
   return sha256Hex(`${previous}\n${canonicalJson(message)}`).slice(0, 32);
+}
+
+/**
+ * Chains a message of a transcript. The digest leaves out the time. The SDK may continue a timed-out task in the next one with
+ * the first one's time, and a replay would come to another digest.
+ */
+export function chainMessage(previous: string, { id, role, blocks, summary }: Message): string {
+  const said = { id, role, blocks, ...defined({ summary }) };
+  return chainDigest(previous, said as unknown as JsonValue);
 }

@@ -2,8 +2,8 @@
 import type { CallStatus, ToolCall } from '../contract/calls.ts';
 import { isFinal } from '../contract/calls.ts';
 import type { SendInput } from '../contract/inputs.ts';
-import { defined, type JsonObject, type JsonValue, utf8Length } from '../contract/json.ts';
-import { argsDigest, chainDigest } from '../contract/keys.ts';
+import { type JsonValue, utf8Length } from '../contract/json.ts';
+import { argsDigest, chainMessage } from '../contract/keys.ts';
 import type { BudgetLimits, ToolManifest } from '../contract/manifest.ts';
 import type {
   Block,
@@ -180,14 +180,10 @@ export function freshMessageId(state: SessionState): string {
 
 /** Adds a message to the transcript and moves the position. */
 export function appendMessage(state: SessionState, message: Message): void {
-  // The digest leaves out the time. The SDK may continue a timed-out task in the next one with the first one's time, and a
-  // replay would come to another digest.
-  const { id, role, blocks, summary } = message;
   state.transcript.push(message);
-  const said = { id, role, blocks, ...defined({ summary }) };
   state.position = {
     count: state.position.count + 1,
-    digest: chainDigest(state.position.digest, said as unknown as JsonObject),
+    digest: chainMessage(state.position.digest, message),
   };
   state.promptBytes += promptBytes(message);
 }

@@ -1,12 +1,14 @@
 /** Sealed pieces of sessions: stored, loaded, copied and removed. */
 import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import { PerdureError } from '../contract/errors.ts';
+import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { canonicalJson, type JsonObject, sha256Hex } from '../contract/json.ts';
-import { MESSAGE_NOTES, type Piece, type PieceRef } from '../contract/piece.ts';
+import { chainMessage, EMPTY_DIGEST } from '../contract/keys.ts';
+import type { Past } from '../contract/past.ts';
+import { MESSAGE_NOTES, type MessageNotes, type Piece, type PieceRef } from '../contract/piece.ts';
 import type { SessionState } from '../contract/state.ts';
 import { type ContentRef, contentId } from '../contract/thread.ts';
-import { corruptContent, readParts } from './content.ts';
+import { corruptContent, readParts, readStartInput } from './content.ts';
 import { deleteRun, findExecution } from './executions.ts';
 import { inChunks, storeParts } from './store-content.ts';
 
@@ -64,6 +66,52 @@ async function loadPieces(client: Client, newest: ContentRef): Promise<Piece[]> 
   return [...pieces, last];
 }
 
+/**
+ * All pieces of a state, oldest first. Retention removes those that were merged, which checkpoints of earlier runs name. The
+ * session's later pieces have their content.
+ */
+async function piecesOf(client: Client, sessionId: string, past: Past): Promise<Piece[]> {
+  try {
+    return await loadPieces(client, past.newest);
+  } catch (error) {
+    const later = isPerdureError(error, 'CHECKPOINT_CORRUPTION')
+      ? await laterPiece(client, sessionId, past)
+      : null;
+    if (later === null) throw error;
+    return [later];
+  }
+}
+
+/** The content of all pieces of a state, as the session's present run names it; `null` when that has another past. */
+async function laterPiece(client: Client, sessionId: string, past: Past): Promise<Piece | null> {
+  const input = (await readStartInput(client, sessionId)) as { carried?: SessionState } | null;
+  const newest = input?.carried?.past?.newest;
+  if (newest === undefined || newest.key === past.newest.key) return null;
+  const pieces = await loadPieces(client, newest);
+  const messages = pieces.flatMap((piece) => piece.messages).slice(0, past.sealed.count);
+  if (messages.reduce(chainMessage, EMPTY_DIGEST) !== past.sealed.digest) return null;
+  // A pause has no place among the messages but its time.
+  const until = messages.at(-1)?.created_at ?? '';
+  const piece: Piece = {
+    schema: 1,
+    level: 1,
+    before: [],
+    messages,
+    calls: pieces.flatMap(({ calls }) => calls).slice(0, past.calls),
+    left: pieces.flatMap(({ left }) => left ?? []),
+    notices: [],
+    pauses: pieces.flatMap(({ pauses }) => pauses).filter(({ pausedAt }) => pausedAt <= until),
+  };
+  for (const notes of MESSAGE_NOTES) Object.assign(piece, notesOf(notes, pieces));
+  return piece;
+}
+
+/** What some states or pieces note of their messages. */
+function notesOf(name: keyof MessageNotes, parts: readonly MessageNotes[]): MessageNotes {
+  const all = parts.flatMap((part) => Object.entries(part[name] ?? {}));
+  return all.length === 0 ? {} : { [name]: Object.fromEntries(all) };
+}
+
 /** The entries of a session with indexes from `first` to before `end`, which are all in pieces. */
 export async function entriesOf<K extends 'messages' | 'calls'>(
   client: Client,
@@ -88,25 +136,27 @@ export async function entriesOf<K extends 'messages' | 'calls'>(
 export async function wholeState(client: Client, state: SessionState): Promise<SessionState> {
   const { past, ...own } = state;
   if (past === undefined) return state;
-  const pieces = await loadPieces(client, past.newest);
+  const pieces = await piecesOf(client, state.sessionId, past);
   const whole: SessionState = {
     ...own,
     transcript: [...pieces.flatMap(({ messages }) => messages).slice(0, past.messages), ...own.transcript],
     calls: [...pieces.flatMap(({ calls }) => calls), ...own.calls],
     pauses: [...pieces.flatMap(({ pauses }) => pauses), ...own.pauses],
   };
-  for (const notes of MESSAGE_NOTES) {
-    const all = [...pieces, own].flatMap((part) => Object.entries(part[notes] ?? {}));
-    if (all.length > 0) whole[notes] = Object.fromEntries(all);
-  }
+  for (const notes of MESSAGE_NOTES) Object.assign(whole, notesOf(notes, [...pieces, own]));
   return whole;
 }
 
-/** Stores the pieces of a session for another one, or for one that goes back to them. */
-export async function copyPieces(client: Client, owner: PieceOwner, newest: ContentRef): Promise<ContentRef> {
+/** Stores the pieces of a state for another session, or for one that goes back to them. */
+export async function copyPieces(
+  client: Client,
+  owner: PieceOwner,
+  sessionId: string,
+  past: Past,
+): Promise<ContentRef> {
   const before: PieceRef[] = [];
-  let last: ContentRef = newest;
-  for (const piece of await loadPieces(client, newest)) {
+  let last = past.newest;
+  for (const piece of await piecesOf(client, sessionId, past)) {
     last = await storePiece(client, owner, { ...piece, before: [...before] });
     before.push(refOf(piece, last));
   }

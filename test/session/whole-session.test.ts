@@ -8,9 +8,10 @@ import {
   runPhases,
   sessionCheckpoint,
 } from '../../src/saver/records/index.ts';
+import { deleteRun, findExecution } from '../../src/temporal/executions.ts';
 import { openApi } from '../http/support/api.ts';
 import { rejection } from '../support/rejection.ts';
-import { untilPhase } from '../support/stage.ts';
+import { until, untilPhase } from '../support/stage.ts';
 import { openTeller, runsOf, say, type Teller } from './support/teller.ts';
 
 const TEXTS = [...Array(6).keys()].map((n) => `payEach ${n}`);
@@ -134,4 +135,30 @@ test('a session goes on in a new run without being told to, and stays in one whe
   await say(one.session, ...texts);
   expect((await runsOf(one.stage, one.session)).length).toBe(1);
   expect((await one.session.snapshot()).manifest).not.toHaveProperty('runTurns');
+});
+
+test('a checkpoint is made whole, and forked, when its piece was merged and removed', async () => {
+  const { stage, session } = await openTeller({ runTurns: 1 });
+  // So many runs that the first pieces are merged.
+  const texts = [...Array(11).keys()].map((n) => `say ${n}`);
+  await say(session, ...texts);
+  const saver = new TemporalSaver(stage.client);
+  const list = await saver.list(session.id, { limit: 1_000 });
+  const early = list.find((one) => stateOf(one).past?.turn === 4);
+  if (early === undefined) return expect.fail('no checkpoint of the fifth run');
+  const whole = await wholeCheckpoint(stage.client, early);
+  const { newest } = stateOf(early).past ?? {};
+  const piece = stage.client.workflow.getHandle(`perdure-content/${newest?.key}/0`);
+  expect((await piece.describe()).status.name).toBe('TERMINATED');
+  await deleteRun(stage.client, piece.workflowId, (await piece.describe()).runId);
+  await expect.poll(() => findExecution(stage.client, piece.workflowId), { timeout: 30_000 }).toBeNull();
+
+  expect(await wholeCheckpoint(stage.client, early)).toEqual(whole);
+  const forked = await stage.sessions.fork(
+    { sessionId: session.id, checkpointId: early.id },
+    { id: stage.id('fork'), by: 'me', reason: 'try', message: 'say more' },
+  );
+  await until(forked, ({ phase, messages }) => phase === 'idle' && messages > stateOf(early).position.count);
+  const { items } = await forked.transcript({ limit: 1_000 });
+  expect(items.slice(0, 8)).toEqual(stateOf(whole).transcript.slice(0, 8));
 });
