@@ -23,6 +23,7 @@ const EXIT_OF: Partial<Record<ErrorCode, number>> = {
   UNKNOWN_AGENT: EXIT.notFound,
   UNKNOWN_CALL: EXIT.notFound,
   CHECKPOINT_NOT_FOUND: EXIT.notFound,
+  VALUE_NOT_FOUND: EXIT.notFound,
   SESSION_EXISTS: EXIT.refused,
   SESSION_CLOSED: EXIT.refused,
   SESSION_BUSY: EXIT.refused,
