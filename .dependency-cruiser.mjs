@@ -125,6 +125,7 @@ export const ROOMS = {
       'contract',
       'session',
       'temporal',
+      'encryption',
       'history',
       'checkpoints',
       'agent',

@@ -18,7 +18,7 @@ const FAST = tests(
   'test/bench/{actions,docs,options,results,stats,usage}',
   'test/cli/follow',
   'test/core/**',
-  'test/encryption/aes-gcm',
+  'test/encryption/{aes-gcm,codec-server}',
   'test/examples/{demo-claims,payments}',
   'test/faults/{guarantees,judge,linearize,options,plan,shrink,soaks}',
   'test/saver/{diff,langgraph-validation-memory,memory-saver,sqlite-file,sqlite-saver,thread-index}',

@@ -8,6 +8,7 @@ import { archive } from './verbs/archive.ts';
 import { budget } from './verbs/budget.ts';
 import { cancel } from './verbs/cancel.ts';
 import { checkpoints } from './verbs/checkpoints.ts';
+import { codecServer } from './verbs/codec-server.ts';
 import { decide } from './verbs/decide.ts';
 import { dev } from './verbs/dev.ts';
 import { doctor } from './verbs/doctor.ts';
@@ -26,7 +27,7 @@ import { versions } from './verbs/versions.ts';
 import { worker } from './verbs/worker.ts';
 
 const GROUPS = [
-  { heading: 'Run agents:', verbs: [dev, worker, versions, serve, archive, setup, doctor] },
+  { heading: 'Run agents:', verbs: [dev, worker, versions, serve, codecServer, archive, setup, doctor] },
   { heading: 'Talk to sessions:', verbs: [start, send, ls, show, tail] },
   { heading: 'Decide about tool calls:', verbs: [decide, resolve] },
   { heading: 'Control sessions:', verbs: [pause, resume, cancel, budget] },
@@ -49,7 +50,7 @@ Exit codes:
   3    not found: no such session, call, checkpoint or agent
   4    refused: already decided, closed, taken, or the arguments have changed
   5    no answer from the server or from a worker
-  130  interrupted; worker, dev, serve and archive end with 0 after Ctrl-C`;
+  130  interrupted; what runs until Ctrl-C ends with 0 after it`;
 
 /** Runs the typed command, and returns the exit code. */
 export async function runProgram(cli: Cli, argv: readonly string[]): Promise<number> {

@@ -1,2 +1,3 @@
-/** `perdure/encryption`: a payload codec that encrypts. */
+/** `perdure/encryption`: a payload codec that encrypts, and a codec server. */
 export { type AesGcmOptions, aesGcmCodec } from './aes-gcm.ts';
+export { type CodecServerOptions, createCodecServer } from './codec-server.ts';

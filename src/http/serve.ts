@@ -37,7 +37,7 @@ export function hostsOf(host: string): readonly string[] | undefined {
  * @throws PerdureError `INVALID_ARGUMENT` for an address that cannot be listened on
  */
 export async function serveHttp(
-  api: HttpApi,
+  api: Pick<HttpApi, 'fetch' | 'close'>,
   { host, port }: { host: string; port: number },
 ): Promise<HttpServer> {
   const listener = getRequestListener((request) => api.fetch(request), {

@@ -5,7 +5,7 @@ import { expect, inject, onTestFinished, test } from 'vitest';
 import { errorOf, run, start } from './support/perdure.ts';
 
 const VERBS = (
-  'dev worker versions serve archive setup doctor start send ls show tail ' +
+  'dev worker versions serve codec-server archive setup doctor start send ls show tail ' +
   'approve edit reject respond resolve pause resume cancel budget checkpoints'
 ).split(' ');
 const OF_VERSIONS = ['ls', 'set-current', 'move'];
@@ -83,7 +83,7 @@ test('a CommonJS project is told what to change', async () => {
   await writeFile(join(folder, 'agents.ts'), 'export const agents = await Promise.resolve([]);\n');
   const { code, stderr } = await run(['worker', join(folder, 'agents.ts')]);
   expect(stderr).toContain(
-    'The module is CommonJS, but agents must be ES modules: set "type": "module" in its package.json, or rename',
+    'The module is CommonJS, but it must be an ES module: set "type": "module" in its package.json, or rename',
   );
   expect(code).toBe(1);
 });
