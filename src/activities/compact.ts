@@ -1,9 +1,8 @@
 /** Compacting a prompt: which messages a summary stands for, and the summary. */
 import { type AgentRuntime, chooseCompaction } from '../agent/index.ts';
-import type { CompactInput, ModelResult } from '../contract/activities.ts';
-import { jsonSize } from '../contract/json.ts';
+import type { Compacted, CompactInput, ModelResult } from '../contract/activities.ts';
 import type { Message } from '../contract/messages.ts';
-import { bytesOf, cutOf, SUMMARY_REQUEST, verbatimOf } from '../contract/view.ts';
+import { bytesOf, cutOf, promptBytes, SUMMARY_REQUEST, wordsIn } from '../contract/view.ts';
 
 /** A new summary stands for a tenth of the view at least, beside the summary before it. */
 const LEAST_SHARE = 10;
@@ -45,14 +44,13 @@ export async function compact(
   }
   const compacted = (text: string): Omit<Extract<ModelResult, { kind: 'compacted' }>, 'usage'> => {
     const at = cut ?? 0;
-    const verbatim = verbatimIn(view, at, keep);
     return {
       kind: 'compacted',
       before: base + messages.indexOf(view[at] as Message),
       replaced: bytesOf(view.slice(0, at)),
       kept: bytesOf(view.slice(at)),
       text,
-      ...(verbatim.length === 0 ? {} : { verbatim }),
+      ...wordsFor(view, at, keep),
     };
   };
   if (chosen.text !== undefined) {
@@ -82,24 +80,26 @@ function gainfulCut(view: readonly Message[], keep: number): number | null {
 
 /** Names the largest message of a view. */
 export function largest(view: readonly Message[]): string {
-  const sizes = view.map(({ id, blocks }) => ({ id: id || 'of the new results', bytes: jsonSize(blocks) }));
+  const sizes = view.map((message) => ({
+    id: message.id || 'of the new results',
+    bytes: promptBytes(message),
+  }));
   const { id, bytes } = sizes.reduce((a, b) => (b.bytes > a.bytes ? b : a), { id: '', bytes: 0 });
   return `the largest message is ${id} with ${bytes} bytes, the prompt's messages have ${bytesOf(view)}`;
 }
 
-/** What people said that a summary must not change: their first words, and their last ones if these do not stay anyway. */
-function verbatimIn(view: readonly Message[], cut: number, keep: number): string[] {
+/** What people said that a summary must not change: their first words, and the message that is being answered. */
+function wordsFor(view: readonly Message[], cut: number, keep: number): Pick<Compacted, 'verbatim' | 'open'> {
   const older = view.slice(0, cut);
   const users = older.filter(({ role, summary }) => role === 'user' && summary === undefined);
   const [first] = older;
-  const said = first?.summary === undefined ? [wordsOf(users[0])] : verbatimOf(first);
-  const isOpen = !view.slice(cut).some(({ role }) => role === 'user');
-  const last = isOpen ? wordsOf(users.at(-1)) : '';
-  let left = keep;
-  return [...new Set([...said, last])].filter((words) => {
-    left -= words.length;
-    return words !== '' && left >= 0;
-  });
+  const before = first?.summary === undefined ? { verbatim: [wordsOf(users[0])], open: [] } : wordsIn(first);
+  const fits = (words: string): boolean => words !== '' && words.length <= keep;
+  const verbatim = before.verbatim.filter(fits);
+  const stays = view.slice(cut).some(({ role }) => role === 'user');
+  const last = users.length > 0 ? wordsOf(users.at(-1)) : (before.open[0] ?? '');
+  const isOpen = !stays && fits(last) && !verbatim.includes(last);
+  return { ...(verbatim.length === 0 ? {} : { verbatim }), ...(isOpen ? { open: last } : {}) };
 }
 
 function wordsOf(message: Message | undefined): string {

@@ -265,6 +265,8 @@ export interface Compacted {
   text: string;
   /** Earlier words of people that stay word for word. */
   verbatim?: string[];
+  /** The message that is being answered, when it does not stay by itself. */
+  open?: string;
   /** The model could not read all of it at once: the rest is to be compacted next. */
   more?: true;
   /** See the reply. */

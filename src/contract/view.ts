@@ -2,8 +2,8 @@
  * What the model sees of a transcript. A summary is a message of the transcript: the model sees the last one, and the
  * messages that it does not stand for. Between two summaries each prompt begins with the whole prompt before it.
  */
-import { jsonSize } from './json.ts';
-import type { Message } from './messages.ts';
+import { utf8Length } from './json.ts';
+import type { FileBlock, Message, ToolResultBlock } from './messages.ts';
 
 /** Fewer bytes than a token has on average, so that an estimate of tokens is rather too high. */
 export const BYTES_PER_TOKEN = 3;
@@ -20,6 +20,7 @@ Write down:
 Leave out greetings and whatever is settled and not needed again. Write only the summary.`;
 
 const VERBATIM = '[Said earlier, word for word]\n';
+const OPEN = '[Not answered yet, word for word]\n';
 
 /**
  * The messages that the model sees.
@@ -34,9 +35,34 @@ export function viewOf(messages: readonly Message[], base = 0): readonly Message
   return [last, ...messages.slice(from).filter(({ summary }) => summary === undefined)];
 }
 
+/** Most providers count less than 2,000 tokens for an image of any size. */
+const FILE_TOKENS = { image: 5_000, unknown: 100_000 };
+
+/** What a message adds to the bytes of the prompt. */
+export function promptBytes({ blocks }: Pick<Message, 'blocks'>): number {
+  let bytes = utf8Length(JSON.stringify(blocks));
+  for (const block of blocks) {
+    if (block.kind === 'file') bytes += fileTokens(block);
+    else if (block.kind === 'tool_result') bytes += storedParts(block) * FILE_TOKENS.image;
+  }
+  return bytes;
+}
+
+/** The files of a tool's result, which are images for the most part. */
+function storedParts({ model_output: output }: ToolResultBlock): number {
+  const { type, value } = output ?? {};
+  const parts = type === 'content' && Array.isArray(value) ? value : [];
+  return parts.filter((part) => typeof part === 'object' && part !== null && 'value' in part).length;
+}
+
+/** What a file adds to the prompt's tokens: an estimate, because each provider counts files in its own way. */
+function fileTokens({ media_type: type, value }: FileBlock): number {
+  return type.startsWith('image/') ? FILE_TOKENS.image : (value?.bytes ?? FILE_TOKENS.unknown);
+}
+
 /** Bytes of messages in a prompt. */
 export function bytesOf(messages: readonly Message[]): number {
-  return messages.reduce((sum, { blocks }) => sum + jsonSize(blocks), 0);
+  return messages.reduce((sum, message) => sum + promptBytes(message), 0);
 }
 
 /** Whether a view may be cut before a message: a call stays with its result, and something new is summarized. */
@@ -54,7 +80,7 @@ export function cutOf(view: readonly Message[], keep: number): number | null {
   let bytes = 0;
   let user: number | null = null;
   for (let i = view.length - 1; i > 0; i--) {
-    bytes += jsonSize(view[i]?.blocks);
+    bytes += bytesOf(view.slice(i, i + 1));
     if (!isCut(view, i)) continue;
     if (bytes > keep) return user ?? fitting ?? i;
     fitting = i;
@@ -63,18 +89,23 @@ export function cutOf(view: readonly Message[], keep: number): number | null {
   return user ?? fitting;
 }
 
-/** The text of a summary's message, and what stays word for word: one block each. */
-export function summaryTexts(before: number, text: string, verbatim: readonly string[]): string[] {
+/** The texts of a summary's message, one block each: the summary, and what stays word for word. */
+export function summaryTexts(
+  before: number,
+  text: string,
+  { verbatim = [], open }: { verbatim?: readonly string[]; open?: string },
+): string[] {
   return [
     `[Summary of the first ${before} messages of this conversation, which you do not see any more]\n\n${text}`,
     ...verbatim.map((words) => VERBATIM + words),
+    ...(open === undefined ? [] : [OPEN + open]),
   ];
 }
 
-/** What a summary repeats word for word. */
-export function verbatimOf({ blocks }: Message): string[] {
-  return blocks
-    .flatMap((block) => (block.kind === 'text' ? [block.text] : []))
-    .filter((text) => text.startsWith(VERBATIM))
-    .map((text) => text.slice(VERBATIM.length));
+/** What a summary repeats word for word, for good and until it is answered. */
+export function wordsIn({ blocks }: Message): { verbatim: string[]; open: string[] } {
+  const texts = blocks.flatMap((block) => (block.kind === 'text' ? [block.text] : []));
+  const after = (mark: string): string[] =>
+    texts.filter((text) => text.startsWith(mark)).map((text) => text.slice(mark.length));
+  return { verbatim: after(VERBATIM), open: after(OPEN) };
 }

@@ -4,11 +4,11 @@ import { utf8Length } from '../contract/json.ts';
 import { resultBytesOf } from '../contract/limits.ts';
 import type { Message } from '../contract/messages.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
-import { BYTES_PER_TOKEN, SUMMARY_REQUEST, summaryTexts } from '../contract/view.ts';
+import { BYTES_PER_TOKEN, promptBytes, SUMMARY_REQUEST, summaryTexts } from '../contract/view.ts';
 import { promptTokens } from './budget.ts';
 import type { Moment } from './events.ts';
 import { paid } from './reply.ts';
-import { appendMessage, freshMessageId, iso, note, promptBytes } from './state.ts';
+import { appendMessage, freshMessageId, iso, note } from './state.ts';
 import { stop } from './wait.ts';
 
 /** Bytes of the message with the request for a summary. */
@@ -61,7 +61,7 @@ export function applyCompacted(
 ): void {
   paid(state, flight, result, moment);
   state.compaction = result.more === true ? 'wanted' : 'tried';
-  const { before, replaced, kept, text, verbatim = [] } = result;
+  const { before, replaced, kept, text } = result;
   const from = state.summarized ?? 0;
   const { plan } = state;
   const steps = plan.length === 0 ? '' : `\n\n[The plan now]\n${JSON.stringify(plan)}`;
@@ -69,7 +69,7 @@ export function applyCompacted(
     id: freshMessageId(state),
     role: 'user',
     created_at: iso(moment),
-    blocks: summaryTexts(before, text + steps, verbatim).map((words) => ({ kind: 'text', text: words })),
+    blocks: summaryTexts(before, text + steps, result).map((words) => ({ kind: 'text', text: words })),
     summary: { from, before, bytes: state.promptBytes },
   };
   const bytes = promptBytes(message);

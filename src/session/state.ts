@@ -2,18 +2,12 @@
 import type { CallStatus, ToolCall } from '../contract/calls.ts';
 import { isFinal } from '../contract/calls.ts';
 import type { SendInput } from '../contract/inputs.ts';
-import { type JsonValue, utf8Length } from '../contract/json.ts';
+import type { JsonValue } from '../contract/json.ts';
 import { argsDigest, chainMessage } from '../contract/keys.ts';
 import type { BudgetLimits, ToolManifest } from '../contract/manifest.ts';
-import type {
-  Block,
-  CallResult,
-  FileBlock,
-  Message,
-  MessageBlock,
-  ToolResultBlock,
-} from '../contract/messages.ts';
+import type { Block, CallResult, Message, MessageBlock } from '../contract/messages.ts';
 import type { InFlight, Phase, SessionState } from '../contract/state.ts';
+import { promptBytes } from '../contract/view.ts';
 import type { Moment } from './events.ts';
 
 /** The last moment that was formatted: all steps of a task have the same one. */
@@ -186,31 +180,6 @@ export function appendMessage(state: SessionState, message: Message): void {
     digest: chainMessage(state.position.digest, message),
   };
   state.promptBytes += promptBytes(message);
-}
-
-/** Most providers count less than 2,000 tokens for an image of any size. */
-const FILE_TOKENS = { image: 5_000, unknown: 100_000 };
-
-/** What a message adds to the bytes of the prompt. */
-export function promptBytes({ blocks }: Message): number {
-  let bytes = utf8Length(JSON.stringify(blocks));
-  for (const block of blocks) {
-    if (block.kind === 'file') bytes += fileTokens(block);
-    else if (block.kind === 'tool_result') bytes += storedParts(block) * FILE_TOKENS.image;
-  }
-  return bytes;
-}
-
-/** The files of a tool's result, which are images for the most part. */
-function storedParts({ model_output: output }: ToolResultBlock): number {
-  const { type, value } = output ?? {};
-  const parts = type === 'content' && Array.isArray(value) ? value : [];
-  return parts.filter((part) => typeof part === 'object' && part !== null && 'value' in part).length;
-}
-
-/** What a file adds to the prompt's tokens: an estimate, because each provider counts files in its own way. */
-function fileTokens({ media_type: type, value }: FileBlock): number {
-  return type.startsWith('image/') ? FILE_TOKENS.image : (value?.bytes ?? FILE_TOKENS.unknown);
 }
 
 /** Notes something for people to see. The last hundred notes are kept. */

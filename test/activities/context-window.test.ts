@@ -1,11 +1,14 @@
 /** What providers say of a prompt that is too large, what Anthropic caches, and which windows are known. */
 import { APICallError, type LanguageModelV3Message } from '@ai-sdk/provider';
 import { expect, test } from 'vitest';
+import { compact } from '../../src/activities/compact.ts';
 import { requestFailure } from '../../src/activities/model-errors.ts';
 import { withBreakpoints } from '../../src/activities/prompt.ts';
 import { TranscriptMemory } from '../../src/activities/transcript-memory.ts';
 import { chooseCompaction, contextWindowPart } from '../../src/agent/context-window.ts';
 import { resolveAgent } from '../../src/agent/index.ts';
+import type { ModelResult } from '../../src/contract/activities.ts';
+import { bytesOf, cutOf, summaryTexts } from '../../src/contract/view.ts';
 import { type AgentOptions, defineAgent, type Message } from '../../src/index.ts';
 import { thrown } from '../support/thrown.ts';
 
@@ -163,4 +166,49 @@ test("a worker's memory lets go of what a summary stands for", () => {
   memory.remember('s', { from: at(5), to: at(6), messages: [said('e')] });
   expect(memory.recall('s', at(6).digest)?.messages.map(({ id }) => id)).toEqual(['c', 'd', 's', 'e']);
   expect(memory.recall('s', at(5).digest)?.messages).toHaveLength(3);
+});
+
+test('the message that is being answered stays word for word until it is answered', async () => {
+  const reply: ModelResult = {
+    kind: 'reply',
+    blocks: [{ kind: 'text', text: 'So far.' }],
+    calls: [],
+    usage: { inputTokens: 1, outputTokens: 1 },
+  };
+  const asked: number[] = [];
+  const run = async (view: readonly Message[]): Promise<ModelResult> =>
+    compact(
+      async (messages) => {
+        asked.push(messages.length);
+        return reply;
+      },
+      { agent: { definition: { name: 'a' } } as never, input: { keep: 60 }, messages: view, base: 10, view },
+    );
+  const call = said('c'.repeat(40), 'assistant');
+  const view = [said('first'), said('b', 'assistant'), said('second'), call, said('r', 'tool')];
+  expect(await run([...view, { ...call }, said('r', 'tool')])).toMatchObject({
+    before: 15,
+    verbatim: ['first'],
+    open: 'second',
+    text: 'So far.',
+  });
+  expect(asked).toEqual([6]);
+  // The next summary has it from the one before, until the user says something else.
+  const blocks = summaryTexts(15, 'So far.', { verbatim: ['first'], open: 'second' }).map((text) => ({
+    kind: 'text' as const,
+    text,
+  }));
+  const summary = { ...said('s'), blocks, summary: { from: 0, before: 15, bytes: 0 } };
+  const more = said('m'.repeat(200), 'assistant');
+  expect(await run([summary, more, { ...call }, said('r', 'tool')])).toMatchObject({ open: 'second' });
+  const later = await run([summary, more, said('third'), { ...call }]);
+  expect(later).toMatchObject({ verbatim: ['first'] });
+  expect(later).not.toHaveProperty('open', 'second');
+});
+
+test('an image counts in a view as in the budget', () => {
+  const image = { kind: 'file' as const, media_type: 'image/png', url: 'https://x.example/a.png' };
+  const view = [{ ...said('a'), blocks: [image] }, said('b', 'assistant'), said('c')];
+  expect(bytesOf(view)).toBeGreaterThan(5_000);
+  expect(cutOf(view, 1_000)).toBe(2);
 });
