@@ -17,7 +17,12 @@ import { type ApiRequest, type Operation, operation, type QueryParameter } from 
 import { SEARCHABLE } from './shapes.ts';
 import { eventStream } from './stream.ts';
 
-const CODES: readonly ErrorCode[] = ['SESSION_NOT_FOUND', 'CHECKPOINT_CORRUPTION'];
+const CODES: readonly ErrorCode[] = [
+  'SESSION_NOT_FOUND',
+  'CHECKPOINT_CORRUPTION',
+  'ENCRYPTED',
+  'UNKNOWN_KEY',
+];
 
 const PAGE: Readonly<Record<string, QueryParameter>> = {
   before: { type: 'integer', minimum: 0, description: 'Only entries before this index. Default: the end.' },
@@ -133,7 +138,13 @@ export const inspectionOperations: readonly Operation[] = [
       description: 'The bytes, with their media type',
       mediaType: 'application/octet-stream',
     },
-    codes: ['INVALID_ARGUMENT', 'VALUE_NOT_FOUND', 'CHECKPOINT_CORRUPTION', 'SERVER_UNAVAILABLE'],
+    codes: [
+      'INVALID_ARGUMENT',
+      'VALUE_NOT_FOUND',
+      'CHECKPOINT_CORRUPTION',
+      'UNKNOWN_KEY',
+      'SERVER_UNAVAILABLE',
+    ],
     handle: async (request, { sessions }) => {
       const { bytes, mediaType } = await sessions.get(request.param('id')).value(request.param('digest'));
       return new Response(Buffer.from(bytes), {
