@@ -24,9 +24,8 @@ export const compacting: FaultPoint = {
     stage.strike(`${killed} before, ${frozen.join(', ')} stopped after a summary`, at);
     return async () => {
       for (const { session } of stage.actors) {
-        const { transcript } = await session.snapshot();
-        if (!transcript.some(({ summary }) => summary !== undefined))
-          throw new Error(`${session.id} was not compacted`);
+        const { summarized } = await session.snapshot();
+        if (summarized === undefined) throw new Error(`${session.id} was not compacted`);
       }
       second.release(AFTER);
       await second.wakeAndStop();
