@@ -130,8 +130,8 @@ const config: ViteUserConfig = defineConfig({
     ],
     // Processes, not threads: workers hold native handles, and tests kill processes.
     pool: 'forks',
-    // A larger young generation: a fourteenth of the processor time less.
-    execArgv: ['--max-semi-space-size=32'],
+    // A larger young generation, from the start: a seventh of the processor time less.
+    execArgv: ['--min-semi-space-size=32', '--max-semi-space-size=32'],
     sequence: { sequencer: LongFirst },
     maxWorkers: 2,
     testTimeout: 120_000,
