@@ -67,8 +67,9 @@ test('a client without a codec writes to a session that is not encrypted, and on
   const agent = defineAgent({ name: 'open', model: stage.provider('m'), instructions: 'Listen.' });
   await stage.startWorker([agent], { dataConverter: withKeys('old') });
   const session = await stage.sessions.start('open', { id: stage.id(), message: 'first' });
-  await sessionsOf(stage.client, stage.taskQueue, withKeys('old')).get(session.id).send('second');
   const sessions = sessionsOf(stage.client, stage.taskQueue, withKeys('old'));
+  await untilPhase(sessions.get(session.id), 'idle');
+  await sessions.get(session.id).send('second');
   const { messages } = await until(sessions.get(session.id), ({ lastText }) => lastText === 'heard second');
   expect(messages).toBe(4);
 });

@@ -27,6 +27,8 @@ test('a worker that has never seen the session sends the model the very transcri
     model: stage.provider('m'),
     instructions: 'Read.',
     tools: { rows },
+    // The whole transcript in one run.
+    runTurns: false,
   });
   const first = await stage.startWorker([agent]);
   const session = await stage.sessions.start('rows', { id: stage.id(), message: 'one' });

@@ -69,7 +69,7 @@ test('transcript and calls are read in pages from their end', async () => {
 test('a session of more than a query can carry: the snapshot comes from the history, pages and the view go on', async () => {
   const stage = await openStage(() => ({ text: 'ok' }));
   await stage.startWorker([
-    defineAgent({ name: 'pager', model: stage.provider('m'), instructions: 'Page.' }),
+    defineAgent({ name: 'pager', model: stage.provider('m'), instructions: 'Page.', runTurns: false }),
   ]);
   const session = await stage.sessions.start('pager', { id: stage.id(), message: 'a'.repeat(900_000) });
   await until(session, ({ turn, phase }) => turn === 1 && phase === 'idle');
