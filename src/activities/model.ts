@@ -1,4 +1,5 @@
 /** The `model` activity: one reply, from the first of the agent's models that gives one. */
+
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { type AgentRuntime, deadline, instructionsFor, prepareCall } from '../agent/index.ts';
@@ -10,6 +11,7 @@ import {
   type PreparedCall,
   type ReadEnd,
 } from '../contract/activities.ts';
+import { messageOf } from '../contract/errors.ts';
 import { LOST, UNKNOWN_KEY } from '../contract/failure.ts';
 import { defined, sha256Hex } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
@@ -97,7 +99,7 @@ export async function runModel(
     if (context.cancellationSignal.aborted) {
       return withReads(failed('interrupted', 'cancelled before the request', 0));
     }
-    return withReads(failed('history', error instanceof Error ? error.message : String(error), 0));
+    return withReads(failed('history', messageOf(error), 0));
   }
   let seen = viewOf(messages, base);
   const reading =
@@ -112,10 +114,7 @@ export async function runModel(
   try {
     files = await filesOf(context, values, seen);
   } catch (error) {
-    return withReads(
-      failed('history', error instanceof Error ? error.message : String(error), 0),
-      reading?.ends,
-    );
+    return withReads(failed('history', messageOf(error), 0), reading?.ends);
   }
   began(context.info.base64TaskToken);
   const live = new LiveSender(context, reading?.kept ?? [], here);
@@ -175,7 +174,7 @@ async function askInOrder(
       // A worker that wakes from a freeze must not pay for a reply that its successor has recorded.
       await fence.passOnceOld();
     } catch (error) {
-      return failed('worker_lost', error instanceof Error ? error.message : String(error), 0);
+      return failed('worker_lost', messageOf(error), 0);
     }
     live.begin();
     const result = await requestModel({

@@ -17,7 +17,7 @@ import type {
   ReadsInput,
   ReadsResult,
 } from '../contract/activities.ts';
-import { isPerdureError } from '../contract/errors.ts';
+import { isPerdureError, messageOf } from '../contract/errors.ts';
 import { defined, type JsonObject, type JsonValue, jsonSize } from '../contract/json.ts';
 import { readKey } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
@@ -79,7 +79,7 @@ export async function runReads(
     ({ messages } = await transcript(context, memory, input.digest));
   } catch (error) {
     if (context.cancellationSignal.aborted) return { kind: 'results', reason: stopReason(context) };
-    return { kind: 'unreadable', message: error instanceof Error ? error.message : String(error) };
+    return { kind: 'unreadable', message: messageOf(error) };
   }
   const reading = new Reading({ context, agent, input, messages, before, storing });
   await reading.run(input);

@@ -1,7 +1,9 @@
 /** One request to one model, streamed. */
+
 import type { LanguageModelV3, LanguageModelV3CallOptions, LanguageModelV3Prompt } from '@ai-sdk/provider';
 import type { AgentRuntime, Model } from '../agent/index.ts';
 import type { Usage } from '../contract/activities.ts';
+import { messageOf } from '../contract/errors.ts';
 import { defined, type JsonObject, type JsonValue, jsonSize, toJson } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { LiveDelta } from '../contract/live-text.ts';
@@ -93,7 +95,7 @@ export async function requestModel(options: {
   }
   if (signal.aborted) {
     const reason: unknown = signal.reason;
-    const message = reason instanceof Error ? reason.message : String(reason);
+    const message = messageOf(reason);
     return { ok: false, failure: { kind: 'interrupted', message, billed: true } };
   }
   const result = collected.result();

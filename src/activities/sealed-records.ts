@@ -1,9 +1,11 @@
 /** Look-ups in what has left a session's runs: the record of an equal call, and ids of messages. */
+
 import { Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
 import type { TakenIdsInput, TakenIdsResult, ToolInput, ToolResult } from '../contract/activities.ts';
 import { isAnswered, type ToolCall } from '../contract/calls.ts';
+import { messageOf } from '../contract/errors.ts';
 import type { PieceRef } from '../contract/piece.ts';
 import type { ContentRef } from '../contract/thread.ts';
 import { loadPiece } from '../temporal/past.ts';
@@ -51,7 +53,7 @@ export async function runTakenIds({ ids, past }: TakenIdsInput): Promise<TakenId
   } catch (error) {
     // Temporal repeats the attempt when the server cannot be reached. A piece that is gone stays gone.
     if (!isGone(error)) throw error;
-    return { kind: 'unavailable', message: error instanceof Error ? error.message : String(error) };
+    return { kind: 'unavailable', message: messageOf(error) };
   }
   return { kind: 'found', taken: [...taken], fresh: ids.filter((id) => !taken.has(id)) };
 }

@@ -1,7 +1,9 @@
 /** The `storePast` activity: stores what leaves a session's run, read from the run's own history. */
+
 import { Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import type { StorePastInput, StorePastResult } from '../contract/activities.ts';
+import { messageOf } from '../contract/errors.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { unsealedFrom } from '../contract/past.ts';
 import { MESSAGE_NOTES, type MessageNotes, type Piece, type PieceRef } from '../contract/piece.ts';
@@ -50,7 +52,7 @@ export async function runStorePast({ digest }: StorePastInput): Promise<StorePas
   } catch (error) {
     // Temporal repeats the attempt when the server cannot be reached. A history that is gone stays gone.
     if (!isGone(error)) throw error;
-    return { kind: 'unavailable', message: error instanceof Error ? error.message : String(error) };
+    return { kind: 'unavailable', message: messageOf(error) };
   } finally {
     clearInterval(signs);
   }

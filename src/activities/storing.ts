@@ -1,6 +1,8 @@
 /** Stores what a tool returned, from within its activity: the effect has happened, and waits to be recorded. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Context } from '@temporalio/activity';
+import { messageOf } from '../contract/errors.ts';
 import type { ValueRef, ValueStore } from '../contract/values.ts';
 import { type Value, Values } from '../values/index.ts';
 
@@ -34,7 +36,7 @@ export function storingOf({ client, info }: Context, store: ValueStore | undefin
         if (stored !== null) return stored;
         break;
       } catch (error) {
-        problem = error instanceof Error ? error.message : String(error);
+        problem = messageOf(error);
       } finally {
         late.abort();
       }

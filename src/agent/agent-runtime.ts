@@ -1,7 +1,7 @@
 /** An agent on a worker: its definition resolved against the worker's models, and its manifest. */
 
 import type { LanguageModel } from 'ai';
-import { PerdureError } from '../contract/errors.ts';
+import { messageOf, PerdureError } from '../contract/errors.ts';
 import { defined, digestJson, type JsonObject, toJson } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
@@ -213,7 +213,7 @@ async function schemaOf(agent: string, name: string, tool: DefinedTool): Promise
   try {
     return await inputSchema(tool);
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     throw new PerdureError('INVALID_DEFINITION', `agent ${agent}: tools.${name}: ${message}`, {
       cause: error,
     });

@@ -1,7 +1,7 @@
 import type { SharedV3ProviderOptions } from '@ai-sdk/provider';
 import type { Duration } from '@temporalio/common';
 import type { FlexibleSchema, LanguageModel, Tool } from 'ai';
-import { PerdureError } from '../contract/errors.ts';
+import { messageOf, PerdureError } from '../contract/errors.ts';
 import type { JsonObject } from '../contract/json.ts';
 import type { BudgetLimits, ModelPrice } from '../contract/manifest.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
@@ -351,7 +351,7 @@ function checkTool(agent: string, name: string, tool: AnyTool, effect?: ToolEffe
     if (mark === 'tool') return defineTool(options);
     return checkedTool(options, options.effect === undefined ? 'plain' : 'tool');
   } catch (error) {
-    throw invalid(`agent ${agent}: tools.${name}: ${error instanceof Error ? error.message : String(error)}`);
+    throw invalid(`agent ${agent}: tools.${name}: ${messageOf(error)}`);
   }
 }
 

@@ -1,7 +1,7 @@
 /** The JSON Schema of a tool's arguments, for providers and the manifest. */
 import { asSchema } from '@ai-sdk/provider-utils';
 import type { FlexibleSchema } from 'ai';
-import { isPerdureError, PerdureError } from '../contract/errors.ts';
+import { isPerdureError, messageOf, PerdureError } from '../contract/errors.ts';
 import { type JsonObject, type JsonValue, toJson } from '../contract/json.ts';
 
 /** The part of a tool that its schema needs. */
@@ -52,7 +52,7 @@ function isPromise(value: unknown): value is PromiseLike<unknown> {
 
 function unwritable(error: unknown): PerdureError {
   if (isPerdureError(error, 'INVALID_DEFINITION')) return error;
-  const why = error instanceof Error ? error.message : String(error);
+  const why = messageOf(error);
   return new PerdureError(
     'INVALID_DEFINITION',
     `inputSchema cannot be converted to JSON Schema: ${why}. Use types that JSON has`,

@@ -1,6 +1,8 @@
 /** Checks values against the schemas of definitions, which may hang. */
+
 import { asSchema } from '@ai-sdk/provider-utils';
 import type { FlexibleSchema } from 'ai';
+import { messageOf } from '../contract/errors.ts';
 import { defined, type JsonValue } from '../contract/json.ts';
 
 /** How long the checks of a reply's calls may take together, in milliseconds. */
@@ -94,5 +96,5 @@ function issuesOf(error: unknown, at?: string): Issue[] {
       return { field, problem: String(message) };
     });
   }
-  return [{ field: at ?? '', problem: error instanceof Error ? error.message : String(error) }];
+  return [{ field: at ?? '', problem: messageOf(error) }];
 }

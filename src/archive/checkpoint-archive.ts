@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Change } from '../checkpoints/diff.ts';
 import type { Checkpoint } from '../contract/checkpoint.ts';
-import { isPerdureError, PerdureError } from '../contract/errors.ts';
+import { isPerdureError, messageOf, PerdureError } from '../contract/errors.ts';
 import { copyJson, digestJson, type JsonObject } from '../contract/json.ts';
 import { checkpointPlace } from '../temporal/checkpoint-id.ts';
 import { type ArchiveDatabase, type ArchiveStatements, WHOLE_EVERY } from './database.ts';
@@ -251,7 +251,7 @@ export abstract class CheckpointArchive {
         } catch (cause) {
           const locked = isPerdureError(cause, 'ENCRYPTED') || isPerdureError(cause, 'UNKNOWN_KEY');
           if (locked && !mark) throw cause;
-          const why = gap ?? (cause instanceof Error ? cause.message : String(cause));
+          const why = gap ?? messageOf(cause);
           if (row.event_id < first) {
             gap = why;
             continue;

@@ -12,7 +12,7 @@ import {
   type UnreadableRun,
 } from '../contract/archive.ts';
 import type { Checkpoint } from '../contract/checkpoint.ts';
-import { isPerdureError } from '../contract/errors.ts';
+import { isPerdureError, messageOf } from '../contract/errors.ts';
 import { WORKFLOW } from '../contract/names.ts';
 import type { RunEnd } from '../history/index.ts';
 import { checkpointPlace } from '../temporal/checkpoint-id.ts';
@@ -88,7 +88,7 @@ export function createArchiveActivities({
       try {
         return await new Round(archive, memory).run(input, roundMs);
       } catch (error) {
-        const message = error instanceof Error ? error.message : String(error);
+        const message = messageOf(error);
         throw ApplicationFailure.create({ message, type: codeOf(error), nonRetryable: true });
       } finally {
         await archive.close();

@@ -1,6 +1,6 @@
 /** The checks of `perdure doctor`. */
 import type { Client } from '@temporalio/client';
-import { isPerdureError } from '../contract/errors.ts';
+import { isPerdureError, messageOf } from '../contract/errors.ts';
 import {
   type ConnectedServer,
   findTemporalBinary,
@@ -108,7 +108,7 @@ async function searchAttributesCheck({ connection, namespace }: ConnectedServer)
           'perdure setup',
         );
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     return problem('search attributes', `cannot be read: ${reason}`, 'perdure setup');
   }
 }

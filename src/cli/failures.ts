@@ -1,5 +1,5 @@
 /** How a verb fails: its message, the next command, and the exit code. */
-import { type ErrorCode, isPerdureError, type PerdureError } from '../contract/errors.ts';
+import { type ErrorCode, isPerdureError, messageOf, type PerdureError } from '../contract/errors.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import { command, commandsFor } from '../session/commands.ts';
 import { clean, type Terminal } from './terminal.ts';
@@ -57,7 +57,7 @@ export interface FailureContext {
 export function reportFailure(error: unknown, terminal: Terminal, context: FailureContext): number {
   const known = isPerdureError(error);
   const code = known ? error.code : 'UNEXPECTED';
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   const exit = known ? (EXIT_OF[error.code] ?? EXIT.failure) : EXIT.failure;
   const repeat = exit === EXIT.unreachable ? context.repeat : null;
   const [next = '', ...others] = (known ? namedBy(error) : null) ?? [nextCommand(code, context)];

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { text as readAll } from 'node:stream/consumers';
 import { type Command, InvalidArgumentError } from 'commander';
-import { PerdureError } from '../contract/errors.ts';
+import { messageOf, PerdureError } from '../contract/errors.ts';
 import type { JsonValue } from '../contract/json.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
 import { command, JSON_PLACEHOLDER, SHOWN_DIGITS } from '../session/commands.ts';
@@ -111,7 +111,7 @@ export async function jsonOf(option: string, argument: string): Promise<JsonValu
   } catch (error) {
     throw new PerdureError(
       'INVALID_ARGUMENT',
-      `${option} is not JSON: ${error instanceof Error ? error.message : String(error)}. ` +
+      `${option} is not JSON: ${messageOf(error)}. ` +
         `Write ${option} '{"key": "value"}', or ${option} @file.json`,
       { details: { option }, cause: error },
     );
@@ -146,7 +146,7 @@ async function fileOr(option: string, argument: string): Promise<string> {
   } catch (error) {
     throw new PerdureError(
       'INVALID_ARGUMENT',
-      `${option}: cannot read the file ${path}: ${error instanceof Error ? error.message : String(error)}`,
+      `${option}: cannot read the file ${path}: ${messageOf(error)}`,
       { details: { option, path }, cause: error },
     );
   }

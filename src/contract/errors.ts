@@ -133,3 +133,8 @@ export function isPerdureError(value: unknown, code?: ErrorCode): value is Perdu
 export function invalid(field: string, problem: string, cause?: unknown): PerdureError {
   return new PerdureError('INVALID_ARGUMENT', `${field}: ${problem}`, { details: { field }, cause });
 }
+
+/** What was thrown, in words. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

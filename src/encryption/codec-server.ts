@@ -1,7 +1,7 @@
 /** Temporal's codec server protocol, with which its web UI and its command line show what is encrypted. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { DataConverter, Payload } from '@temporalio/common';
-import { invalid, isPerdureError } from '../contract/errors.ts';
+import { invalid, isPerdureError, messageOf } from '../contract/errors.ts';
 
 /** The least characters of a token, so that nobody guesses it. */
 const TOKEN_LENGTH = 16;
@@ -88,7 +88,7 @@ export function createCodecServer({
       return answer(200, { payloads: (await run(what, payloads)).map(toJson) });
     } catch (error) {
       const code = isPerdureError(error) ? error.code : 'INTERNAL';
-      return answer(500, { code, message: error instanceof Error ? error.message : String(error) });
+      return answer(500, { code, message: messageOf(error) });
     }
   };
 }

@@ -1,6 +1,6 @@
 /** Opens a checkpoint database file, and refuses other files. */
 import { closeSync, openSync } from 'node:fs';
-import { PerdureError } from '../contract/errors.ts';
+import { messageOf, PerdureError } from '../contract/errors.ts';
 
 export interface FileFormat {
   /** For the error "… is not a …". */
@@ -155,8 +155,4 @@ async function driver(): Promise<new (path: string, options: { timeout: number }
 
 function numberOf(rows: unknown, name: string): number {
   return (rows as Record<string, number>[])[0]?.[name] ?? -1;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

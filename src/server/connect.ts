@@ -2,7 +2,7 @@
 
 import { type Connection, type ConnectionOptions, isGrpcServiceError } from '@temporalio/client';
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
-import { PerdureError } from '../contract/errors.ts';
+import { messageOf, PerdureError } from '../contract/errors.ts';
 import type { Environment } from './cache-dir.ts';
 import { openConnection } from './probe.ts';
 import type { ServerHandle, StartServerOptions } from './server-options.ts';
@@ -206,8 +206,4 @@ function nextStep(source: ServerSource): string {
     case 'default':
       return `Next: ${dev}, or set TEMPORAL_ADDRESS.`;
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

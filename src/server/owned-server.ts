@@ -3,7 +3,7 @@
 import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { PerdureError } from '../contract/errors.ts';
+import { messageOf, PerdureError } from '../contract/errors.ts';
 import { settle } from './probe.ts';
 import { acquireServerLock, type RunningServer, type ServerLock } from './server-lock.ts';
 import {
@@ -215,10 +215,6 @@ async function relock(dbFile: string, timeoutMs: number): Promise<ServerLock> {
   throw new PerdureError('CONFLICT', `${dbFile} is now used by the server of process ${holder.ownerPid}.`, {
     details: { dbFile, ownerPid: holder.ownerPid, address: holder.address },
   });
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** The server makes its files readable for all. SQLite gives those that it makes later the mode of the database. */

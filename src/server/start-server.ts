@@ -2,7 +2,7 @@
 
 import { access, chmod, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { PerdureError } from '../contract/errors.ts';
+import { messageOf, PerdureError } from '../contract/errors.ts';
 import { OwnedServer } from './owned-server.ts';
 import { settle } from './probe.ts';
 import { acquireServerLock, findRunningServer, type RunningServer } from './server-lock.ts';
@@ -93,8 +93,4 @@ async function prepareDirectory(dir: string, dbFile: string): Promise<void> {
   await chmod(dir, 0o700);
   const ignore = join(dir, '.gitignore');
   await access(ignore).catch(() => writeFile(ignore, '*\n'));
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -5,7 +5,7 @@ import { constants } from 'node:fs';
 import { access, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
-import { PerdureError } from '../contract/errors.ts';
+import { messageOf, PerdureError } from '../contract/errors.ts';
 import { cacheDir, type Environment } from './cache-dir.ts';
 import { download, TEMPORAL_CLI_VERSION } from './download.ts';
 import { breakLock, createLock, isHeld, parseHolder, readLock } from './file-lock.ts';
@@ -214,8 +214,4 @@ function executableName(name: string): string {
 
 function lastLine(text: string): string {
   return text.trim().split('\n').at(-1) ?? '';
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

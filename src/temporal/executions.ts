@@ -1,7 +1,7 @@
 /** Executions on the Temporal server. */
 import type { Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
-import { isPerdureError, PerdureError } from '../contract/errors.ts';
+import { isPerdureError, messageOf, PerdureError } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
 import { readError } from './errors.ts';
 import { firstValue, isNotFound, orNull, readPages, readStart } from './index.ts';
@@ -96,7 +96,7 @@ export async function reading<T>(threadId: string, read: () => Promise<T>): Prom
     if (typeof (error as { code?: unknown } | null)?.code === 'number') throw error;
     throw new PerdureError(
       'CHECKPOINT_CORRUPTION',
-      `The history of thread ${threadId} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+      `The history of thread ${threadId} cannot be read: ${messageOf(error)}`,
       { cause: error },
     );
   }

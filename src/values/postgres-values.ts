@@ -1,5 +1,5 @@
 import type { Pool as PgPool } from 'pg';
-import { PerdureError } from '../contract/errors.ts';
+import { messageOf, PerdureError } from '../contract/errors.ts';
 import type { StoredValue, ValueStore } from '../contract/values.ts';
 
 /** The tables have their own schema, so that they can share a database with a user's tables. */
@@ -191,7 +191,7 @@ async function newPool(url: string): Promise<Pool> {
   try {
     ({ Pool: Driver } = (await import('pg')).default);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new PerdureError(
       'INVALID_ARGUMENT',
       `A PostgreSQL store of values needs the package pg, which could not be loaded: ${why}. Install it with npm install pg.`,

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
-import { invalid, isPerdureError, PerdureError } from '../contract/errors.ts';
+import { invalid, isPerdureError, messageOf, PerdureError } from '../contract/errors.ts';
 import { isDigest, type StoredValue, type ValueRef, type ValueStore } from '../contract/values.ts';
 import { decode, encode } from '../temporal/sdk-internals.ts';
 
@@ -123,7 +123,7 @@ async function usable<T>(call: () => Promise<T>): Promise<T> {
     return await call();
   } catch (cause) {
     if (isPerdureError(cause)) throw cause;
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new PerdureError('SERVER_UNAVAILABLE', `The store of values cannot be used: ${why}`, { cause });
   }
 }

@@ -1,4 +1,5 @@
 /** The exporter of checkpoints into an archive, as a workflow: it runs for ever and survives every failure. */
+
 import {
   ActivityFailure,
   ApplicationFailure,
@@ -16,6 +17,7 @@ import {
   type ArchiveInput,
   type ArchiveStatus,
 } from '../contract/archive.ts';
+import { messageOf } from '../contract/errors.ts';
 
 /** Rounds after which the exporter continues as new, so that its history stays short. */
 const ROUNDS = 200;
@@ -65,7 +67,7 @@ export async function archiveExporter({ name, status: carried }: ArchiveInput): 
 
 function reasonOf(error: unknown): { message: string; code: string } {
   const cause = error instanceof ActivityFailure ? error.cause : error;
-  const message = cause instanceof Error ? cause.message : String(cause);
+  const message = messageOf(cause);
   const code = cause instanceof ApplicationFailure ? cause.type : undefined;
   return { message: message.slice(0, 2_000), code: code ?? 'UNEXPECTED' };
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { ArchiveFileStatus } from '../../archive/index.ts';
 import type { ArchiveStatus } from '../../contract/archive.ts';
-import { isPerdureError } from '../../contract/errors.ts';
+import { isPerdureError, messageOf } from '../../contract/errors.ts';
 import { command } from '../../session/commands.ts';
 import { ARCHIVE_HELP, archivePlace, openExisting, problems } from '../archives.ts';
 import type { Cli } from '../cli.ts';
@@ -50,7 +50,7 @@ async function showStatus(cli: Cli, path: string, name: string | undefined): Pro
   try {
     stored = await file.status();
   } catch (error) {
-    problem = error instanceof Error ? error.message : String(error);
+    problem = messageOf(error);
   } finally {
     await file.close().catch(() => undefined);
   }

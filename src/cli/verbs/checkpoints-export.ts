@@ -3,7 +3,7 @@ import { existsSync, rmSync } from 'node:fs';
 import { link, open, rename } from 'node:fs/promises';
 import type { Command } from 'commander';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
-import { PerdureError } from '../../contract/errors.ts';
+import { messageOf, PerdureError } from '../../contract/errors.ts';
 import { WORKFLOW } from '../../contract/names.ts';
 import { openExisting } from '../archives.ts';
 import type { Cli } from '../cli.ts';
@@ -94,7 +94,7 @@ const STANDARD_OUTPUT: Output = {
  */
 async function newFile(path: string): Promise<Output> {
   const fail = (verb: string) => (cause: unknown) => {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new PerdureError('INVALID_ARGUMENT', `file: ${path} cannot be ${verb}: ${why}`, { cause });
   };
   if (existsSync(path)) fail('created')(new Error('it exists'));

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { relative } from 'node:path';
 import type { Command } from 'commander';
-import { PerdureError } from '../../contract/errors.ts';
+import { messageOf, PerdureError } from '../../contract/errors.ts';
 import { defined } from '../../contract/json.ts';
 import { command } from '../../session/commands.ts';
 import { type Cli, type Connected, OWN_VALUES } from '../cli.ts';
@@ -91,9 +91,7 @@ async function startDevServer(cli: Cli, ui: boolean, port: number | undefined): 
   const { connection, namespace, server } = connected.server;
   if (server === null) {
     await ensureSearchAttributes(connection, namespace, SESSION_SEARCH_ATTRIBUTES).catch((error: unknown) =>
-      cli.terminal.warn(
-        `cannot register the search attributes, so ls cannot filter: ${error instanceof Error ? error.message : String(error)}`,
-      ),
+      cli.terminal.warn(`cannot register the search attributes, so ls cannot filter: ${messageOf(error)}`),
     );
   }
   return connected;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PerdureError } from '../../contract/errors.ts';
+import { messageOf, PerdureError } from '../../contract/errors.ts';
 import { errorBody, type Plan, planAnswer } from './plan.ts';
 import { openRecordFile, type RecordLine, readRecordFile } from './record.ts';
 import { parseRequest } from './request.ts';
@@ -182,7 +182,7 @@ async function decide(script: Script, request: ScriptedRequest, includeUsage: bo
     return planAnswer(await script(request), request, includeUsage);
   } catch (error) {
     // Not a 500: a client would retry that, and nobody would see the script's error.
-    const message = `the script threw: ${error instanceof Error ? error.message : String(error)}`;
+    const message = `the script threw: ${messageOf(error)}`;
     const plan = planAnswer({ fault: 'status', status: 400, message }, request, includeUsage);
     return { ...plan, outcome: 'fault:script' };
   }
