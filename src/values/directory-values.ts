@@ -6,7 +6,11 @@ import type { StoredValue, ValueStore } from '../contract/values.ts';
 const VALUE = 'value';
 /** A value's name while its last owner leaves. */
 const LEAVING = 'leaving';
+/** Where a value is looked for: it may be on its way back meanwhile, and more than once. */
+const PLACES = [VALUE, LEAVING, VALUE, LEAVING, VALUE] as const;
 const OWNERS = 'owners';
+/** How often a folder is made that another process removes at the same time. */
+const FOLDER_TRIES = 100;
 
 /**
  * Values in a directory, which several processes of one host, or of a shared file system, may use at once. Files are only
@@ -34,8 +38,7 @@ export class DirectoryValues implements ValueStore {
   }
 
   async get(digest: string): Promise<Uint8Array | null> {
-    // It may be on its way back while it is looked for.
-    for (const name of [VALUE, LEAVING, VALUE]) {
+    for (const name of PLACES) {
       const bytes = await orNull(readFile(join(this.#at(digest), name)));
       if (bytes !== null) return bytes;
     }
@@ -43,13 +46,11 @@ export class DirectoryValues implements ValueStore {
   }
 
   async has(digest: string, owner: string): Promise<boolean> {
-    const at = this.#at(digest);
-    if (!(await isThere(join(at, OWNERS, fileOf(owner))))) return false;
-    return (await isThere(join(at, VALUE))) || (await isThere(join(at, LEAVING)));
+    return (await isThere(join(this.#at(digest), OWNERS, fileOf(owner)))) && this.#isStored(digest);
   }
 
   async share(digest: string, owner: string): Promise<boolean> {
-    if ((await this.get(digest)) === null) return false;
+    if (!(await this.#isStored(digest))) return false;
     await this.#mark(digest, owner);
     await this.#touch(digest);
     return this.has(digest, owner);
@@ -91,6 +92,11 @@ export class DirectoryValues implements ValueStore {
     return removed;
   }
 
+  async #isStored(digest: string): Promise<boolean> {
+    for (const name of PLACES) if (await isThere(join(this.#at(digest), name))) return true;
+    return false;
+  }
+
   async *#digests(): AsyncGenerator<string> {
     for (const beginning of await names(join(this.#root, 'values')))
       yield* await names(join(this.#root, 'values', beginning));
@@ -102,9 +108,10 @@ export class DirectoryValues implements ValueStore {
       [join(this.#at(digest), OWNERS), fileOf(owner)],
     ] as const;
     for (const [folder, name] of places) {
-      for (;;) {
-        await mkdir(folder, { recursive: true, mode: 0o700 });
-        // The folder may have been removed just now.
+      for (let tries = 1; ; tries++) {
+        // While another process removes the folder, Node reports the new one as "not a directory".
+        const made = mkdir(folder, { recursive: true, mode: 0o700 });
+        await (tries < FOLDER_TRIES ? orNull(made) : made);
         if (await found(writeFile(join(folder, name), owner, { mode: 0o600, flush: true }))) break;
       }
     }
