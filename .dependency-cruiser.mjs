@@ -20,7 +20,7 @@ export const ROOMS = {
     packages: ['@temporalio/client', '@temporalio/common', '@temporalio/proto', 'node:'],
   },
   encryption: {
-    rooms: ['contract'],
+    rooms: ['contract', 'temporal'],
     packages: ['@temporalio/common', '@temporalio/proto', 'node:'],
   },
   history: {

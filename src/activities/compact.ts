@@ -1,7 +1,7 @@
 /** Compacting a prompt: which messages a summary stands for, and the summary. */
 import { type AgentRuntime, chooseCompaction } from '../agent/index.ts';
 import type { Compacted, CompactInput, ModelResult } from '../contract/activities.ts';
-import type { Message } from '../contract/messages.ts';
+import { type Message, textsOf } from '../contract/messages.ts';
 import { bytesOf, cutOf, promptBytes, SUMMARY_REQUEST, wordsIn } from '../contract/view.ts';
 
 /** A new summary stands for a tenth of the view at least, beside the summary before it. */
@@ -66,7 +66,7 @@ export async function compact(
     }
     if (result.kind !== 'reply') return result;
     const { blocks, calls: _none, kind: _reply, finishReason: _end, instructions: _text, ...paid } = result;
-    const text = blocks.flatMap((block) => (block.kind === 'text' ? [block.text] : [])).join('\n');
+    const text = textsOf({ blocks }).join('\n');
     return { ...paid, ...compacted(text), ...(more ? { more } : {}) };
   }
 }
@@ -103,5 +103,5 @@ function wordsFor(view: readonly Message[], cut: number, keep: number): Pick<Com
 }
 
 function wordsOf(message: Message | undefined): string {
-  return (message?.blocks ?? []).flatMap((block) => (block.kind === 'text' ? [block.text] : [])).join('\n');
+  return message === undefined ? '' : textsOf(message).join('\n');
 }

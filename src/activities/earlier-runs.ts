@@ -3,7 +3,7 @@ import type { Context } from '@temporalio/activity';
 import { LRUCache } from 'lru-cache';
 import type { ToolInput, ToolResult } from '../contract/activities.ts';
 import type { ToolCall } from '../contract/calls.ts';
-import { isPerdureError } from '../contract/errors.ts';
+import { isPerdureError, messageOf } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
 import { foldHistory } from '../history/index.ts';
 import { isNotFound, readPages, readStart, resetOf } from '../temporal/index.ts';
@@ -73,8 +73,18 @@ export async function leftCalls(context: Context): Promise<readonly ToolCall[]> 
 }
 
 /** Whether a history can never be read: it is gone, or does not fold. */
-export function isGone(error: unknown): boolean {
+function isGone(error: unknown): boolean {
   return isPerdureError(error, 'CHECKPOINT_CORRUPTION') || isNotFound(error);
+}
+
+/**
+ * The result of an activity whose history or piece is gone, and stays gone.
+ *
+ * @throws any other error: Temporal repeats the attempt when the server cannot be reached
+ */
+export function unavailable(error: unknown): { kind: 'unavailable'; message: string } {
+  if (!isGone(error)) throw error;
+  return { kind: 'unavailable', message: messageOf(error) };
 }
 
 /** A run that was reset starts with the history of another run. */

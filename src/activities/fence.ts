@@ -1,7 +1,7 @@
 import type { Context } from '@temporalio/activity';
 import { PerdureError } from '../contract/errors.ts';
 import { isNotFound } from '../temporal/index.ts';
-import { encodeDetails } from './heartbeat-details.ts';
+import { encodeDetails, type HeartbeatAnswer, recordHeartbeat } from './heartbeats.ts';
 import { type Instant, instant } from './issued-calls.ts';
 
 /** How long an answer of the server about a call is trusted, in milliseconds. */
@@ -109,17 +109,11 @@ export class Fence {
   }
 
   async #ask(): Promise<void> {
-    const { client, info } = this.#context;
-    const { namespace } = client.options;
     const payloads = this.#details === undefined ? [] : await encodeDetails(this.#context, this.#details);
     const asked = instant();
-    let answer: { cancelRequested?: boolean | null; activityPaused?: boolean | null };
+    let answer: HeartbeatAnswer;
     try {
-      answer = await client.workflowService.recordActivityTaskHeartbeat({
-        namespace,
-        taskToken: info.taskToken,
-        details: { payloads },
-      });
+      answer = await recordHeartbeat(this.#context, payloads);
     } catch (error) {
       throw fenced('the server no longer knows the call, or did not answer', error);
     }

@@ -5,7 +5,7 @@
  * The effect signals the session when there is news. The session does not trust the signal: it reads the outcome from
  * the effect's history, here.
  */
-import { Context } from '@temporalio/activity';
+import type { Context } from '@temporalio/activity';
 import { type Client, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import type { AttachInput, AttachResult, ReportInput } from '../contract/activities.ts';
@@ -22,6 +22,7 @@ import { effectId } from '../contract/workflow-ids.ts';
 import { foldSession } from '../history/index.ts';
 import { isNotFound } from '../temporal/index.ts';
 import { Values } from '../values/index.ts';
+import { beating } from './heartbeats.ts';
 import { recordable } from './recordable.ts';
 import { type FindAgent, missing } from './tool.ts';
 
@@ -57,17 +58,6 @@ export async function runAttach(
     }
     return result;
   });
-}
-
-/** Runs with heartbeats, so that the loss of the worker is noticed soon. */
-async function beating<T>(run: (context: Context) => Promise<T>): Promise<T> {
-  const context = Context.current();
-  const beats = setInterval(() => context.heartbeat(), (context.info.heartbeatTimeoutMs ?? 10_000) / 4);
-  try {
-    return await run(context);
-  } finally {
-    clearInterval(beats);
-  }
 }
 
 async function attach(

@@ -1,5 +1,5 @@
 /** The `load` activity: reads a checkpoint from a history, in parts that the new session's history can hold. */
-import { Context } from '@temporalio/activity';
+import type { Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
 import type { LoadInput, LoadResult } from '../contract/activities.ts';
@@ -12,6 +12,7 @@ import { type FoldedTask, foldHistory, leftState, whatHappened } from '../histor
 import { loadParts, readPages } from '../temporal/index.ts';
 import { copyPieces, wholeState } from '../temporal/past.ts';
 import { Values } from '../values/index.ts';
+import { beating } from './heartbeats.ts';
 
 /** Characters of one part: at most three bytes each, under Temporal's limit for a payload. */
 const PART = 500_000;
@@ -23,9 +24,11 @@ const texts = new LRUCache<string, string>({
 });
 
 /** Reads a part of a checkpoint. The result says if the history is missing or cannot be read. */
-export async function runLoad(values: ValueStore | undefined, input: LoadInput): Promise<LoadResult> {
-  const context = Context.current();
-  const signs = setInterval(() => context.heartbeat(), 2_000);
+export function runLoad(values: ValueStore | undefined, input: LoadInput): Promise<LoadResult> {
+  return beating((context) => load(context, values, input));
+}
+
+async function load(context: Context, values: ValueStore | undefined, input: LoadInput): Promise<LoadResult> {
   try {
     const { kind, sessionId, runId, eventId, leaves, archived } = input;
     const { namespace } = context.client.options;
@@ -53,8 +56,6 @@ export async function runLoad(values: ValueStore | undefined, input: LoadInput):
       isPerdureError(error, 'CHECKPOINT_CORRUPTION') || isPerdureError(error, 'INVALID_ARGUMENT');
     if (!lasting) throw error;
     return { kind: 'unavailable', message: error.message };
-  } finally {
-    clearInterval(signs);
   }
 }
 

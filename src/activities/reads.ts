@@ -32,7 +32,7 @@ import {
 import { QUERY } from '../contract/names.ts';
 import type { ValueStore } from '../contract/values.ts';
 import { Fence } from './fence.ts';
-import { encodeDetails } from './heartbeat-details.ts';
+import { encodeDetails, type HeartbeatAnswer, recordHeartbeat } from './heartbeats.ts';
 import { detailsBefore } from './live-sender.ts';
 import { recorded } from './recordable.ts';
 import { shutDown } from './shut-down.ts';
@@ -320,18 +320,12 @@ export class Reading {
     }
   }
 
-  /** Records details now. The SDK delays its own heartbeats. */
-  async #record(
-    details: LiveText,
-  ): Promise<{ cancelRequested?: boolean | null; activityPaused?: boolean | null }> {
+  /** Records details now. */
+  async #record(details: LiveText): Promise<HeartbeatAnswer> {
     const { client, info } = this.#context;
     const payloads = await encodeDetails(this.#context, details);
     return client.withDeadline(Date.now() + (info.heartbeatTimeoutMs ?? 10_000), () =>
-      client.workflowService.recordActivityTaskHeartbeat({
-        namespace: client.options.namespace,
-        taskToken: info.taskToken,
-        details: { payloads },
-      }),
+      recordHeartbeat(this.#context, payloads),
     );
   }
 }

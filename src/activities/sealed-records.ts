@@ -5,11 +5,10 @@ import type { Client } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
 import type { TakenIdsInput, TakenIdsResult, ToolInput, ToolResult } from '../contract/activities.ts';
 import { isAnswered, type ToolCall } from '../contract/calls.ts';
-import { messageOf } from '../contract/errors.ts';
 import type { PieceRef } from '../contract/piece.ts';
 import type { ContentRef } from '../contract/thread.ts';
 import { loadPiece } from '../temporal/past.ts';
-import { isGone, leftAnswer } from './earlier-runs.ts';
+import { leftAnswer, unavailable } from './earlier-runs.ts';
 
 /** What is looked up in a piece, and the pieces before it. */
 interface Index {
@@ -51,9 +50,7 @@ export async function runTakenIds({ ids, past }: TakenIdsInput): Promise<TakenId
       if (taken.size === ids.length) break;
     }
   } catch (error) {
-    // Temporal repeats the attempt when the server cannot be reached. A piece that is gone stays gone.
-    if (!isGone(error)) throw error;
-    return { kind: 'unavailable', message: messageOf(error) };
+    return unavailable(error);
   }
   return { kind: 'found', taken: [...taken], fresh: ids.filter((id) => !taken.has(id)) };
 }

@@ -1,20 +1,18 @@
 /** The `storePast` activity: stores what leaves a session's run, read from the run's own history. */
 
-import { Context } from '@temporalio/activity';
+import type { Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import type { StorePastInput, StorePastResult } from '../contract/activities.ts';
-import { messageOf } from '../contract/errors.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { unsealedFrom } from '../contract/past.ts';
-import { MESSAGE_NOTES, type MessageNotes, type Piece, type PieceRef } from '../contract/piece.ts';
-import type { SessionState } from '../contract/state.ts';
+import type { Piece, PieceRef } from '../contract/piece.ts';
 import type { ContentRef } from '../contract/thread.ts';
 import { foldHistory } from '../history/index.ts';
 import { readPages } from '../temporal/index.ts';
-import { closePieces, loadPiece, refOf, storePiece } from '../temporal/past.ts';
-import { isGone, leftCalls } from './earlier-runs.ts';
+import { closePieces, loadPiece, notesOf, refOf, storePiece } from '../temporal/past.ts';
+import { leftCalls, unavailable } from './earlier-runs.ts';
+import { beating } from './heartbeats.ts';
 
-const HEARTBEAT_MS = 2_000;
 /**
  * So many pieces of one level are merged with the next. With one level each message is stored twice, and a session of 5,000
  * turns has 20 pieces at most.
@@ -22,11 +20,13 @@ const HEARTBEAT_MS = 2_000;
 const MOST_MERGED = { pieces: 9, levels: 1 } as const;
 
 /** Stores a piece. The result names it. A repeated attempt stores nothing twice. */
-export async function runStorePast({ digest }: StorePastInput): Promise<StorePastResult> {
-  const context = Context.current();
+export function runStorePast(input: StorePastInput): Promise<StorePastResult> {
+  return beating((context) => storePast(context, input));
+}
+
+async function storePast(context: Context, { digest }: StorePastInput): Promise<StorePastResult> {
   const { client, info } = context;
   if (info.workflowExecution === undefined) throw new Error('this activity runs only in a session');
-  const signs = setInterval(() => context.heartbeat(), HEARTBEAT_MS);
   try {
     const { workflowId: sessionId, runId } = info.workflowExecution;
     const pages = readPages(client, info.workflowExecution);
@@ -44,17 +44,13 @@ export async function runStorePast({ digest }: StorePastInput): Promise<StorePas
       notices,
       pauses: pauses.filter(({ resumedAt }) => resumedAt !== null),
       ...(left.length === 0 ? {} : { left }),
-      ...notesOf(state),
+      ...notesOf([state]),
     });
     const newest = await storePiece(client, { sessionId, taskQueue: info.taskQueue }, piece);
     await closePieces(client, merged);
     return { kind: 'stored', newest, ...(left.length === 0 ? {} : { left: true }) };
   } catch (error) {
-    // Temporal repeats the attempt when the server cannot be reached. A history that is gone stays gone.
-    if (!isGone(error)) throw error;
-    return { kind: 'unavailable', message: messageOf(error) };
-  } finally {
-    clearInterval(signs);
+    return unavailable(error);
   }
 }
 
@@ -85,21 +81,9 @@ async function grown(
     calls: all.flatMap(({ calls }) => calls),
     notices: all.flatMap(({ notices }) => notices),
     pauses: all.flatMap(({ pauses }) => pauses),
+    ...notesOf(all),
   };
   const left = all.flatMap((each) => each.left ?? []);
   if (left.length > 0) piece.left = left;
-  for (const notes of MESSAGE_NOTES) {
-    const every = all.flatMap((each) => Object.entries(each[notes] ?? {}));
-    if (every.length > 0) piece[notes] = Object.fromEntries(every);
-  }
   return { piece, merged };
-}
-
-function notesOf(state: SessionState): MessageNotes {
-  const notes: MessageNotes = {};
-  for (const name of MESSAGE_NOTES) {
-    const own = state[name];
-    if (own !== undefined) notes[name] = own;
-  }
-  return notes;
 }

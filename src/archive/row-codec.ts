@@ -1,10 +1,7 @@
 /** Encodes what an archive stores of a checkpoint, with the payload codecs of the sessions. */
 import type { DataConverter, PayloadCodec } from '@temporalio/common';
-import proto from '@temporalio/proto';
 import { PerdureError } from '../contract/errors.ts';
-import { decode, encode } from '../temporal/sdk-internals.ts';
-
-const { Payload } = proto.temporal.api.common.v1;
+import { decodeBytes, encodeBytes } from '../temporal/payloads.ts';
 
 /** Begins an encoded text. Others are JSON. */
 const ENCODED = 'payload:';
@@ -33,16 +30,16 @@ export class RowCodec {
     if (this.#codecs.length === 0) return json;
     const context = { type: 'workflow', namespace, workflowId: sessionId } as const;
     const payload = { metadata: { encoding: PLAIN }, data: Buffer.from(json) };
-    const [encoded = payload] = await encode(this.#codecs, [payload], context);
-    return ENCODED + Buffer.from(Payload.encode(encoded).finish()).toString('base64');
+    const encoded = await encodeBytes(this.#codecs, payload, context);
+    return ENCODED + Buffer.from(encoded).toString('base64');
   }
 
   /** @throws PerdureError `ENCRYPTED` without the codec; what the codec throws */
   async decode({ namespace, sessionId }: Place, stored: string): Promise<string> {
     if (!stored.startsWith(ENCODED)) return stored;
     const context = { type: 'workflow', namespace, workflowId: sessionId } as const;
-    const payload = Payload.decode(Buffer.from(stored.slice(ENCODED.length), 'base64'));
-    const [{ metadata, data } = {}] = await decode(this.#codecs, [payload], context);
+    const bytes = Buffer.from(stored.slice(ENCODED.length), 'base64');
+    const { metadata, data } = await decodeBytes(this.#codecs, bytes, context);
     if (PLAIN.equals(metadata?.['encoding'] ?? Buffer.alloc(0))) return Buffer.from(data ?? []).toString();
     throw new PerdureError(
       'ENCRYPTED',

@@ -2,6 +2,7 @@
 import type { Session, StreamPart } from '../client/index.ts';
 import type { ToolCall } from '../contract/calls.ts';
 import { isUnanswered, PerdureError } from '../contract/errors.ts';
+import { textsOf } from '../contract/messages.ts';
 import type { SessionView } from '../contract/views.ts';
 import { command } from '../session/commands.ts';
 import { callNews } from './calls.ts';
@@ -74,7 +75,7 @@ async function pastMessages(session: Followed, view: SessionView, count: number)
   if (count === 0) return [];
   const { items } = await session.transcript({ before: view.messages, limit: count });
   return items.flatMap(({ id, role, blocks }): StreamPart[] => {
-    const text = blocks.flatMap((block) => (block.kind === 'text' ? [block.text] : [])).join('');
+    const text = textsOf({ blocks }).join('');
     return text === '' ? [] : [{ type: 'message', id, role, text, blocks, cursor: '' }];
   });
 }

@@ -1,7 +1,7 @@
 /** Sessions whose workflow task does not complete, for `perdure doctor`. */
 import type { Client } from '@temporalio/client';
-import { WORKFLOW } from '../contract/names.ts';
 import { whyUnanswered } from '../temporal/unanswered.ts';
+import { runningSessions } from '../temporal/visibility.ts';
 
 /** The most sessions to check, newest first. */
 const LOOKED_AT = 100;
@@ -13,7 +13,7 @@ export interface StuckSessions {
 
 /** Checks the newest running sessions of a task queue. A task in its first attempt is no problem yet. */
 export async function stuckSessions(client: Client, taskQueue: string): Promise<StuckSessions> {
-  const query = `WorkflowType = '${WORKFLOW.session}' AND ExecutionStatus = 'Running' AND TaskQueue = '${taskQueue}'`;
+  const query = runningSessions(`TaskQueue = '${taskQueue}'`);
   const found: StuckSessions = { looked: 0, stuck: [] };
   for await (const { workflowId } of client.workflow.list({ query, pageSize: LOOKED_AT })) {
     if (found.looked === LOOKED_AT) break;

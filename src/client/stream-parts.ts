@@ -1,10 +1,11 @@
 /** The durable parts of a stream: what has changed in a session from one state to the next. */
 import { type DecisionRecord, isFinal, type ToolCall } from '../contract/calls.ts';
 import { canonicalJson, defined, type JsonObject } from '../contract/json.ts';
-import type { Block, Message } from '../contract/messages.ts';
+import { type Block, type Message, textsOf } from '../contract/messages.ts';
 import type { Notice, Phase, SessionState, Wait } from '../contract/state.ts';
 import type { BudgetView, PendingCall, SessionView } from '../contract/views.ts';
-import { budgetView, sessionView } from '../session/views.ts';
+import { phaseOf } from '../session/state.ts';
+import { budgetView, pendingCalls, sessionView } from '../session/views.ts';
 
 /** What has happened to a tool call. `changed`: something else, such as a wait for its turn or for a person. */
 export type CallNews =
@@ -111,7 +112,7 @@ export function partsBetween(before: Told | null, state: SessionState, cause?: R
   const calls = loaded ? changedCalls(before, state, isCut ? requested : new Set()) : [];
   for (const { before: was, call } of calls) if (was !== undefined) parts.push(callPart(was, call));
   for (const { id, role, blocks, summary } of messages) {
-    const text = blocks.flatMap((block) => (block.kind === 'text' ? [block.text] : [])).join('');
+    const text = textsOf({ blocks }).join('');
     parts.push({ type: 'message', id, role, text, blocks, ...defined({ summary }) });
   }
   for (const { before: was, call } of calls) if (was === undefined) parts.push(callPart(was, call));
@@ -131,14 +132,18 @@ export function partsBetween(before: Told | null, state: SessionState, cause?: R
 function singles(state: SessionState): Pick<Told, 'wait' | 'paused' | 'spent' | 'closed' | 'phase'> {
   const { wait, paused, budget, status } = state;
   const { activeMs: _active, ...spent } = budget.spent;
-  const view = sessionView(state);
-  const pending = view.pending.map((call) => [call.callId, call.argsDigest, call.dispatchNo, call.status]);
+  const pending = pendingCalls(state).map((call) => [
+    call.callId,
+    call.argsDigest,
+    call.dispatchNo,
+    call.status,
+  ]);
   return {
     wait: JSON.stringify(wait),
     paused: JSON.stringify(paused),
     spent: JSON.stringify([spent, budget.limits]),
     closed: status.kind !== 'active',
-    phase: JSON.stringify([view.phase, pending, wait?.since]),
+    phase: JSON.stringify([phaseOf(state), pending, wait?.since]),
   };
 }
 

@@ -97,6 +97,11 @@ export interface CallResult {
   value?: ValueRef;
 }
 
+/** The texts of a message, one for each block of text. */
+export function textsOf({ blocks }: Pick<Message, 'blocks'>): string[] {
+  return blocks.flatMap((block) => (block.kind === 'text' ? [block.text] : []));
+}
+
 /** The blocks of the message with the results of calls. */
 export function resultBlocks(
   calls: readonly { id: string; name: string; result: CallResult | null }[],

@@ -3,7 +3,7 @@
  * messages that it does not stand for. Between two summaries each prompt begins with the whole prompt before it.
  */
 import { utf8Length } from './json.ts';
-import type { FileBlock, Message, ToolResultBlock } from './messages.ts';
+import { type FileBlock, type Message, type ToolResultBlock, textsOf } from './messages.ts';
 
 /** Fewer bytes than a token has on average, so that an estimate of tokens is rather too high. */
 export const BYTES_PER_TOKEN = 3;
@@ -103,8 +103,8 @@ export function summaryTexts(
 }
 
 /** What a summary repeats word for word, for good and until it is answered. */
-export function wordsIn({ blocks }: Message): { verbatim: string[]; open: string[] } {
-  const texts = blocks.flatMap((block) => (block.kind === 'text' ? [block.text] : []));
+export function wordsIn(message: Message): { verbatim: string[]; open: string[] } {
+  const texts = textsOf(message);
   const after = (mark: string): string[] =>
     texts.filter((text) => text.startsWith(mark)).map((text) => text.slice(mark.length));
   return { verbatim: after(VERBATIM), open: after(OPEN) };

@@ -2,6 +2,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { DataConverter, Payload } from '@temporalio/common';
 import { invalid, isPerdureError, messageOf } from '../contract/errors.ts';
+import { decode, encode } from '../temporal/sdk-internals.ts';
 
 /** The least characters of a token, so that nobody guesses it. */
 const TOKEN_LENGTH = 16;
@@ -41,13 +42,6 @@ export function createCodecServer({
       `write at least ${TOKEN_LENGTH} letters, digits, - or _. Make one: openssl rand -hex 32`,
     );
   }
-  const run = async (what: string, payloads: Payload[]): Promise<Payload[]> => {
-    let now = payloads;
-    for (const codec of what === 'encode' ? codecs : [...codecs].reverse()) {
-      now = await (what === 'encode' ? codec.encode(now) : codec.decode(now));
-    }
-    return now;
-  };
   return async (request) => {
     const origin = request.headers.get('origin') ?? '';
     const headers: Record<string, string> = origins.includes(origin)
@@ -85,7 +79,9 @@ export function createCodecServer({
       });
     }
     try {
-      return answer(200, { payloads: (await run(what, payloads)).map(toJson) });
+      return answer(200, {
+        payloads: (await (what === 'encode' ? encode : decode)(codecs, payloads)).map(toJson),
+      });
     } catch (error) {
       const code = isPerdureError(error) ? error.code : 'INTERNAL';
       return answer(500, { code, message: messageOf(error) });

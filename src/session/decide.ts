@@ -2,6 +2,7 @@
 import { isAnswered, isFinal, type ToolCall } from '../contract/calls.ts';
 import { defined } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
+import { textsOf } from '../contract/messages.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { type Exceeded, exceeded, worstCase } from './budget.ts';
 import { addedBytes, compaction } from './compaction.ts';
@@ -284,8 +285,5 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
 /** The text of the last answer of the model. */
 export function lastText(state: SessionState): string {
   const answer = state.transcript.findLast(({ role }) => role === 'assistant');
-  return (answer?.blocks ?? [])
-    .filter((block) => block.kind === 'text')
-    .map(({ text }) => text)
-    .join('\n');
+  return answer === undefined ? '' : textsOf(answer).join('\n');
 }

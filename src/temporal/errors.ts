@@ -10,16 +10,9 @@ import {
   isUnanswered,
   PerdureError,
 } from '../contract/errors.ts';
+import { GRPC } from './grpc.ts';
 import { isUnknownEncoding } from './payloads.ts';
 import { saysClosed, saysUpdateLimit, UPDATE_FAILURE } from './sdk-internals.ts';
-
-const GRPC = {
-  invalidArgument: 3,
-  deadlineExceeded: 4,
-  failedPrecondition: 9,
-  unavailable: 14,
-  cancelled: 1,
-} as const;
 
 /**
  * Adds to the error of an unanswered request that it may have been carried out, and how to repeat it. A request that the

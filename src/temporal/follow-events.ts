@@ -1,7 +1,8 @@
 /** Following a run's history by the server's long poll. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import { type HistoryEvent, isUnderWay, readEvents } from './read-events.ts';
+import { GRPC } from './grpc.ts';
+import { type HistoryEvent, isUnderWay, PAGE_MS, PAGE_SIZES, readEvents, TOO_MUCH } from './read-events.ts';
 
 /**
  * Long polls that this process keeps open. A server refuses more than 1,200 a namespace. Followers above this number look
@@ -15,14 +16,9 @@ const LOOK_MS = 2_000;
 const POLL_MS = 30_000;
 /** How long a refused follower looks before it polls again, in milliseconds. */
 const REFUSED_MS = 10_000;
-/** How long a page of what is known to exist may take before it is asked for in smaller pieces, in milliseconds. */
-const PAGE_MS = 4_000;
-const PAGE_SIZES = [1_000, 60, 8, 1] as const;
 /** How long the server may be away, in milliseconds. */
 const AWAY_MS = 60_000;
 const AGAIN_MS = 250;
-
-const GRPC = { cancelled: 1, invalidArgument: 3, late: 4, exhausted: 8, unavailable: 14 } as const;
 
 /** New events of a run. */
 export interface FollowedPage {
@@ -75,7 +71,7 @@ export async function* followPages(
       if (signal.aborted) return;
       const code = (error as { code?: unknown } | null)?.code;
       if (code === GRPC.invalidArgument && token !== null) token = null;
-      else if (code === GRPC.late || code === GRPC.exhausted || code === GRPC.cancelled) {
+      else if (TOO_MUCH.includes(code)) {
         step = Math.min(step + 1, PAGE_SIZES.length - 1);
         if (!isReading) pollsFrom = Date.now() + REFUSED_MS;
       } else if (code !== GRPC.unavailable) throw error;

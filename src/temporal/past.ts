@@ -92,7 +92,7 @@ async function laterPiece(client: Client, sessionId: string, past: Past): Promis
   if (messages.reduce(chainMessage, EMPTY_DIGEST) !== past.sealed.digest) return null;
   // A pause has no place among the messages but its time.
   const until = messages.at(-1)?.created_at ?? '';
-  const piece: Piece = {
+  return {
     schema: 1,
     level: 1,
     before: [],
@@ -101,15 +101,18 @@ async function laterPiece(client: Client, sessionId: string, past: Past): Promis
     left: pieces.flatMap(({ left }) => left ?? []),
     notices: [],
     pauses: pieces.flatMap(({ pauses }) => pauses).filter(({ pausedAt }) => pausedAt <= until),
+    ...notesOf(pieces),
   };
-  for (const notes of MESSAGE_NOTES) Object.assign(piece, notesOf(notes, pieces));
-  return piece;
 }
 
-/** What some states or pieces note of their messages. */
-function notesOf(name: keyof MessageNotes, parts: readonly MessageNotes[]): MessageNotes {
-  const all = parts.flatMap((part) => Object.entries(part[name] ?? {}));
-  return all.length === 0 ? {} : { [name]: Object.fromEntries(all) };
+/** What some states or pieces note of their messages, together. */
+export function notesOf(parts: readonly MessageNotes[]): MessageNotes {
+  const notes: MessageNotes = {};
+  for (const name of MESSAGE_NOTES) {
+    const all = parts.flatMap((part) => Object.entries(part[name] ?? {}));
+    if (all.length > 0) notes[name] = Object.fromEntries(all);
+  }
+  return notes;
 }
 
 /** The entries of a session with indexes from `first` to before `end`, which are all in pieces. */
@@ -137,14 +140,13 @@ export async function wholeState(client: Client, state: SessionState): Promise<S
   const { past, ...own } = state;
   if (past === undefined) return state;
   const pieces = await piecesOf(client, state.sessionId, past);
-  const whole: SessionState = {
+  return {
     ...own,
     transcript: [...pieces.flatMap(({ messages }) => messages).slice(0, past.messages), ...own.transcript],
     calls: [...pieces.flatMap(({ calls }) => calls), ...own.calls],
     pauses: [...pieces.flatMap(({ pauses }) => pauses), ...own.pauses],
+    ...notesOf([...pieces, own]),
   };
-  for (const notes of MESSAGE_NOTES) Object.assign(whole, notesOf(notes, [...pieces, own]));
-  return whole;
 }
 
 /** Stores the pieces of a state for another session, or for one that goes back to them. */

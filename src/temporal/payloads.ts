@@ -4,14 +4,23 @@ import {
   fromPayloadsAtIndex,
   type LoadedDataConverter,
   type Payload,
+  type PayloadCodec,
   type SerializationContext,
   ValueError,
 } from '@temporalio/common';
-import type { temporal } from '@temporalio/proto';
+import proto, { type temporal } from '@temporalio/proto';
 import { type ActivityFailureInfo, activityFailureInfo } from '../contract/failure.ts';
 import { UNREADABLE } from '../contract/inputs.ts';
 import type { HistoryEvent } from './read-events.ts';
-import { decode, decodeFailure, decodeFromPayloadsAtIndex, saysUnknownEncoding } from './sdk-internals.ts';
+import {
+  decode,
+  decodeFailure,
+  decodeFromPayloadsAtIndex,
+  encode,
+  saysUnknownEncoding,
+} from './sdk-internals.ts';
+
+const { Payload: PayloadMessage } = proto.temporal.api.common.v1;
 
 type Payloads = temporal.api.common.v1.IPayloads | null | undefined;
 type Failure = temporal.api.failure.v1.IFailure | null | undefined;
@@ -32,6 +41,27 @@ export async function firstValue(
   if (list === null || list === undefined || list.length === 0) return undefined;
   const context = { type: 'workflow', namespace, workflowId } as const;
   return decodeFromPayloadsAtIndex<unknown>(loadedDataConverter, 0, list, context);
+}
+
+/** A payload through codecs, as the bytes of a message. */
+export async function encodeBytes(
+  codecs: PayloadCodec[],
+  payload: Payload,
+  context: SerializationContext,
+): Promise<Uint8Array> {
+  const [encoded = payload] = await encode(codecs, [payload], context);
+  return PayloadMessage.encode(encoded).finish();
+}
+
+/** The payload of {@link encodeBytes}. @throws what a codec throws */
+export async function decodeBytes(
+  codecs: PayloadCodec[],
+  bytes: Uint8Array,
+  context: SerializationContext,
+): Promise<Payload> {
+  const payload = PayloadMessage.decode(bytes);
+  const [decoded = payload] = await decode(codecs, [payload], context);
+  return decoded;
 }
 
 /** Whether a client without codecs can read a payload. */

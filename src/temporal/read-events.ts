@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import proto, { type temporal } from '@temporalio/proto';
+import { GRPC } from './grpc.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
 const RESET = proto.temporal.api.enums.v1.WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW;
@@ -25,11 +26,11 @@ export type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
  * Temporal's own client takes 4 MB in one answer, unless it was connected with a higher
  * `grpc.max_receive_message_length`, and what is larger it asks for again, for longer than anybody waits.
  */
-const PAGE_SIZES = [1_000, 60, 8, 1] as const;
+export const PAGE_SIZES = [1_000, 60, 8, 1] as const;
 /** How long a page may take before it is requested in smaller pieces, in milliseconds. */
-const PAGE_MS = 4_000;
+export const PAGE_MS = 4_000;
 /** The gRPC codes of a page that is too large or takes too long. 1: the server has noticed the deadline before its client. */
-const TOO_MUCH: readonly unknown[] = [1, 4, 8];
+export const TOO_MUCH: readonly unknown[] = [GRPC.cancelled, GRPC.deadlineExceeded, GRPC.resourceExhausted];
 
 /** Reading backwards looks at the end of a history only, so pages are small and not read ahead. */
 const BACKWARDS_STEP = 1;

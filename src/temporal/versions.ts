@@ -2,11 +2,10 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import proto, { type temporal } from '@temporalio/proto';
 import { PerdureError } from '../contract/errors.ts';
-import { WORKFLOW } from '../contract/names.ts';
 import { isNotFound, orNull } from './index.ts';
 import { isAlive, isVersion, namedVersion, pollersSeen, type WorkerVersion } from './pollers.ts';
 import { tsToMs } from './sdk-time.ts';
-import { quoted } from './visibility.ts';
+import { quoted, runningSessions } from './visibility.ts';
 
 const { VersioningBehavior, WorkerDeploymentVersionStatus, TaskQueueType } = proto.temporal.api.enums.v1;
 const { PINNED_OVERRIDE_BEHAVIOR_PINNED } =
@@ -119,8 +118,7 @@ async function withCounts(client: Client, version: Listed): Promise<VersionSumma
 }
 
 async function countSessions(client: Client, condition: string): Promise<number> {
-  const query = `WorkflowType = '${WORKFLOW.session}' AND ExecutionStatus = 'Running' AND ${condition}`;
-  return (await client.workflow.count(query)).count;
+  return (await client.workflow.count(runningSessions(condition))).count;
 }
 
 /** Identities of the workers of a version that poll a task queue for workflow tasks. */

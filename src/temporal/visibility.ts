@@ -92,6 +92,11 @@ function summary(info: WorkflowExecutionInfo): SessionSummary {
   };
 }
 
+/** The query of running sessions that meet a further condition. */
+export function runningSessions(condition: string): string {
+  return `WorkflowType = '${WORKFLOW.session}' AND ExecutionStatus = 'Running' AND ${condition}`;
+}
+
 /** The query of a status, see {@link statusOf}. */
 function statusCondition(status: string): string {
   if (status === 'terminated') return "ExecutionStatus = 'Terminated'";

@@ -1,12 +1,10 @@
 /** Values of sessions: encoded as payloads, and held to their digests. */
 import { createHash } from 'node:crypto';
 import type { Client } from '@temporalio/client';
-import proto from '@temporalio/proto';
 import { invalid, isPerdureError, messageOf, PerdureError } from '../contract/errors.ts';
 import { isDigest, type StoredValue, type ValueRef, type ValueStore } from '../contract/values.ts';
-import { decode, encode } from '../temporal/sdk-internals.ts';
+import { decodeBytes, encodeBytes } from '../temporal/payloads.ts';
 
-const { Payload } = proto.temporal.api.common.v1;
 const PLAIN = Buffer.from('binary/plain');
 
 /** A value that was read. */
@@ -33,8 +31,7 @@ export class Values {
   async put({ bytes, mediaType }: Value, sessionId: string): Promise<ValueRef> {
     const payload = { metadata: { encoding: PLAIN, mediaType: Buffer.from(mediaType) }, data: bytes };
     const codecs = this.#options.loadedDataConverter.payloadCodecs;
-    const [encoded = payload] = await encode(codecs, [payload], this.#context);
-    const stored = Payload.encode(encoded).finish();
+    const stored = await encodeBytes(codecs, payload, this.#context);
     const digest = sha256(stored);
     await this.#store.put(digest, stored, this.#owner(sessionId));
     return { digest, bytes: bytes.length, media_type: mediaType };
@@ -64,7 +61,7 @@ export class Values {
       });
     }
     const codecs = this.#options.loadedDataConverter.payloadCodecs;
-    const [{ metadata, data } = {}] = await decode(codecs, [Payload.decode(stored)], this.#context);
+    const { metadata, data } = await decodeBytes(codecs, stored, this.#context);
     const mediaType = metadata?.['mediaType'];
     if (!mediaType) {
       throw new PerdureError(

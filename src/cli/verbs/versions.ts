@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import type { VersionSummary, WorkerVersion } from '../../client/index.ts';
 import { invalid, isPerdureError, PerdureError } from '../../contract/errors.ts';
-import { WORKFLOW } from '../../contract/names.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT } from '../failures.ts';
@@ -167,9 +166,9 @@ async function chosen(cli: Cli, buildId: string, deployment: string | undefined)
 
 /** Running sessions of a deployment, also those that are on the version already: an interrupted move may have left them there. */
 async function runningOf(cli: Cli, { deployment }: WorkerVersion): Promise<string[]> {
-  const { quoted } = await import('../../temporal/visibility.ts');
+  const { quoted, runningSessions } = await import('../../temporal/visibility.ts');
   const { client } = await cli.connect();
-  const query = `WorkflowType = '${WORKFLOW.session}' AND ExecutionStatus = 'Running' AND TemporalWorkerDeployment = ${quoted('deployment', deployment)}`;
+  const query = runningSessions(`TemporalWorkerDeployment = ${quoted('deployment', deployment)}`);
   const ids: string[] = [];
   for await (const { workflowId } of client.workflow.list({ query })) ids.push(workflowId);
   return ids;
