@@ -15,6 +15,7 @@ const ALL = ['test/**/*.test.ts', 'examples/**/*.test.ts'];
 const FAST = tests(
   'test/activities/**',
   'test/archive/deltas',
+  'test/console/browser',
   'test/bench/{actions,docs,options,results,stats,usage}',
   'test/cli/follow',
   'test/core/**',
