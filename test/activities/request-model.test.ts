@@ -6,7 +6,8 @@ import type {
 } from '@ai-sdk/provider';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { type RequestResult, requestModel } from '../../src/activities/request-model.ts';
+import type { RequestResult } from '../../src/activities/reply-collector.ts';
+import { requestModel } from '../../src/activities/request-model.ts';
 import { type Model, resolveAgent } from '../../src/agent/index.ts';
 import type { Usage } from '../../src/contract/activities.ts';
 import { type AgentOptions, defineAgent, defineTool } from '../../src/index.ts';
