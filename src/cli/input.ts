@@ -28,7 +28,7 @@ export function port(text: string): number {
 }
 
 /** A duration, in milliseconds. */
-function duration(text: string): number {
+export function duration(text: string): number {
   try {
     return count(String(msToNumber(text as Parameters<typeof msToNumber>[0])));
   } catch {

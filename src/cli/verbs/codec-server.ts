@@ -1,9 +1,9 @@
-import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import type { Command } from 'commander';
 import { invalid } from '../../contract/errors.ts';
+import { defined } from '../../contract/json.ts';
 import type { Cli } from '../cli.ts';
 import { port as portOf } from '../input.ts';
+import { callersToken, serveUntilInterrupted } from '../serving.ts';
 
 interface Options {
   host: string;
@@ -34,7 +34,6 @@ export function codecServer(program: Command, cli: Cli): void {
     )
     .action(async ({ host, port, token: typed, origin }: Options) => {
       const { terminal } = cli;
-      const stop = cli.untilInterrupted();
       const { dataConverter } = await cli.dataConverter();
       if (dataConverter === undefined) {
         throw invalid(
@@ -42,24 +41,20 @@ export function codecServer(program: Command, cli: Cli): void {
           'name its module: --data-converter <module>, or PERDURE_DATA_CONVERTER',
         );
       }
-      const given = typed ?? (process.env['PERDURE_CODEC_TOKEN'] || undefined);
-      const token = given ?? randomBytes(32).toString('base64url');
-      const [{ createCodecServer }, { serveHttp }] = await Promise.all([
-        import('../../encryption/index.ts'),
-        import('../../http/index.ts'),
-      ]);
+      const { token, shown } = callersToken(typed, 'PERDURE_CODEC_TOKEN');
+      const { createCodecServer } = await import('../../encryption/index.ts');
       const fetch = createCodecServer({ dataConverter, token, origins: origin });
-      const http = await serveHttp({ fetch, close: () => undefined }, { host, port });
-      const shown = given === undefined ? { token } : {};
-      terminal.item({ type: 'ready', url: http.url, ...shown, origins: origin, pid: process.pid }, () =>
-        [
-          `decoding    ${http.url} for ${origin.join(', ')}`,
-          `token       ${given === undefined ? token : 'the one that you gave'}`,
-          `  next: set the codec server of the web UI to ${http.url}/${given === undefined ? token : '<token>'}`,
-        ].join('\n'),
+      const api = { fetch, close: () => undefined };
+      await serveUntilInterrupted(cli, [api, { host, port }], (url) =>
+        terminal.item(
+          { type: 'ready', url, ...defined({ token: shown }), origins: origin, pid: process.pid },
+          () =>
+            [
+              `decoding    ${url} for ${origin.join(', ')}`,
+              `token       ${shown ?? 'the one that you gave'}`,
+              `  next: set the codec server of the web UI to ${url}/${shown ?? '<token>'}`,
+            ].join('\n'),
+        ),
       );
-      if (!stop.aborted) await once(stop, 'abort');
-      await http.close();
-      terminal.item({ type: 'stopped' }, () => 'stopped');
     });
 }

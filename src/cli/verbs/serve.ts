@@ -1,9 +1,8 @@
-import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import type { Command } from 'commander';
 import { defined } from '../../contract/json.ts';
 import type { Cli } from '../cli.ts';
 import { port as portOf } from '../input.ts';
+import { callersToken, serveUntilInterrupted } from '../serving.ts';
 
 interface Options {
   host: string;
@@ -32,11 +31,9 @@ export function serve(program: Command, cli: Cli): void {
     )
     .action(async ({ host, port, token: typed }: Options) => {
       const { terminal } = cli;
-      const stop = cli.untilInterrupted();
-      const given = typed ?? (process.env['PERDURE_HTTP_TOKEN'] || undefined);
-      const token = given ?? randomBytes(32).toString('base64url');
+      const { token, shown } = callersToken(typed, 'PERDURE_HTTP_TOKEN');
       const { client, sessions, server, values } = await cli.connect();
-      const [{ createHttpApi, hostsOf, serveHttp }, { TemporalSaver }] = await Promise.all([
+      const [{ createHttpApi, hostsOf }, { TemporalSaver }] = await Promise.all([
         import('../../http/index.ts'),
         import('../../saver/index.ts'),
       ]);
@@ -50,24 +47,21 @@ export function serve(program: Command, cli: Cli): void {
         onError: (error) =>
           terminal.error(error instanceof Error ? (error.stack ?? error.message) : String(error)),
       });
-      const http = await serveHttp(api, { host, port });
       const { namespace, connectionOptions } = server;
       const { address } = connectionOptions;
-      const ready = { type: 'ready', url: http.url, namespace, address, taskQueue: cli.taskQueue };
-      const shown = given === undefined ? token : null;
-      terminal.item({ ...ready, ...(shown === null ? {} : { token: shown }), pid: process.pid }, () =>
-        [
-          `serving     ${http.url} (namespace ${namespace} at ${address})`,
-          `token       ${shown ?? (typed === undefined ? 'the value of PERDURE_HTTP_TOKEN' : 'the value of --token')}`,
-          `OpenAPI     ${http.url}/openapi.json`,
-          // A token that was typed is in no variable, and we do not print it.
-          typed === undefined
-            ? `  next: curl -H "Authorization: Bearer ${shown ?? '$PERDURE_HTTP_TOKEN'}" ${http.url}/sessions`
-            : `  next: curl ${http.url}/openapi.json`,
-        ].join('\n'),
-      );
-      if (!stop.aborted) await once(stop, 'abort');
-      await http.close();
-      terminal.item({ type: 'stopped' }, () => 'stopped');
+      await serveUntilInterrupted(cli, [api, { host, port }], (url) => {
+        const ready = { type: 'ready', url, namespace, address, taskQueue: cli.taskQueue };
+        terminal.item({ ...ready, ...defined({ token: shown }), pid: process.pid }, () =>
+          [
+            `serving     ${url} (namespace ${namespace} at ${address})`,
+            `token       ${shown ?? (typed === undefined ? 'the value of PERDURE_HTTP_TOKEN' : 'the value of --token')}`,
+            `OpenAPI     ${url}/openapi.json`,
+            // A token that was typed is in no variable, and we do not print it.
+            typed === undefined
+              ? `  next: curl -H "Authorization: Bearer ${shown ?? '$PERDURE_HTTP_TOKEN'}" ${url}/sessions`
+              : `  next: curl ${url}/openapi.json`,
+          ].join('\n'),
+        );
+      });
     });
 }

@@ -2,9 +2,11 @@ import { writeFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { PerdureError } from '../../contract/errors.ts';
 import type { ValueStore } from '../../contract/values.ts';
-import { msToNumber } from '../../temporal/sdk-time.ts';
 import { openExisting } from '../archives.ts';
 import type { Cli } from '../cli.ts';
+import { duration } from '../input.ts';
+
+const DAY_MS = 86_400_000;
 
 /** `perdure values`: the stored values of sessions. */
 export function values(program: Command, cli: Cli): void {
@@ -46,14 +48,13 @@ function prune(group: Command, cli: Cli): void {
         'does not have them. With --remove, remove them.',
     )
     .option('--remove', 'remove them')
-    .option('--older-than <duration>', 'only values that were stored before this time', '1 day')
+    .option('--older-than <time>', 'only values that were stored longer ago (default: 1 day)', duration)
     .option(
       '--archive <archive>',
       'keep the values of the sessions in this archive (default: PERDURE_ARCHIVE)',
     )
-    .action(async (options: { remove?: true; olderThan: string; archive?: string }) => {
+    .action(async (options: { remove?: true; olderThan?: number; archive?: string }) => {
       const { terminal } = cli;
-      const olderThanMs = durationOf(options.olderThan);
       const store = await storeOf(cli);
       const { client } = await cli.connect();
       const { pruneValues } = await import('../../values/index.ts');
@@ -63,7 +64,7 @@ function prune(group: Command, cli: Cli): void {
       try {
         const report = await terminal.wait('looking at the values', () =>
           pruneValues(client, store, {
-            olderThanMs,
+            olderThanMs: options.olderThan ?? DAY_MS,
             remove,
             isKept: async (id) => archive !== null && (await archive.runs(id)).length > 0,
           }),
@@ -91,12 +92,4 @@ async function storeOf(cli: Cli): Promise<ValueStore> {
     'INVALID_ARGUMENT',
     'values: set PERDURE_VALUES to the store of your workers, a directory or a PostgreSQL URL',
   );
-}
-
-function durationOf(text: string): number {
-  try {
-    return msToNumber(text as Parameters<typeof msToNumber>[0]);
-  } catch {
-    throw new PerdureError('INVALID_ARGUMENT', `--older-than: ${text} is not a duration such as '1 day'`);
-  }
 }
