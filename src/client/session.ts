@@ -277,9 +277,9 @@ export class Session {
    * model writes. It ends when nothing is left to do, or as `until` says. It is read from the history, so it needs no worker
    * and costs the session nothing. Streams of one session share what they read.
    *
-   * @throws PerdureError `CHECKPOINT_NOT_FOUND` when the session did not go on from `since`; `SESSION_NOT_FOUND`,
-   * `SESSION_BUSY` when a rewind has ended the session and not started it again, `SERVER_UNAVAILABLE`. Then stream again with the last cursor as
-   * `since`; `CHECKPOINT_CORRUPTION`, `INVALID_ARGUMENT`
+   * @throws PerdureError `CHECKPOINT_NOT_FOUND` when the session did not go on from `since`; `SESSION_NOT_FOUND`;
+   * `CHECKPOINT_CORRUPTION`; `INVALID_ARGUMENT`. After `SERVER_UNAVAILABLE`, and after `SESSION_BUSY` (a rewind has ended
+   * the session and not started it again), stream again with the last cursor as `since`.
    */
   stream(options: StreamOptions = {}): AsyncGenerator<StreamPart> {
     return streamSession(this.#client, this.id, options);

@@ -25,7 +25,8 @@ export interface AesGcmOptions {
 
 /**
  * A payload codec that encrypts with AES-256-GCM. The format is that of Temporal's encryption samples: workers in other
- * languages read it with the same keys. Workers with this codec also encrypt their failure messages. Payloads that are not encrypted pass, so that older sessions go on.
+ * languages read it with the same keys. Workers with this codec also encrypt their failure messages. Payloads that are
+ * not encrypted pass, so that older sessions go on.
  *
  * To rotate keys, add the new key everywhere, then make it `current` everywhere. Keep an old key for as long as there are
  * sessions or archives that it encrypted. A key may encrypt 2^32 payloads: rotate it before that.

@@ -20,6 +20,9 @@ const BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
 /** How long the session rests before it repeats a model call whose workers were lost. */
 const MODEL_BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
 
+/** While one of these is in flight, the session issues nothing else of its own. */
+const EXCLUSIVE: readonly InFlight['kind'][] = ['load', 'describe', 'model', 'storePast', 'takenIds'];
+
 /** The next step that the session takes by itself, or `null` when it waits for an outcome or a person. */
 export function decide(state: SessionState, moment: Moment): Step | null {
   if (state.status.kind !== 'active') return null;
@@ -42,17 +45,7 @@ export function decide(state: SessionState, moment: Moment): Step | null {
   if (state.wait !== null) return isFull(moment) ? null : lookForAgent(state);
   const look = isFull(moment) ? null : lookForTools(state, calls);
   if (look !== null) return look;
-  if (
-    state.inFlight.some(
-      ({ kind }) =>
-        kind === 'load' ||
-        kind === 'describe' ||
-        kind === 'model' ||
-        kind === 'storePast' ||
-        kind === 'takenIds',
-    )
-  )
-    return null;
+  if (state.inFlight.some(({ kind }) => EXCLUSIVE.includes(kind))) return null;
   if (state.loading !== null && state.origin !== null) {
     const { by: _by, reason: _reason, ...from } = state.origin;
     const input = { ...from, part: state.loading.parts.length };
@@ -152,11 +145,7 @@ function decideCancel(state: SessionState, calls: readonly ToolCall[]): Step | n
   const stopping = stopFirst(
     state,
     (flight) =>
-      flight.kind === 'load' ||
-      flight.kind === 'describe' ||
-      flight.kind === 'model' ||
-      flight.kind === 'storePast' ||
-      flight.kind === 'takenIds' ||
+      EXCLUSIVE.includes(flight.kind) ||
       (flight.kind === 'prepare' && !isUntold(theCall(state, flight.callId ?? ''))) ||
       flight.kind === 'ttl' ||
       flight.kind === 'model_backoff' ||

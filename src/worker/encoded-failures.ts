@@ -1,11 +1,9 @@
 /** Failure messages and stack traces go through the codecs of workers that encrypt. */
-import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
 import type { DataConverter } from '@temporalio/common';
 import { ASK_AGAIN, ENCRYPTS } from '../contract/failure.ts';
-import { filesDirectory, writeWhole } from './own-directory.ts';
+import { generatedModule } from './own-directory.ts';
 
 /** The SDK loads a failure converter by its path, outside the sandbox and into the bundle. */
 const SOURCE = `const { DefaultFailureConverter } = require(${JSON.stringify(createRequire(import.meta.url).resolve('@temporalio/common'))});
@@ -24,9 +22,7 @@ let written: string | undefined;
 /** The file of our failure converter. */
 function converterFile(): string {
   if (written !== undefined && existsSync(written)) return written;
-  const name = createHash('sha256').update(SOURCE).digest('hex').slice(0, 32);
-  written = join(filesDirectory(), `failures-${name}.cjs`);
-  if (!existsSync(written)) writeWhole(written, SOURCE);
+  written = generatedModule(SOURCE, 'failures-');
   return written;
 }
 

@@ -1,4 +1,5 @@
-import { lstatSync, mkdirSync, mkdtempSync, renameSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, lstatSync, mkdirSync, mkdtempSync, renameSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -13,6 +14,14 @@ export function ownDirectory(path: string): boolean {
 export function filesDirectory(): string {
   const shared = join(tmpdir(), `perdure-bundles-${process.getuid?.() ?? 0}`);
   return ownDirectory(shared) ? shared : mkdtempSync(`${shared}-`);
+}
+
+/** A module with this source, named after its digest. All processes of this user share it. */
+export function generatedModule(source: string, prefix = ''): string {
+  const digest = createHash('sha256').update(source).digest('hex').slice(0, 32);
+  const path = join(filesDirectory(), `${prefix}${digest}.cjs`);
+  if (!existsSync(path)) writeWhole(path, source);
+  return path;
 }
 
 /** Writes a file so that other processes never see half of it. */

@@ -106,18 +106,7 @@ export class PerdurePlugin implements WorkerPlugin {
       workflowsFor(options),
       this.#recover(connection, { namespace, taskQueue }),
     ]);
-    const bundle =
-      workflows === undefined
-        ? options.workflowBundle
-        : 'workflowBundle' in workflows
-          ? workflows.workflowBundle
-          : undefined;
-    const version =
-      this.#options.deployment !== undefined
-        ? await versionOptions(this.#options.deployment, options, bundle)
-        : options.workerDeploymentOptions === undefined && workflows !== undefined && bundle !== undefined
-          ? { buildId: await bundleDigest(bundle) }
-          : {};
+    const version = await this.#version(options, workflows);
     const own = createActivities({
       agents: runtimes,
       memory,
@@ -186,6 +175,19 @@ export class PerdurePlugin implements WorkerPlugin {
       await this.#journals.get(interceptor)?.close();
       this.#journals.delete(interceptor);
     }
+  }
+
+  /** The worker's version. One without a deployment is named after our bundle. */
+  async #version(
+    options: WorkerOptions,
+    workflows: Pick<WorkerOptions, 'workflowBundle'> | undefined,
+  ): Promise<Partial<WorkerOptions>> {
+    const { deployment } = this.#options;
+    const bundle = (workflows ?? options).workflowBundle;
+    if (deployment !== undefined) return versionOptions(deployment, options, bundle);
+    if (options.workerDeploymentOptions !== undefined || workflows === undefined || bundle === undefined)
+      return {};
+    return { buildId: await bundleDigest(bundle) };
   }
 
   async #recover(

@@ -17,7 +17,7 @@ import { PerdureError } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
 import { WORKFLOW } from '../contract/names.ts';
 import { isOurConverter } from './encoded-failures.ts';
-import { filesDirectory, writeWhole } from './own-directory.ts';
+import { filesDirectory, generatedModule, writeWhole } from './own-directory.ts';
 import { OWN, ownModule } from './own-modules.ts';
 
 const ROOMS = ['contract', 'session', 'thread', 'workflows'] as const;
@@ -75,7 +75,7 @@ async function findBundle(logger?: Logger, failureConverterPath?: string): Promi
  */
 export async function workflowsFor(
   options: Pick<WorkerOptions, 'workflowBundle' | 'workflowsPath' | 'dataConverter' | 'interceptors'>,
-): Promise<{ workflowBundle: { codePath: string } } | { workflowsPath: string } | undefined> {
+): Promise<Pick<WorkerOptions, 'workflowBundle' | 'workflowsPath'> | undefined> {
   const given = options.workflowBundle;
   if (given !== undefined) {
     const code = 'code' in given ? given.code : await readFile(given.codePath, 'utf8');
@@ -117,9 +117,6 @@ export function withSessionWorkflows(options: BundleOptions): BundleOptions {
   }
   const modules = [ownModule('workflows/index'), theirs].map((path) => `...require(${JSON.stringify(path)})`);
   const entry = `module.exports = { ${modules.join(', ')} };\n`;
-  const name = createHash('sha256').update(entry).digest('hex').slice(0, 32);
-  const path = join(filesDirectory(), `${name}.cjs`);
-  if (!existsSync(path)) writeWhole(path, entry);
   const { webpackConfigHook = (config) => config } = options;
   // The generated entry is in a directory without packages.
   const packages = join(
@@ -128,7 +125,7 @@ export function withSessionWorkflows(options: BundleOptions): BundleOptions {
   );
   return {
     ...options,
-    workflowsPath: path,
+    workflowsPath: generatedModule(entry),
     webpackConfigHook: (config) =>
       webpackConfigHook({
         ...config,
