@@ -30,7 +30,7 @@ export async function filesOf(
   store: ValueStore | undefined,
   messages: readonly Message[],
 ): Promise<Files> {
-  const digests = new Set(messages.flatMap(({ blocks }) => blocks.flatMap(digestsOf)));
+  const digests = new Set(messages.filter(hasStoredFiles).flatMap(({ blocks }) => blocks.flatMap(digestsOf)));
   if (digests.size === 0) return NO_FILES;
   if (store === undefined) {
     throw new PerdureError(
@@ -51,6 +51,11 @@ export async function filesOf(
   return files;
 }
 
+/** Whether a message refers to files in the store. */
+export function hasStoredFiles({ blocks }: Message): boolean {
+  return blocks.some((block) => digestsOf(block).length > 0);
+}
+
 async function read(values: Values, digest: string, sessionId: string): Promise<Uint8Array | null> {
   try {
     return (await values.get(digest, sessionId)).bytes;
@@ -60,9 +65,11 @@ async function read(values: Values, digest: string, sessionId: string): Promise<
   }
 }
 
-function digestsOf(block: Message['blocks'][number]): string[] {
-  if (block.kind === 'file') return block.value === undefined ? [] : [block.value.digest];
-  if (block.kind !== 'tool_result' || block.model_output === undefined) return [];
+const NONE: readonly string[] = [];
+
+function digestsOf(block: Message['blocks'][number]): readonly string[] {
+  if (block.kind === 'file') return block.value === undefined ? NONE : [block.value.digest];
+  if (block.kind !== 'tool_result' || block.model_output === undefined) return NONE;
   return partsOf(block.model_output).flatMap((part) => refOf(part)?.digest ?? []);
 }
 

@@ -1,12 +1,11 @@
 /** The transcript as a language model's prompt, and the manifest's tools as its tools. */
 import type { LanguageModelV3FunctionTool, LanguageModelV3Message } from '@ai-sdk/provider';
-import { LRUCache } from 'lru-cache';
 import { ANTHROPIC } from '../agent/index.ts';
 import { type JsonValue, sha256Hex } from '../contract/json.ts';
 import type { Manifest } from '../contract/manifest.ts';
 import type { Block, Message } from '../contract/messages.ts';
 import { PLAN_DESCRIPTION, PLAN_SCHEMA, PLAN_TOOL } from '../contract/plan.ts';
-import { type Files, filePart, NO_FILES, withFiles } from './files.ts';
+import { type Files, filePart, hasStoredFiles, NO_FILES, withFiles } from './files.ts';
 
 type Part<ROLE extends LanguageModelV3Message['role']> = Exclude<
   Extract<LanguageModelV3Message, { role: ROLE }>['content'],
@@ -16,36 +15,92 @@ type Part<ROLE extends LanguageModelV3Message['role']> = Exclude<
 /**
  * Converts messages for the AI SDK's models. Metadata that providers need back becomes provider options. Empty messages
  * are left out, except the user's: the model answers the last message, so it must exist.
+ *
+ * A prompt that continues an earlier one converts only the new messages. The caller may change what it gets.
  */
 export function toPrompt(messages: readonly Message[], files: Files = NO_FILES): LanguageModelV3Message[] {
-  const idOf = providerIds();
-  return messages.flatMap((message): LanguageModelV3Message[] => {
-    const blocks = message.blocks.filter(isSaid);
-    switch (message.role) {
-      case 'user': {
-        const content = blocks.flatMap((b) =>
-          b.kind === 'text'
-            ? [{ type: 'text' as const, text: b.text }]
-            : b.kind === 'file'
-              ? [filePart(b, files)]
-              : [],
-        );
-        return [
-          { role: 'user', content: content.length > 0 ? content : [{ type: 'text', text: NOTHING_SAID }] },
-        ];
-      }
-      case 'assistant': {
-        const content = blocks.flatMap((block) => assistantPart(block, idOf, files));
-        return content.length > 0 ? [{ role: 'assistant', content }] : [];
-      }
-      case 'tool': {
-        const content = blocks.flatMap((block) => toolPart(block, idOf, files));
-        return content.length > 0 ? [{ role: 'tool', content }] : [];
-      }
-      default:
-        return message.role satisfies never;
+  const [first] = messages;
+  if (first === undefined) return [];
+  let conversion = conversions.get(first);
+  if (conversion === undefined || !conversion.isBeginningOf(messages)) {
+    conversion = new Conversion();
+    conversions.set(first, conversion);
+  }
+  return conversion.continuedTo(messages, files);
+}
+
+/** By the first message of a prompt, so that a conversion goes when the worker's transcript memory drops the messages. */
+const conversions = new WeakMap<Message, Conversion>();
+
+/**
+ * What the messages of a prompt were converted to. Messages are never changed in place, so the same objects in the same order
+ * have the same conversion. Messages without an id are not recorded yet, and are not kept. Neither are those with stored files:
+ * a file can be removed.
+ */
+class Conversion {
+  readonly #messages: Message[] = [];
+  readonly #converted: (LanguageModelV3Message[] | null)[] = [];
+  readonly #idOf = providerIds();
+
+  isBeginningOf(messages: readonly Message[]): boolean {
+    return this.#messages.every((message, i) => message === messages[i]);
+  }
+
+  continuedTo(messages: readonly Message[], files: Files): LanguageModelV3Message[] {
+    for (const message of messages.slice(this.#messages.length)) {
+      if (message.id === '') break;
+      const converted = promptMessages(message, this.#idOf, files);
+      this.#messages.push(message);
+      this.#converted.push(hasStoredFiles(message) ? null : converted);
     }
-  });
+    const prompt: LanguageModelV3Message[] = [];
+    for (const [i, message] of messages.entries()) {
+      const kept = this.#converted[i];
+      if (kept) for (const one of kept) prompt.push(copyOf(one));
+      else prompt.push(...promptMessages(message, this.#idOf, files));
+    }
+    return prompt;
+  }
+}
+
+/** Middleware may change a prompt in place. */
+function copyOf<MESSAGE extends LanguageModelV3Message>(message: MESSAGE): MESSAGE {
+  const { content } = message;
+  return typeof content === 'string'
+    ? message
+    : { ...message, content: content.map((part) => ({ ...part })) };
+}
+
+function promptMessages(
+  message: Message,
+  idOf: (id: string) => string,
+  files: Files,
+): LanguageModelV3Message[] {
+  const blocks = message.blocks.filter(isSaid);
+  switch (message.role) {
+    case 'user': {
+      const content = blocks.flatMap((b) =>
+        b.kind === 'text'
+          ? [{ type: 'text' as const, text: b.text }]
+          : b.kind === 'file'
+            ? [filePart(b, files)]
+            : [],
+      );
+      return [
+        { role: 'user', content: content.length > 0 ? content : [{ type: 'text', text: NOTHING_SAID }] },
+      ];
+    }
+    case 'assistant': {
+      const content = blocks.flatMap((block) => assistantPart(block, idOf, files));
+      return content.length > 0 ? [{ role: 'assistant', content }] : [];
+    }
+    case 'tool': {
+      const content = blocks.flatMap((block) => toolPart(block, idOf, files));
+      return content.length > 0 ? [{ role: 'tool', content }] : [];
+    }
+    default:
+      return message.role satisfies never;
+  }
 }
 
 type ToolOutput = Extract<Part<'tool'>, { type: 'tool-result' }>['output'];
@@ -76,16 +131,8 @@ function providerIds(): (id: string) => string {
   };
 }
 
-/** Sessions share call ids, and each prompt repeats those of all earlier turns. */
-const shorts = new LRUCache<string, string>({ max: 10_000 });
-
 function shortOf(id: string): string {
-  let short = shorts.get(id);
-  if (short === undefined) {
-    short = sha256Hex(id).slice(0, 9);
-    shorts.set(id, short);
-  }
-  return short;
+  return sha256Hex(id).slice(0, 9);
 }
 
 function assistantPart(block: Block, idOf: (id: string) => string, files: Files): Part<'assistant'>[] {

@@ -85,6 +85,76 @@ test('a transcript that grows is sent with the same start, for providers keep wh
   }
 });
 
+/** A copy that no conversion knows. */
+const unknown = (messages: readonly Message[]): Message[] => structuredClone([...messages]);
+
+test('a prompt that continues an earlier one converts only the new messages', () => {
+  const converted: string[] = [];
+  const watched = (message: Message): Message => ({
+    ...message,
+    get blocks() {
+      converted.push(message.id);
+      return message.blocks;
+    },
+  });
+  const turns = Array.from({ length: 50 }, (_, i) => calling([`call_${i}_0`])).flat();
+  const messages = turns.map((message, i) => watched({ ...message, id: `m${i}` }));
+  toPrompt(messages.slice(0, 148));
+  converted.length = 0;
+  const prompt = toPrompt(messages);
+  expect([...new Set(converted)]).toEqual(['m148', 'm149']);
+  expect(prompt).toEqual(toPrompt(unknown(messages)));
+});
+
+test('a prompt shows no message that a rewind, an edit or a compaction has replaced', () => {
+  const messages = ['call_1_0', 'call_2_0', 'call_3_0'].flatMap((id) => calling([id]));
+  const [first, ...rest] = messages as [Message, ...Message[]];
+  const other: Message = { ...first, id: 'msg_other', blocks: [text('something else')] };
+  const summary: Message = { ...other, id: 'msg_sum', summary: { from: 0, before: 4, bytes: 1 } };
+  const views: Record<string, Message[]> = {
+    rewound: [...messages.slice(0, 4), other],
+    'rewound and gone on': [...messages.slice(0, 4), other, ...calling(['call_2_0'])],
+    'edited in the middle': messages.with(2, {
+      ...messages[2],
+      blocks: [result('call_1_0'), text('no')],
+    } as Message),
+    'edited at the start': [{ ...first, blocks: [text('not this')] }, ...rest],
+    compacted: [summary, ...messages.slice(4)],
+    'asked for a summary': [...messages.slice(0, 7), { ...other, id: '' }],
+    'new results, not recorded': [...messages.slice(0, 8), { ...(messages[8] as Message), id: '' }],
+    'other results, recorded': [
+      ...messages.slice(0, 8),
+      { ...other, role: 'tool', blocks: [result('call_3_0')] },
+    ],
+  };
+  for (const [how, view] of Object.entries(views)) {
+    toPrompt(messages);
+    expect(toPrompt(view), how).toEqual(toPrompt(unknown(view)));
+    expect(toPrompt(messages), `after ${how}`).toEqual(toPrompt(unknown(messages)));
+  }
+});
+
+test('a prompt has the files as they are now, and nothing that a model changed in the last one', () => {
+  const value = { digest: 'sha256:1', bytes: 3, media_type: 'image/png' };
+  const messages = transcript(
+    ['user', text('look'), { kind: 'file', media_type: 'image/png', value }],
+    ['assistant', text('seen')],
+    ['user', text('again')],
+  );
+  const stored = new Map([[value.digest, Buffer.from('abc')]]);
+  const before = toPrompt(messages, stored);
+  expect(before[0]?.content[1]).toMatchObject({ type: 'file', data: Buffer.from('abc') });
+  const gone = toPrompt(messages, new Map([[value.digest, null]]));
+  expect(gone[0]?.content[1]).toMatchObject({ text: expect.stringContaining('no longer stored') });
+  // Middleware of the model may do this.
+  for (const { content } of before) {
+    if (typeof content === 'string') continue;
+    for (const part of content) Object.assign(part, { text: 'changed' });
+    content.push({ type: 'text', text: 'added' } as never);
+  }
+  expect(toPrompt(messages, stored)).toEqual(toPrompt(unknown(messages), stored));
+});
+
 test('a text of nothing but white space is left out, for Anthropic refuses it in every request from then on', () => {
   const signature = { google: { thoughtSignature: 'dGhv' } };
   const prompt = toPrompt(
