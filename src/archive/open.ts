@@ -1,5 +1,6 @@
+import { isPostgresUrl } from '../postgres/index.ts';
 import type { CheckpointArchive } from './checkpoint-archive.ts';
-import { isPostgresUrl, PostgresArchive } from './postgres-archive.ts';
+import { PostgresArchive } from './postgres-archive.ts';
 import type { ArchiveOptions } from './row-codec.ts';
 import { SqliteArchive } from './sqlite-archive.ts';
 

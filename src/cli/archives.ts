@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import type { CheckpointArchive } from '../archive/index.ts';
 import type { ArchiveStatus } from '../contract/archive.ts';
 import { PerdureError } from '../contract/errors.ts';
+import { isPostgresUrl } from '../postgres/index.ts';
 import type { Cli } from './cli.ts';
 
 /** The help of an archive argument. */
@@ -20,7 +21,7 @@ export function archivePlace(named: string | undefined): string {
 
 /** Opens an existing archive: a read must not create the file. @throws PerdureError `INVALID_ARGUMENT` */
 export async function openExisting(cli: Cli, place: string): Promise<CheckpointArchive> {
-  const { isPostgresUrl, openArchive } = await import('../archive/index.ts');
+  const { openArchive } = await import('../archive/index.ts');
   const archive = openArchive(place, await cli.dataConverter());
   if (isPostgresUrl(place) || existsSync(place)) return archive;
   throw new PerdureError('INVALID_ARGUMENT', `archive: ${place} does not exist. perdure archive creates it`);

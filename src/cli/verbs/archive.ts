@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { ArchiveFileStatus } from '../../archive/index.ts';
 import type { ArchiveStatus } from '../../contract/archive.ts';
 import { isPerdureError, messageOf } from '../../contract/errors.ts';
+import { isPostgresUrl } from '../../postgres/index.ts';
 import { command } from '../../session/commands.ts';
 import { ARCHIVE_HELP, archivePlace, openExisting, problems } from '../archives.ts';
 import type { Cli } from '../cli.ts';
@@ -43,7 +44,7 @@ function startCommand(path: string, shown: string, name: string | undefined): st
 }
 
 async function showStatus(cli: Cli, path: string, name: string | undefined): Promise<void> {
-  const { archiveStatus, isPostgresUrl } = await import('../../archive/index.ts');
+  const { archiveStatus } = await import('../../archive/index.ts');
   const file = await openExisting(cli, path);
   let stored: ArchiveFileStatus | null = null;
   let problem: string | null = null;

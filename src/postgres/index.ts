@@ -1,0 +1,2 @@
+export { Postgres, type Querying } from './postgres.ts';
+export { isPostgresUrl } from './url.ts';
