@@ -26,6 +26,10 @@ export {
   type DurablePart,
   type FileData,
   type ForkOptions,
+  type Inbox,
+  type InboxAnswer,
+  type InboxItem,
+  type InboxOptions,
   type LiveDelta,
   type LivePart,
   listVersions,
@@ -136,6 +140,7 @@ export type { ContentRef } from './contract/thread.ts';
 export type { StoredValue, ValueRef, ValueStore } from './contract/values.ts';
 export type {
   BudgetView,
+  CallDetail,
   CallsPage,
   Page,
   PageInput,

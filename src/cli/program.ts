@@ -12,6 +12,7 @@ import { codecServer } from './verbs/codec-server.ts';
 import { decide } from './verbs/decide.ts';
 import { dev } from './verbs/dev.ts';
 import { doctor } from './verbs/doctor.ts';
+import { inbox } from './verbs/inbox.ts';
 import { ls } from './verbs/ls.ts';
 import { pause } from './verbs/pause.ts';
 import { resolve } from './verbs/resolve.ts';
@@ -29,7 +30,7 @@ import { worker } from './verbs/worker.ts';
 const GROUPS = [
   { heading: 'Run agents:', verbs: [dev, worker, versions, serve, codecServer, archive, setup, doctor] },
   { heading: 'Talk to sessions:', verbs: [start, send, ls, show, tail] },
-  { heading: 'Decide about tool calls:', verbs: [decide, resolve] },
+  { heading: 'Decide about tool calls:', verbs: [inbox, decide, resolve] },
   { heading: 'Control sessions:', verbs: [pause, resume, cancel, budget] },
   { heading: 'Read the past and continue from it:', verbs: [checkpoints, values] },
 ] as const;

@@ -26,13 +26,17 @@ export { DEFAULT_TASK_QUEUE } from '../contract/names.ts';
 export type { Past } from '../contract/past.ts';
 export type { Phase, SessionState } from '../contract/state.ts';
 export type { StoredValue, ValueRef, ValueStore } from '../contract/values.ts';
-export type { BudgetView, PendingCall, SessionView, TranscriptPage } from '../contract/views.ts';
+export type { BudgetView, CallDetail, PendingCall, SessionView, TranscriptPage } from '../contract/views.ts';
 export { DirectoryValues, PostgresValues, type Value } from '../values/index.ts';
 export {
   type CallNews,
   type DurablePart,
   type FileData,
   type ForkOptions,
+  type Inbox,
+  type InboxAnswer,
+  type InboxItem,
+  type InboxOptions,
   type LiveDelta,
   type LivePart,
   listVersions,

@@ -9,6 +9,7 @@ export {
 } from '../temporal/versions.ts';
 export type { SessionListOptions, SessionSummary } from '../temporal/visibility.ts';
 export type { StartedAgent } from './checks.ts';
+export type { Inbox, InboxAnswer, InboxItem, InboxOptions } from './inbox.ts';
 export type { FileData, MessagePart, PartsInput } from './message-parts.ts';
 export { Session, type SessionReading } from './session.ts';
 export { Sessions } from './sessions.ts';

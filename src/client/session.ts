@@ -2,7 +2,7 @@
 import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temporalio/client';
 import type { Decision, Resolution, SeenCall, SeenDispatch } from '../contract/calls.ts';
 import type { EditInput } from '../contract/edit.ts';
-import { invalid, isPerdureError } from '../contract/errors.ts';
+import { invalid, isPerdureError, PerdureError } from '../contract/errors.ts';
 import type { BudgetInput, PauseInput, SendInput, SessionResult } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
@@ -14,6 +14,7 @@ import type { ValueRef, ValueStore } from '../contract/values.ts';
 import { viewOf } from '../contract/view.ts';
 import type {
   BudgetView,
+  CallDetail,
   CallsPage,
   Page,
   PageInput,
@@ -22,7 +23,7 @@ import type {
   SessionView,
   TranscriptPage,
 } from '../contract/views.ts';
-import { budgetView, callsPage, messagesPage, sessionView } from '../session/views.ts';
+import { budgetView, callDetail, callsPage, messagesPage, sessionView } from '../session/views.ts';
 import { retryHint, sessionError } from '../temporal/errors.ts';
 import { explained } from '../temporal/unanswered.ts';
 import { type Value, Values } from '../values/index.ts';
@@ -134,6 +135,17 @@ export class Session {
       page,
       this.#read(QUERY.calls, (state) => callsPage(state, page), page),
     );
+  }
+
+  /**
+   * A call of the present run, with its tool's schema and what was said before it.
+   *
+   * @throws PerdureError `UNKNOWN_CALL` when it is not in this run: {@link Session.calls} has those of earlier runs
+   */
+  async call(callId: string): Promise<CallDetail> {
+    const detail = callDetail(await this.snapshot(), callId);
+    if (detail !== null) return detail;
+    throw new PerdureError('UNKNOWN_CALL', `The present run of session ${this.id} has no call ${callId}`);
   }
 
   /**

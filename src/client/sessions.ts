@@ -28,6 +28,7 @@ import {
   type StartedAgent,
 } from './checks.ts';
 import { isBeingTakenBack, TAKEN_BACK, takenBack } from './ended.ts';
+import { type Inbox, type InboxOptions, InboxReader } from './inbox.ts';
 import { storedMessage } from './message-parts.ts';
 import { Session } from './session.ts';
 import {
@@ -64,6 +65,7 @@ export class Sessions {
   readonly #client: Client;
   readonly #taskQueue: string;
   readonly #values: ValueStore | undefined;
+  readonly #inbox: InboxReader;
 
   /**
    * @param client - Temporal's client; its namespace, codecs and interceptors apply.
@@ -73,6 +75,7 @@ export class Sessions {
   constructor(client: Client, options: { taskQueue?: string; values?: ValueStore | undefined } = {}) {
     this.#client = client;
     this.#values = options.values;
+    this.#inbox = new InboxReader(client);
     this.#taskQueue = options.taskQueue ?? DEFAULT_TASK_QUEUE;
   }
 
@@ -392,5 +395,13 @@ export class Sessions {
   /** Sessions, newest first, from Temporal's visibility, which may lag by a second. */
   list(options: SessionListOptions = {}): AsyncGenerator<SessionSummary> {
     return listSessions(this.#client, options);
+  }
+
+  /**
+   * Everything that waits for a person, over all sessions: approvals, calls with an unknown outcome, missing tools, budgets and
+   * other waits. What expires first comes first, then what has waited longest. Visibility may lag by a second.
+   */
+  inbox(options: InboxOptions = {}): Promise<Inbox> {
+    return this.#inbox.read(options);
   }
 }

@@ -1,7 +1,7 @@
 /** The answers of queries: plain JSON, bounded in size. */
 import type { CallStatus, DecisionRecord, ToolCall } from './calls.ts';
 import type { JsonObject, JsonValue } from './json.ts';
-import type { AgentChange, BudgetLimits } from './manifest.ts';
+import type { AgentChange, BudgetLimits, Effect, ToolManifest } from './manifest.ts';
 import type { Message } from './messages.ts';
 import type { NextStep } from './next-step.ts';
 import type { Notice, Phase, PlanStep, SessionMode, SessionStatus, Spent, Wait } from './state.ts';
@@ -52,9 +52,24 @@ export interface PendingCall {
   /** The number of its last dispatch; 0 if it has none. */
   dispatchNo: number;
   idempotencyKey: string;
+  /** What the call does to the world. Absent in the answer of an older worker. */
+  effect?: Effect;
+  /** ISO 8601: when the model asked for the call. Absent when that message is in an earlier run. */
+  askedAt?: string;
   status: Extract<CallStatus, { kind: 'approval' | 'unknown' | 'stuck' | 'awaiting' }>;
   decision: DecisionRecord | null;
   next: NextStep;
+}
+
+/** A call of the present run with what a person needs to decide about it. */
+export interface CallDetail {
+  call: ToolCall;
+  /** The tool as the agent defines it; `null` when the agent has it no more. */
+  tool: ToolManifest | null;
+  /** Absent unless the call waits for a person. */
+  pending?: PendingCall;
+  /** The last message of a person before the call, and the text that the model wrote with the call. */
+  asked: { message: string; text: string };
 }
 
 /** Spending in the units of the caps; dollars as dollars. */

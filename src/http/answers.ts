@@ -1,13 +1,21 @@
 /** The schemas of answers about sessions. The compiler holds them to the contract's types. */
 import * as z from 'zod/mini';
 import type { EffectSince } from '../checkpoints/index.ts';
+import type { Inbox, InboxItem } from '../client/index.ts';
 import type { CallStatus, DecisionRecord, Dispatch, ToolCall } from '../contract/calls.ts';
-import type { AgentChange, BudgetLimits } from '../contract/manifest.ts';
+import type { AgentChange, BudgetLimits, ToolManifest } from '../contract/manifest.ts';
 import { type Message, messageSchema } from '../contract/messages.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import type { Notice, Phase, PlanStep, Wait } from '../contract/state.ts';
 import { valueRefSchema } from '../contract/values.ts';
-import type { BudgetView, CallsPage, PendingCall, SessionView, TranscriptPage } from '../contract/views.ts';
+import type {
+  BudgetView,
+  CallDetail,
+  CallsPage,
+  PendingCall,
+  SessionView,
+  TranscriptPage,
+} from '../contract/views.ts';
 import { checkpointSchema, errorSchema, exactly, jsonObject, jsonValue, stepSchema, time } from './shapes.ts';
 
 const decisionRecord: z.ZodMiniType<DecisionRecord> = exactly<DecisionRecord>()(
@@ -74,6 +82,9 @@ const dispatch: z.ZodMiniType<Dispatch> = exactly<Dispatch>()(
   }),
 );
 
+const effect = z.enum(['read', 'idempotent', 'mutate']);
+const scope = z.enum(['call', 'message', 'session', 'global']);
+
 const toolCall: z.ZodMiniType<ToolCall> = exactly<ToolCall>()(
   z.object({
     id: z.string(),
@@ -83,8 +94,8 @@ const toolCall: z.ZodMiniType<ToolCall> = exactly<ToolCall>()(
     name: z.string(),
     args: jsonValue,
     argsDigest: z.string(),
-    effect: z.enum(['read', 'idempotent', 'mutate']),
-    scope: z.enum(['call', 'message', 'session', 'global']),
+    effect,
+    scope,
     idempotencyKey: z.string(),
     status: callStatus,
     issuedAt: z.nullable(time),
@@ -137,9 +148,36 @@ export const pendingCallSchema: z.ZodMiniType<PendingCall> = exactly<PendingCall
     argsDigest: z.string(),
     dispatchNo: z.int(),
     idempotencyKey: z.string(),
+    effect: z.exactOptional(effect),
+    askedAt: z.exactOptional(time),
     status: z.discriminatedUnion('kind', [approvalStatus, unknownStatus, stuckStatus, awaitingStatus]),
     decision: z.nullable(decisionRecord),
     next: nextStep,
+  }),
+);
+
+const toolManifest: z.ZodMiniType<ToolManifest> = exactly<ToolManifest>()(
+  z.object({
+    name: z.string(),
+    description: z.string(),
+    inputSchema: jsonObject,
+    effect,
+    scope,
+    ttlMs: z.number(),
+    verify: z.boolean(),
+    timeoutMs: z.number(),
+    settleMs: z.number(),
+    maxAttempts: z.int(),
+    approval: z.object({ expiresMs: z.nullable(z.number()), onExpiry: z.enum(['approve', 'reject']) }),
+  }),
+);
+
+export const callDetailSchema: z.ZodMiniType<CallDetail> = exactly<CallDetail>()(
+  z.object({
+    call: toolCall,
+    tool: z.nullable(toolManifest),
+    pending: z.exactOptional(pendingCallSchema),
+    asked: z.object({ message: z.string(), text: z.string() }),
   }),
 );
 
@@ -244,6 +282,25 @@ const agentChange: z.ZodMiniType<AgentChange> = exactly<AgentChange>()(
   }),
 );
 
+const inboxItem: z.ZodMiniType<InboxItem> = exactly<InboxItem>()(
+  z.object({
+    sessionId,
+    agent: z.nullable(z.string()),
+    tenant: z.nullable(z.string()),
+    kind: z.enum(['approval', 'unknown', 'stuck', 'budget', 'wait', 'unreadable']),
+    reason: z.string(),
+    since: z.nullable(time),
+    until: z.nullable(time),
+    call: z.nullable(pendingCallSchema),
+    wait: z.nullable(wait),
+    answers: z.array(z.object({ answer: z.string(), does: z.string(), command: z.string() })),
+  }),
+);
+
+export const inboxSchema: z.ZodMiniType<Inbox> = exactly<Inbox>()(
+  z.object({ items: z.array(inboxItem), waiting: z.int(), read: z.int() }),
+);
+
 export const sessionViewSchema: z.ZodMiniType<SessionView> = exactly<SessionView>()(
   z.object({
     sessionId: z.string(),
@@ -307,6 +364,8 @@ export const NAMED: readonly [string, z.ZodMiniType<unknown>][] = [
   ['CallStatus', callStatus],
   ['ToolCall', toolCall],
   ['PendingCall', pendingCallSchema],
+  ['CallDetail', callDetailSchema],
+  ['InboxItem', inboxItem],
   ['Phase', phaseSchema],
   ['BudgetView', budgetViewSchema],
   ['PlanStep', planStepSchema],

@@ -6,7 +6,9 @@ import { defined } from '../contract/json.ts';
 import type { PageInput } from '../contract/views.ts';
 import {
   budgetViewSchema,
+  callDetailSchema,
   callsPageSchema,
+  inboxSchema,
   modelViewSchema,
   pendingCallSchema,
   planStepSchema,
@@ -44,7 +46,38 @@ const summarySchema: z.ZodMiniType<SessionSummary> = z.object({
   closedAt: z.nullable(z.string()),
 });
 
+/** Filters of sessions. */
+const FILTERS = {
+  agent: { type: 'string', pattern: SEARCHABLE, description: 'Only of this agent' },
+  tenant: { type: 'string', pattern: SEARCHABLE, description: 'Only of this tenant' },
+} as const;
+
 export const inspectionOperations: readonly Operation[] = [
+  operation({
+    id: 'getInbox',
+    method: 'GET',
+    path: '/inbox',
+    tag: 'sessions',
+    summary: 'Everything that waits for a person, what expires first comes first',
+    description:
+      'Approvals, calls with an unknown outcome, missing tools, budgets and other waits of all sessions, with what each ' +
+      'answer would do. It can lag by a second. `waiting` counts the sessions that wait, and `read` those that it shows.',
+    query: {
+      ...FILTERS,
+      limit: {
+        type: 'integer',
+        minimum: 1,
+        maximum: 1_000,
+        description: 'At most this many sessions. Default: 200.',
+      },
+    },
+    answer: { status: 200, description: 'What waits', schema: inboxSchema },
+    codes: [],
+    handle: (request, { sessions }) => {
+      const [agent, tenant] = [request.text('agent'), request.text('tenant')];
+      return sessions.inbox(defined({ agent, tenant, limit: request.integer('limit') }));
+    },
+  }),
   operation({
     id: 'listSessions',
     method: 'GET',
@@ -53,13 +86,12 @@ export const inspectionOperations: readonly Operation[] = [
     summary: 'List sessions, newest first',
     description: 'A list can lag by a second.',
     query: {
-      agent: { type: 'string', pattern: SEARCHABLE, description: 'Only of this agent' },
+      ...FILTERS,
       status: {
         type: 'string',
         pattern: SEARCHABLE,
-        description: 'Only in this status, such as active',
+        description: 'Only in this status, such as active. `waits`: in any that waits for a person',
       },
-      tenant: { type: 'string', pattern: SEARCHABLE, description: 'Only of this tenant' },
       limit: { type: 'integer', minimum: 0, maximum: 1_000, description: 'At most this many. Default: 50.' },
     },
     answer: {
@@ -125,6 +157,16 @@ export const inspectionOperations: readonly Operation[] = [
     answer: { status: 200, description: 'A page, oldest first', schema: callsPageSchema },
     codes: CODES,
     handle: (request, { sessions }) => sessions.get(request.param('id')).calls(page(request)),
+  }),
+  operation({
+    id: 'getCall',
+    method: 'GET',
+    path: '/sessions/{id}/calls/{call_id}',
+    tag: 'sessions',
+    summary: "A call, its tool's schema, and what was said before it",
+    answer: { status: 200, description: 'A call of the present run', schema: callDetailSchema },
+    codes: [...CODES, 'UNKNOWN_CALL'],
+    handle: (request, { sessions }) => sessions.get(request.param('id')).call(request.param('call_id')),
   }),
   operation({
     id: 'getValue',

@@ -1,12 +1,20 @@
 /** Projections of the state that queries and the client show. */
 import { dispatchNoOf, type SeenDispatch, type ToolCall } from '../contract/calls.ts';
-import { jsonSize } from '../contract/json.ts';
+import { defined, jsonSize } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
-import type { Message } from '../contract/messages.ts';
+import { type Message, textsOf } from '../contract/messages.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import type { Past } from '../contract/past.ts';
 import type { SessionState } from '../contract/state.ts';
-import type { BudgetView, Page, PageInput, PendingCall, RunPage, SessionView } from '../contract/views.ts';
+import type {
+  BudgetView,
+  CallDetail,
+  Page,
+  PageInput,
+  PendingCall,
+  RunPage,
+  SessionView,
+} from '../contract/views.ts';
 import { effectId } from '../contract/workflow-ids.ts';
 import { usd } from './budget.ts';
 import { lastText } from './decide.ts';
@@ -68,11 +76,39 @@ function pending(state: SessionState, call: ToolCall): PendingCall[] {
       tool: call.name,
       args: call.args,
       idempotencyKey: call.idempotencyKey,
+      effect: call.effect,
+      ...defined({ askedAt: messageWith(state, call.id)?.created_at }),
       status,
       decision: call.decision,
       next,
     },
   ];
+}
+
+/** The model's message that asks for a call, if it is in this run. */
+function messageWith({ transcript }: SessionState, callId: string): Message | undefined {
+  return transcript.findLast(({ blocks }) =>
+    blocks.some((block) => block.kind === 'tool_call' && block.id === callId),
+  );
+}
+
+/** A call with what a person needs to decide about it; `null` when it is not in this run. */
+export function callDetail(state: SessionState, callId: string): CallDetail | null {
+  const call = state.calls.find(({ id }) => id === callId);
+  if (call === undefined) return null;
+  const reply = messageWith(state, callId);
+  const before = reply === undefined ? [] : state.transcript.slice(0, state.transcript.indexOf(reply));
+  const message = before.findLast(({ role }) => role === 'user');
+  return {
+    call,
+    tool: state.manifest?.tools[call.name] ?? null,
+    ...defined({ pending: pendingCalls(state).find((waiting) => waiting.callId === callId) }),
+    asked: { message: textOf(message), text: textOf(reply) },
+  };
+}
+
+function textOf(message: Message | undefined): string {
+  return message === undefined ? '' : textsOf(message).join('\n');
 }
 
 /** What a person can do about a call; `null` when no person is needed. */

@@ -24,7 +24,7 @@ export interface SessionSummary {
 /** Filters of a list, and its length. */
 export interface SessionListOptions {
   agent?: string;
-  /** As {@link SessionSummary.status}. */
+  /** As {@link SessionSummary.status}. `waits`: running, and in any status but `active` and `unknown`. */
   status?: string;
   tenant?: string;
   limit?: number;
@@ -49,15 +49,10 @@ export async function* listSessions(
   client: Client,
   options: SessionListOptions,
 ): AsyncGenerator<SessionSummary> {
-  const conditions = [`WorkflowType = '${WORKFLOW.session}'`];
-  for (const key of ['agent', 'tenant'] as const) {
-    const value = options[key];
-    if (value !== undefined) conditions.push(`${SEARCH_ATTRIBUTE[key]} = ${quoted(key, value)}`);
-  }
-  if (options.status !== undefined) conditions.push(statusCondition(options.status));
+  const query = queryOf(options);
   let left = options.limit ?? Number.POSITIVE_INFINITY;
   if (left <= 0) return;
-  const infos = client.workflow.list({ query: conditions.join(' AND ') })[Symbol.asyncIterator]();
+  const infos = client.workflow.list({ query })[Symbol.asyncIterator]();
   for (; left > 0; left -= 1) {
     const next = await infos.next().catch((error: unknown) => {
       throw listError(error);
@@ -65,6 +60,25 @@ export async function* listSessions(
     if (next.done === true) return;
     yield summary(next.value);
   }
+}
+
+/** How many sessions fit the filters. */
+export async function countSessions(client: Client, options: SessionListOptions): Promise<number> {
+  try {
+    return (await client.workflow.count(queryOf(options))).count;
+  } catch (error) {
+    throw listError(error);
+  }
+}
+
+function queryOf(options: SessionListOptions): string {
+  const conditions = [`WorkflowType = '${WORKFLOW.session}'`];
+  for (const key of ['agent', 'tenant'] as const) {
+    const value = options[key];
+    if (value !== undefined) conditions.push(`${SEARCH_ATTRIBUTE[key]} = ${quoted(key, value)}`);
+  }
+  if (options.status !== undefined) conditions.push(statusCondition(options.status));
+  return conditions.join(' AND ');
 }
 
 function listError(error: unknown): unknown {
@@ -101,6 +115,10 @@ export function runningSessions(condition: string): string {
 function statusCondition(status: string): string {
   if (status === 'terminated') return "ExecutionStatus = 'Terminated'";
   if (status === 'failed') return "ExecutionStatus = 'Failed'";
+  if (status === 'waits') {
+    const waiting = ['approval', 'unknown_effect', 'waiting', 'paused'].map((each) => `'${each}'`);
+    return `ExecutionStatus = 'Running' AND ${SEARCH_ATTRIBUTE.status} IN (${waiting.join(', ')})`;
+  }
   const said = `${SEARCH_ATTRIBUTE.status} = ${quoted('status', status)}`;
   if (status === 'completed' || status === 'cancelled') return said;
   // A session that was ended from outside keeps its last status attribute.

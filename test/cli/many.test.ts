@@ -1,5 +1,6 @@
 /** Looking after many sessions: what they wait for, and letting all of them go on. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { InboxItem } from '../../src/index.ts';
 import { untilPhase } from '../support/stage.ts';
 import { type CliStage, openStage } from './support/stage.ts';
 
@@ -44,6 +45,21 @@ test('ls shows what a session waits for and its task queue, and resume --all let
   const listed = async (): Promise<string> => (await stage.perdure('ls', '--tenant', tenant)).stdout;
   await expect.poll(listed, { timeout: 30_000 }).toMatch(/waiting: budget.*\n.*waiting: budget/);
   expect(await listed()).toContain('approval: refund');
+  const shown = await stage.perdure('inbox', '--tenant', tenant);
+  expect(shown.stdout).toMatch(
+    new RegExp(
+      `^${asking}  support  waits for approval\n  refund .*9000.*\n  The agent asks to run refund\\.`,
+      'm',
+    ),
+  );
+  expect(shown.stdout).toContain(`  perdure approve ${asking} call_1_0 --digest `);
+  expect(shown.stdout).toContain(`  perdure budget ${poor[0]} --turns `);
+  const items = (await stage.perdure('inbox', '--tenant', tenant, '--json')).stdout.trim().split('\n');
+  expect(items.map((line) => (JSON.parse(line) as InboxItem).kind).sort()).toEqual([
+    'approval',
+    'budget',
+    'budget',
+  ]);
   const elsewhere = await stage.perdure('ls', '--tenant', tenant, '--task-queue', 'other');
   expect(elsewhere.stdout).toMatch(new RegExp(`  ${stage.taskQueue}  `));
 

@@ -1,0 +1,232 @@
+/** What waits for a person, over all sessions. */
+import type { Client } from '@temporalio/client';
+import { messageOf } from '../contract/errors.ts';
+import type { NextStep } from '../contract/next-step.ts';
+import type { Wait } from '../contract/state.ts';
+import type { PendingCall, SessionView } from '../contract/views.ts';
+import { foldSession } from '../history/index.ts';
+import { command, commandsFor } from '../session/commands.ts';
+import { sessionView } from '../session/views.ts';
+import { isPolled } from '../temporal/pollers.ts';
+import { inChunks } from '../temporal/store-content.ts';
+import { countSessions, listSessions, type SessionSummary } from '../temporal/visibility.ts';
+import { describeSession } from './read-session.ts';
+import { Session } from './session.ts';
+
+/** How many sessions are read unless the caller says otherwise: reading one takes some milliseconds. */
+const LIMIT_SESSIONS = 200;
+
+/** Sorts after every time. */
+const LAST = '~';
+
+/** Filters of the inbox. */
+export interface InboxOptions {
+  agent?: string;
+  tenant?: string;
+  /** The most sessions to read, the newest first. Default: 200. {@link Inbox.waiting} says how many wait. */
+  limit?: number;
+}
+
+/** One of the things that a person can do. */
+export interface InboxAnswer {
+  /** `approve`, `edit`, `reject`, `respond`, `landed`, `absent`, `failed`, `resume`, `raise`, `finish`, `cancel` or `checkpoints`. */
+  answer: string;
+  /** What it would do, in a sentence. */
+  does: string;
+  /** The command of the CLI that does it. */
+  command: string;
+}
+
+/** Something that waits for a person. */
+export interface InboxItem {
+  sessionId: string;
+  agent: string | null;
+  tenant: string | null;
+  /**
+   * `approval`: a call waits for a decision. `unknown`: nobody knows whether a call took effect. `stuck`: no worker has the
+   * tool. `budget`: a cap is reached. `wait`: another reason, in `wait`. `unreadable`: the session cannot be read.
+   */
+  kind: 'approval' | 'unknown' | 'stuck' | 'budget' | 'wait' | 'unreadable';
+  /** Why it waits. */
+  reason: string;
+  /** ISO 8601: since when. */
+  since: string | null;
+  /** ISO 8601: until when a decision is possible. */
+  until: string | null;
+  call: PendingCall | null;
+  wait: Wait | null;
+  answers: InboxAnswer[];
+}
+
+export interface Inbox {
+  items: InboxItem[];
+  /** How many sessions wait, and how many of them were read. */
+  waiting: number;
+  read: number;
+}
+
+/** What was read of sessions, by id: good as long as the history has not grown. */
+type Known = Map<string, { version: string; items: InboxItem[] }>;
+
+/** Reads inboxes. It remembers what it has read of a session until the session's history grows. */
+export class InboxReader {
+  readonly #client: Client;
+  #known: Known = new Map();
+
+  constructor(client: Client) {
+    this.#client = client;
+  }
+
+  /** See `Sessions.inbox`. */
+  async read({ limit = LIMIT_SESSIONS, ...filter }: InboxOptions): Promise<Inbox> {
+    const query = { ...filter, status: 'waits' };
+    const sessions: SessionSummary[] = [];
+    for await (const session of listSessions(this.#client, { ...query, limit })) sessions.push(session);
+    const waiting = sessions.length < limit ? sessions.length : await countSessions(this.#client, query);
+    const queues = new Map<string, Promise<boolean>>();
+    const polled = (taskQueue: string): Promise<boolean> => {
+      const known = queues.get(taskQueue) ?? isPolled(this.#client, taskQueue).catch(() => true);
+      queues.set(taskQueue, known);
+      return known;
+    };
+    const known: Known = new Map();
+    await inChunks(sessions, async (session) => {
+      known.set(session.id, await this.#itemsOf(session, polled));
+    });
+    this.#known = known;
+    const items = sessions.flatMap(({ id }) => known.get(id)?.items ?? []);
+    return { items: unique(items).toSorted(firstDue), waiting, read: sessions.length };
+  }
+
+  async #itemsOf(
+    session: SessionSummary,
+    polled: (taskQueue: string) => Promise<boolean>,
+  ): Promise<{ version: string; items: InboxItem[] }> {
+    const { id, taskQueue } = session;
+    try {
+      const { runId, historyLength } = await describeSession(this.#client, id);
+      const version = `${runId}:${historyLength}`;
+      const known = this.#known.get(id);
+      if (known?.version === version) return known;
+      // Without a worker the history is read at once, and nobody waits for an answer.
+      const view = (await polled(taskQueue))
+        ? await new Session(this.#client, id).state()
+        : sessionView(await foldSession(this.#client, id, runId));
+      return { version, items: itemsOf(session, view) };
+    } catch (error) {
+      return { version: '', items: [unreadable(session, messageOf(error))] };
+    }
+  }
+}
+
+function itemsOf({ id, agent, tenant }: SessionSummary, view: SessionView): InboxItem[] {
+  if (view.status.kind !== 'active') return [];
+  const common = { sessionId: id, agent: agent ?? view.agent, tenant };
+  const calls = view.pending.map((call): InboxItem => {
+    const { kind, reason } = whyCall(call);
+    return {
+      ...common,
+      kind,
+      reason,
+      since: call.askedAt ?? null,
+      until: call.status.kind === 'approval' ? call.status.expiresAt : null,
+      call,
+      wait: null,
+      answers: answersOf(call.next),
+    };
+  });
+  const { wait } = view;
+  if (wait === null) return calls;
+  const kind = wait.reason === 'budget' ? 'budget' : 'wait';
+  const answers = answersOf(wait.next);
+  const item = {
+    kind,
+    reason: wait.message,
+    since: wait.since,
+    until: null,
+    call: null,
+    wait,
+    answers,
+  } as const;
+  return [...calls, { ...common, ...item }];
+}
+
+function whyCall({ status, tool }: PendingCall): Pick<InboxItem, 'kind' | 'reason'> {
+  switch (status.kind) {
+    case 'approval':
+      return { kind: 'approval', reason: status.problem ?? `The agent asks to run ${tool}.` };
+    case 'awaiting':
+      return { kind: status.person?.kind ?? 'unknown', reason: status.person?.reason ?? '' };
+    default:
+      return { kind: status.kind, reason: status.reason };
+  }
+}
+
+function unreadable({ id, agent, tenant, startedAt }: SessionSummary, reason: string): InboxItem {
+  const answers = [{ answer: 'show', does: 'Shows the session.', command: command('show', id) }];
+  const none = { since: startedAt, until: null, call: null, wait: null };
+  return { sessionId: id, agent, tenant, kind: 'unreadable', reason, ...none, answers };
+}
+
+/** Calls that wait for one global effect, and the effect itself, ask for one answer: the calls stand for it. */
+function unique(items: readonly InboxItem[]): InboxItem[] {
+  const effectOf = ({ call }: InboxItem): string | null => {
+    if (call?.next.action === 'resolve') return `${call.next.sessionId} ${call.next.callId}`;
+    return call?.next.action === 'resume' ? `${call.next.sessionId} ${call.next.call?.callId}` : null;
+  };
+  const waiting = items.filter((item) => item.call?.next.sessionId !== item.sessionId);
+  const shown = new Map([...items, ...waiting].map((item) => [effectOf(item), item]));
+  return items.filter((item) => effectOf(item) === null || shown.get(effectOf(item)) === item);
+}
+
+/** What expires first, then what has waited longest. */
+function firstDue(a: InboxItem, b: InboxItem): number {
+  const key = ({ until, since }: InboxItem): string => `${until ?? LAST} ${since ?? LAST}`;
+  return key(a) < key(b) ? -1 : 1;
+}
+
+/** What a person can do next, what each answer would do, and its command. */
+function answersOf(next: NextStep): InboxAnswer[] {
+  const commands = commandsFor(next);
+  return meanings(next).map(([answer, does], index) => ({ answer, does, command: commands[index] ?? '' }));
+}
+
+/** The answers, in the order of {@link commandsFor}. */
+function meanings(next: NextStep): [answer: string, does: string][] {
+  switch (next.action) {
+    case 'decide':
+      return [
+        ['approve', 'The call runs with these arguments.'],
+        ['reject', 'The call does not run. The model is told your reason.'],
+        ['edit', "The call runs with the arguments that you write, once they have passed the tool's schema."],
+        ['respond', 'The call does not run. The model gets your answer as its result.'],
+      ];
+    case 'resolve': {
+      const which = `dispatch ${next.dispatchNo}`;
+      return [
+        [
+          'landed',
+          `Records that ${which} happened, with the output that you give. The call does not run again.`,
+        ],
+        ['absent', `Records that ${which} did not happen. The call runs again.`],
+        ['failed', 'The call does not run again. The model is told that it failed.'],
+      ];
+    }
+    case 'resume': {
+      const { sessionId, call } = next;
+      const more = call === undefined ? [] : meanings({ action: 'resolve', sessionId, ...call });
+      return [['resume', 'The session continues and tries again.'], ...more];
+    }
+    case 'budget':
+      return [
+        ['raise', 'Raises the cap. The session continues.'],
+        ['finish', 'The model writes a last summary. The caps are raised by what that can cost at most.'],
+      ];
+    case 'cancel':
+      return [['cancel', 'Ends the session.']];
+    case 'fork':
+      return [['checkpoints', 'Lists the checkpoints from which the session can be forked or rewound.']];
+    default:
+      return next satisfies never;
+  }
+}
