@@ -17,6 +17,7 @@ import { ls } from './verbs/ls.ts';
 import { pause } from './verbs/pause.ts';
 import { resolve } from './verbs/resolve.ts';
 import { resume } from './verbs/resume.ts';
+import { schedule } from './verbs/schedule.ts';
 import { send } from './verbs/send.ts';
 import { serve } from './verbs/serve.ts';
 import { setup } from './verbs/setup.ts';
@@ -29,7 +30,7 @@ import { worker } from './verbs/worker.ts';
 
 const GROUPS = [
   { heading: 'Run agents:', verbs: [dev, worker, versions, serve, codecServer, archive, setup, doctor] },
-  { heading: 'Talk to sessions:', verbs: [start, send, ls, show, tail] },
+  { heading: 'Talk to sessions:', verbs: [start, send, ls, show, tail, schedule] },
   { heading: 'Decide about tool calls:', verbs: [inbox, decide, resolve] },
   { heading: 'Control sessions:', verbs: [pause, resume, cancel, budget] },
   { heading: 'Read the past and continue from it:', verbs: [checkpoints, values] },

@@ -37,6 +37,7 @@ import {
   originOf,
   type StartOptions,
   sessionInput,
+  startArguments,
   withId,
 } from './start-options.ts';
 
@@ -338,13 +339,8 @@ export class Sessions {
     policies: Pick<WorkflowStartOptions, 'workflowIdConflictPolicy' | 'workflowIdReusePolicy'>,
   ): Promise<Session> {
     const { message, ...rest } = input;
-    const start = {
-      workflowId: id,
-      taskQueue: options.taskQueue ?? this.#taskQueue,
-      ...policies,
-      workflowTaskTimeout: options.workflowTaskTimeout ?? '2s',
-      staticSummary: `${input.agent} · ${id}`.slice(0, 200),
-    };
+    const started = startArguments(id, input, { taskQueue: this.#taskQueue, ...defined(options) });
+    const start = { ...started, ...policies };
     try {
       if (options.onExisting === 'use') await this.#refuseOther(id, input);
       if (options.onExisting === 'use' && message !== undefined) {

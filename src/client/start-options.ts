@@ -125,3 +125,16 @@ export function sessionInput(
 export function withId(input: SendInput): SendInput {
   return input.id === undefined ? { ...input, id: randomUUID() } : input;
 }
+
+/** How a session's workflow is started. */
+export function startArguments(
+  workflowId: string,
+  { agent }: SessionInput,
+  {
+    taskQueue,
+    workflowTaskTimeout = '2s',
+  }: Pick<StartOptions, 'workflowTaskTimeout'> & { taskQueue: string },
+): { workflowId: string; taskQueue: string; workflowTaskTimeout: Duration; staticSummary: string } {
+  const staticSummary = `${agent} · ${workflowId}`.slice(0, 200);
+  return { workflowId, taskQueue, workflowTaskTimeout, staticSummary };
+}
