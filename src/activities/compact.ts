@@ -2,7 +2,7 @@
 import { type AgentRuntime, chooseCompaction } from '../agent/index.ts';
 import type { Compacted, CompactInput, ModelResult } from '../contract/activities.ts';
 import { type Message, textsOf } from '../contract/messages.ts';
-import { bytesOf, cutOf, promptBytes, SUMMARY_REQUEST, wordsIn } from '../contract/view.ts';
+import { bytesOf, cutOf, pinnedBlocks, promptBytes, SUMMARY_REQUEST, wordsIn } from '../contract/view.ts';
 
 /** A new summary stands for a tenth of the view at least, beside the summary before it. */
 const LEAST_SHARE = 10;
@@ -74,7 +74,7 @@ export async function compact(
 /** Where to cut a view, or `null` when too little of it is new to a summary: it would be no shorter. */
 function gainfulCut(view: readonly Message[], keep: number): number | null {
   const cut = cutOf(view, keep) ?? 0;
-  const fresh = view.slice(0, cut).filter(({ summary }) => summary === undefined);
+  const fresh = view.slice(0, cut).filter(({ summary, pinned }) => summary === undefined && pinned !== true);
   return bytesOf(fresh) * LEAST_SHARE < bytesOf(view) ? null : cut;
 }
 
@@ -85,13 +85,20 @@ export function largest(view: readonly Message[]): string {
     bytes: promptBytes(message),
   }));
   const { id, bytes } = sizes.reduce((a, b) => (b.bytes > a.bytes ? b : a), { id: '', bytes: 0 });
-  return `the largest message is ${id} with ${bytes} bytes, the prompt's messages have ${bytesOf(view)}`;
+  const pinned = bytesOf([{ blocks: pinnedBlocks(view) }]);
+  const kept = pinned > 2 ? `, ${pinned} of them pinned` : '';
+  return `the largest message is ${id} with ${bytes} bytes, the prompt's messages have ${bytesOf(view)}${kept}`;
 }
 
 /** What people said that a summary must not change: their first words, and the message that is being answered. */
-function wordsFor(view: readonly Message[], cut: number, keep: number): Pick<Compacted, 'verbatim' | 'open'> {
+function wordsFor(
+  view: readonly Message[],
+  cut: number,
+  keep: number,
+): Pick<Compacted, 'verbatim' | 'open' | 'pinned'> {
   const older = view.slice(0, cut);
   const users = older.filter(({ role, summary }) => role === 'user' && summary === undefined);
+  const pinned = pinnedBlocks(older);
   const [first] = older;
   const before = first?.summary === undefined ? { verbatim: [wordsOf(users[0])], open: [] } : wordsIn(first);
   const fits = (words: string): boolean => words !== '' && words.length <= keep;
@@ -99,9 +106,15 @@ function wordsFor(view: readonly Message[], cut: number, keep: number): Pick<Com
   const stays = view.slice(cut).some(({ role }) => role === 'user');
   const last = users.length > 0 ? wordsOf(users.at(-1)) : (before.open[0] ?? '');
   const isOpen = !stays && fits(last) && !verbatim.includes(last);
-  return { ...(verbatim.length === 0 ? {} : { verbatim }), ...(isOpen ? { open: last } : {}) };
+  return {
+    ...(verbatim.length === 0 ? {} : { verbatim }),
+    ...(isOpen ? { open: last } : {}),
+    ...(pinned.length === 0 ? {} : { pinned }),
+  };
 }
 
+/** Nothing of a pinned message: it stays by itself. */
 function wordsOf(message: Message | undefined): string {
+  if (message?.pinned === true) return '';
   return message === undefined ? '' : textsOf(message).join('\n');
 }

@@ -169,9 +169,9 @@ export function planLines(plan: readonly PlanStep[]): string {
 
 export function messageLines(messages: readonly Message[], terminal: Terminal): string {
   return messages
-    .map(({ role, created_at, blocks, summary }) =>
+    .map(({ role, created_at, blocks, summary, pinned }) =>
       [
-        `  ${terminal.style('bold', summary === undefined ? role : `summary of messages 0 to ${summary.before - 1}`)} ${terminal.style('dim', created_at)}`,
+        `  ${terminal.style('bold', summary === undefined ? role + (pinned === true ? ' (pinned)' : '') : `summary of messages 0 to ${summary.before - 1}`)} ${terminal.style('dim', created_at)}`,
         ...blocks.map((block) => `    ${blockText(block).replaceAll('\n', '\n    ')}`),
       ].join('\n'),
     )

@@ -8,7 +8,7 @@ import type { EffectOutcome, EffectWait } from './calls.ts';
 import type { WaiterInput } from './inputs.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import type { Effect, Manifest } from './manifest.ts';
-import type { Block, CallResult } from './messages.ts';
+import type { Block, CallResult, MessageBlock } from './messages.ts';
 import type { ACTIVITY } from './names.ts';
 import type { ContentRef } from './thread.ts';
 import type { ValueRef } from './values.ts';
@@ -267,6 +267,8 @@ export interface Compacted {
   verbatim?: string[];
   /** The message that is being answered, when it does not stay by itself. */
   open?: string;
+  /** The pinned messages among those that it stands for. */
+  pinned?: MessageBlock[];
   /** The model could not read all of it at once: the rest is to be compacted next. */
   more?: true;
   /** See the reply. */

@@ -30,6 +30,7 @@ export const sendSchema: LazySchema<SendInput> = lazySchema(() =>
         ),
     ),
     mode: z.optional(z.enum(['queue', 'interrupt'])),
+    pin: z.optional(z.boolean()),
     by: actor,
   }),
 );
@@ -39,6 +40,8 @@ export interface SendInput {
   blocks?: MessageBlock[] | undefined;
   id?: string | undefined;
   mode?: 'queue' | 'interrupt' | undefined;
+  /** The model always sees the message word for word: no summary replaces it. */
+  pin?: boolean | undefined;
   by?: string | undefined;
 }
 

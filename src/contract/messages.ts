@@ -76,6 +76,8 @@ export interface Message {
   role: 'user' | 'assistant' | 'tool';
   created_at: string;
   blocks: Block[];
+  /** No summary replaces it: a summary repeats it word for word. */
+  pinned?: true;
   /** It summarizes the session's messages before it. Nobody said it. */
   summary?: Summary;
 }
@@ -166,6 +168,7 @@ export const messageSchema: LazySchema<Message> = lazySchema(
       role: z.enum(['user', 'assistant', 'tool']),
       created_at: z.iso.datetime(),
       blocks: z.array(block),
+      pinned: z.optional(z.literal(true)),
       summary: z.optional(z.object({ from: count, before: count, bytes: count })),
     }) as z.ZodMiniType<Message>,
 );

@@ -94,6 +94,7 @@ export interface QueuedMessage {
   text: string;
   /** The whole message when it has files. */
   blocks?: MessageBlock[];
+  pin?: true;
   by: Actor;
   at: string;
   /** An earlier run may have taken a message of this id. It is looked up before this one is taken. */
@@ -173,6 +174,8 @@ export interface SessionState {
   /** Bytes of JSON of the messages that the model sees, and of the part that the last reply's usage has measured. */
   promptBytes: number;
   measured: { bytes: number; tokens: number } | null;
+  /** Bytes of the pinned messages. Absent before the first. */
+  pinnedBytes?: number;
   /** The messages with lower indexes are summarized: the model sees the last summary in their place. */
   summarized?: number;
   /** `wanted`: the model refused the prompt as too large. `tried`: it was compacted since the last reply. */

@@ -3,7 +3,13 @@
  * messages that it does not stand for. Between two summaries each prompt begins with the whole prompt before it.
  */
 import { utf8Length } from './json.ts';
-import { type FileBlock, type Message, type ToolResultBlock, textsOf } from './messages.ts';
+import {
+  type FileBlock,
+  type Message,
+  type MessageBlock,
+  type ToolResultBlock,
+  textsOf,
+} from './messages.ts';
 
 /** Fewer bytes than a token has on average, so that an estimate of tokens is rather too high. */
 export const BYTES_PER_TOKEN = 3;
@@ -21,6 +27,7 @@ Leave out greetings and whatever is settled and not needed again. Write only the
 
 const VERBATIM = '[Said earlier, word for word]\n';
 const OPEN = '[Not answered yet, word for word]\n';
+const PINNED = '[Pinned, word for word]\n';
 
 /**
  * The messages that the model sees.
@@ -61,7 +68,7 @@ function fileTokens({ media_type: type, value }: FileBlock): number {
 }
 
 /** Bytes of messages in a prompt. */
-export function bytesOf(messages: readonly Message[]): number {
+export function bytesOf(messages: readonly Pick<Message, 'blocks'>[]): number {
   return messages.reduce((sum, message) => sum + promptBytes(message), 0);
 }
 
@@ -108,4 +115,19 @@ export function wordsIn(message: Message): { verbatim: string[]; open: string[] 
   const after = (mark: string): string[] =>
     texts.filter((text) => text.startsWith(mark)).map((text) => text.slice(mark.length));
   return { verbatim: after(VERBATIM), open: after(OPEN) };
+}
+
+/** What a summary of messages repeats because it is pinned: messages, and what an earlier summary repeats. */
+export function pinnedBlocks(messages: readonly Message[]): MessageBlock[] {
+  return messages.flatMap(({ blocks, pinned, summary }) =>
+    blocks.flatMap((block): MessageBlock[] => {
+      if (block.kind !== 'text' && block.kind !== 'file') return [];
+      if (summary !== undefined) {
+        // A person sends the only files that a summary has.
+        return block.kind === 'file' || block.text.startsWith(PINNED) ? [block] : [];
+      }
+      if (pinned !== true) return [];
+      return [block.kind === 'file' ? block : { ...block, text: PINNED + block.text }];
+    }),
+  );
 }

@@ -87,7 +87,8 @@ export const sessionOperations: readonly Operation[] = [
     path: '/sessions/{id}/messages',
     tag: 'sessions',
     summary: 'Send a message',
-    description: 'During a turn it is queued. With mode interrupt it ends the turn.',
+    description:
+      'During a turn it is queued. With mode interrupt it ends the turn. With pin no summary replaces it.',
     idempotencyKey: 'The id of the message. The session takes an id once. The same as the id in the body.',
     body: messageBodySchema,
     answer: { status: 200, description: 'The message is recorded', schema: taken },

@@ -1,5 +1,6 @@
 /** The pure core's door: inputs in, commands out, the state moved on. */
 import { UNNAMED } from '../contract/calls.ts';
+import { defined } from '../contract/json.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { usd, worstCase } from './budget.ts';
 import { addedBytes } from './compaction.ts';
@@ -64,8 +65,9 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
       for (const message of state.inbox.splice(0)) {
         state.messagesTaken += 1;
         state.message = state.messagesTaken;
-        const { id, at: created_at } = message;
-        appendMessage(state, { id, role: 'user', created_at, blocks: messageBlocks(message) });
+        const { id, at: created_at, pin: pinned } = message;
+        const blocks = messageBlocks(message);
+        appendMessage(state, { id, role: 'user', created_at, blocks, ...defined({ pinned }) });
       }
       state.interrupted = false;
       // A user who asks again wants it done again.

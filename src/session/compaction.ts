@@ -2,7 +2,7 @@
 import type { Compacted, CompactInput, ModelInput } from '../contract/activities.ts';
 import { utf8Length } from '../contract/json.ts';
 import { resultBytesOf } from '../contract/limits.ts';
-import type { Message } from '../contract/messages.ts';
+import type { Block, Message } from '../contract/messages.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { BYTES_PER_TOKEN, promptBytes, SUMMARY_REQUEST, summaryTexts } from '../contract/view.ts';
 import { promptTokens } from './budget.ts';
@@ -69,7 +69,10 @@ export function applyCompacted(
     id: freshMessageId(state),
     role: 'user',
     created_at: iso(moment),
-    blocks: summaryTexts(before, text + steps, result).map((words) => ({ kind: 'text', text: words })),
+    blocks: [
+      ...summaryTexts(before, text + steps, result).map((words): Block => ({ kind: 'text', text: words })),
+      ...(result.pinned ?? []),
+    ],
     summary: { from, before, bytes: state.promptBytes },
   };
   const bytes = promptBytes(message);
@@ -92,6 +95,7 @@ export function applyCompacted(
 export function unsee(state: SessionState, message: Message): void {
   const { summary } = message;
   state.promptBytes = summary?.bytes ?? state.promptBytes - promptBytes(message);
+  if (message.pinned === true) state.pinnedBytes = (state.pinnedBytes ?? 0) - promptBytes(message);
   if (summary === undefined) return;
   if (summary.from > 0) state.summarized = summary.from;
   else delete state.summarized;

@@ -69,11 +69,12 @@ export function applyEdit(state: SessionState, edit: EditInput, moment: Moment):
     const own = state.transcript.slice(sealed);
     const kept = own.splice(0, from - (state.past?.sealed.count ?? 0));
     for (const message of own.reverse()) unsee(state, message);
-    const bytes = state.promptBytes;
+    const { promptBytes, pinnedBytes } = state;
     state.transcript = state.transcript.slice(0, sealed);
     state.position = { ...(state.past?.sealed ?? { count: 0, digest: EMPTY_DIGEST }) };
     for (const message of kept) appendMessage(state, message);
-    state.promptBytes = bytes;
+    state.promptBytes = promptBytes;
+    if (pinnedBytes !== undefined) state.pinnedBytes = pinnedBytes;
     state.measured = null;
     delete state.compaction;
     // A summary may stand for messages that the edit changes. The session makes another one when it needs it.

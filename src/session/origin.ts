@@ -42,6 +42,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   state.position = past.position;
   state.promptBytes = past.promptBytes;
   state.measured = past.measured;
+  if (past.pinnedBytes !== undefined) state.pinnedBytes = past.pinnedBytes;
   if (past.summarized !== undefined) state.summarized = past.summarized;
   if (past.answeredBy !== undefined) state.answeredBy = past.answeredBy;
   if (past.instructedBy !== undefined) state.instructedBy = past.instructedBy;

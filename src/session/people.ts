@@ -173,13 +173,14 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
   const at = iso(moment);
   switch (input.type) {
     case 'send': {
-      const { text, blocks, id, mode, by = UNNAMED } = input.value;
+      const { text, blocks, id, mode, pin, by = UNNAMED } = input.value;
       if (id !== undefined && hasMessage(state, id)) return null;
       const isDoubtful = id !== undefined && mayBeTaken(state.past?.taken, id);
       state.inbox.push({
         id: id ?? freshMessageId(state),
         text,
         ...defined({ blocks }),
+        ...(pin === true ? { pin } : {}),
         by,
         at,
         ...(isDoubtful ? { check: true as const } : {}),

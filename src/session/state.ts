@@ -180,6 +180,7 @@ export function appendMessage(state: SessionState, message: Message): void {
     digest: chainMessage(state.position.digest, message),
   };
   state.promptBytes += promptBytes(message);
+  if (message.pinned === true) state.pinnedBytes = (state.pinnedBytes ?? 0) + promptBytes(message);
 }
 
 /** Notes something for people to see. The last hundred notes are kept. */

@@ -17,6 +17,7 @@ import type { PageInput, TooLarge } from '../contract/views.ts';
 import type { PersonInput } from '../session/events.ts';
 import { headroomProblem } from '../session/headroom.ts';
 import { type Refusal, refusalOf } from '../session/people.ts';
+import { pinProblem } from '../session/pins.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
 import { wantsReply } from '../session/reads.ts';
 import { blocksOf, findCall, hasMessage, messageBlocks, phaseOf } from '../session/state.ts';
@@ -27,14 +28,14 @@ import { acceptUnreadableSignals } from './sdk-internals.ts';
 type Apply = (input: PersonInput) => Promise<Refusal | null>;
 
 const DESCRIPTION: Record<string, string> = {
-  [SIGNAL.send]: 'A message to the agent: {text, id?, mode?: queue|interrupt, by?} or a bare string',
+  [SIGNAL.send]: 'A message to the agent: {text, id?, mode?: queue|interrupt, pin?, by?} or a bare string',
   [SIGNAL.pause]: 'Start no new call: {by?, reason?, now?}; now also cancels calls in flight',
   [SIGNAL.resume]: 'Continue after a pause or a wait: {by?}',
   [SIGNAL.cancel]: 'End the session once a mutation in flight has settled: {by?, reason?}',
   [SIGNAL.awaitEffect]: 'To a global effect: tell this call when there is an outcome: {sessionId, callId}',
   [SIGNAL.effectDone]: 'Look at the global effect that a call waits for: {callId}',
   [SIGNAL.searchAttributes]: 'From a worker: the search attributes that the server still knows: {known}',
-  [UPDATE.send]: 'A message to the agent, answered when it is queued: {text, blocks?, id?, mode?, by?}',
+  [UPDATE.send]: 'A message to the agent, answered when it is queued: {text, blocks?, id?, mode?, pin?, by?}',
   [UPDATE.decide]:
     'Decide on a call: {callId, argsDigest, by?, decision: {decision: approve|edit|reject|respond, …}}',
   [UPDATE.resolve]:
@@ -79,6 +80,7 @@ export function registerHandlers(
             refusalOf(state, input) ??
             leftBehind(state, input) ??
             contradicted(state, input) ??
+            (input.type === 'send' ? pinProblem(state, input.value) : null) ??
             fullFor(state, name, input, taken);
           if (refusal !== null) throw failure(refusal);
         },

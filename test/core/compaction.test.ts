@@ -4,8 +4,10 @@ import type { ModelResult } from '../../src/contract/activities.ts';
 import { bytesOf, cutOf, viewOf } from '../../src/contract/view.ts';
 import type { Message, SessionState } from '../../src/index.ts';
 import { advance } from '../../src/session/advance.ts';
+import { applyEdit } from '../../src/session/edit.ts';
 import type { Command, Input } from '../../src/session/events.ts';
 import { initialState } from '../../src/session/initial.ts';
+import { pinProblem } from '../../src/session/pins.ts';
 import { appendMessage } from '../../src/session/state.ts';
 import { MOMENT, manifestOf } from './checker/scenario.ts';
 
@@ -300,4 +302,33 @@ test('a view begins with the last summary, and has no other', () => {
   expect(viewOf(all.slice(3), 3).map(({ id }) => id)).toEqual(['s4', 'd']);
   // A further summary needs something new to stand for.
   expect(cutOf(viewOf(all), 0)).toBeNull();
+});
+
+test('the session counts pinned messages, and lets nobody pin more than fits beside the rest', () => {
+  const state = waiting(0);
+  const send = (id: string, length: number): Input => ({
+    type: 'send',
+    value: { id, text: 'x'.repeat(length), pin: true },
+  });
+  advance(state, [send('rule', 800)], MOMENT);
+  expect(state.transcript.at(-1)).toMatchObject({ id: 'rule', pinned: true });
+  const { pinnedBytes = 0 } = state;
+  expect(pinnedBytes).toBeGreaterThan(800);
+  // Half of 3,000 bytes. What is queued counts, and a repeated message does not count twice.
+  const more = { text: 'x'.repeat(400), pin: true };
+  expect(pinProblem(state, more)).toBeNull();
+  advance(state, [send('queued', 400)], MOMENT);
+  expect(pinProblem(state, more)).toMatchObject({
+    code: 'TOO_LARGE',
+    details: { field: 'pin', limit: 1_500 },
+  });
+  expect(pinProblem(state, { ...more, id: 'queued' })).toBeNull();
+  expect(pinProblem(state, { ...more, pin: false })).toBeNull();
+
+  const [first, pinned] = state.transcript as [Message, Message];
+  const { pinned: _pinned, ...ordinary } = pinned;
+  applyEdit(state, { transcript: { from: 1, messages: [ordinary] } }, MOMENT);
+  expect(state.pinnedBytes).toBe(0);
+  applyEdit(state, { transcript: { from: 0, messages: [first, pinned] } }, MOMENT);
+  expect(state.pinnedBytes).toBe(pinnedBytes);
 });

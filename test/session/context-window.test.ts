@@ -82,10 +82,10 @@ async function open(
 }
 
 /** Sends messages one after the other, and waits for the answer of each. */
-async function say(session: Session, ...texts: string[]): Promise<void> {
-  for (const text of texts) {
+async function say(session: Session, ...messages: Parameters<Session['send']>[0][]): Promise<void> {
+  for (const message of messages) {
     const { turn } = await session.state();
-    await session.send(text);
+    await session.send(message);
     await until(session, (view) => view.phase === 'waiting' || (view.phase === 'idle' && view.turn > turn));
   }
 }
@@ -307,6 +307,49 @@ test('a session that goes on over runs is compacted, too, and a worker without m
     ?.blocks.map((block) => (block.kind === 'text' ? block.text : ''))
     .join('');
   expect(lastText).toBe(texts.at(-1));
+});
+
+test('pinned messages stay word for word over summaries, runs and workers, with their files', async () => {
+  const { script, usage } = endpoint(8_000, clerk);
+  const { stage, session, restart } = await open(script, {
+    runTurns: 2,
+    contextWindow: { tokens: 8_000, keep: 500 },
+  });
+  const url = 'https://example.com/rules.png';
+  await say(session, 'Good morning.');
+  await say(session, { text: 'Never refund more than $40.', pin: true });
+  await say(session, {
+    parts: [
+      { type: 'text', text: 'These are the rules.' },
+      { type: 'image', image: url },
+    ],
+    pin: true,
+  });
+  const [, , rule] = await session.view();
+  expect(rule).toMatchObject({ role: 'user', pinned: true });
+  for (const [n, text] of pages(18, 3_200).entries()) {
+    await say(session, text);
+    if (n % 6 === 0) await restart();
+  }
+
+  expect(await session.state()).toMatchObject({ phase: 'idle', wait: null });
+  expect(usage.filter(({ compaction }) => compaction).length).toBeGreaterThan(1);
+  const [seen] = await session.view();
+  expect(seen?.summary).toBeDefined();
+  const pinned = ['Never refund more than $40.', 'These are the rules.'].map((text) => ({
+    kind: 'text',
+    text: `[Pinned, word for word]\n${text}`,
+  }));
+  expect(seen?.blocks.slice(-3)).toEqual([...pinned, { kind: 'file', media_type: 'image/*', url }]);
+  const last = JSON.stringify(stage.model.requests.at(-1)?.request.body);
+  for (const said of ['Never refund more than $40.', url]) expect(last.split(said)).toHaveLength(2);
+
+  const tooMuch = session.send({ text: 'rules '.repeat(1_000), pin: true });
+  await expect(tooMuch).rejects.toMatchObject({
+    code: 'TOO_LARGE',
+    message: expect.stringMatching(/pin: the pinned messages would have \d+ bytes, at most \d+ fit.*clerk/),
+  });
+  await expectSound(stage, session);
 });
 
 test('a fork from before a compaction sees what the model saw then', async () => {

@@ -6,6 +6,7 @@ import { textOf, typedWith } from '../input.ts';
 
 interface Options {
   interrupt?: true;
+  pin?: true;
   id?: string;
   by?: string;
   follow?: true;
@@ -20,6 +21,7 @@ export function send(program: Command, cli: Cli): void {
     .argument('<session>', 'id of the session')
     .argument('<message>', 'the text; - reads standard input')
     .option('--interrupt', 'stop the current turn instead of waiting for its end')
+    .option('--pin', 'no summary replaces it: the model always sees it word for word')
     .option('--id <id>', 'id of the message; the session takes each id once')
     .option('--by <name>', 'who sends it (default: $USER)')
     .option('--follow', 'show what the session does until it waits or closes')
@@ -36,6 +38,7 @@ export function send(program: Command, cli: Cli): void {
           by: cli.actor(options.by),
           id: messageId,
           ...(options.interrupt ? { mode: 'interrupt' } : {}),
+          ...(options.pin ? { pin: true } : {}),
         }),
       );
       cli.repeat = null;
