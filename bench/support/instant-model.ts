@@ -16,7 +16,7 @@ export type OnRequest = (job: Job, turn: number) => void;
 export function instantModel(onRequest: OnRequest = () => {}): LanguageModelV3 {
   const answer = (prompt: LanguageModelV3Prompt): Answer => {
     const job = jobOf(prompt);
-    const turn = prompt.filter(({ role }) => role === 'assistant').length + 1;
+    const turn = lastReply(prompt) + 1;
     onRequest(job, turn);
     return answerOf(job, turn);
   };
@@ -36,13 +36,23 @@ interface Answer {
   usage: LanguageModelV3Usage;
 }
 
+/** The first message has the job. A summary repeats it word for word. */
 function jobOf(prompt: LanguageModelV3Prompt): Job {
-  for (const message of prompt) {
-    if (message.role !== 'user') continue;
-    const [part] = message.content;
-    if (part?.type === 'text') return readJob(part.text);
+  for (const { role, content } of prompt) {
+    if (role !== 'user') continue;
+    for (const part of content) {
+      const text = part.type === 'text' ? /^bench .*/m.exec(part.text)?.[0] : undefined;
+      if (text !== undefined) return readJob(text);
+    }
   }
-  throw new Error('the prompt has no first message');
+  throw new Error('the prompt has no job');
+}
+
+/** The number of the last reply, which it begins with. To count the replies would take longer in a longer session. */
+function lastReply(prompt: LanguageModelV3Prompt): number {
+  const last = prompt.findLast(({ role }) => role === 'assistant');
+  const [part] = last?.role === 'assistant' ? last.content : [];
+  return part?.type === 'text' ? Number(/^Reply (\d+)/.exec(part.text)?.[1]) : 0;
 }
 
 function answerOf(job: Job, turn: number): Answer {

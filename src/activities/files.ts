@@ -30,7 +30,7 @@ export async function filesOf(
   store: ValueStore | undefined,
   messages: readonly Message[],
 ): Promise<Files> {
-  const digests = new Set(messages.filter(hasStoredFiles).flatMap(({ blocks }) => blocks.flatMap(digestsOf)));
+  const digests = new Set(messages.flatMap(({ blocks }) => blocks.flatMap(digestsOf)));
   if (digests.size === 0) return NO_FILES;
   if (store === undefined) {
     throw new PerdureError(

@@ -27,6 +27,7 @@ import { Fence } from './fence.ts';
 import { type Files, filesOf } from './files.ts';
 import { detailsBefore, LiveSender } from './live-sender.ts';
 import type { RequestFailure } from './model-errors.ts';
+import { messagesWithFiles } from './prompt.ts';
 import { Reading } from './reads.ts';
 import type { RequestedCall, RequestResult } from './reply-collector.ts';
 import { type RequestMode, requestModel } from './request-model.ts';
@@ -113,7 +114,7 @@ export async function runModel(
   }
   let files: Files;
   try {
-    files = await filesOf(context, values, seen);
+    files = await filesOf(context, values, messagesWithFiles(seen));
   } catch (error) {
     return withReads(failed('history', messageOf(error), 0), reading?.ends);
   }

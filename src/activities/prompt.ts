@@ -19,40 +19,61 @@ type Part<ROLE extends LanguageModelV3Message['role']> = Exclude<
  * A prompt that continues an earlier one converts only the new messages. The caller may change what it gets.
  */
 export function toPrompt(messages: readonly Message[], files: Files = NO_FILES): LanguageModelV3Message[] {
-  const [first] = messages;
-  if (first === undefined) return [];
-  let conversion = conversions.get(first);
-  if (conversion === undefined || !conversion.isBeginningOf(messages)) {
-    conversion = new Conversion();
-    conversions.set(first, conversion);
-  }
-  return conversion.continuedTo(messages, files);
+  return conversionOf(messages).prompt(messages, files);
+}
+
+/** The messages that refer to stored files, which {@link toPrompt} needs. */
+export function messagesWithFiles(messages: readonly Message[]): Message[] {
+  const { length, withFiles: found } = conversionOf(messages);
+  return [...found, ...messages.slice(length).filter(hasStoredFiles)];
 }
 
 /** By the first message of a prompt, so that a conversion goes when the worker's transcript memory drops the messages. */
 const conversions = new WeakMap<Message, Conversion>();
 
+function conversionOf(messages: readonly Message[]): Conversion {
+  const [first] = messages;
+  let conversion = first && conversions.get(first);
+  if (conversion === undefined || !conversion.isBeginningOf(messages)) {
+    conversion = new Conversion();
+    if (first !== undefined) conversions.set(first, conversion);
+  }
+  conversion.extend(messages);
+  return conversion;
+}
+
 /**
- * What the messages of a prompt were converted to. Messages are never changed in place, so the same objects in the same order
- * have the same conversion. Messages without an id are not recorded yet, and are not kept. Neither are those with stored files:
- * a file can be removed.
+ * What the recorded messages of a prompt are converted to. Messages are never changed in place, so the same objects in the same
+ * order have the same conversion. Messages without an id are not recorded yet, and are not kept. Neither are those with stored
+ * files: a file can be removed.
  */
 class Conversion {
   readonly #messages: Message[] = [];
   readonly #converted: (LanguageModelV3Message[] | null)[] = [];
   readonly #idOf = providerIds();
+  readonly withFiles: Message[] = [];
+
+  get length(): number {
+    return this.#messages.length;
+  }
 
   isBeginningOf(messages: readonly Message[]): boolean {
     return this.#messages.every((message, i) => message === messages[i]);
   }
 
-  continuedTo(messages: readonly Message[], files: Files): LanguageModelV3Message[] {
-    for (const message of messages.slice(this.#messages.length)) {
-      if (message.id === '') break;
-      const converted = promptMessages(message, this.#idOf, files);
+  extend(messages: readonly Message[]): void {
+    for (const message of messages.slice(this.length)) {
+      if (message.id === '') return;
+      // Also of one with files: the ids of its calls come before those of later messages.
+      const converted = promptMessages(message, this.#idOf, NO_FILES);
+      const stored = hasStoredFiles(message);
+      if (stored) this.withFiles.push(message);
       this.#messages.push(message);
-      this.#converted.push(hasStoredFiles(message) ? null : converted);
+      this.#converted.push(stored ? null : converted);
     }
+  }
+
+  prompt(messages: readonly Message[], files: Files): LanguageModelV3Message[] {
     const prompt: LanguageModelV3Message[] = [];
     for (const [i, message] of messages.entries()) {
       const kept = this.#converted[i];
