@@ -105,6 +105,10 @@ export const ROOMS = {
     rooms: ['contract', 'session', 'thread', 'temporal', 'history', 'checkpoints', 'client', 'saver'],
     packages: ['hono', '@hono/node-server', '@temporalio/client', 'zod', 'node:'],
   },
+  chat: {
+    rooms: ['contract', 'session', 'client', 'http'],
+    packages: ['ai', 'node:'],
+  },
   testing: {
     rooms: [
       'contract',
@@ -156,6 +160,7 @@ export const DOOR_ROOMS = Object.keys(ROOMS).filter(
       'history',
       'archive',
       'http',
+      'chat',
       'testing',
       'cli',
     ].includes(room),

@@ -1,0 +1,296 @@
+/** A durable chat over HTTP, for `useChat` of the AI SDK. */
+import type { Session, Sessions, StartedAgent } from '../client/index.ts';
+import { invalid, isPerdureError, PerdureError } from '../contract/errors.ts';
+import { defined, type JsonObject } from '../contract/json.ts';
+import type { PendingCall, SessionView } from '../contract/views.ts';
+import { errorBody, STATUS } from '../http/errors.ts';
+import { type AnswerOptions, answerChunks, openStream, RESTS } from './answer-stream.ts';
+import { readConversation } from './conversation.ts';
+import { type FileUrl, readApprovalId } from './parts.ts';
+import { type ApprovalAnswer, type ChatRequest, parseRequest, readBody } from './request.ts';
+import { sseResponse } from './sse.ts';
+import type { AiSdk } from './writer.ts';
+
+/** The person who chats. */
+export interface ChatUser {
+  /** Who it is. It names the session together with the chat's id, and stands in the record of messages and decisions. */
+  user: string;
+  /** The session's context, when this chat begins one. */
+  context?: JsonObject;
+}
+
+export interface ChatHandlerOptions {
+  sessions: Sessions;
+  /** The agent of new chats: its name, or its definition, which checks the context. */
+  agent: string | StartedAgent;
+  /**
+   * Says who asks. `null` refuses with 401; a `Response` is sent as it is. A chat belongs to the user who began it: the same
+   * chat id of another user is another session.
+   */
+  authorize(
+    request: Request,
+    chatId: string,
+  ): ChatUser | Response | null | Promise<ChatUser | Response | null>;
+  /** Where it is mounted. Default: `/api/chat`, the AI SDK's own. */
+  base?: string;
+  /**
+   * The id of a chat's session. Two users must never get the same one by a chat id that they choose. Default:
+   * `chat:<user>:<chat id>`.
+   */
+  sessionId?(chatId: string, user: ChatUser): string;
+  /** Whether this user may answer an approval in the chat. Default: yes. Otherwise it waits for somebody else. */
+  mayDecide?(call: PendingCall, user: ChatUser): boolean | Promise<boolean>;
+  /**
+   * The AI SDK's major version in the browser. Default: what the header `x-ai-sdk` says, otherwise 6, which clients of
+   * version 7 understand. Only version 7 can remove the text of a worker that died in mid-answer.
+   */
+  aiSdk?: AiSdk;
+  /** Largest request in bytes. Default: 8 MiB. */
+  maxBytes?: number;
+  /** Hears of errors of which the browser is told nothing. */
+  onError?(error: unknown): void;
+  /** Lets browsers send files by their URL, which providers or workers fetch. Default: only `data:` URLs. */
+  fileUrls?: boolean;
+}
+
+/** The reason of a pause that the chat's stop button has asked for. The next message undoes it. */
+const STOPPED = 'Stopped in the chat';
+
+/** How long after its end an answer is sent again to a page that reconnects, in milliseconds. */
+const JUST_ENDED_MS = 5_000;
+
+/**
+ * Makes a handler for `useChat`. `POST base` sends a message or answers an approval, and streams the answer.
+ * `GET base/:id/stream` continues after a reload, with 204 when nothing is being written. `GET base/:id` gives the messages.
+ * `POST base/:id/stop` stops the answer. The session lives on when a browser disconnects.
+ *
+ * Of what a browser sends, only the last message of the person and answers to open approvals are taken.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { createChatHandler } from 'perdure/chat';
+ * import { Sessions } from 'perdure/client';
+ *
+ * const handler = createChatHandler({
+ *   sessions: new Sessions(new Client()),
+ *   agent: 'support',
+ *   authorize: (request) => {
+ *     const user = request.headers.get('x-user');
+ *     return user === null ? null : { user };
+ *   },
+ * });
+ * export { handler as GET, handler as POST };
+ * ```
+ */
+export function createChatHandler(options: ChatHandlerOptions): (request: Request) => Promise<Response> {
+  const base = (options.base ?? '/api/chat').replace(/\/$/, '');
+  return async (request) => {
+    try {
+      return await route(options, base, request);
+    } catch (error) {
+      const { code, message } = errorBody(error).error;
+      if (code === 'INTERNAL') options.onError?.(error);
+      // The AI SDK shows the text of the answer as the error's message.
+      return new Response(message, { status: STATUS[code], headers: { 'x-perdure-error': code } });
+    }
+  };
+}
+
+async function route(options: ChatHandlerOptions, base: string, request: Request): Promise<Response> {
+  const { pathname } = new URL(request.url);
+  const [chatId, ...rest] = pathname.startsWith(`${base}/`)
+    ? pathname
+        .slice(base.length + 1)
+        .split('/')
+        .map(decoded)
+    : [];
+  const what = `${request.method} ${rest[0] ?? ''}`.trim();
+  if (pathname === base && request.method === 'POST') {
+    const body = await readBody(request, options.maxBytes ?? 8 * 1024 * 1024);
+    const asked = parseRequest(body, options.fileUrls === true);
+    return withChat(options, base, request, asked.chatId, (chat) => post(chat, asked));
+  }
+  if (chatId !== undefined && chatId !== '' && rest.length < 3) {
+    if (what === 'GET' && rest.length === 0) return withChat(options, base, request, chatId, messages);
+    if (what === 'GET stream' && rest.length === 1) return withChat(options, base, request, chatId, resume);
+    if (what === 'POST stop' && rest.length === 1) return withChat(options, base, request, chatId, stop);
+    const digest = rest[1];
+    if (what === 'GET files' && digest !== undefined)
+      return withChat(options, base, request, chatId, (chat) => file(chat, digest));
+  }
+  throw new PerdureError(
+    'ROUTE_NOT_FOUND',
+    `There is no ${request.method} ${pathname}. The chat is at ${base}`,
+  );
+}
+
+/** A request by a user who is known. */
+interface Chat {
+  readonly options: ChatHandlerOptions;
+  readonly request: Request;
+  readonly user: ChatUser;
+  readonly session: Session;
+  readonly fileUrl: FileUrl;
+}
+
+async function withChat(
+  options: ChatHandlerOptions,
+  base: string,
+  request: Request,
+  chatId: string,
+  answer: (chat: Chat) => Promise<Response>,
+): Promise<Response> {
+  const user = await options.authorize(request, chatId);
+  if (user instanceof Response) return user;
+  if (user === null) throw new PerdureError('UNAUTHORIZED', 'Sign in to chat');
+  if (typeof user.user !== 'string' || user.user === '')
+    throw new PerdureError('INTERNAL', 'authorize: return { user } with a name that is not empty, or null');
+  const id =
+    options.sessionId?.(chatId, user) ??
+    `chat:${encodeURIComponent(user.user)}:${encodeURIComponent(chatId)}`;
+  const fileUrl = (digest: string): string => `${base}/${encodeURIComponent(chatId)}/files/${digest}`;
+  return answer({ options, request, user, session: options.sessions.get(id), fileUrl });
+}
+
+async function post(chat: Chat, asked: ChatRequest): Promise<Response> {
+  if (asked.kind === 'approve') {
+    await decide(chat, asked.answers);
+    return stream(chat, { has: asked.has });
+  }
+  if (asked.kind === 'regenerate')
+    throw invalid('trigger', 'an answer cannot be written again. Ask once more');
+  await send(chat, asked);
+  return stream(chat, { messageId: asked.messageId });
+}
+
+async function send(
+  { options, user, session }: Chat,
+  { messageId, parts }: Extract<ChatRequest, { kind: 'send' }>,
+): Promise<void> {
+  const view = await stateOf(session);
+  const isStopped = view?.paused?.reason === STOPPED;
+  const message = { parts, id: messageId, by: user.user, ...(isStopped && { mode: 'interrupt' as const }) };
+  // An existing session keeps its context.
+  const context = view === null ? defined({ context: user.context }) : {};
+  const { id } = session;
+  try {
+    await options.sessions.start(options.agent, { id, message, onExisting: 'use', ...context });
+  } catch (error) {
+    if (!isPerdureError(error, 'SESSION_EXISTS')) throw error;
+    throw new PerdureError('SESSION_CLOSED', 'This chat has ended. Begin a new one', { cause: error });
+  }
+  if (isStopped) await session.resume({ by: user.user });
+}
+
+async function stateOf(session: Session): Promise<SessionView | null> {
+  try {
+    return await session.state();
+  } catch (error) {
+    if (isPerdureError(error, 'SESSION_NOT_FOUND')) return null;
+    throw error;
+  }
+}
+
+/** Decides on the calls that still wait. The first decision wins: what somebody else has decided, the stream tells. */
+async function decide({ options, user, session }: Chat, answers: readonly ApprovalAnswer[]): Promise<void> {
+  const asked = answers.map(({ id, ...answer }) => {
+    const seen = readApprovalId(session.id, id);
+    if (seen === null)
+      throw new PerdureError(
+        'UNKNOWN_CALL',
+        `${id.slice(0, 80)} is no approval of this chat. Load the chat again`,
+      );
+    return { ...answer, seen };
+  });
+  const { pending } = await session.state();
+  for (const { seen, approved, reason } of asked) {
+    // With other arguments it is another question, which the stream asks.
+    const call = pending.find(
+      ({ callId, argsDigest, status }) =>
+        status.kind === 'approval' && callId === seen.callId && argsDigest === seen.argsDigest,
+    );
+    if (call === undefined) continue;
+    if (options.mayDecide !== undefined && !(await options.mayDecide(call, user)))
+      throw new PerdureError(
+        'CALL_NOT_PENDING',
+        `Somebody else decides on ${call.tool}, and the chat goes on then`,
+      );
+    const decision = approved
+      ? { decision: 'approve' as const }
+      : { decision: 'reject' as const, ...defined({ reason }) };
+    try {
+      await session.decide(call, decision, { by: user.user });
+    } catch (error) {
+      if (!isPerdureError(error, 'CALL_NOT_PENDING') && !isPerdureError(error, 'DIGEST_MISMATCH'))
+        throw error;
+    }
+  }
+}
+
+/** The answer as a stream. */
+async function stream(chat: Chat, wanted: Pick<AnswerOptions, 'messageId' | 'has'>): Promise<Response> {
+  const { options, request, session, fileUrl } = chat;
+  const gone = new AbortController();
+  request.signal.addEventListener('abort', () => gone.abort(), { once: true });
+  const opened = await openStream(session, gone.signal);
+  const aiSdk = options.aiSdk ?? (request.headers.get('x-ai-sdk') === '7' ? 7 : 6);
+  return sseResponse(answerChunks(session, opened, { ...wanted, aiSdk, fileUrl, signal: gone.signal }), gone);
+}
+
+async function resume(chat: Chat): Promise<Response> {
+  const view = await stateOf(chat.session);
+  if (view === null) return new Response(null, { status: 204 });
+  if (!(await isAtWork(chat.session, view))) return new Response(null, { status: 204 });
+  return stream(chat, {});
+}
+
+/** Whether an answer is being written, or has just ended: a page that has loaded the messages may not have its end. */
+async function isAtWork(session: Session, { phase, queued }: SessionView): Promise<boolean> {
+  if (phase === 'closed') return false;
+  if (phase !== 'idle') return !RESTS.has(phase);
+  if (queued > 0) return true;
+  const last = (await session.transcript({ limit: 1 })).items[0];
+  if (last === undefined) return false;
+  return last.role !== 'assistant' || Date.now() - Date.parse(last.created_at) < JUST_ENDED_MS;
+}
+
+async function messages({ request, session, fileUrl }: Chat): Promise<Response> {
+  const view = await stateOf(session);
+  if (view === null) return Response.json({ messages: [], first: 0 });
+  const before = new URL(request.url).searchParams.get('before');
+  if (before !== null && !/^\d{1,9}$/.test(before))
+    throw invalid('before', 'write the number first of a page');
+  return Response.json(
+    await readConversation(session, view, fileUrl, before === null ? undefined : Number(before)),
+  );
+}
+
+/** Stops the answer. What is being written is dropped; a call that has begun is settled. The next message goes on. */
+async function stop({ session, user }: Chat): Promise<Response> {
+  await session.pause({ by: user.user, reason: STOPPED, now: true });
+  return new Response(null, { status: 204 });
+}
+
+/** A file of the conversation. It is a stranger's: no browser runs anything in it. */
+async function file({ session }: Chat, digest: string): Promise<Response> {
+  const { bytes, mediaType } = await session.value(digest);
+  const isImage = /^image\/(png|jpeg|gif|webp)$/.test(mediaType);
+  return new Response(new Uint8Array(bytes), {
+    headers: {
+      'content-type': isImage ? mediaType : 'application/octet-stream',
+      'content-disposition': isImage ? 'inline' : 'attachment',
+      'content-security-policy': "sandbox; default-src 'none'",
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'private, max-age=31536000, immutable',
+    },
+  });
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch (error) {
+    throw invalid('url', `${segment.slice(0, 80)} is not encoded correctly`, error);
+  }
+}
