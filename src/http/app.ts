@@ -3,13 +3,15 @@ import { Hono, type MiddlewareHandler } from 'hono';
 import { bearerAuth } from 'hono/bearer-auth';
 import { methodNotAllowed as refuseMethod } from 'hono/method-not-allowed';
 import * as z from 'zod/mini';
-import { invalid, PerdureError } from '../contract/errors.ts';
+import { type ErrorCode, invalid, PerdureError } from '../contract/errors.ts';
 import type { JsonObject } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
+import { type Authorize, checkAccess, signed } from './access.ts';
 import { errorBody, errorResponse } from './errors.ts';
 import { inspectionOperations } from './inspection.ts';
 import { describeApi } from './openapi.ts';
 import { type Backend, type Operation, operation } from './operation.ts';
+import { knownTokens, type Principal, ROLES, type TokenOptions, unauthorized } from './principal.ts';
 import { apiRequest, readBody, readParams, readQuery } from './request.ts';
 import { sessionOperations } from './sessions.ts';
 import { jsonObject } from './shapes.ts';
@@ -17,14 +19,26 @@ import { threadOperations } from './threads.ts';
 
 /** Bytes of a body. The contents are measured where they are used; escaped text may be three times as long. */
 const BODY_LIMIT = 3 * LIMIT.input + 100_000;
-/** The least characters of a token, so that nobody guesses it. */
-const TOKEN_LENGTH = 16;
 /** How long the Temporal server may take to answer a health check, in milliseconds. */
 const HEALTH_MS = 2_000;
+/** What the header `WWW-Authenticate` says beside an error. */
+const CHALLENGE: { [code in ErrorCode]?: string } = {
+  UNAUTHORIZED: 'Bearer',
+  FORBIDDEN: 'Bearer error="insufficient_scope"',
+};
+/** The caller of an operation that needs no token. */
+const NOBODY: Principal = { name: null, roles: [], tenant: null };
 
 export interface HttpApiOptions extends Backend {
-  /** What callers send as `Authorization: Bearer …`: at least 16 of letters, digits, `-._~+/`, and `=` at the end. */
-  token: string;
+  /**
+   * A token that callers share: at least 16 of letters, digits, `-._~+/`, and `=` at the end. It has all roles, and no name:
+   * `by` is what its callers say, and is not verified.
+   */
+  token?: string | undefined;
+  /** Tokens of callers with a name, roles and maybe a tenant. */
+  tokens?: readonly TokenOptions[] | undefined;
+  /** A rule of yours for each request, after roles and tenants. */
+  authorize?: Authorize | undefined;
   /** Host names that callers may use, in lower case, against DNS rebinding by web pages. Default: any. */
   hosts?: readonly string[];
   /** Bytes of JSON text that a body may have. Default: 3.1 MB. Savers themselves take states of 20 MB. */
@@ -46,7 +60,8 @@ export interface HttpApi {
 /**
  * Makes the HTTP API of a checkpoint saver and of sessions.
  *
- * @throws PerdureError `INVALID_ARGUMENT` for a token that is shorter than 16 characters or that a header cannot carry
+ * @throws PerdureError `INVALID_ARGUMENT` without any token, and for a token that is shorter than 16 characters or that a
+ * header cannot carry
  *
  * @example
  * ```ts
@@ -62,8 +77,8 @@ export interface HttpApi {
  * ```
  */
 export function createHttpApi(options: HttpApiOptions): HttpApi {
-  const { token, hosts, bodyLimit = BODY_LIMIT, onError } = options;
-  checkToken(token);
+  const { hosts, bodyLimit = BODY_LIMIT, onError } = options;
+  const authenticate = authenticator(options);
   const closing = new AbortController();
   const operations: readonly Operation[] = [
     ...threadOperations,
@@ -77,15 +92,18 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
     const { code } = errorBody(error).error;
     // A caller that has gone breaks off its own request.
     if (code === 'INTERNAL' && request?.signal.aborted !== true) onError?.(error);
-    return errorResponse(error, code === 'UNAUTHORIZED' ? { 'www-authenticate': 'Bearer' } : {});
+    const challenge = CHALLENGE[code];
+    return errorResponse(error, challenge === undefined ? {} : { 'www-authenticate': challenge });
   };
-  const answer = async (of: Operation, request: Request): Promise<Response> => {
+  const answer = async (of: Operation, request: Request, principal: Principal): Promise<Response> => {
     try {
       const { pathname, searchParams } = new URL(request.url);
       const params = readParams(of.path, pathname);
+      await checkAccess(of, params, principal, options);
       const query = readQuery(of.query ?? {}, searchParams);
-      const body = await readBody(request, of, bodyLimit);
-      const result = await of.handle(apiRequest(request, params, query, body, closing.signal), options);
+      const body = signed(of, await readBody(request, of, bodyLimit), principal);
+      const asked = apiRequest(request, params, query, body, principal, closing.signal);
+      const result = await of.handle(asked, options);
       if (result instanceof Response) {
         if (request.method !== 'HEAD') return result;
         // The router would drop the body, and a stream would wait for a reader for ever.
@@ -116,16 +134,21 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
       onMethodNotAllowed: ({ req: { method, path } }, methods) => methodNotAllowed(method, path, methods),
     }),
   );
-  const refuse = { message: unauthorized };
-  const authorize = bearerAuth({
-    token,
+  const callers = new WeakMap<Request, Principal>();
+  const refuse = { message: noToken };
+  const identify = bearerAuth({
+    verifyToken: async (token, { req }) => {
+      callers.set(req.raw, await authenticate(token));
+      return true;
+    },
     noAuthenticationHeader: refuse,
     invalidAuthenticationHeader: refuse,
-    invalidToken: refuse,
   });
   for (const of of operations) {
-    const checks: MiddlewareHandler[] = of.open === true ? [] : [authorize];
-    app.on(of.method, [routeOf(of.path)], ...checks, (context) => answer(of, context.req.raw));
+    const checks: MiddlewareHandler[] = of.role === null ? [] : [identify];
+    app.on(of.method, [routeOf(of.path)], ...checks, (context) =>
+      answer(of, context.req.raw, callers.get(context.req.raw) ?? NOBODY),
+    );
   }
   const routes = operations.map(({ method, path }) => `${method} ${routeOf(path)}`);
   app.notFound(({ req }) => failed(routeNotFound(req.method, req.path)));
@@ -146,7 +169,7 @@ function serviceOperations(document: () => JsonObject): Operation[] {
       path: '/healthz',
       tag: 'service',
       summary: 'Whether the API and its Temporal server answer',
-      open: true,
+      role: null,
       answer: { status: 200, description: 'They do', schema: z.object({ status: z.literal('ok') }) },
       codes: ['SERVER_UNAVAILABLE'],
       handle: async (_, { client }) => {
@@ -160,12 +183,31 @@ function serviceOperations(document: () => JsonObject): Operation[] {
       },
     }),
     operation({
+      id: 'whoami',
+      method: 'GET',
+      path: '/whoami',
+      tag: 'service',
+      summary: 'Whose token this is, and what it may do',
+      role: 'any',
+      answer: {
+        status: 200,
+        description: 'The caller. name: null is a shared token; tenant: null is all tenants',
+        schema: z.object({
+          name: z.nullable(z.string()),
+          roles: z.array(z.enum(ROLES)),
+          tenant: z.nullable(z.string()),
+        }),
+      },
+      codes: [],
+      handle: async ({ principal: { name, roles, tenant } }) => ({ name, roles, tenant }),
+    }),
+    operation({
       id: 'getOpenapi',
       method: 'GET',
       path: '/openapi.json',
       tag: 'service',
       summary: 'This document',
-      open: true,
+      role: null,
       answer: { status: 200, description: 'OpenAPI 3.1', schema: jsonObject },
       codes: [],
       handle: async () => document(),
@@ -177,17 +219,20 @@ function routeOf(path: string): string {
   return path.replace(/\{(\w+)\}/g, ':$1');
 }
 
-function checkToken(token: string): void {
-  if (!/^[\w.~+/-]*=*$/.test(token)) {
-    throw invalid('token', 'write letters, digits and -._~+/ only, with = at the end');
+/** Finds the caller of a token. @throws PerdureError `UNAUTHORIZED`, with the reason in `details.reason` */
+function authenticator({
+  token: shared,
+  tokens = [],
+}: HttpApiOptions): (token: string) => Promise<Principal> {
+  if (shared === undefined && tokens.length === 0) {
+    throw invalid('token', 'nobody could call the API. Give a token, or tokens with names and roles');
   }
-  if (token.length >= TOKEN_LENGTH) return;
-  const problem = `it has ${token.length} characters, but needs at least ${TOKEN_LENGTH}`;
-  throw invalid('token', `${problem}. Make one with openssl rand -hex 32, or let perdure serve make one`);
+  const known = knownTokens(shared, tokens);
+  return async (token) => known(token) ?? noToken();
 }
 
-function unauthorized(): never {
-  throw new PerdureError('UNAUTHORIZED', 'Send the token of this server: Authorization: Bearer <token>');
+function noToken(): never {
+  throw unauthorized('unknown_token', 'Send a token of this server: Authorization: Bearer <token>');
 }
 
 function hostname(host: string | undefined): string {

@@ -6,6 +6,7 @@ export const STATUS: Readonly<Record<ErrorCode, number>> = {
   INVALID_ARGUMENT: 400,
   NOT_JSON: 400,
   UNAUTHORIZED: 401,
+  FORBIDDEN: 403,
   HOST_NOT_ALLOWED: 403,
   ROUTE_NOT_FOUND: 404,
   SESSION_NOT_FOUND: 404,

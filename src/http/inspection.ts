@@ -4,6 +4,7 @@ import type { SessionSummary, StreamOptions } from '../client/index.ts';
 import type { ErrorCode } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
 import type { PageInput } from '../contract/views.ts';
+import { ofOtherTenant } from './access.ts';
 import {
   budgetViewSchema,
   callDetailSchema,
@@ -58,6 +59,8 @@ export const inspectionOperations: readonly Operation[] = [
     method: 'GET',
     path: '/inbox',
     tag: 'sessions',
+    role: 'read',
+    tenants: true,
     summary: 'Everything that waits for a person, what expires first comes first',
     description:
       'Approvals, calls with an unknown outcome, missing tools, budgets and other waits of all sessions, with what each ' +
@@ -74,7 +77,7 @@ export const inspectionOperations: readonly Operation[] = [
     answer: { status: 200, description: 'What waits', schema: inboxSchema },
     codes: [],
     handle: (request, { sessions }) => {
-      const [agent, tenant] = [request.text('agent'), request.text('tenant')];
+      const [agent, tenant] = [request.text('agent'), tenantFilter(request)];
       return sessions.inbox(defined({ agent, tenant, limit: request.integer('limit') }));
     },
   }),
@@ -83,6 +86,8 @@ export const inspectionOperations: readonly Operation[] = [
     method: 'GET',
     path: '/sessions',
     tag: 'sessions',
+    role: 'read',
+    tenants: true,
     summary: 'List sessions, newest first',
     description: 'A list can lag by a second.',
     query: {
@@ -101,12 +106,9 @@ export const inspectionOperations: readonly Operation[] = [
     },
     codes: [],
     handle: async (request, { sessions }) => {
-      const filter = ['agent', 'status', 'tenant'].flatMap((name) => {
-        const value = request.text(name);
-        return value === undefined ? [] : [[name, value] as const];
-      });
+      const [agent, status, tenant] = [request.text('agent'), request.text('status'), tenantFilter(request)];
       const items: SessionSummary[] = [];
-      const options = { ...Object.fromEntries(filter), limit: request.integer('limit') ?? 50 };
+      const options = defined({ agent, status, tenant, limit: request.integer('limit') ?? 50 });
       for await (const session of sessions.list(options)) items.push(session);
       return { items };
     },
@@ -116,6 +118,7 @@ export const inspectionOperations: readonly Operation[] = [
     method: 'GET',
     path: '/sessions/{id}',
     tag: 'sessions',
+    role: 'read',
     summary: 'A session at a glance',
     description: 'Without a worker, or for a closed session, the answer comes from the history.',
     answer: { status: 200, description: 'What it does and waits for', schema: sessionViewSchema },
@@ -127,6 +130,7 @@ export const inspectionOperations: readonly Operation[] = [
     method: 'GET',
     path: '/sessions/{id}/transcript',
     tag: 'sessions',
+    role: 'read',
     summary: 'Messages, the newest page by default',
     query: PAGE,
     answer: { status: 200, description: 'A page, oldest first', schema: transcriptPageSchema },
@@ -138,6 +142,7 @@ export const inspectionOperations: readonly Operation[] = [
     method: 'GET',
     path: '/sessions/{id}/view',
     tag: 'sessions',
+    role: 'read',
     summary: 'The messages that the model sees',
     description:
       'The last summary, and the messages that it does not stand for. Without a summary, all messages.',
@@ -152,6 +157,7 @@ export const inspectionOperations: readonly Operation[] = [
     method: 'GET',
     path: '/sessions/{id}/calls',
     tag: 'sessions',
+    role: 'read',
     summary: 'The tool-call log, the newest page by default',
     query: PAGE,
     answer: { status: 200, description: 'A page, oldest first', schema: callsPageSchema },
@@ -163,6 +169,7 @@ export const inspectionOperations: readonly Operation[] = [
     method: 'GET',
     path: '/sessions/{id}/calls/{call_id}',
     tag: 'sessions',
+    role: 'read',
     summary: "A call, its tool's schema, and what was said before it",
     answer: { status: 200, description: 'A call of the present run', schema: callDetailSchema },
     codes: [...CODES, 'UNKNOWN_CALL'],
@@ -173,6 +180,7 @@ export const inspectionOperations: readonly Operation[] = [
     method: 'GET',
     path: '/sessions/{id}/values/{digest}',
     tag: 'sessions',
+    role: 'read',
     summary: 'A large result or a file of the session',
     description: 'The digest is that of a `value` in the transcript or in the tool-call log.',
     answer: {
@@ -204,6 +212,7 @@ export const inspectionOperations: readonly Operation[] = [
     method: 'GET',
     path: '/sessions/{id}/approvals',
     tag: 'sessions',
+    role: 'read',
     summary: 'The calls that wait for a person',
     answer: {
       status: 200,
@@ -220,6 +229,7 @@ export const inspectionOperations: readonly Operation[] = [
     method: 'GET',
     path: '/sessions/{id}/budget',
     tag: 'sessions',
+    role: 'read',
     summary: 'Caps, spent and reserved',
     answer: { status: 200, description: 'The budget', schema: budgetViewSchema },
     codes: CODES,
@@ -230,6 +240,7 @@ export const inspectionOperations: readonly Operation[] = [
     method: 'GET',
     path: '/sessions/{id}/plan',
     tag: 'sessions',
+    role: 'read',
     summary: 'The plan that the model keeps',
     answer: {
       status: 200,
@@ -246,6 +257,7 @@ export const inspectionOperations: readonly Operation[] = [
     method: 'GET',
     path: '/sessions/{id}/stream',
     tag: 'sessions',
+    role: 'read',
     summary: 'The session live, until nothing is left to do',
     description:
       'Server-sent events. Live: `text` {text}, `reasoning` {text}, `tool_input` {id, name, text}, and `reset` {} (discard ' +
@@ -286,4 +298,13 @@ export const inspectionOperations: readonly Operation[] = [
 function page(request: ApiRequest<unknown>): PageInput {
   const [before, limit] = [request.integer('before'), request.integer('limit')];
   return defined({ before, limit });
+}
+
+/** The tenant of a list: the caller's own, or the one that was asked for. */
+function tenantFilter(request: ApiRequest<unknown>): string | undefined {
+  const { tenant } = request.principal;
+  const asked = request.text('tenant');
+  if (tenant === null) return asked;
+  if (asked === undefined || asked === tenant) return tenant;
+  throw ofOtherTenant('tenant', tenant);
 }

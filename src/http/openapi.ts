@@ -11,9 +11,10 @@ import { SESSION_BODIES } from './session-shapes.ts';
 import { notes, STORED, STORED_ID } from './shapes.ts';
 import { putBodySchema, stepBodySchema } from './threads.ts';
 
-/** Codes of every operation, of those with a token, and of those with a body. */
+/** Codes of every operation, of those with a token, of those on a session or thread, and of those with a body. */
 const ALWAYS: readonly ErrorCode[] = ['INVALID_ARGUMENT', 'HOST_NOT_ALLOWED', 'INTERNAL'];
-const WITH_TOKEN: readonly ErrorCode[] = ['UNAUTHORIZED', 'SERVER_UNAVAILABLE'];
+const WITH_TOKEN: readonly ErrorCode[] = ['UNAUTHORIZED', 'FORBIDDEN', 'SERVER_UNAVAILABLE'];
+const WITH_SESSION: readonly ErrorCode[] = ['SESSION_NOT_FOUND'];
 const WITH_BODY: readonly ErrorCode[] = ['NOT_JSON', 'TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'];
 
 const PARAMETERS: Readonly<Record<string, string>> = {
@@ -126,13 +127,20 @@ export function describeApi(operations: readonly Operation[]): JsonObject {
     paths,
     components: {
       schemas: schemas.components,
-      securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
+      securitySchemes: {
+        token: {
+          type: 'http',
+          scheme: 'bearer',
+          description:
+            'A token of this server, or a JWT of its identity provider. Operations name the role it needs.',
+        },
+      },
     },
   };
 }
 
 function describeOperation(operation: Operation, schemas: Schemas): JsonObject {
-  const { id, tag, summary, description, open, path, query = {}, idempotencyKey, body, answer } = operation;
+  const { id, tag, summary, description, role, path, query = {}, idempotencyKey, body, answer } = operation;
   const parameters = [
     ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) =>
       parameter('path', name, PARAMETERS[name], { type: 'string', ...PATH_TEXT[name] }),
@@ -149,7 +157,8 @@ function describeOperation(operation: Operation, schemas: Schemas): JsonObject {
     tags: [tag],
     summary,
     ...defined({ description }),
-    ...(open === true ? { security: [] } : {}),
+    // The names are those of roles.
+    ...(role === 'any' ? {} : { security: role === null ? [] : [{ token: [role] }] }),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined
       ? {}
@@ -179,10 +188,11 @@ function parameter(
 }
 
 /** One answer for each status, naming its codes. */
-function errorResponses({ codes, body, open }: Operation): JsonObject {
+function errorResponses({ codes, body, role, path }: Operation): JsonObject {
   const all = [
     ...ALWAYS,
-    ...(open === true ? [] : WITH_TOKEN),
+    ...(role === null ? [] : WITH_TOKEN),
+    ...(/\{(id|thread_id)\}/.test(path) ? WITH_SESSION : []),
     ...(body === undefined ? [] : WITH_BODY),
     ...codes,
   ];

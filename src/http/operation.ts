@@ -4,6 +4,7 @@ import type * as z from 'zod/mini';
 import type { Sessions } from '../client/index.ts';
 import type { CheckpointSaver } from '../contract/checkpoint.ts';
 import type { ErrorCode } from '../contract/errors.ts';
+import type { Principal, Role } from './principal.ts';
 
 /** A checkpoint saver that may be able to end a running session when it deletes it. */
 export type ServedSaver = Omit<CheckpointSaver, 'delete'> & {
@@ -38,6 +39,7 @@ export interface ApiRequest<Body> {
   flag(name: string): boolean;
   header(name: string): string | undefined;
   body: Body;
+  principal: Principal;
   /** Aborted when the caller has gone or the server closes. */
   signal: AbortSignal;
 }
@@ -52,8 +54,12 @@ export interface Operation<Body = unknown> {
   tag: 'threads' | 'sessions' | 'service';
   summary: string;
   description?: string;
-  /** Needs no token. */
-  open?: true;
+  /** What the caller's token must have. `any`: no role. `null`: no token is needed. */
+  role: Role | 'any' | null;
+  /** It covers more than the session in its path, and keeps to the caller's tenant itself. */
+  tenants?: true;
+  /** Where the body says who acts, besides `message.by` and `edits.by`. All get the caller's name. */
+  signs?: 'by' | 'message';
   query?: Readonly<Record<string, QueryParameter>>;
   /** Takes an `Idempotency-Key`, for this purpose. */
   idempotencyKey?: string;

@@ -3,6 +3,7 @@ import { invalid, PerdureError } from '../contract/errors.ts';
 import { MAX_DEPTH } from '../contract/json.ts';
 import { notKnown, parseKnown } from '../contract/unknown-name.ts';
 import type { ApiRequest, Operation, QueryParameter } from './operation.ts';
+import type { Principal } from './principal.ts';
 
 /** Nesting of a body: that of a value, and the body around it. */
 const DEPTH = MAX_DEPTH + 1;
@@ -223,6 +224,7 @@ export function apiRequest(
   params: ReadonlyMap<string, string>,
   query: ReadonlyMap<string, unknown>,
   body: unknown,
+  principal: Principal,
   closing: AbortSignal,
 ): ApiRequest<unknown> {
   return {
@@ -232,6 +234,7 @@ export function apiRequest(
     flag: (name) => query.get(name) === true,
     header: (name) => request.headers.get(name) ?? undefined,
     body,
+    principal,
     get signal() {
       return AbortSignal.any([request.signal, closing]);
     },

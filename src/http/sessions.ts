@@ -67,6 +67,9 @@ export const sessionOperations: readonly Operation[] = [
     method: 'POST',
     path: '/sessions',
     tag: 'sessions',
+    role: 'talk',
+    signs: 'message',
+    tenants: true,
     summary: 'Start a session of an agent',
     description:
       'It is durable when this answers, also without a worker. Give it an id: if no answer comes, send the same again, ' +
@@ -86,6 +89,8 @@ export const sessionOperations: readonly Operation[] = [
     method: 'POST',
     path: '/sessions/{id}/messages',
     tag: 'sessions',
+    role: 'talk',
+    signs: 'by',
     summary: 'Send a message',
     description:
       'During a turn it is queued. With mode interrupt it ends the turn. With pin no summary replaces it.',
@@ -103,6 +108,8 @@ export const sessionOperations: readonly Operation[] = [
     method: 'POST',
     path: '/sessions/{id}/calls/{call_id}/decision',
     tag: 'sessions',
+    role: 'decide',
+    signs: 'by',
     summary: 'Decide on a call that waits for approval',
     description:
       'The first decision wins. It holds only for the arguments with this argsDigest, which GET ' +
@@ -121,6 +128,8 @@ export const sessionOperations: readonly Operation[] = [
     method: 'POST',
     path: '/sessions/{id}/calls/{call_id}/resolution',
     tag: 'sessions',
+    role: 'decide',
+    signs: 'by',
     summary: 'Say what became of a call whose outcome is unknown',
     description:
       'It holds only for the dispatch and the arguments that it names: GET /sessions/{id}/approvals shows both. ' +
@@ -139,6 +148,8 @@ export const sessionOperations: readonly Operation[] = [
     method: 'POST',
     path: '/sessions/{id}/pause',
     tag: 'sessions',
+    role: 'operate',
+    signs: 'by',
     summary: 'Start no new call; now also cancels calls in flight',
     body: pauseSchema(),
     answer: ACCEPTED,
@@ -151,6 +162,8 @@ export const sessionOperations: readonly Operation[] = [
     method: 'POST',
     path: '/sessions/{id}/resume',
     tag: 'sessions',
+    role: 'operate',
+    signs: 'by',
     summary: 'Continue after a pause or a wait',
     body: resumeSchema(),
     answer: ACCEPTED,
@@ -163,6 +176,8 @@ export const sessionOperations: readonly Operation[] = [
     method: 'POST',
     path: '/sessions/{id}/cancel',
     tag: 'sessions',
+    role: 'operate',
+    signs: 'by',
     summary: 'End the session once a mutation in flight has settled',
     body: cancelSchema(),
     answer: ACCEPTED,
@@ -175,6 +190,8 @@ export const sessionOperations: readonly Operation[] = [
     method: 'POST',
     path: '/sessions/{id}/edit',
     tag: 'sessions',
+    role: 'operate',
+    signs: 'by',
     summary: 'Edit the transcript or the plan of a session between turns',
     body: editSchema(),
     answer: { status: 200, description: 'The edit is recorded, with who and why', schema: edited },
@@ -186,6 +203,8 @@ export const sessionOperations: readonly Operation[] = [
     method: 'PUT',
     path: '/sessions/{id}/budget',
     tag: 'sessions',
+    role: 'operate',
+    signs: 'by',
     summary: 'Set caps, or let the session end with a summary',
     body: budgetSchema(),
     answer: { status: 200, description: 'The caps are recorded', schema: taken },
@@ -197,6 +216,8 @@ export const sessionOperations: readonly Operation[] = [
     method: 'POST',
     path: '/sessions/{id}/fork',
     tag: 'sessions',
+    role: 'operate',
+    signs: 'by',
     summary: 'Start another session from a checkpoint of this one',
     description:
       'Its effects get new idempotency keys. A mutation that was open at the checkpoint waits for a person. For ' +
@@ -226,6 +247,8 @@ export const sessionOperations: readonly Operation[] = [
     method: 'POST',
     path: '/sessions/{id}/rewind',
     tag: 'sessions',
+    role: 'operate',
+    signs: 'by',
     summary: 'Take the session back to a checkpoint of its own',
     description:
       'Later effects are not undone: an equal call is answered from the record. Without confirm nothing happens, and ' +

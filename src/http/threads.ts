@@ -5,8 +5,11 @@ import { wholeCheckpoint } from '../checkpoints/index.ts';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { isPerdureError, PerdureError, UNANSWERED } from '../contract/errors.ts';
 import { type JsonObject, type JsonValue, jsonSize } from '../contract/json.ts';
+import { WORKFLOW } from '../contract/names.ts';
 import { inPages } from '../saver/pages.ts';
+import { findExecution } from '../temporal/executions.ts';
 import { checkId } from '../thread/checks.ts';
+import { named } from './access.ts';
 import {
   type ApiRequest,
   type Backend,
@@ -92,6 +95,7 @@ export const threadOperations: readonly Operation[] = [
     method: 'PUT',
     path: '/threads/{thread_id}/checkpoints',
     tag: 'threads',
+    role: 'operate',
     summary: 'Store a checkpoint',
     description:
       'When it answers, the checkpoint is as durable as the saver is. Without an id, each request stores a new ' +
@@ -110,9 +114,16 @@ export const threadOperations: readonly Operation[] = [
       ...UNANSWERED,
       'CHECKPOINT_CORRUPTION',
     ],
-    handle: async (request, { saver }) => {
-      const { state, parent_id, metadata, id: given } = request.body;
+    handle: async (request, { client, saver }) => {
+      const { state, parent_id, id: given } = request.body;
+      const { principal } = request;
       const threadId = id(request, 'thread_id');
+      const edits =
+        principal.name !== null && (await findExecution(client, threadId))?.type === WORKFLOW.session;
+      // On a session it is who edits it. On a thread it is the caller's own data.
+      const metadata = edits
+        ? named(request.body.metadata ?? {}, 'metadata.by', principal)
+        : request.body.metadata;
       if (typeof parent_id === 'string') checkId('parent_id', parent_id);
       const options = { parentId: parent_id, metadata, id: addressable(idempotencyKey(request, given)) };
       return saver.put(threadId, state, options).catch((error: unknown) => {
@@ -125,6 +136,7 @@ export const threadOperations: readonly Operation[] = [
     method: 'GET',
     path: '/threads/{thread_id}/checkpoints',
     tag: 'threads',
+    role: 'read',
     summary: 'List checkpoints, newest first',
     query: { before: BEFORE, limit: LIMIT },
     answer: {
@@ -149,6 +161,7 @@ export const threadOperations: readonly Operation[] = [
     method: 'GET',
     path: '/threads/{thread_id}/latest',
     tag: 'threads',
+    role: 'read',
     summary: 'The latest checkpoint',
     query: { whole: WHOLE },
     answer: { status: 200, description: 'The checkpoint that was stored last', schema: checkpointSchema },
@@ -164,6 +177,7 @@ export const threadOperations: readonly Operation[] = [
     method: 'GET',
     path: '/threads/{thread_id}/checkpoints/{checkpoint_id}',
     tag: 'threads',
+    role: 'read',
     summary: 'One checkpoint',
     query: { whole: WHOLE },
     answer: { status: 200, description: 'The checkpoint', schema: checkpointSchema },
@@ -181,6 +195,7 @@ export const threadOperations: readonly Operation[] = [
     method: 'DELETE',
     path: '/threads/{thread_id}',
     tag: 'threads',
+    role: 'operate',
     summary: "Remove a thread's checkpoints and steps",
     description: 'For an unknown thread it does nothing. A session is removed with its whole history.',
     query: {
@@ -202,6 +217,7 @@ export const threadOperations: readonly Operation[] = [
     method: 'PUT',
     path: '/threads/{thread_id}/steps/{key}',
     tag: 'threads',
+    role: 'operate',
     summary: 'Store a step; the same key overwrites',
     body: stepBodySchema,
     answer: { status: 200, description: 'The stored step', schema: stepSchema },
@@ -214,6 +230,7 @@ export const threadOperations: readonly Operation[] = [
     method: 'GET',
     path: '/threads/{thread_id}/steps/{key}',
     tag: 'threads',
+    role: 'read',
     summary: 'One step',
     answer: { status: 200, description: 'The step', schema: stepSchema },
     codes: ['STEP_NOT_FOUND', ...UNANSWERED, 'CHECKPOINT_CORRUPTION'],
@@ -230,6 +247,7 @@ export const threadOperations: readonly Operation[] = [
     method: 'GET',
     path: '/threads/{thread_id}/steps',
     tag: 'threads',
+    role: 'read',
     summary: 'All steps, by key',
     query: { after: AFTER },
     answer: {

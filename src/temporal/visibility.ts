@@ -1,5 +1,5 @@
 /** Queries of Temporal's visibility. */
-import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
+import { type Client, type WorkflowExecutionInfo, WorkflowNotFoundError } from '@temporalio/client';
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { SEARCH_ATTRIBUTE, WORKFLOW } from '../contract/names.ts';
@@ -81,6 +81,16 @@ function queryOf(options: SessionListOptions): string {
   return conditions.join(' AND ');
 }
 
+/** The tenant in a session's search attributes, or `null`: also before a worker has taken the session up. */
+export async function shownTenant(client: Client, id: string): Promise<string | null> {
+  try {
+    return attributeOf(await client.workflow.getHandle(id).describe(), SEARCH_ATTRIBUTE.tenant);
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return null;
+    throw sessionError(id, error);
+  }
+}
+
 function listError(error: unknown): unknown {
   const known = sessionError('list', error);
   if (!isPerdureError(known, 'INVALID_ARGUMENT')) return known;
@@ -92,14 +102,11 @@ function listError(error: unknown): unknown {
 }
 
 function summary(info: WorkflowExecutionInfo): SessionSummary {
-  const attribute = (name: string): string | null => {
-    return info.typedSearchAttributes.get(defineSearchAttributeKey(name, 'KEYWORD')) ?? null;
-  };
   return {
     id: info.workflowId,
-    agent: attribute(SEARCH_ATTRIBUTE.agent),
-    status: statusOf(info, attribute(SEARCH_ATTRIBUTE.status)),
-    tenant: attribute(SEARCH_ATTRIBUTE.tenant),
+    agent: attributeOf(info, SEARCH_ATTRIBUTE.agent),
+    status: statusOf(info, attributeOf(info, SEARCH_ATTRIBUTE.status)),
+    tenant: attributeOf(info, SEARCH_ATTRIBUTE.tenant),
     taskQueue: info.taskQueue,
     startedAt: info.startTime.toISOString(),
     closedAt: info.closeTime?.toISOString() ?? null,
@@ -109,6 +116,13 @@ function summary(info: WorkflowExecutionInfo): SessionSummary {
 /** The query of running sessions that meet a further condition. */
 export function runningSessions(condition: string): string {
   return `WorkflowType = '${WORKFLOW.session}' AND ExecutionStatus = 'Running' AND ${condition}`;
+}
+
+function attributeOf(
+  { typedSearchAttributes }: Pick<WorkflowExecutionInfo, 'typedSearchAttributes'>,
+  name: string,
+): string | null {
+  return typedSearchAttributes.get(defineSearchAttributeKey(name, 'KEYWORD')) ?? null;
 }
 
 /** The query of a status, see {@link statusOf}. */

@@ -24,6 +24,24 @@ interface Document {
   components: { schemas: Record<string, { properties?: object }>; securitySchemes: object };
 }
 
+/** The role of each operation that does more than read. */
+const ROLES: Readonly<Record<string, string>> = {
+  startSession: 'talk',
+  sendMessage: 'talk',
+  decideCall: 'decide',
+  resolveCall: 'decide',
+  putCheckpoint: 'operate',
+  deleteThread: 'operate',
+  putStep: 'operate',
+  pauseSession: 'operate',
+  resumeSession: 'operate',
+  cancelSession: 'operate',
+  editSession: 'operate',
+  setBudget: 'operate',
+  forkSession: 'operate',
+  rewindSession: 'operate',
+};
+
 let api: ServedApi;
 let document: Document;
 let operations: { method: string; path: string; of: Documented }[];
@@ -77,6 +95,7 @@ test('every operation has its own id, its parameters and its answers', () => {
   expect(document.openapi).toBe('3.1.0');
   expect(new Set(operations.map(({ of }) => of.operationId)).size).toBe(operations.length);
   for (const { method, path, of } of operations) {
+    const role = ROLES[of.operationId] ?? (method === 'GET' ? 'read' : 'none');
     const inPath = (of.parameters ?? []).filter((parameter) => parameter.in === 'path');
     expect(inPath.map(({ name }) => `{${name}}`)).toEqual(path.match(/\{\w+\}/g) ?? []);
     expect(inPath.every(({ required }) => required)).toBe(true);
@@ -84,7 +103,7 @@ test('every operation has its own id, its parameters and its answers', () => {
     const statuses = Object.keys(of.responses);
     expect(statuses.filter((status) => status < '300')).toHaveLength(1);
     const open = path === '/healthz' || path === '/openapi.json';
-    expect(of.security).toEqual(open ? [] : undefined);
+    expect(of.security).toEqual(open ? [] : path === '/whoami' ? undefined : [{ token: [role] }]);
     expect(statuses.includes('401')).toBe(!open);
     for (const [status, { description, content }] of Object.entries(of.responses)) {
       expect(description).not.toBe('');

@@ -4,6 +4,7 @@ import { inject } from 'vitest';
 import {
   createHttpApi,
   type HttpApi,
+  type HttpApiOptions,
   hostsOf,
   type ServedSaver,
   serveHttp,
@@ -62,7 +63,13 @@ export async function openApi(
     taskQueue = 'http',
     interceptors = {},
     values,
-  }: { taskQueue?: string; interceptors?: ClientInterceptors; values?: ValueStore } = {},
+    access = {},
+  }: {
+    taskQueue?: string;
+    interceptors?: ClientInterceptors;
+    values?: ValueStore;
+    access?: Partial<HttpApiOptions>;
+  } = {},
 ): Promise<ServedApi> {
   const { address, namespace } = inject('temporal');
   const connection = await Connection.connect({ address });
@@ -74,6 +81,7 @@ export async function openApi(
     sessions: new Sessions(client, { taskQueue, values }),
     saver,
     token,
+    ...access,
     ...(hosts === undefined ? {} : { hosts }),
     onError: (error) => unexpected.push(error),
   });
