@@ -23,6 +23,10 @@ export const ROOMS = {
     rooms: ['contract', 'temporal'],
     packages: ['@temporalio/common', '@temporalio/proto', 'node:'],
   },
+  live: {
+    rooms: ['contract'],
+    packages: ['redis', 'node:'],
+  },
   history: {
     rooms: ['contract', 'session', 'temporal'],
     packages: ['@temporalio/client', '@temporalio/common', '@temporalio/proto', 'node:'],
@@ -55,7 +59,7 @@ export const ROOMS = {
     packages: ['@temporalio/client', '@temporalio/proto', 'lru-cache', 'node:'],
   },
   client: {
-    rooms: ['contract', 'session', 'temporal', 'history', 'values'],
+    rooms: ['contract', 'session', 'temporal', 'history', 'values', 'live'],
     packages: ['@temporalio/client', '@temporalio/common', 'node:'],
   },
   saver: {
@@ -137,6 +141,7 @@ export const ROOMS = {
       'activities',
       'postgres',
       'values',
+      'live',
       'client',
       'saver',
       'archive',

@@ -43,6 +43,7 @@ export {
   type SessionListOptions,
   type SessionNews,
   type SessionReading,
+  type SessionStores,
   type SessionSummary,
   Sessions,
   type StartedAgent,
@@ -93,6 +94,7 @@ export type {
 } from './contract/inputs.ts';
 export type { JsonObject, JsonValue } from './contract/json.ts';
 export { LIMIT } from './contract/limits.ts';
+export type { LiveChannel, LiveCoding, LiveKey, LiveListener, LiveWriter } from './contract/live-text.ts';
 export type {
   AgentChange,
   ApprovalPolicy,
@@ -151,6 +153,7 @@ export type {
   TooLarge,
   TranscriptPage,
 } from './contract/views.ts';
+export { RedisLiveChannel } from './live/index.ts';
 export { MemorySaver, SqliteSaver, TemporalSaver } from './saver/index.ts';
 export { DirectoryValues, PostgresValues, type Value } from './values/index.ts';
 export {

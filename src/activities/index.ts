@@ -1,5 +1,6 @@
 import { type AgentRuntime, prepareCall } from '../agent/index.ts';
 import type { ActivitiesByType } from '../contract/activities.ts';
+import type { LiveChannel } from '../contract/live-text.ts';
 import { ACTIVITY } from '../contract/names.ts';
 import type { ValueStore } from '../contract/values.ts';
 import { contextMisfit } from './context-misfit.ts';
@@ -31,6 +32,8 @@ export interface ActivityOptions {
   searchAttributes: () => Promise<readonly string[]>;
   /** Where values go that are too large for the history. */
   values: ValueStore | undefined;
+  /** Carries what the models say to streams in other processes. */
+  live: LiveChannel | undefined;
 }
 
 /** The activities of sessions by their types, for a worker. */
@@ -41,6 +44,7 @@ export function createActivities({
   began,
   searchAttributes,
   values,
+  live,
 }: ActivityOptions): ActivitiesByType {
   const find = (name: string): AgentRuntime | undefined => agents.get(name);
   return {
@@ -57,7 +61,9 @@ export function createActivities({
       );
     },
     [ACTIVITY.model]: async (input) => {
-      const result = await liveHere((here) => runModel({ find, memory, began, values, here }, input));
+      const result = await liveHere(live, (outlet) =>
+        runModel({ find, memory, began, values, outlet }, input),
+      );
       const { searchAttributes: written } = input;
       const known = written === undefined ? [] : await searchAttributes();
       return known.length === (written ?? []).length ? result : { ...result, searchAttributes: [...known] };

@@ -1,8 +1,15 @@
 /** The details of the heartbeats of reads and model calls. */
 import { Context } from '@temporalio/activity';
 import type { ReadEnd } from '../contract/activities.ts';
-import { type LiveDelta, type LiveText, liveWindow } from '../contract/live-text.ts';
+import {
+  type LiveChannel,
+  type LiveDelta,
+  type LiveText,
+  type LiveWriter,
+  liveWindow,
+} from '../contract/live-text.ts';
 import { LiveSource } from '../temporal/live-channel.ts';
+import { liveCoding } from '../temporal/payloads.ts';
 
 /** How often live text is sent, in milliseconds. */
 const LIVE_MS = 250;
@@ -22,21 +29,36 @@ export function detailsBefore(context: Context): Partial<LiveText> {
   return before;
 }
 
-/** Runs a model call. Streams of this process read no heartbeats of it: they hear it here. */
-export async function liveHere<T>(run: (here: LiveSource) => Promise<T>): Promise<T> {
-  const { activityId, attempt, workflowExecution } = Context.current().info;
-  const source = new LiveSource({ runId: workflowExecution?.runId ?? '', activityId });
-  source.begin(`${attempt}.0`);
+/** Where a model call says its answer. */
+export interface LiveOutlet {
+  /** Streams of this process, and what the channel reaches. */
+  writers: readonly LiveWriter[];
+  /** Whether streams elsewhere read heartbeats, for there is no channel. */
+  byHeartbeats: boolean;
+}
+
+/** Runs a model call. Streams of this process hear it at once and read no heartbeats of it. */
+export async function liveHere<T>(
+  channel: LiveChannel | undefined,
+  run: (outlet: LiveOutlet) => Promise<T>,
+): Promise<T> {
+  const { client, info } = Context.current();
+  const { workflowId = '', runId = '' } = info.workflowExecution ?? {};
+  const key = { runId, activityId: info.activityId };
+  const writers: LiveWriter[] = [new LiveSource(key)];
+  if (channel !== undefined) writers.push(channel.write(key, liveCoding(client.options, workflowId, key)));
+  for (const writer of writers) writer.begin(`${info.attempt}.0`);
   try {
-    return await run(source);
+    return await run({ writers, byHeartbeats: channel === undefined });
   } finally {
-    source.end();
+    for (const writer of writers) writer.end();
   }
 }
 
 /**
- * Tells what the model says: at once to streams of this process, and to those elsewhere by heartbeats, which it sends through
- * the whole call. A failed one never fails the call.
+ * Tells what the model says: at once to streams of this process and to the channel. Without a channel, streams elsewhere read
+ * heartbeats. Those are sent through the whole call, with a channel seldom and without text: each counts as an action of
+ * Temporal Cloud. A failed one never fails the call.
  */
 export class LiveSender {
   #text = '';
@@ -44,18 +66,21 @@ export class LiveSender {
   #request = -1;
   readonly #context: Context;
   readonly #reads: readonly ReadEnd[];
-  readonly #here: LiveSource;
-  readonly #live: NodeJS.Timeout;
+  readonly #byHeartbeats: boolean;
+  readonly #writers: readonly LiveWriter[];
+  readonly #live: NodeJS.Timeout | undefined;
   readonly #signs: NodeJS.Timeout;
 
   /** @param reads - results that must survive this worker */
-  constructor(context: Context, reads: readonly ReadEnd[], here: LiveSource) {
+  constructor(context: Context, reads: readonly ReadEnd[], { writers, byHeartbeats }: LiveOutlet) {
     this.#context = context;
     this.#reads = reads;
-    this.#here = here;
-    this.#live = setInterval(() => {
-      if (this.#text.length !== this.#sent) this.#send();
-    }, LIVE_MS);
+    this.#writers = writers;
+    this.#byHeartbeats = byHeartbeats;
+    if (byHeartbeats)
+      this.#live = setInterval(() => {
+        if (this.#text.length !== this.#sent) this.#send();
+      }, LIVE_MS);
     this.#signs = setInterval(() => this.#send(), (context.info.heartbeatTimeoutMs ?? 10_000) / 4);
   }
 
@@ -64,12 +89,12 @@ export class LiveSender {
     this.#text = '';
     this.#sent = -1;
     this.#request += 1;
-    this.#here.begin(`${this.#context.info.attempt}.${this.#request}`);
+    for (const writer of this.#writers) writer.begin(`${this.#context.info.attempt}.${this.#request}`);
   }
 
   readonly say = (delta: LiveDelta): void => {
-    if (delta.type === 'text') this.#text += delta.text;
-    this.#here.say(delta);
+    if (this.#byHeartbeats && delta.type === 'text') this.#text += delta.text;
+    for (const writer of this.#writers) writer.say(delta);
   };
 
   stop(): void {

@@ -20,12 +20,11 @@ import type { Message } from '../contract/messages.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import type { ValueStore } from '../contract/values.ts';
 import { viewOf } from '../contract/view.ts';
-import type { LiveSource } from '../temporal/live-channel.ts';
 import { compact, largest } from './compact.ts';
 import { contextMisfit } from './context-misfit.ts';
 import { Fence } from './fence.ts';
 import { type Files, filesOf } from './files.ts';
-import { detailsBefore, LiveSender } from './live-sender.ts';
+import { detailsBefore, type LiveOutlet, LiveSender } from './live-sender.ts';
 import type { RequestFailure } from './model-errors.ts';
 import { messagesWithFiles } from './prompt.ts';
 import { Reading } from './reads.ts';
@@ -53,13 +52,13 @@ export async function runModel(
     memory,
     began,
     values,
-    here,
+    outlet,
   }: {
     find: FindAgent;
     memory: TranscriptMemory;
     began: (taskToken: string) => void;
     values?: ValueStore | undefined;
-    here: LiveSource;
+    outlet: LiveOutlet;
   },
   input: ModelInput,
 ): Promise<ModelResult> {
@@ -119,7 +118,7 @@ export async function runModel(
     return withReads(failed('history', messageOf(error), 0), reading?.ends);
   }
   began(context.info.base64TaskToken);
-  const live = new LiveSender(context, reading?.kept ?? [], here);
+  const live = new LiveSender(context, reading?.kept ?? [], outlet);
   try {
     const ask = (asked: readonly Message[]): Promise<ModelResult> =>
       askInOrder(context, agent, input, {

@@ -6,7 +6,9 @@ import type { Client } from '@temporalio/client';
 import type { DataConverter } from '@temporalio/common';
 import type { Session, Sessions } from '../client/index.ts';
 import { UNNAMED } from '../contract/calls.ts';
+import { messageOf, PerdureError } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
+import type { LiveChannel } from '../contract/live-text.ts';
 import { DEFAULT_TASK_QUEUE } from '../contract/names.ts';
 import type { ValueStore } from '../contract/values.ts';
 import type { ConnectedServer, ResolveServerOptions } from '../server/index.ts';
@@ -30,6 +32,8 @@ export interface Connected {
   sessions: Sessions;
   /** The store of values, if there is one. */
   values: ValueStore | undefined;
+  /** The live channel, if there is one. */
+  live: LiveChannel | undefined;
 }
 
 /** What verbs work with. Heavy modules are imported on demand: most verbs take half a second. */
@@ -134,7 +138,9 @@ export class Cli {
     const { connection, namespace } = server;
     const client = new Client({ connection, namespace, ...converter });
     const values = await this.#values(server.source === 'embedded');
-    return { server, client, sessions: new Sessions(client, { taskQueue: this.taskQueue, values }), values };
+    const live = await this.#live();
+    const sessions = new Sessions(client, { taskQueue: this.taskQueue, values, live });
+    return { server, client, sessions, values, live };
   }
 
   /** The store of values: PERDURE_VALUES, or the directory beside the dev server's data. */
@@ -143,6 +149,18 @@ export class Cli {
     if (place === undefined) return undefined;
     const { openValues } = await import('../values/index.ts');
     return openValues(place);
+  }
+
+  /** The live channel: PERDURE_LIVE. @throws PerdureError `INVALID_ARGUMENT` */
+  async #live(): Promise<LiveChannel | undefined> {
+    const url = process.env['PERDURE_LIVE'] || undefined;
+    if (url === undefined) return undefined;
+    const { RedisLiveChannel } = await import('../live/index.ts');
+    try {
+      return new RedisLiveChannel(url);
+    } catch (error) {
+      throw new PerdureError('INVALID_ARGUMENT', `PERDURE_LIVE: ${messageOf(error)}`, { cause: error });
+    }
   }
 
   async session(id: string): Promise<Session> {
@@ -192,6 +210,7 @@ export class Cli {
 
   async close(): Promise<void> {
     const connected = await this.#connected?.catch(() => null);
+    connected?.live?.close();
     await connected?.server.close();
   }
 

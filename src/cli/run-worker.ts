@@ -29,7 +29,7 @@ export async function runWorker(cli: Cli, path: string, { supervised, deployment
   const onFile = (file: string): void => report({ type: 'file', file });
   const loaded = await loadAgents(path, onFile);
   const converter = await cli.dataConverter(onFile);
-  const { server, values } = await cli.connect();
+  const { server, values, live } = await cli.connect();
   const { connectionOptions, namespace } = server;
   const { taskQueue } = cli;
   if (stop.aborted) return;
@@ -43,7 +43,7 @@ export async function runWorker(cli: Cli, path: string, { supervised, deployment
       connection,
       namespace,
       taskQueue,
-      ...defined({ deployment, values }),
+      ...defined({ deployment, values, live }),
       shutdownForceTime: '20s',
     });
     const running = worker.run();

@@ -20,6 +20,7 @@ export type {
 } from '../contract/inputs.ts';
 export type { JsonObject, JsonValue } from '../contract/json.ts';
 export { LIMIT } from '../contract/limits.ts';
+export type { LiveChannel, LiveCoding, LiveKey, LiveListener, LiveWriter } from '../contract/live-text.ts';
 export type { AgentChange } from '../contract/manifest.ts';
 export type { Message } from '../contract/messages.ts';
 export { DEFAULT_TASK_QUEUE } from '../contract/names.ts';
@@ -27,6 +28,7 @@ export type { Past } from '../contract/past.ts';
 export type { Phase, SessionState } from '../contract/state.ts';
 export type { StoredValue, ValueRef, ValueStore } from '../contract/values.ts';
 export type { BudgetView, CallDetail, PendingCall, SessionView, TranscriptPage } from '../contract/views.ts';
+export { RedisLiveChannel } from '../live/index.ts';
 export { DirectoryValues, PostgresValues, type Value } from '../values/index.ts';
 export {
   type CallNews,
@@ -49,6 +51,7 @@ export {
   Session,
   type SessionListOptions,
   type SessionNews,
+  type SessionStores,
   type SessionSummary,
   Sessions,
   type StartedAgent,

@@ -12,7 +12,7 @@ export type { StartedAgent } from './checks.ts';
 export type { Inbox, InboxAnswer, InboxItem, InboxOptions } from './inbox.ts';
 export type { FileData, MessagePart, PartsInput } from './message-parts.ts';
 export { type ScheduleInput, scheduleSessions } from './schedule.ts';
-export { Session, type SessionReading } from './session.ts';
+export { Session, type SessionReading, type SessionStores } from './session.ts';
 export { Sessions } from './sessions.ts';
 export type { ForkOptions, StartOptions } from './start-options.ts';
 export type { StreamOptions, StreamPart } from './stream.ts';

@@ -6,6 +6,7 @@ import { invalid, isPerdureError, PerdureError } from '../contract/errors.ts';
 import type { BudgetInput, PauseInput, SendInput, SessionResult } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
+import type { LiveChannel } from '../contract/live-text.ts';
 import type { Message } from '../contract/messages.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
 import type { Piece } from '../contract/piece.ts';
@@ -37,6 +38,14 @@ import { withId } from './start-options.ts';
 import { type StreamOptions, type StreamPart, streamSession } from './stream.ts';
 import { presentCursor } from './stream-runs.ts';
 
+/** What a program shares with the workers. */
+export interface SessionStores {
+  /** Where the workers store large results. */
+  values?: ValueStore | undefined;
+  /** Carries what the models say. Default: a stream reads the workers' heartbeats. */
+  live?: LiveChannel | undefined;
+}
+
 export interface SessionReading {
   state: SessionState;
   /** What {@link Session.state} returns. */
@@ -59,15 +68,17 @@ export class Session {
   readonly #run: { workflowId: string; runId?: string };
   readonly #handle: WorkflowHandle;
   readonly #values: ValueStore | undefined;
+  readonly #live: LiveChannel | undefined;
 
   /**
    * @param runId - asks only this run, and no successor.
-   * @param values - where the workers store large results.
+   * @param stores - `values`: where the workers store large results; `live`: the workers' live channel.
    */
-  constructor(client: Client, id: string, runId?: string, values?: ValueStore) {
+  constructor(client: Client, id: string, runId?: string, { values, live }: SessionStores = {}) {
     this.id = id;
     this.#client = client;
     this.#values = values;
+    this.#live = live;
     this.#run = { workflowId: id, ...defined({ runId }) };
     this.#handle = client.workflow.getHandle(id, runId);
   }
@@ -294,7 +305,7 @@ export class Session {
    * the session and not started it again), stream again with the last cursor as `since`.
    */
   stream(options: StreamOptions = {}): AsyncGenerator<StreamPart> {
-    return streamSession(this.#client, this.id, options);
+    return streamSession(this.#client, this.id, options, this.#live);
   }
 
   /** Returns when a worker answers for the session. @throws PerdureError with the reason why none does, such as `NO_WORKER` */

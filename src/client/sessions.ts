@@ -12,7 +12,6 @@ import { canonicalJson, defined } from '../contract/json.ts';
 import { DEFAULT_TASK_QUEUE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
-import type { ValueStore } from '../contract/values.ts';
 import { parseCheckpointId } from '../temporal/checkpoint-id.ts';
 import { retryHint, sessionError } from '../temporal/errors.ts';
 import { isCompletedTask } from '../temporal/executions.ts';
@@ -30,7 +29,7 @@ import {
 import { isBeingTakenBack, TAKEN_BACK, takenBack } from './ended.ts';
 import { type Inbox, type InboxOptions, InboxReader } from './inbox.ts';
 import { storedMessage } from './message-parts.ts';
-import { Session } from './session.ts';
+import { Session, type SessionStores } from './session.ts';
 import {
   checkOptions,
   type ForkOptions,
@@ -65,19 +64,19 @@ const ORIGIN_STAYS = { startDelay: '60 days', workflowRunTimeout: '1 minute' } a
 export class Sessions {
   readonly #client: Client;
   readonly #taskQueue: string;
-  readonly #values: ValueStore | undefined;
+  readonly #stores: SessionStores;
   readonly #inbox: InboxReader;
 
   /**
    * @param client - Temporal's client; its namespace, codecs and interceptors apply.
    * @param options - `taskQueue`: of the workers. Default: `perdure`. `values`: the workers' store of values, for
-   * `session.value`.
+   * `session.value`. `live`: the workers' live channel, for `session.stream`.
    */
-  constructor(client: Client, options: { taskQueue?: string; values?: ValueStore | undefined } = {}) {
+  constructor(client: Client, { taskQueue, ...stores }: { taskQueue?: string } & SessionStores = {}) {
     this.#client = client;
-    this.#values = options.values;
+    this.#stores = stores;
     this.#inbox = new InboxReader(client);
-    this.#taskQueue = options.taskQueue ?? DEFAULT_TASK_QUEUE;
+    this.#taskQueue = taskQueue ?? DEFAULT_TASK_QUEUE;
   }
 
   /**
@@ -374,7 +373,7 @@ export class Sessions {
     { message, ...options }: StartOptions,
   ): Promise<Omit<StartOptions, 'message'> & { message?: SendInput }> {
     if (message === undefined) return options;
-    const stores = { client: this.#client, values: this.#values };
+    const stores = { client: this.#client, values: this.#stores.values };
     return { ...options, message: await storedMessage(message, id, stores) };
   }
 
@@ -385,7 +384,7 @@ export class Sessions {
   }
 
   #session(id: string): Session {
-    return new Session(this.#client, id, undefined, this.#values);
+    return new Session(this.#client, id, undefined, this.#stores);
   }
 
   /** Sessions, newest first, from Temporal's visibility, which may lag by a second. */

@@ -1,6 +1,7 @@
 /** Follows one session for all streams of it in this process. */
 import type { Client } from '@temporalio/client';
 import { PerdureError } from '../contract/errors.ts';
+import type { LiveChannel } from '../contract/live-text.ts';
 import type { Phase, SessionState } from '../contract/state.ts';
 import type { SessionView } from '../contract/views.ts';
 import { Folder, type RunEnd } from '../history/index.ts';
@@ -39,16 +40,22 @@ interface Run {
 const shared = new WeakMap<Client, Map<string, Follower>>();
 
 /** Subscribes to a session, after a cursor or from now on. */
-export function subscribe(client: Client, id: string, since: string | undefined): Subscription {
+export function subscribe(
+  client: Client,
+  id: string,
+  since: string | undefined,
+  live: LiveChannel | undefined,
+): Subscription {
   const all = shared.get(client) ?? new Map<string, Follower>();
   shared.set(client, all);
   const follower = all.get(id);
   const joined = follower?.join(since);
   if (joined !== undefined && joined !== null) return joined;
   const cursor = since === undefined || since === 'start' ? since : parseCursor(since);
-  const own = new Follower(client, id, cursor, () => {
+  const gone = (): void => {
     if (all.get(id) === own) all.delete(id);
-  });
+  };
+  const own = new Follower(client, { id, since: cursor, live, gone });
   // A reader of the far past has a follower of its own.
   if (follower === undefined) all.set(id, own);
   return own.first;
@@ -82,12 +89,25 @@ class Follower {
   /** Its parts come in one go, for the tasks of the past are not told. */
   #jump: RunCause | undefined;
 
-  constructor(client: Client, id: string, since: Cursor | 'start' | undefined, gone: () => void) {
+  constructor(
+    client: Client,
+    {
+      id,
+      since,
+      live,
+      gone,
+    }: {
+      id: string;
+      since: Cursor | 'start' | undefined;
+      live: LiveChannel | undefined;
+      gone: () => void;
+    },
+  ) {
     this.#client = client;
     this.#id = id;
     this.#gone = gone;
     this.#from = since ?? 'now';
-    this.#live = new LiveAnswer(client, id, (part) => this.#push({ parts: [part] }));
+    this.#live = new LiveAnswer(client, id, live, (part) => this.#push({ parts: [part] }));
     this.first = this.#subscription();
     (since === undefined ? this.#newcomers : this.#readers).add(this.first);
     void this.#run(since).then(

@@ -1,8 +1,14 @@
-/** What the model says at this moment: from a worker in this process, or from the heartbeats of one elsewhere. */
+/** What the model says at this moment: from a worker in this process, or from one elsewhere by a channel or its heartbeats. */
 import type { Client } from '@temporalio/client';
-import type { LiveDelta, LiveText } from '../contract/live-text.ts';
-import { addDelta, isLiveHere, type LiveKey, listen } from '../temporal/live-channel.ts';
-import { activityContext } from '../temporal/payloads.ts';
+import {
+  addDelta,
+  type LiveChannel,
+  type LiveDelta,
+  type LiveKey,
+  type LiveText,
+} from '../contract/live-text.ts';
+import { isLiveHere, listen } from '../temporal/live-channel.ts';
+import { activityContext, liveCoding } from '../temporal/payloads.ts';
 import { decodeOptionalSinglePayload } from '../temporal/sdk-internals.ts';
 
 /** Pause between two looks at the heartbeats of a model call elsewhere, in milliseconds. */
@@ -17,15 +23,22 @@ export type LivePart = LiveDelta | { type: 'reset' };
 export class LiveAnswer {
   readonly #client: Client;
   readonly #sessionId: string;
+  readonly #channel: LiveChannel | undefined;
   readonly #tell: (part: LivePart) => void;
   #key: LiveKey | null = null;
   #stop: () => void = () => undefined;
   #request = '';
   #said: LiveDelta[] = [];
 
-  constructor(client: Client, sessionId: string, tell: (part: LivePart) => void) {
+  constructor(
+    client: Client,
+    sessionId: string,
+    channel: LiveChannel | undefined,
+    tell: (part: LivePart) => void,
+  ) {
     this.#client = client;
     this.#sessionId = sessionId;
+    this.#channel = channel;
     this.#tell = tell;
   }
 
@@ -66,10 +79,38 @@ export class LiveAnswer {
   }
 
   #listen(key: LiveKey): () => void {
+    /** The requests that this process makes. The channel may tell them once more. */
+    const own = new Set<string>();
     const stop = listen(key, {
-      begin: (request) => this.#begin(request),
+      begin: (request) => {
+        own.add(request);
+        this.#begin(request);
+      },
       say: (delta) => this.#say(delta),
     });
+    const leave = this.#channel === undefined ? this.#look(key) : this.#hear(this.#channel, key, own);
+    return () => {
+      leave();
+      stop();
+    };
+  }
+
+  /** Hears the channel. @returns what ends it */
+  #hear(channel: LiveChannel, key: LiveKey, own: ReadonlySet<string>): () => void {
+    let isOther = false;
+    return channel.read(key, liveCoding(this.#client.options, this.#sessionId, key), {
+      begin: (request) => {
+        isOther = !own.has(request);
+        if (isOther) this.#begin(request);
+      },
+      say: (delta) => {
+        if (isOther) this.#say(delta);
+      },
+    });
+  }
+
+  /** Looks at the heartbeats. @returns what ends it */
+  #look(key: LiveKey): () => void {
     let pause = LOOK_MS;
     let timer: NodeJS.Timeout | undefined;
     const look = async (): Promise<void> => {
@@ -84,10 +125,7 @@ export class LiveAnswer {
       timer = setTimeout(() => void look(), pause);
     };
     timer = setTimeout(() => void look(), pause);
-    return () => {
-      clearTimeout(timer);
-      stop();
-    };
+    return () => clearTimeout(timer);
   }
 
   #read({ attempt, request = 0, offset, text }: LiveText): void {

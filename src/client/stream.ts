@@ -1,6 +1,7 @@
 /** A session live: what its history records, as it is recorded, and what the model says meanwhile. */
 import type { Client } from '@temporalio/client';
 import { invalid } from '../contract/errors.ts';
+import type { LiveChannel } from '../contract/live-text.ts';
 import { subscribe } from './stream-follower.ts';
 import type { LivePart } from './stream-live.ts';
 import type { DurablePart, Rest } from './stream-subscription.ts';
@@ -37,10 +38,11 @@ export async function* streamSession(
   client: Client,
   id: string,
   { since, until = 'idle', signal }: StreamOptions,
+  live: LiveChannel | undefined,
 ): AsyncGenerator<StreamPart> {
   if (!Object.hasOwn(ENDS, until)) throw invalid('until', 'is idle, rest or closed');
   if (isAborted(signal)) return;
-  const parts = subscribe(client, id, since === '' ? undefined : since);
+  const parts = subscribe(client, id, since === '' ? undefined : since, live);
   const close = (): void => parts.close();
   signal?.addEventListener('abort', close, { once: true });
   try {

@@ -10,6 +10,44 @@ export type LiveDelta =
   /** A piece of a tool call's JSON. `id` tells the calls of an answer apart; it is not the id of the recorded call. */
   | { type: 'tool_input'; id: string; name: string; text: string };
 
+/** Which model call: the activity of a run. */
+export interface LiveKey {
+  runId: string;
+  activityId: string;
+}
+
+/** Hears an answer. */
+export interface LiveListener {
+  /** A request begins, named `<attempt>.<number>`. When its name differs from the last, what was said before is void. */
+  begin(request: string): void;
+  say(delta: LiveDelta): void;
+}
+
+/** The end of a channel that a model call writes to. Nothing of it throws or waits. */
+export interface LiveWriter extends LiveListener {
+  /** The call is over. */
+  end(): void;
+}
+
+/** Converts and encodes what goes through a channel, as the user's data converter does it for the call's payloads. */
+export interface LiveCoding {
+  encode(value: unknown): Promise<Uint8Array>;
+  decode(bytes: Uint8Array): Promise<unknown>;
+}
+
+/**
+ * Carries what models say from workers to streams in other processes, such as `RedisLiveChannel`. It may lose what it
+ * carries: the history has the answer.
+ */
+export interface LiveChannel {
+  /** Writes the answer of a model call. */
+  write(key: LiveKey, coding: LiveCoding): LiveWriter;
+  /** Tells a listener what a model call has said so far, and then the rest. @returns what ends it */
+  read(key: LiveKey, coding: LiveCoding, listener: LiveListener): () => void;
+  /** Closes its connections. */
+  close(): void;
+}
+
 /** The heartbeat of reads and model calls: a window on the text so far. */
 export interface LiveText {
   /** The attempt that writes it. When it changes, readers drop what they have. */
@@ -37,4 +75,14 @@ export function liveWindow(attempt: number, whole: string, request = 0): LiveTex
     keep = Math.floor(keep * 0.8);
   } while (jsonSize(window) > LIMIT.liveText);
   return window;
+}
+
+/** Adds a piece to what was said: pieces of one text become one. */
+export function addDelta(said: LiveDelta[], delta: LiveDelta): void {
+  const last = said.at(-1);
+  const isSame =
+    last?.type === delta.type &&
+    (last.type !== 'tool_input' || delta.type !== 'tool_input' || last.id === delta.id);
+  if (last !== undefined && isSame) last.text += delta.text;
+  else said.push({ ...delta });
 }

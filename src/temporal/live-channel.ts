@@ -1,18 +1,11 @@
 /** What the model calls of this process say, for streams in the same process. It may be lost: the history has the answer. */
-import type { LiveDelta } from '../contract/live-text.ts';
-
-/** Which model call: the activity of a run. */
-export interface LiveKey {
-  runId: string;
-  activityId: string;
-}
-
-/** Hears an answer. */
-export interface LiveListener {
-  /** A request begins. When its name differs from the last, what was said before is void. */
-  begin(request: string): void;
-  say(delta: LiveDelta): void;
-}
+import {
+  addDelta,
+  type LiveDelta,
+  type LiveKey,
+  type LiveListener,
+  type LiveWriter,
+} from '../contract/live-text.ts';
 
 interface Answer {
   request: string;
@@ -23,7 +16,7 @@ const answers = new Map<string, Answer>();
 const listeners = new Map<string, Set<LiveListener>>();
 
 /** The end of the channel that a model call writes to. */
-export class LiveSource implements LiveListener {
+export class LiveSource implements LiveWriter {
   readonly #key: string;
   #own: Answer | null = null;
 
@@ -69,16 +62,6 @@ export function listen(key: LiveKey, listener: LiveListener): () => void {
     all.delete(listener);
     if (all.size === 0 && listeners.get(name) === all) listeners.delete(name);
   };
-}
-
-/** Adds a piece to what was said: pieces of one text become one. */
-export function addDelta(said: LiveDelta[], delta: LiveDelta): void {
-  const last = said.at(-1);
-  const isSame =
-    last?.type === delta.type &&
-    (last.type !== 'tool_input' || delta.type !== 'tool_input' || last.id === delta.id);
-  if (last !== undefined && isSame) last.text += delta.text;
-  else said.push({ ...delta });
 }
 
 function keyOf({ runId, activityId }: LiveKey): string {

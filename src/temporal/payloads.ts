@@ -11,12 +11,15 @@ import {
 import proto, { type temporal } from '@temporalio/proto';
 import { type ActivityFailureInfo, activityFailureInfo } from '../contract/failure.ts';
 import { UNREADABLE } from '../contract/inputs.ts';
+import type { LiveCoding, LiveKey } from '../contract/live-text.ts';
 import type { HistoryEvent } from './read-events.ts';
 import {
   decode,
   decodeFailure,
   decodeFromPayloadsAtIndex,
+  decodeOptionalSinglePayload,
   encode,
+  encodeToPayloadsWithContext,
   saysUnknownEncoding,
 } from './sdk-internals.ts';
 
@@ -102,6 +105,23 @@ export function activityContext(
   activityId: string,
 ): SerializationContext {
   return { type: 'activity', namespace, workflowId, activityId, isLocal: false };
+}
+
+/** How the pieces of a model call's answer are converted and encoded, as its payloads are. */
+export function liveCoding(
+  { loadedDataConverter, namespace }: Decoding,
+  sessionId: string,
+  { activityId }: LiveKey,
+): LiveCoding {
+  const context = activityContext(namespace, sessionId, activityId);
+  return {
+    encode: async (value) => {
+      const [payload = {}] = (await encodeToPayloadsWithContext(loadedDataConverter, context, [value])) ?? [];
+      return PayloadMessage.encode(payload).finish();
+    },
+    decode: (bytes) =>
+      decodeOptionalSinglePayload<unknown>(loadedDataConverter, PayloadMessage.decode(bytes), context),
+  };
 }
 
 type Decoded = ({ value: unknown } | { error: unknown }) & { context: SerializationContext };

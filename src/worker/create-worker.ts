@@ -39,6 +39,7 @@ export async function createWorker(options: SessionWorkerOptions): Promise<Worke
     journal,
     deployment,
     values,
+    live,
     address,
     taskQueue = DEFAULT_TASK_QUEUE,
     ...rest
@@ -47,7 +48,7 @@ export async function createWorker(options: SessionWorkerOptions): Promise<Worke
   const connection = rest.connection ?? (await openConnection(found?.connection ?? {}));
   const plugin = new PerdurePlugin({
     agents,
-    ...defined({ models, memoryBytes, journal, deployment, values }),
+    ...defined({ models, memoryBytes, journal, deployment, values, live }),
   });
   try {
     return await UntimedWorker.create({

@@ -20,6 +20,7 @@ import {
 } from '../agent/index.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
+import type { LiveChannel } from '../contract/live-text.ts';
 import { READ_VALUE_TOOL, type ValueStore } from '../contract/values.ts';
 import { bundleDigest, type DeploymentOptions, versionOptions } from './deployment.ts';
 import { withEncodedFailures } from './encoded-failures.ts';
@@ -48,6 +49,11 @@ export interface PerdurePluginOptions {
    * PostgreSQL. Agents then have the built-in tool `read_value`. Without it, large results are shortened.
    */
   values?: ValueStore;
+  /**
+   * Carries what the models say to streams in other processes, such as `RedisLiveChannel`. Give the clients one, too. Default:
+   * streams elsewhere read the heartbeats, which hold the text then.
+   */
+  live?: LiveChannel;
 }
 
 const MEMORY_BYTES = 256_000_000;
@@ -93,7 +99,7 @@ export class PerdurePlugin implements WorkerPlugin {
 
   async configureWorker(given: WorkerOptions): Promise<WorkerOptions> {
     const options = withEncodedFailures(given);
-    const { agents, models, memoryBytes = MEMORY_BYTES, values } = this.#options;
+    const { agents, models, memoryBytes = MEMORY_BYTES, values, live } = this.#options;
     const { connection, namespace = 'default', taskQueue } = options;
     const memory = new TranscriptMemory(memoryBytes);
     const issued = new IssuedCalls();
@@ -112,6 +118,7 @@ export class PerdurePlugin implements WorkerPlugin {
       memory,
       issued,
       values,
+      live,
       searchAttributes: async () => attributes?.now() ?? [],
       began: (token) => journal?.began(token),
     });

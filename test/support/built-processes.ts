@@ -19,6 +19,7 @@ const MODULES = [
   'test/support/corrected-agents.ts',
   'test/support/dying-agents.ts',
   'test/support/effect-agents.ts',
+  'test/support/live-agents.ts',
 ];
 
 /** The package by its name. */

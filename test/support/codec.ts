@@ -6,11 +6,16 @@ export const SEALED: Buffer = Buffer.from('binary/sealed');
 /** A user's codec: seals what speaks of a secret, and opens it for as long as it has its key. */
 export class Codec implements PayloadCodec {
   hasKey = true;
+  readonly #secret: string;
+
+  constructor(secret = 'secret') {
+    this.#secret = secret;
+  }
 
   async encode(payloads: Payload[]): Promise<Payload[]> {
     return payloads.map((payload) => {
       const data = Buffer.from(payload.data ?? []);
-      if (!data.includes('secret')) return payload;
+      if (!data.includes(this.#secret)) return payload;
       return { metadata: { encoding: SEALED }, data: Buffer.from(data.toString('base64')) };
     });
   }

@@ -1,0 +1,1 @@
+export { RedisLiveChannel } from './redis-live-channel.ts';
