@@ -15,6 +15,8 @@ import { until } from '../support/until.ts';
 
 const MB = 2 ** 20;
 const TURNS = { full: 5_000, quick: 160 } as const;
+/** Tokens of the agent's context window: those of most models, and few in a quick run. */
+const WINDOW = { full: 200_000, quick: 20_000 } as const;
 /** Turns of the default after which a session goes on in a new run. */
 const RUN_TURNS = 50;
 /** Of a session that stays in one run. */
@@ -46,9 +48,32 @@ class Crew {
   }
 }
 
+type Agent = 'bench' | 'whole' | 'endless';
+
 /** When a job's model was asked, by turn. */
 async function askedAt({ worker }: Crew, id: string, turn: number): Promise<number> {
   return (await worker.said('model', (said) => said.of === id && said.turn === turn, WITHIN_MS)).at;
+}
+
+/** Milliseconds from one model request to the next. */
+function turnTimes({ worker }: Crew, id: string): number[] {
+  const times: number[] = [];
+  for (const { of, turn = 0, at } of worker.all('model')) if (of === id && turn > 0) times[turn] ??= at;
+  return times.slice(2).map((time, i) => time - (times[i + 1] ?? time));
+}
+
+/** The first turns and the last. The very first loads what is loaded once. */
+function ends(turnMs: readonly number[], count: number): Record<'first' | 'last', number[]> {
+  return { first: turnMs.slice(1, count + 1), last: turnMs.slice(-count) };
+}
+
+/** Of all prompts from the first summary on, those for summaries included. */
+function cachedShare({ worker }: Crew, id: string): number {
+  const asked = worker.all('model').filter(({ of }) => of === id);
+  const since = asked.slice(asked.findIndex(({ turn }) => turn === 0) + 1);
+  const sum = (key: 'tokens' | 'cachedTokens'): number =>
+    since.reduce((all, said) => all + (said[key] ?? 0), 0);
+  return sum('cachedTokens') / sum('tokens');
 }
 
 const mean = (values: readonly number[]): number =>
@@ -60,10 +85,13 @@ export const long: Measure = async (context) => {
   const { client, sessions } = await context.scene();
   const taskQueue = `long-${randomUUID()}`;
   const journal = await context.temporaryDir();
-  const crew = new Crew(() => startMeasured('long-worker', [address, taskQueue, journal], ['--expose-gc']));
+  const window = String(WINDOW[context.quick ? 'quick' : 'full']);
+  const crew = new Crew(() =>
+    startMeasured('long-worker', [address, taskQueue, journal, window], ['--expose-gc']),
+  );
   try {
     await crew.worker.said('ready');
-    const begin = async (agent: 'bench' | 'whole', count: number): Promise<string> => {
+    const begin = async (agent: Agent, count: number): Promise<string> => {
       const id = randomUUID();
       await sessions.start(agent, { id, message: jobText({ id, turns: count, tool: 'mutate' }), taskQueue });
       return id;
@@ -72,7 +100,7 @@ export const long: Measure = async (context) => {
       await askedAt(crew, id, count + 1);
       await until(async () => (await sessions.get(id).state()).phase === 'idle');
     };
-    const run = async (agent: 'bench' | 'whole', count: number): Promise<string> => {
+    const run = async (agent: Agent, count: number): Promise<string> => {
       const id = await begin(agent, count);
       await end(id, count);
       return id;
@@ -84,11 +112,10 @@ export const long: Measure = async (context) => {
     const early = await crew.rss(1);
     await end(id, turns);
     const late = await crew.rss(2);
-    const times: number[] = [];
-    for (let turn = 1; turn <= turns + 1; turn++) times.push(await askedAt(crew, id, turn));
-    const turnMs = times.slice(1).map((time, i) => time - (times[i] ?? time));
-    // The first turn of a session loads what is loaded once.
-    const [first, last] = [turnMs.slice(1, some + 1), turnMs.slice(-some)];
+    const turnMs = turnTimes(crew, id);
+    const { first, last } = ends(turnMs, some);
+    const cached = cachedShare(crew, id);
+    const endless = ends(turnTimes(crew, await run('endless', turns)), some);
     const rolls = turnMs.filter((_, i) => (i + 1) % RUN_TURNS === 0);
     const others = turnMs.filter((_, i) => (i + 1) % RUN_TURNS !== 0);
 
@@ -124,6 +151,20 @@ export const long: Measure = async (context) => {
           note: `means, with the rollovers; a tool of 10 ms`,
         },
       ),
+      line(
+        'the same without summaries: all messages in each prompt',
+        mean(endless.last) / mean(endless.first),
+        1.1,
+        {
+          of: { ms: mean(endless.last), firstMs: mean(endless.first) },
+          note: 'the agent has contextWindow: false',
+        },
+      ),
+      line('prompt tokens that were in the cache, from the first summary on', cached, 0.99, {
+        unit: '',
+        target: { atLeast: 0.99 },
+        note: `a window of ${window} tokens; the model counts the tokens, and finds prompts in its cache, as providers do`,
+      }),
       line(
         'bytes of a turn over all runs and pieces, against a session that stays in one run',
         stored.bytes / turns / (whole.bytes / wholeTurns),

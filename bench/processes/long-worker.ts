@@ -1,19 +1,28 @@
-/** A worker of two agents: `bench`, as it is by default, and `whole`, whose sessions stay in one run. */
+/** A worker of three agents: `bench`, as it is by default; `whole`, whose sessions stay in one run; and `endless`, without summaries. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as z from 'zod';
 import { createWorker, defineAgent, defineTool } from '../../src/index.ts';
-import { instantModel } from '../support/instant-model.ts';
+import { instantModel, type OnRequest } from '../support/instant-model.ts';
 import { toolText } from '../support/job.ts';
 import { say } from '../support/processes.ts';
+import { PromptCache } from '../support/prompt-cache.ts';
 import { quietRuntime } from '../support/quiet.ts';
 
 /** A run of fifty turns then takes longer than a second. The server holds back the end of a shorter one. */
 const TOOL_MS = 10;
 
-const [address = '', taskQueue = '', journal = ''] = process.argv.slice(2);
+const [address = '', taskQueue = '', journal = '', tokens = ''] = process.argv.slice(2);
 quietRuntime();
+const onRequest: OnRequest = ({ id }, turn, counted) =>
+  say({
+    event: 'model',
+    of: id,
+    turn,
+    ...(counted && { tokens: counted.tokens, cachedTokens: counted.cached }),
+  });
 const options = {
-  model: instantModel(({ id }, turn) => say({ event: 'model', of: id, turn })),
+  contextWindow: { tokens: Number(tokens) },
+  model: instantModel(onRequest, new PromptCache()),
   instructions: 'You are measured.',
   tools: {
     mutate: defineTool({
@@ -30,6 +39,7 @@ const options = {
 const agents = [
   defineAgent({ ...options, name: 'bench' }),
   defineAgent({ ...options, name: 'whole', runTurns: false }),
+  defineAgent({ ...options, name: 'endless', model: instantModel(onRequest), contextWindow: false }),
 ];
 const worker = await createWorker({ agents, address, taskQueue, journal });
 process.on('message', (question) => {

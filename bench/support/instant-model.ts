@@ -1,32 +1,61 @@
 /** A language model in this process that answers at once: with it a measurement sees the runtime and not HTTP. */
 import type {
   LanguageModelV3,
+  LanguageModelV3CallOptions,
   LanguageModelV3Content,
   LanguageModelV3FinishReason,
   LanguageModelV3Prompt,
   LanguageModelV3StreamPart,
   LanguageModelV3Usage,
 } from '@ai-sdk/provider';
+import { SUMMARY_REQUEST } from '../../src/contract/view.ts';
 import { callArgs, type Job, readJob, replyText } from './job.ts';
+import type { Counted, PromptCache } from './prompt-cache.ts';
 
-/** Told of each request: the run, and the turn that it opens (1, 2, …). */
-export type OnRequest = (job: Job, turn: number) => void;
+/** Told of each request: the run, the turn that it opens (1, 2, …), or 0 for a summary, and its tokens where they are counted. */
+export type OnRequest = (job: Job, turn: number, counted?: Counted) => void;
 
-/** Makes the model. It calls the run's tool once in each of its turns, and then ends with text. */
-export function instantModel(onRequest: OnRequest = () => {}): LanguageModelV3 {
-  const answer = (prompt: LanguageModelV3Prompt): Answer => {
+/**
+ * Makes the model. It calls the run's tool once in each of its turns, and then ends with text.
+ *
+ * @param cache - counts the tokens; without it, they grow with the turns
+ */
+export function instantModel(onRequest: OnRequest = () => {}, cache?: PromptCache): LanguageModelV3 {
+  const answer = (request: LanguageModelV3CallOptions): Answer => {
+    const { prompt } = request;
     const job = jobOf(prompt);
+    const counted = cache?.count(job.id, request);
+    if (isSummary(prompt)) {
+      onRequest(job, 0, counted);
+      return { content: [{ type: 'text', text: SUMMARY }], finishReason: STOP, usage: usageOf(counted) };
+    }
     const turn = lastReply(prompt) + 1;
-    onRequest(job, turn);
-    return answerOf(job, turn);
+    onRequest(job, turn, counted);
+    return answerOf(job, turn, counted ?? { tokens: 500 * turn, cached: 0 });
   };
   return {
     specificationVersion: 'v3',
     provider: 'bench',
     modelId: 'instant',
     supportedUrls: {},
-    doGenerate: async ({ prompt }) => ({ ...answer(prompt), warnings: [] }),
-    doStream: async ({ prompt }) => ({ stream: streamOf(answer(prompt)) }),
+    doGenerate: async (request) => ({ ...answer(request), warnings: [] }),
+    doStream: async (request) => ({ stream: streamOf(answer(request)) }),
+  };
+}
+
+const SUMMARY = 'The job goes on as before. '.repeat(20);
+const STOP: LanguageModelV3FinishReason = { unified: 'stop', raw: 'stop' };
+
+function isSummary(prompt: LanguageModelV3Prompt): boolean {
+  const last = prompt.at(-1);
+  const [part] = last?.role === 'user' ? last.content : [];
+  return part?.type === 'text' && part.text === SUMMARY_REQUEST;
+}
+
+function usageOf({ tokens, cached }: Counted = { tokens: 0, cached: 0 }): LanguageModelV3Usage {
+  return {
+    inputTokens: { total: tokens, noCache: tokens - cached, cacheRead: cached, cacheWrite: undefined },
+    outputTokens: { total: 280, text: undefined, reasoning: undefined },
   };
 }
 
@@ -55,7 +84,7 @@ function lastReply(prompt: LanguageModelV3Prompt): number {
   return part?.type === 'text' ? Number(/^Reply (\d+)/.exec(part.text)?.[1]) : 0;
 }
 
-function answerOf(job: Job, turn: number): Answer {
+function answerOf(job: Job, turn: number, counted: Counted): Answer {
   const last = turn > job.turns;
   const input = JSON.stringify(callArgs(turn));
   const call: LanguageModelV3Content = {
@@ -66,11 +95,8 @@ function answerOf(job: Job, turn: number): Answer {
   };
   return {
     content: [{ type: 'text', text: replyText(turn) }, ...(last ? [] : [call])],
-    finishReason: last ? { unified: 'stop', raw: 'stop' } : { unified: 'tool-calls', raw: 'tool_calls' },
-    usage: {
-      inputTokens: { total: 500 * turn, noCache: undefined, cacheRead: undefined, cacheWrite: undefined },
-      outputTokens: { total: 280, text: undefined, reasoning: undefined },
-    },
+    finishReason: last ? STOP : { unified: 'tool-calls', raw: 'tool_calls' },
+    usage: usageOf(counted),
   };
 }
 

@@ -87,6 +87,11 @@ export class Talk<SAID extends { event: string }> {
     await this.#ended;
   }
 
+  /** All that it has said of one kind. */
+  all<EVENT extends SAID['event']>(event: EVENT): Of<SAID, EVENT>[] {
+    return this.#said.filter((message) => message.event === event) as Of<SAID, EVENT>[];
+  }
+
   /** Throws where a message says that what is waited for does not come. */
   protected check?(message: SAID): void;
 
@@ -102,6 +107,9 @@ export interface Said {
   /** The job of a turn. */
   of?: string;
   turn?: number;
+  /** Of the prompt of a turn, or of a summary (turn 0). */
+  tokens?: number;
+  cachedTokens?: number;
   rss?: number;
   port?: number;
   cached?: number;
