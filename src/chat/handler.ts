@@ -8,6 +8,7 @@ import { type AnswerOptions, answerChunks, openStream, RESTS } from './answer-st
 import { readConversation } from './conversation.ts';
 import { type FileUrl, readApprovalId } from './parts.ts';
 import { type ApprovalAnswer, type ChatRequest, parseRequest, readBody } from './request.ts';
+import { takeBack } from './rewrite.ts';
 import { sseResponse } from './sse.ts';
 import type { AiSdk } from './writer.ts';
 
@@ -92,7 +93,10 @@ export function createChatHandler(options: ChatHandlerOptions): (request: Reques
       const { code, message } = errorBody(error).error;
       if (code === 'INTERNAL') options.onError?.(error);
       // The AI SDK shows the text of the answer as the error's message.
-      return new Response(message, { status: STATUS[code], headers: { 'x-perdure-error': code } });
+      const headers = new Headers({ 'content-type': 'text/plain; charset=utf-8', 'x-perdure-error': code });
+      // The rest of the request is not read.
+      if (code === 'TOO_LARGE') headers.set('connection', 'close');
+      return new Response(message, { status: STATUS[code], headers });
     }
   };
 }
@@ -158,10 +162,13 @@ async function post(chat: Chat, asked: ChatRequest): Promise<Response> {
     await decide(chat, asked.answers);
     return stream(chat, { has: asked.has });
   }
-  if (asked.kind === 'regenerate')
-    throw invalid('trigger', 'an answer cannot be written again. Ask once more');
-  await send(chat, asked);
-  return stream(chat, { messageId: asked.messageId });
+  const { messageId } = asked;
+  const by = chat.user.user;
+  const { sessions } = chat.options;
+  if (asked.kind === 'regenerate') await takeBack(sessions, chat.session, { messageId, by });
+  else if (asked.edited === undefined) await send(chat, asked);
+  else await takeBack(sessions, chat.session, { messageId, by, text: asked.edited });
+  return stream(chat, { messageId });
 }
 
 async function send(

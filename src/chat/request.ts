@@ -10,11 +10,14 @@ export interface ApprovalAnswer {
 }
 
 /** What a request asks for. Everything else in it is ignored, above all what the client says that others have said. */
-export type ChatRequest = { chatId: string } & (
-  | { kind: 'send'; messageId: string; parts: MessagePart[]; isEdit: boolean }
+export type ChatRequest = {
+  chatId: string;
+} /** `edited`: the message was sent before, and says this now. */ & (
+  | { kind: 'send'; messageId: string; parts: MessagePart[]; edited?: string }
   /** `has`: how many replies of the answer the client has. */
   | { kind: 'approve'; answers: ApprovalAnswer[]; has: number }
-  | { kind: 'regenerate' }
+  /** Writes the answer to a message again. */
+  | { kind: 'regenerate'; messageId: string }
 );
 
 type Json = Record<string, unknown>;
@@ -47,8 +50,7 @@ export function parseRequest(body: unknown, fileUrls: boolean): ChatRequest {
   if (!isObject(body)) throw invalid('body', 'is not an object with id and messages');
   const { id: chatId, messages, trigger, messageId } = body;
   if (typeof chatId !== 'string' || chatId === '') throw invalid('id', 'write the id of the chat');
-  if (trigger === 'regenerate-message') return { kind: 'regenerate', chatId };
-  if (trigger !== undefined && trigger !== 'submit-message')
+  if (trigger !== undefined && trigger !== 'submit-message' && trigger !== 'regenerate-message')
     throw invalid('trigger', 'is submit-message or regenerate-message');
   const last: unknown = Array.isArray(messages) ? messages.at(-1) : undefined;
   if (!isObject(last) || !Array.isArray(last['parts']))
@@ -57,13 +59,13 @@ export function parseRequest(body: unknown, fileUrls: boolean): ChatRequest {
   if (last['role'] === 'user') {
     const id = last['id'];
     if (typeof id !== 'string' || id === '') throw invalid('messages', 'the last message has no id');
-    return {
-      kind: 'send',
-      chatId,
-      messageId: id,
-      parts: parts.map((part, i) => personsPart(part, `messages: parts.${i}`, fileUrls)),
-      isEdit: messageId === id,
-    };
+    if (trigger === 'regenerate-message') return { kind: 'regenerate', chatId, messageId: id };
+    const said = parts.map((part, i) => personsPart(part, `messages: parts.${i}`, fileUrls));
+    const texts = said.flatMap((part) => (part.type === 'text' ? [part.text] : []));
+    if (messageId === id && texts.length < said.length)
+      throw invalid('messages', 'a message with files cannot be edited. Send a new one');
+    const edited = messageId === id ? { edited: texts.join('\n') } : {};
+    return { kind: 'send', chatId, messageId: id, parts: said, ...edited };
   }
   const answers = last['role'] === 'assistant' ? parts.flatMap(approvalOf) : [];
   if (answers.length === 0) {

@@ -1,4 +1,5 @@
 /** `useChat` of the AI SDK, in both versions, against a session. */
+import type { UIMessage } from 'ai';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { type DefinedAgent, defineAgent, defineTool } from '../../src/index.ts';
@@ -9,11 +10,14 @@ import { type Chats, openChats, shows, textOf, toolsOf } from './support/chats.t
 const words = (n: number): string => Array.from({ length: n }, (_, i) => `word${i}`).join(' ');
 
 /** Does what the user says. */
-const teller: Script = ({ lastUserText, toolResults, stepInTurn }) => {
+const teller: Script = ({ lastUserText, toolResults, stepInTurn, repeat }) => {
   const [verb = ''] = lastUserText.split(' ');
   if (stepInTurn === 0 && (verb === 'pay' || verb === 'look'))
     return { toolCalls: [{ name: verb, args: { what: lastUserText } }] };
   if (verb === 'talk') return { reasoning: 'Hm.', text: words(60), chunks: 60, chunkDelayMs: 5 };
+  if (verb === 'dawdle') return { text: words(60), chunks: 60, chunkDelayMs: 300 };
+  if (verb === 'count') return { text: `repeat ${repeat}` };
+  if (verb === 'fail') return { fault: 'status', status: 400 };
   return { text: `${lastUserText}: ${toolResults.at(-1)?.text ?? 'nothing'}` };
 };
 
@@ -119,3 +123,80 @@ test.each([6, 7] as const)(
     expect(reloaded.chat.messages.map(textOf)).toEqual(['talk', words(60)]);
   },
 );
+
+test('an answer is written again, and an edited message is answered in its place', async () => {
+  const { stage, chats } = await open();
+  const page = chats.open(7, stage.id());
+  await page.chat.sendMessage({ text: 'hello' });
+  await page.chat.sendMessage({ text: 'count' });
+  const first = textOf(page.chat.lastMessage);
+  await page.chat.regenerate();
+  expect(page.errors).toEqual([]);
+  expect(page.chat.messages.map(textOf)).toEqual([
+    'hello',
+    'hello: nothing',
+    'count',
+    expect.not.stringContaining(first),
+  ]);
+  const edited = page.chat.messages[2]?.id ?? '';
+  await page.chat.sendMessage({ text: 'goodbye', messageId: edited });
+  expect(page.errors).toEqual([]);
+  expect(page.chat.messages.map(textOf)).toEqual(['hello', 'hello: nothing', 'goodbye', 'goodbye: nothing']);
+  const { messages } = (await (await chats.get(`/${page.chat.id}`)).json()) as { messages: UIMessage[] };
+  expect(messages.map(textOf)).toEqual(['hello', 'hello: nothing', 'goodbye', 'goodbye: nothing']);
+});
+
+test('what the session waits for is a part of the message, and the page goes on after it', async () => {
+  const { stage, chats } = await open();
+  const id = stage.id();
+  const page = chats.open(6, id);
+  await page.chat.sendMessage({ text: 'fail' });
+  const waits = page.chat.lastMessage?.parts.filter(({ type }) => type === 'data-perdure-wait');
+  expect(waits).toMatchObject([{ data: { reason: 'provider_rejected', message: expect.any(String) } }]);
+  const { messages } = (await (await chats.get(`/${id}`)).json()) as { messages: UIMessage[] };
+  expect(messages.at(-1)).toMatchObject({ id: page.chat.lastMessage?.id, parts: waits });
+  expect((await chats.get(`/${id}/stream`)).status).toBe(204);
+});
+
+test('in two tabs the first decision wins, and both see what came of it', async () => {
+  const { stage, chats } = await open();
+  const id = stage.id();
+  const one = chats.open(7, id);
+  await one.chat.sendMessage({ text: 'pay rent' });
+  const { messages } = (await (await chats.get(`/${id}`)).json()) as { messages: UIMessage[] };
+  const other = chats.open(6, id, { messages });
+  const [asked] = toolsOf(other.chat.lastMessage);
+  expect(asked?.state).toBe('approval-requested');
+  await other.chat.addToolApprovalResponse({ id: asked?.approval?.id ?? '', approved: true });
+  await shows(other, ({ chat }) => textOf(chat.lastMessage) !== '' && chat.status === 'ready');
+  await one.chat.addToolApprovalResponse({ id: asked?.approval?.id ?? '', approved: false });
+  await shows(one, ({ chat }) => textOf(chat.lastMessage) !== '' && chat.status === 'ready');
+  for (const { chat, errors } of [one, other]) {
+    expect(errors).toEqual([]);
+    expect(toolsOf(chat.lastMessage)).toMatchObject([
+      { state: 'output-available', output: { paid: 'pay rent' } },
+    ]);
+  }
+
+  // Both say something at once: each tab gets the answer to its own message, or one to both messages.
+  await Promise.all([one.chat.sendMessage({ text: 'one' }), other.chat.sendMessage({ text: 'other' })]);
+  expect([one, other].map(({ chat }) => textOf(chat.lastMessage))).toEqual([
+    expect.stringMatching(/^(one|other): /),
+    expect.stringMatching(/^other: /),
+  ]);
+});
+
+test('the stop of the chat ends the answer, and the next message is answered', async () => {
+  const { stage, chats } = await open();
+  const id = stage.id();
+  const page = chats.open(7, id);
+  void page.chat.sendMessage({ text: 'dawdle' });
+  await shows(page, ({ chat }) => textOf(chat.lastMessage).includes('word9'));
+  expect((await chats.post(`/${id}/stop`, {})).status).toBe(204);
+  await shows(page, ({ chat }) => chat.status === 'ready');
+  await untilPhase(stage.sessions.get(`ada-${id}`), 'paused');
+  expect((await chats.get(`/${id}/stream`)).status).toBe(204);
+  await page.chat.sendMessage({ text: 'hello' });
+  expect(textOf(page.chat.lastMessage)).toBe('hello: nothing');
+  expect(page.errors).toEqual([]);
+});
