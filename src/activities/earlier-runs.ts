@@ -39,15 +39,16 @@ export function leftAnswer(
   calls: readonly ToolCall[],
   input: Pick<ToolInput, 'tool' | 'idempotencyKey' | 'dispatchNo'>,
 ): ToolResult | null {
-  for (const call of calls) {
-    if (call.name !== input.tool || call.idempotencyKey !== input.idempotencyKey) continue;
-    if (call.status.kind === 'completed') {
-      return {
-        kind: 'output',
-        output: call.result?.content ?? null,
-        ...defined({ value: call.result?.value }),
-      };
-    }
+  const equal = calls.filter(
+    ({ name, idempotencyKey }) => name === input.tool && idempotencyKey === input.idempotencyKey,
+  );
+  // A call that one run left open may have ended in the run after it.
+  const done = equal.find(({ status }) => status.kind === 'completed');
+  if (done !== undefined) {
+    const { content = null, value } = done.result ?? {};
+    return { kind: 'output', output: content, ...defined({ value }) };
+  }
+  for (const call of equal) {
     // Dispatches that are recorded as absent do not count, and this dispatch is later than they are.
     const open = call.dispatches.find(({ no, outcome }) => no >= input.dispatchNo && outcome !== 'absent');
     if (open !== undefined) {

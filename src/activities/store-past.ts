@@ -4,7 +4,7 @@ import type { Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import type { StorePastInput, StorePastResult } from '../contract/activities.ts';
 import { shortDigest } from '../contract/keys.ts';
-import { unsealedFrom } from '../contract/past.ts';
+import { isOver, sealedCalls, unsealedFrom } from '../contract/past.ts';
 import type { Piece, PieceRef } from '../contract/piece.ts';
 import type { ContentRef } from '../contract/thread.ts';
 import { foldHistory } from '../history/index.ts';
@@ -37,18 +37,19 @@ async function storePast(context: Context, { digest }: StorePastInput): Promise<
     if (state === null || shortDigest(state.position.digest) !== digest) {
       return { kind: 'unavailable', message: 'the history of this run gives another transcript' };
     }
-    const { past, transcript, calls, notices, pauses } = state;
+    const { past, transcript, notices } = state;
+    const pauses = state.pauses.filter(isOver);
     const { piece, merged } = await grown(client, past?.newest, {
       messages: transcript.slice(unsealedFrom(state)),
-      calls,
+      calls: state.calls.slice(0, sealedCalls(state)),
       notices,
-      pauses: pauses.filter(({ resumedAt }) => resumedAt !== null),
+      pauses,
       ...(left.length === 0 ? {} : { left }),
       ...notesOf([state]),
     });
     const newest = await storePiece(client, { sessionId, taskQueue: info.taskQueue }, piece);
     await closePieces(client, merged);
-    return { kind: 'stored', newest, ...(left.length === 0 ? {} : { left: true }) };
+    return { kind: 'stored', newest, ...(left.length === 0 ? {} : { left: true }), pauses: pauses.length };
   } catch (error) {
     return unavailable(error);
   }

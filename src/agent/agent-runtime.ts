@@ -90,7 +90,9 @@ export async function resolveAgent(
     plan: definition.plan ?? false,
     heartbeatMs: duration(definition.heartbeat, DEFAULTS.heartbeatMs),
     modelCallMs: duration(definition.modelCallTimeout, DEFAULTS.modelCallMs),
-    ...(definition.runTurns === false ? {} : { runTurns: definition.runTurns ?? DEFAULTS.runTurns }),
+    ...(definition.runTurns === false
+      ? {}
+      : { runTurns: definition.runTurns ?? DEFAULTS.runTurns, runsAtRest: true }),
     ...contextWindowPart(
       definition.contextWindow,
       models.map(({ modelId }, i) => ({ modelId, maxOutputTokens: maxOutputTokens[i] ?? 0 })),

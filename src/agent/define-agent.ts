@@ -87,8 +87,8 @@ export interface AgentOptions<CONTEXT = unknown> {
    */
   modelCallTimeout?: Duration;
   /**
-   * Turns after which a session goes on in a new run of its workflow, or earlier when its history has a megabyte. What it
-   * has said and done is stored beside it. Default: 50. `false`: it stays in one run, whose history ends at 15,000 events.
+   * Turns after which a session goes on in a new run of its workflow, or earlier when its history has a megabyte or 3,000
+   * events. What it has said and done is stored beside it. Default: 50. `false`: it stays in one run, whose history ends at 15,000 events.
    */
   runTurns?: number | false;
   /**

@@ -154,8 +154,14 @@ export class Session {
    * @throws PerdureError `UNKNOWN_CALL` when it is not in this run: {@link Session.calls} has those of earlier runs
    */
   async call(callId: string): Promise<CallDetail> {
-    const detail = callDetail(await this.snapshot(), callId);
-    if (detail !== null) return detail;
+    const state = await this.snapshot();
+    const detail = callDetail(state, callId);
+    if (detail !== null && (state.past === undefined || detail.asked.message !== '')) return detail;
+    if (detail !== null) {
+      // The session went on in a new run while the call waited.
+      const { items } = await this.transcript({ before: state.past?.messages ?? 0 });
+      return callDetail({ ...state, transcript: [...items, ...state.transcript] }, callId) ?? detail;
+    }
     throw new PerdureError('UNKNOWN_CALL', `The present run of session ${this.id} has no call ${callId}`);
   }
 

@@ -314,7 +314,8 @@ export interface StorePastInput {
 }
 
 export type StorePastResult =
-  | { kind: 'stored'; newest: ContentRef; left?: true }
+  /** `pauses`: how many of the run's pauses are stored. Absent: those that are over. */
+  | { kind: 'stored'; newest: ContentRef; left?: true; pauses?: number }
   /** It cannot be stored now; the session goes on as it is. */
   | { kind: 'unavailable'; message: string };
 

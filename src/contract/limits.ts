@@ -44,6 +44,8 @@ export const LIMIT = {
   historyBytes: 12_000_000,
   /** Bytes of one run's history at which a session that may go on in a new run does so. */
   runBytes: 1_000_000,
+  /** Events of one run's history at which it does so. Each accepted update is two of them, and a run takes 2,000 updates. */
+  runEvents: 3_000,
   /** Bytes of the state that a run passes to the next. Temporal's limit for an input is 2 MB. */
   carriedState: 1_500_000,
   /** Bytes of the last message above which a session waits for a smaller one before it goes on in a new run. */

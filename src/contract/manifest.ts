@@ -103,6 +103,8 @@ export interface Manifest {
   modelCallMs: number;
   /** Turns after which the session goes on in a new run. Absent: it stays in one. */
   runTurns?: number;
+  /** A session that waits may go on in a new run, too. Absent: it does so between turns only. */
+  runsAtRest?: true;
   /** What keeps prompts within the models' context windows. Absent: nothing does. */
   contextWindow?: ContextWindow;
 }

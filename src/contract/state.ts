@@ -124,6 +124,8 @@ export interface InFlight {
     | 'storePast'
     | 'takenIds';
   callId?: string;
+  /** Of a timer, ISO 8601: when it fires. */
+  until?: string;
   /** The reads that the activity runs. */
   reads?: string[];
   cancelled?: true;
@@ -191,6 +193,8 @@ export interface SessionState {
   /** A message has asked to end the turn early. */
   interrupted: boolean;
   inFlight: InFlight[];
+  /** Timers of the run before, which are not started again yet. */
+  timers?: { kind: InFlight['kind']; until: string; callId?: string }[];
   /** Number of the last command. */
   seq: number;
   /** ISO 8601: since when something is in flight that counts as active time. */

@@ -9,10 +9,21 @@ import { releaseCall } from './effect-outcome.ts';
 import type { Command, Input, Issued, Moment, Step } from './events.ts';
 import { looking, reporting } from './global-effect.ts';
 import { applyOutcome } from './outcomes.ts';
+import { leaveRun, timerMs } from './past.ts';
 import { applyPerson, type Refusal } from './people.ts';
 import { appendResults } from './reads.ts';
 import { replay, replayCall } from './replay.ts';
-import { appendMessage, endCall, isActive, iso, messageBlocks, note, theCall, wasStopped } from './state.ts';
+import {
+  appendMessage,
+  endCall,
+  isActive,
+  iso,
+  isTimer,
+  messageBlocks,
+  note,
+  theCall,
+  wasStopped,
+} from './state.ts';
 import { stop } from './wait.ts';
 
 /** The commands of one activation, and for each input whether it was refused. */
@@ -55,7 +66,7 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
       const index = state.inFlight.findIndex(({ seq }) => seq === step.seq);
       const flight = state.inFlight[index];
       if (flight === undefined) return null;
-      const timer = TIMERS.has(flight.kind);
+      const timer = isTimer(flight);
       // A timer is gone as soon as it is cancelled; an activity still answers.
       if (timer) state.inFlight.splice(index, 1);
       else flight.cancelled = true;
@@ -133,7 +144,7 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
       raiseForSummary(state, step, moment);
       return null;
     case 'continue':
-      state.continuing = 'now';
+      leaveRun(state);
       return { kind: 'continue' };
     case 'stay':
       delete state.continuing;
@@ -148,10 +159,14 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
 }
 
 function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, moment: Moment): Command {
-  const { command, callId } = step;
+  const { callId } = step;
   const at = iso(moment);
+  const kind = flightKind(state, step.command.kind, callId);
+  const command: Issued =
+    step.command.kind === 'timer'
+      ? { ...step.command, ms: timerMs(state, { kind, ...defined({ callId }) }, step.command.ms, moment) }
+      : step.command;
   state.seq = command.seq;
-  const kind = flightKind(state, command.kind, callId);
   const reserved = command.kind === 'model' ? worstCase(state, addedBytes(command.input)) : undefined;
   const reads = readsOf(command);
   if (reserved !== undefined) {
@@ -164,6 +179,7 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
     ...(callId === undefined ? {} : { callId }),
     ...(reads.length === 0 ? {} : { reads }),
     ...(reserved === undefined ? {} : { reserved }),
+    ...(command.kind === 'timer' ? { until: new Date(moment.now + command.ms).toISOString() } : {}),
     ...(command.kind === 'model' && command.input.summarize === true ? { summarize: true as const } : {}),
     ...(command.kind === 'model' && command.input.compact !== undefined ? { compact: true as const } : {}),
   });
@@ -192,16 +208,6 @@ function readsOf(command: Issued): string[] {
         : [];
   return reads.map(({ callId }) => callId);
 }
-
-const TIMERS: ReadonlySet<InFlight['kind']> = new Set([
-  'settle',
-  'backoff',
-  'model_backoff',
-  'approval_expiry',
-  'recheck',
-  'agent_recheck',
-  'ttl',
-]);
 
 function flightKind(
   state: SessionState,

@@ -2,7 +2,6 @@
 import { isAnswered, isFinal, type ToolCall } from '../contract/calls.ts';
 import { defined } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
-import { textsOf } from '../contract/messages.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { type Exceeded, exceeded, worstCase } from './budget.ts';
 import { addedBytes, compaction } from './compaction.ts';
@@ -10,9 +9,19 @@ import { answerOf, answerOrRelease } from './equal-calls.ts';
 import type { Moment, Step } from './events.ts';
 import { attachStep, isReporting, reportStep, tendAwaiting } from './global-effect.ts';
 import { contextPart, describeCommand, modelCommand } from './model-command.ts';
-import { checkIdsStep, fitsNewRun, storeStep } from './past.ts';
+import { checkIdsStep, fitsNewRun, storeAtRest, storeStep } from './past.ts';
 import { issueReads } from './reads.ts';
-import { batchCalls, flightOf, isGivenUp, isOpen, isUntold, theCall, toolOf } from './state.ts';
+import {
+  batchCalls,
+  flightOf,
+  hasActivity,
+  isGivenUp,
+  isOpen,
+  isUntold,
+  lastText,
+  theCall,
+  toolOf,
+} from './state.ts';
 import { lookForAgent, lookForTools } from './stuck.ts';
 import { toolCommand, verifyCommand } from './tool-command.ts';
 
@@ -25,12 +34,20 @@ const EXCLUSIVE: readonly InFlight['kind'][] = ['load', 'describe', 'model', 'st
 
 /** The next step that the session takes by itself, or `null` when it waits for an outcome or a person. */
 export function decide(state: SessionState, moment: Moment): Step | null {
-  if (state.status.kind !== 'active') return null;
+  if (state.status.kind !== 'active' || state.continuing === 'now') return null;
+  return nextStep(state, moment) ?? storeAtRest(state, moment);
+}
+
+function nextStep(state: SessionState, moment: Moment): Step | null {
   // A sealed session issues nothing, but can be ended.
   if (state.sealed !== null && state.cancelling === null) return null;
-  if (state.continuing === 'now') return null;
-  if (state.continuing === 'next') return { type: fitsNewRun(state) ? 'continue' : 'stay' };
   const calls = batchCalls(state);
+  if (isLeaving(state)) {
+    // An update waits for the check of edited arguments.
+    const checking = checkArguments(state, calls);
+    if (checking !== null || hasActivity(state)) return checking;
+    return { type: fitsNewRun(state) ? 'continue' : 'stay' };
+  }
   const tending = tendCalls(state, calls, moment) ?? reportStep(state) ?? dropStaleTimer(state);
   if (tending !== null) return tending;
   if (state.cancelling !== null) return decideCancel(state, calls);
@@ -53,6 +70,11 @@ export function decide(state: SessionState, moment: Moment): Step | null {
   }
   if (state.manifest === null) return { type: 'issue', command: describeCommand(state) };
   return calls.length > 0 ? decideBatch(state, calls, moment) : decideTurn(state, moment);
+}
+
+/** Whether the session is about to go on in a new run, and starts nothing new. */
+function isLeaving({ continuing, cancelling, inFlight }: SessionState): boolean {
+  return continuing === 'next' || (cancelling === null && inFlight.some(({ kind }) => kind === 'storePast'));
 }
 
 /** What calls need in every phase: timers, verification, the check of edited arguments. */
@@ -98,26 +120,25 @@ function tendCalls(state: SessionState, calls: readonly ToolCall[], moment: Mome
     if (status.kind === 'verifying' && !flightOf(state, call.id, 'verify')) {
       return { type: 'issue', callId: call.id, command: verifyCommand(state, call, seq) };
     }
-    if (
-      status.kind === 'preparing' &&
-      (state.cancelling === null || isUntold(call)) &&
-      !flightOf(state, call.id, 'prepare')
-    ) {
-      const input = {
-        agent: state.agent,
-        tool: call.name,
-        callId: call.id,
-        args: call.args,
-        ...contextPart(state),
-      };
-      return {
-        type: 'issue',
-        callId: call.id,
-        command: { kind: 'prepare', seq, input, summary: `check ${call.name} ${call.id}` },
-      };
-    }
+    const checking = checkArguments(state, [call]);
+    if (checking !== null) return checking;
   }
   return null;
+}
+
+/** Checks the arguments of a call that is being prepared. */
+function checkArguments(state: SessionState, calls: readonly ToolCall[]): Step | null {
+  const call = calls.find(
+    (each) =>
+      each.status.kind === 'preparing' &&
+      (state.cancelling === null || isUntold(each)) &&
+      !flightOf(state, each.id, 'prepare'),
+  );
+  if (call === undefined) return null;
+  const { id: callId, name: tool, args } = call;
+  const input = { agent: state.agent, tool, callId, args, ...contextPart(state) };
+  const summary = `check ${tool} ${callId}`;
+  return { type: 'issue', callId, command: { kind: 'prepare', seq: state.seq + 1, input, summary } };
 }
 
 /** The status that a timer belongs to, where a person may end it. */
@@ -269,10 +290,4 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
     return { type: 'issue', command: { kind: 'timer', seq: state.seq + 1, ms, summary } };
   }
   return { type: 'issue', command: modelCommand(state, undefined, compact) };
-}
-
-/** The text of the last answer of the model. */
-export function lastText(state: SessionState): string {
-  const answer = state.transcript.findLast(({ role }) => role === 'assistant');
-  return answer === undefined ? '' : textsOf(answer).join('\n');
 }

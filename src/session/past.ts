@@ -1,33 +1,57 @@
 /** Going on in a new run: what leaves the old one, and what goes along. */
 import type { StorePastResult, TakenIdsResult } from '../contract/activities.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
-import { jsonSize } from '../contract/json.ts';
+import { defined, jsonSize } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
-import { KEPT_MESSAGE_IDS, type Past, unsealedFrom } from '../contract/past.ts';
+import {
+  isOver,
+  KEPT_MESSAGE_IDS,
+  KEPT_TEXT,
+  type Past,
+  sealedCalls,
+  unsealedFrom,
+} from '../contract/past.ts';
 import { MESSAGE_NOTES } from '../contract/piece.ts';
-import type { SessionState } from '../contract/state.ts';
+import type { InFlight, SessionState } from '../contract/state.ts';
 import type { Moment, Step } from './events.ts';
-import { note } from './state.ts';
+import { batchCalls, hasActivity, lastText, note } from './state.ts';
 import { withTaken } from './taken-ids.ts';
 
 /** Notices that go along. */
 const KEPT_NOTICES = 10;
 
-/** Stores the past when the run is long enough, and nothing is in flight; otherwise `null`. */
+/** Stores the past when the run is long enough, and no activity is in flight; otherwise `null`. */
 export function storeStep(state: SessionState, moment: Moment): Step | null {
   const { manifest, past, transcript, turn } = state;
   const last = transcript.at(-1);
-  if (manifest?.runTurns === undefined || last === undefined || state.inFlight.length > 0) return null;
+  if (manifest?.runTurns === undefined || last === undefined || hasActivity(state)) return null;
+  if (turn < (state.notBeforeTurn ?? 0)) return null;
   const turns = turn - (past?.turn ?? 0);
-  const isLong = turns >= manifest.runTurns || moment.historyBytes >= LIMIT.runBytes;
-  if (turns < 1 || !isLong || turn < (state.notBeforeTurn ?? 0)) return null;
+  const { historyBytes, historyEvents } = moment;
+  const isLarge = historyBytes >= LIMIT.runBytes + carriedBytes(state, moment);
+  const isLong = turns >= manifest.runTurns || isLarge;
+  const isCrowded = manifest.runsAtRest === true && (isLarge || historyEvents >= LIMIT.runEvents);
+  if (!(turns >= 1 && isLong) && !isCrowded) return null;
   // The last message is stored twice. Where it is large, a later one may be smaller.
-  const canWait = turns < 2 * manifest.runTurns && moment.historyBytes < 2 * LIMIT.runBytes;
+  const canWait = turns >= 1 && turns < 2 * manifest.runTurns && historyBytes < 2 * LIMIT.runBytes;
   if (canWait && jsonSize(last) > LIMIT.carriedMessage) return null;
   const input = { digest: shortDigest(state.position.digest) };
   const summary = `${turns} turns leave the run`;
   return { type: 'issue', command: { kind: 'storePast', seq: state.seq + 1, input, summary } };
+}
+
+/** As {@link storeStep}, for a session that waits in the middle of a turn, or for somebody to let it go on. */
+export function storeAtRest(state: SessionState, moment: Moment): Step | null {
+  const { manifest, loading, effect, sealed, cancelling } = state;
+  if (manifest?.runsAtRest !== true || loading !== null || effect !== null) return null;
+  return sealed === null && cancelling === null ? storeStep(state, moment) : null;
+}
+
+/** Bytes of a history that a new run would begin with: they are no reason for one. */
+function carriedBytes(state: SessionState, { historyBytes }: Moment): number {
+  if (state.manifest?.runsAtRest !== true || historyBytes < LIMIT.runBytes) return 0;
+  return jsonSize({ ...state, transcript: state.transcript.slice(-1), calls: batchCalls(state) });
 }
 
 /** Lets go of what was stored. The session then goes on in a new run. */
@@ -43,8 +67,9 @@ export function applyStorePast(
     state.notBeforeTurn = state.turn + (state.manifest?.runTurns ?? 1);
     return;
   }
-  const { newest, left = state.past?.left } = outcome.value;
-  const { past, transcript, calls, position } = state;
+  const { newest, left = state.past?.left, pauses } = outcome.value;
+  const { past, transcript, position } = state;
+  const calls = state.calls.slice(0, sealedCalls(state));
   const last = transcript.slice(-1);
   const completed = { ...past?.completed };
   for (const { name, id, status } of calls) if (status.kind === 'completed') completed[name] = id;
@@ -55,6 +80,7 @@ export function applyStorePast(
   const all = [...(past?.messageIds ?? []), ...ids];
   const older = all.slice(0, -KEPT_MESSAGE_IDS);
   const taken = older.length === 0 ? past?.taken : withTaken(past?.taken, older);
+  const said = state.manifest?.runsAtRest === true && last[0]?.role !== 'assistant' ? lastText(state) : '';
   const next: Past = {
     newest,
     messages: position.count - last.length,
@@ -63,15 +89,16 @@ export function applyStorePast(
     turn: state.turn,
     message: state.message,
     completed,
+    ...(said === '' ? {} : { lastText: said.slice(0, KEPT_TEXT) }),
     ...(left === true ? { left } : {}),
     messageIds: all.slice(-KEPT_MESSAGE_IDS),
     ...(taken === undefined ? {} : { taken }),
   };
   state.past = next;
   state.transcript = last;
-  state.calls = [];
+  state.calls = state.calls.slice(calls.length);
   state.notices = state.notices.slice(-KEPT_NOTICES);
-  state.pauses = state.pauses.filter(({ resumedAt }) => resumedAt === null);
+  state.pauses = state.pauses.slice(pauses ?? state.pauses.filter(isOver).length);
   for (const notes of MESSAGE_NOTES) {
     const own = Object.entries(state[notes] ?? {}).filter(([id]) => id === last[0]?.id);
     if (own.length > 0) state[notes] = Object.fromEntries(own);
@@ -115,10 +142,39 @@ export function applyTakenIds(
 
 /**
  * Whether the session goes on in a new run, now that its past is stored. Messages may have come meanwhile that make the state
- * too large. After a cancellation of Temporal's own the run ends: only this one can end as cancelled.
+ * too large. After a cancellation of Temporal's own the run ends: only this one can end as cancelled. A cancellation in the
+ * middle of a turn ends the turn first: an update may wait for a call that it skips.
  */
 export function fitsNewRun(state: SessionState): boolean {
-  return state.cancelling?.by !== 'temporal' && jsonSize(state) <= LIMIT.carriedState;
+  const { cancelling, batch } = state;
+  const endsHere = cancelling !== null && (cancelling.by === 'temporal' || batch.length > 0);
+  return !endsHere && jsonSize(state) <= LIMIT.carriedState;
+}
+
+/** Leaves the run. Its timers end with it, and the next run starts them again for what is left of their time. */
+export function leaveRun(state: SessionState): void {
+  const timers = state.inFlight
+    .splice(0)
+    .flatMap(({ kind, callId, until }) =>
+      until === undefined ? [] : [{ kind, until, ...defined({ callId }) }],
+    );
+  if (timers.length > 0) state.timers = timers;
+  state.continuing = 'now';
+}
+
+/** How long a timer runs: one of the run before goes on. */
+export function timerMs(
+  state: SessionState,
+  { kind, callId }: Pick<InFlight, 'kind' | 'callId'>,
+  ms: number,
+  moment: Moment,
+): number {
+  const before = state.timers?.find((timer) => timer.kind === kind && timer.callId === callId);
+  if (before === undefined) return ms;
+  const others = state.timers?.filter((timer) => timer !== before) ?? [];
+  if (others.length > 0) state.timers = others;
+  else delete state.timers;
+  return Math.max(1, Math.min(ms, Date.parse(before.until) - moment.now));
 }
 
 /** The state with which a new run goes on. */

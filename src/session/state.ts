@@ -5,7 +5,13 @@ import type { SendInput } from '../contract/inputs.ts';
 import type { JsonValue } from '../contract/json.ts';
 import { argsDigest, chainMessage } from '../contract/keys.ts';
 import type { BudgetLimits, ToolManifest } from '../contract/manifest.ts';
-import type { Block, CallResult, Message, MessageBlock } from '../contract/messages.ts';
+import {
+  type Block,
+  type CallResult,
+  type Message,
+  type MessageBlock,
+  textsOf,
+} from '../contract/messages.ts';
 import type { InFlight, Phase, SessionState } from '../contract/state.ts';
 import { promptBytes } from '../contract/view.ts';
 import type { Moment } from './events.ts';
@@ -115,6 +121,26 @@ export function flightOf(
   ...kinds: InFlight['kind'][]
 ): InFlight | undefined {
   return state.inFlight.find((flight) => flight.callId === callId && kinds.includes(flight.kind));
+}
+
+const TIMERS: ReadonlySet<InFlight['kind']> = new Set([
+  'settle',
+  'backoff',
+  'model_backoff',
+  'approval_expiry',
+  'recheck',
+  'agent_recheck',
+  'ttl',
+]);
+
+/** Whether a command in flight is a timer, not an activity. */
+export function isTimer({ kind }: InFlight): boolean {
+  return TIMERS.has(kind);
+}
+
+/** Whether an activity is in flight. */
+export function hasActivity({ inFlight }: SessionState): boolean {
+  return inFlight.some((flight) => !isTimer(flight));
 }
 
 /** Ends a call with what the model is told. */
@@ -233,4 +259,11 @@ export function phaseOf(state: SessionState): Phase {
 /** The caps that are set, so that no `undefined` enters the state. */
 export function definedLimits(limits: { [K in keyof BudgetLimits]: number | undefined }): BudgetLimits {
   return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined));
+}
+
+/** The text of the last answer of the model, or its beginning when that answer has left the run. */
+export function lastText({ transcript, past }: SessionState): string {
+  const answer = transcript.findLast(({ role }) => role === 'assistant');
+  if (answer === undefined) return past?.lastText ?? '';
+  return textsOf(answer).join('\n');
 }

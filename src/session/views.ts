@@ -4,7 +4,7 @@ import { defined, jsonSize } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { type Message, textsOf } from '../contract/messages.ts';
 import type { NextStep } from '../contract/next-step.ts';
-import type { Past } from '../contract/past.ts';
+import { KEPT_TEXT, type Past } from '../contract/past.ts';
 import type { SessionState } from '../contract/state.ts';
 import type {
   BudgetView,
@@ -17,8 +17,7 @@ import type {
 } from '../contract/views.ts';
 import { effectId } from '../contract/workflow-ids.ts';
 import { usd } from './budget.ts';
-import { lastText } from './decide.ts';
-import { batchCalls, phaseOf } from './state.ts';
+import { batchCalls, lastText, phaseOf } from './state.ts';
 
 /** A session at a glance. */
 export function sessionView(state: SessionState): SessionView {
@@ -49,7 +48,7 @@ export function sessionView(state: SessionState): SessionView {
     agentChanges: state.agentChanges ?? [],
     models: state.manifest?.models.map(({ id }) => id) ?? [],
     notices: state.notices,
-    lastText: lastText(state).slice(0, 4_000),
+    lastText: lastText(state).slice(0, KEPT_TEXT),
   };
 }
 

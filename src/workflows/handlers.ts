@@ -176,7 +176,8 @@ function acceptable(name: string, payload: unknown, limit?: number): PersonInput
 async function answer(state: SessionState, input: PersonInput): Promise<unknown> {
   if (input.type === 'decide' || input.type === 'resolve') {
     const { callId } = input.value;
-    await condition(() => findCall(state, callId)?.status.kind !== 'preparing');
+    // A run that ends waits for its updates.
+    await condition(() => findCall(state, callId)?.status.kind !== 'preparing' || state.continuing === 'now');
     const call = findCall(state, callId);
     if (call?.status.kind === 'approval' && call.status.problem !== undefined) {
       const message = `args of ${callId}: ${call.status.problem}`;

@@ -1,12 +1,12 @@
 /** What leaves a run, and what goes along into the next, in the pure core. */
 import { expect, test } from 'vitest';
 import type { StorePastResult, TakenIdsResult } from '../../src/contract/activities.ts';
-import type { SessionState } from '../../src/index.ts';
+import type { Manifest, SessionState, ToolCall } from '../../src/index.ts';
 import { type Advance, advance } from '../../src/session/advance.ts';
-import type { Input } from '../../src/session/events.ts';
+import type { Input, Moment } from '../../src/session/events.ts';
 import { initialState } from '../../src/session/initial.ts';
 import { readPlan } from '../../src/session/plan.ts';
-import { appendMessage, hasMessage } from '../../src/session/state.ts';
+import { appendMessage, freshCall, hasMessage } from '../../src/session/state.ts';
 import { mayBeTaken, withTaken } from '../../src/session/taken-ids.ts';
 import { callsPage, messagesPage, sessionView } from '../../src/session/views.ts';
 import { MOMENT, manifestOf } from './checker/scenario.ts';
@@ -118,6 +118,134 @@ test('a large last message waits for a smaller one, but not for ever', () => {
   expect(kindsOf(advance(state, [], MOMENT))).toEqual([]);
   state.turn = 4;
   expect(kindsOf(advance(state, [], MOMENT))).toEqual(['storePast']);
+});
+
+/** A session in the middle of its fourth turn, with a call in each status. Its sessions may go on in a new run then. */
+function waiting(...kinds: ToolCall['status']['kind'][]): SessionState {
+  const state = rested();
+  const { tools } = manifestOf({ name: '', tools: { pay: {} }, replies: [], may: {} });
+  state.manifest = { ...(state.manifest as Manifest), tools, runsAtRest: true };
+  state.turn = 4;
+  const calls = kinds.map((kind, i) => ({
+    ...freshCall(`call_4_${i}`, state, 'pay', { i }),
+    effect: 'mutate' as const,
+    status: { kind, reason: '', expiresAt: null } as ToolCall['status'],
+  }));
+  const blocks = calls.map(({ id, name, args }) => ({ kind: 'tool_call' as const, id, name, args }));
+  appendMessage(state, { id: 'asks', role: 'assistant', created_at: '', blocks });
+  state.calls = [freshCall('call_3_0', state, 'pay', {}), ...calls];
+  state.batch = calls.map(({ id }) => id);
+  return state;
+}
+
+/** What the next run begins with. */
+function nextRun(state: SessionState): SessionState {
+  const carried = structuredClone(state);
+  return initialState({ ...IDENTITY, runId: 'r2' }, { agent: 'clerk', carried }, MOMENT);
+}
+
+test('a session that waits in the middle of a turn goes on in a new run with all calls of the turn', () => {
+  const state = waiting('unknown', 'approval', 'stuck', 'ready');
+  const { batch, calls } = structuredClone(state);
+  // It looks for the missing tool in half a second.
+  expect(kindsOf(advance(state, [], MOMENT))).toEqual(['timer', 'storePast']);
+  expect(sessionView(state).phase).toBe('unknown_effect');
+  expect(kindsOf(advance(state, [stored(state)], MOMENT))).toEqual(['continue']);
+  const next = nextRun(state);
+  expect(next).toMatchObject({ batch, calls: calls.slice(1), inFlight: [], past: { calls: 1, messages: 6 } });
+  expect(sessionView(next)).toMatchObject({ calls: 5, messages: 7, pending: [{}, {}, {}] });
+  const later = { ...MOMENT, now: MOMENT.now + 200 };
+  expect(advance(next, [], later).commands).toMatchObject([{ kind: 'timer', ms: 300 }]);
+  expect(next.timers).toBeUndefined();
+});
+
+test('a session that waits stays in its run by the rules of an earlier version', () => {
+  const state = waiting('unknown');
+  delete state.manifest?.runsAtRest;
+  expect(kindsOf(advance(state, [], MOMENT))).toEqual([]);
+});
+
+test('a timer runs on in the next run, however often its session goes on', () => {
+  let state = waiting('settling');
+  expect(advance(state, [], MOMENT).commands).toMatchObject([{ kind: 'timer', ms: 5_000 }, {}]);
+  for (const [passed, left] of [
+    [2_000, 3_000],
+    [4_000, 1_000],
+    [9_000, 1],
+  ] as const) {
+    advance(state, [stored(state)], MOMENT);
+    state = nextRun(state);
+    const moment = { ...MOMENT, now: MOMENT.now + passed, historyEvents: 3_000 };
+    const { commands } = advance(state, [], moment);
+    expect(commands).toMatchObject([{ kind: 'timer', ms: left }, { kind: 'storePast' }]);
+  }
+});
+
+test('what comes while the past is stored is applied, and acted on in the next run', () => {
+  const state = waiting('approval', 'unknown');
+  advance(state, [], MOMENT);
+  const { id: callId, argsDigest } = state.calls[1] as ToolCall;
+  const approve: Input = { type: 'decide', value: { callId, argsDigest, decision: { decision: 'approve' } } };
+  expect(kindsOf(advance(state, [approve, { type: 'pause', value: {} }], MOMENT))).toEqual([]);
+  expect(kindsOf(advance(state, [stored(state), { type: 'resume', value: {} }], MOMENT))).toEqual([
+    'continue',
+  ]);
+  expect(kindsOf(advance(nextRun(state), [], MOMENT))).toEqual(['tool']);
+});
+
+test('an edit that comes while the past is stored is checked in the run that its update waits in', () => {
+  const state = waiting('approval');
+  advance(state, [], MOMENT);
+  const { id: callId, argsDigest } = state.calls[1] as ToolCall;
+  const decision = { decision: 'edit', args: { i: 7 } } as const;
+  const edit: Input = { type: 'decide', value: { callId, argsDigest, decision } };
+  expect(kindsOf(advance(state, [edit], MOMENT))).toEqual(['prepare']);
+  expect(kindsOf(advance(state, [stored(state)], MOMENT))).toEqual([]);
+  const value = { name: 'pay', args: { i: 7 }, identity: { i: 7 } };
+  const seq = state.inFlight[0]?.seq ?? 0;
+  const checked: Input = { type: 'outcome', seq, outcome: { kind: 'prepare', result: { ok: true, value } } };
+  expect(kindsOf(advance(state, [checked], MOMENT))).toEqual(['continue']);
+});
+
+test('a cancellation in the middle of a turn ends the turn in its run', () => {
+  const state = waiting('approval');
+  advance(state, [], MOMENT);
+  expect(kindsOf(advance(state, [stored(state), { type: 'cancel', value: {} }], MOMENT))).toEqual(['close']);
+  expect(state.status.kind).toBe('cancelled');
+});
+
+test('a session that is paused goes on in a new run when its history is long, and stays otherwise', () => {
+  const state = rested();
+  state.manifest = { ...(state.manifest as Manifest), runsAtRest: true, runTurns: 50 };
+  const pause = (moment: Moment): string[] => kindsOf(advance(state, [{ type: 'pause', value: {} }], moment));
+  expect(pause(MOMENT)).toEqual([]);
+  expect(pause({ ...MOMENT, historyEvents: 3_000 })).toEqual(['storePast']);
+  advance(state, [stored(state)], MOMENT);
+  const next = nextRun(state);
+  expect(next).toMatchObject({ paused: {}, pauses: [{ resumedAt: null }] });
+  // A session without a turn since has new events all the same.
+  expect(kindsOf(advance(next, [], { ...MOMENT, historyEvents: 3_000 }))).toEqual(['storePast']);
+});
+
+test('a definition of nearly a megabyte does not make a session go on in a new run at every turn', () => {
+  const state = rested();
+  const manifest = { ...(state.manifest as Manifest), runsAtRest: true as const, runTurns: 50 };
+  state.manifest = { ...manifest, instructions: 'x'.repeat(990_000) };
+  const at = (historyBytes: number): string[] => kindsOf(advance(state, [], { ...MOMENT, historyBytes }));
+  expect(at(1_100_000)).toEqual([]);
+  expect(at(1_900_000)).toEqual([]);
+  expect(at(2_100_000)).toEqual(['storePast']);
+});
+
+test('the last answer is shown when it has left the run', () => {
+  const state = rested();
+  state.manifest = { ...(state.manifest as Manifest), runsAtRest: true };
+  const summary = { from: 0, before: 5, bytes: 10 };
+  const blocks = [{ kind: 'text' as const, text: 'in short' }];
+  appendMessage(state, { id: 'summary', role: 'user', created_at: '', blocks, summary });
+  advance(state, [], MOMENT);
+  advance(state, [stored(state)], MOMENT);
+  expect(sessionView(nextRun(state)).lastText).toBe('assistant 3');
 });
 
 test('pages say what is missing of them, by its index in the session', () => {

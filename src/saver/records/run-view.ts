@@ -10,8 +10,7 @@ import { argsDigest } from '../../contract/keys.ts';
 import type { Message } from '../../contract/messages.ts';
 import type { InFlight, SessionState } from '../../contract/state.ts';
 import { usd } from '../../session/budget.ts';
-import { lastText } from '../../session/decide.ts';
-import { phaseOf } from '../../session/state.ts';
+import { lastText, phaseOf } from '../../session/state.ts';
 import type {
   RunCheckpoint,
   RunPhase,

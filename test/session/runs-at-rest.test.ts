@@ -1,0 +1,157 @@
+/** A session that goes on in a new run while it waits in the middle of a turn: what is open goes along. */
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import {
+  defineAgent,
+  defineTool,
+  type Session,
+  type SessionState,
+  TemporalSaver,
+  wholeCheckpoint,
+} from '../../src/index.ts';
+import { decide, resolve } from '../support/decide.ts';
+import { expectFoldEqualsLive } from '../support/fold.ts';
+import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
+import { runsOf } from './support/teller.ts';
+
+const TOOLS = ['look', 'approve', 'soon', 'lose', 'edit'] as const;
+
+interface Clerk {
+  stage: Stage;
+  session: Session;
+  /** What the tools have done. */
+  done: string[];
+}
+
+/** A session whose run ends with each turn. A message is the list of the tools that the model calls, in one reply. */
+async function openClerk(message: string): Promise<Clerk> {
+  const stage = await openStage(({ lastUserText, stepInTurn }) =>
+    stepInTurn === 0 && lastUserText.startsWith('call ')
+      ? {
+          toolCalls: lastUserText
+            .slice(5)
+            .split(' ')
+            .map((name) => ({ name, args: { what: name } })),
+        }
+      : { text: `after ${lastUserText}` },
+  );
+  const done: string[] = [];
+  const tool = (name: (typeof TOOLS)[number]) =>
+    defineTool({
+      inputSchema: z.object({ what: z.string().max(20) }),
+      effect: name === 'look' ? 'read' : 'mutate',
+      settle: 1_500,
+      ...(name === 'approve' || name === 'edit' ? { needsApproval: true, approval: { expires: '1h' } } : {}),
+      ...(name === 'soon' ? { needsApproval: true, approval: { expires: 2_500 } } : {}),
+      execute: ({ what }) => {
+        done.push(what);
+        if (name === 'lose') throw new Error('the connection broke');
+        return { did: what };
+      },
+    });
+  const agent = defineAgent({
+    name: 'clerk',
+    model: stage.provider('m'),
+    instructions: 'Call what the user names.',
+    tools: Object.fromEntries(TOOLS.map((name) => [name, tool(name)])),
+    runTurns: 1,
+  });
+  await stage.startWorker([agent]);
+  const session = await stage.sessions.start('clerk', { id: stage.id(), message });
+  return { stage, session, done };
+}
+
+/** Waits until the session has gone on in a new run in the middle of its turn. */
+async function inNewRun({ stage, session }: Clerk): Promise<SessionState> {
+  const first = (await runsOf(stage, session))[0];
+  await expect.poll(async () => (await session.snapshot()).runId, { timeout: 30_000 }).not.toBe(first);
+  await expect.poll(async () => (await session.snapshot()).inFlight.length, { timeout: 30_000 }).toBe(1);
+  const state = await expectFoldEqualsLive(stage.client, session);
+  expect(state).toMatchObject({ turn: 1, transcript: [{ role: 'assistant' }] });
+  expect(state.batch).toHaveLength(state.calls.length);
+  return state;
+}
+
+test('a session that waits for a person goes on in a new run with its approval, and executes the call once', async () => {
+  const clerk = await openClerk('call look approve look');
+  const { stage, session, done } = clerk;
+  const asked: string[] = [];
+  const reading = (async () => {
+    for await (const part of session.stream({ since: 'start', until: 'closed' }))
+      if (part.type === 'approval' || part.type === 'message')
+        asked.push(`${part.type} ${'state' in part ? part.state : part.role}`);
+  })();
+  const before = (await untilPhase(session, 'approval')).pending;
+  const state = await inNewRun(clerk);
+  expect(state.calls.map(({ status }) => status.kind)).toEqual(['completed', 'approval', 'ready']);
+  expect((await session.state()).pending).toEqual(before);
+  expect((await session.call('call_1_1')).asked.message).toBe('call look approve look');
+  await session.send('later');
+  await decide(session, 'call_1_1', { decision: 'approve' }, { by: 'me' });
+  const { messages, calls } = await until(session, ({ phase, queued }) => phase === 'idle' && queued === 0);
+
+  expect(done).toEqual(['look', 'approve', 'look']);
+  expect([messages, calls]).toEqual([5, 3]);
+  const log = await session.calls({ limit: 100 });
+  expect(log.items.map(({ id, decision }) => [id, decision?.by])).toEqual([
+    ['call_1_0', undefined],
+    ['call_1_1', 'me'],
+    ['call_1_2', undefined],
+  ]);
+  const latest = await new TemporalSaver(stage.client).get(session.id);
+  if (latest === null) return expect.fail('no checkpoint');
+  const whole = (await wholeCheckpoint(stage.client, latest)).state as unknown as SessionState;
+  expect(whole.transcript.map(({ role }) => role)).toEqual([
+    'user',
+    'assistant',
+    'tool',
+    'user',
+    'assistant',
+  ]);
+  expect(new Set(whole.calls.map(({ id }) => id)).size).toBe(3);
+  await session.cancel();
+  await reading;
+  expect(asked).toEqual([
+    'message user',
+    'message assistant',
+    'approval asked',
+    'approval decided',
+    'message tool',
+    'message user',
+    'message assistant',
+  ]);
+});
+
+test('an approval expires in a later run at the time that it was asked for', async () => {
+  const clerk = await openClerk('call soon');
+  const { session, done } = clerk;
+  const state = await inNewRun(clerk);
+  const [call] = state.calls;
+  const expiresAt = call?.status.kind === 'approval' ? call.status.expiresAt : null;
+  expect(state.inFlight).toMatchObject([{ kind: 'approval_expiry', callId: 'call_1_0' }]);
+  expect(Math.abs(Date.parse(state.inFlight[0]?.until ?? '') - Date.parse(expiresAt ?? ''))).toBeLessThan(50);
+  await untilPhase(session, 'idle');
+
+  const { items } = await session.calls();
+  expect(items[0]?.decision).toMatchObject({ decision: 'expired' });
+  expect(Date.parse(items[0]?.completedAt ?? '') - Date.parse(expiresAt ?? '')).toBeLessThan(2_000);
+  expect(done).toEqual([]);
+});
+
+test('a lost call settles over runs, and is resolved once', async () => {
+  const clerk = await openClerk('call lose');
+  const { stage, session, done } = clerk;
+  const first = await stage.client.workflow.getHandle(session.id).describe();
+  const { pending } = await untilPhase(session, 'unknown_effect');
+  const [dispatch] = (await session.snapshot()).calls[0]?.dispatches ?? [];
+  expect((await session.snapshot()).runId).not.toBe(first.runId);
+  // The settle time began with the loss, not with the new run.
+  expect(Date.now() - Date.parse(dispatch?.at ?? '')).toBeLessThan(10_000);
+  expect(pending).toMatchObject([{ callId: 'call_1_0', dispatchNo: 1 }]);
+  await resolve(session, 'call_1_0', { outcome: 'landed', output: 'it did' });
+  await untilPhase(session, 'idle');
+
+  expect(done).toEqual(['lose']);
+  await expectFoldEqualsLive(stage.client, session);
+  expect((await session.calls()).items).toMatchObject([{ id: 'call_1_0', resolutions: [{ dispatchNo: 1 }] }]);
+});
