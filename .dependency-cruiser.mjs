@@ -40,8 +40,9 @@ export const ROOMS = {
     rooms: ['contract', 'temporal'],
     packages: ['@temporalio/common', 'ai', '@ai-sdk/provider', '@ai-sdk/provider-utils', 'zod', 'node:'],
   },
+  telemetry: { rooms: ['contract'], packages: ['@opentelemetry/api', 'node:'] },
   activities: {
-    rooms: ['contract', 'agent', 'temporal', 'history', 'values'],
+    rooms: ['contract', 'agent', 'temporal', 'history', 'telemetry', 'values'],
     packages: [
       '@temporalio/activity',
       '@temporalio/client',
@@ -98,7 +99,7 @@ export const ROOMS = {
     ],
   },
   worker: {
-    rooms: ['contract', 'temporal', 'activities', 'agent'],
+    rooms: ['contract', 'temporal', 'activities', 'agent', 'telemetry'],
     packages: ['@temporalio/*', 'ai', '@ai-sdk/*', 'zod', 'node:'],
   },
   server: {
@@ -163,6 +164,7 @@ export const DOOR_ROOMS = Object.keys(ROOMS).filter(
       'encryption',
       'postgres',
       'history',
+      'telemetry',
       'archive',
       'http',
       'chat',

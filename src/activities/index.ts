@@ -13,6 +13,7 @@ import { runReads } from './reads.ts';
 import { runTakenIds } from './sealed-records.ts';
 import { runStorePast } from './store-past.ts';
 import { missing, noAgent, runTool } from './tool.ts';
+import { tracedTool, tracedVerify } from './traced.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
 import { runVerify } from './verify.ts';
 
@@ -68,13 +69,13 @@ export function createActivities({
       const known = written === undefined ? [] : await searchAttributes();
       return known.length === (written ?? []).length ? result : { ...result, searchAttributes: [...known] };
     },
-    [ACTIVITY.tool]: (input) => runTool({ find, issued, began, values }, input),
+    [ACTIVITY.tool]: (input) => tracedTool(input, () => runTool({ find, issued, began, values }, input)),
     [ACTIVITY.reads]: (input) => runReads(find, memory, values, input),
     [ACTIVITY.attach]: (input) => runAttach(find, searchAttributes, values, input),
     [ACTIVITY.report]: runReport,
     [ACTIVITY.storePast]: runStorePast,
     [ACTIVITY.takenIds]: runTakenIds,
-    [ACTIVITY.verify]: (input) => runVerify(find, values, input),
+    [ACTIVITY.verify]: (input) => tracedVerify(input, () => runVerify(find, values, input)),
     [ACTIVITY.prepare]: async (input) => {
       const { tool: name, args, ...rest } = input;
       const agent = find(input.agent);

@@ -33,6 +33,7 @@ import { type RequestMode, requestModel } from './request-model.ts';
 import { shutDown } from './shut-down.ts';
 import { type Storing, storingOf } from './storing.ts';
 import { type FindAgent, newManifest, noAgent } from './tool.ts';
+import { tracedRequest } from './traced.ts';
 import { transcript } from './transcript.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
 
@@ -178,7 +179,7 @@ async function askInOrder(
       return failed('worker_lost', messageOf(error), 0);
     }
     live.begin();
-    const result = await requestModel({
+    const request = {
       agent,
       instructions,
       model,
@@ -189,7 +190,8 @@ async function askInOrder(
       abortSignal: context.cancellationSignal,
       // A summary is for the model only.
       onDelta: input.compact === undefined ? live.say : () => undefined,
-    });
+    };
+    const result = await tracedRequest(input, request, () => requestModel(request));
     if (result.ok) {
       // The reply is paid for, so a hanging check must not prevent its recording.
       const waits = deadline(context.cancellationSignal);

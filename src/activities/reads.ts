@@ -48,6 +48,7 @@ import {
   noAgent,
   noTool,
 } from './tool.ts';
+import { tracedRead } from './traced.ts';
 import { transcript } from './transcript.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
 
@@ -205,7 +206,9 @@ export class Reading {
       const result =
         tool === undefined
           ? ({ kind: 'unavailable', message: noTool(manifest.agent, name) } as const)
-          : await this.#attempt(tool, { ...input, name, args, timeoutMs }, attempt, stop);
+          : await tracedRead({ agent: manifest.agent, callId, name, args }, () =>
+              this.#attempt(tool, { ...input, name, args, timeoutMs }, attempt, stop),
+            );
       if (result === null) return;
       if (result.kind === 'again' && attempt < maxAttempts) {
         const ms = Math.min(BACKOFF.maxMs, BACKOFF.firstMs * 2 ** (attempt - 1));

@@ -21,13 +21,15 @@ import {
 import { PerdureError } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
 import type { LiveChannel } from '../contract/live-text.ts';
+import type { SessionEvents } from '../contract/telemetry.ts';
 import { READ_VALUE_TOOL, type ValueStore } from '../contract/values.ts';
+import { flush, observeSessions, reportSession } from '../telemetry/index.ts';
 import { bundleDigest, type DeploymentOptions, versionOptions } from './deployment.ts';
 import { withEncodedFailures } from './encoded-failures.ts';
 import { InFlightJournal, journalDirectory, recoverPredecessors } from './in-flight.ts';
 import { modelsFromEnvironment } from './models.ts';
 import { SANDBOX_TIME_LIMIT } from './sdk-internals.ts';
-import { KnownAttributes } from './search-attributes.ts';
+import { countSessions, KnownAttributes } from './search-attributes.ts';
 import { isOwnBundle, runsOwnCode, withSessionWorkflows, workflowsFor } from './workflow-bundle.ts';
 
 export interface PerdurePluginOptions {
@@ -176,8 +178,15 @@ export class PerdurePlugin implements WorkerPlugin {
 
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
     assertComplete(worker);
-    // A run that throws may leave calls behind, so its journal stays for the next process.
-    await next(worker);
+    const { connection, namespace } = worker.options;
+    const unobserve = connection && observeSessions(() => countSessions(connection, namespace));
+    try {
+      // A run that throws may leave calls behind, so its journal stays for the next process.
+      await next(worker);
+    } finally {
+      unobserve?.();
+      await flush();
+    }
     for (const interceptor of worker.options.interceptors.activity) {
       await this.#journals.get(interceptor)?.close();
       this.#journals.delete(interceptor);
@@ -270,6 +279,7 @@ type Sinks = InjectedSinks<{
     forget(): void;
     issued(call: Parameters<IssuedCalls['note']>[1]): void;
     writes(searchAttributes: string[]): void;
+    happened(events: SessionEvents): void;
   };
 }>;
 
@@ -280,6 +290,7 @@ const NOWHERE: Sinks = {
     forget: { fn: () => {} },
     issued: { fn: () => {} },
     writes: { fn: () => {} },
+    happened: { fn: () => {} },
   },
 };
 
@@ -302,6 +313,7 @@ function sinksOf(memory: TranscriptMemory, issued: IssuedCalls, attributes: Know
         fn: (info, names) => void attributes?.check(info, names),
         callDuringReplay: false,
       },
+      happened: { fn: reportSession, callDuringReplay: false },
     },
   };
 }

@@ -29,6 +29,7 @@ import type { Command, Input, Moment } from '../session/events.ts';
 import { initialState } from '../session/initial.ts';
 import type { Refusal } from '../session/people.ts';
 import { phaseOf } from '../session/state.ts';
+import { TelemetryTracker } from '../session/telemetry.ts';
 import { budgetView, pendingCalls } from '../session/views.ts';
 import { CommandRunner } from './commands.ts';
 import { registerHandlers } from './handlers.ts';
@@ -89,6 +90,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
 
   const queried = new QueriedTask();
   const remembered: Remembered = { of: state.transcript, position: state.past?.sealed ?? NOTHING };
+  const telemetry = new TelemetryTracker(state, task.now);
   const shown: Shown = { values: new Map(), tell: newsLogger() };
   let result: SessionResult | null = null;
   let awake = false;
@@ -108,6 +110,8 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
         worker.forget();
       } else if (command.kind !== 'continue') perform(command, state, runner, remembered);
     }
+    const events = telemetry.observe(state, inputs, now.now);
+    if (events.length > 0) worker.happened({ agent: state.agent, events });
     for (const [i, { applied }] of entries.entries()) applied?.(refusals[i] ?? null);
     queried.note(now, commands, showStatus(state, shown));
   };

@@ -1,5 +1,6 @@
 import type { Sinks } from '@temporalio/workflow';
 import type { Message, Position } from '../contract/messages.ts';
+import type { SessionEvents } from '../contract/telemetry.ts';
 
 /** A piece of a transcript, handed from the workflow to the worker's memory so that model calls find it there. */
 export interface TranscriptPiece {
@@ -22,5 +23,7 @@ export interface PerdureSinks extends Sinks {
     issued(call: IssuedCall): void;
     /** The session writes these search attributes in the present task. */
     writes(searchAttributes: string[]): void;
+    /** For traces and metrics. */
+    happened(events: SessionEvents): void;
   };
 }

@@ -62,6 +62,7 @@ test.each([
   ['docs/context.md', 2],
   ['docs/effects.md', 1],
   ['docs/production.md', 3],
+  ['docs/telemetry.md', 1],
   ['docs/testing.md', 2],
 ])(
   'each piece of code of %s is the text of a file: run this with -u to bring it over',

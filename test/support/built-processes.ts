@@ -20,6 +20,7 @@ const MODULES = [
   'test/support/dying-agents.ts',
   'test/support/effect-agents.ts',
   'test/support/live-agents.ts',
+  'test/support/traced-agents.ts',
 ];
 
 /** The package by its name. */
