@@ -108,7 +108,7 @@ export const ROOMS = {
   },
   http: {
     rooms: ['contract', 'session', 'thread', 'temporal', 'history', 'checkpoints', 'client', 'saver'],
-    packages: ['hono', '@hono/node-server', '@temporalio/client', 'zod', 'node:'],
+    packages: ['hono', '@hono/node-server', 'jose', '@temporalio/client', 'zod', 'node:'],
   },
   chat: {
     rooms: ['contract', 'session', 'client', 'http'],

@@ -9,6 +9,7 @@ import { LIMIT } from '../contract/limits.ts';
 import { type Authorize, checkAccess, signed } from './access.ts';
 import { errorBody, errorResponse } from './errors.ts';
 import { inspectionOperations } from './inspection.ts';
+import { isJwt, type JwtOptions, jwtVerifier } from './jwt.ts';
 import { describeApi } from './openapi.ts';
 import { type Backend, type Operation, operation } from './operation.ts';
 import { knownTokens, type Principal, ROLES, type TokenOptions, unauthorized } from './principal.ts';
@@ -23,7 +24,7 @@ const BODY_LIMIT = 3 * LIMIT.input + 100_000;
 const HEALTH_MS = 2_000;
 /** What the header `WWW-Authenticate` says beside an error. */
 const CHALLENGE: { [code in ErrorCode]?: string } = {
-  UNAUTHORIZED: 'Bearer',
+  UNAUTHORIZED: 'Bearer error="invalid_token"',
   FORBIDDEN: 'Bearer error="insufficient_scope"',
 };
 /** The caller of an operation that needs no token. */
@@ -37,6 +38,8 @@ export interface HttpApiOptions extends Backend {
   token?: string | undefined;
   /** Tokens of callers with a name, roles and maybe a tenant. */
   tokens?: readonly TokenOptions[] | undefined;
+  /** Accepts JWTs of an OpenID Connect provider. */
+  jwt?: JwtOptions | undefined;
   /** A rule of yours for each request, after roles and tenants. */
   authorize?: Authorize | undefined;
   /** Host names that callers may use, in lower case, against DNS rebinding by web pages. Default: any. */
@@ -89,10 +92,10 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
   const document = describeApi(operations);
 
   const failed = (error: unknown, request?: Request): Response => {
-    const { code } = errorBody(error).error;
+    const { code, details } = errorBody(error).error;
     // A caller that has gone breaks off its own request.
     if (code === 'INTERNAL' && request?.signal.aborted !== true) onError?.(error);
-    const challenge = CHALLENGE[code];
+    const challenge = details['reason'] === 'unknown_token' ? 'Bearer' : CHALLENGE[code];
     return errorResponse(error, challenge === undefined ? {} : { 'www-authenticate': challenge });
   };
   const answer = async (of: Operation, request: Request, principal: Principal): Promise<Response> => {
@@ -220,15 +223,13 @@ function routeOf(path: string): string {
 }
 
 /** Finds the caller of a token. @throws PerdureError `UNAUTHORIZED`, with the reason in `details.reason` */
-function authenticator({
-  token: shared,
-  tokens = [],
-}: HttpApiOptions): (token: string) => Promise<Principal> {
-  if (shared === undefined && tokens.length === 0) {
-    throw invalid('token', 'nobody could call the API. Give a token, or tokens with names and roles');
+function authenticator({ token, tokens = [], jwt }: HttpApiOptions): (sent: string) => Promise<Principal> {
+  if (token === undefined && tokens.length === 0 && jwt === undefined) {
+    throw invalid('token', 'nobody could call the API. Give a token, tokens with names and roles, or jwt');
   }
-  const known = knownTokens(shared, tokens);
-  return async (token) => known(token) ?? noToken();
+  const known = knownTokens(token, tokens);
+  const verify = jwt === undefined ? undefined : jwtVerifier(jwt);
+  return async (sent) => known(sent) ?? (verify !== undefined && isJwt(sent) ? verify(sent) : noToken());
 }
 
 function noToken(): never {

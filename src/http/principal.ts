@@ -59,13 +59,13 @@ export function knownTokens(shared: string | undefined, tokens: readonly TokenOp
 }
 
 /** @throws PerdureError `INVALID_ARGUMENT` for a name or a tenant that the record cannot hold */
-function checkName(field: string, value: unknown): string {
+export function checkName(field: string, value: unknown): string {
   if (typeof value === 'string' && value.trim() !== '' && value.length <= NAME_LENGTH) return value;
   throw invalid(field, `expected a text of 1 to ${NAME_LENGTH} characters`);
 }
 
 /** The roles among these names. Others are an identity provider's own. */
-function rolesAmong(names: readonly unknown[]): Role[] {
+export function rolesAmong(names: readonly unknown[]): Role[] {
   return ROLES.filter((role) => names.includes(role));
 }
 

@@ -1,9 +1,12 @@
 import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type RequestOptions, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { networkInterfaces } from 'node:os';
+import { networkInterfaces, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { errorOf, jsonLines, type Running, run, start } from '../cli/support/perdure.ts';
+import { AUDIENCE, openProvider } from './support/oidc.ts';
 
 const env = (more: Record<string, string> = {}): Record<string, string | undefined> => {
   const { address, namespace } = inject('temporal');
@@ -50,6 +53,26 @@ test('a token that was given is used, and not shown', async () => {
   expect(stdout).toContain('the value of PERDURE_HTTP_TOKEN');
   expect(stdout).toContain(`${url}/openapi.json`);
   expect(stdout).not.toContain(token);
+});
+
+test('callers have tokens of their own in a file, or JWTs of a provider', async () => {
+  const provider = await openProvider();
+  const file = join(await mkdtemp(join(tmpdir(), 'perdure-tokens-')), 'tokens.json');
+  onTestFinished(() => rm(dirname(file), { recursive: true }));
+  const rita = { token: 'token-of-the-reader', name: 'rita', roles: ['read'] };
+  await writeFile(file, JSON.stringify([rita]));
+  const issuer = ['--oidc-issuer', provider.issuer, '--oidc-audience', AUDIENCE];
+  const { line, child, ended } = serve(['--tokens', `@${file}`, ...issuer, '--oidc-tenant-claim', 'org']);
+  const url = await line((text) => /^serving +(\S+)/.exec(text)?.[1]);
+  const who = async (token: string): Promise<unknown> => (await get(`${url}/whoami`, token)).json();
+  expect(await who(rita.token)).toEqual({ name: 'rita', roles: ['read'], tenant: null });
+  const jwt = await provider.sign({ sub: 'ada', roles: ['decide'], org: 'lamps' });
+  expect(await who(jwt)).toEqual({ name: 'ada', roles: ['decide'], tenant: 'lamps' });
+  child.kill('SIGTERM');
+  const { stdout } = await ended;
+  expect(stdout).toMatch(/^callers +rita$/m);
+  expect(stdout).toMatch(/^JWTs +of http:.* for perdure-api$/m);
+  expect(stdout).not.toMatch(/^token /m);
 });
 
 test('on another interface than loopback it serves by any name, and only with the token', async () => {
@@ -116,6 +139,9 @@ test('what it cannot be started with is named', async () => {
     [['--port', 'http'], 'Write a port, 0 to 65535'],
     [['--host', '192.0.2.1', '--port', '0'], '192.0.2.1'],
     [['--token', 'two words', '--port', '0'], 'token'],
+    [['--tokens', '{}', '--port', '0'], '--tokens is no list'],
+    [['--tokens', '[{"name": "ada"}]', '--port', '0'], 'tokens.0.token: expected a text'],
+    [['--oidc-issuer', 'https://login.example.com', '--port', '0'], '--oidc-audience is missing'],
     [['--token', 'x'.repeat(15), '--port', '0'], 'needs at least 16. Make one with openssl rand -hex 32'],
   ] as const) {
     const ran = await run(['serve', '--json', ...args], { env: env() });
