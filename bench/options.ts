@@ -17,6 +17,9 @@ export const MEASURES = [
   'langgraph',
   'start',
   'memory',
+  'waiting',
+  'cold',
+  'values',
   'long',
   'peers',
 ] as const;

@@ -2,6 +2,7 @@
 
 import { actions } from './measures/actions.ts';
 import { bytes } from './measures/bytes.ts';
+import { cold } from './measures/cold.ts';
 import { fold } from './measures/fold.ts';
 import { gap } from './measures/gap.ts';
 import { langgraph } from './measures/langgraph.ts';
@@ -15,6 +16,8 @@ import { server } from './measures/server.ts';
 import { start } from './measures/start.ts';
 import { stream } from './measures/stream.ts';
 import { turns } from './measures/turns.ts';
+import { values } from './measures/values.ts';
+import { waiting } from './measures/waiting.ts';
 import { type MeasureName, readOptions } from './options.ts';
 import { othersShare } from './peers/usage.ts';
 import { Context, type Measure } from './support/context.ts';
@@ -36,6 +39,9 @@ const TAKE: Readonly<Record<MeasureName, Measure>> = {
   langgraph,
   start,
   memory,
+  waiting,
+  cold,
+  values,
   long,
   peers,
 };

@@ -13,7 +13,10 @@ quietRuntime();
 const mutate = defineTool({
   inputSchema: z.object({ ref: z.string() }),
   needsApproval: true,
-  execute: () => '',
+  execute: ({ ref: _ref }, { sessionId }) => {
+    say({ event: 'tool', of: sessionId });
+    return '';
+  },
 });
 const worker =
   side === 'ours'

@@ -1,0 +1,82 @@
+/** Sessions on a worker that has a tenth of a core and has seen none of them. */
+import { randomUUID } from 'node:crypto';
+import proto from '@temporalio/proto';
+import { SIGNAL } from '../../src/contract/names.ts';
+import type { Measure } from '../support/context.ts';
+import { jobText } from '../support/job.ts';
+import { type Measured, startMeasured } from '../support/processes.ts';
+import { throttle } from '../support/throttle.ts';
+import { until } from '../support/until.ts';
+
+const { TIMEOUT_TYPE_START_TO_CLOSE: START_TO_CLOSE } = proto.temporal.api.enums.v1.TimeoutType;
+const SHARE = 0.1;
+/** Turns of the run that is replayed: none for a new session, and the most that a run has by default. */
+const TURNS = { full: [0, 10, 49], quick: [0, 5] } as const;
+const WITHIN_MS = 600_000;
+
+export const cold: Measure = async (context) => {
+  const { address } = await context.server();
+  const { client, sessions } = await context.scene();
+  const taskQueue = `cold-${randomUUID()}`;
+  const args = [address, taskQueue, await context.temporaryDir(), '200000'];
+  const ids = new Map<string, number>();
+  const begin = async (turns: number): Promise<string> => {
+    const id = randomUUID();
+    ids.set(id, turns);
+    await sessions.start('bench', { id, message: jobText({ id, turns, tool: 'mutate' }), taskQueue });
+    return id;
+  };
+  let worker: Measured = startMeasured('long-worker', args);
+  try {
+    await worker.said('ready');
+    for (const turns of TURNS[context.quick ? 'quick' : 'full']) {
+      if (turns === 0) continue;
+      const id = await begin(turns - 1);
+      await until(async () => (await sessions.get(id).state()).phase === 'idle');
+    }
+    await worker.kill();
+    worker = startMeasured('long-worker', args);
+    const end = throttle(worker.child.pid ?? 0, SHARE);
+    await worker.said('ready', () => true, WITHIN_MS);
+    const of: Record<string, number> = {};
+    const timed = async (id: string, turns: number, go: () => Promise<unknown>): Promise<void> => {
+      const started = performance.now();
+      await go();
+      const { at } = await worker.said('model', (said) => said.of === id, WITHIN_MS);
+      of[turns === 0 ? 'newMs' : `after${turns}Ms`] = at - started;
+    };
+    for (const [id, turns] of ids)
+      await timed(id, turns + 1, () => client.workflow.getHandle(id).signal(SIGNAL.send, { text: 'Go on.' }));
+    const fresh = randomUUID();
+    await timed(fresh, 0, async () => {
+      await sessions.start('bench', {
+        id: fresh,
+        message: jobText({ id: fresh, turns: 0, tool: 'mutate' }),
+        taskQueue,
+      });
+    });
+    end();
+    let timeouts = 0;
+    for (const id of [...ids.keys(), fresh]) {
+      await until(async () => (await sessions.get(id).state()).phase === 'idle');
+      const { events } = await client.workflow.getHandle(id).fetchHistory();
+      const late = (events ?? []).filter(
+        ({ workflowTaskTimedOutEventAttributes: end }) => end?.timeoutType === START_TO_CLOSE,
+      );
+      timeouts += late.length;
+    }
+    return [
+      {
+        measure: 'cold',
+        what: 'workflow tasks that ran out of time on a worker with a tenth of a core',
+        value: timeouts,
+        unit: '',
+        target: { atMost: 0 },
+        of,
+        note: 'milliseconds until the model is asked: of a new session, and of one that the worker replays',
+      },
+    ];
+  } finally {
+    await worker.kill();
+  }
+};

@@ -1,0 +1,42 @@
+/** Gives a process a share of one core: it is stopped whenever it has used more. Linux only. */
+import { readdirSync, readFileSync } from 'node:fs';
+
+const LOOK_MS = 2;
+
+/** Nanoseconds of processor time of all threads. */
+function usedNs(pid: number): number {
+  let sum = 0;
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    try {
+      sum += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]);
+    } catch {
+      // The thread has ended.
+    }
+  }
+  return sum;
+}
+
+/** As the quota of a container: what is not used within a tenth of a second is lost. @returns ends it */
+export function throttle(pid: number, share: number): () => void {
+  const most = share * 100;
+  let left = most;
+  let [at, used] = [performance.now(), usedNs(pid)];
+  let stopped = false;
+  const timer = setInterval(() => {
+    try {
+      const [now, nowUsed] = [performance.now(), usedNs(pid)];
+      left = Math.min(most, left + share * (now - at) - (nowUsed - used) / 1e6);
+      [at, used] = [now, nowUsed];
+      if (left > 0 !== stopped) return;
+      process.kill(pid, stopped ? 'SIGCONT' : 'SIGSTOP');
+      stopped = !stopped;
+    } catch {
+      // The process has ended.
+      clearInterval(timer);
+    }
+  }, LOOK_MS);
+  return () => {
+    clearInterval(timer);
+    if (stopped) process.kill(pid, 'SIGCONT');
+  };
+}
