@@ -16,7 +16,8 @@ import { LOST, UNKNOWN_KEY } from '../contract/failure.ts';
 import { defined, sha256Hex } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { resultBytesOf } from '../contract/limits.ts';
-import type { Message } from '../contract/messages.ts';
+import { type Message, textsOf } from '../contract/messages.ts';
+import { outputRequest } from '../contract/output.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import type { ValueStore } from '../contract/values.ts';
 import { viewOf } from '../contract/view.ts';
@@ -26,6 +27,7 @@ import { Fence } from './fence.ts';
 import { type Files, filesOf } from './files.ts';
 import { detailsBefore, type LiveOutlet, LiveSender } from './live-sender.ts';
 import type { RequestFailure } from './model-errors.ts';
+import { checkOutput } from './output.ts';
 import { messagesWithFiles } from './prompt.ts';
 import { Reading } from './reads.ts';
 import type { RequestedCall, RequestResult } from './reply-collector.ts';
@@ -93,6 +95,7 @@ export async function runModel(
     const message = `the instructions of ${input.agent} failed: ${instructions.problem}`;
     return withReads({ kind: 'unavailable', reason: 'instructions_failed', message });
   }
+  const { output } = agent.manifest;
   let messages: readonly Message[];
   let base: number;
   try {
@@ -124,7 +127,7 @@ export async function runModel(
     const ask = (asked: readonly Message[]): Promise<ModelResult> =>
       askInOrder(context, agent, input, {
         messages: asked,
-        instructions: instructions.text,
+        instructions: instructions.text + (output === undefined ? '' : outputRequest(output)),
         files,
         storing,
         live,
@@ -196,11 +199,15 @@ async function askInOrder(
       // The reply is paid for, so a hanging check must not prevent its recording.
       const waits = deadline(context.cancellationSignal);
       const calls = await prepare(agent, input, result.calls, waits);
+      const blocks = await recordedBlocks(result.blocks, storing);
+      const isAnswer = calls.length === 0 && modeOf(input) === 'reply';
+      const output = isAnswer ? await checkOutput(agent, textsOf({ blocks }).join('\n'), waits) : undefined;
       return {
         kind: 'reply',
         ...(index > 0 ? { model: index } : {}),
-        blocks: await recordedBlocks(result.blocks, storing),
+        blocks,
         calls,
+        ...defined({ output }),
         ...(USUAL_ENDS.has(result.finishReason) ? {} : { finishReason: result.finishReason }),
         usage: result.usage,
         ...(agent.manifest.instructionsBytes === undefined

@@ -109,6 +109,9 @@ function callOptions({
     prompt: setsOwnCache(definition.providerOptions) ? prompt : withBreakpoints(prompt, model),
     ...(tools.length > 0 ? { tools, toolChoice: { type } } : {}),
     maxOutputTokens,
+    ...(manifest.output !== undefined && mode === 'reply'
+      ? { responseFormat: { type: 'json', schema: manifest.output, name: 'answer' } }
+      : {}),
     ...(definition.temperature === undefined ? {} : { temperature: definition.temperature }),
     ...(definition.providerOptions === undefined ? {} : { providerOptions: definition.providerOptions }),
   };

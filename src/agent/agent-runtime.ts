@@ -71,6 +71,10 @@ export async function resolveAgent(
   for (const [name, tool] of Object.entries(definition.tools)) {
     tools[name] = await toolManifest(definition.name, name, tool);
   }
+  const output =
+    definition.output === undefined
+      ? undefined
+      : await schemaOf(definition.name, 'output', { inputSchema: definition.output });
   const body: Omit<Manifest, 'digest'> = {
     schema: 1,
     agent: definition.name,
@@ -93,6 +97,7 @@ export async function resolveAgent(
     ...(definition.runTurns === false
       ? {}
       : { runTurns: definition.runTurns ?? DEFAULTS.runTurns, runsAtRest: true }),
+    ...defined({ output }),
     ...contextWindowPart(
       definition.contextWindow,
       models.map(({ modelId }, i) => ({ modelId, maxOutputTokens: maxOutputTokens[i] ?? 0 })),
@@ -196,7 +201,7 @@ async function toolManifest(agent: string, name: string, tool: DefinedTool): Pro
   return {
     name,
     description: tool.description ?? '',
-    inputSchema: await schemaOf(agent, name, tool),
+    inputSchema: await schemaOf(agent, `tools.${name}`, tool),
     effect,
     scope: scopeOf(tool),
     ttlMs: duration(typeof tool.idempotency === 'object' ? tool.idempotency.ttl : undefined, DEFAULTS.ttlMs),
@@ -211,12 +216,16 @@ async function toolManifest(agent: string, name: string, tool: DefinedTool): Pro
   };
 }
 
-async function schemaOf(agent: string, name: string, tool: DefinedTool): Promise<JsonObject> {
+async function schemaOf(
+  agent: string,
+  name: string,
+  tool: Parameters<typeof inputSchema>[0],
+): Promise<JsonObject> {
   try {
     return await inputSchema(tool);
   } catch (error) {
     const message = messageOf(error);
-    throw new PerdureError('INVALID_DEFINITION', `agent ${agent}: tools.${name}: ${message}`, {
+    throw new PerdureError('INVALID_DEFINITION', `agent ${agent}: ${name}: ${message}`, {
       cause: error,
     });
   }

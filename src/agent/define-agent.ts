@@ -16,7 +16,7 @@ import {
   type ToolEffect,
   type ToolOptions,
 } from './define-tool.ts';
-import { contextSchemaProblem } from './input-schema.ts';
+import { contextSchemaProblem, outputSchemaProblem } from './input-schema.ts';
 
 /** A model of an agent: an AI SDK model, or `provider:model` in the worker's registry. A `usd` cap needs its price. */
 export type ModelChoice =
@@ -32,7 +32,7 @@ export type ModelChoice =
 export type AnyTool = Tool | { readonly perdure: 'tool' | 'plain'; readonly inputSchema: FlexibleSchema };
 
 /** An agent: a model, instructions and tools, with its limits. */
-export interface AgentOptions<CONTEXT = unknown> {
+export interface AgentOptions<CONTEXT = unknown, OUTPUT = unknown> {
   /** The name that clients use: letters, digits, `-`, `_` and `.`. */
   name: string;
   /** One model, or several in order. The next one is asked when one is down or refuses. */
@@ -61,6 +61,12 @@ export interface AgentOptions<CONTEXT = unknown> {
   tools?: Readonly<Record<string, AnyTool>>;
   /** The effects of imported tools, by the tool's name: `{ searchOrders: 'read' }`. */
   effects?: Readonly<Record<string, ToolEffect>>;
+  /**
+   * The schema of an answer: `z.object({ total: z.number() })`. The model is told to answer with JSON that fits, by the
+   * provider's own means where it has some. The worker checks each answer; one that does not fit is asked for again, twice at most,
+   * and then the session waits. The checked value is in `session.result()` and in `state()`. Default: an answer is a text.
+   */
+  output?: FlexibleSchema<OUTPUT>;
   /** Caps for each session. The start of a session can override them. */
   budget?: BudgetLimits;
   /**
@@ -99,11 +105,13 @@ export interface AgentOptions<CONTEXT = unknown> {
 }
 
 /** A checked agent definition. */
-export interface DefinedAgent<INPUT extends object = object>
+export interface DefinedAgent<INPUT extends object = object, OUTPUT = unknown>
   extends Omit<AgentOptions, 'model' | 'tools' | 'effects'> {
   readonly perdure: 'agent';
   /** Only a type, never set: what a session of this agent takes as its context. */
   readonly contextInput?: INPUT;
+  /** Only a type, never set: what a session of this agent answers with. */
+  readonly outputValue?: OUTPUT;
   readonly models: readonly { model: LanguageModel; price?: ModelPrice; maxOutputTokens?: number }[];
   readonly tools: Readonly<Record<string, DefinedTool>>;
   /** What is wrong with a context for this agent and its tools, naming the field, or `null`. */
@@ -119,6 +127,7 @@ const NAMES: readonly (keyof AgentOptions)[] = [
   'instructions',
   'maxInstructionsBytes',
   'context',
+  'output',
   'tools',
   'effects',
   'budget',
@@ -168,13 +177,13 @@ const CALL_ID = /^call_\d+_\d+$/;
  * });
  * ```
  */
-export function defineAgent<CONTEXT = unknown, INPUT extends object = object>(
-  options: AgentOptions<CONTEXT> & {
+export function defineAgent<CONTEXT = unknown, INPUT extends object = object, OUTPUT = unknown>(
+  options: AgentOptions<CONTEXT, OUTPUT> & {
     // What the schema takes differs from what it returns where a field has a default.
     context?: { readonly '~standard'?: { readonly types?: { readonly input: INPUT } | undefined } };
   },
   // A schema of any type takes any object.
-): DefinedAgent<unknown extends INPUT ? object : INPUT> {
+): DefinedAgent<unknown extends INPUT ? object : INPUT, OUTPUT> {
   const { name, model, instructions, tools = {}, effects = {}, budget = {}, plan = false, ...rest } = options;
   if (typeof name !== 'string' || !NAME.test(name)) {
     throw invalid(`name is ${JSON.stringify(name)}: write 1 to 64 letters, digits, '-', '_' or '.'`);
@@ -278,6 +287,7 @@ function kindsProblem(options: Checkable): string | null {
   const { tools, budget, plan, temperature, providerOptions } = options;
   const kind =
     contextSchemaProblem(options.context) ??
+    outputSchemaProblem(options.output) ??
     kindProblem('tools', tools, 'an object') ??
     kindProblem('effects', options.effects, 'an object') ??
     kindProblem('budget', budget, 'an object') ??

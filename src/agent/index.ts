@@ -34,4 +34,4 @@ export {
 } from './define-tool.ts';
 export { instructionsFor } from './instructions.ts';
 export { parseArgs, prepareCall } from './prepare-call.ts';
-export { deadline } from './validate.ts';
+export { deadline, validate } from './validate.ts';

@@ -18,6 +18,15 @@ export function contextSchemaProblem(given: unknown): string | null {
     : `context is ${JSON.stringify(given)}: write a schema, such as z.object({ tenant: z.string() })`;
 }
 
+/** Why a value is not a schema of an answer, or `null`. */
+export function outputSchemaProblem(given: unknown): string | null {
+  if (given === undefined) return null;
+  if (typeof given !== 'function' && (typeof given !== 'object' || given === null))
+    return `output is ${JSON.stringify(given)}: write a schema, such as z.object({ total: z.number() })`;
+  const problem = schemaProblem({ inputSchema: given as FlexibleSchema<unknown> });
+  return problem?.replace('inputSchema', 'output') ?? null;
+}
+
 /** The problem of a tool's schema that can be found without running it, with what to write instead, or `null`. */
 export function schemaProblem(tool: Checked): string | null {
   // A function is called later.

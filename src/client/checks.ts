@@ -62,10 +62,12 @@ export async function checkHeadroom(client: Client, handle: WorkflowHandle, name
 }
 
 /** An agent's definition, as far as a start needs it. */
-export interface StartedAgent<CONTEXT extends object = object> {
+export interface StartedAgent<CONTEXT extends object = object, OUTPUT = unknown> {
   readonly name: string;
   /** Only a type, never set: what a session takes as its context. */
   readonly contextInput?: CONTEXT;
+  /** Only a type, never set: what a session answers with. */
+  readonly outputValue?: OUTPUT;
   readonly models: readonly { readonly price?: unknown }[];
   contextProblem(
     context: JsonObject | undefined,

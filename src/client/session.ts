@@ -60,7 +60,7 @@ export interface SessionReading {
  * A handle of a session, which holds nothing of it. Inputs are checked for size and unknown names before they are sent. A
  * refusal is a `PerdureError` with the session's own code, or `SESSION_FULL` when its history is full.
  */
-export class Session {
+export class Session<OUTPUT = unknown> {
   readonly id: string;
   readonly #client: Client;
   /** Signals are sent in the order of their calls, although each checks the history first. */
@@ -296,9 +296,12 @@ export class Session {
     await this.#signal(SIGNAL.cancel, input);
   }
 
-  /** Waits until the session ends. */
-  async result(): Promise<SessionResult> {
-    return this.#mapped(async () => (await this.#handle.result()) as SessionResult);
+  /**
+   * Waits until the session ends. `output` is the checked value of the last answer, when its agent has an `output` schema.
+   * A cancelled session, or one that ended with a summary because its budget was spent, has none.
+   */
+  async result(): Promise<SessionResult<OUTPUT>> {
+    return this.#mapped(async () => (await this.#handle.result()) as SessionResult<OUTPUT>);
   }
 
   /**

@@ -88,10 +88,10 @@ export class Sessions {
    * `INVALID_ARGUMENT` naming the field, `TOO_LARGE`, `SERVER_UNAVAILABLE`; with `onExisting: 'use'` `SESSION_FULL`.
    * When it may have been started all the same, `details.sessionId` and `details.messageId` are the ids to repeat it with
    */
-  async start<CONTEXT extends object = object>(
-    agent: string | StartedAgent<CONTEXT>,
+  async start<CONTEXT extends object = object, OUTPUT = unknown>(
+    agent: string | StartedAgent<CONTEXT, OUTPUT>,
     options: StartOptions<NoInfer<CONTEXT>> = {},
-  ): Promise<Session> {
+  ): Promise<Session<OUTPUT>> {
     const id = options.id === undefined ? `session-${randomUUID()}` : options.id;
     checkNewId(id);
     checkOptions('start', options);
@@ -101,7 +101,7 @@ export class Sessions {
     // A running session takes a message with an id once, however often it is sent.
     if (options.onExisting === 'use' && input.message !== undefined) input.message = withId(input.message);
     if (options.id !== undefined) await this.#refuseThread(id);
-    return this.#start(id, input, options, {
+    return this.#start<OUTPUT>(id, input, options, {
       workflowIdConflictPolicy: options.onExisting === 'use' ? 'USE_EXISTING' : 'FAIL',
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
     });
@@ -331,12 +331,12 @@ export class Sessions {
     }
   }
 
-  async #start(
+  async #start<OUTPUT>(
     id: string,
     input: SessionInput,
     options: StartOptions,
     policies: Pick<WorkflowStartOptions, 'workflowIdConflictPolicy' | 'workflowIdReusePolicy'>,
-  ): Promise<Session> {
+  ): Promise<Session<OUTPUT>> {
     const { message, ...rest } = input;
     const started = startArguments(id, input, { taskQueue: this.#taskQueue, ...defined(options) });
     const start = { ...started, ...policies };
@@ -364,7 +364,7 @@ export class Sessions {
         ...defined({ messageId }),
       });
     }
-    return this.#session(id);
+    return new Session(this.#client, id, undefined, this.#values);
   }
 
   /** Options whose first message has its files in the store. */

@@ -10,6 +10,7 @@ import type { JsonObject, JsonValue } from './json.ts';
 import type { Effect, Manifest } from './manifest.ts';
 import type { Block, CallResult, MessageBlock } from './messages.ts';
 import type { ACTIVITY } from './names.ts';
+import type { CheckedOutput } from './output.ts';
 import type { ContentRef } from './thread.ts';
 import type { ValueRef } from './values.ts';
 
@@ -234,6 +235,8 @@ type ModelAnswer =
       usage: Usage;
       /** The start of the digest of the instructions, when they are a function of the context. */
       instructions?: string;
+      /** Of an answer without calls, when the agent has an `output` schema. */
+      output?: CheckedOutput<JsonValue>;
       /** Models before it in the list, and how they failed. */
       fallbacks?: { model: number; message: string }[];
     }

@@ -259,10 +259,12 @@ export interface SessionInput {
 }
 
 /** What a session returns when it ends. */
-export interface SessionResult {
+export interface SessionResult<OUTPUT = unknown> {
   status: 'completed' | 'cancelled';
   text: string;
   turns: number;
+  /** The value of the last answer, if the agent has an `output` schema. A cancelled session has none. */
+  output?: OUTPUT;
 }
 
 /** Replaces the payload of a signal that cannot be decoded. */

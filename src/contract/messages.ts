@@ -80,6 +80,10 @@ export interface Message {
   pinned?: true;
   /** It summarizes the session's messages before it. Nobody said it. */
   summary?: Summary;
+  /** Of an answer: its value, which fits the agent's `output` schema. */
+  output?: JsonValue;
+  /** The session itself says it to the model, whose answer did not fit the agent's `output` schema. */
+  repair?: true;
 }
 
 /** What a summary stands for: the messages with indexes from `from` to before `before`, and the summary before it. */
@@ -170,6 +174,8 @@ export const messageSchema: LazySchema<Message> = lazySchema(
       blocks: z.array(block),
       pinned: z.optional(z.literal(true)),
       summary: z.optional(z.object({ from: count, before: count, bytes: count })),
+      output: z.optional(z.json()),
+      repair: z.optional(z.literal(true)),
     }) as z.ZodMiniType<Message>,
 );
 

@@ -223,6 +223,8 @@ export interface SessionState {
     ttlMs: number;
     waiters: { sessionId: string; callId: string; told?: 'person' | 'outcome' }[];
   } | null;
+  /** Answers in a row that did not fit the agent's `output` schema. Absent: none. */
+  misfits?: number;
   /** Failed model calls in a row that are repeated automatically. */
   modelFailures: number;
   /** Workers lost in a row in the present model call, and whether the session waits before it asks again. */

@@ -41,6 +41,8 @@ export interface SessionView {
   notices: Notice[];
   /** The text of the model's last answer, at most 4,000 characters. */
   lastText: string;
+  /** The value of that answer. Absent unless the agent has an `output` schema that it fits. */
+  output?: JsonValue;
 }
 
 /** A call that waits for a person. */

@@ -327,6 +327,7 @@ export const sessionViewSchema: z.ZodMiniType<SessionView> = exactly<SessionView
     models: z.array(z.string()),
     notices: z.array(notice),
     lastText: z.string(),
+    output: z.exactOptional(jsonValue),
   }),
 );
 

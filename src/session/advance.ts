@@ -81,6 +81,7 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
         appendMessage(state, { id, role: 'user', created_at, blocks, ...defined({ pinned }) });
       }
       state.interrupted = false;
+      delete state.misfits;
       // A user who asks again wants it done again.
       state.loop.count = 0;
       return null;

@@ -2,6 +2,7 @@
 
 import type { Usage } from '../contract/activities.ts';
 import type { BudgetLimits, Manifest, ModelManifest } from '../contract/manifest.ts';
+import { outputRequest } from '../contract/output.ts';
 import { PLAN_DESCRIPTION, PLAN_SCHEMA } from '../contract/plan.ts';
 import type { SessionState } from '../contract/state.ts';
 import { BYTES_PER_TOKEN } from '../contract/view.ts';
@@ -45,8 +46,9 @@ function manifestBytes(manifest: Manifest): number {
   return 3 * manifestLength(manifest);
 }
 
-function manifestLength({ instructions, tools, plan }: Manifest): number {
-  return instructions.length + JSON.stringify(tools).length + (plan ? PLAN_LENGTH : 0);
+function manifestLength({ instructions, tools, plan, output }: Manifest): number {
+  const schema = output === undefined ? 0 : outputRequest(output).length;
+  return instructions.length + schema + JSON.stringify(tools).length + (plan ? PLAN_LENGTH : 0);
 }
 
 /** Tokens of the next prompt: as the provider counted the last one, and an estimate of what is new. */

@@ -18,6 +18,7 @@ import {
   isGivenUp,
   isOpen,
   isUntold,
+  lastOutput,
   lastText,
   theCall,
   toolOf,
@@ -262,7 +263,8 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
   }
   if (last.role === 'assistant') {
     if (state.mode === 'chat' && !state.finishing) return storeStep(state, moment);
-    return { type: 'close', result: { status: 'completed', text: lastText(state), turns: state.turn } };
+    const result = { status: 'completed', text: lastText(state), turns: state.turn } as const;
+    return { type: 'close', result: { ...result, ...defined({ output: lastOutput(state) }) } };
   }
   const store = storeStep(state, moment);
   if (store !== null) return store;

@@ -3,6 +3,7 @@ import type { Compacted, ModelResult, PreparedCall } from '../contract/activitie
 import type { ToolCall } from '../contract/calls.ts';
 import type { Manifest } from '../contract/manifest.ts';
 import type { Block } from '../contract/messages.ts';
+import { repairRequest } from '../contract/output.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { chargeReply } from './budget.ts';
@@ -12,6 +13,9 @@ import type { Moment } from './events.ts';
 import { readPlan } from './plan.ts';
 import { appendMessage, endCall, freshCall, freshMessageId, iso, note } from './state.ts';
 import { stop } from './wait.ts';
+
+/** How often the model is asked again for an answer that fits the agent's `output` schema. */
+const REPAIRS = 2;
 
 export function applyReply(
   state: SessionState,
@@ -43,7 +47,8 @@ export function applyReply(
   ];
   const id = freshMessageId(state);
   answered(state, id, manifest.models[reply.model ?? 0]?.id ?? '', reply);
-  appendMessage(state, { id, role: 'assistant', created_at: at, blocks });
+  const message = { id, role: 'assistant', created_at: at, blocks } as const;
+  appendMessage(state, { ...message, ...(reply.output?.ok === true ? { output: reply.output.value } : {}) });
   const { inputTokens, outputTokens } = reply.usage;
   // Models count tokens differently, and with several models any of them may answer next.
   state.measured =
@@ -53,6 +58,25 @@ export function applyReply(
   state.calls.push(...calls);
   state.batch = calls.map(({ id }) => id);
   if (calls.length > 0) watchLoop(state, manifest, calls, moment);
+  if (reply.output?.ok === true) delete state.misfits;
+  if (reply.output?.ok === false) repair(state, reply.output.problem, moment);
+}
+
+/** Asks the model for an answer that fits the schema. After some that do not, the session waits; `resume` asks again. */
+function repair(state: SessionState, problem: string, moment: Moment): void {
+  state.misfits = (state.misfits ?? 0) + 1;
+  const text = repairRequest(problem);
+  const message = { id: freshMessageId(state), role: 'user', created_at: iso(moment) } as const;
+  appendMessage(state, { ...message, blocks: [{ kind: 'text', text }], repair: true });
+  note(
+    state,
+    moment,
+    'output',
+    `the answer of turn ${state.turn} does not fit the output schema: ${problem}`,
+  );
+  if (state.misfits <= REPAIRS) return;
+  const why = `${state.misfits} answers in a row do not fit the output schema of ${state.agent}: ${problem}`;
+  stop(state, moment, 'invalid_response', why);
 }
 
 /** Charges an answer of a model, and notes which models failed before it. */

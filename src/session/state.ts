@@ -261,6 +261,11 @@ export function definedLimits(limits: { [K in keyof BudgetLimits]: number | unde
   return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined));
 }
 
+/** The value of the last answer of the model. */
+export function lastOutput({ transcript }: SessionState): JsonValue | undefined {
+  return transcript.findLast(({ role }) => role === 'assistant')?.output;
+}
+
 /** The text of the last answer of the model, or its beginning when that answer has left the run. */
 export function lastText({ transcript, past }: SessionState): string {
   const answer = transcript.findLast(({ role }) => role === 'assistant');

@@ -17,7 +17,7 @@ import type {
 } from '../contract/views.ts';
 import { effectId } from '../contract/workflow-ids.ts';
 import { usd } from './budget.ts';
-import { batchCalls, lastText, phaseOf } from './state.ts';
+import { batchCalls, lastOutput, lastText, phaseOf } from './state.ts';
 
 /** A session at a glance. */
 export function sessionView(state: SessionState): SessionView {
@@ -49,6 +49,7 @@ export function sessionView(state: SessionState): SessionView {
     models: state.manifest?.models.map(({ id }) => id) ?? [],
     notices: state.notices,
     lastText: lastText(state).slice(0, KEPT_TEXT),
+    ...defined({ output: lastOutput(state) }),
   };
 }
 
