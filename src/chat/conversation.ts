@@ -192,8 +192,8 @@ function toolState(sessionId: string, call: ToolCall): Record<string, unknown> &
 }
 
 /** Summaries stand for older messages, and nobody said them. */
-export function isPersons({ role, summary }: Pick<Message, 'role' | 'summary'>): boolean {
-  return role === 'user' && summary === undefined;
+export function isPersons({ role, summary, repair }: Pick<Message, 'role' | 'summary' | 'repair'>): boolean {
+  return role === 'user' && summary === undefined && repair === undefined;
 }
 
 export function isReply({ role, summary }: Pick<Message, 'role' | 'summary'>): boolean {

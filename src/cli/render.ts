@@ -169,13 +169,19 @@ export function planLines(plan: readonly PlanStep[]): string {
 
 export function messageLines(messages: readonly Message[], terminal: Terminal): string {
   return messages
-    .map(({ role, created_at, blocks, summary, pinned }) =>
+    .map((message) =>
       [
-        `  ${terminal.style('bold', summary === undefined ? role + (pinned === true ? ' (pinned)' : '') : `summary of messages 0 to ${summary.before - 1}`)} ${terminal.style('dim', created_at)}`,
-        ...blocks.map((block) => `    ${blockText(block).replaceAll('\n', '\n    ')}`),
+        `  ${terminal.style('bold', authorOf(message))} ${terminal.style('dim', message.created_at)}`,
+        ...message.blocks.map((block) => `    ${blockText(block).replaceAll('\n', '\n    ')}`),
       ].join('\n'),
     )
     .join('\n');
+}
+
+function authorOf({ role, summary, pinned, repair }: Message): string {
+  if (summary !== undefined) return `summary of messages 0 to ${summary.before - 1}`;
+  if (repair === true) return 'asked again';
+  return pinned === true ? `${role} (pinned)` : role;
 }
 
 function blockText(block: Block): string {

@@ -364,7 +364,7 @@ export class Sessions {
         ...defined({ messageId }),
       });
     }
-    return new Session(this.#client, id, undefined, this.#values);
+    return new Session(this.#client, id, undefined, this.#stores);
   }
 
   /** Options whose first message has its files in the store. */

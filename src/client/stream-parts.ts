@@ -25,7 +25,10 @@ export type RunCause = 'continued' | 'rewound' | 'reset';
 /** Something that has happened, as the history records it. */
 export type SessionNews =
   /** A message is recorded: `text` is the text of its blocks. The answer of the model has the role `assistant`. */
-  | ({ type: 'message'; text: string } & Pick<Message, 'id' | 'role' | 'blocks' | 'summary'>)
+  | ({ type: 'message'; text: string } & Pick<
+      Message,
+      'id' | 'role' | 'blocks' | 'summary' | 'output' | 'repair'
+    >)
   /** Something people may want to see, such as a call that was answered from the record of an equal one. */
   | { type: 'notice'; notice: Notice }
   /** A tool call that is new or has changed. */
@@ -111,9 +114,9 @@ export function partsBetween(before: Told | null, state: SessionState, cause?: R
   const requested = new Set(messages.flatMap(({ blocks }) => blocks.flatMap(callIdOf)));
   const calls = loaded ? changedCalls(before, state, isCut ? requested : new Set()) : [];
   for (const { before: was, call } of calls) if (was !== undefined) parts.push(callPart(was, call));
-  for (const { id, role, blocks, summary } of messages) {
+  for (const { id, role, blocks, summary, output, repair } of messages) {
     const text = textsOf({ blocks }).join('');
-    parts.push({ type: 'message', id, role, text, blocks, ...defined({ summary }) });
+    parts.push({ type: 'message', id, role, text, blocks, ...defined({ summary, output, repair }) });
   }
   for (const { before: was, call } of calls) if (was === undefined) parts.push(callPart(was, call));
   for (const { before: was, call } of calls) parts.push(...approvalParts(was, call, view));

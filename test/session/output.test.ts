@@ -42,7 +42,10 @@ test('an answer is checked, and its value is the result, with the defaults of th
   expect(result.output).toEqual({ total: 3, currency: 'EUR' });
   expect((await session.state()).output).toEqual({ total: 3, currency: 'EUR' });
   const [first] = stage.model.requests;
-  const body = first?.request.body as unknown as { messages: { content: string }[]; response_format?: unknown };
+  const body = first?.request.body as unknown as {
+    messages: { content: string }[];
+    response_format?: unknown;
+  };
   expect(body.messages[0]?.content).toMatch(/^Add up\.\n\nWhen you answer without calling a tool.*"total"/s);
   expect(body.response_format).toBeDefined();
   await expectSound(stage, session);
