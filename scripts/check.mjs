@@ -15,6 +15,7 @@ const CHECKS = {
     run: ['tsc', '-p', 'tsconfig.workflows.json'],
     says: 'types of workflow code, without Node or DOM',
   },
+  console: { run: ['tsc', '-p', 'src/console/tsconfig.json'], says: 'types of the page, with the DOM' },
   scripts: { run: ['tsc', '-p', 'scripts/tsconfig.json'], says: 'types of the scripts' },
   biome: {
     run: ['biome', 'ci', '--error-on-warnings', '.'],

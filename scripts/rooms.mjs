@@ -1,9 +1,10 @@
 // Checks the directions of imports, and that the check saw what there is to see: a parser that reads nothing
 // finds no violation either.
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { parseArgs } from 'node:util';
 import { cruise } from 'dependency-cruiser';
+import { build } from 'esbuild';
 import { forbidden, options, ROOMS } from '../.dependency-cruiser.mjs';
 
 const { values, positionals } = parseArgs({
@@ -39,6 +40,24 @@ for (const path of onDisk) {
   const [, room = '', ...rest] = path.split('/');
   if (path !== 'src/index.ts' && (rest.length === 0 || !(room in ROOMS))) {
     problems.push(`no room: ${path} lies in none of ${Object.keys(ROOMS).join(', ')}`);
+  }
+}
+if (existsSync('src/console/main.tsx')) {
+  const { metafile } = await build({
+    entryPoints: ['src/console/main.tsx'],
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    bundle: true,
+    write: false,
+    metafile: true,
+    logLevel: 'silent',
+  });
+  const { rooms = [], packages = [] } = ROOMS['console'] ?? {};
+  const allowed = new RegExp(
+    `^src/(${['console', ...rooms].join('|')})/|node_modules/(${packages.join('|')})/`,
+  );
+  for (const path of Object.keys(metafile.inputs)) {
+    if (!allowed.test(path)) problems.push(`console-rooms: the page imports ${path}`);
   }
 }
 const edges = onDisk.reduce((sum, path) => sum + (seen.get(path)?.dependencies.length ?? 0), 0);

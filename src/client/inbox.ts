@@ -1,15 +1,15 @@
 /** What waits for a person, over all sessions. */
 import type { Client } from '@temporalio/client';
 import { messageOf } from '../contract/errors.ts';
+import type { Inbox, InboxAnswer, InboxItem, InboxOptions } from '../contract/inbox.ts';
 import type { NextStep } from '../contract/next-step.ts';
-import type { Wait } from '../contract/state.ts';
-import type { PendingCall, SessionView } from '../contract/views.ts';
+import type { PendingCall, SessionSummary, SessionView } from '../contract/views.ts';
 import { foldSession } from '../history/index.ts';
 import { command, commandsFor } from '../session/commands.ts';
 import { sessionView } from '../session/views.ts';
 import { isPolled } from '../temporal/pollers.ts';
 import { inChunks } from '../temporal/store-content.ts';
-import { countSessions, listSessions, type SessionSummary } from '../temporal/visibility.ts';
+import { countSessions, listSessions } from '../temporal/visibility.ts';
 import { describeSession } from './read-session.ts';
 import { Session } from './session.ts';
 
@@ -18,52 +18,6 @@ const LIMIT_SESSIONS = 200;
 
 /** Sorts after every time. */
 const LAST = '~';
-
-/** Filters of the inbox. */
-export interface InboxOptions {
-  agent?: string;
-  tenant?: string;
-  /** The most sessions to read, the newest first. Default: 200. {@link Inbox.waiting} says how many wait. */
-  limit?: number;
-}
-
-/** One of the things that a person can do. */
-export interface InboxAnswer {
-  /** `approve`, `edit`, `reject`, `respond`, `landed`, `absent`, `failed`, `resume`, `raise`, `finish`, `cancel` or `checkpoints`. */
-  answer: string;
-  /** What it would do, in a sentence. */
-  does: string;
-  /** The command of the CLI that does it. */
-  command: string;
-}
-
-/** Something that waits for a person. */
-export interface InboxItem {
-  sessionId: string;
-  agent: string | null;
-  tenant: string | null;
-  /**
-   * `approval`: a call waits for a decision. `unknown`: nobody knows whether a call took effect. `stuck`: no worker has the
-   * tool. `budget`: a cap is reached. `wait`: another reason, in `wait`. `unreadable`: the session cannot be read.
-   */
-  kind: 'approval' | 'unknown' | 'stuck' | 'budget' | 'wait' | 'unreadable';
-  /** Why it waits. */
-  reason: string;
-  /** ISO 8601: since when. */
-  since: string | null;
-  /** ISO 8601: until when a decision is possible. */
-  until: string | null;
-  call: PendingCall | null;
-  wait: Wait | null;
-  answers: InboxAnswer[];
-}
-
-export interface Inbox {
-  items: InboxItem[];
-  /** How many sessions wait, and how many of them were read. */
-  waiting: number;
-  read: number;
-}
 
 /** What was read of sessions, by id: good as long as the history has not grown. */
 type Known = Map<string, { version: string; items: InboxItem[] }>;

@@ -1,4 +1,6 @@
+export type { Inbox, InboxAnswer, InboxItem, InboxOptions } from '../contract/inbox.ts';
 export type { LiveDelta } from '../contract/live-text.ts';
+export type { SessionSummary } from '../contract/views.ts';
 export type { WorkerVersion } from '../temporal/pollers.ts';
 export {
   listVersions,
@@ -7,9 +9,8 @@ export {
   type VersionSummary,
   type Versions,
 } from '../temporal/versions.ts';
-export type { SessionListOptions, SessionSummary } from '../temporal/visibility.ts';
+export type { SessionListOptions } from '../temporal/visibility.ts';
 export type { StartedAgent } from './checks.ts';
-export type { Inbox, InboxAnswer, InboxItem, InboxOptions } from './inbox.ts';
 export type { FileData, MessagePart, PartsInput } from './message-parts.ts';
 export { type ScheduleInput, scheduleSessions } from './schedule.ts';
 export { Session, type SessionReading, type SessionStores } from './session.ts';

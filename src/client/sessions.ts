@@ -7,17 +7,19 @@ import {
   type WorkflowStartOptions,
 } from '@temporalio/client';
 import { invalid, isPerdureError, PerdureError } from '../contract/errors.ts';
+import type { Inbox, InboxOptions } from '../contract/inbox.ts';
 import type { SendInput, SessionInput } from '../contract/inputs.ts';
 import { canonicalJson, defined } from '../contract/json.ts';
 import { DEFAULT_TASK_QUEUE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
+import type { SessionSummary } from '../contract/views.ts';
 import { parseCheckpointId } from '../temporal/checkpoint-id.ts';
 import { retryHint, sessionError } from '../temporal/errors.ts';
 import { isCompletedTask } from '../temporal/executions.ts';
 import { readStart, readStartInput } from '../temporal/index.ts';
 import { storeParts } from '../temporal/store-content.ts';
-import { listSessions, type SessionListOptions, type SessionSummary } from '../temporal/visibility.ts';
+import { listSessions, type SessionListOptions } from '../temporal/visibility.ts';
 import {
   checkFreeId,
   checkHeadroom,
@@ -27,7 +29,7 @@ import {
   type StartedAgent,
 } from './checks.ts';
 import { isBeingTakenBack, TAKEN_BACK, takenBack } from './ended.ts';
-import { type Inbox, type InboxOptions, InboxReader } from './inbox.ts';
+import { InboxReader } from './inbox.ts';
 import { storedMessage } from './message-parts.ts';
 import { Session, type SessionStores } from './session.ts';
 import {

@@ -7,6 +7,22 @@ import type { NextStep } from './next-step.ts';
 import type { Notice, Phase, PlanStep, SessionMode, SessionStatus, Spent, Wait } from './state.ts';
 import type { ContentRef } from './thread.ts';
 
+/** A session in a list. */
+export interface SessionSummary {
+  id: string;
+  agent: string | null;
+  /**
+   * Running: `active`, `approval`, `unknown_effect`, `waiting` or `paused`, or `unknown` before a worker has taken it up or
+   * without registered search attributes. Closed: `completed`, `cancelled`, or how it was ended, such as `terminated`.
+   */
+  status: string;
+  tenant: string | null;
+  /** The task queue whose workers serve it. */
+  taskQueue: string;
+  startedAt: string;
+  closedAt: string | null;
+}
+
 /** A session at a glance, without transcript and call log. */
 export interface SessionView {
   sessionId: string;

@@ -7,6 +7,7 @@ import { type ErrorCode, invalid, PerdureError } from '../contract/errors.ts';
 import type { JsonObject } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { type Authorize, checkAccess, signed } from './access.ts';
+import { serveConsole } from './console.ts';
 import { errorBody, errorResponse } from './errors.ts';
 import { inspectionOperations } from './inspection.ts';
 import { isJwt, type JwtOptions, jwtVerifier } from './jwt.ts';
@@ -46,6 +47,8 @@ export interface HttpApiOptions extends Backend {
   hosts?: readonly string[];
   /** Bytes of JSON text that a body may have. Default: 3.1 MB. Savers themselves take states of 20 MB. */
   bodyLimit?: number;
+  /** Whether to serve the console, a page for people, at `/console`. Default: false. */
+  console?: boolean;
   /** Called with the error behind an `INTERNAL` answer. */
   onError?: (error: unknown) => void;
 }
@@ -153,6 +156,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
       answer(of, context.req.raw, callers.get(context.req.raw) ?? NOBODY),
     );
   }
+  if (options.console === true) serveConsole(app);
   const routes = operations.map(({ method, path }) => `${method} ${routeOf(path)}`);
   app.notFound(({ req }) => failed(routeNotFound(req.method, req.path)));
   app.onError((error) => failed(error));

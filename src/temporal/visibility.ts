@@ -3,23 +3,8 @@ import { type Client, type WorkflowExecutionInfo, WorkflowNotFoundError } from '
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { SEARCH_ATTRIBUTE, WORKFLOW } from '../contract/names.ts';
+import type { SessionSummary } from '../contract/views.ts';
 import { sessionError } from './errors.ts';
-
-/** A session in a list. */
-export interface SessionSummary {
-  id: string;
-  agent: string | null;
-  /**
-   * Running: `active`, `approval`, `unknown_effect`, `waiting` or `paused`, or `unknown` before a worker has taken it up or
-   * without registered search attributes. Closed: `completed`, `cancelled`, or how it was ended, such as `terminated`.
-   */
-  status: string;
-  tenant: string | null;
-  /** The task queue whose workers serve it. */
-  taskQueue: string;
-  startedAt: string;
-  closedAt: string | null;
-}
 
 /** Filters of a list, and its length. */
 export interface SessionListOptions {

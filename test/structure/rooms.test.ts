@@ -38,6 +38,7 @@ const PLANTED: readonly { file: string; text: string; rule: string }[] = [
   { file: 'worker/p.ts', text: "import '../archive/p.ts';", rule: 'worker-rooms' },
   { file: 'server/p.ts', text: "import '../client/p.ts';", rule: 'server-rooms' },
   { file: 'http/p.ts', text: "import '../worker/p.ts';", rule: 'http-rooms' },
+  { file: 'console/p.ts', text: "import '../client/p.ts';", rule: 'console-rooms' },
   { file: 'testing/p.ts', text: "import '../cli/p.ts';", rule: 'testing-rooms' },
   { file: 'cli/p.ts', text: "import '../testing/p.ts';", rule: 'cli-rooms' },
   { file: 'cli/q.ts', text: "import { test } from 'vitest';", rule: 'no-development-dependency' },

@@ -42,17 +42,20 @@ export function serve(program: Command, cli: Cli): void {
         saver: new TemporalSaver(client, { taskQueue: cli.taskQueue, values }),
         ...access,
         ...defined({ hosts }),
+        console: true,
         onError: (error) =>
           terminal.error(error instanceof Error ? (error.stack ?? error.message) : String(error)),
       });
       const { namespace, connectionOptions } = server;
       const { address } = connectionOptions;
       await serveUntilInterrupted(cli, [api, { host, port }], (url) => {
-        const ready = { type: 'ready', url, namespace, address, taskQueue: cli.taskQueue };
+        const console = `${url}/console${shown === undefined ? '' : `#token=${shown}`}`;
+        const ready = { type: 'ready', url, console, namespace, address, taskQueue: cli.taskQueue };
         terminal.item({ ...ready, ...defined({ token: shown }), pid: process.pid }, () =>
           [
             `serving     ${url} (namespace ${namespace} at ${address})`,
             ...lines(),
+            `console     ${console}`,
             `OpenAPI     ${url}/openapi.json`,
             isCopied
               ? `  next: curl -H "Authorization: Bearer ${shown ?? '$PERDURE_HTTP_TOKEN'}" ${url}/sessions`

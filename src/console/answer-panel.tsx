@@ -1,0 +1,139 @@
+/** The step before an answer is sent: its fields, what it would do, and its command. */
+import type { JSX } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { InboxItem } from '../contract/inbox.ts';
+import { ANSWERS, answering } from './answers.ts';
+import { type ApiError, request } from './api.ts';
+import { ArgumentForm } from './argument-form.tsx';
+import type { Decision } from './decided.tsx';
+import { asApiError } from './hooks.ts';
+import { keyOf } from './keys.ts';
+import { CommandLine, Problem } from './parts.tsx';
+
+interface Props {
+  item: InboxItem;
+  answer: string;
+  by: string;
+  /** Of the tool's arguments. */
+  schema: unknown;
+  onBack: () => void;
+  onDone: (decision: Decision) => void;
+  onStale: () => Promise<void>;
+}
+
+/** Errors that say that somebody else has answered, or that the item has changed. */
+const STALE: ReadonlySet<string> = new Set([
+  'CALL_NOT_PENDING',
+  'UNKNOWN_CALL',
+  'DIGEST_MISMATCH',
+  'DISPATCH_MISMATCH',
+  'SESSION_CLOSED',
+]);
+
+export function AnswerPanel({
+  item,
+  answer,
+  by,
+  schema,
+  onBack,
+  onDone,
+  onStale,
+}: Props): JSX.Element | null {
+  const shown = ANSWERS[answer];
+  const next = item.wait?.next;
+  const [text, setText] = useState(next?.action === 'budget' ? String(twoDigits(next.atLeast * 2)) : '');
+  const [args, setArgs] = useState<unknown>(item.call?.args);
+  const [error, setError] = useState<ApiError | null>(null);
+  const [sending, setSending] = useState(false);
+  const form = useRef<HTMLFormElement>(null);
+
+  useEffect(() => {
+    form.current?.querySelector<HTMLElement>('input, textarea, select, [type=submit]')?.focus();
+  }, []);
+
+  const given = answering(item, answer, { by, text, args });
+  if (shown === undefined || given === null) return null;
+  const submit = async (): Promise<void> => {
+    if (sending || args === undefined || form.current?.reportValidity() === false) return;
+    setSending(true);
+    setError(null);
+    try {
+      await request(given.method, given.path, given.body);
+      onDone({ key: keyOf(item), item, answer, by, at: new Date().toISOString() });
+    } catch (failure) {
+      const known = asApiError(failure);
+      setError(known);
+      setSending(false);
+      if (STALE.has(known.code)) setTimeout(() => void onStale(), 4_000);
+    }
+  };
+  const does = item.answers.find((each) => each.answer === answer)?.does ?? '';
+  return (
+    <form
+      ref={form}
+      class="panel"
+      aria-label={shown.label}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void submit();
+      }}
+      onKeyDown={(event) => {
+        if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) void submit();
+      }}
+    >
+      <p>
+        <strong>{shown.label}.</strong> {does}
+      </p>
+      {shown.input === 'args' && schema !== undefined && (
+        <ArgumentForm schema={schema} args={item.call?.args} onChange={setArgs} />
+      )}
+      {shown.input !== 'args' && shown.input !== 'none' && (
+        <label class="field">
+          <span>
+            {shown.field}
+            {shown.input === 'reason' && <small> optional</small>}
+            {shown.input === 'cap' && next?.action === 'budget' && (
+              <small>
+                {' '}
+                {next.cap}, at least {next.atLeast}
+              </small>
+            )}
+          </span>
+          {shown.input === 'cap' ? (
+            <input
+              type="number"
+              step="any"
+              min={next?.action === 'budget' ? next.atLeast : 0}
+              required
+              value={text}
+              onInput={(event) => setText(event.currentTarget.value)}
+            />
+          ) : (
+            <textarea
+              rows={3}
+              required={shown.input === 'json'}
+              value={text}
+              onInput={(event) => setText(event.currentTarget.value)}
+            />
+          )}
+        </label>
+      )}
+      <Problem error={error} />
+      <div class="answers">
+        <button type="submit" class="primary" disabled={sending || args === undefined}>
+          {sending ? 'Sending…' : `Confirm: ${shown.label.toLowerCase()}`}
+        </button>
+        <button type="button" onClick={onBack}>
+          Back <kbd>Esc</kbd>
+        </button>
+        {shown.input !== 'none' && <span class="hint">Ctrl+Enter confirms</span>}
+      </div>
+      <CommandLine command={given.command} />
+    </form>
+  );
+}
+
+/** A number with two digits. */
+function twoDigits(value: number): number {
+  return Number(value.toPrecision(2));
+}

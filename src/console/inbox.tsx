@@ -1,0 +1,178 @@
+/** Everything that waits for a person: the list, and the chosen item beside it. */
+import type { JSX } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Inbox as InboxAnswer, InboxItem } from '../contract/inbox.ts';
+import { Decided, type Decision } from './decided.tsx';
+import { Detail } from './detail.tsx';
+import { useRead } from './hooks.ts';
+import { isTyping, keyOf } from './keys.ts';
+import { CommandLine, Empty, Problem, Time } from './parts.tsx';
+import { readable, visible } from './text.ts';
+
+const EVERY_MS = 5_000;
+
+const KINDS: Readonly<Record<InboxItem['kind'], string>> = {
+  approval: 'approval',
+  unknown: 'unknown outcome',
+  stuck: 'tool is missing',
+  budget: 'budget',
+  wait: 'waits',
+  unreadable: 'cannot be read',
+};
+
+export function Inbox({ by, onCount }: { by: string; onCount: (count: number) => void }): JSX.Element {
+  const { value, error, again } = useRead<InboxAnswer>('/inbox', EVERY_MS);
+  const [done, setDone] = useState<readonly Decision[]>([]);
+  const [chosen, setChosen] = useState<string | null>(null);
+  const [answer, setAnswer] = useState<string | null>(null);
+  // On a telephone one sees the list or an item.
+  const [opened, setOpened] = useState(false);
+  const list = useRef<HTMLUListElement>(null);
+
+  const decided = new Set(done.map(({ key }) => key));
+  const items = (value?.items ?? []).filter((item) => !decided.has(keyOf(item)));
+  const index = Math.max(
+    0,
+    items.findIndex((item) => keyOf(item) === chosen),
+  );
+  const item = items[index];
+
+  useEffect(() => onCount(items.length), [items.length, onCount]);
+
+  const choose = (at: number): void => {
+    const next = items[at];
+    if (next === undefined) return;
+    setChosen(keyOf(next));
+    setAnswer(null);
+    list.current?.children[at]?.scrollIntoView({ block: 'nearest' });
+  };
+
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent): void => {
+      if (event.key === 'Escape') {
+        if (answer === null) setOpened(false);
+        setAnswer(null);
+        return;
+      }
+      if (isTyping(event)) return;
+      if (event.key === 'j') choose(Math.min(index + 1, items.length - 1));
+      else if (event.key === 'k') choose(Math.max(index - 1, 0));
+      else return;
+      event.preventDefault();
+    };
+    addEventListener('keydown', pressed);
+    return () => removeEventListener('keydown', pressed);
+  });
+
+  const finish = (decision: Decision): void => {
+    const next = items[index + 1] ?? items[index - 1];
+    setDone([decision, ...done].slice(0, 20));
+    setChosen(next === undefined ? null : keyOf(next));
+    setAnswer(null);
+    setOpened(false);
+    void again();
+  };
+
+  if (value === null)
+    return (
+      <main class="page">{error === null ? <p class="hint">Reading…</p> : <Problem error={error} />}</main>
+    );
+  return (
+    <main class={`inbox ${opened ? 'opened' : ''}`}>
+      <section class="list" aria-label="What waits">
+        <Problem error={error} />
+        {items.length === 0 && (
+          <Empty title="Nothing waits for a person">
+            <p>Approvals, unknown outcomes and spent budgets appear here. To see the same in a terminal:</p>
+            <CommandLine command="perdure inbox" />
+          </Empty>
+        )}
+        <ul ref={list}>
+          {items.map((each, at) => (
+            <li key={keyOf(each)}>
+              <button
+                type="button"
+                class="row"
+                aria-current={at === index ? 'true' : undefined}
+                onClick={() => {
+                  choose(at);
+                  setOpened(true);
+                }}
+              >
+                <Row item={each} />
+              </button>
+            </li>
+          ))}
+        </ul>
+        {value.read < value.waiting && (
+          <p class="hint">
+            {value.waiting} sessions wait. These are from the {value.read} newest.
+          </p>
+        )}
+        {done.length > 0 && (
+          <>
+            <h2>Decided</h2>
+            <ul class="decided">
+              {done.map((decision) => (
+                <Decided key={decision.key} decision={decision} />
+              ))}
+            </ul>
+          </>
+        )}
+      </section>
+      <section class="detail" aria-label="The chosen item">
+        {item !== undefined && (
+          <>
+            <button type="button" class="plain back" onClick={() => setOpened(false)}>
+              ← All
+            </button>
+            <Detail
+              key={keyOf(item)}
+              item={item}
+              by={by}
+              answer={answer}
+              onAnswer={setAnswer}
+              onDone={finish}
+              onStale={again}
+            />
+          </>
+        )}
+      </section>
+    </main>
+  );
+}
+
+function Row({ item }: { item: InboxItem }): JSX.Element {
+  const { sessionId, kind, call, agent, since, until, reason } = item;
+  const what = call === null ? reason : readable(brief(call.args));
+  return (
+    <>
+      <span class="line">
+        <strong>{visible(call?.tool ?? KINDS[kind])}</strong>
+        <span class="what">{call === null ? visible(what) : what}</span>
+      </span>
+      <span class="line hint">
+        <span class={kind === 'approval' ? '' : 'attention'}>{KINDS[kind]}</span>
+        <span class="what">
+          {visible(sessionId)} · {visible(agent ?? '')}
+        </span>
+        {until === null ? (
+          since !== null && <Time at={since} />
+        ) : (
+          <span class="due">
+            expires <Time at={until} until />
+          </span>
+        )}
+      </span>
+    </>
+  );
+}
+
+/** The values of some arguments in one line. */
+function brief(args: unknown): string {
+  if (typeof args !== 'object' || args === null) return JSON.stringify(args);
+  return Object.values(args)
+    .map((value) => (typeof value === 'string' ? value : JSON.stringify(value)))
+    .join(' · ')
+    .slice(0, 200);
+}

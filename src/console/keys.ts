@@ -1,0 +1,12 @@
+import type { InboxItem } from '../contract/inbox.ts';
+
+/** The same item in the next reading. A call that was dispatched again is another one. */
+export function keyOf({ sessionId, kind, call, wait }: InboxItem): string {
+  return JSON.stringify([sessionId, kind, call?.callId, call?.argsDigest, call?.dispatchNo, wait?.since]);
+}
+
+/** Whether a key is meant for a field or a browser, and not for the page. */
+export function isTyping({ target, metaKey, ctrlKey, altKey }: KeyboardEvent): boolean {
+  if (metaKey || ctrlKey || altKey) return true;
+  return target instanceof Element && target.closest('input, textarea, select') !== null;
+}

@@ -1,0 +1,143 @@
+/** The console: a page for the people who decide. */
+import { type JSX, render } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { type ApiError, request, setToken, takeToken } from './api.ts';
+import { asApiError, go, linkTo, useAddress, useRemembered } from './hooks.ts';
+import { Inbox } from './inbox.tsx';
+import { Problem } from './parts.tsx';
+import { Session } from './session.tsx';
+import { Sessions } from './sessions.tsx';
+
+const THEMES = ['system', 'light', 'dark'] as const;
+
+function App(): JSX.Element {
+  const { place, search } = useAddress();
+  const [by, setBy] = useRemembered('perdure.by', '');
+  const [count, setCount] = useState<number | null>(null);
+  const [refused, setRefused] = useState<ApiError | null | undefined>(undefined);
+
+  const enter = (): void => {
+    request('GET', '/sessions?limit=1').then(
+      () => setRefused(null),
+      (error: unknown) => setRefused(asApiError(error)),
+    );
+  };
+  useEffect(enter, []);
+  const name = place.name === 'session' ? place.id : place.name === 'inbox' ? 'Inbox' : 'Sessions';
+  const title = `${place.name === 'inbox' && count ? `(${count}) ` : ''}${name} · Perdure`;
+  useEffect(() => {
+    document.title = title;
+  }, [title]);
+
+  if (refused === undefined) return <main class="page" />;
+  if (refused?.status === 401) return <Gate error={refused} onToken={enter} />;
+  const current = (name: string): 'page' | undefined => (place.name.startsWith(name) ? 'page' : undefined);
+  return (
+    <>
+      <header class="bar">
+        <strong class="brand">Perdure</strong>
+        <nav aria-label="Places">
+          <a href={linkTo({ name: 'inbox' })} aria-current={current('inbox')}>
+            Inbox{count !== null && count > 0 && <span class="count">{count}</span>}
+          </a>
+          <a href={linkTo({ name: 'sessions' })} aria-current={current('session')}>
+            Sessions
+          </a>
+        </nav>
+        <search class="search">
+          <form
+            onSubmit={(event) => {
+              event.preventDefault();
+              const id = new FormData(event.currentTarget).get('id');
+              if (typeof id === 'string' && id.trim() !== '') go(linkTo({ name: 'session', id: id.trim() }));
+            }}
+          >
+            <input
+              name="id"
+              type="search"
+              placeholder="Open a session by its id"
+              aria-label="Open a session by its id"
+            />
+          </form>
+        </search>
+        <label class="you">
+          <span>You</span>
+          <input
+            value={by}
+            aria-label="Your name"
+            placeholder="your name"
+            maxLength={200}
+            onInput={(event) => setBy(event.currentTarget.value)}
+          />
+        </label>
+        <Theme />
+      </header>
+      <Problem error={refused} />
+      {place.name === 'inbox' && <Inbox by={by} onCount={setCount} />}
+      {place.name === 'sessions' && <Sessions search={search} />}
+      {place.name === 'session' && <Session key={place.id} id={place.id} by={by} />}
+    </>
+  );
+}
+
+/** Asks for the token of the server. */
+function Gate({ error, onToken }: { error: ApiError; onToken: () => void }): JSX.Element {
+  const [text, setText] = useState('');
+  const [tried, setTried] = useState(false);
+  return (
+    <main class="page gate">
+      <h1>Perdure</h1>
+      <p>
+        This server needs a token. <code>perdure serve</code> and <code>perdure dev</code> print a link that
+        has it.
+      </p>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          setToken(text.trim());
+          setTried(true);
+          onToken();
+        }}
+      >
+        <label class="field">
+          <span>Token</span>
+          <input
+            type="password"
+            autocomplete="off"
+            required
+            value={text}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+        </label>
+        {tried && <Problem error={error} />}
+        <button type="submit" class="primary">
+          Open
+        </button>
+      </form>
+      <p class="hint">It stays in this tab, and is forgotten when you close it.</p>
+    </main>
+  );
+}
+
+function Theme(): JSX.Element {
+  const [theme, setTheme] = useRemembered('perdure.theme', 'system');
+  useEffect(() => {
+    document.documentElement.dataset['theme'] = theme;
+  }, [theme]);
+  return (
+    <select
+      class="theme"
+      aria-label="Theme"
+      value={theme}
+      onChange={(event) => setTheme(event.currentTarget.value)}
+    >
+      {THEMES.map((name) => (
+        <option key={name}>{name}</option>
+      ))}
+    </select>
+  );
+}
+
+takeToken();
+const root = document.getElementById('app');
+if (root !== null) render(<App />, root);

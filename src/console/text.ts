@@ -1,0 +1,35 @@
+/** Values as text for people. */
+
+/** Shows what the eye would not see: control characters, and marks that change the direction of text. */
+export function visible(text: string): string {
+  return text.replace(
+    /[^\P{Cc}\n\t]|[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu,
+    (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+/** JSON for reading; a text stands for itself. */
+export function readable(value: unknown): string {
+  return visible(typeof value === 'string' ? value : (JSON.stringify(value, null, 2) ?? ''));
+}
+
+const UNITS = [
+  ['d', 86_400],
+  ['h', 3_600],
+  ['min', 60],
+  ['s', 1],
+] as const;
+
+/** A time span in its two largest units: `1 h 12 min`. */
+export function span(ms: number): string {
+  let seconds = Math.max(0, Math.round(ms / 1_000));
+  const parts: string[] = [];
+  for (const [unit, size] of UNITS) {
+    const count = Math.floor(seconds / size);
+    if (count > 0 || (unit === 's' && parts.length === 0)) parts.push(`${count} ${unit}`);
+    else if (parts.length > 0) break;
+    seconds -= count * size;
+    if (parts.length === 2 || (parts.length === 1 && unit === 'min')) break;
+  }
+  return parts.join(' ');
+}

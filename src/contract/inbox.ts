@@ -1,0 +1,49 @@
+/** What waits for a person, over all sessions. */
+import type { Wait } from './state.ts';
+import type { PendingCall } from './views.ts';
+
+/** Filters of the inbox. */
+export interface InboxOptions {
+  agent?: string;
+  tenant?: string;
+  /** The most sessions to read, the newest first. Default: 200. `waiting` says how many wait. */
+  limit?: number;
+}
+
+/** One of the things that a person can do. */
+export interface InboxAnswer {
+  /** `approve`, `edit`, `reject`, `respond`, `landed`, `absent`, `failed`, `resume`, `raise`, `finish`, `cancel` or `checkpoints`. */
+  answer: string;
+  /** What it would do, in a sentence. */
+  does: string;
+  /** The command of the CLI that does it. */
+  command: string;
+}
+
+/** Something that waits for a person. */
+export interface InboxItem {
+  sessionId: string;
+  agent: string | null;
+  tenant: string | null;
+  /**
+   * `approval`: a call waits for a decision. `unknown`: nobody knows whether a call took effect. `stuck`: no worker has the
+   * tool. `budget`: a cap is reached. `wait`: another reason, in `wait`. `unreadable`: the session cannot be read.
+   */
+  kind: 'approval' | 'unknown' | 'stuck' | 'budget' | 'wait' | 'unreadable';
+  /** Why it waits. */
+  reason: string;
+  /** ISO 8601: since when. */
+  since: string | null;
+  /** ISO 8601: until when a decision is possible. */
+  until: string | null;
+  call: PendingCall | null;
+  wait: Wait | null;
+  answers: InboxAnswer[];
+}
+
+export interface Inbox {
+  items: InboxItem[];
+  /** How many sessions wait, and how many of them were read. */
+  waiting: number;
+  read: number;
+}
