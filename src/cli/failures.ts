@@ -29,6 +29,7 @@ const EXIT_OF: Partial<Record<ErrorCode, number>> = {
   SESSION_BUSY: EXIT.refused,
   SESSION_FULL: EXIT.refused,
   CALL_NOT_PENDING: EXIT.refused,
+  MESSAGE_NOT_QUEUED: EXIT.refused,
   DIGEST_MISMATCH: EXIT.refused,
   DISPATCH_MISMATCH: EXIT.refused,
   INVALID_TOOL_INPUT: EXIT.refused,
@@ -99,6 +100,8 @@ function nextCommand(code: string, { verb, sessionId, repeat }: FailureContext):
     case 'INVALID_TOOL_INPUT':
     case 'CONFLICT':
       return sessionId === null ? 'perdure ls' : command('show', sessionId);
+    case 'MESSAGE_NOT_QUEUED':
+      return sessionId === null ? 'perdure ls' : command('queue', sessionId);
     case 'CHECKPOINT_NOT_FOUND':
       return sessionId === null ? 'perdure ls' : command('checkpoints', 'ls', sessionId);
     case 'UNKNOWN_AGENT':

@@ -15,6 +15,7 @@ import { doctor } from './verbs/doctor.ts';
 import { inbox } from './verbs/inbox.ts';
 import { ls } from './verbs/ls.ts';
 import { pause } from './verbs/pause.ts';
+import { queue } from './verbs/queue.ts';
 import { resolve } from './verbs/resolve.ts';
 import { resume } from './verbs/resume.ts';
 import { schedule } from './verbs/schedule.ts';
@@ -30,7 +31,7 @@ import { worker } from './verbs/worker.ts';
 
 const GROUPS = [
   { heading: 'Run agents:', verbs: [dev, worker, versions, serve, codecServer, archive, setup, doctor] },
-  { heading: 'Talk to sessions:', verbs: [start, send, ls, show, tail, schedule] },
+  { heading: 'Talk to sessions:', verbs: [start, send, queue, ls, show, tail, schedule] },
   { heading: 'Decide about tool calls:', verbs: [inbox, decide, resolve] },
   { heading: 'Control sessions:', verbs: [pause, resume, cancel, budget] },
   { heading: 'Read the past and continue from it:', verbs: [checkpoints, values] },

@@ -10,7 +10,7 @@ import type { LiveChannel } from '../contract/live-text.ts';
 import type { Message } from '../contract/messages.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
 import type { Piece } from '../contract/piece.ts';
-import type { Phase, PlanStep, SessionState } from '../contract/state.ts';
+import type { Phase, PlanStep, QueuedMessage, SessionState } from '../contract/state.ts';
 import type { ValueRef, ValueStore } from '../contract/values.ts';
 import { viewOf } from '../contract/view.ts';
 import type {
@@ -220,6 +220,39 @@ export class Session<OUTPUT = unknown> {
       const advice = `The session may have it already. Send it again with the id ${messageId}: the session takes an id once`;
       throw retryHint(error, advice, { sessionId: this.id, messageId });
     }
+  }
+
+  /** The messages that wait for the end of the turn, in the order in which the model will get them. */
+  async queue(): Promise<QueuedMessage[]> {
+    return this.#read(QUERY.queue, ({ inbox }) => inbox);
+  }
+
+  /**
+   * Takes back a queued message: the model never sees it, and its id is not taken again. Withdrawn twice is withdrawn.
+   *
+   * @throws PerdureError `MESSAGE_NOT_QUEUED` when the session has taken it, or never had it
+   */
+  async withdraw(
+    messageId: string,
+    options: { by?: string | undefined } = {},
+  ): Promise<{ phase: Phase; queued: number }> {
+    return this.#update(UPDATE.withdraw, { id: messageId, ...options }, 'messageId');
+  }
+
+  /**
+   * Replaces the text and the files of a queued message. It keeps its id, its place and its pin.
+   *
+   * @throws PerdureError `MESSAGE_NOT_QUEUED` when the session has taken it, or never had it; `CONFLICT` when it was
+   * withdrawn; `TOO_LARGE`
+   */
+  async editMessage(
+    messageId: string,
+    message: string | Pick<SendInput, 'text' | 'blocks' | 'by'> | Pick<PartsInput, 'parts' | 'by'>,
+  ): Promise<{ phase: Phase; queued: number }> {
+    const stores = { client: this.#client, values: this.#values };
+    const stored = await storedMessage(message, this.id, stores);
+    const input = typeof stored === 'string' ? { text: stored } : stored;
+    return this.#update(UPDATE.editMessage, { ...input, id: messageId }, 'message');
   }
 
   /**

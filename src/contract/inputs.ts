@@ -45,6 +45,34 @@ export interface SendInput {
   by?: string | undefined;
 }
 
+const messageId = z.string().check(z.minLength(1), z.maxLength(200));
+
+/** Takes back a message that is queued. */
+export const withdrawSchema: LazySchema<WithdrawInput> = lazySchema(() =>
+  z.object({ id: messageId, by: actor }),
+);
+export interface WithdrawInput {
+  id: string;
+  by?: string | undefined;
+}
+
+/** Replaces the text and the files of a message that is queued. It keeps its place. */
+export const editMessageSchema: LazySchema<EditMessageInput> = lazySchema(() =>
+  z.object({
+    id: messageId,
+    text: z.string().check(z.minLength(1, 'text is empty')),
+    blocks: z.optional(messageBlocksSchema()),
+    by: actor,
+  }),
+);
+export interface EditMessageInput {
+  id: string;
+  text: string;
+  /** The whole message when it has files. `text` is what lists show of it. */
+  blocks?: MessageBlock[] | undefined;
+  by?: string | undefined;
+}
+
 /** Issues nothing new. With `now`, it also cancels what is in flight; mutations are settled. */
 export const pauseSchema: LazySchema<PauseInput> = lazySchema(() =>
   z.object({

@@ -57,6 +57,8 @@ export const UPDATE = {
   budget: 'budget',
   edit: 'edit',
   seal: 'seal',
+  withdraw: 'withdrawMessage',
+  editMessage: 'editMessage',
 } as const;
 
 /**
@@ -77,6 +79,8 @@ export const HANDLER_ORDER: readonly string[] = [
   UPDATE.budget,
   UPDATE.edit,
   UPDATE.seal,
+  UPDATE.withdraw,
+  UPDATE.editMessage,
 ];
 
 /** Names of patches (Temporal's `patched`). A history with another name is from a newer version and is not folded. */
@@ -88,6 +92,7 @@ export const QUERY = {
   state: 'state',
   snapshot: 'snapshot',
   transcript: 'transcript',
+  queue: 'queue',
   calls: 'calls',
   approvals: 'approvals',
   budget: 'budget',

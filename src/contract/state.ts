@@ -97,6 +97,8 @@ export interface QueuedMessage {
   pin?: true;
   by: Actor;
   at: string;
+  /** The last change of its text, and who made it. */
+  edited?: { by: Actor; at: string };
   /** An earlier run may have taken a message of this id. It is looked up before this one is taken. */
   check?: true;
 }
@@ -183,6 +185,8 @@ export interface SessionState {
   /** `wanted`: the model refused the prompt as too large. `tried`: it was compacted since the last reply. */
   compaction?: 'wanted' | 'tried';
   inbox: QueuedMessage[];
+  /** The last messages that were withdrawn before the model saw them. */
+  withdrawn?: { id: string; by: Actor; at: string }[];
   /** Number of the user's message that is being answered. 0 before the first. */
   message: number;
   /** The highest number of a message, also over rewinds: no number is used twice. */

@@ -5,6 +5,7 @@ import {
   budgetSchema,
   cancelSchema,
   decideSchema,
+  editMessageSchema,
   type InputProblem,
   inputProblem,
   type ParsedInput,
@@ -13,6 +14,7 @@ import {
   resolveSchema,
   resumeSchema,
   sendSchema,
+  withdrawSchema,
 } from './inputs.ts';
 import type { LazySchema } from './lazy-schema.ts';
 import { SIGNAL, UPDATE } from './names.ts';
@@ -29,6 +31,8 @@ const INPUTS: Readonly<Record<string, LazySchema<unknown>>> = {
   [UPDATE.edit]: editSchema,
   // As of a cancellation: a session is sealed at rest, so there is no `now`.
   [UPDATE.seal]: cancelSchema,
+  [UPDATE.withdraw]: withdrawSchema,
+  [UPDATE.editMessage]: editMessageSchema,
 };
 
 /** The first unknown name in the payload of a signal or an update. */

@@ -4,9 +4,9 @@ import type { EffectSince } from '../checkpoints/index.ts';
 import type { Inbox, InboxItem } from '../client/index.ts';
 import type { CallStatus, DecisionRecord, Dispatch, ToolCall } from '../contract/calls.ts';
 import type { AgentChange, BudgetLimits, ToolManifest } from '../contract/manifest.ts';
-import { type Message, messageSchema } from '../contract/messages.ts';
+import { type Message, messageBlocksSchema, messageSchema } from '../contract/messages.ts';
 import type { NextStep } from '../contract/next-step.ts';
-import type { Notice, Phase, PlanStep, Wait } from '../contract/state.ts';
+import type { Notice, Phase, PlanStep, QueuedMessage, Wait } from '../contract/state.ts';
 import { valueRefSchema } from '../contract/values.ts';
 import type {
   BudgetView,
@@ -153,6 +153,19 @@ export const pendingCallSchema: z.ZodMiniType<PendingCall> = exactly<PendingCall
     status: z.discriminatedUnion('kind', [approvalStatus, unknownStatus, stuckStatus, awaitingStatus]),
     decision: z.nullable(decisionRecord),
     next: nextStep,
+  }),
+);
+
+export const queuedMessageSchema: z.ZodMiniType<QueuedMessage> = exactly<QueuedMessage>()(
+  z.object({
+    id: z.string(),
+    text: z.string(),
+    blocks: z.exactOptional(messageBlocksSchema()),
+    pin: z.exactOptional(z.literal(true)),
+    by: z.string(),
+    at: time,
+    edited: z.exactOptional(z.object({ by: z.string(), at: time })),
+    check: z.exactOptional(z.literal(true)),
   }),
 );
 
@@ -362,6 +375,7 @@ export const NAMED: readonly [string, z.ZodMiniType<unknown>][] = [
   ['Checkpoint', checkpointSchema],
   ['StoredStep', stepSchema],
   ['Message', messageSchema()],
+  ['QueuedMessage', queuedMessageSchema],
   ['CallStatus', callStatus],
   ['ToolCall', toolCall],
   ['PendingCall', pendingCallSchema],

@@ -13,6 +13,7 @@ import {
   modelViewSchema,
   pendingCallSchema,
   planStepSchema,
+  queuedMessageSchema,
   sessionViewSchema,
   transcriptPageSchema,
 } from './answers.ts';
@@ -206,6 +207,21 @@ export const inspectionOperations: readonly Operation[] = [
         },
       });
     },
+  }),
+  operation({
+    id: 'getQueue',
+    method: 'GET',
+    path: '/sessions/{id}/queue',
+    tag: 'sessions',
+    role: 'read',
+    summary: 'The messages that wait for the end of the turn',
+    answer: {
+      status: 200,
+      description: 'The messages, in the order in which the model will get them',
+      schema: z.object({ items: z.array(queuedMessageSchema) }),
+    },
+    codes: CODES,
+    handle: async (request, { sessions }) => ({ items: await sessions.get(request.param('id')).queue() }),
   }),
   operation({
     id: 'getApprovals',

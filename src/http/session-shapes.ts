@@ -58,6 +58,13 @@ export const messageBodySchema: z.ZodMiniType<MessageBody> = z.extend(
   },
 ) as unknown as z.ZodMiniType<MessageBody>;
 
+/** A queued message as it shall be. */
+export type QueuedBody = Pick<MessageBody, 'text' | 'blocks' | 'parts' | 'by'>;
+export const queuedBodySchema: z.ZodMiniType<QueuedBody> = z.pick(
+  messageBodySchema as unknown as z.ZodMiniObject,
+  { text: true, blocks: true, parts: true, by: true },
+) as unknown as z.ZodMiniType<QueuedBody>;
+
 interface Beginning {
   message?: MessageBody | undefined;
   context?: JsonObject | undefined;
@@ -147,6 +154,7 @@ export const sessionIdSchema: z.ZodMiniType<{ id: string }> = z.object({ id: z.s
 export const SESSION_BODIES: readonly [string, z.ZodMiniType<unknown>][] = [
   ['StartInput', startBodySchema],
   ['SendInput', messageBodySchema],
+  ['QueuedInput', queuedBodySchema],
   ['BudgetLimits', budgetLimitsSchema()],
   ['DecideInput', decideBodySchema],
   ['ResolveInput', resolveBodySchema],

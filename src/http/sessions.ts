@@ -26,6 +26,8 @@ import {
   forkBodySchema,
   type MessageBody,
   messageBodySchema,
+  type QueuedBody,
+  queuedBodySchema,
   type ResolveBody,
   type RewindBody,
   resolveBodySchema,
@@ -45,6 +47,7 @@ const STEER: readonly ErrorCode[] = [
   ...UNANSWERED,
 ];
 const DECIDE: readonly ErrorCode[] = [...STEER, 'UNKNOWN_CALL', 'CALL_NOT_PENDING', 'DIGEST_MISMATCH'];
+const QUEUE: readonly ErrorCode[] = [...STEER, 'MESSAGE_NOT_QUEUED'];
 const SIGNALLED: readonly ErrorCode[] = [
   'SESSION_NOT_FOUND',
   'SESSION_CLOSED',
@@ -102,6 +105,36 @@ export const sessionOperations: readonly Operation[] = [
       const id = idempotencyKey(request, request.body.id);
       return sessions.get(request.param('id')).send({ ...request.body, id });
     },
+  }),
+  operation<QueuedBody>({
+    id: 'editMessage',
+    method: 'PUT',
+    path: '/sessions/{id}/queue/{message_id}',
+    tag: 'sessions',
+    role: 'talk',
+    signs: 'by',
+    summary: 'Change a queued message',
+    description: 'It keeps its id, its place and its pin.',
+    body: queuedBodySchema,
+    answer: { status: 200, description: 'The change is recorded', schema: taken },
+    codes: QUEUE,
+    handle: (request, { sessions }) =>
+      sessions.get(request.param('id')).editMessage(request.param('message_id'), request.body),
+  }),
+  operation<ResumeInput>({
+    id: 'withdrawMessage',
+    method: 'POST',
+    path: '/sessions/{id}/queue/{message_id}/withdrawal',
+    tag: 'sessions',
+    role: 'talk',
+    signs: 'by',
+    summary: 'Take back a queued message',
+    description: 'The model never sees it, and its id is not taken again. Withdrawn twice is withdrawn.',
+    body: resumeSchema(),
+    answer: { status: 200, description: 'It is withdrawn', schema: taken },
+    codes: QUEUE,
+    handle: (request, { sessions }) =>
+      sessions.get(request.param('id')).withdraw(request.param('message_id'), request.body),
   }),
   operation<DecideBody>({
     id: 'decideCall',

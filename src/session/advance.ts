@@ -10,8 +10,9 @@ import type { Command, Input, Issued, Moment, Step } from './events.ts';
 import { looking, reporting } from './global-effect.ts';
 import { applyOutcome } from './outcomes.ts';
 import { leaveRun, timerMs } from './past.ts';
-import { applyPerson, type Refusal } from './people.ts';
+import { applyPerson } from './people.ts';
 import { appendResults } from './reads.ts';
+import type { Refusal } from './refusal.ts';
 import { replay, replayCall } from './replay.ts';
 import {
   appendMessage,

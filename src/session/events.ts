@@ -28,6 +28,7 @@ import type {
   BudgetInput,
   CancelInput,
   DecideInput,
+  EditMessageInput,
   EffectDoneInput,
   PauseInput,
   ResolveInput,
@@ -36,6 +37,7 @@ import type {
   SendInput,
   SessionResult,
   WaiterInput,
+  WithdrawInput,
 } from '../contract/inputs.ts';
 import type { CarriedEffect } from '../contract/origin.ts';
 import type { Wait } from '../contract/state.ts';
@@ -51,6 +53,8 @@ export type PersonInput =
   | { type: 'budget'; value: BudgetInput }
   | { type: 'edit'; value: EditInput }
   | { type: 'seal'; value: PauseInput }
+  | { type: 'withdraw'; value: WithdrawInput }
+  | { type: 'edit_message'; value: EditMessageInput }
   | { type: 'await_effect'; value: WaiterInput }
   | { type: 'effect_done'; value: EffectDoneInput }
   | { type: 'search_attributes'; value: SearchAttributesInput }

@@ -54,6 +54,6 @@ export function headroomProblem(
 
 function kindOf(name: string): keyof typeof HEADROOM {
   if (name === SIGNAL.cancel) return 'cancel';
-  const content: readonly string[] = [SIGNAL.send, UPDATE.send, UPDATE.edit];
+  const content: readonly string[] = [SIGNAL.send, UPDATE.send, UPDATE.edit, UPDATE.editMessage];
   return content.includes(name) ? 'content' : 'steering';
 }

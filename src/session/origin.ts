@@ -47,6 +47,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   if (past.answeredBy !== undefined) state.answeredBy = past.answeredBy;
   if (past.instructedBy !== undefined) state.instructedBy = past.instructedBy;
   if (past.finishReasons !== undefined) state.finishReasons = past.finishReasons;
+  if (past.withdrawn !== undefined) state.withdrawn = past.withdrawn;
   const own = state.inbox;
   state.inbox = past.inbox;
   // Message ids come from positions, so a message of the past may have the same id.

@@ -16,6 +16,8 @@ import { applyEdit, editProblem } from './edit.ts';
 import { readyAgain } from './effect-outcome.ts';
 import type { Moment, PersonInput } from './events.ts';
 import { addWaiter, lookAtEffect } from './global-effect.ts';
+import { editMessage, editMessageProblem, withdraw, withdrawProblem } from './queue.ts';
+import type { Refusal } from './refusal.ts';
 import {
   definedLimits,
   endCall,
@@ -29,14 +31,6 @@ import {
   phaseOf,
 } from './state.ts';
 import { mayBeTaken } from './taken-ids.ts';
-
-/** Why an input was refused. Nothing has changed. */
-export interface Refusal {
-  code: ErrorCode;
-  message: string;
-  /** The same for programs. */
-  details?: Readonly<Record<string, unknown>>;
-}
 
 /**
  * Whether an input would be refused in this state: what update validators ask, and what is asked again when
@@ -109,6 +103,10 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
         { open: [open.id] },
       );
     }
+    case 'withdraw':
+      return withdrawProblem(state, input.value);
+    case 'edit_message':
+      return editMessageProblem(state, input.value);
     case 'pause':
     case 'resume':
     case 'cancel':
@@ -265,6 +263,12 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       return null;
     case 'seal':
       state.sealed ??= { by: input.value.by ?? UNNAMED, at, reason: input.value.reason ?? '' };
+      return null;
+    case 'withdraw':
+      withdraw(state, input.value, moment);
+      return null;
+    case 'edit_message':
+      editMessage(state, input.value, moment);
       return null;
     case 'await_effect':
       addWaiter(state, input.value);

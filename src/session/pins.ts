@@ -2,7 +2,7 @@
 import type { SendInput } from '../contract/inputs.ts';
 import type { SessionState } from '../contract/state.ts';
 import { BYTES_PER_TOKEN, bytesOf } from '../contract/view.ts';
-import type { Refusal } from './people.ts';
+import type { Refusal } from './refusal.ts';
 import { hasMessage, messageBlocks } from './state.ts';
 
 /** Why a message cannot be pinned, or `null`. With more of them, every few turns would need a compaction. */

@@ -6,6 +6,7 @@ import {
   budgetSchema,
   cancelSchema,
   decideSchema,
+  editMessageSchema,
   effectDoneSchema,
   type InputProblem,
   parseInput,
@@ -16,6 +17,7 @@ import {
   sendSchema,
   UNREADABLE,
   waiterSchema,
+  withdrawSchema,
 } from '../contract/inputs.ts';
 import { isDeeperThan, jsonSize, MAX_DEPTH } from '../contract/json.ts';
 import { LIMIT, tooLarge } from '../contract/limits.ts';
@@ -98,6 +100,14 @@ function readAs(name: string, value: unknown): Read | ({ ok: false } & InputProb
     case UPDATE.seal: {
       const parsed = parseInput(pauseSchema, value);
       return parsed.ok ? { ok: true, input: { type: 'seal', value: parsed.value } } : parsed;
+    }
+    case UPDATE.withdraw: {
+      const parsed = parseInput(withdrawSchema, value);
+      return parsed.ok ? { ok: true, input: { type: 'withdraw', value: parsed.value } } : parsed;
+    }
+    case UPDATE.editMessage: {
+      const parsed = parseInput(editMessageSchema, value);
+      return parsed.ok ? { ok: true, input: { type: 'edit_message', value: parsed.value } } : parsed;
     }
     default:
       return { ok: false, message: `there is no signal or update named ${name}` };

@@ -155,9 +155,14 @@ export function endCall(
   call.completedAt = at;
 }
 
-/** Whether the session has a message of an id, queued ones included. */
-export function hasMessage({ inbox, transcript, past }: SessionState, id: string): boolean {
-  return idsOf(inbox).has(id) || idsOf(transcript).has(id) || past?.messageIds.includes(id) === true;
+/** Whether the session has, or had, a message of an id: queued and withdrawn ones are included. */
+export function hasMessage({ inbox, withdrawn, transcript, past }: SessionState, id: string): boolean {
+  return (
+    idsOf(inbox).has(id) ||
+    idsOf(transcript).has(id) ||
+    past?.messageIds.includes(id) === true ||
+    withdrawn?.some((one) => one.id === id) === true
+  );
 }
 
 /** Message ids by list, as far as they were read: thousands of messages may come in one workflow task. */

@@ -16,10 +16,12 @@ import { unknownInput } from '../contract/unknown-name.ts';
 import type { PageInput, TooLarge } from '../contract/views.ts';
 import type { PersonInput } from '../session/events.ts';
 import { headroomProblem } from '../session/headroom.ts';
-import { type Refusal, refusalOf } from '../session/people.ts';
+import { refusalOf } from '../session/people.ts';
 import { pinProblem } from '../session/pins.ts';
+import { withdrawnProblem } from '../session/queue.ts';
 import { readInput, readSignal } from '../session/read-input.ts';
 import { wantsReply } from '../session/reads.ts';
+import type { Refusal } from '../session/refusal.ts';
 import { blocksOf, findCall, hasMessage, messageBlocks, phaseOf } from '../session/state.ts';
 import { budgetView, callsPage, messagesPage, pendingCalls, sessionView } from '../session/views.ts';
 import { failure } from './failure.ts';
@@ -41,6 +43,8 @@ const DESCRIPTION: Record<string, string> = {
   [UPDATE.resolve]:
     'Say what became of a call: {callId, argsDigest, dispatchNo, by?, resolution: {outcome: landed|absent|failed, …}}',
   [UPDATE.edit]: 'Edit a session between turns: {transcript?: {from, messages}, plan?, by?, reason?}',
+  [UPDATE.withdraw]: 'Take back a queued message: {id, by?}',
+  [UPDATE.editMessage]: 'Change a queued message: {id, text, blocks?, by?}',
   [UPDATE.seal]: 'Start no new call before a rewind: {by?, reason?}; resume undoes it',
   [UPDATE.budget]: 'Set the caps, or let the session finish: {limits?, finish?, by?}',
 };
@@ -61,7 +65,7 @@ export function registerHandlers(
       { description: DESCRIPTION[name] ?? '' },
     );
   }
-  for (const name of [UPDATE.send, UPDATE.decide, UPDATE.resolve, UPDATE.budget, UPDATE.edit, UPDATE.seal]) {
+  for (const name of Object.values(UPDATE)) {
     setHandler(
       defineUpdate<unknown, [unknown]>(name),
       async (payload: unknown) => {
@@ -102,6 +106,7 @@ export function registerHandlers(
   query(QUERY.state, () => sessionView(state), 'The session at a glance');
   query(QUERY.snapshot, () => state, 'The whole state, as in a checkpoint');
   query(QUERY.transcript, (page) => messagesPage(state, page), 'Messages: {before?, limit?}');
+  query(QUERY.queue, () => state.inbox, 'Messages that wait for the end of the turn');
   query(QUERY.calls, (page) => callsPage(state, page), 'The tool-call log: {before?, limit?}');
   query(QUERY.approvals, () => pendingCalls(state), 'Calls that wait for a person');
   query(QUERY.budget, () => budgetView(state), 'Caps, spent and reserved');
@@ -118,6 +123,8 @@ function misnamed(name: string, payload: unknown): Refusal | null {
 function contradicted(state: SessionState, input: PersonInput): Refusal | null {
   if (input.type !== 'send' || input.value.id === undefined) return null;
   const { id } = input.value;
+  const withdrawn = withdrawnProblem(state, id);
+  if (withdrawn !== null) return withdrawn;
   const known = blocksOf(state, id);
   if (known === undefined || isSame(known, messageBlocks(input.value))) return null;
   const message = `the session has a message ${id} with another text or other files: use a new id`;

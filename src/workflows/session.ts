@@ -27,7 +27,7 @@ import { advance } from '../session/advance.ts';
 import { commandsFor } from '../session/commands.ts';
 import type { Command, Input, Moment } from '../session/events.ts';
 import { initialState } from '../session/initial.ts';
-import type { Refusal } from '../session/people.ts';
+import type { Refusal } from '../session/refusal.ts';
 import { phaseOf } from '../session/state.ts';
 import { TelemetryTracker } from '../session/telemetry.ts';
 import { budgetView, pendingCalls } from '../session/views.ts';

@@ -133,6 +133,25 @@ describe('send', () => {
     await until(stage.session(id), ({ phase, messages }) => phase === 'idle' && messages === 2);
   });
 
+  test('waits in the queue, where it is seen, changed and withdrawn', async () => {
+    const id = stage.id('queue');
+    await stage.json('start', 'echo', 'hang', '--id', id);
+    await untilPhase(stage.session(id), 'thinking');
+    for (const name of ['one', 'two']) await stage.json('send', id, name, '--id', name, '--by', 'ada');
+    expect((await stage.perdure('queue', id)).stdout).toMatch(
+      /^one {2}"one"\n {2}by ada at .*\ntwo {2}"two"\n.*\nnext: perdure queue .* one --withdraw\n$/,
+    );
+    await stage.json('queue', id, 'two', '--edit', 'three', '--by', 'eve');
+    expect(await stage.json('queue', id, 'one', '--withdraw')).toMatchObject({ withdrawn: true, queued: 1 });
+    expect(await stage.json('queue', id)).toMatchObject({
+      items: [{ id: 'two', text: 'three', edited: { by: 'eve' } }],
+    });
+    const again = await stage.perdure('queue', id, 'none', '--withdraw', '--json');
+    expect(again.code).toBe(4);
+    expect(errorOf(again)).toMatchObject({ code: 'MESSAGE_NOT_QUEUED', next: `perdure queue ${id}` });
+    expect((await stage.perdure('queue', id, 'two')).code).toBe(2);
+  });
+
   test('interrupts a turn that does not end by itself', async () => {
     const id = stage.id('interrupt');
     await stage.json('start', 'echo', 'hang', '--id', id);

@@ -86,7 +86,7 @@ test('whatever comes, the core does not throw, and its state stays sound', () =>
           expect(Number.isSafeInteger(amount) && amount >= 0, `${amount} is no whole amount`).toBe(true);
         }
         if (commands.some(({ kind }) => kind === 'model')) withinCaps(state);
-        const ids = [...state.transcript, ...state.inbox].map(({ id }) => id);
+        const ids = [...state.transcript, ...state.inbox, ...(state.withdrawn ?? [])].map(({ id }) => id);
         expect(new Set(ids).size).toBe(ids.length);
         expect(state.pauses.filter(({ resumedAt }) => resumedAt === null).length).toBe(
           state.paused === null ? 0 : 1,
@@ -174,18 +174,20 @@ test('a refused input changes nothing, and what was sent is there once', () => {
         const { refusals } = proceed(run, inputs, happened.later);
         const fresh = new Set<string>();
         let sent = 0;
+        const withdrawn = (state.withdrawn ?? []).length - (before.withdrawn ?? []).length;
         for (const [i, it] of inputs.entries()) {
           if (it.type !== 'send' || refusals[i] !== null) continue;
           const { id } = it.value;
           const seen =
             id !== undefined &&
-            (fresh.has(id) || [...before.transcript, ...before.inbox].some((m) => m.id === id));
+            (fresh.has(id) ||
+              [...before.transcript, ...before.inbox, ...(before.withdrawn ?? [])].some((m) => m.id === id));
           if (!seen) sent += 1;
           if (id !== undefined) fresh.add(id);
         }
         const count = (of: SessionState): number =>
           of.inbox.length + of.transcript.filter(({ role }) => role === 'user').length;
-        expect(count(state)).toBe(count(before) + sent);
+        expect(count(state)).toBe(count(before) + sent - withdrawn);
         if (inputs.length > 0 && refusals.every((refusal) => refusal !== null)) {
           expect(state).toEqual(before);
         }

@@ -247,6 +247,8 @@ const outcomes: fc.Arbitrary<Outcomes> = fc.record({
   prepare: ending(prepared),
 });
 
+const messageId = fc.constantFrom('m1', 'm2', 'm3', 'msg_0', 'msg_1', 'msg_3');
+
 /** What a client in any language may send: some of it in shape, some of it not. */
 const payload: fc.Arbitrary<[string, unknown]> = fc.oneof(
   fc.tuple(
@@ -263,6 +265,8 @@ const payload: fc.Arbitrary<[string, unknown]> = fc.oneof(
       ),
     ),
   ),
+  fc.tuple(fc.constant(UPDATE.withdraw), fc.record({ id: messageId })),
+  fc.tuple(fc.constant(UPDATE.editMessage), fc.record({ id: messageId, text: words })),
   fc.tuple(fc.constant(SIGNAL.pause), fc.record({ now: fc.boolean(), by: words }, { requiredKeys: [] })),
   fc.tuple(
     fc.constant(UPDATE.decide),

@@ -104,6 +104,21 @@ async function open(interceptors: ClientInterceptors = {}): Promise<HttpStage> {
   };
 }
 
+test('a queued message is seen, changed and withdrawn', async () => {
+  const { call, begin, until } = await open();
+  const path = await begin('refund ch_1 9000');
+  await until(path, 'approval');
+  await call(`POST ${path}/messages`, { json: { text: 'hurry', id: 'm1' } });
+  const changed = await call(`PUT ${path}/queue/m1`, { json: { text: 'take your time', by: 'ada' } });
+  expect(changed).toMatchObject({ status: 200, body: { phase: 'approval', queued: 1 } });
+  const items = [{ id: 'm1', text: 'take your time', edited: { by: 'ada' } }];
+  expect((await call(`GET ${path}/queue`)).body).toMatchObject({ items });
+  const withdrawn = await call(`POST ${path}/queue/m1/withdrawal`, { json: { by: 'ada' } });
+  expect(withdrawn).toMatchObject({ status: 200, body: { queued: 0 } });
+  const unknown = await call(`PUT ${path}/queue/m2`, { json: { text: 'x' } });
+  expect(unknown).toMatchObject({ status: 409, code: 'MESSAGE_NOT_QUEUED' });
+});
+
 test('a session is started, decided, inspected, sent to and listed', async () => {
   const { call, begin, until, stage } = await open();
   const path = await begin('refund ch_1 9000');

@@ -7,7 +7,7 @@ import { evolve, take } from '../../../src/session/advance.ts';
 import { decide } from '../../../src/session/decide.ts';
 import type { Command, Input, Moment, Step } from '../../../src/session/events.ts';
 import { initialState, type SessionIdentity } from '../../../src/session/initial.ts';
-import type { Refusal } from '../../../src/session/people.ts';
+import type { Refusal } from '../../../src/session/refusal.ts';
 import { checkCommand, Violation } from './invariants.ts';
 import { FORK, MOMENT, type Scenario, SESSION } from './scenario.ts';
 import { type Action, freshWorld, type World } from './world.ts';
