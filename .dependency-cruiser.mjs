@@ -34,7 +34,7 @@ export const ROOMS = {
   postgres: { rooms: ['contract'], packages: ['pg'] },
   values: {
     rooms: ['contract', 'temporal', 'postgres'],
-    packages: ['@temporalio/client', '@temporalio/proto', 'node:'],
+    packages: ['@temporalio/client', '@temporalio/proto', '@aws-sdk/client-s3', 'node:'],
   },
   agent: {
     rooms: ['contract', 'temporal'],

@@ -25,7 +25,7 @@ const FAST = tests(
   'test/saver/{diff,langgraph-validation-memory,memory-saver,sqlite-file,sqlite-saver,thread-index}',
   'test/session/history-limit',
   'test/structure/{bootstrap,command-line,errors,projects,rooms,tally}',
-  'test/values/directory-values',
+  'test/values/{directory-values,s3-races}',
   'test/testing/{scripted-model,scripted-model-faults,scripted-model-process,wire}',
 );
 
@@ -53,7 +53,7 @@ const APART = tests(
   'test/server/**',
   'test/structure/**',
   'test/testing/{conformance,harness}',
-  'test/values/postgres-values',
+  'test/values/{postgres-values,s3-values}',
 );
 
 /** Files that take longest, which their size does not show: begun last, one of them would keep the others waiting. */

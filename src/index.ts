@@ -155,7 +155,7 @@ export type {
 } from './contract/views.ts';
 export { RedisLiveChannel } from './live/index.ts';
 export { MemorySaver, SqliteSaver, TemporalSaver } from './saver/index.ts';
-export { DirectoryValues, PostgresValues, type Value } from './values/index.ts';
+export { DirectoryValues, PostgresValues, type S3Options, S3Values, type Value } from './values/index.ts';
 export {
   createWorker,
   type DeploymentOptions,

@@ -29,7 +29,7 @@ export type { Phase, SessionState } from '../contract/state.ts';
 export type { StoredValue, ValueRef, ValueStore } from '../contract/values.ts';
 export type { BudgetView, CallDetail, PendingCall, SessionView, TranscriptPage } from '../contract/views.ts';
 export { RedisLiveChannel } from '../live/index.ts';
-export { DirectoryValues, PostgresValues, type Value } from '../values/index.ts';
+export { DirectoryValues, PostgresValues, type S3Options, S3Values, type Value } from '../values/index.ts';
 export {
   type CallNews,
   type DurablePart,

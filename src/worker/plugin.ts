@@ -47,8 +47,8 @@ export interface PerdurePluginOptions {
   /** The worker's version, for deploys that keep old and new workflow code apart. Default: the worker has none. */
   deployment?: DeploymentOptions;
   /**
-   * Where results go that are too large for the history, and files: a directory that all workers and clients share, or
-   * PostgreSQL. Agents then have the built-in tool `read_value`. Without it, large results are shortened.
+   * Where results go that are too large for the history, and files: a directory that all workers and clients share,
+   * PostgreSQL, or S3. Agents then have the built-in tool `read_value`. Without it, large results are shortened.
    */
   values?: ValueStore;
   /**

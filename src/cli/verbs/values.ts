@@ -14,8 +14,8 @@ export function values(program: Command, cli: Cli): void {
     .command('values')
     .summary('get stored values, remove those that nobody needs')
     .description(
-      'The store of large results and files: PERDURE_VALUES, a directory or a PostgreSQL URL. With the dev server ' +
-        'of this directory it is .perdure/values.',
+      'The store of large results and files: PERDURE_VALUES, a directory, a PostgreSQL URL or s3://bucket/prefix. ' +
+        'With the dev server of this directory it is .perdure/values.',
     );
   get(group, cli);
   prune(group, cli);
@@ -90,6 +90,6 @@ async function storeOf(cli: Cli): Promise<ValueStore> {
   if (store !== undefined) return store;
   throw new PerdureError(
     'INVALID_ARGUMENT',
-    'values: set PERDURE_VALUES to the store of your workers, a directory or a PostgreSQL URL',
+    'values: set PERDURE_VALUES to the store of your workers, a directory, a PostgreSQL URL or s3://bucket/prefix',
   );
 }
