@@ -11,6 +11,7 @@ const tty = process.stdout.isTTY;
 const CHECKS = {
   build: { run: ['node', 'scripts/build.mjs'], says: 'src to dist' },
   types: { run: ['tsc', '-p', 'tsconfig.json'], says: 'types of source, tests and examples' },
+  page: { run: ['tsc', '-p', 'examples/chat/page'], says: 'types of the page of the chat' },
   sandbox: {
     run: ['tsc', '-p', 'tsconfig.workflows.json'],
     says: 'types of workflow code, without Node or DOM',

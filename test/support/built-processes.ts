@@ -10,6 +10,7 @@ const CACHE = join(ROOT, 'node_modules', '.cache', 'perdure');
 
 /** Programs, and the agents that worker processes load. Others run from the sources. */
 const MODULES = [
+  'examples/chat/agents.ts',
   'examples/payments/server.ts',
   'examples/support-desk/agents.ts',
   'examples/support-desk/shop.ts',
