@@ -127,10 +127,11 @@ describe('send', () => {
     await stage.json('start', 'echo', '--id', id);
     await untilPhase(stage.session(id), 'idle');
     for (const _ of [1, 2]) {
-      const sent = await stage.json('send', id, 'only once', '--id', 'm1');
+      const sent = await stage.json('send', id, 'only once', '--id', 'm1', '--pin');
       expect(sent).toMatchObject({ sessionId: id, next: `perdure tail ${id}` });
     }
     await until(stage.session(id), ({ phase, messages }) => phase === 'idle' && messages === 2);
+    expect((await stage.perdure('show', id, '--view')).stdout).toContain('user (pinned)');
   });
 
   test('waits in the queue, where it is seen, changed and withdrawn', async () => {
