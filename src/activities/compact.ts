@@ -85,8 +85,8 @@ export function largest(view: readonly Message[]): string {
     bytes: promptBytes(message),
   }));
   const { id, bytes } = sizes.reduce((a, b) => (b.bytes > a.bytes ? b : a), { id: '', bytes: 0 });
-  const pinned = bytesOf([{ blocks: pinnedBlocks(view) }]);
-  const kept = pinned > 2 ? `, ${pinned} of them pinned` : '';
+  const blocks = pinnedBlocks(view);
+  const kept = blocks.length === 0 ? '' : `, ${bytesOf([{ blocks }])} of them pinned`;
   return `the largest message is ${id} with ${bytes} bytes, the prompt's messages have ${bytesOf(view)}${kept}`;
 }
 
