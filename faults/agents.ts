@@ -1,5 +1,6 @@
 /** The agents of the lab: the module that its worker processes load. One tool of each kind, over the payments service. */
-import type { PayloadCodec } from '@temporalio/common';
+import { asyncLocalStorage } from '@temporalio/activity';
+import type { Payload, PayloadCodec } from '@temporalio/common';
 import {
   type DefinedAgent,
   type DefinedTool,
@@ -15,6 +16,7 @@ import {
 import { breakpoint } from 'perdure/testing';
 import * as z from 'zod';
 import { createPaymentsClient, PaymentsError } from '../examples/payments/client.ts';
+import { activityKind } from '../src/contract/names.ts';
 import { stepClock } from './clock.ts';
 import { enlarged } from './large.ts';
 import { ALSO_READ, MODES, type Mode, PRICE, type Step, TOOL, type ToolKind } from './story.ts';
@@ -41,6 +43,7 @@ const clock = { step: process.env['LAB_CLOCK_STEP'], file: process.env['LAB_CLOC
 const lies = process.env['LAB_LYING_VERIFY'] === '1';
 /** ... and a tool that is never done again. */
 const givesUp = process.env['LAB_GIVE_UP'] === '1';
+const runTurns = process.env['LAB_RUN_TURNS'] ?? '';
 /** Its tools certainly do nothing. */
 const refuses = process.env['LAB_REFUSES'] === '1';
 
@@ -56,13 +59,31 @@ class HeldValues extends DirectoryValues {
   }
 }
 
-const heldCodec: PayloadCodec = {
-  encode: async (payloads) => payloads,
-  decode: async (payloads) => {
-    await breakpoint('task');
-    return payloads;
-  },
-};
+/** Holds what a worker decodes at a breakpoint. */
+function holding(pointOf: (payload: Payload) => string | null): PayloadCodec {
+  return {
+    encode: async (payloads) => payloads,
+    decode: async (payloads) => {
+      const point = payloads.map(pointOf).find((name) => name !== null) ?? null;
+      if (point !== null) await breakpoint(point);
+      return payloads;
+    },
+  };
+}
+
+/** The first task of a new run has the state of the one before, and a model call of another worker asks for its messages. */
+function runsPoint({ metadata, data }: Payload): string | null {
+  const running = asyncLocalStorage.getStore();
+  const activity = running === undefined ? null : activityKind(running.info.activityType);
+  const isPiece = Buffer.from(metadata?.['encoding'] ?? '').toString() === 'binary/plain';
+  if (activity === 'model' && isPiece) return 'fetching';
+  return activity === null && Buffer.from(data ?? '').includes('"carried":{') ? 'rolling-over' : null;
+}
+
+const codecs = [
+  ...(process.env['LAB_HOLD_TASKS'] === '1' ? [holding(() => 'task')] : []),
+  ...(process.env['LAB_HOLD_RUNS'] === '1' ? [holding(runsPoint)] : []),
+];
 
 /** Options of the lab's workers; read by the harness. */
 export const workerOptions: Partial<SessionWorkerOptions> = {
@@ -72,7 +93,7 @@ export const workerOptions: Partial<SessionWorkerOptions> = {
     : { maxConcurrentActivityTaskExecutions: Number(process.env['LAB_SLOTS']) }),
   ...(process.env['LAB_VALUES'] === undefined ? {} : { values: new HeldValues(process.env['LAB_VALUES']) }),
   // Each worker can be held while it decodes a workflow task.
-  ...(process.env['LAB_HOLD_TASKS'] === '1' ? { dataConverter: { payloadCodecs: [heldCodec] } } : {}),
+  ...(codecs.length === 0 ? {} : { dataConverter: { payloadCodecs: codecs } }),
 };
 /** What certainly did not happen is said so; only a connection that was refused is worth another try. */
 async function attempt<T>(request: Promise<T>): Promise<T> {
@@ -174,7 +195,7 @@ const common = {
   heartbeat: '1s',
   loopLimit: 1_000,
   // As often as can be: each turn ends a run.
-  ...(process.env['LAB_RUN_TURNS'] === undefined ? {} : { runTurns: Number(process.env['LAB_RUN_TURNS']) }),
+  ...(runTurns === '' ? {} : { runTurns: Number(runTurns) }),
 } as const;
 
 /** For all faults but time. */

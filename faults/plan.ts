@@ -3,6 +3,7 @@ import type { FaultPoint } from './points/point.ts';
 import {
   type Keys,
   KINDS,
+  ROLLING,
   randomOf,
   type StackName,
   type Step,
@@ -58,6 +59,7 @@ const ELSEWHERE: readonly Step[] = [
   'approval',
   'verifying',
   'verified',
+  ...ROLLING,
 ];
 
 /**
@@ -108,8 +110,8 @@ export function soakPlan(points: readonly FaultPoint[], fixed: Fixed, faults: nu
 
 function storyOf(point: FaultPoint, step: Step, keys: Keys, fixed: Fixed, random: () => number): Story {
   const kinds = kindsAt(point, step, fixed);
-  // A call attaches more than once, which would be counted as a turn.
-  const first = point.oneTurn === true || step === 'attached' || step === 'telling';
+  // A call attaches more than once, which would be counted as a turn. A workflow task that is held long is repeated.
+  const first = point.oneTurn === true || ['attached', 'telling', 'rolling-over'].includes(step);
   const drawn = { turns: 1 + Math.floor(random() * 2), strike: random(), messages: random(), seed: random() };
   const turns = point.oneTurn === true ? 1 : (fixed.turns ?? drawn.turns);
   return {

@@ -15,7 +15,16 @@ import { look, PATIENCE_MS, retried } from './patience.ts';
 import { help, type PersonRecord } from './people.ts';
 import { type Heard, scriptOf } from './script.ts';
 import { breakpointOf } from './steps.ts';
-import { MORE, randomOf, type Step, type Story, type Task, type ToolKind, taskText } from './story.ts';
+import {
+  MORE,
+  ROLLING,
+  randomOf,
+  type Step,
+  type Story,
+  type Task,
+  type ToolKind,
+  taskText,
+} from './story.ts';
 
 const AGENTS = new URL('./agents.ts', import.meta.url);
 
@@ -42,6 +51,8 @@ export interface Actor {
 
 /** Steps at which each session has a call of its own; at the others sessions that share an effect share the call. */
 const OWN: readonly Step[] = ['attached', 'between-turns', 'approval'];
+/** Each turn ends a run. */
+const ROLLING_ENV = { LAB_RUN_TURNS: '1', LAB_HOLD_RUNS: '1' };
 /** Steps of a model call. */
 const OF_MODEL: readonly Step[] = ['model-asked', 'asking', 'model-answered'];
 
@@ -94,12 +105,13 @@ export class Stage {
     options: HarnessProcessOptions & { readonly holdAt?: readonly Step[] } = {},
   ): Promise<Crew> {
     const { holdAt = [], breakAt = [], ...rest } = options;
+    const env = ROLLING.includes(this.story.step) ? { ...ROLLING_ENV, ...rest.env } : rest.env;
     const points = holdAt.flatMap((step) => this.story.kinds.map((kind) => breakpointOf(step, kind)));
     const all = [...new Set([...breakAt, ...points.filter((point) => point !== null)])];
     const there = this.#crews.reduce((sum, { crew, counts }) => sum + (counts ? crew.pids.length : 0), 0);
     const members = await Promise.all(
       Array.from({ length: Math.max(1, this.story.workers - there) }, () =>
-        this.harness.startWorkerProcess({ ...rest, breakAt: all }),
+        this.harness.startWorkerProcess({ ...rest, ...(env && { env }), breakAt: all }),
       ),
     );
     const crew = new Crew(members, all);
@@ -162,7 +174,7 @@ export class Stage {
   }
 
   async #visits(worker: Crew, step: Step): Promise<void> {
-    if (OF_MODEL.includes(step)) {
+    if (OF_MODEL.includes(step) || ROLLING.includes(step)) {
       const point = breakpointOf(step, 'read') ?? '';
       for (const _ of this.actors) await worker.reached(point);
       return;

@@ -31,6 +31,13 @@ export function breakpointOf(step: Step, kind: ToolKind): string | null {
       return `before verify ${tool}`;
     case 'verified':
       return `after verify ${tool}`;
+    case 'sealing':
+      return 'before storePast';
+    case 'sealed':
+      return 'after storePast';
+    case 'rolling-over':
+    case 'fetching':
+      return step;
     case 'between-turns':
     case 'approval':
       return null;

@@ -42,8 +42,15 @@ export const STEPS = {
   telling: 'a global effect has an outcome, and has told nobody',
   verifying: 'in recovery, before verify has looked',
   verified: 'in recovery, verify has looked, nothing is recorded',
+  sealing: 'the run has ended, and what leaves it is about to be stored',
+  sealed: 'what leaves the run is stored, nothing is recorded',
+  'rolling-over': 'the worker has the first task of the new run',
+  fetching: 'another worker has asked for what earlier runs have stored',
 } as const;
 export type Step = keyof typeof STEPS;
+
+/** Steps of a session that goes on in a new run after each turn. */
+export const ROLLING: readonly Step[] = ['sealing', 'sealed', 'rolling-over', 'fetching'];
 
 /** Whether the service takes a key twice as one effect, or as two. */
 export type Keys = 'honoured' | 'ignored';

@@ -1,11 +1,14 @@
 import { fileURLToPath } from 'node:url';
 import { eventsOf } from '../lost.ts';
 import type { Stage } from '../stage.ts';
-import type { Step } from '../story.ts';
+import { ROLLING, type Step } from '../story.ts';
 import { allBut, open } from './opening.ts';
 import { type FaultPoint, kill } from './point.ts';
 
 const NEXT = fileURLToPath(new URL('../next-workflows.ts', import.meta.url));
+
+/** A new run of a session may take the changed code. */
+const ONE_RUN = { LAB_RUN_TURNS: '' };
 
 const QUICK: readonly Step[] = ['landed', 'approval'];
 
@@ -16,14 +19,14 @@ export const deployCode: FaultPoint = {
     'The worker is killed, and one starts whose workflow code is changed behind a patch; sessions in flight replay their histories on it.',
   anyService: true,
   steps: QUICK,
-  soakSteps: allBut(QUICK),
+  soakSteps: allBut([...QUICK, ...ROLLING]),
   inject: async (stage) => {
     const { step } = stage.story;
-    const worker = await open(stage);
+    const worker = await open(stage, { env: ONE_RUN });
     const at = Date.now();
     const dead = await kill(worker, 'all');
     if (step === 'between-turns') stage.more();
-    await stage.startWorker({ env: { LAB_WORKFLOWS: NEXT } });
+    await stage.startWorker({ env: { ...ONE_RUN, LAB_WORKFLOWS: NEXT } });
     await stage.until(async (_, { session }) => (await buildsOf(stage, session.id)).size === 2, {
       helped: true,
     });

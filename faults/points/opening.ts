@@ -22,11 +22,22 @@ export async function open(
   const { step } = stage.story;
   if (step === 'verifying' || step === 'verified') {
     // Recovery itself: a first worker dies after the effect, so that there is something to verify.
-    const first = await stage.startWorker({ holdAt: ['landed'] });
+    const first = await stage.startWorker({ ...(options.env && { env: options.env }), holdAt: ['landed'] });
     await stage.begin({ agent });
     await stage.held(first, 'landed');
     await first.crash();
     const worker = await stage.startWorker({ ...options, holdAt: [step] });
+    await stage.held(worker, step, 1);
+    return worker;
+  }
+  if (step === 'fetching') {
+    // The messages are in the memory of the worker that has asked the model: another one asks for them.
+    const first = await stage.startWorker();
+    await stage.begin({ agent });
+    await stage.until(({ phase, queued }) => phase === 'idle' && queued === 0, { helped: true });
+    await first.crash();
+    const worker = await stage.startWorker({ ...options, holdAt: [step] });
+    stage.more();
     await stage.held(worker, step, 1);
     return worker;
   }

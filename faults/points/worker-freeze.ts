@@ -39,10 +39,11 @@ export const workerFreeze: FaultPoint = {
 /** @throws where the history of a session, or of its effect, does not have a call lost since, though the step has one. */
 async function overtaken(stage: Stage, since: number): Promise<void> {
   const { step } = stage.story;
-  if (step === 'between-turns' || step === 'approval') return;
+  // No activity is lost where a workflow task is.
+  if (step === 'between-turns' || step === 'approval' || step === 'rolling-over') return;
   // Reads share the activity of the model call that follows them.
   const types =
-    step === 'model-asked' || step === 'asking' || step === 'model-answered'
+    step === 'model-asked' || step === 'asking' || step === 'model-answered' || step === 'fetching'
       ? ['model']
       : step === 'verifying' || step === 'verified'
         ? ['verify']
@@ -50,7 +51,9 @@ async function overtaken(stage: Stage, since: number): Promise<void> {
           ? ['attach']
           : step === 'telling'
             ? ['report']
-            : ['tool', 'model'];
+            : step === 'sealing' || step === 'sealed'
+              ? ['storePast']
+              : ['tool', 'model'];
   for (const { session } of stage.actors) {
     const ids = new Set([session.id, (await stage.ownerOf(session))?.id ?? session.id]);
     const lost = await Promise.all([...ids].map((id) => lostActivities(stage.harness.client, id)));

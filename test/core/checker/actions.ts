@@ -6,6 +6,7 @@ import type {
   ModelResult,
   PreparedCall,
 } from '../../../src/contract/activities.ts';
+import { isOver, sealedCalls, unsealedFrom } from '../../../src/contract/past.ts';
 import { bytesOf, isCut, viewOf } from '../../../src/contract/view.ts';
 import type { InFlight, Message, SessionState } from '../../../src/index.ts';
 import type { Outcome } from '../../../src/session/events.ts';
@@ -23,6 +24,7 @@ export function actionsOf(scenario: Scenario, state: SessionState, world: World)
     ...globalEffects(state, world),
     ...personActions(scenario, state, world),
     ...timeActions(state, world),
+    ...nextRun(state),
   ];
   const { together = 1 } = scenario;
   const most = together > 1 ? groups(single, together) : [];
@@ -80,8 +82,9 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
       return [answer(flight, 'the checkpoint is loaded', { kind: 'load', result: { ok: true, value } })];
     }
     case 'storePast':
+      return storeActions(state, world, flight);
     case 'takenIds':
-      throw new Error('no scenario goes on in a new run');
+      throw new Error('no scenario has so many messages');
     case 'backoff':
     case 'model_backoff':
     case 'recheck':
@@ -91,6 +94,51 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
     default:
       return flight.kind satisfies never;
   }
+}
+
+/** The past is stored, as it is at that moment, or cannot be. */
+function storeActions(state: SessionState, world: World, flight: InFlight): Action[] {
+  const { transcript, calls, pauses } = state;
+  const leaving = {
+    transcript: transcript.slice(unsealedFrom(state)),
+    calls: calls.slice(0, sealedCalls(state)),
+    pauses: pauses.filter(isOver),
+  };
+  const stored = {
+    kind: 'stored',
+    newest: { key: '', parts: 1, digest: '' },
+    pauses: leaving.pauses.length,
+  } as const;
+  const actions = [
+    answer(
+      flight,
+      'the past is stored',
+      { kind: 'storePast', result: { ok: true, value: stored } },
+      ({ sealed }) => {
+        sealed.transcript.push(...leaving.transcript);
+        sealed.calls.push(...leaving.calls);
+        sealed.pauses.push(...leaving.pauses);
+      },
+    ),
+  ];
+  const { unstored = 0 } = world.left;
+  if (flight.cancelled === true) {
+    const failure = { kind: 'cancelled', message: 'cancelled' } as const;
+    const outcome = { kind: 'storePast', result: { ok: false, failure } } as const;
+    actions.push(answer(flight, 'the past is not stored any more', outcome));
+  } else if (unstored > 0) {
+    const value = { kind: 'unavailable', message: 'gone' } as const;
+    const outcome = { kind: 'storePast', result: { ok: true, value } } as const;
+    actions.push(answer(flight, 'the past cannot be stored', outcome, (now) => spend(now, 'unstored')));
+  }
+  return actions;
+}
+
+/** What comes before the next run begins goes along. */
+function nextRun({ continuing }: SessionState): Action[] {
+  return continuing === 'now'
+    ? [{ story: 'the next run begins', by: 'world', time: 'next run', deliveries: [] }]
+    : [];
 }
 
 function keyIn(state: SessionState, flight: InFlight): string {
@@ -323,7 +371,7 @@ function lateLandings(state: SessionState, world: World): Action[] {
 
 /** A session may be taken back to what it was, by a person who seals it first or after somebody has ended its run. */
 function timeActions(state: SessionState, world: World): Action[] {
-  const action = (time: NonNullable<Action['time']>, story: string): Action[] =>
+  const action = (time: Exclude<NonNullable<Action['time']>, 'next run'>, story: string): Action[] =>
     (world.left[time] ?? 0) > 0
       ? [{ story, by: 'person', time, happens: (now) => spend(now, time), deliveries: [] }]
       : [];

@@ -71,7 +71,9 @@ class Explorer {
       this.#scenario,
       node.state,
       node.world,
-      actions.some(({ by, deliveries }) => by === 'world' && deliveries.length > 0),
+      actions.some(
+        ({ by, deliveries, time }) => by === 'world' && (deliveries.length > 0 || time === 'next run'),
+      ),
     );
     this.#refuse(node, name);
     for (const [way, action] of actions.entries()) {

@@ -9,7 +9,7 @@ import { usd } from '../../../src/session/budget.ts';
 import type { Command } from '../../../src/session/events.ts';
 import { batchCalls, phaseOf } from '../../../src/session/state.ts';
 import { keyOf, plannedCall, type Scenario } from './scenario.ts';
-import type { World } from './world.ts';
+import { answeredBefore, type World, wholeOf } from './world.ts';
 
 /** A promise that was broken. */
 export class Violation extends Error {
@@ -35,7 +35,11 @@ export function checkCommand(
     promise(state.inFlight.length === 0, 'the session closed while something was in flight');
     return;
   }
-  if (command.kind === 'cancel' || command.kind === 'continue') return;
+  if (command.kind === 'cancel') return;
+  if (command.kind === 'continue') {
+    promise(state.inFlight.length === 0, 'the run ends while something is in flight');
+    return;
+  }
   promise(
     state.sealed === null || state.cancelling !== null,
     `a ${command.kind} was issued by a session that is sealed`,
@@ -92,6 +96,8 @@ export function checkCommand(
   }
   const { effect, dispatchNo } = command.input;
   if (effect !== 'mutate') return;
+  // The worker finds the record of an equal call that has left the run.
+  if (answeredBefore(world, key) !== undefined && command.input.past !== undefined) return;
   const recorded = world.keys[key] ?? 'free';
   promise(
     recorded !== 'in flight',
@@ -134,14 +140,15 @@ function checkOrder(scenario: Scenario, state: SessionState, callId: string): vo
 
 /** Holds a state against the world. `moves` tells whether anything can still happen by itself. */
 export function checkState(scenario: Scenario, state: SessionState, world: World, moves: boolean): void {
+  const whole = wholeOf(state, world);
   checkMessageScope(scenario, state, world);
-  checkEffects(state, world);
-  checkTranscript(state);
+  checkEffects(whole, world);
+  checkTranscript(whole);
   checkBudget(state);
   // Until it is loaded, the past is elsewhere.
   if (state.loading === null) {
-    checkMessages(state, world);
-    checkPauses(state, world);
+    checkMessages(whole, world);
+    checkPauses(whole, world);
   }
   checkRest(state, world, moves);
 }
@@ -306,7 +313,7 @@ function checkPauses(state: SessionState, world: World): void {
 function checkRest(state: SessionState, world: World, moves: boolean): void {
   const phase = phaseOf(state);
   promise(
-    moves === state.inFlight.length > 0,
+    moves === (state.inFlight.length > 0 || state.continuing === 'now'),
     `something is in flight that never answers, in phase ${phase}`,
   );
   if (phase === 'closed') {

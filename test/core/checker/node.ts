@@ -10,7 +10,7 @@ import { initialState, type SessionIdentity } from '../../../src/session/initial
 import type { Refusal } from '../../../src/session/refusal.ts';
 import { checkCommand, Violation } from './invariants.ts';
 import { FORK, MOMENT, type Scenario, SESSION } from './scenario.ts';
-import { type Action, freshWorld, type World } from './world.ts';
+import { type Action, freshWorld, type World, wholeOf } from './world.ts';
 
 /** The transition functions under test: the core's own, or a variant with a planted fault. */
 export interface Protocol {
@@ -61,6 +61,7 @@ export function follow(
   const node = branch(from);
   action.happens?.(node.world);
   for (const left of Object.values(node.world.left)) if (left < 0) return null;
+  if (action.time === 'next run') return goOn(scenario, protocol, node);
   if (action.time === 'checkpoint') remember(node);
   else if (action.time === 'fork') return fork(scenario, protocol, node);
   else if (action.time !== undefined) return travel(scenario, protocol, node, action.time);
@@ -71,14 +72,24 @@ export function follow(
   return { node, commands: rest(scenario, protocol, node) };
 }
 
+/** Begins the next run with what JSON carries over. */
+function goOn(scenario: Scenario, protocol: Protocol, from: Node): { node: Node; commands: Command[] } {
+  const carried = JSON.parse(JSON.stringify(from.state)) as SessionState;
+  const { sessionId, runId } = carried;
+  const identity = { ...identityOf(sessionId, `${runId}+`), firstRunId: runId };
+  const node = { state: initialState(identity, { agent: 'clerk', carried }, MOMENT), world: from.world };
+  return { node, commands: rest(scenario, protocol, node) };
+}
+
 function remember({ state, world }: Node): void {
-  const { approvals, sent, pauses } = world;
+  const { approvals, sent, pauses, sealed } = world;
   const text = JSON.stringify(state);
   const name = hash('sha1', JSON.stringify(essence(state)), 'base64');
   const open = state.calls
     .filter(({ idempotencyKey: key, dispatches }) => dispatches.length > 0 && isDoubtful(world, key))
     .map(({ id }) => id);
-  world.checkpoint = { state: text, name, approvals: copy(approvals), sent: [...sent], pauses, open };
+  const then = { approvals: copy(approvals), sealed: copy(sealed), sent: [...sent] };
+  world.checkpoint = { state: text, name, ...then, pauses, open };
 }
 
 function isDoubtful({ keys }: World, key: string): boolean {
@@ -94,14 +105,14 @@ function fork(
   const { checkpoint } = world;
   if (checkpoint === null) return null;
   world.loaded = JSON.stringify({ state: JSON.parse(checkpoint.state) as SessionState, after: null });
-  const { approvals, sent, open: doubted } = checkpoint;
+  const { approvals, sent, sealed, open: doubted } = checkpoint;
   for (const attempt of world.attempts) attempt.lost = true;
   // What the other session began after the checkpoint is its own affair: the fork says nothing of it.
   world.attempts = world.attempts.filter(({ callId, landed }) => !landed && doubted.includes(callId));
   const known = ([name]: [string, number]): boolean => doubted.some((id) => name.startsWith(`${id} `));
   world.landedByCall = Object.fromEntries(Object.entries(world.landedByCall).filter(known));
   const fresh = { pauses: 0, paused: false, cancelled: false, checkpoint: null };
-  Object.assign(world, { approvals, sent, doubted, ...fresh });
+  Object.assign(world, { approvals, sent, sealed, doubted, ...fresh });
   return begin(scenario, protocol, world, 'fork', identityOf(FORK, 'f1'));
 }
 
@@ -133,19 +144,21 @@ function travel(
   if (checkpoint === null) return null;
   if (how === 'rewind' && protocol.evolve(last, { type: 'seal', value: {} }, MOMENT) !== null) return null;
   const past = JSON.parse(checkpoint.state) as SessionState;
-  world.loaded = JSON.stringify({ state: past, after: whatHappened(past, last) });
+  const whole = wholeOf(past, checkpoint);
+  world.loaded = JSON.stringify({ state: past, after: whatHappened(whole, wholeOf(last, world)) });
   for (const attempt of world.attempts) {
     attempt.lost = true;
     world.keys[attempt.key] = 'in doubt';
   }
   world.attempts = world.attempts.filter(({ landed }) => !landed);
   // Of the branch that is left only its effects remain: a call of the new one may have the id of one of its calls.
-  const known = ([name]: [string, number]): boolean => past.calls.some(({ id }) => name.startsWith(`${id} `));
+  const known = ([name]: [string, number]): boolean =>
+    whole.calls.some(({ id }) => name.startsWith(`${id} `));
   world.landedByCall = Object.fromEntries(Object.entries(world.landedByCall).filter(known));
-  const { approvals, sent, pauses } = checkpoint;
+  const { approvals, sent, pauses, sealed } = checkpoint;
   const mostSent = Math.max(world.mostSent, world.sent.length);
   const fresh = { paused: false, cancelled: false, checkpoint: null };
-  Object.assign(world, { approvals, sent, mostSent, pauses, ...fresh });
+  Object.assign(world, { approvals, sent, sealed, mostSent, pauses, ...fresh });
   return begin(scenario, protocol, world, 'rewind', identityOf(SESSION, 'r2'));
 }
 
@@ -261,6 +274,10 @@ function essence(state: SessionState): unknown[] {
     state.loading === null,
     state.sealed === null,
     state.carried,
+    state.continuing,
+    state.past && [state.past.turn, state.past.messageIds],
+    state.timers?.map(({ kind, callId }) => [kind, callId]),
+    state.notBeforeTurn,
   ];
 }
 

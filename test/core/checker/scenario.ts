@@ -20,7 +20,8 @@ export type Chance =
   | 'checkpoint'
   | 'rewind'
   | 'fork'
-  | 'terminate';
+  | 'terminate'
+  | 'unstored';
 
 /** A call that the scripted model asks for. */
 export interface PlannedCall {
@@ -35,7 +36,9 @@ export interface Scenario {
   tools: { [name: string]: Partial<ToolManifest> };
   /** The batches that the model asks for, one a turn; after them it answers with text. */
   replies: readonly (readonly PlannedCall[])[];
-  manifest?: Partial<Pick<Manifest, 'toolOrder' | 'loopLimit' | 'budget' | 'contextWindow'>>;
+  manifest?: Partial<
+    Pick<Manifest, 'toolOrder' | 'loopLimit' | 'budget' | 'contextWindow' | 'runTurns' | 'runsAtRest'>
+  >;
   mode?: 'chat' | 'task';
   budget?: BudgetLimits;
   /** Absent means never. */

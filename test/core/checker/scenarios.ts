@@ -8,6 +8,7 @@ const pay = (to: string, more: Partial<PlannedCall> = {}): PlannedCall => ({
 });
 const look: PlannedCall = { tool: 'look', args: {} };
 const approval = { needsApproval: true } as const;
+const rolling = { runTurns: 1, runsAtRest: true } as const;
 const parallel = { toolOrder: 'parallel' } as const;
 
 export const SCENARIOS: readonly Scenario[] = [
@@ -278,6 +279,47 @@ export const SCENARIOS: readonly Scenario[] = [
     budget: { tokens: 3_000, turns: 2 },
     usage: 'uncounted',
     may: { raise: 1, modelFault: 1, cancel: 1 },
+  },
+  {
+    name: 'runs that end with each turn, a mutation, people, and a past that cannot be stored',
+    mode: 'chat',
+    tools: { pay: { maxAttempts: 2 } },
+    manifest: rolling,
+    dispatches: 2,
+    replies: [[pay('a')]],
+    may: { interrupt: 1, pauseNow: 1, cancel: 1, unstored: 1 },
+  },
+  {
+    name: 'runs that end with each turn, approvals, edits and their expiry',
+    tools: { pay: { approval: { expiresMs: 60_000, onExpiry: 'approve' }, maxAttempts: 1 } },
+    manifest: rolling,
+    dispatches: 1,
+    replies: [[pay('a', approval), pay('b', approval)]],
+    may: { edit: 1, queue: 1 },
+  },
+  {
+    name: 'runs that end with each turn, the same mutation in two turns, and two inputs at once',
+    tools: { pay: { verify: false, maxAttempts: 1 } },
+    manifest: rolling,
+    dispatches: 1,
+    replies: [[pay('a')], [pay('a')]],
+    may: { unavailable: 1, cancel: 1 },
+    together: 2,
+  },
+  {
+    name: 'runs that end with each turn, and a session that is taken back',
+    tools: { pay: { maxAttempts: 1 } },
+    manifest: rolling,
+    dispatches: 1,
+    replies: [[pay('a')]],
+    may: { checkpoint: 1, rewind: 1 },
+  },
+  {
+    name: 'runs that end with each turn, and a global mutation',
+    tools: { pay: { scope: 'global' } },
+    manifest: rolling,
+    replies: [[pay('a')]],
+    may: { pauseNow: 1, interrupt: 1, cancel: 1 },
   },
   {
     name: 'a prompt that is compacted, and taken back',

@@ -4,7 +4,17 @@ import type { NoReplyReason, ReadEnd, ToolResult } from '../../../src/contract/a
 import type { InFlight, SessionState } from '../../../src/index.ts';
 import type { Outcome } from '../../../src/session/events.ts';
 import { MOMENT } from './scenario.ts';
-import { type Action, type Attempt, answer, forget, land, liveAttempt, spend, type World } from './world.ts';
+import {
+  type Action,
+  type Attempt,
+  answer,
+  answeredBefore,
+  forget,
+  land,
+  liveAttempt,
+  spend,
+  type World,
+} from './world.ts';
 
 const failed = (kind: 'timeout' | 'cancelled'): Outcome => ({
   kind: 'tool',
@@ -60,7 +70,11 @@ export function toolActions(state: SessionState, world: World, flight: InFlight)
   if (call === undefined) return [];
   const attempt = liveAttempt(world, flight.seq);
   if (call.effect !== 'mutate') return repeatableActions(world, flight, call.id);
-  return attempt === undefined ? [] : mutationActions(world, flight, attempt);
+  if (attempt !== undefined) return mutationActions(world, flight, attempt);
+  const { id: of = '', status, result } = answeredBefore(world, call.idempotencyKey) ?? {};
+  if (status?.kind !== 'completed' && status?.kind !== 'failed') return [];
+  const replay = { kind: 'replay', of, status, result: result ?? { content: null, isError: false } } as const;
+  return [answer(flight, `${call.id} is answered from an earlier run`, returned(replay))];
 }
 
 function repeatableActions(world: World, flight: InFlight, id: string): Action[] {

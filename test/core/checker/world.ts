@@ -1,5 +1,6 @@
 /** The world as it is, beside what the session has recorded of it. */
-import type { InFlight } from '../../../src/index.ts';
+import { isAnswered } from '../../../src/contract/calls.ts';
+import type { InFlight, SessionState, ToolCall } from '../../../src/index.ts';
 import type { Input, Outcome } from '../../../src/session/events.ts';
 import type { Chance, Scenario } from './scenario.ts';
 
@@ -45,14 +46,39 @@ export interface World {
   checkpoint: Checkpoint | null;
   /** What the `load` of a session that was taken back or forked reads. */
   loaded: string;
+  /** What has left the session's runs. */
+  sealed: Sealed;
   /** Calls that were open where a fork began, of which nobody has said yet that they did not happen. */
   doubted: string[];
+}
+
+/** What the pieces of a session hold. */
+export type Sealed = Pick<SessionState, 'transcript' | 'calls' | 'pauses'>;
+
+/** A session's state with what has left its runs. */
+export function wholeOf(state: SessionState, { sealed }: Pick<World, 'sealed'>): SessionState {
+  if (state.past === undefined) return state;
+  const { past, ...own } = state;
+  return {
+    ...own,
+    transcript: [...sealed.transcript.slice(0, past.messages), ...own.transcript],
+    calls: [...sealed.calls, ...own.calls],
+    pauses: [...sealed.pauses, ...own.pauses],
+  };
+}
+
+/** The call that has left the runs and whose record answers a key. */
+export function answeredBefore({ sealed }: World, key: string): ToolCall | undefined {
+  return sealed.calls.find(
+    (call) => call.idempotencyKey === key && call.replayOf === null && isAnswered(call),
+  );
 }
 
 /** See {@link World.checkpoint}. */
 export interface Checkpoint {
   state: string;
   name: string;
+  sealed: Sealed;
   approvals: World['approvals'];
   sent: string[];
   pauses: number;
@@ -78,6 +104,7 @@ export function freshWorld(scenario: Scenario): World {
     left: { ...scenario.may },
     checkpoint: null,
     loaded: '',
+    sealed: { transcript: [], calls: [], pauses: [] },
     doubted: [],
   };
 }
@@ -99,9 +126,10 @@ export interface Action {
   deliveries: Delivery[];
   /**
    * The state becomes a checkpoint, or the session is taken back to it: sealed first, or after its run was ended. Or a
-   * fork begins there, which is followed from then on: what it was taken from lives on unseen.
+   * fork begins there, which is followed from then on: what it was taken from lives on unseen. `next run`: the session's
+   * next run begins.
    */
-  time?: 'checkpoint' | 'rewind' | 'terminate' | 'fork';
+  time?: 'checkpoint' | 'rewind' | 'terminate' | 'fork' | 'next run';
 }
 
 /** An outcome that reaches the session. */
