@@ -17,6 +17,7 @@ const FAST = tests(
   'test/archive/deltas',
   'test/console/browser',
   'test/bench/{actions,docs,options,results,stats,usage}',
+  'test/chat/writer',
   'test/cli/follow',
   'test/core/**',
   'test/encryption/{aes-gcm,codec-server}',

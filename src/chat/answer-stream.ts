@@ -1,6 +1,7 @@
 /** The answer to a message as a stream of chunks: what is recorded of it, and then what comes. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Session, StreamPart } from '../client/index.ts';
-import { PerdureError } from '../contract/errors.ts';
+import { isUnanswered, PerdureError } from '../contract/errors.ts';
 import type { Phase } from '../contract/state.ts';
 import type { SessionView } from '../contract/views.ts';
 import {
@@ -55,12 +56,19 @@ export async function* answerChunks(
   let hasReply = false;
   let now = view;
   let { turn } = view;
+  let isBegun = false;
+  let isSilent = false;
   const begin = (to: string): void => {
+    if (!isBegun) writer.put({ type: 'start', messageId: answerId(to) });
+    isBegun = true;
+  };
+  const take = (to: string): void => {
     wanted = null;
-    writer.put({ type: 'start', messageId: answerId(to) });
+    begin(to);
+    if (isSilent) writer.put({ type: 'data-perdure-worker', id: 'worker', data: null });
   };
   if (answer !== null) {
-    begin(answer.to);
+    take(answer.to);
     for (const [i, { blocks }] of answer.replies.entries()) {
       if (i < has) writer.skip(blocks);
       else writer.reply(blocks);
@@ -77,14 +85,22 @@ export async function* answerChunks(
       yield writer.take();
       return;
     }
-  } else if (messageId === undefined) begin('start');
+  } else if (messageId === undefined) take('start');
 
   for (let rest: AsyncGenerator<StreamPart> | null = parts; rest !== null; ) {
-    for await (const part of rest) {
+    for await (const part of wanted === null ? rest : withSilence(session, rest)) {
+      if (part.type === 'silence') {
+        if (wanted === null) continue;
+        isSilent = true;
+        begin(wanted);
+        writer.put({ type: 'data-perdure-worker', id: 'worker', data: { message: part.message } });
+        yield writer.take();
+        continue;
+      }
       if ('cursor' in part && part.cursor !== '') cursor = part.cursor;
       if (part.type === 'phase') ({ turn } = now = part.view);
       if (part.type === 'message' && isPersons(part)) {
-        if (part.id === wanted) begin(part.id);
+        if (part.id === wanted) take(part.id);
         // The next message has an answer of its own.
         else if (wanted === null && hasReply) {
           writer.finish('stop');
@@ -111,7 +127,7 @@ export async function* answerChunks(
     const isOpen = writer.hasDecidedCall && now.phase !== 'closed' && !signal.aborted;
     rest = isOpen ? session.stream({ since: cursor, until: 'idle', signal }) : null;
   }
-  if (wanted !== null) begin(wanted);
+  if (wanted !== null) take(wanted);
   if (now.status.kind !== 'active') {
     const why =
       now.status.kind === 'completed' ? 'This chat has ended.' : `This chat has ended: ${endOf(now)}`;
@@ -123,6 +139,43 @@ export async function* answerChunks(
   }
   writer.finish(FINISH[now.phase] ?? 'other');
   yield writer.take();
+}
+
+/** How long a message may wait before somebody asks whether a worker runs, in milliseconds. */
+const SILENT_MS = 3_000;
+
+/** The parts of a stream, and once, early, why no worker answers. */
+async function* withSilence(
+  session: Session,
+  parts: AsyncGenerator<StreamPart>,
+): AsyncGenerator<StreamPart | { type: 'silence'; message: string }> {
+  const over = new AbortController();
+  const asked = delay(SILENT_MS, undefined, { ref: false, signal: over.signal })
+    .then(() => session.ping())
+    .then(
+      () => null,
+      (error: unknown) => (isUnanswered(error) ? error.message : null),
+    );
+  let silence: Promise<string | null> | null = asked;
+  let next = parts.next();
+  try {
+    for (;;) {
+      const first: IteratorResult<StreamPart> | string | null = await Promise.race(
+        silence === null ? [next] : [next, silence],
+      );
+      if (first === null || typeof first === 'string') {
+        silence = null;
+        if (first !== null) yield { type: 'silence', message: first };
+      } else if (first.done === true) return;
+      else {
+        yield first.value;
+        next = parts.next();
+      }
+    }
+  } finally {
+    over.abort();
+    await parts.return(undefined);
+  }
 }
 
 /** Phases in which nothing happens without a person. */

@@ -111,6 +111,9 @@ async function route(options: ChatHandlerOptions, base: string, request: Request
     : [];
   const what = `${request.method} ${rest[0] ?? ''}`.trim();
   if (pathname === base && request.method === 'POST') {
+    // Pages of other origins can send forms, but no JSON without being allowed to.
+    if (!/^application\/json\b/i.test(request.headers.get('content-type') ?? ''))
+      throw new PerdureError('UNSUPPORTED_MEDIA_TYPE', 'Send the content type application/json');
     const body = await readBody(request, options.maxBytes ?? 8 * 1024 * 1024);
     const asked = parseRequest(body, options.fileUrls === true);
     return withChat(options, base, request, asked.chatId, (chat) => post(chat, asked));

@@ -105,7 +105,9 @@ test('a chat is of its user alone, and nobody chats without a name', async () =>
     first: 0,
   });
   for (const path of ['', `/${id}`, `/${id}/stream`]) {
-    const init = path === '' ? { method: 'POST', body: JSON.stringify({ id, messages: [user('hi')] }) } : {};
+    const body = JSON.stringify({ id, messages: [user('hi')] });
+    const headers = { 'content-type': 'application/json' };
+    const init = path === '' ? { method: 'POST', body, headers } : {};
     const response = await fetch(`${chats.url}${path}`, init);
     expect([response.status, await response.text()]).toEqual([401, 'Sign in to chat']);
   }
@@ -136,9 +138,11 @@ test('a request that is too large or malformed is refused, and the refusal says 
   expect(await refused({ id, messages: [file('data:image/png;base64,iVBORw0KGgo=')] })).toMatch(
     /^400 .*store/,
   );
-  expect(
-    (await fetch(`${chats.url}`, { method: 'POST', body: '{', headers: { 'x-user': 'ada' } })).status,
-  ).toBe(400);
+  const raw = async (type: string): Promise<number> => {
+    const headers = { 'x-user': 'ada', 'content-type': type };
+    return (await fetch(chats.url, { method: 'POST', body: '{', headers })).status;
+  };
+  expect([await raw('application/json'), await raw('text/plain')]).toEqual([400, 415]);
   expect((await chats.get('/%E0%A4%A')).status).toBe(400);
   expect((await chats.get(`/${id}/none`)).status).toBe(404);
 });

@@ -1,8 +1,11 @@
 /** `useChat` of the AI SDK, in both versions, against a session. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { UIMessage } from 'ai';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
-import { type DefinedAgent, defineAgent, defineTool } from '../../src/index.ts';
+import { type DefinedAgent, DirectoryValues, defineAgent, defineTool, Sessions } from '../../src/index.ts';
 import type { Script } from '../../src/testing/index.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 import { type Chats, openChats, shows, textOf, toolsOf } from './support/chats.ts';
@@ -13,7 +16,7 @@ const words = (n: number): string => Array.from({ length: n }, (_, i) => `word${
 const teller: Script = ({ lastUserText, toolResults, stepInTurn, repeat }) => {
   const [verb = ''] = lastUserText.split(' ');
   if (stepInTurn === 0 && (verb === 'pay' || verb === 'look'))
-    return { toolCalls: [{ name: verb, args: { what: lastUserText } }] };
+    return { toolCalls: [{ name: verb, args: { what: lastUserText } }], chunkDelayMs: 60 };
   if (verb === 'talk') return { reasoning: 'Hm.', text: words(60), chunks: 60, chunkDelayMs: 5 };
   if (verb === 'dawdle') return { text: words(60), chunks: 60, chunkDelayMs: 300 };
   if (verb === 'count') return { text: `repeat ${repeat}` };
@@ -40,9 +43,9 @@ function agentOf(stage: Stage): DefinedAgent {
   });
 }
 
-async function open(): Promise<{ stage: Stage; chats: Chats }> {
+async function open(hasWorker = true): Promise<{ stage: Stage; chats: Chats }> {
   const stage = await openStage(teller);
-  await stage.startWorker([agentOf(stage)]);
+  if (hasWorker) await stage.startWorker([agentOf(stage)]);
   return {
     stage,
     chats: await openChats(stage.sessions, { agent: 'teller', sessionId: (id, { user }) => `${user}-${id}` }),
@@ -65,6 +68,14 @@ test.each([6, 7] as const)(
     expect(toolsOf(page.chat.lastMessage)).toMatchObject([
       { type: 'tool-look', state: 'output-available', input: { what: 'look here' }, output: 'look here' },
     ]);
+    expect(page.chunks.flatMap(({ type, toolCallId }) => (toolCallId === 'call_2_0' ? [type] : []))).toEqual(
+      expect.arrayContaining([
+        'tool-input-start',
+        'tool-input-delta',
+        'tool-input-available',
+        'tool-output-available',
+      ]),
+    );
     expect(page.chat.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant']);
 
     const { messages } = (await (await chats.get(`/${id}`)).json()) as { messages: object[] };
@@ -199,4 +210,72 @@ test('the stop of the chat ends the answer, and the next message is answered', a
   await page.chat.sendMessage({ text: 'hello' });
   expect(textOf(page.chat.lastMessage)).toBe('hello: nothing');
   expect(page.errors).toEqual([]);
+});
+
+test('a message that is sent while no worker runs is answered when one does', async () => {
+  const { stage, chats } = await open(false);
+  const page = chats.open(7, stage.id());
+  const done = page.chat.sendMessage({ text: 'hello' });
+  await shows(page, ({ chunks }) => chunks.some(({ type }) => type === 'data-perdure-worker'));
+  await stage.startWorker([agentOf(stage)]);
+  await done;
+  expect(page.errors).toEqual([]);
+  expect(page.chat.messages.map(textOf)).toEqual(['hello', 'hello: nothing']);
+});
+
+test('an approval of a paused session is answered once, and its stream stays until the call has ended', async () => {
+  const { stage, chats } = await open();
+  const id = stage.id();
+  const page = chats.open(6, id);
+  await page.chat.sendMessage({ text: 'pay rent' });
+  const session = stage.sessions.get(`ada-${id}`);
+  await session.pause({ by: 'bob', reason: 'lunch' });
+  await untilPhase(session, 'paused');
+  const [asked] = toolsOf(page.chat.lastMessage);
+  await page.chat.addToolApprovalResponse({ id: asked?.approval?.id ?? '', approved: true });
+  await shows(
+    page,
+    ({ chat }) => chat.lastMessage?.parts.some(({ type }) => type === 'data-perdure-pause') === true,
+  );
+  expect(page.chat.status).toBe('streaming');
+  await session.resume({ by: 'bob' });
+  await shows(page, ({ chat }) => textOf(chat.lastMessage) !== '' && chat.status === 'ready');
+  expect(toolsOf(page.chat.lastMessage)).toMatchObject([{ state: 'output-available' }]);
+  expect(page.chunks.filter(({ type }) => type === 'start').length).toBe(2);
+});
+
+test('an image is stored, and loads again as an image; other files only as downloads', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'chat-values-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const stage = await openStage(teller);
+  const values = new DirectoryValues(folder);
+  await stage.startWorker([agentOf(stage)], { values });
+  const sessions = new Sessions(stage.client, { taskQueue: stage.taskQueue, values });
+  const chats = await openChats(sessions, { agent: 'teller' });
+  const page = chats.open(7, stage.id());
+  const png = Buffer.from('89504e470d0a1a0a', 'hex').toString('base64');
+  const html = Buffer.from('<script>alert(1)</script>').toString('base64');
+  await page.chat.sendMessage({
+    text: 'look here',
+    files: [
+      { type: 'file', mediaType: 'image/png', url: `data:image/png;base64,${png}`, filename: 'a.png' },
+      { type: 'file', mediaType: 'text/html', url: `data:text/html;base64,${html}` },
+    ],
+  });
+  const { messages } = (await (await chats.get(`/${page.chat.id}`)).json()) as { messages: UIMessage[] };
+  expect(messages[0]?.parts).toMatchObject([
+    { type: 'file', mediaType: 'image/png', filename: 'a.png' },
+    { type: 'file', mediaType: 'text/html' },
+    { type: 'text', text: 'look here' },
+  ]);
+  const got = async (index: number, user = 'ada'): Promise<unknown[]> => {
+    const part = messages[0]?.parts[index];
+    const url = part?.type === 'file' ? part.url : '';
+    const response = await chats.get(url.replace('/api/chat', ''), user);
+    const { headers } = response;
+    return [response.status, headers.get('content-type'), headers.get('content-disposition')];
+  };
+  expect(await got(0)).toEqual([200, 'image/png', 'inline']);
+  expect(await got(1)).toEqual([200, 'application/octet-stream', 'attachment']);
+  expect((await got(0, 'eve'))[0]).toBe(404);
 });
