@@ -1,50 +1,126 @@
-/** Streams: how long a token of the model is on its way to a reader in the same process, and what many open streams take. */
+/** Streams: how long a token of the model is on its way to a reader, and what many open streams take. */
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
-import type { LanguageModelV3, LanguageModelV3StreamPart } from '@ai-sdk/provider';
-import { createWorker, defineAgent, type Session } from '../../src/index.ts';
-import type { Measure } from '../support/context.ts';
-
-const TOKENS = 60;
-const PAUSE_MS = 50;
-
-/** Says tokens that are the time of their saying. */
-function clockModel(): LanguageModelV3 {
-  const stream = (): ReadableStream<LanguageModelV3StreamPart> =>
-    new ReadableStream({
-      start: async (controller) => {
-        controller.enqueue({ type: 'stream-start', warnings: [] });
-        controller.enqueue({ type: 'text-start', id: '0' });
-        for (let n = 0; n < TOKENS; n++) {
-          await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-          controller.enqueue({ type: 'text-delta', id: '0', delta: `${performance.now()} ` });
-        }
-        controller.enqueue({ type: 'text-end', id: '0' });
-        const inputTokens = { total: 100, noCache: undefined, cacheRead: undefined, cacheWrite: undefined };
-        const outputTokens = { total: TOKENS, text: undefined, reasoning: undefined };
-        const usage = { inputTokens, outputTokens };
-        controller.enqueue({ type: 'finish', finishReason: { unified: 'stop', raw: 'stop' }, usage });
-        controller.close();
-      },
-    });
-  return {
-    specificationVersion: 'v3',
-    provider: 'bench',
-    modelId: 'clock',
-    supportedUrls: {},
-    doGenerate: () => Promise.reject(new Error('it streams only')),
-    doStream: async () => ({ stream: stream() }),
-  };
-}
+import {
+  createWorker,
+  defineAgent,
+  type LiveCoding,
+  RedisLiveChannel,
+  type Session,
+  Sessions,
+} from '../../src/index.ts';
+import { findRedis, type RedisServer, startRedis } from '../peers/redis.ts';
+import { clock, clockModel, TOKENS } from '../support/clock-model.ts';
+import type { Context, Measure } from '../support/context.ts';
+import { startMeasured } from '../support/processes.ts';
+import type { Line } from '../support/report.ts';
 
 /** Milliseconds from each token's saying to its part. */
 async function delays(session: Session): Promise<number[]> {
   const found: number[] = [];
+  let readsSince = Number.POSITIVE_INFINITY;
   for await (const part of session.stream({ since: 'start' })) {
-    // A reader who comes late gets several tokens at once: the first has waited longest.
-    if (part.type === 'text') found.push(performance.now() - Number.parseFloat(part.text));
+    if (part.type !== 'text') continue;
+    const saidAt = Number.parseFloat(part.text);
+    // What was said before the reader came says nothing of the way.
+    if (saidAt > readsSince) found.push(clock() - saidAt);
+    readsSince = Math.min(readsSince, clock());
   }
   return found;
+}
+
+/** The median and the 99th of a hundred. */
+function wayLines(
+  where: string,
+  delayMs: readonly number[],
+  { speaking, atMost }: { speaking: number; atMost: number },
+): Line[] {
+  const ms = delayMs.toSorted((a, b) => a - b);
+  const at = (share: number): number => ms[Math.floor(ms.length * share)] ?? Number.NaN;
+  const what = `from the model's token to the reader, ${where}, ${speaking} sessions at once`;
+  const line = { measure: 'stream', unit: 'ms', note: `${ms.length} parts of ${speaking * TOKENS} tokens` };
+  return [
+    { ...line, what: `${what}, the median`, value: at(0.5), target: { atMost } },
+    { ...line, what: `${what}, the 99th of a hundred`, value: at(0.99), target: { atMost: 60 } },
+  ];
+}
+
+/** A worker in another process, and Redis between the two; and what streams take in Redis. */
+async function throughRedis(context: Context, speaking: number): Promise<Line[]> {
+  if (findRedis() === undefined) {
+    console.error('stream: there is no Redis on this machine, so its figures are left out');
+    return [];
+  }
+  const { address } = await context.server();
+  const { client } = await context.scene();
+  const redis = await startRedis();
+  const live = new RedisLiveChannel(redis.url);
+  const taskQueue = `stream-${randomUUID()}`;
+  const worker = startMeasured('stream-worker', [
+    address,
+    taskQueue,
+    await context.temporaryDir(),
+    redis.url,
+  ]);
+  try {
+    await worker.said('ready');
+    const sessions = new Sessions(client, { taskQueue, live });
+    const started = await Promise.all(
+      Array.from({ length: speaking }, () => sessions.start('clock', { message: 'speak' })),
+    );
+    const ms = (await Promise.all(started.map(delays))).flat();
+    await redis.ask('FLUSHALL');
+    const before = await usedBy(redis);
+    await fill(live, 1_000);
+    return [
+      ...wayLines('through Redis', ms, { speaking, atMost: 25 }),
+      {
+        measure: 'stream',
+        what: 'memory of Redis for 1,000 answers of 60 tokens',
+        value: ((await usedBy(redis)) - before) / 2 ** 20,
+        unit: 'MiB',
+        note: 'all at once; a stream expires a minute after its answer',
+      },
+    ];
+  } finally {
+    live.close();
+    await worker.kill();
+    await redis.kill();
+  }
+}
+
+async function usedBy(redis: RedisServer): Promise<number> {
+  const [, bytes = ''] = /used_memory:(\d+)/.exec(String(await redis.ask('INFO', 'memory'))) ?? [];
+  return Number(bytes);
+}
+
+/** Writes answers, and returns when all are read. */
+async function fill(live: RedisLiveChannel, answers: number): Promise<void> {
+  const coding: LiveCoding = {
+    encode: async (value) => Buffer.from(JSON.stringify(value)),
+    decode: async (bytes) => JSON.parse(String(bytes)) as unknown,
+  };
+  await Promise.all(
+    Array.from({ length: answers }, async () => {
+      const key = { runId: randomUUID(), activityId: '7' };
+      const writer = live.write(key, coding);
+      writer.begin('1.0');
+      for (let n = 0; n < TOKENS; n++) {
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        writer.say({ type: 'text', text: ` token ${n}` });
+      }
+      await new Promise<void>((resolve) => {
+        const stop = live.read(key, coding, {
+          begin: () => undefined,
+          say: ({ text }) => {
+            if (!text.includes(`token ${TOKENS - 1}`)) return;
+            stop();
+            resolve();
+          },
+        });
+      });
+    }),
+  );
 }
 
 /** Sessions that speak at the same time, and then as many streams as a server may have, of sessions at rest. */
@@ -52,9 +128,9 @@ export const stream: Measure = async (context) => {
   const { address } = await context.server();
   const { sessions } = await context.scene();
   const taskQueue = `stream-${randomUUID()}`;
-  const clock = defineAgent({ name: 'clock', model: clockModel(), instructions: 'You are measured.' });
+  const agent = defineAgent({ name: 'clock', model: clockModel(), instructions: 'You are measured.' });
   const worker = await createWorker({
-    agents: [clock],
+    agents: [agent],
     address,
     taskQueue,
     journal: await context.temporaryDir(),
@@ -65,10 +141,7 @@ export const stream: Measure = async (context) => {
   const [speaking, open] = context.quick ? [10, 50] : [100, 1_000];
   try {
     const started = await Promise.all(Array.from({ length: speaking }, () => start('speak')));
-    const ms = (await Promise.all(started.map(delays))).flat().sort((a, b) => a - b);
-    const at = (share: number): number => ms[Math.floor(ms.length * share)] ?? Number.NaN;
-    const what = `from the model's token to the reader, same process, ${speaking} sessions at once`;
-    const line = { measure: 'stream', unit: 'ms', note: `${ms.length} parts of ${speaking * TOKENS} tokens` };
+    const ms = (await Promise.all(started.map(delays))).flat();
 
     const resting: Session[] = [];
     while (resting.length < open)
@@ -82,8 +155,7 @@ export const stream: Measure = async (context) => {
     const rss = process.memoryUsage().rss - before;
     reader.abort();
     return [
-      { ...line, what: `${what}, the median`, value: at(0.5), target: { atMost: 10 } },
-      { ...line, what: `${what}, the 99th of a hundred`, value: at(0.99), target: { atMost: 60 } },
+      ...wayLines('same process', ms, { speaking, atMost: 10 }),
       {
         measure: 'stream',
         what: `memory of ${open} open streams in one process`,
@@ -92,6 +164,7 @@ export const stream: Measure = async (context) => {
         target: { atMost: 500 },
         note: 'sessions at rest',
       },
+      ...(await throughRedis(context, speaking)),
     ];
   } finally {
     worker.shutdown();

@@ -1,6 +1,13 @@
 import { Client } from '@temporalio/client';
+import fc from 'fast-check';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { RedisLiveChannel, type Session, Sessions, type StreamPart } from '../../src/index.ts';
+import {
+  type LiveCoding,
+  RedisLiveChannel,
+  type Session,
+  Sessions,
+  type StreamPart,
+} from '../../src/index.ts';
 import { createHarness, type Harness, type Script } from '../../src/testing/index.ts';
 import { Codec, SEALED } from '../support/codec.ts';
 import { polled } from '../support/polled.ts';
@@ -174,3 +181,70 @@ test.skipIf(NO_REDIS)('what goes through Redis is encoded by the codecs of worke
 test('another URL than that of a Redis is refused', () => {
   expect(() => new RedisLiveChannel('http://localhost')).toThrow('write redis://user:password@host:6379');
 });
+
+test.skipIf(NO_REDIS)(
+  'a reader has what was written, whatever connections are cut and streams are lost',
+  async () => {
+    const redis = await startRedis();
+    const coding: LiveCoding = {
+      encode: async (value) => Buffer.from(JSON.stringify(value)),
+      decode: async (bytes) => JSON.parse(String(bytes)) as unknown,
+    };
+    const channel = (): RedisLiveChannel => {
+      const live = new RedisLiveChannel(redis.url);
+      onTestFinished(() => live.close());
+      return live;
+    };
+    const key = { runId: 'run', activityId: '1' };
+    const listen = (): { text: () => string; resets: () => number } => {
+      const requests: string[] = [];
+      let text = '';
+      channel().read(key, coding, {
+        begin: (request) => requests.push(request),
+        say: (delta) => {
+          text += delta.text;
+        },
+      });
+      return { text: () => text, resets: () => requests.length };
+    };
+    const readers = [listen()];
+    const writer = channel().write(key, coding);
+    writer.begin('1.0');
+    let whole = '';
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.constantFrom('say', 'say', 'say', 'say', 'pause', 'cut', 'lose', 'join'), {
+          maxLength: 300,
+        }),
+        async (steps) => {
+          for (const step of steps) {
+            if (step === 'say') {
+              const text = `${whole.length} `;
+              whole += text;
+              writer.say({ type: 'text', text });
+            }
+            // Other things happen at any moment between two entries.
+            if (step === 'pause') await new Promise((resolve) => setImmediate(resolve));
+            if (step === 'cut') await redis.ask('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+            if (step === 'lose' && whole.length % 7 === 0) await redis.ask('DEL', 'perdure:live:run:1');
+            if (step === 'join' && readers.length < 10) readers.push(listen());
+            for (const { text } of readers) expect(whole.startsWith(text())).toBe(true);
+          }
+        },
+      ),
+      { numRuns: 40 },
+    );
+    // What was lost comes with the next whole entry.
+    await polled(
+      async () => {
+        for (let n = 0; n < 300; n++) {
+          whole += '.';
+          writer.say({ type: 'text', text: '.' });
+        }
+        return readers.every(({ text }) => text() === whole);
+      },
+      () => JSON.stringify(readers.map(({ text }) => text().length)),
+    );
+    expect(readers.map(({ resets }) => resets())).toEqual(readers.map(() => 1));
+  },
+);

@@ -1,0 +1,80 @@
+/** A Redis of its own, from the binary of this machine, that keeps nothing on disk. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { accessSync, constants } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { createClient } from 'redis';
+import { freePort } from '../../src/server/server-process.ts';
+
+/** A running Redis. */
+export interface RedisServer {
+  readonly url: string;
+  /** SIGKILL: it loses everything. */
+  kill(): Promise<void>;
+  /** Starts it again, empty. */
+  restart(): Promise<void>;
+  /** SIGSTOP: it accepts connections and answers nothing. */
+  freeze(): void;
+  /** SIGCONT */
+  wake(): void;
+  /** One command's reply. */
+  ask(...command: string[]): Promise<unknown>;
+}
+
+/** The path of Redis or Valkey, or nothing. */
+export function findRedis(): string | undefined {
+  return (process.env['PATH'] ?? '')
+    .split(delimiter)
+    .flatMap((folder) => ['redis-server', 'valkey-server'].map((name) => join(folder, name)))
+    .find(isExecutable);
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Starts a Redis. @throws Error that says what to install when there is none. */
+export async function startRedis(): Promise<RedisServer> {
+  const program = findRedis();
+  if (program === undefined)
+    throw new Error('There is no Redis. Install redis-server (Debian: apt-get install redis-server)');
+  const port = await freePort();
+  const url = `redis://127.0.0.1:${port}`;
+  let child: ChildProcess | undefined;
+  const start = async (): Promise<void> => {
+    const place = ['--port', String(port), '--bind', '127.0.0.1', '--dir', tmpdir()];
+    child = spawn(program, [...place, '--save', '', '--appendonly', 'no'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    const { stdout } = child;
+    for await (const line of stdout ?? []) if (/Ready to accept connections/.test(String(line))) break;
+  };
+  await start();
+  return {
+    url,
+    kill: async () => {
+      if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+      const exited = once(child, 'exit');
+      child.kill('SIGKILL');
+      await exited;
+    },
+    restart: start,
+    freeze: () => void child?.kill('SIGSTOP'),
+    wake: () => void child?.kill('SIGCONT'),
+    ask: async (...command) => {
+      const client = createClient({ url, RESP: 2 });
+      await client.connect();
+      try {
+        return await client.sendCommand(command);
+      } finally {
+        client.destroy();
+      }
+    },
+  };
+}
