@@ -191,7 +191,7 @@ function toolState(sessionId: string, call: ToolCall): Record<string, unknown> &
   return { state: decision === null ? 'input-available' : 'approval-responded', ...answer };
 }
 
-/** Summaries stand for older messages, and nobody said them. */
+/** Whether a person has said it. Summaries stand for older messages, and the session itself asks for repairs. */
 export function isPersons({ role, summary, repair }: Pick<Message, 'role' | 'summary' | 'repair'>): boolean {
   return role === 'user' && summary === undefined && repair === undefined;
 }

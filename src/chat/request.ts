@@ -9,16 +9,23 @@ export interface ApprovalAnswer {
   reason?: string;
 }
 
+/** A message of a person. `edited`: it was sent before, and says this now. */
+interface Said {
+  kind: 'send';
+  messageId: string;
+  parts: MessagePart[];
+  edited?: string;
+}
+
+/** Answers to approvals. `has`: how many replies of the answer the client has. */
+interface Approved {
+  kind: 'approve';
+  answers: ApprovalAnswer[];
+  has: number;
+}
+
 /** What a request asks for. Everything else in it is ignored, above all what the client says that others have said. */
-export type ChatRequest = {
-  chatId: string;
-} /** `edited`: the message was sent before, and says this now. */ & (
-  | { kind: 'send'; messageId: string; parts: MessagePart[]; edited?: string }
-  /** `has`: how many replies of the answer the client has. */
-  | { kind: 'approve'; answers: ApprovalAnswer[]; has: number }
-  /** Writes the answer to a message again. */
-  | { kind: 'regenerate'; messageId: string }
-);
+export type ChatRequest = { chatId: string } & (Said | Approved | { kind: 'regenerate'; messageId: string });
 
 type Json = Record<string, unknown>;
 

@@ -19,9 +19,7 @@ export async function takeBack(
 ): Promise<void> {
   const { runId, messages } = await session.state();
   const before = await session.transcript({ before: messages, limit: 200 });
-  const at = before.items.findLastIndex(
-    (message) => isPersons(message) && (messageId ?? message.id) === message.id,
-  );
+  const at = before.items.findLastIndex((message) => isPersons(message) && message.id === messageId);
   const message = before.items[at];
   const cursor = message && (await cursorOf(session, runId, message.id));
   if (message === undefined || cursor === undefined) {

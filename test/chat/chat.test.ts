@@ -24,12 +24,13 @@ const teller: Script = ({ lastUserText, toolResults, stepInTurn, repeat }) => {
   return { text: `${lastUserText}: ${toolResults.at(-1)?.text ?? 'nothing'}` };
 };
 
-function agentOf(stage: Stage): DefinedAgent {
+function agentOf(stage: Stage, runTurns?: number): DefinedAgent {
   const inputSchema = z.object({ what: z.string() });
   return defineAgent({
     name: 'teller',
     model: stage.provider('m'),
     instructions: 'Pay.',
+    ...(runTurns !== undefined && { runTurns }),
     tools: {
       pay: defineTool({
         description: 'Pays',
@@ -278,4 +279,36 @@ test('an image is stored, and loads again as an image; other files only as downl
   expect(await got(0)).toEqual([200, 'image/png', 'inline']);
   expect(await got(1)).toEqual([200, 'application/octet-stream', 'attachment']);
   expect((await got(0, 'eve'))[0]).toBe(404);
+});
+
+test('a chat goes on over many runs of its session, and loads with all its messages', async () => {
+  const stage = await openStage(teller);
+  await stage.startWorker([agentOf(stage, 3)]);
+  const chats = await openChats(stage.sessions, { agent: 'teller' });
+  const page = chats.open(7, stage.id());
+  const first = { text: 'look 0' };
+  await page.chat.sendMessage(first);
+  for (const n of [1, 2, 3]) await page.chat.sendMessage({ text: `look ${n}` });
+  const expected = [0, 1, 2, 3].flatMap((n) => [`look ${n}`, `look ${n}: look ${n}`]);
+  expect(page.chat.messages.map(textOf)).toEqual(expected);
+  const { messages } = (await (await chats.get(`/${page.chat.id}`)).json()) as { messages: UIMessage[] };
+  expect(messages.map(textOf)).toEqual(expected);
+  expect(messages.map(({ id }) => id)).toEqual(page.chat.messages.map(({ id }) => id));
+  await page.chat.regenerate({ messageId: page.chat.messages[1]?.id ?? '' });
+  expect(page.errors.map(String).join()).toContain('too old to be answered again');
+});
+
+test('an answer that the session asks for again is one message', async () => {
+  const answers = ['it is three', '{"total":3}'];
+  const stage = await openStage(() => ({ text: answers.shift() ?? '' }));
+  const output = z.object({ total: z.number() });
+  await stage.startWorker([
+    defineAgent({ name: 'sums', model: stage.provider('m'), instructions: 'Add.', tools: {}, output }),
+  ]);
+  const chats = await openChats(stage.sessions, { agent: 'sums' });
+  const page = chats.open(6, stage.id());
+  await page.chat.sendMessage({ text: '1 and 2' });
+  const { messages } = (await (await chats.get(`/${page.chat.id}`)).json()) as { messages: UIMessage[] };
+  for (const all of [page.chat.messages, messages])
+    expect(all.map(textOf)).toEqual(['1 and 2', 'it is three{"total":3}']);
 });
