@@ -1,3 +1,4 @@
+import { Context } from '@temporalio/activity';
 import { type AgentRuntime, prepareCall } from '../agent/index.ts';
 import type { ActivitiesByType } from '../contract/activities.ts';
 import type { LiveChannel } from '../contract/live-text.ts';
@@ -6,6 +7,7 @@ import type { ValueStore } from '../contract/values.ts';
 import { contextMisfit } from './context-misfit.ts';
 import { runAttach, runReport } from './global-effect.ts';
 import type { IssuedCalls } from './issued-calls.ts';
+import { attempted } from './last-failure.ts';
 import { liveHere } from './live-sender.ts';
 import { runLoad } from './load.ts';
 import { runModel } from './model.ts';
@@ -76,12 +78,13 @@ export function createActivities({
     [ACTIVITY.storePast]: runStorePast,
     [ACTIVITY.takenIds]: runTakenIds,
     [ACTIVITY.verify]: (input) => tracedVerify(input, () => runVerify(find, values, input)),
-    [ACTIVITY.prepare]: async (input) => {
-      const { tool: name, args, ...rest } = input;
-      const agent = find(input.agent);
-      return agent === undefined
-        ? { name, args, problem: missing(find, input.agent) }
-        : prepareCall(agent, { ...rest, name, args });
-    },
+    [ACTIVITY.prepare]: (input) =>
+      attempted(Context.current(), async () => {
+        const { tool: name, args, ...rest } = input;
+        const agent = find(input.agent);
+        return agent === undefined
+          ? { name, args, problem: missing(find, input.agent) }
+          : prepareCall(agent, { ...rest, name, args });
+      }),
   };
 }

@@ -13,6 +13,7 @@ import { loadParts, readPages } from '../temporal/index.ts';
 import { copyPieces, wholeState } from '../temporal/past.ts';
 import { Values } from '../values/index.ts';
 import { beating } from './heartbeats.ts';
+import { attempted } from './last-failure.ts';
 
 /** Characters of one part: at most three bytes each, under Temporal's limit for a payload. */
 const PART = 500_000;
@@ -25,7 +26,7 @@ const texts = new LRUCache<string, string>({
 
 /** Reads a part of a checkpoint. The result says if the history is missing or cannot be read. */
 export function runLoad(values: ValueStore | undefined, input: LoadInput): Promise<LoadResult> {
-  return beating((context) => load(context, values, input));
+  return beating((context) => attempted(context, () => load(context, values, input)));
 }
 
 async function load(context: Context, values: ValueStore | undefined, input: LoadInput): Promise<LoadResult> {

@@ -25,6 +25,7 @@ import { compact, largest } from './compact.ts';
 import { contextMisfit } from './context-misfit.ts';
 import { Fence } from './fence.ts';
 import { type Files, filesOf } from './files.ts';
+import { lastFailure } from './last-failure.ts';
 import { detailsBefore, type LiveOutlet, LiveSender } from './live-sender.ts';
 import type { RequestFailure } from './model-errors.ts';
 import { checkOutput } from './output.ts';
@@ -313,12 +314,8 @@ async function prepare(
 
 /** How the previous attempt ended. `unbilled`: its failure says that nothing was billed. */
 async function lastAttempt(context: Context): Promise<'unbilled' | 'lost' | 'failed'> {
-  const { client, info } = context;
   try {
-    const { workflowId, runId } = info.workflowExecution ?? { workflowId: '', runId: '' };
-    const { raw } = await client.workflow.getHandle(workflowId, runId).describe();
-    const pending = raw.pendingActivities?.find(({ activityId }) => activityId === info.activityId);
-    const type = pending?.lastFailure?.applicationFailureInfo?.type;
+    const type = (await lastFailure(context))?.type;
     if (type === UNBILLED || type === LOST.unbegun || type === UNKNOWN_KEY) return 'unbilled';
     return type && !Object.values<string>(LOST).includes(type) ? 'failed' : 'lost';
   } catch {

@@ -4,23 +4,35 @@ import { ApplicationFailure } from '@temporalio/common';
 import { type DefinedTool, parseArgs, readContext } from '../agent/index.ts';
 import { VERIFY_TRIES, type VerifyInput, type VerifyResult } from '../contract/activities.ts';
 import type { ValueStore } from '../contract/values.ts';
+import { attempted } from './last-failure.ts';
 import { recorded } from './recordable.ts';
 import { type Storing, storingOf } from './storing.ts';
 import { aborted, contextOf, errorText, type FindAgent, withHeartbeats } from './tool.ts';
 
 /** Pause after the first failed try of `verify`, in milliseconds; twice that after the second. */
 const VERIFY_PAUSE_MS = 1_000;
+/** How many workers may be lost during a verification: a frozen one takes the tasks of all its open polls. */
+const VERIFY_WORKERS = 25;
 
 /**
  * The `verify` activity. A `verify` that throws or does not answer is tried again here, and counts as *unknown* after the
  * last try. Temporal's own attempts are for lost workers only: a frozen one may take as many as it has open polls.
  */
-export async function runVerify(
+export function runVerify(
   find: FindAgent,
   values: ValueStore | undefined,
   input: VerifyInput,
 ): Promise<VerifyResult> {
   const context = Context.current();
+  return attempted(context, () => verify(context, find, values, input), VERIFY_WORKERS);
+}
+
+async function verify(
+  context: Context,
+  find: FindAgent,
+  values: ValueStore | undefined,
+  input: VerifyInput,
+): Promise<VerifyResult> {
   const storing = storingOf(context, values);
   const definition = find(input.agent)?.definition;
   const tool = definition?.tools[input.tool];

@@ -13,8 +13,6 @@ import type { Issued, Outcome } from '../session/events.ts';
 
 /** Time beyond a tool's own time-out in which its activity can still say what happened. */
 const TIMEOUT_MARGIN_MS = 5_000;
-/** How many workers may be lost during a verification: a frozen one takes the tasks of all its open polls. */
-const VERIFY_WORKERS = 25;
 /**
  * How many workers may be lost before a repeatable tool begins, beside its own attempts. The activity counts the attempts
  * that have begun.
@@ -24,6 +22,8 @@ const TOOL_WORKERS = 25;
 const SUMMARY_LENGTH = 130;
 
 const RETRY = { initialInterval: '1s', maximumAttempts: 5 } as const;
+/** Without end: a key or a store may be missing for long. The activity counts the attempts that failed otherwise. */
+const PATIENT = { initialInterval: '1s', maximumInterval: '10s' } as const;
 
 /** One for all: the SDK records a stack for each promise. */
 const DONE = Promise.resolve();
@@ -70,6 +70,7 @@ function run(command: Issued, ended: (outcome: Outcome | null) => void): void {
       const { [ACTIVITY.load]: load } = remote(command.seq, {
         startToCloseTimeout: '2m',
         heartbeatTimeout: '10s',
+        retry: PATIENT,
       });
       settle(load(command.input), (result) => ended({ kind: 'load', result }));
       return;
@@ -143,7 +144,7 @@ function run(command: Issued, ended: (outcome: Outcome | null) => void): void {
       const { [ACTIVITY.verify]: verify } = remote(command.seq, {
         startToCloseTimeout: VERIFY_TRIES * (command.timeoutMs + TIMEOUT_MARGIN_MS),
         heartbeatTimeout: command.heartbeatMs,
-        retry: { initialInterval: '1s', maximumInterval: '10s', maximumAttempts: VERIFY_WORKERS },
+        retry: PATIENT,
         summary: command.summary,
       });
       settle(verify(command.input), (result) => ended({ kind: 'verify', result }));
@@ -152,6 +153,7 @@ function run(command: Issued, ended: (outcome: Outcome | null) => void): void {
     case 'prepare': {
       const { [ACTIVITY.prepare]: prepare } = remote(command.seq, {
         startToCloseTimeout: '30s',
+        retry: PATIENT,
         summary: command.summary,
       });
       settle(prepare(command.input), (result) => ended({ kind: 'prepare', result }));
