@@ -15,7 +15,7 @@ const ALL = ['test/**/*.test.ts', 'examples/**/*.test.ts'];
 const FAST = tests(
   'test/activities/**',
   'test/archive/deltas',
-  'test/console/browser',
+  'test/console/{browser,form}',
   'test/bench/{actions,docs,options,results,stats,usage}',
   'test/chat/writer',
   'test/cli/follow',
@@ -34,7 +34,7 @@ const FAST = tests(
 const SLOW = tests(
   'test/archive/**',
   'test/cli/**',
-  'test/console/inbox',
+  'test/console/{inbox,session}',
   'test/encryption/archive',
   'test/effects/{chapter-experiments,dying-in-task,lost-model,many-deaths}',
   'test/http/{conformance,python,serve}',

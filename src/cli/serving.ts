@@ -1,8 +1,10 @@
 /** What the verbs that serve HTTP have in common. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { messageOf } from '../contract/errors.ts';
+import { defined } from '../contract/json.ts';
 import type { serveHttp } from '../http/index.ts';
-import type { Cli } from './cli.ts';
+import type { Cli, Connected } from './cli.ts';
 
 /** The token of callers: typed, or that of the environment, or a new one. Only a new one is `shown`. */
 export function callersToken(
@@ -27,4 +29,31 @@ export async function serveUntilInterrupted(
   if (!stop.aborted) await once(stop, 'abort');
   await http.close();
   cli.terminal.item({ type: 'stopped' }, () => 'stopped');
+}
+
+/** The loopback interface: only this machine reaches it. */
+const HERE = '127.0.0.1';
+
+/** Serves the console and the HTTP API to this machine. The link has a new token. */
+export async function serveHere(
+  cli: Cli,
+  { client, sessions, values }: Connected,
+  port: number,
+): Promise<{ link: string; close: () => Promise<void> }> {
+  const [{ createHttpApi, hostsOf, serveHttp }, { TemporalSaver }] = await Promise.all([
+    import('../http/index.ts'),
+    import('../saver/index.ts'),
+  ]);
+  const token = randomBytes(32).toString('base64url');
+  const api = createHttpApi({
+    client,
+    sessions,
+    saver: new TemporalSaver(client, { taskQueue: cli.taskQueue, values }),
+    token,
+    ...defined({ hosts: hostsOf(HERE) }),
+    console: true,
+    onError: (error) => cli.terminal.warn(messageOf(error)),
+  });
+  const http = await serveHttp(api, { host: HERE, port });
+  return { link: `${http.url}/console#token=${token}`, close: () => http.close() };
 }

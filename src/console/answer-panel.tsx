@@ -45,6 +45,7 @@ export function AnswerPanel({
   const [args, setArgs] = useState<unknown>(item.call?.args);
   const [error, setError] = useState<ApiError | null>(null);
   const [sending, setSending] = useState(false);
+  const sent = useRef(false);
   const form = useRef<HTMLFormElement>(null);
 
   useEffect(() => {
@@ -53,8 +54,10 @@ export function AnswerPanel({
 
   const given = answering(item, answer, { by, text, args });
   if (shown === undefined || given === null) return null;
+  const isWrong = shown.input === 'args' && args === undefined;
   const submit = async (): Promise<void> => {
-    if (sending || args === undefined || form.current?.reportValidity() === false) return;
+    if (sent.current || isWrong || form.current?.reportValidity() === false) return;
+    sent.current = true;
     setSending(true);
     setError(null);
     try {
@@ -63,6 +66,7 @@ export function AnswerPanel({
     } catch (failure) {
       const known = asApiError(failure);
       setError(known);
+      sent.current = false;
       setSending(false);
       if (STALE.has(known.code)) setTimeout(() => void onStale(), 4_000);
     }
@@ -78,7 +82,9 @@ export function AnswerPanel({
         void submit();
       }}
       onKeyDown={(event) => {
-        if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) void submit();
+        if (event.key !== 'Enter' || !(event.metaKey || event.ctrlKey)) return;
+        event.preventDefault();
+        void submit();
       }}
     >
       <p>
@@ -120,7 +126,7 @@ export function AnswerPanel({
       )}
       <Problem error={error} />
       <div class="answers">
-        <button type="submit" class="primary" disabled={sending || args === undefined}>
+        <button type="submit" class="primary" disabled={sending || isWrong}>
           {sending ? 'Sending…' : `Confirm: ${shown.label.toLowerCase()}`}
         </button>
         <button type="button" onClick={onBack}>

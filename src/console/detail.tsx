@@ -69,7 +69,7 @@ export function Detail({ item, by, answer, onAnswer, onDone, onStale }: Props): 
           <Fact name="Tool">{visible(read.value.tool.description)}</Fact>
         )}
         {since !== null && (
-          <Fact name="Asked">
+          <Fact name={call === null ? 'Since' : 'Asked'}>
             <Time at={since} />
           </Fact>
         )}

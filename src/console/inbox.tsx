@@ -20,7 +20,15 @@ const KINDS: Readonly<Record<InboxItem['kind'], string>> = {
   unreadable: 'cannot be read',
 };
 
-export function Inbox({ by, onCount }: { by: string; onCount: (count: number) => void }): JSX.Element {
+interface Props {
+  /** The name to send with an answer; empty when the server knows it. */
+  by: string;
+  /** The name to show. */
+  who: string;
+  onCount: (count: number) => void;
+}
+
+export function Inbox({ by, who, onCount }: Props): JSX.Element {
   const { value, error, again } = useRead<InboxAnswer>('/inbox', EVERY_MS);
   const [done, setDone] = useState<readonly Decision[]>([]);
   const [chosen, setChosen] = useState<string | null>(null);
@@ -66,7 +74,7 @@ export function Inbox({ by, onCount }: { by: string; onCount: (count: number) =>
 
   const finish = (decision: Decision): void => {
     const next = items[index + 1] ?? items[index - 1];
-    setDone([decision, ...done].slice(0, 20));
+    setDone([{ ...decision, by: who }, ...done].slice(0, 20));
     setChosen(next === undefined ? null : keyOf(next));
     setAnswer(null);
     setOpened(false);

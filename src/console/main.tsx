@@ -7,20 +7,26 @@ import { Inbox } from './inbox.tsx';
 import { Problem } from './parts.tsx';
 import { Session } from './session.tsx';
 import { Sessions } from './sessions.tsx';
+import { visible } from './text.ts';
+
+/** Whose token this is. `name` is `null` for a token that several people share. */
+interface Caller {
+  name: string | null;
+  roles: string[];
+  tenant: string | null;
+}
 
 const THEMES = ['system', 'light', 'dark'] as const;
 
 function App(): JSX.Element {
   const { place, search } = useAddress();
-  const [by, setBy] = useRemembered('perdure.by', '');
+  const [typed, setTyped] = useRemembered('perdure.by', '');
+  const [caller, setCaller] = useState<Caller | null>(null);
   const [count, setCount] = useState<number | null>(null);
-  const [refused, setRefused] = useState<ApiError | null | undefined>(undefined);
+  const [refused, setRefused] = useState<ApiError | null>(null);
 
   const enter = (): void => {
-    request('GET', '/sessions?limit=1').then(
-      () => setRefused(null),
-      (error: unknown) => setRefused(asApiError(error)),
-    );
+    request<Caller>('GET', '/whoami').then(setCaller, (error: unknown) => setRefused(asApiError(error)));
   };
   useEffect(enter, []);
   const name = place.name === 'session' ? place.id : place.name === 'inbox' ? 'Inbox' : 'Sessions';
@@ -29,8 +35,16 @@ function App(): JSX.Element {
     document.title = title;
   }, [title]);
 
-  if (refused === undefined) return <main class="page" />;
-  if (refused?.status === 401) return <Gate error={refused} onToken={enter} />;
+  if (caller === null) {
+    if (refused?.status === 401) return <Gate error={refused} onToken={enter} />;
+    return (
+      <main class="page">
+        <Problem error={refused} />
+      </main>
+    );
+  }
+  // The server records the name of a token itself.
+  const by = caller.name === null ? typed : '';
   const current = (name: string): 'page' | undefined => (place.name.startsWith(name) ? 'page' : undefined);
   return (
     <>
@@ -60,20 +74,25 @@ function App(): JSX.Element {
             />
           </form>
         </search>
-        <label class="you">
-          <span>You</span>
-          <input
-            value={by}
-            aria-label="Your name"
-            placeholder="your name"
-            maxLength={200}
-            onInput={(event) => setBy(event.currentTarget.value)}
-          />
-        </label>
+        {caller.name === null ? (
+          <label class="you">
+            <span>You</span>
+            <input
+              value={typed}
+              aria-label="Your name"
+              placeholder="your name"
+              maxLength={200}
+              onInput={(event) => setTyped(event.currentTarget.value)}
+            />
+          </label>
+        ) : (
+          <span class="you" title={caller.roles.join(', ')}>
+            {visible(caller.name)}
+          </span>
+        )}
         <Theme />
       </header>
-      <Problem error={refused} />
-      {place.name === 'inbox' && <Inbox by={by} onCount={setCount} />}
+      {place.name === 'inbox' && <Inbox by={by} who={caller.name ?? typed} onCount={setCount} />}
       {place.name === 'sessions' && <Sessions search={search} />}
       {place.name === 'session' && <Session key={place.id} id={place.id} by={by} />}
     </>

@@ -1,18 +1,126 @@
-/** One session. */
+/** One session: its conversation, live, and what there is to know beside it. */
 import type { JSX } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { SessionView } from '../contract/views.ts';
-import { sessionPath } from './api.ts';
-import { useRead } from './hooks.ts';
-import { Problem, Status } from './parts.tsx';
+import { command } from '../session/commands.ts';
+import { type Followed, useSession } from './follow.ts';
+import { linkTo } from './hooks.ts';
+import { CommandLine, Copy, Problem, Status } from './parts.tsx';
+import { Past } from './past.tsx';
+import { Part, Side } from './side.tsx';
+import { Steer } from './steer.tsx';
 import { visible } from './text.ts';
+import { Conversation } from './transcript.tsx';
 
-export function Session({ id }: { id: string; by: string }): JSX.Element {
-  const { value, error } = useRead<SessionView>(sessionPath(id), 5_000);
+export function Session({ id, by }: { id: string; by: string }): JSX.Element {
+  const { earlier, ...session } = useSession(id);
+  const { view, error, live } = session;
+  const [past, setPast] = useState(false);
+  if (view === null)
+    return (
+      <main class="page">{error === null ? <p class="hint">Reading…</p> : <Problem error={error} />}</main>
+    );
   return (
-    <main class="page">
-      <h1>{visible(id)}</h1>
-      <Problem error={error} />
-      {value !== null && <Status status={value.phase} />}
+    <main class="session">
+      <section class="talk" aria-label="Conversation">
+        <header>
+          <h1>
+            <Copy text={id} />
+          </h1>
+          <p class="facts">
+            <span>{visible(view.agent)}</span>
+            <Status status={view.status.kind === 'active' ? view.phase : view.status.kind} />
+            <span>{live ? 'live' : view.status.kind === 'active' ? 'not live: reconnects' : ''}</span>
+          </p>
+          <Problem error={error} />
+          <Waits view={view} />
+        </header>
+        <Talk session={session} earlier={earlier} />
+        <Steer view={view} by={by} />
+      </section>
+      <aside class="side">
+        <Side view={view} />
+        <Part name="Checkpoints">
+          {past ? (
+            <Past id={id} by={by} />
+          ) : (
+            <button type="button" onClick={() => setPast(true)}>
+              Show the checkpoints
+            </button>
+          )}
+        </Part>
+        <Part name="In a terminal">
+          <CommandLine command={command('show', id)} />
+          <CommandLine command={command('tail', id)} />
+        </Part>
+      </aside>
     </main>
+  );
+}
+
+/** What the session waits for, and where to answer. */
+function Waits({
+  view: { pending, wait, paused, queued, status },
+}: {
+  view: SessionView;
+}): JSX.Element | null {
+  const lines = [
+    ...pending.map(
+      ({ tool, callId, status: { kind } }) =>
+        `${tool} (${callId}) ${kind === 'approval' ? 'waits for approval' : kind}`,
+    ),
+    ...(wait === null ? [] : [`${wait.reason}: ${wait.message}`]),
+    ...(paused === null ? [] : [`paused by ${paused.by}${paused.reason === '' ? '' : `: ${paused.reason}`}`]),
+    ...(queued === 0 ? [] : [`${queued} queued`]),
+    ...('message' in status ? [status.message] : []),
+    ...('reason' in status ? [status.reason] : []),
+  ].filter((line) => line !== '');
+  if (lines.length === 0) return null;
+  return (
+    <ul class="waits">
+      {lines.map((line) => (
+        <li key={line}>{visible(line)}</li>
+      ))}
+      {(pending.length > 0 || wait !== null) && (
+        <li>
+          <a href={linkTo({ name: 'inbox' })}>Answer in the inbox</a>
+        </li>
+      )}
+    </ul>
+  );
+}
+
+/** The messages, and what the model writes now. It stays at the end while nobody scrolls away. */
+function Talk({ session, earlier }: { session: Followed; earlier: () => Promise<void> }): JSX.Element {
+  const { messages, first, calls, text, reasoning } = session;
+  const box = useRef<HTMLElement>(null);
+  const atEnd = useRef(true);
+  useEffect(() => {
+    if (atEnd.current) box.current?.scrollTo({ top: box.current.scrollHeight });
+  });
+  return (
+    <section
+      ref={box}
+      class="scroll"
+      aria-label="Messages"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it.
+      tabIndex={0}
+      onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => {
+        atEnd.current = scrollHeight - scrollTop - clientHeight < 40;
+      }}
+    >
+      {first > 0 && (
+        <button type="button" onClick={() => void earlier()}>
+          {first.toLocaleString('en')} earlier messages
+        </button>
+      )}
+      <Conversation messages={messages} calls={calls} />
+      {(text !== '' || reasoning !== '') && (
+        <div class="assistant live" aria-live="polite">
+          {reasoning !== '' && <div class="text hint">{visible(reasoning)}</div>}
+          <div class="text">{visible(text)}</div>
+        </div>
+      )}
+    </section>
   );
 }

@@ -1,11 +1,14 @@
 /** All sessions, newest first. The filters are in the address. */
 import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
 import type { SessionSummary } from '../contract/views.ts';
 import { go, linkTo, useRead } from './hooks.ts';
 import { CommandLine, Empty, Problem, Status, Time } from './parts.tsx';
 import { visible } from './text.ts';
 
 const EVERY_MS = 5_000;
+/** How many sessions are shown: at first, and when somebody asks for more. */
+const SHOWN = [100, 1_000, 10_000] as const;
 const STATUSES = [
   ['', 'any status'],
   ['waits', 'waits for a person'],
@@ -19,7 +22,14 @@ const STATUSES = [
 
 export function Sessions({ search }: { search: string }): JSX.Element {
   const filters = new URLSearchParams(search);
-  const { value, error } = useRead<{ items: SessionSummary[] }>(`/sessions?${filters}`, EVERY_MS);
+  const [size, setSize] = useState(0);
+  const limit = SHOWN[size] ?? SHOWN[0];
+  // A long list is read once, and again when somebody looks for something else.
+  const everyMs = size === 0 ? EVERY_MS : undefined;
+  const { value, error } = useRead<{ items: SessionSummary[] }>(
+    `/sessions?limit=${limit}&${filters}`,
+    everyMs,
+  );
   const filter = (name: string, text: string): void => {
     const next = new URLSearchParams(search);
     if (text === '') next.delete(name);
@@ -87,6 +97,13 @@ export function Sessions({ search }: { search: string }): JSX.Element {
             ))}
           </tbody>
         </table>
+      )}
+      {items.length === limit && size + 1 < SHOWN.length && (
+        <p>
+          <button type="button" onClick={() => setSize(size + 1)}>
+            Show up to {SHOWN[size + 1]?.toLocaleString('en')}
+          </button>
+        </p>
       )}
     </main>
   );

@@ -33,3 +33,13 @@ export function span(ms: number): string {
   }
   return parts.join(' ');
 }
+
+/** `1 call`, `2 calls`. */
+export function counted(count: number, noun: string): string {
+  return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** Dollars with as many digits as say something. */
+export function dollars(usd: number): string {
+  return `$${usd.toFixed(usd !== 0 && usd < 0.1 ? 4 : 2)}`;
+}

@@ -98,7 +98,7 @@ export const inspectionOperations: readonly Operation[] = [
         pattern: SEARCHABLE,
         description: 'Only in this status, such as active. `waits`: in any that waits for a person',
       },
-      limit: { type: 'integer', minimum: 0, maximum: 1_000, description: 'At most this many. Default: 50.' },
+      limit: { type: 'integer', minimum: 0, maximum: 10_000, description: 'At most this many. Default: 50.' },
     },
     answer: {
       status: 200,

@@ -31,6 +31,7 @@ interface Event {
   type: string;
   pid: number;
   address: string;
+  url: string;
   agents: string[];
   file: string;
   how: string;
@@ -60,7 +61,11 @@ test('dev runs a server and a worker, starts it again at each change and after i
   const perdure = (...args: string[]): Promise<Ran> => run(args, { cwd: folder, env });
   try {
     const { address } = await next(dev, 'server');
+    const { origin, hash } = new URL((await next(dev, 'console')).url);
     const first = await next(dev, 'ready');
+    const token = hash.replace('#token=', '');
+    const inbox = await fetch(`${origin}/inbox`, { headers: { authorization: `Bearer ${token}` } });
+    expect([inbox.status, (await fetch(`${origin}/console`)).status]).toEqual([200, 200]);
     expect(first).toMatchObject({ agents: ['kind'], address });
 
     // The server of this directory is found without being named, and sessions run on it.

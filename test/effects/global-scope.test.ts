@@ -45,6 +45,12 @@ test('a session that is cancelled while its global effect waits for a person end
   // The call is lost, nobody can verify it: a person is asked, in the session of the effect.
   await untilPhase(effect, 'unknown_effect');
   await untilPhase(session, 'unknown_effect');
+  // The inbox asks once, in the session of the call.
+  const asked = async (): Promise<string[]> => {
+    const { items } = await stage.sessions.inbox({ limit: 1_000 });
+    return items.filter(({ call }) => call?.next.sessionId === effect.id).map(({ sessionId }) => sessionId);
+  };
+  await expect.poll(asked, { timeout: 10_000 }).toEqual([session.id]);
   await session.cancel();
 
   expect(await session.result()).toMatchObject({ status: 'cancelled' });

@@ -34,7 +34,7 @@ if (PATH_OF_CHROMIUM === undefined) console.warn(`There is no Chromium, so brows
 export interface OpenedPage {
   readonly page: Page;
   /** Uncaught errors, and what was written to the console as an error, such as a violation of the content policy. */
-  readonly errors: readonly string[];
+  readonly errors: string[];
 }
 
 /** Opens an empty page in a browser of its own, until the running test has finished. */

@@ -6,15 +6,21 @@ import { defined } from '../../contract/json.ts';
 import { command } from '../../session/commands.ts';
 import { type Cli, type Connected, OWN_VALUES } from '../cli.ts';
 import { port as portOf } from '../input.ts';
+import { serveHere } from '../serving.ts';
 import type { SupervisorEvent } from '../supervisor.ts';
 
-/** `perdure dev`: a server and a worker in one terminal. */
+/** Temporal's own port, so that other tools find the server. */
+const TEMPORAL_PORT = 7233;
+/** The port of `perdure serve`. */
+const CONSOLE_PORT = 7280;
+
+/** `perdure dev`: a server, a worker and the console in one terminal. */
 export function dev(program: Command, cli: Cli): void {
   program
     .command('dev')
-    .summary('run a Temporal server and a worker')
+    .summary('run a Temporal server, a worker and the console')
     .description(
-      'Run a Temporal server and a worker in one terminal. The worker restarts when its files change.',
+      'Run a Temporal server, a worker and the console in one terminal. The worker restarts when its files change.',
     )
     .argument('[module]', 'JavaScript or TypeScript (default: agents.ts, agents.js, agents/index.ts, …)')
     .option('--port <number>', "the server's port (default: 7233, or a free one if it is taken)", portOf)
@@ -27,9 +33,11 @@ export function dev(program: Command, cli: Cli): void {
       const { agentsPath } = await import('../load-agents.ts');
       const path = agentsPath(module);
       // A download or a build ends at the first Ctrl-C; a server that has begun ends with this process, in order.
-      const connected = await startDevServer(cli, ui, port ?? (await usualPort()));
+      const connected = await startDevServer(cli, ui, port ?? (await ifFree(TEMPORAL_PORT)));
       const stop = cli.untilInterrupted();
       tellServer(cli, connected);
+      const page = await serveHere(cli, connected, (await ifFree(CONSOLE_PORT)) ?? 0);
+      cli.terminal.item({ type: 'console', url: page.link }, () => `console     ${page.link}`);
       const { supervise } = await import('../supervisor.ts');
       const { connectionOptions, namespace, source } = connected.server;
       const found = source === 'env' || source === 'config-file';
@@ -57,6 +65,7 @@ export function dev(program: Command, cli: Cli): void {
         cli.interrupt();
       });
       await supervise({ args, module: path, stdout: cli.terminal.json ? 2 : 'inherit', onEvent }, stop);
+      await page.close();
       if (lost) {
         const said = `See ${server?.logFile}. The sessions are safe in .perdure: run perdure dev again`;
         throw new PerdureError(
@@ -68,16 +77,16 @@ export function dev(program: Command, cli: Cli): void {
     });
 }
 
-/** Temporal's own port, so that other tools find the server; `undefined` when somebody has it. */
-async function usualPort(): Promise<number | undefined> {
+/** A port; `undefined` when somebody has it. */
+async function ifFree(port: number): Promise<number | undefined> {
   const probe = createServer();
   const free = await new Promise<boolean>((resolve) => {
     probe.once('error', () => resolve(false));
-    probe.listen(7233, '127.0.0.1', () => resolve(true));
+    probe.listen(port, '127.0.0.1', () => resolve(true));
   });
   if (!free) return undefined;
   await new Promise((resolve) => probe.close(resolve));
-  return 7233;
+  return port;
 }
 
 async function startDevServer(cli: Cli, ui: boolean, port: number | undefined): Promise<Connected> {

@@ -11,7 +11,7 @@ export interface ConsoleStage extends CliStage {
   readonly url: string;
   readonly token: string;
   /** Opens a place of the console, such as `/sessions`. */
-  browse(place?: string, options?: BrowserContextOptions): Promise<OpenedPage>;
+  browse(place?: string, options?: BrowserContextOptions, token?: string): Promise<OpenedPage>;
 }
 
 /** Starts a worker and `perdure serve`; whoever opens it closes it. */
@@ -25,9 +25,9 @@ export async function openConsole(): Promise<ConsoleStage> {
     ...stage,
     url,
     token,
-    browse: async (place = '', options = {}) => {
+    browse: async (place = '', options = {}, given = token) => {
       const opened = await openPage(options);
-      await opened.page.goto(`${url}/console${place}#token=${token}`);
+      await opened.page.goto(`${url}/console${place}#token=${given}`);
       onTestFinished(() => {
         if (opened.errors.length > 0) throw new Error(`the page had errors:\n${opened.errors.join('\n')}`);
       });

@@ -1,0 +1,154 @@
+/** A session as it is, and as it goes on. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ToolCall } from '../contract/calls.ts';
+import type { Message } from '../contract/messages.ts';
+import type { Page, SessionView } from '../contract/views.ts';
+import { type ApiError, events, request, type StreamEvent, sessionPath } from './api.ts';
+import { asApiError } from './hooks.ts';
+
+/** Messages and calls of a page. */
+const PAGE = 50;
+const AGAIN_MS = 2_000;
+
+export interface Followed {
+  view: SessionView | null;
+  messages: readonly Message[];
+  /** Index of the first message. */
+  first: number;
+  calls: ReadonlyMap<string, ToolCall>;
+  /** What the model has written of the message that is not recorded yet. */
+  text: string;
+  reasoning: string;
+  error: ApiError | null;
+  /** Whether news arrive. */
+  live: boolean;
+}
+
+const NOTHING: Followed = {
+  view: null,
+  messages: [],
+  first: 0,
+  calls: new Map(),
+  text: '',
+  reasoning: '',
+  error: null,
+  live: false,
+};
+
+/** Follows a session. What it shows changes with each event of its stream. */
+export function useSession(id: string): Followed & { earlier: () => Promise<void> } {
+  const [state, setState] = useState(NOTHING);
+  const latest = useRef(state);
+  latest.current = state;
+
+  useEffect(() => {
+    const stop = new AbortController();
+    void follow(id, stop.signal, (change) => {
+      if (!stop.signal.aborted) setState(change);
+    });
+    return () => stop.abort();
+  }, [id]);
+
+  const earlier = async (): Promise<void> => {
+    const { first, messages } = latest.current;
+    const older = await readPage<Message>(id, 'transcript', first);
+    const ids = new Set(messages.map((message) => message.id));
+    const calls = await readPage<ToolCall>(id, 'calls', await callsBefore(id, latest.current.calls));
+    setState((now) => ({
+      ...now,
+      first: older.first,
+      messages: [...older.items.filter((message) => !ids.has(message.id)), ...now.messages],
+      calls: new Map([...calls.items.map((call) => [call.id, call] as const), ...now.calls]),
+    }));
+  };
+  return { ...state, earlier };
+}
+
+type Change = (next: (now: Followed) => Followed) => void;
+
+async function follow(id: string, signal: AbortSignal, change: Change): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      let isRead = false;
+      for await (const event of events(sessionPath(id, '/stream?until=closed'), signal)) {
+        // The stream is open, so nothing can be missed between what is read now and what it says.
+        // The stream tells again what the model has written so far.
+        if (!isRead) change((now) => ({ ...now, text: '', reasoning: '' }));
+        if (!isRead || event.event === 'transcript' || event.event === 'run')
+          change(await present(id, signal));
+        isRead = true;
+        if (event.event === 'end') return change((now) => ({ ...now, live: false }));
+        change((now) => after(now, event));
+      }
+      if (!isRead) change(await present(id, signal));
+    } catch (error) {
+      if (signal.aborted) return;
+      const known = asApiError(error);
+      change((now) => ({ ...now, live: false, error: known }));
+      if (known.status === 404 || known.status === 401 || known.status === 403) return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+  }
+}
+
+/** Reads the session as it is now. */
+async function present(id: string, signal: AbortSignal): Promise<(now: Followed) => Followed> {
+  const [view, transcript, calls] = await Promise.all([
+    request<SessionView>('GET', sessionPath(id), undefined, signal),
+    readPage<Message>(id, 'transcript'),
+    readPage<ToolCall>(id, 'calls'),
+  ]);
+  return ({ text, reasoning }) => ({
+    view,
+    messages: transcript.items,
+    first: transcript.first,
+    calls: new Map(calls.items.map((call) => [call.id, call])),
+    text,
+    reasoning,
+    error: null,
+    live: true,
+  });
+}
+
+function readPage<T>(id: string, which: 'transcript' | 'calls', before?: number): Promise<Page<T>> {
+  const rest = before === undefined ? '' : `&before=${before}`;
+  return request('GET', sessionPath(id, `/${which}?limit=${PAGE}${rest}`));
+}
+
+/** How many calls there are before those that are known. */
+async function callsBefore(id: string, known: ReadonlyMap<string, ToolCall>): Promise<number> {
+  const { total } = await request<Page<ToolCall>>('GET', sessionPath(id, '/calls?limit=0'));
+  return Math.max(0, total - known.size);
+}
+
+/** What an event changes. */
+function after(now: Followed, { event, data }: StreamEvent): Followed {
+  switch (event) {
+    case 'text':
+      return { ...now, text: now.text + String(data['text']) };
+    case 'reasoning':
+      return { ...now, reasoning: now.reasoning + String(data['text']) };
+    case 'reset':
+      return { ...now, text: '', reasoning: '' };
+    case 'message': {
+      const message = data as unknown as Message;
+      const isAnswer = message.role === 'assistant';
+      const messages = now.messages.some(({ id }) => id === message.id)
+        ? now.messages
+        : [...now.messages, message];
+      return { ...now, messages, ...(isAnswer ? { text: '', reasoning: '' } : {}) };
+    }
+    case 'call': {
+      const call = data['call'] as ToolCall;
+      return { ...now, calls: new Map(now.calls).set(call.id, call) };
+    }
+    case 'phase':
+      return { ...now, view: data['view'] as SessionView };
+    case 'spent':
+      return now.view === null
+        ? now
+        : { ...now, view: { ...now.view, budget: data['budget'] as SessionView['budget'] } };
+    default:
+      return now;
+  }
+}

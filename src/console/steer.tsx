@@ -1,0 +1,132 @@
+/** What a person can do with a session: say something, pause it, let it continue, end it. */
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import type { SessionView } from '../contract/views.ts';
+import { command } from '../session/commands.ts';
+import { type ApiError, request, sessionPath } from './api.ts';
+import { asApiError } from './hooks.ts';
+import { CommandLine, Problem } from './parts.tsx';
+
+type Verb = 'pause' | 'resume' | 'cancel';
+
+const VERBS: Readonly<Record<Verb, { label: string; does: string; hasReason: boolean }>> = {
+  pause: { label: 'Pause', does: 'No new call begins. Calls in flight end first.', hasReason: true },
+  resume: { label: 'Continue', does: 'The session continues after the pause or the wait.', hasReason: false },
+  cancel: {
+    label: 'Cancel',
+    does: 'Ends the session for good, once a mutation in flight has settled.',
+    hasReason: true,
+  },
+};
+
+export function Steer({ view, by }: { view: SessionView; by: string }): JSX.Element | null {
+  const { sessionId: id, status, phase } = view;
+  const [text, setText] = useState('');
+  const [verb, setVerb] = useState<Verb | null>(null);
+  const [reason, setReason] = useState('');
+  const [error, setError] = useState<ApiError | null>(null);
+  if (status.kind !== 'active') return null;
+
+  const who = by === '' ? {} : { by };
+  const act = async (path: string, body: object): Promise<boolean> => {
+    setError(null);
+    try {
+      await request('POST', sessionPath(id, path), { ...body, ...who });
+      return true;
+    } catch (failure) {
+      setError(asApiError(failure));
+      return false;
+    }
+  };
+  const say = async (mode?: 'interrupt'): Promise<void> => {
+    if (text.trim() === '') return;
+    if (await act('/messages', { text, ...(mode === undefined ? {} : { mode }) })) setText('');
+  };
+  const confirm = async (): Promise<void> => {
+    if (verb === null) return;
+    const said = VERBS[verb].hasReason && reason !== '' ? { reason } : {};
+    if (await act(`/${verb}`, said)) setVerb(null);
+  };
+  const isBusy = phase === 'thinking' || phase === 'acting';
+  const held = phase === 'paused' || phase === 'waiting';
+  return (
+    <div class="steer">
+      <form
+        aria-label="Message"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void say();
+        }}
+      >
+        <textarea
+          aria-label="Message to the session"
+          placeholder={isBusy ? 'A message waits in the queue until this turn has ended' : 'Message'}
+          rows={2}
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) void say();
+          }}
+        />
+        <div class="answers">
+          <button type="submit" class="primary" disabled={text.trim() === ''}>
+            Send
+          </button>
+          {isBusy && (
+            <button type="button" disabled={text.trim() === ''} onClick={() => void say('interrupt')}>
+              Interrupt
+            </button>
+          )}
+          <span class="grow" />
+          {(held ? (['resume', 'cancel'] as const) : (['pause', 'cancel'] as const)).map((name) => (
+            <button
+              key={name}
+              type="button"
+              aria-expanded={verb === name}
+              onClick={() => setVerb(verb === name ? null : name)}
+            >
+              {VERBS[name].label}
+            </button>
+          ))}
+        </div>
+      </form>
+      {verb !== null && (
+        <form
+          class="panel"
+          aria-label={VERBS[verb].label}
+          onSubmit={(event) => {
+            event.preventDefault();
+            void confirm();
+          }}
+        >
+          <p>{VERBS[verb].does}</p>
+          {VERBS[verb].hasReason && (
+            <label class="field">
+              <span>
+                Reason<small> optional</small>
+              </span>
+              <input value={reason} onInput={(event) => setReason(event.currentTarget.value)} />
+            </label>
+          )}
+          <div class="answers">
+            <button type="submit" class="primary">
+              Confirm: {VERBS[verb].label.toLowerCase()}
+            </button>
+            <button type="button" onClick={() => setVerb(null)}>
+              Back
+            </button>
+          </div>
+          <CommandLine
+            command={command(
+              verb,
+              id,
+              ...(VERBS[verb].hasReason && reason !== '' ? ['--reason', reason] : []),
+            )}
+          />
+        </form>
+      )}
+      {text.trim() !== '' && <CommandLine command={command('send', id, text)} />}
+      <Problem error={error} />
+    </div>
+  );
+}

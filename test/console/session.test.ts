@@ -1,0 +1,115 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { NO_BROWSER } from '../support/browser.ts';
+import { untilPhase } from '../support/stage.ts';
+import { type ConsoleStage, openConsole, violations } from './support/console.ts';
+
+let stage: ConsoleStage;
+beforeAll(async () => {
+  if (!NO_BROWSER) stage = await openConsole();
+});
+afterAll(() => stage?.close());
+
+async function started(text: string, phase: 'idle' | 'approval' = 'idle'): Promise<string> {
+  const id = stage.id('talk');
+  await stage.json('start', 'support', text, '--id', id);
+  await untilPhase(stage.session(id), phase);
+  return id;
+}
+
+test.skipIf(NO_BROWSER)('a session is read as a conversation, and goes on live', async () => {
+  const id = await started('order 7');
+  const { page } = await stage.browse(`/sessions/${id}`);
+  const card = page.getByRole('region', { name: 'Call call_1_0 of order' });
+  await card.getByText('completed').first().waitFor();
+  await page.getByText('done: order 7').waitFor();
+  const hostile = '<script>document.title="run"</script> \u202etxt';
+  await page.getByLabel('Message to the session').fill(hostile);
+  await page.getByRole('button', { name: 'Send', exact: true }).click();
+  await page
+    .locator('.assistant')
+    .getByText('you said: <script>document.title="run"</script> \\u202etxt')
+    .waitFor();
+  expect(await page.locator('main script').count()).toBe(0);
+  expect(await page.title()).toContain(id);
+  // Somebody else talks to it.
+  await stage.json('send', id, 'order 8');
+  await page.getByText('done: order 8').waitFor();
+  expect((await stage.session(id).transcript()).total).toBe(
+    (await page.locator('.conversation > li').count()) + 2,
+  );
+});
+
+test.skipIf(NO_BROWSER)('a session is paused, continued and cancelled after a confirmation', async () => {
+  const id = await started('hello');
+  const { page } = await stage.browse(`/sessions/${id}`);
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.getByLabel('Reason').fill('lunch');
+  await page.getByText(`perdure pause ${id} --reason lunch`).waitFor();
+  expect((await stage.session(id).state()).phase).toBe('idle');
+  await page.getByRole('button', { name: 'Confirm: pause' }).click();
+  await page.getByText('lunch').waitFor();
+  await untilPhase(stage.session(id), 'paused');
+  await page.getByRole('button', { name: 'Continue' }).click();
+  await page.getByRole('button', { name: 'Confirm: continue' }).click();
+  await untilPhase(stage.session(id), 'idle');
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('button', { name: 'Confirm: cancel' }).click();
+  await page.locator('.status', { hasText: 'cancelled' }).waitFor();
+});
+
+test.skipIf(NO_BROWSER)(
+  'two checkpoints are compared, one is forked from, and a rewind says what it does not undo',
+  async () => {
+    const id = await started('refund ch_1:100');
+    const { page, errors } = await stage.browse(`/sessions/${id}`);
+    await page.getByLabel('Your name').fill('ada');
+    await page.getByRole('button', { name: 'Show the checkpoints' }).click();
+    const boxes = page.locator('.past input[type=checkbox]');
+    await boxes.first().check();
+    await boxes.last().check();
+    await page.getByRole('region', { name: 'What has changed' }).getByText('/transcript').first().waitFor();
+    await boxes.first().uncheck();
+    await page.getByRole('form', { name: 'Go on' }).getByLabel('Reason').fill('try again');
+    await page.getByRole('button', { name: 'Rewind this session' }).click();
+    await page.getByText('A rewind undoes none of these 1 effects').waitFor();
+    await page.getByText('refund {"chargeId":"ch_1","cents":100}').waitFor();
+    // The refusal of an unconfirmed rewind.
+    expect(errors.splice(0)).toEqual([expect.stringContaining('400')]);
+    await page.getByRole('button', { name: 'Back' }).click();
+    await page.getByRole('button', { name: 'Fork into' }).click();
+    await page.waitForURL((url) => !url.pathname.endsWith(id));
+    const forked = decodeURIComponent(new URL(page.url()).pathname.split('/').at(-1) ?? '');
+    expect((await stage.session(forked).state()).agent).toBe('support');
+  },
+);
+
+test.skipIf(NO_BROWSER)('sessions are listed with filters in the address', async () => {
+  const id = await started('hello');
+  const { page } = await stage.browse('/sessions?agent=support');
+  await page.getByRole('link', { name: id }).waitFor();
+  await page.getByLabel('Status').selectOption('waits');
+  await page.waitForURL('**/sessions?agent=support&status=waits');
+  await expect.poll(() => page.getByRole('link', { name: id }).count()).toBe(0);
+  await page.getByLabel('agent').fill('nobody');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'No session fits these filters' }).waitFor();
+});
+
+test.skipIf(NO_BROWSER).each(['light', 'dark'] as const)(
+  'axe finds nothing in sessions and a session in the %s theme',
+  async (colorScheme) => {
+    const id = await started('order 7');
+    const { page } = await stage.browse('/sessions', { colorScheme });
+    await page.getByRole('link', { name: id }).click();
+    await page.getByText('done: order 7').waitFor();
+    await page.getByRole('button', { name: 'Show the checkpoints' }).click();
+    await page.locator('.past input').first().check();
+    expect(await violations(page)).toEqual([]);
+    await page.setViewportSize({ width: 360, height: 740 });
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360);
+    await page.getByRole('link', { name: 'Sessions' }).click();
+    await page.getByRole('link', { name: id }).waitFor();
+    expect(await violations(page)).toEqual([]);
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360);
+  },
+);
