@@ -91,9 +91,13 @@ async function readJson(request: Request, type: string | null, limit: number): P
 /** Hono's `bodyLimit` copies a chunked request, which fails on those of its Node server beside Node's own `Request`. */
 async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
   const tooLarge = (size: string): PerdureError =>
-    new PerdureError('TOO_LARGE', `The body is ${size} bytes, the limit is ${limit}`, {
-      details: { field: 'body', limit },
-    });
+    new PerdureError(
+      'TOO_LARGE',
+      `The body is ${size} bytes, the limit is ${limit}. Send a large file by its URL, or serve with a larger --body-limit`,
+      {
+        details: { field: 'body', limit },
+      },
+    );
   const said = Number(request.headers.get('content-length') ?? 0);
   if (said > limit) throw tooLarge(String(said));
   const chunks: Uint8Array[] = [];

@@ -55,6 +55,30 @@ test('a token that was given is used, and not shown', async () => {
   expect(stdout).not.toContain(token);
 });
 
+test('a file in a message may be as large as --body-limit allows, and the refusal names it', async () => {
+  const PERDURE_HTTP_TOKEN = 'given-by-the-environment';
+  const PERDURE_VALUES = await mkdtemp(join(tmpdir(), 'perdure-values-'));
+  onTestFinished(() => rm(PERDURE_VALUES, { recursive: true }));
+  const { line } = serve(['--body-limit', '5'], { PERDURE_HTTP_TOKEN, PERDURE_VALUES });
+  const url = await line((text) => /^serving +(\S+)/.exec(text)?.[1]);
+  const send = async (bytes: number): Promise<unknown> => {
+    const parts = [{ type: 'file', data: Buffer.alloc(bytes).toString('base64'), mediaType: 'text/plain' }];
+    const answer = await fetch(`${url}/sessions/not-there/messages`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${PERDURE_HTTP_TOKEN}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ text: 'Read this.', parts }),
+    });
+    return ((await answer.json()) as { error: unknown }).error;
+  };
+  expect(await send(3_500_000)).toMatchObject({ code: 'SESSION_NOT_FOUND' });
+  expect(await send(4_000_000)).toMatchObject({
+    code: 'TOO_LARGE',
+    message: expect.stringContaining(
+      'the limit is 5000000. Send a large file by its URL, or serve with a larger --body-limit',
+    ),
+  });
+});
+
 test('callers have tokens of their own in a file, or JWTs of a provider', async () => {
   const provider = await openProvider();
   const file = join(await mkdtemp(join(tmpdir(), 'perdure-tokens-')), 'tokens.json');

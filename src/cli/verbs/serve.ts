@@ -2,12 +2,15 @@ import type { Command } from 'commander';
 import { defined } from '../../contract/json.ts';
 import { type CallersOptions, callersOf, withCallers } from '../callers.ts';
 import type { Cli } from '../cli.ts';
-import { port as portOf } from '../input.ts';
+import { count, port as portOf } from '../input.ts';
 import { serveUntilInterrupted } from '../serving.ts';
+
+const MB = 1_000_000;
 
 interface Options extends CallersOptions {
   host: string;
   port: number;
+  bodyLimit?: number;
 }
 
 /** `perdure serve`: sessions and checkpoints over HTTP. */
@@ -19,7 +22,12 @@ export function serve(program: Command, cli: Cli): void {
       'Serve sessions and checkpoints over HTTP, for programs in any language, until Ctrl-C or SIGTERM.',
     )
     .option('--host <name>', 'address to listen on; any but 127.0.0.1 lets other machines in', '127.0.0.1')
-    .option('--port <number>', 'port to listen on; 0 picks a free one', portOf, 7280);
+    .option('--port <number>', 'port to listen on; 0 picks a free one', portOf, 7280)
+    .option(
+      '--body-limit <MB>',
+      'most that a request may send (default: 3.1). Files in messages are base64, a third longer',
+      count,
+    );
   withCallers(command)
     .addHelpText(
       'after',
@@ -28,7 +36,7 @@ export function serve(program: Command, cli: Cli): void {
     )
     .action(async (options: Options) => {
       const { terminal } = cli;
-      const { host, port } = options;
+      const { host, port, bodyLimit } = options;
       const { access, shown, isCopied, lines } = await callersOf(options);
       const { client, sessions, server, values } = await cli.connect();
       const [{ createHttpApi, hostsOf }, { TemporalSaver }] = await Promise.all([
@@ -41,7 +49,7 @@ export function serve(program: Command, cli: Cli): void {
         sessions,
         saver: new TemporalSaver(client, { taskQueue: cli.taskQueue, values }),
         ...access,
-        ...defined({ hosts }),
+        ...defined({ hosts, bodyLimit: bodyLimit && bodyLimit * MB }),
         console: true,
         onError: (error) =>
           terminal.error(error instanceof Error ? (error.stack ?? error.message) : String(error)),
