@@ -3,6 +3,8 @@ export {
   type AgentOptions,
   type AnyTool,
   type ApprovalOptions,
+  type AskPersonOptions,
+  askPerson,
   type CompactionChoice,
   type CompactionInfo,
   type ContextWindowOptions,

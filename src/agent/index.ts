@@ -6,6 +6,7 @@ export {
   plainToolsWarning,
   resolveAgent,
 } from './agent-runtime.ts';
+export { type AskPersonOptions, askPerson, type Question } from './ask-person.ts';
 export { readContext } from './context.ts';
 export {
   type CompactionChoice,

@@ -1,0 +1,57 @@
+import type { Duration } from '@temporalio/common';
+import * as z from 'zod';
+import type { JsonValue } from '../contract/json.ts';
+import { type DefinedTool, defineTool } from './define-tool.ts';
+
+/** Options of {@link askPerson}. */
+export interface AskPersonOptions {
+  /** When the model should ask. Default: when it needs to know something that only a person can tell. */
+  description?: string;
+  /** How long a question waits for its answer. Default: for ever. Then the model gets `otherwise`, or that nobody answered. */
+  expires?: Duration;
+  /** The answer when nobody gives one in time. */
+  otherwise?: JsonValue;
+}
+
+/** A question of the model. */
+export interface Question {
+  question: string;
+  /** Answers to choose from. */
+  options?: string[] | undefined;
+}
+
+/**
+ * A tool with which the model asks a person. The question is an approval, answered with the decision `respond`: its output is
+ * the tool's result. It waits in the inbox without holding a process, for as long as it takes.
+ *
+ * @example
+ * ```ts
+ * import { askPerson, defineAgent } from 'perdure';
+ *
+ * export const planner = defineAgent({
+ *   name: 'planner',
+ *   model: 'openai:gpt-5',
+ *   instructions: 'Plan the trip.',
+ *   tools: { ask_person: askPerson({ expires: '2 days', otherwise: 'Decide yourself.' }) },
+ * });
+ * ```
+ */
+export function askPerson({
+  description,
+  expires,
+  otherwise,
+}: AskPersonOptions = {}): DefinedTool<Question, JsonValue> {
+  return defineTool({
+    description:
+      description ??
+      'Ask a person what only a person can tell or decide. The answer may take days: ask once.',
+    inputSchema: z.object({ question: z.string().min(1), options: z.array(z.string()).optional() }),
+    effect: 'read',
+    needsApproval: true,
+    ...(expires === undefined
+      ? {}
+      : { approval: { expires, onExpiry: otherwise === undefined ? 'reject' : 'approve' } as const }),
+    // Runs when a person approves the question without an answer, or when it expires.
+    execute: () => otherwise ?? 'Nobody gave an answer.',
+  });
+}
