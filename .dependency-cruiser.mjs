@@ -40,6 +40,7 @@ export const ROOMS = {
     rooms: ['contract', 'temporal'],
     packages: ['@temporalio/common', 'ai', '@ai-sdk/provider', '@ai-sdk/provider-utils', 'zod', 'node:'],
   },
+  mcp: { rooms: ['contract', 'agent'], packages: ['@modelcontextprotocol/client', 'ai'] },
   telemetry: { rooms: ['contract'], packages: ['@opentelemetry/api', 'node:'] },
   activities: {
     rooms: ['contract', 'agent', 'temporal', 'history', 'telemetry', 'values'],
@@ -166,6 +167,7 @@ export const DOOR_ROOMS = Object.keys(ROOMS).filter(
       'postgres',
       'history',
       'telemetry',
+      'mcp',
       'archive',
       'http',
       'chat',

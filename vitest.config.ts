@@ -108,7 +108,10 @@ const config: ViteUserConfig = defineConfig({
       { find: /^perdure$/, replacement: here('./src/index.ts') },
       { find: /^perdure\/(langgraph|records)$/, replacement: here('./src/saver/$1/index.ts') },
       { find: /^perdure\/(client|archive)$/, replacement: here('./src/$1/door.ts') },
-      { find: /^perdure\/(encryption|http|chat|workflows|testing)$/, replacement: here('./src/$1/index.ts') },
+      {
+        find: /^perdure\/(encryption|http|chat|mcp|workflows|testing)$/,
+        replacement: here('./src/$1/index.ts'),
+      },
       // The harness starts processes that were built once for the run.
       { find: /^\.\/worker-process\.ts$/, replacement: here('./test/support/worker-process.ts') },
     ],

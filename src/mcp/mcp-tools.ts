@@ -1,0 +1,206 @@
+/** Tools of an MCP server, with the guard that their effects need. */
+import type { CallToolResult, Tool, Transport } from '@modelcontextprotocol/client';
+import { type FlexibleSchema, jsonSchema } from 'ai';
+import { type DefinedTool, defineTool, NotAttemptedError, type ToolOptions } from '../agent/index.ts';
+import { messageOf, PerdureError } from '../contract/errors.ts';
+import { type JsonObject, type JsonValue, toJson } from '../contract/json.ts';
+import type { Effect } from '../contract/manifest.ts';
+import { McpConnection } from './connection.ts';
+
+/** What an agent says of a server's tool. */
+export interface McpToolOptions
+  extends Partial<
+    Pick<
+      ToolOptions<JsonObject, JsonValue, unknown>,
+      | 'description'
+      | 'effect'
+      | 'idempotency'
+      | 'needsApproval'
+      | 'approval'
+      | 'timeout'
+      | 'settle'
+      | 'maxAttempts'
+      | 'verify'
+    >
+  > {
+  /** The name that the model gets. Default: the server's, after `prefix`. */
+  as?: string;
+}
+
+export interface McpToolsOptions {
+  /** The server, in errors. */
+  name: string;
+  /**
+   * Makes a transport of `@modelcontextprotocol/client`, with its credentials: over HTTP, or a process. It is called for each
+   * connection: at the start, and when one was lost.
+   */
+  transport: () => Transport;
+  /**
+   * Whether the server's hints count: then `readOnlyHint` makes a tool a `read`, and `idempotentHint` an `idempotent` one.
+   * Default: false. Every tool is a `mutate` unless `tools` says otherwise.
+   */
+  trusted?: boolean;
+  /** By the server's name of a tool: what it does, how it is verified, who approves it. */
+  tools?: Readonly<Record<string, McpToolOptions>>;
+  /** The tools to take. Default: all. */
+  only?: readonly string[];
+  /** Goes before each name, so that two servers can have tools of one name. */
+  prefix?: string;
+}
+
+/** Tools of one server that an agent takes without a choice. Each prompt holds all of them. */
+const MOST_TOOLS = 128;
+const NAME = /^[A-Za-z0-9_-]{1,64}$/;
+/** The answers of a server that certainly ran nothing: invalid request, no such tool, invalid arguments. */
+const REFUSALS: ReadonlySet<number> = new Set([-32_600, -32_601, -32_602]);
+
+/**
+ * Connects to an MCP server, and makes its tools tools of an agent. Needs the optional package `@modelcontextprotocol/client`.
+ * The connection is opened again after a loss. What a tool's server says of an error is the tool's result. A server that dies in
+ * a call leaves a mutation *unknown*: `verify` or a person tells. A changed list of tools counts from the worker's next start.
+ *
+ * @throws PerdureError `INVALID_DEFINITION` naming the field, and when the server cannot be reached
+ * @example
+ * ```ts
+ * import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+ * import { defineAgent } from 'perdure';
+ * import { mcpTools } from 'perdure/mcp';
+ *
+ * const url = new URL('https://tickets.example/mcp');
+ * const tickets = await mcpTools({
+ *   name: 'tickets',
+ *   transport: () => new StreamableHTTPClientTransport(url),
+ *   tools: {
+ *     search: { effect: 'read' },
+ *     close_ticket: { effect: 'mutate', idempotency: { scope: 'session' }, needsApproval: true },
+ *   },
+ * });
+ * export const desk = defineAgent({
+ *   name: 'desk',
+ *   model: 'openai:gpt-5',
+ *   instructions: 'Help with tickets.',
+ *   tools: { ...tickets },
+ * });
+ * ```
+ */
+export async function mcpTools(options: McpToolsOptions): Promise<Record<string, DefinedTool>> {
+  const { name, tools: own = {}, only, prefix = '' } = options;
+  const connection = new McpConnection(options.transport);
+  const listed = await connection.tools().catch((error: unknown) => {
+    throw invalid(name, `the server cannot be reached: ${messageOf(error)}`, error);
+  });
+  const known = new Set(listed.map((tool) => tool.name));
+  for (const [field, names] of [
+    ['only', only ?? []],
+    ['tools', Object.keys(own)],
+  ] as const) {
+    const unknown = names.find((tool) => !known.has(tool));
+    if (unknown !== undefined)
+      throw invalid(name, `${field}.${unknown} is not a tool of the server. Its tools: ${listOf(known)}`);
+  }
+  const taken = only === undefined ? listed : listed.filter((tool) => only.includes(tool.name));
+  if (taken.length > MOST_TOOLS)
+    throw invalid(name, `the server has ${taken.length} tools, and each prompt holds all: name some in only`);
+  const made: Record<string, DefinedTool> = {};
+  for (const tool of taken) {
+    const given = Object.hasOwn(own, tool.name) ? own[tool.name] : undefined;
+    const as = given?.as ?? prefix + tool.name;
+    if (!NAME.test(as))
+      throw invalid(
+        name,
+        `tools.${tool.name}: ${as} is no name for a tool: set as to letters, digits, - and _`,
+      );
+    if (Object.hasOwn(made, as)) throw invalid(name, `tools.${tool.name}: two tools are named ${as}: set as`);
+    made[as] = toolOf(connection, tool, given ?? {}, options.trusted === true) as DefinedTool;
+  }
+  return made;
+}
+
+function toolOf(
+  connection: McpConnection,
+  tool: Tool,
+  { as: _as, ...given }: McpToolOptions,
+  trusted: boolean,
+): DefinedTool<JsonObject, JsonValue> {
+  const effect = given.effect ?? (trusted ? hinted(tool) : 'mutate');
+  return defineTool<JsonObject, JsonValue>({
+    description: tool.description ?? tool.title ?? tool.name,
+    // The server checks the arguments.
+    inputSchema: jsonSchema<JsonObject>(tool.inputSchema as object) as FlexibleSchema<JsonObject>,
+    // Nobody has said which calls of it are equal.
+    ...(given.idempotency === undefined ? { idempotency: { scope: 'call' } } : {}),
+    ...given,
+    effect,
+    execute: async (input, { abortSignal, fence }) => {
+      const client = await connection.client().catch((error: unknown) => {
+        throw new NotAttemptedError(`the server cannot be reached: ${messageOf(error)}`, { cause: error });
+      });
+      if (effect === 'mutate') await fence();
+      try {
+        return outputOf(await client.call(tool, input, abortSignal));
+      } catch (error) {
+        const refusal = refusalOf(error);
+        if (refusal === null) throw error;
+        return { isError: true, text: refusal };
+      }
+    },
+    toModelOutput: ({ output }) => modelOutput(output),
+  });
+}
+
+function hinted({ annotations }: Tool): Effect {
+  if (annotations?.readOnlyHint === true) return 'read';
+  return annotations?.idempotentHint === true ? 'idempotent' : 'mutate';
+}
+
+/** What the server answered: a value, a text, or parts with files. */
+function outputOf({ content, structuredContent, isError }: CallToolResult): JsonValue {
+  const isText = content.every(({ type }) => type === 'text');
+  const text = content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n');
+  if (isError === true) return { isError: true, text };
+  if (structuredContent !== undefined) return toJson(structuredContent);
+  return isText ? text : toJson({ content });
+}
+
+type ModelOutput = Awaited<ReturnType<NonNullable<ToolOptions<JsonObject, JsonValue>['toModelOutput']>>>;
+
+function modelOutput(output: JsonValue): ModelOutput {
+  if (typeof output === 'string') return { type: 'text', value: output };
+  if (typeof output === 'object' && output !== null && !Array.isArray(output)) {
+    const { isError, text, content } = output as { isError?: unknown; text?: unknown; content?: unknown };
+    if (isError === true) return { type: 'error-text', value: String(text) };
+    if (Array.isArray(content) && Object.keys(output).length === 1)
+      return { type: 'content', value: content.map(modelPart) };
+  }
+  return { type: 'json', value: output };
+}
+
+function modelPart(
+  part: CallToolResult['content'][number],
+): Extract<ModelOutput, { type: 'content' }>['value'][number] {
+  switch (part.type) {
+    case 'text':
+      return { type: 'text', text: part.text };
+    case 'image':
+      return { type: 'image-data', data: part.data, mediaType: part.mimeType };
+    case 'audio':
+      return { type: 'file-data', data: part.data, mediaType: part.mimeType };
+    default:
+      return { type: 'text', text: JSON.stringify(part) };
+  }
+}
+
+/** The words of an error after which the tool certainly has not run, or `null`. */
+function refusalOf(error: unknown): string | null {
+  const { code } = error as { code?: unknown };
+  if (code === 'UNSUPPORTED_RESULT_TYPE') return 'The server asks a question back, which is not supported.';
+  return typeof code === 'number' && REFUSALS.has(code) ? messageOf(error) : null;
+}
+
+function listOf(names: ReadonlySet<string>): string {
+  return [...names].slice(0, 40).join(', ') || 'none';
+}
+
+function invalid(name: string, problem: string, cause?: unknown): PerdureError {
+  return new PerdureError('INVALID_DEFINITION', `MCP server ${name}: ${problem}`, { cause });
+}
