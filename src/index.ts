@@ -17,6 +17,7 @@ export {
   type ModelOutputOptions,
   type ModelRegistry,
   NotAttemptedError,
+  type Question,
   type ToolContext,
   type ToolEffect,
   type ToolOptions,

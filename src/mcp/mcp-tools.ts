@@ -51,8 +51,8 @@ export interface McpToolsOptions {
 /** Tools of one server that an agent takes without a choice. Each prompt holds all of them. */
 const MOST_TOOLS = 128;
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
-/** The answers of a server that certainly ran nothing: invalid request, no such tool, invalid arguments. */
-const REFUSALS: ReadonlySet<number> = new Set([-32_600, -32_601, -32_602]);
+/** The answers of a server that ran nothing: invalid request, no such tool, invalid arguments, a question to the client. */
+const REFUSALS: ReadonlySet<number> = new Set([-32_600, -32_601, -32_602, -32_021]);
 
 /**
  * Connects to an MCP server, and makes its tools tools of an agent. Needs the optional package `@modelcontextprotocol/client`.
