@@ -132,13 +132,13 @@ export class Cli {
       import('../client/index.ts'),
       import('../server/index.ts'),
     ]);
-    // First: an error in the module must not leave a connection behind.
+    // First: an error in the module or in PERDURE_LIVE must not leave a connection behind.
     const converter = await this.dataConverter();
+    const live = await this.#live();
     const server = await connect(options);
     const { connection, namespace } = server;
     const client = new Client({ connection, namespace, ...converter });
     const values = await this.#values(server.source === 'embedded');
-    const live = await this.#live();
     const sessions = new Sessions(client, { taskQueue: this.taskQueue, values, live });
     return { server, client, sessions, values, live };
   }

@@ -99,6 +99,17 @@ test('with --json an error is JSON, also when the arguments cannot be read', asy
   });
 });
 
+test('a PERDURE_LIVE that is no Redis is named before anything is connected', async () => {
+  const ran = await run(['ls', '--json', '--address', '127.0.0.1:1'], {
+    env: { PERDURE_LIVE: 'http://localhost' },
+  });
+  expect(ran.code).toBe(2);
+  expect(errorOf(ran)).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: 'PERDURE_LIVE: url: write redis://user:password@host:6379',
+  });
+});
+
 test('a server that is not there is named, with where its address came from', async () => {
   const env = { TEMPORAL_ADDRESS: '127.0.0.1:1' };
   const [told, ran] = await Promise.all([

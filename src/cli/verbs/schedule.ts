@@ -4,7 +4,6 @@ import { invalid } from '../../contract/errors.ts';
 import { defined } from '../../contract/json.ts';
 import { WORKFLOW } from '../../contract/names.ts';
 import { command } from '../../session/commands.ts';
-import { sessionError } from '../../temporal/errors.ts';
 import type { Cli } from '../cli.ts';
 import { type BudgetOptions, contextOf, duration, limitsOf, textOf, withBudget } from '../input.ts';
 import { clean } from '../terminal.ts';
@@ -143,5 +142,5 @@ function itemOf({ scheduleId, state, info }: ScheduleSummary): {
 function notFound(id: string, error: unknown): unknown {
   return error instanceof Error && error.name === 'ScheduleNotFoundError'
     ? invalid('schedule', `there is no schedule ${id}. List them: perdure schedule ls`, error)
-    : sessionError(id, error);
+    : error;
 }
