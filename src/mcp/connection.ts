@@ -1,4 +1,5 @@
 /** A connection to an MCP server, which is opened on demand and again after a loss. */
+import type * as mcp from '@modelcontextprotocol/client';
 import type { CallToolResult, Client, Tool, Transport } from '@modelcontextprotocol/client';
 import packageJson from 'perdure/package.json' with { type: 'json' };
 import { messageOf, PerdureError } from '../contract/errors.ts';
@@ -80,11 +81,11 @@ export class McpConnection {
   }
 }
 
-function withoutOutputSchema({ outputSchema: _, ...tool }: Tool): Tool {
+function withoutOutputSchema({ outputSchema: _outputSchema, ...tool }: Tool): Tool {
   return tool;
 }
 
-async function loaded(): Promise<typeof import('@modelcontextprotocol/client')> {
+async function loaded(): Promise<typeof mcp> {
   try {
     return await import('@modelcontextprotocol/client');
   } catch (cause) {

@@ -94,7 +94,7 @@ test('a server that dies in a mutation leaves it unknown, verify tells, and the 
       close: {
         settle: 10,
         verify: ({ ticket }) =>
-          closed().includes(String(ticket))
+          closed().includes(ticket as string)
             ? { outcome: 'landed', output: 'found closed' }
             : { outcome: 'absent' },
       },
