@@ -1,6 +1,7 @@
 /** Going on in a new run: what leaves the old one, and what goes along. */
 import type { StorePastResult, TakenIdsResult } from '../contract/activities.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
+import type { SessionInput } from '../contract/inputs.ts';
 import { defined, jsonSize } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
@@ -177,8 +178,16 @@ export function timerMs(
   return Math.max(1, Math.min(ms, Date.parse(before.until) - moment.now));
 }
 
-/** The state with which a new run goes on. */
+/** The state with which a new run goes on. Its history has room again. */
 export function continued(carried: SessionState, runId: string): SessionState {
   const { continuing: _over, ...state } = carried;
-  return { ...state, runId };
+  return { ...state, runId, wait: state.wait?.reason === 'history_limit' ? null : state.wait };
+}
+
+/** Why this version cannot go on with the state of the run before, or `null`. */
+export function newerProblem(input: SessionInput | null): string | null {
+  const { schema = 1, manifest } = input?.carried ?? {};
+  const schemas: unknown[] = [schema, manifest?.schema ?? 1];
+  if (schemas.every((known) => known === 1)) return null;
+  return `a newer version of perdure wrote the state of the run before (schema ${schemas.join(', ')}): update the workers`;
 }

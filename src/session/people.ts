@@ -208,6 +208,7 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
         if (pause !== undefined) pause.resumedAt = at;
       }
       state.wait = null;
+      if (state.manifest?.runsAtRest === true) delete state.notBeforeTurn;
       delete state.away;
       state.sealed = null;
       state.modelFailures = 0;

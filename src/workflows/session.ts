@@ -27,6 +27,7 @@ import { advance } from '../session/advance.ts';
 import { commandsFor } from '../session/commands.ts';
 import type { Command, Input, Moment } from '../session/events.ts';
 import { initialState } from '../session/initial.ts';
+import { newerProblem } from '../session/past.ts';
 import type { Refusal } from '../session/refusal.ts';
 import { phaseOf } from '../session/state.ts';
 import { TelemetryTracker } from '../session/telemetry.ts';
@@ -61,14 +62,17 @@ interface Entry {
  * finds them in the history, applied by {@link advance}, and its commands are carried out.
  */
 export async function agentSession(rawInput: SessionInput): Promise<SessionResult> {
-  const parsed = parseInput(sessionInputSchema, rawInput);
-  if (!parsed.ok) throw ApplicationFailure.nonRetryable(parsed.message, 'INVALID_ARGUMENT');
   const {
     workflowId: sessionId,
     runId,
     firstExecutionRunId: firstRunId,
     continuedFromExecutionRunId,
   } = workflowInfo();
+  // An error of another class fails the task, not the session: it waits for a worker of that version.
+  const newer = continuedFromExecutionRunId === undefined ? null : newerProblem(rawInput);
+  if (newer !== null) throw new Error(newer);
+  const parsed = parseInput(sessionInputSchema, rawInput);
+  if (!parsed.ok) throw ApplicationFailure.nonRetryable(parsed.message, 'INVALID_ARGUMENT');
   const misplaced = idProblem(sessionId, parsed.value);
   if (misplaced !== null) throw ApplicationFailure.nonRetryable(misplaced, 'INVALID_ARGUMENT');
   if (parsed.value.carried !== undefined && continuedFromExecutionRunId === undefined) {

@@ -237,6 +237,24 @@ test('a definition of nearly a megabyte does not make a session go on in a new r
   expect(at(2_100_000)).toEqual(['storePast']);
 });
 
+test('a session whose history is full because its past could not be stored goes on in a new run when it is resumed', () => {
+  const state = waiting();
+  state.transcript.pop();
+  appendMessage(state, {
+    id: 'user4',
+    role: 'user',
+    created_at: '',
+    blocks: [{ kind: 'text', text: 'more' }],
+  });
+  const full = { ...MOMENT, historyEvents: 15_000 };
+  advance(state, [], full);
+  advance(state, [stored(state, { kind: 'unavailable', message: 'no' })], full);
+  expect(state.wait?.reason).toBe('history_limit');
+  expect(kindsOf(advance(state, [{ type: 'resume', value: {} }], full))).toEqual(['storePast']);
+  advance(state, [stored(state)], full);
+  expect(kindsOf(advance(nextRun(state), [], MOMENT))).toEqual(['model']);
+});
+
 test('the last answer is shown when it has left the run', () => {
   const state = rested();
   state.manifest = { ...(state.manifest as Manifest), runsAtRest: true };

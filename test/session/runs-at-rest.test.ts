@@ -1,4 +1,5 @@
 /** A session that goes on in a new run while it waits in the middle of a turn: what is open goes along. */
+import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import {
@@ -11,6 +12,7 @@ import {
 } from '../../src/index.ts';
 import { decide, resolve } from '../support/decide.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
+import { rejection } from '../support/rejection.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 import { runsOf } from './support/teller.ts';
 
@@ -154,4 +156,54 @@ test('a lost call settles over runs, and is resolved once', async () => {
   expect(done).toEqual(['lose']);
   await expectFoldEqualsLive(stage.client, session);
   expect((await session.calls()).items).toMatchObject([{ id: 'call_1_0', resolutions: [{ dispatchNo: 1 }] }]);
+});
+
+test('an edit that meets the end of a run at any moment is made once, and its caller is told', async () => {
+  const told = await Promise.all(
+    [...Array(4).keys()].map(async (n) => {
+      const { session, done } = await openClerk('call edit');
+      const [call] = (await untilPhase(session, 'approval')).pending;
+      await new Promise((resolve) => setTimeout(resolve, 25 * n));
+      if (call === undefined) return expect.fail('nothing waits');
+      const refused = await rejection(
+        session.decide(call, { decision: 'edit', args: { what: 'x'.repeat(30) } }),
+      );
+      const again = await session.decide((await session.approvals())[0] ?? call, {
+        decision: 'edit',
+        args: { what: `new ${n}` },
+      });
+      await untilPhase(session, 'idle');
+      return { refused, status: again.status, done };
+    }),
+  );
+  for (const [n, { refused, status, done }] of told.entries()) {
+    expect(refused).toMatchObject({ code: 'INVALID_TOOL_INPUT' });
+    expect(['ready', 'running', 'completed']).toContain(status);
+    expect(done).toEqual([`new ${n}`]);
+  }
+});
+
+test('a state that a newer version has carried over waits for a worker of that version', async () => {
+  const stage = await openStage(() => ({ text: 'hello' }));
+  const agent = defineAgent({ name: 'clerk', model: stage.provider('m'), instructions: 'Wait.' });
+  const newer = { workflowsPath: fileURLToPath(new URL('support/newer-workflows.ts', import.meta.url)) };
+  const first = await stage.startWorker([agent], newer);
+  const session = await stage.sessions.start('clerk', { id: stage.id() });
+  const handle = stage.client.workflow.getHandle(session.id);
+  const { runId } = await handle.describe();
+  await expect.poll(async () => (await handle.describe()).runId, { timeout: 30_000 }).not.toBe(runId);
+  await first.stop();
+
+  const older = await stage.startWorker([agent]);
+  await handle.signal('send', 'end');
+  const failures = async (): Promise<string[]> =>
+    ((await handle.fetchHistory()).events ?? []).flatMap(
+      (event) => event.workflowTaskFailedEventAttributes?.failure?.message ?? [],
+    );
+  await expect.poll(failures, { timeout: 30_000 }).not.toEqual([]);
+  expect((await failures())[0]).toContain('a newer version of perdure wrote the state of the run before');
+  expect((await handle.describe()).status.name).toBe('RUNNING');
+  await older.stop();
+  await stage.startWorker([agent], newer);
+  expect(await handle.result()).toEqual({ text: 'schema 2' });
 });
