@@ -89,7 +89,8 @@ export class S3Bucket {
       if (cause instanceof PerdureError) throw cause;
       const { name = '', message = '' } = cause as { name?: string; message?: string };
       const hint = HINTS[name] ?? (message === 'Region is missing' ? 'set AWS_REGION' : undefined);
-      const why = [name, message].filter((text) => text !== '' && text !== 'Error').join(': ');
+      const known = [name, message].filter((text) => text !== '' && text !== 'Error');
+      const why = known.join(': ').replace(/\.$/, '');
       throw new PerdureError(
         'SERVER_UNAVAILABLE',
         `s3://${bucket}/${prefix} cannot be used: ${why}${hint === undefined ? '' : `. Next: ${hint}`}`,
