@@ -2,6 +2,7 @@
 import type { UIMessage } from 'ai';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+import type { ChatHandlerOptions } from '../../src/chat/index.ts';
 import { defineAgent, defineTool } from '../../src/index.ts';
 import type { Script } from '../../src/testing/index.ts';
 import { openStage, type Stage } from '../support/stage.ts';
@@ -14,7 +15,7 @@ const teller: Script = ({ lastUserText, stepInTurn }) =>
 
 let paid = 0;
 
-async function open(): Promise<{ stage: Stage; chats: Chats }> {
+async function open(options: Partial<ChatHandlerOptions> = {}): Promise<{ stage: Stage; chats: Chats }> {
   const stage = await openStage(teller);
   paid = 0;
   const pay = defineTool({
@@ -31,7 +32,7 @@ async function open(): Promise<{ stage: Stage; chats: Chats }> {
     tools: { pay },
   });
   await stage.startWorker([agent]);
-  return { stage, chats: await openChats(stage.sessions, { agent }) };
+  return { stage, chats: await openChats(stage.sessions, { agent, ...options }) };
 }
 
 const user = (text: string, id = 'm1'): object => ({ id, role: 'user', parts: [{ type: 'text', text }] });
@@ -145,4 +146,23 @@ test('a request that is too large or malformed is refused, and the refusal says 
   expect([await raw('application/json'), await raw('text/plain')]).toEqual([400, 415]);
   expect((await chats.get('/%E0%A4%A')).status).toBe(400);
   expect((await chats.get(`/${id}/none`)).status).toBe(404);
+});
+
+test('a user who may not decide cannot approve, and the call waits for somebody else', async () => {
+  const asked: string[] = [];
+  const { stage, chats } = await open({
+    mayDecide: ({ tool }, { user: who }) => {
+      asked.push(`${who} ${tool}`);
+      return false;
+    },
+  });
+  const page = chats.open(6, stage.id());
+  await page.chat.sendMessage({ text: 'pay' });
+  const id = toolsOf(page.chat.lastMessage)[0]?.approval?.id ?? '';
+  const messages = [assistant(call(id, 'approval-responded'))];
+  const response = await chats.post('', { id: page.chat.id, messages });
+  expect([response.status, await response.text()]).toEqual([409, expect.stringContaining('Somebody else')]);
+  expect(asked).toEqual(['ada pay']);
+  expect((await stage.sessions.get(`chat:ada:${page.chat.id}`).state()).phase).toBe('approval');
+  expect(paid).toBe(0);
 });
