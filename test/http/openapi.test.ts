@@ -28,6 +28,8 @@ interface Document {
 const ROLES: Readonly<Record<string, string>> = {
   startSession: 'talk',
   sendMessage: 'talk',
+  editMessage: 'talk',
+  withdrawMessage: 'talk',
   decideCall: 'decide',
   resolveCall: 'decide',
   putCheckpoint: 'operate',
