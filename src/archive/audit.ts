@@ -76,7 +76,8 @@ async function auditRun(
   const next = async (): Promise<Checkpoint | null> => {
     try {
       const result = await archived.next();
-      return result.done === true ? null : result.value;
+      // What is archived after this audit began may be missing from the history that it has read.
+      return result.done === true || eventOf(result.value) > cursor ? null : result.value;
     } catch (error) {
       if (!isPerdureError(error, 'CHECKPOINT_CORRUPTION')) throw error;
       const checkpointId = String(error.details['checkpointId']);

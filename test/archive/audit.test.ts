@@ -63,6 +63,17 @@ inEachHome('an audit of an archive ', (server) => {
     expect(await audit([])).toEqual({ ...found, equal: 0, pending: history.length });
   });
 
+  test('leaves for later what is archived while it reads', async () => {
+    const stage = await server.open();
+    const { session, history, audit } = await openCase(stage);
+    await audit(history);
+    const { archive, client } = stage;
+    // Nothing was archived when the audit began.
+    const growing = { run: async () => null, walk: archive.walk.bind(archive) } as unknown as typeof archive;
+    const found = { runs: 1, equal: 0, pending: history.length, difference: null };
+    expect(await auditSession(client, growing, session.id)).toMatchObject(found);
+  });
+
   test('names the place at which a record differs, and what each has there', async () => {
     const { history, audit } = await openCase(await server.open());
     const { id: checkpointId, state, metadata, parent_id } = at(history, 3);
