@@ -42,8 +42,9 @@ export const ROOMS = {
   },
   mcp: { rooms: ['contract', 'agent'], packages: ['@modelcontextprotocol/client', 'ai'] },
   telemetry: { rooms: ['contract'], packages: ['@opentelemetry/api', 'node:'] },
+  webhooks: { rooms: ['contract'], packages: ['@temporalio/activity', '@temporalio/common', 'node:'] },
   activities: {
-    rooms: ['contract', 'agent', 'temporal', 'history', 'telemetry', 'values'],
+    rooms: ['contract', 'agent', 'temporal', 'history', 'telemetry', 'values', 'webhooks'],
     packages: [
       '@temporalio/activity',
       '@temporalio/client',
@@ -100,7 +101,7 @@ export const ROOMS = {
     ],
   },
   worker: {
-    rooms: ['contract', 'temporal', 'activities', 'agent', 'telemetry'],
+    rooms: ['contract', 'temporal', 'activities', 'agent', 'telemetry', 'webhooks'],
     packages: ['@temporalio/*', 'ai', '@ai-sdk/*', 'zod', 'node:'],
   },
   server: {
@@ -144,6 +145,7 @@ export const ROOMS = {
       'activities',
       'postgres',
       'values',
+      'webhooks',
       'live',
       'client',
       'saver',

@@ -108,6 +108,8 @@ export type {
   Manifest,
   ModelManifest,
   ModelPrice,
+  NotifyEvent,
+  NotifyPolicy,
   ToolManifest,
 } from './contract/manifest.ts';
 export type {
@@ -126,6 +128,7 @@ export type {
 } from './contract/messages.ts';
 export { DEFAULT_TASK_QUEUE } from './contract/names.ts';
 export type { NextStep } from './contract/next-step.ts';
+export type { Notification } from './contract/notifications.ts';
 export type { CarriedEffect, Origin } from './contract/origin.ts';
 export type { Past } from './contract/past.ts';
 export type { PlanInput } from './contract/plan.ts';
@@ -159,6 +162,7 @@ export type {
 export { RedisLiveChannel } from './live/index.ts';
 export { MemorySaver, SqliteSaver, TemporalSaver } from './saver/index.ts';
 export { DirectoryValues, PostgresValues, type S3Options, S3Values, type Value } from './values/index.ts';
+export type { Webhook, WebhookEvent } from './webhooks/index.ts';
 export {
   createWorker,
   type DeploymentOptions,

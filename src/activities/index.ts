@@ -4,6 +4,7 @@ import type { ActivitiesByType } from '../contract/activities.ts';
 import type { LiveChannel } from '../contract/live-text.ts';
 import { ACTIVITY } from '../contract/names.ts';
 import type { ValueStore } from '../contract/values.ts';
+import { runDeliver, runNotify, type WebhookRunner } from '../webhooks/index.ts';
 import { contextMisfit } from './context-misfit.ts';
 import { runAttach, runReport } from './global-effect.ts';
 import type { IssuedCalls } from './issued-calls.ts';
@@ -37,6 +38,7 @@ export interface ActivityOptions {
   values: ValueStore | undefined;
   /** Carries what the models say to streams in other processes. */
   live: LiveChannel | undefined;
+  webhooks: WebhookRunner;
 }
 
 /** The activities of sessions by their types, for a worker. */
@@ -48,6 +50,7 @@ export function createActivities({
   searchAttributes,
   values,
   live,
+  webhooks,
 }: ActivityOptions): ActivitiesByType {
   const find = (name: string): AgentRuntime | undefined => agents.get(name);
   return {
@@ -86,5 +89,7 @@ export function createActivities({
           ? { name, args, problem: missing(find, input.agent) }
           : prepareCall(agent, { ...rest, name, args });
       }),
+    [ACTIVITY.notify]: (input) => runNotify(webhooks, input),
+    [ACTIVITY.deliver]: (input) => runDeliver(webhooks, input),
   };
 }

@@ -5,7 +5,13 @@ import { messageOf, PerdureError } from '../contract/errors.ts';
 import { defined, digestJson, type JsonObject, toJson } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
-import type { Manifest, ModelManifest, ModelPrice, ToolManifest } from '../contract/manifest.ts';
+import type {
+  Manifest,
+  ModelManifest,
+  ModelPrice,
+  NotifyPolicy,
+  ToolManifest,
+} from '../contract/manifest.ts';
 import { msToNumber } from '../temporal/sdk-time.ts';
 import { contextWindowPart } from './context-window.ts';
 import { checkedAgent, type DefinedAgent } from './define-agent.ts';
@@ -53,6 +59,7 @@ export interface AgentRuntime {
  * Resolves a definition: names of models to models, schemas to JSON Schema, everything to a manifest.
  *
  * @param builtIn - tools of the worker's own, which each agent has
+ * @param notify - what its sessions tell the worker's webhooks
  * @throws PerdureError `INVALID_DEFINITION` for an unknown model name, for a schema without JSON Schema, and for all that
  * defineAgent refuses, because the definition may be a changed copy.
  */
@@ -60,6 +67,7 @@ export async function resolveAgent(
   given: DefinedAgent,
   registry?: ModelRegistry,
   builtIn: Readonly<Record<string, DefinedTool>> = {},
+  notify?: NotifyPolicy,
 ): Promise<AgentRuntime> {
   const definition = withTools(checkedAgent(given), builtIn);
   const models = definition.models.map(({ model }) => resolveModel(definition.name, model, registry));
@@ -102,6 +110,7 @@ export async function resolveAgent(
       definition.contextWindow,
       models.map(({ modelId }, i) => ({ modelId, maxOutputTokens: maxOutputTokens[i] ?? 0 })),
     ),
+    ...defined({ notify }),
   };
   const json = toJson(body, `agent ${definition.name}`);
   assertSize(`the definition of agent ${definition.name}`, json, LIMIT.manifest);

@@ -3,12 +3,15 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DefinedAgent, ModelRegistry } from '../agent/index.ts';
 import { PerdureError } from '../contract/errors.ts';
+import type { Webhook } from '../webhooks/index.ts';
 import { importModule, isObject } from './import-module.ts';
 
 export interface LoadedAgents {
   agents: DefinedAgent[];
   /** The module's export `models`, which resolves models that agents name by text. */
   models?: ModelRegistry;
+  /** The module's export `webhooks`. The worker checks it. */
+  webhooks?: Readonly<Record<string, Webhook>>;
 }
 
 const EXAMPLE = "export const support = defineAgent({ name: 'support', model: …, instructions: '…' })";
@@ -56,9 +59,10 @@ export async function loadAgents(path: string, onFile: (file: string) => void): 
       { details: { module: path, exports: names } },
     );
   }
-  const models = values['models'];
-  if (models === undefined) return { agents };
-  if (isRegistry(models)) return { agents, models };
+  const { models, webhooks } = values;
+  const notifying = isObject(webhooks) ? { webhooks: webhooks as Readonly<Record<string, Webhook>> } : {};
+  if (models === undefined) return { agents, ...notifying };
+  if (isRegistry(models)) return { agents, models, ...notifying };
   throw new PerdureError(
     'INVALID_DEFINITION',
     `${path}: the export models is not a provider registry. Write: export const models = createProviderRegistry({ … })`,

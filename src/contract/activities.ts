@@ -10,6 +10,7 @@ import type { JsonObject, JsonValue } from './json.ts';
 import type { Effect, Manifest } from './manifest.ts';
 import type { Block, CallResult, MessageBlock } from './messages.ts';
 import type { ACTIVITY } from './names.ts';
+import type { DeliverInput, NotifyInput } from './notifications.ts';
 import type { CheckedOutput } from './output.ts';
 import type { ContentRef } from './thread.ts';
 import type { ValueRef } from './values.ts';
@@ -431,6 +432,10 @@ export interface SessionActivities {
   storePast(input: StorePastInput): Promise<StorePastResult>;
   /** Looks up ids of messages in what has left the session's runs. */
   takenIds(input: TakenIdsInput): Promise<TakenIdsResult>;
+  /** Starts the delivery of notifications, in a workflow of its own. */
+  notify(input: NotifyInput): Promise<void>;
+  /** Sends one notification to one webhook. */
+  deliver(input: DeliverInput): Promise<void>;
 }
 
 /** The same activities by their types, as the worker registers them. */

@@ -109,6 +109,8 @@ export interface Manifest {
   output?: JsonObject;
   /** What keeps prompts within the models' context windows. Absent: nothing does. */
   contextWindow?: ContextWindow;
+  /** What is told by webhooks. Absent: nothing is. */
+  notify?: NotifyPolicy;
 }
 
 export interface ContextWindow {
@@ -116,6 +118,21 @@ export interface ContextWindow {
   compactAt?: number;
   /** Tokens of the last messages that stay as they are. */
   keep: number;
+}
+
+/**
+ * - `approval`: a call waits for a decision.
+ * - `unknown`: a call waits for a person who says what became of it, or its tool is missing.
+ * - `wait`: the session waits: for its budget, a provider, its agent.
+ * - `end`: the session has ended.
+ */
+export type NotifyEvent = 'approval' | 'unknown' | 'wait' | 'end';
+
+/** What the manifest says of notifications. Without it, a session sends none. */
+export interface NotifyPolicy {
+  events: NotifyEvent[];
+  /** Arguments of calls go along. */
+  args?: true;
 }
 
 /** A definition that replaced another one while the session ran. At most 40 names are listed. */

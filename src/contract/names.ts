@@ -6,6 +6,7 @@ export const WORKFLOW = {
   thread: 'checkpointThread',
   segment: 'checkpointSegment',
   archive: 'archiveExporter',
+  webhook: 'webhookDelivery',
 } as const;
 
 /** The default task queue of sessions and their workers. */
@@ -24,6 +25,8 @@ export const ACTIVITY = {
   prepare: 'perdure.prepare',
   storePast: 'perdure.storePast',
   takenIds: 'perdure.takenIds',
+  notify: 'perdure.notify',
+  deliver: 'perdure.deliver',
 } as const;
 
 const ACTIVITY_KINDS: ReadonlyMap<string, string> = new Map(

@@ -124,7 +124,8 @@ export interface InFlight {
     | 'agent_recheck'
     | 'ttl'
     | 'storePast'
-    | 'takenIds';
+    | 'takenIds'
+    | 'notify';
   callId?: string;
   /** Of a timer, ISO 8601: when it fires. */
   until?: string;
@@ -243,6 +244,8 @@ export interface SessionState {
   /** By message: why the model stopped, if not normally. */
   finishReasons?: { [messageId: string]: string };
   notices: Notice[];
+  /** What has been told by webhooks, as far as it still holds. */
+  notified?: string[];
 }
 
 export type EffectRecord = NonNullable<SessionState['effect']>;

@@ -7,11 +7,17 @@ const RESERVED = [
   'perdure-segment/',
   'perdure-content/',
   'perdure-archive/',
+  'perdure-webhook/',
 ] as const;
 
 /** The id of the workflow of a global effect. */
 export function effectId(idempotencyKey: string): string {
   return `${EFFECT}${idempotencyKey}`;
+}
+
+/** The id of the workflow that delivers the notifications of one activity of a session. */
+export function webhookWorkflowId(runId: string, activityId: string): string {
+  return `perdure-webhook/${runId}/${activityId}`;
 }
 
 /** Why a session or a thread cannot have an id, or `null`. */

@@ -8,6 +8,7 @@ import { decide } from './decide.ts';
 import { releaseCall } from './effect-outcome.ts';
 import type { Command, Input, Issued, Moment, Step } from './events.ts';
 import { looking, reporting } from './global-effect.ts';
+import { notifying } from './notify.ts';
 import { applyOutcome } from './outcomes.ts';
 import { leaveRun, timerMs } from './past.ts';
 import { applyPerson } from './people.ts';
@@ -195,6 +196,7 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
     if (call.dispatches.length === 0) state.budget.spent.toolCalls += 1;
     call.dispatches.push({ no: call.dispatches.length + 1, at, outcome: null });
   }
+  if (command.kind === 'notify') notifying(state, command.input, moment);
   if (command.kind === 'report') reporting(state, command.input.waiters);
   else if (command.kind === 'attach') looking(theCall(state, command.input.callId));
   return command;

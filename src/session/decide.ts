@@ -9,6 +9,7 @@ import { answerOf, answerOrRelease } from './equal-calls.ts';
 import type { Moment, Step } from './events.ts';
 import { attachStep, isReporting, reportStep, tendAwaiting } from './global-effect.ts';
 import { contextPart, describeCommand, modelCommand } from './model-command.ts';
+import { endNotice, notifyStep } from './notify.ts';
 import { checkIdsStep, fitsNewRun, storeAtRest, storeStep } from './past.ts';
 import { issueReads } from './reads.ts';
 import {
@@ -36,7 +37,8 @@ const EXCLUSIVE: readonly InFlight['kind'][] = ['load', 'describe', 'model', 'st
 /** The next step that the session takes by itself, or `null` when it waits for an outcome or a person. */
 export function decide(state: SessionState, moment: Moment): Step | null {
   if (state.status.kind !== 'active' || state.continuing === 'now') return null;
-  return nextStep(state, moment) ?? storeAtRest(state, moment);
+  const step = nextStep(state, moment) ?? storeAtRest(state, moment);
+  return step?.type === 'close' ? endNotice(state, step, moment) : step;
 }
 
 function nextStep(state: SessionState, moment: Moment): Step | null {
@@ -49,7 +51,11 @@ function nextStep(state: SessionState, moment: Moment): Step | null {
     if (checking !== null || hasActivity(state)) return checking;
     return { type: fitsNewRun(state) ? 'continue' : 'stay' };
   }
-  const tending = tendCalls(state, calls, moment) ?? reportStep(state) ?? dropStaleTimer(state);
+  const tending =
+    tendCalls(state, calls, moment) ??
+    reportStep(state) ??
+    notifyStep(state, moment) ??
+    dropStaleTimer(state);
   if (tending !== null) return tending;
   if (state.cancelling !== null) return decideCancel(state, calls);
   if (state.paused !== null) {

@@ -39,6 +39,7 @@ import type {
   WaiterInput,
   WithdrawInput,
 } from '../contract/inputs.ts';
+import type { NotifyInput } from '../contract/notifications.ts';
 import type { CarriedEffect } from '../contract/origin.ts';
 import type { Wait } from '../contract/state.ts';
 
@@ -74,6 +75,7 @@ export type Outcome =
   | { kind: 'prepare'; result: ActivityOutcome<PreparedCall> }
   | { kind: 'storePast'; result: ActivityOutcome<StorePastResult> }
   | { kind: 'takenIds'; result: ActivityOutcome<TakenIdsResult> }
+  | { kind: 'notify'; result: ActivityOutcome<void> }
   | { kind: 'timer' };
 
 /** What enters a session in one activation of its workflow. */
@@ -126,6 +128,7 @@ export type Command =
   | { kind: 'prepare'; seq: number; input: PrepareInput; summary: string }
   | { kind: 'storePast'; seq: number; input: StorePastInput; summary: string }
   | { kind: 'takenIds'; seq: number; input: TakenIdsInput; summary: string }
+  | { kind: 'notify'; seq: number; input: NotifyInput; summary: string }
   | { kind: 'timer'; seq: number; ms: number; summary: string }
   /** Asks the command of that number to stop. */
   | { kind: 'cancel'; seq: number; timer: boolean }

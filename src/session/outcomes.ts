@@ -11,7 +11,7 @@ import { applyModel } from './model-outcome.ts';
 import { plant, readLoaded } from './origin.ts';
 import { applyStorePast, applyTakenIds } from './past.ts';
 import { applyReads } from './reads.ts';
-import { endCall, isActive, iso, theCall, toolOf } from './state.ts';
+import { endCall, isActive, iso, note, theCall, toolOf } from './state.ts';
 import { lookedForAgent, lookedForTools } from './stuck.ts';
 import { cannotAct, stop } from './wait.ts';
 
@@ -86,6 +86,12 @@ function applyKnown(state: SessionState, flight: InFlight, outcome: Outcome, mom
       applyAttach(state, theCall(state, flight.callId ?? ''), flight, outcome.result, moment);
       return;
     case 'report':
+      return;
+    case 'notify':
+      if (!outcome.result.ok) {
+        const { message } = outcome.result.failure;
+        note(state, moment, 'notification', `a notification was not sent: ${message}`);
+      }
       return;
     case 'verify': {
       const call = theCall(state, flight.callId ?? '');

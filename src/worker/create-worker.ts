@@ -40,6 +40,8 @@ export async function createWorker(options: SessionWorkerOptions): Promise<Worke
     deployment,
     values,
     live,
+    webhooks,
+    consoleUrl,
     address,
     taskQueue = DEFAULT_TASK_QUEUE,
     ...rest
@@ -48,7 +50,7 @@ export async function createWorker(options: SessionWorkerOptions): Promise<Worke
   const connection = rest.connection ?? (await openConnection(found?.connection ?? {}));
   const plugin = new PerdurePlugin({
     agents,
-    ...defined({ models, memoryBytes, journal, deployment, values, live }),
+    ...defined({ models, memoryBytes, journal, deployment, values, live, webhooks, consoleUrl }),
   });
   try {
     return await UntimedWorker.create({

@@ -24,6 +24,7 @@ import type { LiveChannel } from '../contract/live-text.ts';
 import type { SessionEvents } from '../contract/telemetry.ts';
 import { READ_VALUE_TOOL, type ValueStore } from '../contract/values.ts';
 import { flush, observeSessions, reportSession } from '../telemetry/index.ts';
+import { checkWebhooks, policyFor, type Webhook } from '../webhooks/index.ts';
 import { bundleDigest, type DeploymentOptions, versionOptions } from './deployment.ts';
 import { withEncodedFailures } from './encoded-failures.ts';
 import { InFlightJournal, journalDirectory, recoverPredecessors } from './in-flight.ts';
@@ -51,6 +52,10 @@ export interface PerdurePluginOptions {
    * PostgreSQL, or S3. Agents then have the built-in tool `read_value`. Without it, large results are shortened.
    */
   values?: ValueStore;
+  /** Where notifications go, by names that stay: all workers of a task queue need the same ones. */
+  webhooks?: Readonly<Record<string, Webhook>>;
+  /** The address of `perdure serve`, for links in notifications. Default: `PERDURE_CONSOLE_URL`; without it they have none. */
+  consoleUrl?: string;
   /**
    * Carries what the models say to streams in other processes, such as `RedisLiveChannel`. Give the clients one, too. Default:
    * streams elsewhere read the heartbeats, which hold the text then.
@@ -102,11 +107,13 @@ export class PerdurePlugin implements WorkerPlugin {
   async configureWorker(given: WorkerOptions): Promise<WorkerOptions> {
     const options = withEncodedFailures(given);
     const { agents, models, memoryBytes = MEMORY_BYTES, values, live } = this.#options;
+    const { webhooks = {}, consoleUrl = process.env['PERDURE_CONSOLE_URL'] } = this.#options;
+    checkWebhooks(webhooks);
     const { connection, namespace = 'default', taskQueue } = options;
     const memory = new TranscriptMemory(memoryBytes);
     const issued = new IssuedCalls();
     // First, and alone: after an error the caller may close the connection.
-    const runtimes = await resolveAgents(agents, models ?? modelsFromEnvironment(), values);
+    const runtimes = await resolveAgents(agents, models ?? modelsFromEnvironment(), { values, webhooks });
     const attributes =
       connection === undefined ? null : new KnownAttributes(connection, namespace, options.dataConverter);
     const [partitions, workflows, journal] = await Promise.all([
@@ -121,6 +128,7 @@ export class PerdurePlugin implements WorkerPlugin {
       issued,
       values,
       live,
+      webhooks: { webhooks, consoleUrl },
       searchAttributes: async () => attributes?.now() ?? [],
       began: (token) => journal?.began(token),
     });
@@ -257,7 +265,7 @@ function assertComplete(worker: Worker): void {
 async function resolveAgents(
   agents: readonly DefinedAgent[],
   models: ModelRegistry | undefined,
-  values: ValueStore | undefined,
+  { values, webhooks }: { values: ValueStore | undefined; webhooks: Readonly<Record<string, Webhook>> },
 ): Promise<Map<string, AgentRuntime>> {
   const builtIn = values === undefined ? {} : { [READ_VALUE_TOOL]: readValueTool(values) };
   const runtimes = new Map<string, AgentRuntime>();
@@ -265,7 +273,7 @@ async function resolveAgents(
     if (runtimes.has(agent.name)) {
       throw new PerdureError('INVALID_DEFINITION', `agents: two agents are named ${agent.name}: rename one`);
     }
-    const runtime = await resolveAgent(agent, models, builtIn);
+    const runtime = await resolveAgent(agent, models, builtIn, policyFor(webhooks, agent.name));
     runtimes.set(agent.name, runtime);
     const warning = plainToolsWarning(runtime.definition);
     if (warning !== null) Runtime.instance().logger.warn(warning);

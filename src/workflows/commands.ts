@@ -179,6 +179,14 @@ function run(command: Issued, ended: (outcome: Outcome | null) => void): void {
       settle(takenIds(command.input), (result) => ended({ kind: 'takenIds', result }));
       return;
     }
+    case 'notify': {
+      const { [ACTIVITY.notify]: notify } = remote(command.seq, {
+        startToCloseTimeout: '10s',
+        summary: command.summary.slice(0, SUMMARY_LENGTH),
+      });
+      settle(notify(command.input), (result) => ended({ kind: 'notify', result }));
+      return;
+    }
     case 'timer':
       sleep(command.ms, { summary: command.summary }).then(
         () => ended({ kind: 'timer' }),

@@ -23,3 +23,4 @@ export { archiveExporter } from './archive.ts';
 export { agentSession } from './session.ts';
 export type { IssuedCall, PerdureSinks, TranscriptPiece } from './sinks.ts';
 export { checkpointSegment, checkpointThread } from './thread.ts';
+export { webhookDelivery } from './webhooks.ts';

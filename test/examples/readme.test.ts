@@ -61,6 +61,7 @@ test.each([
   ['docs/checkpoints.md', 1],
   ['docs/context.md', 2],
   ['docs/effects.md', 1],
+  ['docs/notifications.md', 1],
   ['docs/production.md', 3],
   ['docs/telemetry.md', 1],
   ['docs/testing.md', 2],

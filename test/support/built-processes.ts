@@ -21,6 +21,7 @@ const MODULES = [
   'test/support/dying-agents.ts',
   'test/support/effect-agents.ts',
   'test/support/live-agents.ts',
+  'test/support/notifying-agents.ts',
   'test/support/traced-agents.ts',
 ];
 

@@ -5,6 +5,7 @@ import { decide } from '../support/decide.ts';
 import { type OtlpReceiver, type Span, startOtlpReceiver } from '../support/otlp-receiver.ts';
 import { calls, openWorld, type World } from '../support/world.ts';
 
+const LONG = { timeout: 20_000 };
 const MODULE = new URL('../support/traced-agents.ts', import.meta.url);
 const script = [calls(['order', { id: '1001' }]), calls('refundAsked'), { text: 'All is refunded.' }];
 
@@ -33,8 +34,10 @@ async function story(receiver: OtlpReceiver, more?: Record<string, string>) {
   await decide(session, 'call_2_0', { decision: 'approve' }, { by: 'ada' });
   await first.reached('request');
   // What it has measured so far is out; what it is doing now dies with it.
-  await expect.poll(() => receiver.spans.some(({ name }) => name.startsWith('approval'))).toBe(true);
-  await expect.poll(() => receiver.points.some(({ name }) => name === 'perdure.wait.duration')).toBe(true);
+  await expect.poll(() => receiver.spans.some(({ name }) => name.startsWith('approval')), LONG).toBe(true);
+  await expect
+    .poll(() => receiver.points.some(({ name }) => name === 'perdure.wait.duration'), LONG)
+    .toBe(true);
   await first.crash();
   const second = await world.startWorkerProcess({ env: environment(receiver, 'second', more) });
   await world.until(session, 'idle');

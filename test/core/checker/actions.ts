@@ -84,7 +84,8 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
     case 'storePast':
       return storeActions(state, world, flight);
     case 'takenIds':
-      throw new Error('no scenario has so many messages');
+    case 'notify':
+      throw new Error('no scenario has so many messages, or notifies');
     case 'backoff':
     case 'model_backoff':
     case 'recheck':

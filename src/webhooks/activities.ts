@@ -1,0 +1,115 @@
+/** The activities that start the delivery of notifications, and that deliver one. */
+import { createHmac } from 'node:crypto';
+import { Context } from '@temporalio/activity';
+import { ApplicationFailure, WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
+import { messageOf } from '../contract/errors.ts';
+import { WORKFLOW } from '../contract/names.ts';
+import type { DeliverInput, NotifyInput, WebhookInput } from '../contract/notifications.ts';
+import { webhookWorkflowId } from '../contract/workflow-ids.ts';
+import { eventOf, webhookId } from './body.ts';
+import { keysOf, type Webhook, wants } from './options.ts';
+
+export interface WebhookRunner {
+  webhooks: Readonly<Record<string, Webhook>>;
+  /** The base address of links. */
+  consoleUrl: string | undefined;
+}
+
+/** How long a receiver may take, in milliseconds. */
+const ANSWER_MS = 15_000;
+/** The longest wait that a receiver can ask for, in milliseconds. */
+const LONGEST_WAIT_MS = 3_600_000;
+const GONE = 410;
+
+/**
+ * The `notify` activity: starts the workflow that delivers, which goes on by itself. A second attempt finds it started.
+ *
+ * @throws ApplicationFailure `NoWebhook` when this worker has no webhook for one of them: another worker may have it
+ */
+export async function runNotify({ webhooks }: WebhookRunner, input: NotifyInput): Promise<void> {
+  const { client, info } = Context.current();
+  const { workflowId: sessionId = '', runId = '' } = info.workflowExecution ?? {};
+  const names = Object.keys(webhooks).filter((name) =>
+    input.notifications.some(({ event }) => isWanted(webhooks, name, input.agent, event)),
+  );
+  if (names.length === 0) {
+    const message = `this worker has no webhook for ${input.notifications.map(({ event }) => event).join(', ')} of ${input.agent}`;
+    throw ApplicationFailure.retryable(message, 'NoWebhook');
+  }
+  const args: [WebhookInput] = [{ ...input, sessionId, runId, webhooks: names }];
+  try {
+    await client.workflow.start(WORKFLOW.webhook, {
+      workflowId: webhookWorkflowId(runId, info.activityId),
+      taskQueue: info.taskQueue,
+      workflowIdReusePolicy: 'REJECT_DUPLICATE',
+      args,
+      staticSummary: `notifications of ${sessionId}`.slice(0, 130),
+    });
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+  }
+}
+
+/** The `deliver` activity: one request. What fails is retried by Temporal. */
+export async function runDeliver(
+  { webhooks, consoleUrl }: WebhookRunner,
+  input: DeliverInput,
+): Promise<void> {
+  const context = Context.current();
+  const { attempt, namespace } = context.info;
+  const { webhook: name, agent, notification } = input;
+  const webhook = webhooks[name];
+  if (webhook === undefined)
+    throw ApplicationFailure.retryable(`this worker has no webhook ${name}`, 'NoWebhook');
+  if (!wants(webhook, agent, notification.event)) return;
+  const event = eventOf(input, { args: webhook.args === true, consoleUrl });
+  const body = JSON.stringify(webhook.format === undefined ? event : webhook.format(event));
+  const id = webhookId(namespace, input);
+  const timestamp = String(Math.floor(Date.now() / 1_000));
+  const signatures = keysOf(webhook).map(
+    (key) => `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`,
+  );
+  const headers = {
+    'content-type': 'application/json',
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    // From 2 on, the receiver may have seen this id before.
+    'perdure-attempt': String(attempt),
+    ...(signatures.length === 0 ? {} : { 'webhook-signature': signatures.join(' ') }),
+  };
+  const signal = AbortSignal.any([AbortSignal.timeout(ANSWER_MS), context.cancellationSignal]);
+  const response = await fetch(webhook.url, {
+    method: 'POST',
+    headers,
+    body,
+    redirect: 'manual',
+    signal,
+  }).catch((error: unknown) => {
+    throw ApplicationFailure.retryable(`${name} cannot be reached: ${reasonOf(error)}`, 'NotDelivered');
+  });
+  await response.body?.cancel();
+  if (response.ok) return;
+  const message = `${name} answered ${response.status}`;
+  if (response.status === GONE) throw ApplicationFailure.nonRetryable(message, 'NotDelivered');
+  const seconds = Number(response.headers.get('retry-after'));
+  throw ApplicationFailure.create({
+    message,
+    type: 'NotDelivered',
+    ...(seconds > 0 ? { nextRetryDelay: Math.min(seconds * 1_000, LONGEST_WAIT_MS) } : {}),
+  });
+}
+
+function isWanted(
+  webhooks: WebhookRunner['webhooks'],
+  name: string,
+  agent: string,
+  event: NotifyInput['notifications'][number]['event'],
+): boolean {
+  const webhook = webhooks[name];
+  return webhook !== undefined && wants(webhook, agent, event);
+}
+
+/** Undici says `fetch failed` and keeps why in the cause. */
+function reasonOf(error: unknown): string {
+  return messageOf((error as { cause?: unknown }).cause ?? error);
+}

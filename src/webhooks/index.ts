@@ -1,0 +1,3 @@
+export { runDeliver, runNotify, type WebhookRunner } from './activities.ts';
+export type { WebhookEvent } from './body.ts';
+export { checkWebhooks, policyFor, type Webhook } from './options.ts';
