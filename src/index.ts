@@ -3,6 +3,7 @@ export {
   type AgentOptions,
   type AnyTool,
   type ApprovalOptions,
+  type ApprovalRules,
   type AskPersonOptions,
   askPerson,
   type CompactionChoice,
@@ -62,11 +63,13 @@ export {
 } from './client/index.ts';
 export type {
   Actor,
+  ApproverRules,
   CallStatus,
   Decision,
   DecisionRecord,
   Dispatch,
   EffectOutcome,
+  PreparedBefore,
   Resolution,
   ResolutionRecord,
   SeenCall,
@@ -149,6 +152,7 @@ export type {
 export type { ContentRef } from './contract/thread.ts';
 export type { StoredValue, ValueRef, ValueStore } from './contract/values.ts';
 export type {
+  ApprovalNeeds,
   BudgetView,
   CallDetail,
   CallsPage,

@@ -221,6 +221,11 @@ async function toolManifest(agent: string, name: string, tool: DefinedTool): Pro
     approval: {
       expiresMs: tool.approval?.expires === undefined ? null : msToNumber(tool.approval.expires),
       onExpiry: tool.approval?.onExpiry ?? 'reject',
+      ...defined({
+        people: tool.approval?.people,
+        byAnother: tool.approval?.byAnother,
+        unverified: tool.approval?.unverified,
+      }),
     },
   };
 }

@@ -77,6 +77,20 @@ export interface ModelOutputOptions<INPUT, OUTPUT> {
 }
 
 /** A tool in the AI SDK's shape, plus what makes it safe to run durably. */
+/** How people approve the calls of a tool. */
+export interface ApprovalRules {
+  /** How long a call waits for people. Default: for ever. */
+  expires?: Duration;
+  /** What happens if nobody decides in that time. Default: `reject`. */
+  onExpiry?: 'approve' | 'reject';
+  /** How many people must approve, 1 to 10. Each is another one. One is enough to reject. Default: 1. */
+  people?: number;
+  /** Nobody approves who has sent or edited messages of the session, or taken it back. */
+  byAnother?: true;
+  /** With `people` or `byAnother`: names that nobody has verified count, too. Default: they do not. */
+  unverified?: true;
+}
+
 export interface ToolOptions<INPUT, OUTPUT, CONTEXT = unknown> {
   /** The description that the model gets. */
   description?: string;
@@ -97,8 +111,8 @@ export interface ToolOptions<INPUT, OUTPUT, CONTEXT = unknown> {
   needsApproval?:
     | boolean
     | ((input: INPUT, options: ApprovalOptions<CONTEXT>) => boolean | PromiseLike<boolean>);
-  /** What happens if nobody decides. Default: the call waits for ever. With `expires`, the default of `onExpiry` is `reject`. */
-  approval?: { expires?: Duration; onExpiry?: 'approve' | 'reject' };
+  /** Who must approve a call, and until when. Default: anybody, without an end. */
+  approval?: ApprovalRules;
   /** How long one attempt may take. Default: one minute. */
   timeout?: Duration;
   /**
@@ -295,7 +309,7 @@ function toolProblem<INPUT, OUTPUT, CONTEXT>(options: ToolOptions<INPUT, OUTPUT,
 }
 
 /** Only `true` and a function ask a person. Anything else would let every call run, so it is refused. */
-function approvalProblem(options: { needsApproval?: unknown; approval?: object }): string | null {
+function approvalProblem(options: { needsApproval?: unknown; approval?: ApprovalRules }): string | null {
   const { needsApproval, approval } = options;
   if (!['undefined', 'boolean', 'function'].includes(typeof needsApproval)) {
     return `needsApproval is ${JSON.stringify(needsApproval)}: write true, false, or a function of the input`;
@@ -303,7 +317,28 @@ function approvalProblem(options: { needsApproval?: unknown; approval?: object }
   if (approval !== undefined && needsApproval === undefined) {
     return 'approval has no effect without needsApproval: write needsApproval';
   }
-  return nameProblem('approval.', approval, ['expires', 'onExpiry']);
+  return (
+    nameProblem('approval.', approval, ['expires', 'onExpiry', 'people', 'byAnother', 'unverified']) ??
+    approversProblem(approval ?? {})
+  );
+}
+
+/** A rule that nobody could break, or nobody could keep, is a mistake. */
+function approversProblem({ people, byAnother, unverified, onExpiry }: ApprovalRules): string | null {
+  const isRuled = people !== undefined || byAnother !== undefined;
+  const flags: [string, unknown][] = Object.entries({ byAnother, unverified });
+  const flag = flags.find(([, value]) => value !== undefined && value !== true);
+  if (flag !== undefined)
+    return `approval.${flag[0]} is ${JSON.stringify(flag[1])}: write true, or leave it out`;
+  if (isRuled && onExpiry === 'approve') {
+    return "approval.onExpiry is 'approve': the call would run without the people that approval asks for. Write 'reject'";
+  }
+  if (unverified === true && !isRuled) {
+    return 'approval.unverified has no effect without people or byAnother';
+  }
+  return people !== undefined && people > 10
+    ? `approval.people is ${people}: the most is 10`
+    : countProblem('approval.people', people);
 }
 
 /** With a wrong identity, all calls of a tool could count as one effect, and only the first would run. */

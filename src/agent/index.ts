@@ -23,6 +23,7 @@ export {
 } from './define-agent.ts';
 export {
   type ApprovalOptions,
+  type ApprovalRules,
   type DefinedTool,
   defineTool,
   type Idempotency,

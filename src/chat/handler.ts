@@ -180,7 +180,8 @@ async function send(
 ): Promise<void> {
   const view = await stateOf(session);
   const isStopped = view?.paused?.reason === STOPPED;
-  const message = { parts, id: messageId, by: user.user, ...(isStopped && { mode: 'interrupt' as const }) };
+  const who = { by: user.user, verified: true as const };
+  const message = { parts, id: messageId, ...who, ...(isStopped && { mode: 'interrupt' as const }) };
   // An existing session keeps its context.
   const context = view === null ? defined({ context: user.context }) : {};
   const { id } = session;
@@ -230,7 +231,7 @@ async function decide({ options, user, session }: Chat, answers: readonly Approv
       ? { decision: 'approve' as const }
       : { decision: 'reject' as const, ...defined({ reason }) };
     try {
-      await session.decide(call, decision, { by: user.user });
+      await session.decide(call, decision, { by: user.user, verified: true });
     } catch (error) {
       if (!isPerdureError(error, 'CALL_NOT_PENDING') && !isPerdureError(error, 'DIGEST_MISMATCH'))
         throw error;

@@ -2,7 +2,7 @@ import type { AgentChange, BudgetLimits } from '../contract/manifest.ts';
 import type { Block, Message } from '../contract/messages.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import type { Notice, PlanStep } from '../contract/state.ts';
-import type { BudgetView, PendingCall, SessionView } from '../contract/views.ts';
+import type { ApprovalNeeds, BudgetView, PendingCall, SessionView } from '../contract/views.ts';
 import { changeInWords } from '../session/agent-change.ts';
 import { commandsFor } from '../session/commands.ts';
 import { clean, inline, type Terminal } from './terminal.ts';
@@ -114,6 +114,7 @@ function pendingCall(call: PendingCall, terminal: Terminal): string {
     lines.push(
       status.expiresAt === null ? '  waits for approval' : `  waits for approval until ${status.expiresAt}`,
     );
+    if (call.needs !== undefined) lines.push(...approversLines(call.needs));
     if (status.problem !== undefined)
       lines.push(`  the edited arguments were refused: ${clean(status.problem)}`);
   } else {
@@ -125,6 +126,15 @@ function pendingCall(call: PendingCall, terminal: Terminal): string {
     lines.push('  landed: it happened; absent: it did not, and runs again; failed: it does not run again');
   lines.push(nextLines(call.next, terminal));
   return lines.join('\n');
+}
+
+/** Who has approved a call, and who else must. */
+function approversLines({ people, given, notBy, verified }: ApprovalNeeds): string[] {
+  const who = verified ? 'verified people' : 'people';
+  return [
+    `  ${given.length} of ${people} ${who} have approved${given.length === 0 ? '' : `: ${given.map(({ by }) => clean(by)).join(', ')}`}`,
+    ...(notBy.length === 0 ? [] : [`  cannot approve: ${notBy.map((name) => clean(name)).join(', ')}`]),
+  ];
 }
 
 /** Spent, reserved and caps, one a line. */

@@ -256,16 +256,19 @@ export class Session<OUTPUT = unknown> {
   }
 
   /**
-   * Decides on a call that waits for approval. The first decision wins.
+   * Decides on a call that waits for approval. The first decision wins. If the tool asks for several people, each of them
+   * approves, and `status` stays `approval` until the last one has.
    *
    * @param call - the call from {@link Session.approvals}. The decision holds only for its arguments.
+   * @param options - `by`: who decides. `verified`: your program has verified `by`; never take it from a client.
    * @returns once the decision is recorded; for an edit, once its arguments have passed the tool's schema.
-   * @throws PerdureError `UNKNOWN_CALL`, `CALL_NOT_PENDING`, `DIGEST_MISMATCH`, `INVALID_TOOL_INPUT`
+   * @throws PerdureError `UNKNOWN_CALL`, `CALL_NOT_PENDING`, `DIGEST_MISMATCH`, `INVALID_TOOL_INPUT`, `FORBIDDEN` when
+   * the tool asks for other people than this one, or for verified ones
    */
   async decide(
     { callId, argsDigest }: SeenCall,
     decision: Decision,
-    options: { by?: string } = {},
+    options: { by?: string; verified?: true } = {},
   ): Promise<{ callId: string; status: string }> {
     return this.#update(UPDATE.decide, { callId, argsDigest, decision, ...options }, 'decision');
   }
@@ -279,7 +282,7 @@ export class Session<OUTPUT = unknown> {
   async resolve(
     { callId, argsDigest, dispatchNo }: SeenDispatch,
     resolution: Resolution,
-    options: { by?: string } = {},
+    options: { by?: string; verified?: true } = {},
   ): Promise<{ callId: string; status: string }> {
     const input = { callId, argsDigest, dispatchNo, resolution, ...options };
     return this.#update(UPDATE.resolve, input, 'resolution');

@@ -184,8 +184,8 @@ function changedCalls(
   });
 }
 
-function keyOf({ argsDigest, status, dispatches, decision, resolutions }: ToolCall): string {
-  return JSON.stringify([argsDigest, status, dispatches, decision, resolutions]);
+function keyOf({ argsDigest, status, dispatches, decision, approvers, resolutions }: ToolCall): string {
+  return JSON.stringify([argsDigest, status, dispatches, decision, approvers, resolutions]);
 }
 
 function callPart(before: ToolCall | undefined, call: ToolCall): SessionNews {
@@ -215,7 +215,10 @@ function approvalParts(before: ToolCall | undefined, call: ToolCall, view: Sessi
   if (decision !== null && JSON.stringify(decision) !== JSON.stringify(before?.decision ?? null))
     parts.push({ type: 'approval', state: 'decided', callId, decision });
   const pending = view.pending.find((waiting) => waiting.callId === callId);
-  const isAsked = status.kind === 'approval' && before?.status.kind !== 'approval';
+  // Of several people, it asks the next one.
+  const given = call.approvers?.given.length;
+  const isNext = before?.status.kind !== 'approval' || given !== before.approvers?.given.length;
+  const isAsked = status.kind === 'approval' && isNext;
   if (isAsked && pending !== undefined) parts.push({ type: 'approval', state: 'asked', call: pending });
   return parts;
 }

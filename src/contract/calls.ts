@@ -4,7 +4,7 @@ import type { Effect, IdempotencyScope } from './manifest.ts';
 import type { CallResult } from './messages.ts';
 import type { ValueRef } from './values.ts';
 
-/** Who did something, as the client says. Perdure does not verify it. */
+/** Who did something, as the client says. It is verified only where `verified` says so. */
 export type Actor = string;
 
 /** Used when no name was given. */
@@ -74,6 +74,8 @@ export interface ResolutionRecord {
   dispatchNo: number;
   outcome: Resolution['outcome'];
   by: Actor;
+  /** The HTTP API, or your program, has verified `by`. */
+  verified?: true;
   at: string;
   reason?: string;
 }
@@ -81,8 +83,29 @@ export interface ResolutionRecord {
 export interface DecisionRecord {
   decision: Decision['decision'] | 'expired';
   by: Actor;
+  /** The HTTP API, or your program, has verified `by`. */
+  verified?: true;
   at: string;
   reason?: string;
+}
+
+/** What a call goes back to when its edited arguments are refused. */
+export interface PreparedBefore {
+  args: JsonValue;
+  expiresAt: string | null;
+  given?: DecisionRecord[];
+}
+
+/** Who must approve a call, and who has. */
+export interface ApproverRules {
+  /** How many people. */
+  people: number;
+  /** Nobody who has sent or edited messages of the session. */
+  byAnother?: true;
+  /** Names that nobody has verified count, too. */
+  unverified?: true;
+  /** Approvals of the present arguments, oldest first. */
+  given: DecisionRecord[];
 }
 
 export type CallStatus =
@@ -91,7 +114,7 @@ export type CallStatus =
   /** Waits for a person's approval. `expiresAt` is ISO 8601. */
   | { kind: 'approval'; expiresAt: string | null; problem?: string }
   /** Its edited arguments are being checked. `rewound`: the call may have been made after the checkpoint. */
-  | { kind: 'preparing'; before?: { args: JsonValue; expiresAt: string | null }; rewound?: true }
+  | { kind: 'preparing'; before?: PreparedBefore; rewound?: true }
   /** Waits for an equal call in flight. */
   | { kind: 'deferred'; to: string }
   /** A worker has it. */
@@ -146,6 +169,8 @@ export interface ToolCall {
   completedAt: string | null;
   dispatches: Dispatch[];
   decision: DecisionRecord | null;
+  /** Of an approval that takes another person, or several. `decision` is then the last of them. */
+  approvers?: ApproverRules;
   /** Oldest first. */
   resolutions: ResolutionRecord[];
   /** What the model is told, or `null` until the call has ended. */

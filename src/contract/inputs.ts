@@ -11,6 +11,8 @@ import type { SessionState } from './state.ts';
 
 const actor = z.optional(z.string().check(z.maxLength(200)));
 const json: z.ZodMiniType<JsonValue> = z.json();
+/** Whether the sender has verified `by`. */
+const verified = z.optional(z.literal(true));
 
 /** Ids of this form belong to the session. A client's message with one would be taken for a message that exists. */
 const OWN_MESSAGE = /^(?!msg_\d+$)/;
@@ -32,6 +34,7 @@ export const sendSchema: LazySchema<SendInput> = lazySchema(() =>
     mode: z.optional(z.enum(['queue', 'interrupt'])),
     pin: z.optional(z.boolean()),
     by: actor,
+    verified,
   }),
 );
 export interface SendInput {
@@ -43,6 +46,8 @@ export interface SendInput {
   /** The model always sees the message word for word: no summary replaces it. */
   pin?: boolean | undefined;
   by?: string | undefined;
+  /** You have verified `by`: it is the user of your program's own log-in. Never take it from a client. */
+  verified?: true | undefined;
 }
 
 const messageId = z.string().check(z.minLength(1), z.maxLength(200));
@@ -122,11 +127,13 @@ export const decideSchema: LazySchema<DecideInput> = lazySchema(() =>
     callId: z.string().check(z.minLength(1)),
     argsDigest: digest,
     by: actor,
+    verified,
     decision: decisionSchema(),
   }),
 );
 export interface DecideInput extends SeenCall {
   by?: string | undefined;
+  verified?: true | undefined;
   decision:
     | { decision: 'approve' }
     | { decision: 'edit'; args: JsonValue }
@@ -149,11 +156,13 @@ export const resolveSchema: LazySchema<ResolveInput> = lazySchema(() =>
     argsDigest: digest,
     dispatchNo: z.int().check(z.nonnegative()),
     by: actor,
+    verified,
     resolution: resolutionSchema(),
   }),
 );
 export interface ResolveInput extends SeenDispatch {
   by?: string | undefined;
+  verified?: true | undefined;
   resolution:
     | { outcome: 'landed'; output: JsonValue }
     | { outcome: 'absent' }

@@ -57,6 +57,12 @@ export interface ApprovalPolicy {
   /** Milliseconds until it expires; `null` waits for ever. */
   expiresMs: number | null;
   onExpiry: 'approve' | 'reject';
+  /** How many people must approve. Absent: one. */
+  people?: number;
+  /** Nobody approves who has sent or edited messages of the session. Absent: anybody may. */
+  byAnother?: true;
+  /** With one of both: names that nobody has verified count, too. */
+  unverified?: true;
 }
 
 export interface ToolManifest {

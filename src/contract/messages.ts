@@ -76,6 +76,8 @@ export interface Message {
   role: 'user' | 'assistant' | 'tool';
   created_at: string;
   blocks: Block[];
+  /** Who sent it, if that was verified. */
+  by?: string;
   /** No summary replaces it: a summary repeats it word for word. */
   pinned?: true;
   /** It summarizes the session's messages before it. Nobody said it. */
@@ -172,6 +174,7 @@ export const messageSchema: LazySchema<Message> = lazySchema(
       role: z.enum(['user', 'assistant', 'tool']),
       created_at: z.iso.datetime(),
       blocks: z.array(block),
+      by: z.optional(z.string().check(z.maxLength(200))),
       pinned: z.optional(z.literal(true)),
       summary: z.optional(z.object({ from: count, before: count, bytes: count })),
       output: z.optional(z.json()),

@@ -96,6 +96,7 @@ export interface QueuedMessage {
   blocks?: MessageBlock[];
   pin?: true;
   by: Actor;
+  verified?: true;
   at: string;
   /** The last change of its text, and who made it. */
   edited?: { by: Actor; at: string };
@@ -188,6 +189,8 @@ export interface SessionState {
   inbox: QueuedMessage[];
   /** The last messages that were withdrawn before the model saw them. */
   withdrawn?: { id: string; by: Actor; at: string }[];
+  /** Names of those who have sent or edited messages. Absent before the first. */
+  authors?: string[];
   /** Number of the user's message that is being answered. 0 before the first. */
   message: number;
   /** The highest number of a message, also over rewinds: no number is used twice. */

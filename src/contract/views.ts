@@ -76,7 +76,20 @@ export interface PendingCall {
   askedAt?: string;
   status: Extract<CallStatus, { kind: 'approval' | 'unknown' | 'stuck' | 'awaiting' }>;
   decision: DecisionRecord | null;
+  /** Of an approval that takes another person, or several. */
+  needs?: ApprovalNeeds;
   next: NextStep;
+}
+
+/** Whose approvals a call needs. */
+export interface ApprovalNeeds {
+  people: number;
+  /** Approvals of these arguments so far. */
+  given: DecisionRecord[];
+  /** Names of those who cannot approve: they have approved already, or have sent or edited messages of the session. */
+  notBy: string[];
+  /** Whether only verified names count. */
+  verified: boolean;
 }
 
 /** A call of the present run with what a person needs to decide about it. */

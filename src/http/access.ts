@@ -102,12 +102,19 @@ export function signed(of: Operation, body: unknown, principal: Principal): unkn
   const { tenant } = principal;
   return {
     ...(of.signs === 'by' ? named(rest, 'by', principal) : rest),
-    ...(message === undefined ? {} : { message: named(message, 'message.by', principal) }),
+    ...(message === undefined
+      ? {}
+      : { message: { ...named(message, 'message.by', principal), ...verifiedBy(principal) } }),
     ...(edits === undefined ? {} : { edits: named(edits, 'edits.by', principal) }),
     ...(context === undefined && (tenant === null || of.signs === 'by')
       ? {}
       : { context: tenant === null ? context : inTenant(context ?? {}, tenant) }),
   };
+}
+
+/** What a record says of the caller's name. */
+export function verifiedBy({ name }: Principal): { verified?: true } {
+  return name === null ? {} : { verified: true };
 }
 
 /** An object with the caller's name as `by`. A caller with the shared token has none. */

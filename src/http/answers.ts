@@ -2,7 +2,7 @@
 import * as z from 'zod/mini';
 import type { EffectSince } from '../checkpoints/index.ts';
 import type { Inbox, InboxItem } from '../client/index.ts';
-import type { CallStatus, DecisionRecord, Dispatch, ToolCall } from '../contract/calls.ts';
+import type { ApproverRules, CallStatus, DecisionRecord, Dispatch, ToolCall } from '../contract/calls.ts';
 import type { AgentChange, BudgetLimits, ToolManifest } from '../contract/manifest.ts';
 import { type Message, messageBlocksSchema, messageSchema } from '../contract/messages.ts';
 import type { NextStep } from '../contract/next-step.ts';
@@ -22,8 +22,17 @@ const decisionRecord: z.ZodMiniType<DecisionRecord> = exactly<DecisionRecord>()(
   z.object({
     decision: z.enum(['approve', 'edit', 'reject', 'respond', 'expired']),
     by: z.string(),
+    verified: z.exactOptional(z.literal(true)),
     at: time,
     reason: z.exactOptional(z.string()),
+  }),
+);
+const approvers: z.ZodMiniType<ApproverRules> = exactly<ApproverRules>()(
+  z.object({
+    people: z.int(),
+    byAnother: z.exactOptional(z.literal(true)),
+    unverified: z.exactOptional(z.literal(true)),
+    given: z.array(decisionRecord),
   }),
 );
 
@@ -56,7 +65,13 @@ const callStatus: z.ZodMiniType<CallStatus> = exactly<CallStatus>()(
     z.object({ kind: z.enum(['ready', 'running', 'backoff', 'completed', 'skipped']) }),
     z.object({
       kind: z.literal('preparing'),
-      before: z.exactOptional(z.object({ args: jsonValue, expiresAt: z.nullable(time) })),
+      before: z.exactOptional(
+        z.object({
+          args: jsonValue,
+          expiresAt: z.nullable(time),
+          given: z.exactOptional(z.array(decisionRecord)),
+        }),
+      ),
       rewound: z.exactOptional(z.literal(true)),
     }),
     approvalStatus,
@@ -102,11 +117,13 @@ const toolCall: z.ZodMiniType<ToolCall> = exactly<ToolCall>()(
     completedAt: z.nullable(time),
     dispatches: z.array(dispatch),
     decision: z.nullable(decisionRecord),
+    approvers: z.exactOptional(approvers),
     resolutions: z.array(
       z.object({
         dispatchNo: z.int(),
         outcome: z.enum(['landed', 'absent', 'failed']),
         by: z.string(),
+        verified: z.exactOptional(z.literal(true)),
         at: time,
         reason: z.exactOptional(z.string()),
       }),
@@ -152,6 +169,14 @@ export const pendingCallSchema: z.ZodMiniType<PendingCall> = exactly<PendingCall
     askedAt: z.exactOptional(time),
     status: z.discriminatedUnion('kind', [approvalStatus, unknownStatus, stuckStatus, awaitingStatus]),
     decision: z.nullable(decisionRecord),
+    needs: z.exactOptional(
+      z.object({
+        people: z.int(),
+        given: z.array(decisionRecord),
+        notBy: z.array(z.string()),
+        verified: z.boolean(),
+      }),
+    ),
     next: nextStep,
   }),
 );
@@ -163,6 +188,7 @@ export const queuedMessageSchema: z.ZodMiniType<QueuedMessage> = exactly<QueuedM
     blocks: z.exactOptional(messageBlocksSchema()),
     pin: z.exactOptional(z.literal(true)),
     by: z.string(),
+    verified: z.exactOptional(z.literal(true)),
     at: time,
     edited: z.exactOptional(z.object({ by: z.string(), at: time })),
     check: z.exactOptional(z.literal(true)),
@@ -181,7 +207,13 @@ const toolManifest: z.ZodMiniType<ToolManifest> = exactly<ToolManifest>()(
     timeoutMs: z.number(),
     settleMs: z.number(),
     maxAttempts: z.int(),
-    approval: z.object({ expiresMs: z.nullable(z.number()), onExpiry: z.enum(['approve', 'reject']) }),
+    approval: z.object({
+      expiresMs: z.nullable(z.number()),
+      onExpiry: z.enum(['approve', 'reject']),
+      people: z.exactOptional(z.int()),
+      byAnother: z.exactOptional(z.literal(true)),
+      unverified: z.exactOptional(z.literal(true)),
+    }),
   }),
 );
 

@@ -43,7 +43,8 @@ export interface MessageBody extends SendInput {
   parts?: MessagePart[] | undefined;
 }
 export const messageBodySchema: z.ZodMiniType<MessageBody> = z.extend(
-  sendSchema() as unknown as z.ZodMiniObject,
+  // The token says who the caller is, and whether that is verified.
+  z.omit(sendSchema() as unknown as z.ZodMiniObject, { verified: true }),
   {
     parts: z.optional(
       z

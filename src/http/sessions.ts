@@ -15,6 +15,7 @@ import {
   resumeSchema,
 } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
+import { verifiedBy } from './access.ts';
 import { effectSinceSchema, phaseSchema } from './answers.ts';
 import { effectsSince, pastOf, unconfirmed } from './look-back.ts';
 import { type Backend, type Operation, operation } from './operation.ts';
@@ -103,7 +104,9 @@ export const sessionOperations: readonly Operation[] = [
     codes: STEER,
     handle: (request, { sessions }) => {
       const id = idempotencyKey(request, request.body.id);
-      return sessions.get(request.param('id')).send({ ...request.body, id });
+      return sessions
+        .get(request.param('id'))
+        .send({ ...request.body, id, ...verifiedBy(request.principal) });
     },
   }),
   operation<QueuedBody>({
@@ -145,7 +148,8 @@ export const sessionOperations: readonly Operation[] = [
     signs: 'by',
     summary: 'Decide on a call that waits for approval',
     description:
-      'The first decision wins. It holds only for the arguments with this argsDigest, which GET ' +
+      'The first decision wins; a rejection by one person rejects. If details of the call have `needs`, several people ' +
+      'approve one after the other, and the status stays `approval` until the last one has. It holds only for the arguments with this argsDigest, which GET ' +
       "/sessions/{id}/approvals shows. An edit is answered once its arguments have passed the tool's schema.",
     body: decideBodySchema,
     answer: { status: 200, description: 'The decision is recorded', schema: decided },
@@ -153,7 +157,8 @@ export const sessionOperations: readonly Operation[] = [
     handle: (request, { sessions }) => {
       const { by, argsDigest, ...decision } = request.body;
       const session = sessions.get(request.param('id'));
-      return session.decide({ callId: request.param('call_id'), argsDigest }, decision, defined({ by }));
+      const who = { ...defined({ by }), ...verifiedBy(request.principal) };
+      return session.decide({ callId: request.param('call_id'), argsDigest }, decision, who);
     },
   }),
   operation<ResolveBody>({
@@ -173,7 +178,8 @@ export const sessionOperations: readonly Operation[] = [
     handle: (request, { sessions }) => {
       const { by, argsDigest, dispatchNo, ...resolution } = request.body;
       const seen = { callId: request.param('call_id'), argsDigest, dispatchNo };
-      return sessions.get(request.param('id')).resolve(seen, resolution, defined({ by }));
+      const who = { ...defined({ by }), ...verifiedBy(request.principal) };
+      return sessions.get(request.param('id')).resolve(seen, resolution, who);
     },
   }),
   operation<PauseInput>({

@@ -2,6 +2,7 @@
 import { UNNAMED } from '../contract/calls.ts';
 import { defined } from '../contract/json.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
+import { addAuthor } from './approvers.ts';
 import { usd, worstCase } from './budget.ts';
 import { addedBytes } from './compaction.ts';
 import { decide } from './decide.ts';
@@ -78,9 +79,11 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
       for (const message of state.inbox.splice(0)) {
         state.messagesTaken += 1;
         state.message = state.messagesTaken;
-        const { id, at: created_at, pin: pinned } = message;
+        const { id, at: created_at, pin: pinned, verified } = message;
+        addAuthor(state, message.by);
+        const by = verified === true ? message.by : undefined;
         const blocks = messageBlocks(message);
-        appendMessage(state, { id, role: 'user', created_at, blocks, ...defined({ pinned }) });
+        appendMessage(state, { id, role: 'user', created_at, blocks, ...defined({ by, pinned }) });
       }
       state.interrupted = false;
       delete state.misfits;

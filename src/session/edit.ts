@@ -1,11 +1,12 @@
 /** Edits of a session at rest. */
 import type { EditInput } from '../contract/edit.ts';
-import { digestJson, type JsonObject } from '../contract/json.ts';
+import { canonicalJson, digestJson, type JsonObject } from '../contract/json.ts';
 import { EMPTY_DIGEST } from '../contract/keys.ts';
 import type { Message } from '../contract/messages.ts';
 import { unsealedFrom } from '../contract/past.ts';
 import type { PlanInput } from '../contract/plan.ts';
 import type { PlanStep, SessionState } from '../contract/state.ts';
+import { addAuthor } from './approvers.ts';
 import { unsee } from './compaction.ts';
 import type { Moment } from './events.ts';
 import { appendMessage, note, phaseOf } from './state.ts';
@@ -78,7 +79,8 @@ export function applyEdit(state: SessionState, edit: EditInput, moment: Moment):
     state.measured = null;
     delete state.compaction;
     // A summary may stand for messages that the edit changes. The session makes another one when it needs it.
-    for (const message of added) if (message.summary === undefined) appendMessage(state, message);
+    for (const message of added)
+      if (message.summary === undefined) appendMessage(state, asSent(message, own));
   }
   if (edit.plan !== undefined) {
     const before = state.plan;
@@ -90,6 +92,7 @@ export function applyEdit(state: SessionState, edit: EditInput, moment: Moment):
     );
   }
   if (edit.scratchpadRoot !== undefined) state.scratchpadRoot = edit.scratchpadRoot;
+  addAuthor(state, edit.by);
   const parts = Object.keys(edit).filter(
     (key) => key === 'transcript' || key === 'plan' || key === 'scratchpadRoot',
   );
@@ -99,6 +102,14 @@ export function applyEdit(state: SessionState, edit: EditInput, moment: Moment):
     'edit',
     `${edit.by ?? 'unknown'} edited ${parts.join(', ') || 'nothing'}: ${edit.reason ?? ''}`,
   );
+}
+
+/** A message as an edit may make it: only a message that was there keeps the name of who sent it. */
+function asSent(message: Message, before: readonly Message[]): Message {
+  const { by, ...unsigned } = message;
+  const text = canonicalJson(message as unknown as JsonObject);
+  const isOld = before.some((old) => canonicalJson(old as unknown as JsonObject) === text);
+  return by === undefined || isOld ? message : unsigned;
 }
 
 /** A person's plan needs no evidence. Evidence on record stays with a step whose words did not change. */

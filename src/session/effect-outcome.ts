@@ -1,6 +1,6 @@
 /** Applies the outcomes of the effect protocol: of a dispatch, a verification, and a check of edited arguments. */
 import type { PreparedCall, ToolOutput, ToolResult } from '../contract/activities.ts';
-import type { CallStatus, Dispatch, EffectOutcome, ToolCall } from '../contract/calls.ts';
+import type { Dispatch, EffectOutcome, ToolCall } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
 import { defined, type JsonValue } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
@@ -8,6 +8,7 @@ import type { ToolManifest } from '../contract/manifest.ts';
 import type { CallResult } from '../contract/messages.ts';
 import type { CarriedEffect } from '../contract/origin.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
+import { isPartly, rulesOf } from './approvers.ts';
 import { setKey } from './effect-key.ts';
 import type { Moment } from './events.ts';
 import { setManifest } from './manifest.ts';
@@ -197,13 +198,19 @@ export function applyPrepare(
     const { identity, needsApproval } = outcome.value;
     setKey(state, call, identity);
     if (untold && knownSince(state, call, moment)) return;
-    call.status =
-      needsApproval === true && call.decision === null
-        ? awaitApproval(toolOf(state, call), iso(moment))
-        : { kind: 'ready' };
+    if (isPartly(call)) {
+      // Others must approve the edited arguments, too.
+      call.decision = null;
+      const { expiresAt } = before ?? expiryFrom(toolOf(state, call), iso(moment));
+      call.status = { kind: 'approval', expiresAt };
+    } else if (needsApproval === true && call.decision === null) {
+      awaitApproval(call, toolOf(state, call), iso(moment));
+    } else call.status = { kind: 'ready' };
     return;
   }
   call.decision = null;
+  if (call.approvers === undefined) Object.assign(call, rulesOf(toolOf(state, call)));
+  else call.approvers.given = before?.given ?? [];
   if (before !== undefined) {
     call.args = before.args;
     call.argsDigest = argsDigest(call.name, before.args);
@@ -243,12 +250,15 @@ export function releaseCall(state: SessionState, call: ToolCall): void {
  * prepares it again: it may need an approval, and in a fork a key of its own.
  */
 export function readyAgain(state: SessionState, call: ToolCall): void {
-  const unasked = call.dispatches.length === 0 && call.decision === null;
+  const unasked = (call.dispatches.length === 0 && call.decision === null) || isPartly(call);
   call.status = { kind: unasked || state.origin?.kind === 'fork' ? 'preparing' : 'ready' };
 }
 
-export function awaitApproval(tool: ToolManifest | undefined, at: string): CallStatus {
-  return { kind: 'approval', ...expiryFrom(tool, at) };
+/** Lets a call wait for the approval that its tool asks for. */
+export function awaitApproval(call: ToolCall, tool: ToolManifest | undefined, at: string): void {
+  delete call.approvers;
+  Object.assign(call, rulesOf(tool));
+  call.status = { kind: 'approval', ...expiryFrom(tool, at) };
 }
 
 /** When an approval that is asked for now expires. */

@@ -4,6 +4,7 @@ import { canonicalJson } from '../contract/json.ts';
 import type { Loaded } from '../contract/loaded.ts';
 import type { Origin } from '../contract/origin.ts';
 import type { SessionState } from '../contract/state.ts';
+import { addAuthor, isPartly } from './approvers.ts';
 import { capProblem } from './budget.ts';
 import { applyEdit, editProblem } from './edit.ts';
 import { expiryFrom, stopped } from './effect-outcome.ts';
@@ -56,6 +57,8 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   }
   state.calls = past.calls;
   state.batch = past.batch;
+  if (past.authors !== undefined) state.authors = past.authors;
+  addAuthor(state, origin.by);
   state.plan = past.plan;
   state.scratchpadRoot ??= past.scratchpadRoot;
   state.loop = past.loop;
@@ -106,6 +109,11 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
 function reopen(call: ToolCall, origin: Origin, { after }: Loaded, moment: Moment, isChecked: boolean): void {
   const { status } = call;
   const { kind } = status;
+  if (origin.kind === 'fork' && isPartly(call)) {
+    // It asks anew: only decisions that were complete stand.
+    if (call.approvers !== undefined) call.approvers.given = [];
+    call.decision = null;
+  }
   // While edited arguments are checked, their key is not known yet.
   const edited = status.kind === 'preparing' && status.before !== undefined;
   if (edited && after !== null) call.status = { ...status, rewound: true };

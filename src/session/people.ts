@@ -2,6 +2,7 @@
 
 import {
   type Decision,
+  type DecisionRecord,
   dispatchNoOf,
   type ResolutionRecord,
   type ToolCall,
@@ -12,6 +13,7 @@ import { defined } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
 import { effectId } from '../contract/workflow-ids.ts';
+import { approverProblem, takesMore } from './approvers.ts';
 import { applyEdit, editProblem } from './edit.ts';
 import { readyAgain } from './effect-outcome.ts';
 import type { Moment, PersonInput } from './events.ts';
@@ -56,7 +58,11 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
       const call = findCall(state, input.value.callId);
       if (call === undefined) return unknownCall(state, input.value.callId);
       if (call.status.kind !== 'approval') return notPending(call);
-      return otherArguments(call, input.value.argsDigest);
+      const problem = approverProblem(state, call, input.value);
+      return (
+        otherArguments(call, input.value.argsDigest) ??
+        (problem && { code: 'FORBIDDEN' as const, ...problem })
+      );
     }
     case 'resolve': {
       const call = findCall(state, input.value.callId);
@@ -171,7 +177,7 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
   const at = iso(moment);
   switch (input.type) {
     case 'send': {
-      const { text, blocks, id, mode, pin, by = UNNAMED } = input.value;
+      const { text, blocks, id, mode, pin, by = UNNAMED, verified } = input.value;
       if (id !== undefined && hasMessage(state, id)) return null;
       const isDoubtful = id !== undefined && mayBeTaken(state.past?.taken, id);
       state.inbox.push({
@@ -180,6 +186,7 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
         ...defined({ blocks }),
         ...(pin === true ? { pin } : {}),
         by,
+        ...defined({ verified }),
         at,
         ...(isDoubtful ? { check: true as const } : {}),
       });
@@ -230,14 +237,16 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
     case 'decide': {
       const call = findCall(state, input.value.callId);
       if (call === undefined) return unknownCall(state, input.value.callId);
-      decide(call, input.value.decision as Decision, input.value.by ?? UNNAMED, at);
+      const { by = UNNAMED, verified } = input.value;
+      decide(call, input.value.decision as Decision, { by, ...defined({ verified }), at });
       return null;
     }
     case 'resolve': {
-      const { callId, dispatchNo, resolution, by = UNNAMED } = input.value;
+      const { callId, dispatchNo, resolution, by = UNNAMED, verified } = input.value;
       const call = findCall(state, callId);
       if (call === undefined) return unknownCall(state, callId);
-      const said: ResolutionRecord = { dispatchNo, outcome: resolution.outcome, by, at };
+      const { outcome } = resolution;
+      const said: ResolutionRecord = { dispatchNo, outcome, by, ...defined({ verified }), at };
       if (resolution.outcome === 'failed' && resolution.reason !== undefined) said.reason = resolution.reason;
       call.resolutions.push(said);
       const dispatch = call.dispatches.at(-1);
@@ -295,21 +304,29 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
   }
 }
 
-function decide(call: ToolCall, decision: Decision, by: string, at: string): void {
-  call.decision = { decision: decision.decision, by, at };
+function decide(call: ToolCall, decision: Decision, who: Omit<DecisionRecord, 'decision'>): void {
+  const { at } = who;
+  const given = call.approvers?.given;
+  const record: DecisionRecord = { decision: decision.decision, ...who };
+  const more = takesMore(call, record);
+  if (more && decision.decision === 'approve') return;
+  call.decision = record;
   switch (decision.decision) {
     case 'approve': {
       // Edited arguments that were refused have no key yet: check them again.
       const { status } = call;
       const unchecked = status.kind === 'approval' && status.problem !== undefined;
       call.status = unchecked
-        ? { kind: 'preparing', before: { args: call.args, expiresAt: status.expiresAt } }
+        ? {
+            kind: 'preparing',
+            before: { args: call.args, expiresAt: status.expiresAt, ...defined({ given }) },
+          }
         : { kind: 'ready' };
       return;
     }
     case 'edit': {
       const expiresAt = call.status.kind === 'approval' ? call.status.expiresAt : null;
-      call.status = { kind: 'preparing', before: { args: call.args, expiresAt } };
+      call.status = { kind: 'preparing', before: { args: call.args, expiresAt, ...defined({ given }) } };
       call.args = decision.args;
       call.argsDigest = argsDigest(call.name, decision.args);
       return;

@@ -3,6 +3,7 @@ import { UNNAMED } from '../contract/calls.ts';
 import type { EditMessageInput, WithdrawInput } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
 import type { SessionState } from '../contract/state.ts';
+import { addAuthor } from './approvers.ts';
 import type { Moment } from './events.ts';
 import { pinProblem } from './pins.ts';
 import type { Refusal } from './refusal.ts';
@@ -51,9 +52,11 @@ export function editMessage(
   moment: Moment,
 ): void {
   const at = iso(moment);
+  addAuthor(state, by);
   state.inbox = state.inbox.map((queued) => {
     if (queued.id !== id) return queued;
-    const { blocks: _blocks, ...rest } = queued;
+    // Its words are no longer only those of who was verified.
+    const { blocks: _blocks, verified: _verified, ...rest } = queued;
     return { ...rest, text, ...defined({ blocks }), edited: { by, at } };
   });
 }

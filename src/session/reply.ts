@@ -137,7 +137,7 @@ function newCall(
       at,
     );
   } else if (prepared.needsApproval === true && !isCarried(state, call)) {
-    call.status = awaitApproval(tool, at);
+    awaitApproval(call, tool, at);
   }
   return call;
 }

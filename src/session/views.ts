@@ -16,6 +16,7 @@ import type {
   SessionView,
 } from '../contract/views.ts';
 import { effectId } from '../contract/workflow-ids.ts';
+import { needsOf } from './approvers.ts';
 import { usd } from './budget.ts';
 import { batchCalls, lastOutput, lastText, phaseOf } from './state.ts';
 
@@ -80,6 +81,7 @@ function pending(state: SessionState, call: ToolCall): PendingCall[] {
       ...defined({ askedAt: messageWith(state, call.id)?.created_at }),
       status,
       decision: call.decision,
+      ...needsOf(state, call),
       next,
     },
   ];

@@ -39,9 +39,9 @@ const DESCRIPTION: Record<string, string> = {
   [SIGNAL.searchAttributes]: 'From a worker: the search attributes that the server still knows: {known}',
   [UPDATE.send]: 'A message to the agent, answered when it is queued: {text, blocks?, id?, mode?, pin?, by?}',
   [UPDATE.decide]:
-    'Decide on a call: {callId, argsDigest, by?, decision: {decision: approve|edit|reject|respond, …}}',
+    'Decide on a call: {callId, argsDigest, by?, verified?, decision: {decision: approve|edit|reject|respond, …}}',
   [UPDATE.resolve]:
-    'Say what became of a call: {callId, argsDigest, dispatchNo, by?, resolution: {outcome: landed|absent|failed, …}}',
+    'Say what became of a call: {callId, argsDigest, dispatchNo, by?, verified?, resolution: {outcome: landed|absent|failed, …}}',
   [UPDATE.edit]: 'Edit a session between turns: {transcript?: {from, messages}, plan?, by?, reason?}',
   [UPDATE.withdraw]: 'Take back a queued message: {id, by?}',
   [UPDATE.editMessage]: 'Change a queued message: {id, text, blocks?, by?}',

@@ -309,7 +309,14 @@ function prepareActions(scenario: Scenario, state: SessionState, flight: InFligh
     (approval: 'granted' | 'open') =>
     (now: World): void => {
       // A call needs an approval, or another one, once its arguments could not be checked.
-      if (approval === 'open' || now.approvals[id] === 'checking') now.approvals[id] = approval;
+      const approvers = now.approvers[id];
+      // What was approved before an edit stands again. What could not be prepared anew is asked anew.
+      const isEdit = call.status.kind === 'preparing' && call.status.before !== undefined;
+      if (approvers !== undefined && approval === 'open') approvers.now = isEdit ? approvers.before : [];
+      const people = scenario.tools[name]?.approval?.people ?? 1;
+      const more = people > 1 && (approvers?.now.length ?? 0) < people;
+      if (approval === 'open' || now.approvals[id] === 'checking')
+        now.approvals[id] = more ? 'open' : approval;
     };
   const value: PreparedCall = {
     name,

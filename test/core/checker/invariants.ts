@@ -88,6 +88,12 @@ export function checkCommand(
     // What was approved and is being checked again may turn out to have been lost, not new.
     const approved = world.approvals[callId] === 'granted' || world.approvals[callId] === 'checking';
     promise(approved, `${callId} was dispatched without the approval that it needs`);
+    const people = scenario.tools[tool]?.approval?.people ?? 0;
+    const given = new Set(world.approvers[callId]?.now);
+    promise(
+      people === 0 || given.size >= people,
+      `${callId} was dispatched with ${given.size} of ${people} approvals`,
+    );
   }
   if (command.kind === 'attach') {
     // It attaches to the effect that is there.

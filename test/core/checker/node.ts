@@ -34,7 +34,7 @@ export interface Node {
 export function startNode(scenario: Scenario, protocol: Protocol): Node {
   const input = {
     agent: 'clerk',
-    message: { text: 'm0' },
+    message: { text: 'm0', by: 'asker' },
     mode: scenario.mode ?? 'task',
     ...(scenario.budget === undefined ? {} : { budget: scenario.budget }),
   };
@@ -82,13 +82,14 @@ function goOn(scenario: Scenario, protocol: Protocol, from: Node): { node: Node;
 }
 
 function remember({ state, world }: Node): void {
-  const { approvals, sent, pauses, sealed } = world;
+  const { approvals, approvers, sent, pauses, sealed } = world;
   const text = JSON.stringify(state);
   const name = hash('sha1', JSON.stringify(essence(state)), 'base64');
   const open = state.calls
     .filter(({ idempotencyKey: key, dispatches }) => dispatches.length > 0 && isDoubtful(world, key))
     .map(({ id }) => id);
-  const then = { approvals: copy(approvals), sealed: copy(sealed), sent: [...sent] };
+  const given = { approvals: copy(approvals), approvers: copy(approvers) };
+  const then = { ...given, sealed: copy(sealed), sent: [...sent] };
   world.checkpoint = { state: text, name, ...then, pauses, open };
 }
 
@@ -106,13 +107,17 @@ function fork(
   if (checkpoint === null) return null;
   world.loaded = JSON.stringify({ state: JSON.parse(checkpoint.state) as SessionState, after: null });
   const { approvals, sent, sealed, open: doubted } = checkpoint;
+  // Approvals that were not enough do not count in a fork.
+  const people = Math.max(...Object.values(scenario.tools).map((tool) => tool.approval?.people ?? 1));
+  const done = Object.entries(checkpoint.approvers).filter(([, { now }]) => now.length >= people);
+  const approvers = Object.fromEntries(done);
   for (const attempt of world.attempts) attempt.lost = true;
   // What the other session began after the checkpoint is its own affair: the fork says nothing of it.
   world.attempts = world.attempts.filter(({ callId, landed }) => !landed && doubted.includes(callId));
   const known = ([name]: [string, number]): boolean => doubted.some((id) => name.startsWith(`${id} `));
   world.landedByCall = Object.fromEntries(Object.entries(world.landedByCall).filter(known));
   const fresh = { pauses: 0, paused: false, cancelled: false, checkpoint: null };
-  Object.assign(world, { approvals, sent, sealed, doubted, ...fresh });
+  Object.assign(world, { approvals, approvers, sent, sealed, doubted, ...fresh });
   return begin(scenario, protocol, world, 'fork', identityOf(FORK, 'f1'));
 }
 
@@ -155,10 +160,10 @@ function travel(
   const known = ([name]: [string, number]): boolean =>
     whole.calls.some(({ id }) => name.startsWith(`${id} `));
   world.landedByCall = Object.fromEntries(Object.entries(world.landedByCall).filter(known));
-  const { approvals, sent, pauses, sealed } = checkpoint;
+  const { approvals, approvers, sent, pauses, sealed } = checkpoint;
   const mostSent = Math.max(world.mostSent, world.sent.length);
   const fresh = { paused: false, cancelled: false, checkpoint: null };
-  Object.assign(world, { approvals, sent, sealed, mostSent, pauses, ...fresh });
+  Object.assign(world, { approvals, approvers, sent, sealed, mostSent, pauses, ...fresh });
   return begin(scenario, protocol, world, 'rewind', identityOf(SESSION, 'r2'));
 }
 

@@ -98,6 +98,11 @@ function callActions(scenario: Scenario, world: World, call: ToolCall, ask: Ask)
       if (now.approvals[id] !== 'open') throw new Violation(`the decision on ${id} was taken twice`);
       now.approvals[id] = to;
     };
+    const rules = scenario.tools[call.name]?.approval;
+    if (rules?.people !== undefined || rules?.byAnother === true) {
+      ruledActions(call, { people: rules.people ?? 1, byAnother: rules.byAnother === true }, world, ask);
+      return;
+    }
     // Approving arguments that were edited and not found good has them checked again.
     const unchecked = status.problem !== undefined;
     const value = { callId: id, argsDigest: call.argsDigest };
@@ -147,4 +152,56 @@ function callActions(scenario: Scenario, world: World, call: ToolCall, ask: Ask)
     // That nobody should run it again says nothing about whether it happened.
     resolve({ outcome: 'failed' }, null);
   }
+}
+
+/** What people may decide on a call that takes several of them, or another than the one who asked. */
+function ruledActions(
+  { id, args, argsDigest, status }: ToolCall,
+  rules: { people: number; byAnother: boolean },
+  world: World,
+  ask: Ask,
+): void {
+  const unchecked = status.kind === 'approval' && status.problem !== undefined;
+  const value = { callId: id, argsDigest };
+  const others = ['ann', 'ben', 'unverified'] as const;
+  for (const by of rules.byAnother ? ([...others, 'asker'] as const) : others) {
+    const who = by === 'unverified' ? { by } : { by, verified: true as const };
+    const counts = (now: World, accepted: boolean): boolean => {
+      if (!accepted) return false;
+      if (by === 'unverified') throw new Violation(`${id} was decided by somebody who is not verified`);
+      if (rules.byAnother && by === 'asker') throw new Violation(`${id} was decided by who asked for it`);
+      if (now.approvals[id] !== 'open') throw new Violation(`the decision on ${id} was taken twice`);
+      return true;
+    };
+    ask(
+      `${by} approves ${id}`,
+      { type: 'decide', value: { ...value, ...who, decision: { decision: 'approve' } } },
+      (now, accepted) => {
+        if (!counts(now, accepted)) return;
+        const given = now.approvers[id]?.now ?? [];
+        if (given.includes(by)) throw new Violation(`${by} approved ${id} twice`);
+        now.approvers[id] = { now: [...given, by].sort(), before: given };
+        if (given.length + 1 >= rules.people) now.approvals[id] = unchecked ? 'checking' : 'granted';
+      },
+    );
+    if ((world.left.edit ?? 0) === 0 || by === 'ben') continue;
+    const edited = { ...(args as JsonObject), edited: true };
+    ask(
+      `${by} edits ${id}`,
+      { type: 'decide', value: { ...value, ...who, decision: { decision: 'edit', args: edited } } },
+      (now, accepted) => {
+        if (!counts(now, accepted)) return;
+        now.approvers[id] = { now: [by], before: now.approvers[id]?.now ?? [] };
+        now.approvals[id] = 'checking';
+      },
+      'edit',
+    );
+  }
+  ask(
+    `rejects ${id}`,
+    { type: 'decide', value: { ...value, decision: { decision: 'reject' } } },
+    (now, accepted) => {
+      if (accepted) now.approvals[id] = 'denied';
+    },
+  );
 }

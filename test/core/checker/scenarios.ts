@@ -108,6 +108,29 @@ export const SCENARIOS: readonly Scenario[] = [
     may: { edit: 2, pauseNow: 1, cancel: 1, interrupt: 1 },
   },
   {
+    name: 'approvals by two people, edits and their expiry',
+    tools: { pay: { approval: { expiresMs: 60_000, onExpiry: 'reject', people: 2 }, maxAttempts: 1 } },
+    dispatches: 1,
+    replies: [[pay('a', approval)]],
+    may: { edit: 1, interrupt: 1 },
+  },
+  {
+    name: 'approvals by two others than who asked, taken back',
+    tools: {
+      pay: { approval: { expiresMs: null, onExpiry: 'reject', people: 2, byAnother: true }, maxAttempts: 1 },
+    },
+    dispatches: 1,
+    replies: [[pay('a', approval)]],
+    may: { edit: 1, checkpoint: 1, rewind: 1 },
+  },
+  {
+    name: 'approvals by two people, and a fork',
+    tools: { pay: { approval: { expiresMs: null, onExpiry: 'reject', people: 2 }, maxAttempts: 1 } },
+    dispatches: 1,
+    replies: [[pay('a', approval)]],
+    may: { edit: 1, checkpoint: 1, fork: 1 },
+  },
+  {
     name: 'approvals that expire into yes, of two calls',
     tools: { pay: { approval: { expiresMs: 60_000, onExpiry: 'approve' }, maxAttempts: 1 } },
     dispatches: 1,

@@ -32,6 +32,8 @@ export interface World {
   /** Global effects that were asked for: each has a session of its own, which nobody here can end. */
   effects: { [key: string]: 'running' | 'landed' | 'absent' };
   approvals: { [callId: string]: Approval };
+  /** Who has approved the arguments of a call that takes several people, and those before an edit that is checked. */
+  approvers: { [callId: string]: { now: string[]; before: string[] } };
   /** Texts of messages that were accepted. */
   sent: string[];
   /** The most that were accepted in a run that a rewind has left. */
@@ -80,6 +82,7 @@ export interface Checkpoint {
   name: string;
   sealed: Sealed;
   approvals: World['approvals'];
+  approvers: World['approvers'];
   sent: string[];
   pauses: number;
   /** Calls whose effect was open, for all that the session had been told. */
@@ -95,6 +98,7 @@ export function freshWorld(scenario: Scenario): World {
     keys: {},
     effects: {},
     approvals: {},
+    approvers: {},
     sent: ['m0'],
     mostSent: 0,
     pauses: 0,

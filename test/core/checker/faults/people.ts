@@ -9,7 +9,41 @@ const asked: Scenario = {
   replies: [[{ ...pay, needsApproval: true }]],
 };
 
+const byTwo: Scenario = {
+  ...asked,
+  name: 'one mutation with an approval by two others',
+  tools: { pay: { approval: { expiresMs: null, onExpiry: 'reject', people: 2, byAnother: true } } },
+};
+
 export const PEOPLE: readonly Fault[] = [
+  {
+    name: 'one of two people is enough',
+    scenario: byTwo,
+    protocol: evolving((state, _input, evolve) => {
+      const refusal = evolve();
+      for (const { approvers } of state.calls) if (approvers !== undefined) approvers.people = 1;
+      return refusal;
+    }),
+    breaks: /without the approval|with 1 of 2 approvals/,
+  },
+  {
+    name: 'who asked may approve',
+    scenario: byTwo,
+    protocol: evolving((state, _input, evolve) => {
+      state.authors = [];
+      return evolve();
+    }),
+    breaks: /was decided by who asked for it/,
+  },
+  {
+    name: 'a name that nobody has verified counts',
+    scenario: byTwo,
+    protocol: evolving((_state, input, evolve) => {
+      if (input.type === 'decide') input.value.verified = true;
+      return evolve();
+    }),
+    breaks: /by somebody who is not verified/,
+  },
   {
     name: 'an approval is not waited for',
     scenario: asked,
