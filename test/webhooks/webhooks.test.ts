@@ -37,10 +37,11 @@ test('an approval reaches a receiver that fails and a worker that dies, with one
   await decide(session, 'call_1_0', { decision: 'approve' }, { by: 'ada' });
   // Neither the turn nor the end waits for the receiver.
   expect(await session.result()).toMatchObject({ status: 'completed' });
-  expect(receiver.of('session.end').length).toBeGreaterThan(0);
   receiver.answer = 204;
   const asked = receiver.of('session.approval').length;
   await expect.poll(() => receiver.of('session.approval').length, LONG).toBeGreaterThan(asked);
+
+  await expect.poll(() => receiver.of('session.end').length, LONG).toBeGreaterThan(0);
 
   const approvals = receiver.of('session.approval');
   expect(new Set(approvals.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
