@@ -11,6 +11,7 @@ export type {
 export type { Message, Position } from '../contract/messages.ts';
 export { DEFAULT_TASK_QUEUE, QUERY, SEARCH_ATTRIBUTE, SIGNAL, UPDATE, WORKFLOW } from '../contract/names.ts';
 export type { OriginInput } from '../contract/origin.ts';
+export type { SessionEvent, SessionEvents, WaitKind } from '../contract/telemetry.ts';
 export type {
   ContentRef,
   Garbage,
