@@ -10,6 +10,7 @@ export type {
 } from '../contract/inputs.ts';
 export type { Message, Position } from '../contract/messages.ts';
 export { DEFAULT_TASK_QUEUE, QUERY, SEARCH_ATTRIBUTE, SIGNAL, UPDATE, WORKFLOW } from '../contract/names.ts';
+export type { NotifyInput, WebhookInput } from '../contract/notifications.ts';
 export type { OriginInput } from '../contract/origin.ts';
 export type { SessionEvent, SessionEvents, WaitKind } from '../contract/telemetry.ts';
 export type {
