@@ -15,6 +15,8 @@ import type { Environment } from './cache-dir.ts';
 
 /** The Temporal CLI that is downloaded or built; its dev server is Temporal 1.29. Later tags cannot be installed by Go. */
 export const TEMPORAL_CLI_VERSION = '1.5.1';
+/** The folder in the cache. Its last number counts the ways in which we have built this version. */
+export const TEMPORAL_CACHE_NAME: string = `temporal-${TEMPORAL_CLI_VERSION}-2`;
 
 /** The SHA-256 of each archive of that release. A new version needs new ones, from its `checksums.txt`. */
 const SHA256: Readonly<Record<string, string>> = {

@@ -1,17 +1,36 @@
 /** Builds the Temporal CLI with Go, for machines that cannot download it. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Environment } from './cache-dir.ts';
 import { type BinaryRequest, TEMPORAL_CLI_VERSION as version } from './download.ts';
 
 const BUILD_MS = 15 * 60_000;
 
-/** Builds the CLI with `go install` into the given directory; about two minutes on two cores. */
+/**
+ * With the CLI's own version of SQLite (1.34.1), a request that is cancelled in the middle of a statement can leave the
+ * database unusable for good: each further statement fails with "interrupted (9)".
+ */
+const SQLITE_VERSION = '1.44.3';
+
+const MODULE = `module perdure.local/temporal
+
+go 1.24
+
+require (
+\tgithub.com/temporalio/cli v${version}
+\tmodernc.org/sqlite v${SQLITE_VERSION}
+)
+`;
+
+/** Builds the CLI into the given directory; about two minutes on two cores. */
 export async function buildWithGo({ dir, env, onProgress }: BinaryRequest): Promise<string> {
   onProgress(`building Temporal CLI ${version} with Go, once; this takes two to four minutes`);
-  const go = spawn('go', ['install', '-v', `github.com/temporalio/cli/cmd/temporal@v${version}`], {
+  const name = process.platform === 'win32' ? 'temporal.exe' : 'temporal';
+  await writeFile(join(dir, 'go.mod'), MODULE);
+  const go = spawn('go', ['build', '-mod=mod', '-v', '-o', name, 'github.com/temporalio/cli/cmd/temporal'], {
+    cwd: dir,
     env: await goEnvironment(dir, env),
     stdio: ['ignore', 'ignore', 'pipe'],
   });
@@ -32,13 +51,13 @@ export async function buildWithGo({ dir, env, onProgress }: BinaryRequest): Prom
     },
     explain: (stderr) => lastLines(stderr, 3),
   });
-  return join(dir, process.platform === 'win32' ? 'temporal.exe' : 'temporal');
+  return join(dir, name);
 }
 
-/** Go needs a home directory for its caches, and writes a cross-compiled binary to another folder. */
+/** Go needs a home directory for its caches. */
 async function goEnvironment(dir: string, env: Environment): Promise<Record<string, string | undefined>> {
   const { GOOS: _os, GOARCH: _arch, ...rest } = env;
-  const goEnv: Record<string, string | undefined> = { ...rest, GOBIN: dir, CGO_ENABLED: '0' };
+  const goEnv: Record<string, string | undefined> = { ...rest, GOWORK: 'off', CGO_ENABLED: '0' };
   const home = env['HOME'] ?? env['USERPROFILE'];
   if (!home) {
     const goPath = env['GOPATH'] ?? join(dir, 'gopath');

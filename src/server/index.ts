@@ -6,7 +6,7 @@ export {
   type ResolveServerOptions,
   resolveServer,
 } from './connect.ts';
-export { TEMPORAL_CLI_VERSION } from './download.ts';
+export { TEMPORAL_CACHE_NAME, TEMPORAL_CLI_VERSION } from './download.ts';
 export {
   ensureSearchAttributes,
   SESSION_SEARCH_ATTRIBUTES,

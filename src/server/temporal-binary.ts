@@ -7,7 +7,7 @@ import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { messageOf, PerdureError } from '../contract/errors.ts';
 import { cacheDir, type Environment } from './cache-dir.ts';
-import { download, TEMPORAL_CLI_VERSION } from './download.ts';
+import { download, TEMPORAL_CACHE_NAME } from './download.ts';
 import { breakLock, createLock, isHeld, parseHolder, readLock } from './file-lock.ts';
 import { buildWithGo } from './go-build.ts';
 import { poll } from './wait.ts';
@@ -59,7 +59,7 @@ export async function findTemporalBinary(options: FindTemporalOptions = {}): Pro
 
   let home: string;
   try {
-    home = join(cacheDir(env), `temporal-${TEMPORAL_CLI_VERSION}`);
+    home = join(cacheDir(env), TEMPORAL_CACHE_NAME);
     await mkdir(home, { recursive: true, mode: 0o700 });
   } catch (error) {
     attempts.push({ way: 'the cache directory', reason: messageOf(error) });

@@ -8,7 +8,12 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { archiveFor, download } from '../../src/server/download.ts';
-import { type BinaryAttempt, findTemporalBinary, TEMPORAL_CLI_VERSION } from '../../src/server/index.ts';
+import {
+  type BinaryAttempt,
+  findTemporalBinary,
+  TEMPORAL_CACHE_NAME,
+  TEMPORAL_CLI_VERSION,
+} from '../../src/server/index.ts';
 import { refusal } from './support/refusal.ts';
 import { scratch, script, temporalScript } from './support/scripts.ts';
 
@@ -72,7 +77,7 @@ describe('a download of the Temporal CLI', () => {
     expect(lines.at(-1)).toMatch(/a download: .* It was not unpacked/);
     expect((details['attempts'] as BinaryAttempt[]).at(-2)?.way).toBe('a download');
     expect(asked).toEqual([expect.stringMatching(`^/v${TEMPORAL_CLI_VERSION}/temporal_cli_`)]);
-    expect(await readdir(join(cache, 'perdure', `temporal-${TEMPORAL_CLI_VERSION}`))).toEqual([]);
+    expect(await readdir(join(cache, 'perdure', TEMPORAL_CACHE_NAME))).toEqual([]);
     await expect(readFile(ran)).rejects.toThrow('ENOENT');
   });
 

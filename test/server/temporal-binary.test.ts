@@ -5,20 +5,20 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { cacheDir } from '../../src/server/cache-dir.ts';
 import { createLock } from '../../src/server/file-lock.ts';
-import { type BinaryAttempt, findTemporalBinary, TEMPORAL_CLI_VERSION } from '../../src/server/index.ts';
+import { type BinaryAttempt, findTemporalBinary, TEMPORAL_CACHE_NAME } from '../../src/server/index.ts';
 import { startProcess } from '../support/ready-process.ts';
 import { refusal } from './support/refusal.ts';
 import { scratch, script, temporalScript } from './support/scripts.ts';
 
-const cacheHome = (root: string): string => join(root, 'perdure', `temporal-${TEMPORAL_CLI_VERSION}`);
+const cacheHome = (root: string): string => join(root, 'perdure', TEMPORAL_CACHE_NAME);
 
-/** Leaves a CLI where `go install` would, notes the call, and prints packages as `go install -v` does. */
+/** Leaves a CLI in the folder of the build, notes the call, and prints packages as `go build -v` does. */
 const goScript = (calls: string): string => `
 echo "$*" >> ${calls}
 echo "go: downloading go.temporal.io/server v1.29.1" >&2
 echo "go.temporal.io/server/common" >&2
-printf '#!/bin/sh\\n%s\\n' '${temporalScript()}' > "$GOBIN/temporal"
-/bin/chmod 755 "$GOBIN/temporal"`;
+printf '#!/bin/sh\\n%s\\n' '${temporalScript()}' > temporal
+/bin/chmod 755 temporal`;
 
 async function machine(): Promise<{ bin: string; cache: string; env: Record<string, string> }> {
   const root = await scratch();
@@ -103,10 +103,10 @@ describe('the build', () => {
     expect(await findTemporalBinary(options)).toMatchObject({ source: 'build' });
     expect(await findTemporalBinary(options)).toMatchObject({ source: 'cache' });
     expect(await readFile(calls, 'utf8')).toBe(
-      `install -v github.com/temporalio/cli/cmd/temporal@v${TEMPORAL_CLI_VERSION}\n`,
+      'build -mod=mod -v -o temporal github.com/temporalio/cli/cmd/temporal\n',
     );
     expect(await readdir(cacheHome(cache))).toEqual(['temporal']);
-    expect(await readdir(join(cache, 'perdure'))).toEqual([`temporal-${TEMPORAL_CLI_VERSION}`]);
+    expect(await readdir(join(cache, 'perdure'))).toEqual([TEMPORAL_CACHE_NAME]);
   });
 
   it('builds once for all who look at the same time', async () => {
@@ -134,7 +134,7 @@ describe('the build', () => {
 
   it('leaves nothing when it fails half-way', async () => {
     const { bin, cache, env } = await machine();
-    await script(bin, 'go', `echo half > "$GOBIN/temporal"; echo "disk is full" >&2; exit 1`);
+    await script(bin, 'go', `echo half > temporal; echo "disk is full" >&2; exit 1`);
     const { message } = await failure(findTemporalBinary({ env, download: false }));
     expect(message).toContain('a Go build: the Go build ended with code 1: disk is full');
     expect(await readdir(cacheHome(cache))).toEqual([]);
@@ -142,7 +142,7 @@ describe('the build', () => {
 
   it('does not keep a binary that does not run', async () => {
     const { bin, cache, env } = await machine();
-    await script(bin, 'go', `echo half > "$GOBIN/temporal"; /bin/chmod 755 "$GOBIN/temporal"`);
+    await script(bin, 'go', `echo half > temporal; /bin/chmod 755 temporal`);
     const { attempts } = await failure(findTemporalBinary({ env, download: false }));
     expect(attempts.at(-1)?.reason).toMatch(/`--version` failed/);
     expect(await readdir(cacheHome(cache))).toEqual([]);
@@ -150,11 +150,11 @@ describe('the build', () => {
 
   it('is started anew after the process that built was killed', async () => {
     const { bin, cache, env } = await machine();
-    await script(bin, 'go', `echo half > "$GOBIN/temporal"; exec /bin/sleep 600`);
+    await script(bin, 'go', `echo half > temporal; exec /bin/sleep 600`);
     const killed = fileURLToPath(new URL('./support/find-binary.ts', import.meta.url));
     const other = await startProcess(killed, [bin, cache]);
     await other.kill();
-    expect(await readdir(join(cache, 'perdure'))).toContain(`temporal-${TEMPORAL_CLI_VERSION}.lock`);
+    expect(await readdir(join(cache, 'perdure'))).toContain(`${TEMPORAL_CACHE_NAME}.lock`);
 
     await script(bin, 'go', goScript(join(bin, 'calls')));
     expect(await findTemporalBinary({ env, download: false })).toMatchObject({ source: 'build' });
