@@ -34,7 +34,7 @@ export async function serveUntilInterrupted(
 /** The loopback interface: only this machine reaches it. */
 const HERE = '127.0.0.1';
 
-/** Serves the console and the HTTP API to this machine. The link has a new token. */
+/** Serves the console and the HTTP API to this machine. The link has a new token, which is the system user's. */
 export async function serveHere(
   cli: Cli,
   { client, sessions, values }: Connected,
@@ -49,7 +49,7 @@ export async function serveHere(
     client,
     sessions,
     saver: new TemporalSaver(client, { taskQueue: cli.taskQueue, values }),
-    token,
+    tokens: [{ token, name: cli.actor(), roles: ['read', 'talk', 'decide', 'operate'] }],
     ...defined({ hosts: hostsOf(HERE) }),
     console: true,
     onError: (error) => cli.terminal.warn(messageOf(error)),

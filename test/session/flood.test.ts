@@ -1,7 +1,7 @@
 /** Many signals at once to an idle session. */
 import { expect, test } from 'vitest';
 import { SIGNAL } from '../../src/contract/names.ts';
-import { defineAgent, type SessionReading } from '../../src/index.ts';
+import { defineAgent, type SessionReading, TemporalSaver } from '../../src/index.ts';
 import { openStage, until, untilPhase } from '../support/stage.ts';
 import { allPages, expectSound } from './support/sound.ts';
 
@@ -47,4 +47,36 @@ test('a flood of signals to an idle session: each is taken once and in order, an
     expect(own).toEqual(Array.from({ length: EACH }, (_, no) => `${sender} ${no}`));
   }
   await expectSound(stage, session);
+});
+
+test('2,000 messages to a session that goes on in new runs meanwhile: each is taken once', async () => {
+  const stage = await openStage(() => ({ text: 'Noted.' }));
+  const agent = defineAgent({
+    name: 'listener',
+    model: stage.provider('m'),
+    instructions: 'Listen.',
+    runTurns: 2,
+  });
+  await stage.startWorker([agent]);
+  const session = await stage.sessions.start('listener', { id: stage.id(), message: 'begin' });
+  await untilPhase(session, 'idle');
+  const handle = stage.client.workflow.getHandle(session.id);
+  const numbers = Array.from({ length: 2_000 }, (_, no) => no);
+  const left = numbers.values();
+  await Promise.all(
+    Array.from({ length: SENDERS }, async () => {
+      for (const no of left) await handle.signal(SIGNAL.send, { id: `m-${no}`, text: String(no) });
+    }),
+  );
+  await until(session, ({ phase, queued }) => phase === 'idle' && queued === 0);
+  const said = (await allPages((page) => session.transcript(page)))
+    .filter(({ role }) => role === 'user')
+    .flatMap(({ blocks }) => blocks.flatMap((block) => (block.kind === 'text' ? [block.text] : [])));
+  expect(
+    said
+      .slice(1)
+      .map(Number)
+      .toSorted((a, b) => a - b),
+  ).toEqual(numbers);
+  expect((await new TemporalSaver(stage.client).get(session.id))?.state['past']).toBeDefined();
 });
