@@ -116,7 +116,7 @@ test('malformed updates are refused with the field, and leave no trace', async (
     [
       'sendMessage',
       { text: 'x', modus: 'interrupt' },
-      'modus: is unknown. Known names: text, blocks, id, mode, by',
+      'modus: is unknown. Known names: text, blocks, id, mode, pin, by',
     ],
     [
       'budget',
@@ -136,7 +136,7 @@ test('malformed updates are refused with the field, and leave no trace', async (
     [
       'decide',
       { callId: 'call_1_0', argsDigest: 'd', argsDiggest: 'd', decision: { decision: 'approve' } },
-      'argsDiggest: is unknown. Known names: callId, argsDigest, by, decision',
+      'argsDiggest: is unknown. Known names: callId, argsDigest, by',
     ],
     [
       'decide',
