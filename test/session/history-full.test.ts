@@ -120,7 +120,9 @@ test('a session that is full refuses a message by name, keeps what it has, and c
 
 test('messages leave updates over for decisions, of which the server takes so many', async () => {
   const stage = await openStage(() => ({ text: 'hello' }));
-  await stage.startWorker([defineAgent({ name: 'a', model: stage.provider('m'), instructions: 'Greet.' })]);
+  // In one run: otherwise it goes on in a new one before it is full.
+  const agent = { name: 'a', model: stage.provider('m'), instructions: 'Greet.', runTurns: false } as const;
+  await stage.startWorker([defineAgent(agent)]);
   // As above, of thousands of tasks.
   const id = stage.id();
   const session = await stage.sessions.start('a', { id, message: 'hi', workflowTaskTimeout: '30s' });
