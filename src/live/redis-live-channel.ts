@@ -20,7 +20,7 @@ const WARN_MS = 60_000;
  *
  * // The workers get one, too: createWorker({ agents, live }).
  * const live = new RedisLiveChannel('redis://localhost:6379');
- * const sessions = new Sessions(new Client(), { live });
+ * export const sessions = new Sessions(new Client(), { live });
  * ```
  */
 export class RedisLiveChannel implements LiveChannel {
