@@ -1,11 +1,10 @@
 /** A Redis of its own, from the binary of this machine, that keeps nothing on disk. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { accessSync, constants } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
 import { createClient } from 'redis';
 import { freePort } from '../../src/server/server-process.ts';
+import { onPath } from '../support/on-path.ts';
 
 /** A running Redis. */
 export interface RedisServer {
@@ -24,19 +23,7 @@ export interface RedisServer {
 
 /** The path of Redis or Valkey, or nothing. */
 export function findRedis(): string | undefined {
-  return (process.env['PATH'] ?? '')
-    .split(delimiter)
-    .flatMap((folder) => ['redis-server', 'valkey-server'].map((name) => join(folder, name)))
-    .find(isExecutable);
-}
-
-function isExecutable(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
+  return onPath(['redis-server', 'valkey-server']);
 }
 
 /** Starts a Redis. @throws Error that says what to install when there is none. */

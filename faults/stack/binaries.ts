@@ -1,10 +1,11 @@
 /** The programs of a stack like the one of docker-compose.yml, without containers. */
 import { execFile } from 'node:child_process';
-import { accessSync, constants, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
+import { isExecutable, onPath, pathFolders } from '../../bench/support/on-path.ts';
 import { projectFile } from './project.ts';
 
 const run = promisify(execFile);
@@ -55,9 +56,9 @@ export class MissingBinaryError extends Error {
 export async function findBinaries(onProgress: ((line: string) => void) | null): Promise<Binaries> {
   const postgres = findPostgres();
   const { version } = readCompose();
-  const server = onPath('temporal-server');
-  const sql = onPath('temporal-sql-tool');
-  if (server !== null && sql !== null && (await isVersion(server, version)))
+  const server = onPath(['temporal-server']);
+  const sql = onPath(['temporal-sql-tool']);
+  if (server !== undefined && sql !== undefined && (await isVersion(server, version)))
     return { server, sql, ...postgres };
   const cache = join(
     process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'),
@@ -77,7 +78,7 @@ function findPostgres(): Pick<Binaries, 'initdb' | 'postgres' | 'psql'> {
   for (const folder of folders) {
     const [initdb, postgres, psql] = ['initdb', 'postgres', 'psql'].map((name) => join(folder, name));
     if (initdb === undefined || postgres === undefined || psql === undefined) continue;
-    if ([initdb, postgres, psql].every(executable)) return { initdb, postgres, psql };
+    if ([initdb, postgres, psql].every(isExecutable)) return { initdb, postgres, psql };
   }
   throw new MissingBinaryError(
     'PostgreSQL is not here (initdb, postgres and psql, in /usr/lib/postgresql/*/bin or on PATH): install it, on Debian with `apt-get install postgresql`',
@@ -90,8 +91,8 @@ async function build(
   onProgress: ((line: string) => void) | null,
 ): Promise<void> {
   const packages = ['server', 'tools/sql'].map((each) => `go.temporal.io/server/cmd/${each}@v${version}`);
-  const go = onPath('go');
-  if (go === null || onProgress === null) {
+  const go = onPath(['go']);
+  if (go === undefined || onProgress === null) {
     throw new MissingBinaryError(
       `temporal-server and temporal-sql-tool ${version} are not on PATH: put them there, or install Go, and they are built: go install ${packages.join(' ')}`,
     );
@@ -103,25 +104,4 @@ async function build(
 async function isVersion(server: string, version: string): Promise<boolean> {
   const { stdout } = await run(server, ['--version']);
   return stdout.includes(version);
-}
-
-function onPath(name: string): string | null {
-  return (
-    pathFolders()
-      .map((folder) => join(folder, name))
-      .find(executable) ?? null
-  );
-}
-
-function pathFolders(): string[] {
-  return (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
-}
-
-function executable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -1,29 +1,12 @@
 /** Pages in a real Chromium: the machine's own, driven by Playwright. */
-import { accessSync, constants } from 'node:fs';
-import { delimiter, join } from 'node:path';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { onTestFinished } from 'vitest';
+import { onPath } from '../../bench/support/on-path.ts';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'];
 
 /** The path of Chromium: `CHROMIUM_PATH`, or the first one on `PATH`. */
-function chromiumPath(): string | undefined {
-  const { CHROMIUM_PATH, PATH = '' } = process.env;
-  if (CHROMIUM_PATH) return CHROMIUM_PATH;
-  const places = PATH.split(delimiter).filter((folder) => folder !== '');
-  return NAMES.flatMap((name) => places.map((folder) => join(folder, name))).find(isExecutable);
-}
-
-function isExecutable(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-const PATH_OF_CHROMIUM = chromiumPath();
+const PATH_OF_CHROMIUM = process.env['CHROMIUM_PATH'] || onPath(NAMES);
 const HOW = 'Install chromium (Debian: apt-get install chromium), or set CHROMIUM_PATH';
 
 /** Whether tests skip what needs Chromium: `test.skipIf(NO_BROWSER)`. In CI they fail instead. */

@@ -1,12 +1,12 @@
 /** A real S3 server: the Versity S3 Gateway over a directory, from `PATH`, or built with Go once. */
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { S3 } from '@aws-sdk/client-s3';
+import { onPath } from '../../bench/support/on-path.ts';
 import { until } from '../../bench/support/until.ts';
 import { cacheDir } from '../../src/server/cache-dir.ts';
 import { freePort } from '../../src/server/server-process.ts';
@@ -15,8 +15,7 @@ const VERSION = '1.8.0';
 const PROGRAM = 'versitygw';
 const credentials = { accessKeyId: 'tester', secretAccessKey: 'a-secret-of-tests' };
 
-const places = [...(process.env['PATH'] ?? '').split(delimiter), join(cacheDir(), `${PROGRAM}-${VERSION}`)];
-const found = places.map((folder) => join(folder, PROGRAM)).find((path) => existsSync(path));
+const found = onPath([PROGRAM], [join(cacheDir(), `${PROGRAM}-${VERSION}`)]);
 
 /** Whether there is neither the server nor a Go to build it with: `test.skipIf(NO_S3)`. */
 export const NO_S3: boolean = found === undefined && !hasGo();
