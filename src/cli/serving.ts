@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { messageOf } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
-import type { serveHttp } from '../http/index.ts';
+import type { HttpApi, HttpApiOptions, serveHttp } from '../http/index.ts';
 import type { Cli, Connected } from './cli.ts';
 
 /** The token of callers: typed, or that of the environment, or a new one. Only a new one is `shown`. */
@@ -31,27 +31,41 @@ export async function serveUntilInterrupted(
   cli.terminal.item({ type: 'stopped' }, () => 'stopped');
 }
 
+/** The HTTP API with the console. `host` is the address that it will listen on. */
+export async function apiWithConsole(
+  cli: Cli,
+  { client, sessions, values }: Connected,
+  host: string,
+  options: Omit<HttpApiOptions, 'client' | 'sessions' | 'saver' | 'hosts' | 'console'>,
+): Promise<HttpApi> {
+  const [{ createHttpApi, hostsOf }, { TemporalSaver }] = await Promise.all([
+    import('../http/index.ts'),
+    import('../saver/index.ts'),
+  ]);
+  const saver = new TemporalSaver(client, { taskQueue: cli.taskQueue, values });
+  return createHttpApi({
+    client,
+    sessions,
+    saver,
+    ...options,
+    ...defined({ hosts: hostsOf(host) }),
+    console: true,
+  });
+}
+
 /** The loopback interface: only this machine reaches it. */
 const HERE = '127.0.0.1';
 
 /** Serves the console and the HTTP API to this machine. The link has a new token, which is the system user's. */
 export async function serveHere(
   cli: Cli,
-  { client, sessions, values }: Connected,
+  connected: Connected,
   port: number,
 ): Promise<{ link: string; close: () => Promise<void> }> {
-  const [{ createHttpApi, hostsOf, serveHttp }, { TemporalSaver }] = await Promise.all([
-    import('../http/index.ts'),
-    import('../saver/index.ts'),
-  ]);
+  const { serveHttp } = await import('../http/index.ts');
   const token = randomBytes(32).toString('base64url');
-  const api = createHttpApi({
-    client,
-    sessions,
-    saver: new TemporalSaver(client, { taskQueue: cli.taskQueue, values }),
+  const api = await apiWithConsole(cli, connected, HERE, {
     tokens: [{ token, name: cli.actor(), roles: ['read', 'talk', 'decide', 'operate'] }],
-    ...defined({ hosts: hostsOf(HERE) }),
-    console: true,
     onError: (error) => cli.terminal.warn(messageOf(error)),
   });
   const http = await serveHttp(api, { host: HERE, port });

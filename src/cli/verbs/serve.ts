@@ -3,7 +3,7 @@ import { defined } from '../../contract/json.ts';
 import { type CallersOptions, callersOf, withCallers } from '../callers.ts';
 import type { Cli } from '../cli.ts';
 import { count, port as portOf } from '../input.ts';
-import { serveUntilInterrupted } from '../serving.ts';
+import { apiWithConsole, serveUntilInterrupted } from '../serving.ts';
 
 const MB = 1_000_000;
 
@@ -38,23 +38,14 @@ export function serve(program: Command, cli: Cli): void {
       const { terminal } = cli;
       const { host, port, bodyLimit } = options;
       const { access, shown, isCopied, lines } = await callersOf(options);
-      const { client, sessions, server, values } = await cli.connect();
-      const [{ createHttpApi, hostsOf }, { TemporalSaver }] = await Promise.all([
-        import('../../http/index.ts'),
-        import('../../saver/index.ts'),
-      ]);
-      const hosts = hostsOf(host);
-      const api = createHttpApi({
-        client,
-        sessions,
-        saver: new TemporalSaver(client, { taskQueue: cli.taskQueue, values }),
+      const connected = await cli.connect();
+      const api = await apiWithConsole(cli, connected, host, {
         ...access,
-        ...defined({ hosts, bodyLimit: bodyLimit && bodyLimit * MB }),
-        console: true,
+        ...defined({ bodyLimit: bodyLimit && bodyLimit * MB }),
         onError: (error) =>
           terminal.error(error instanceof Error ? (error.stack ?? error.message) : String(error)),
       });
-      const { namespace, connectionOptions } = server;
+      const { namespace, connectionOptions } = connected.server;
       const { address } = connectionOptions;
       await serveUntilInterrupted(cli, [api, { host, port }], (url) => {
         const console = `${url}/console${shown === undefined ? '' : `#token=${shown}`}`;
