@@ -110,12 +110,15 @@ function attributeOf(
   return typedSearchAttributes.get(defineSearchAttributeKey(name, 'KEYWORD')) ?? null;
 }
 
+/** Statuses of open sessions that wait for a person. */
+export const WAITING_STATUSES = ['approval', 'unknown_effect', 'waiting', 'paused'] as const;
+
 /** The query of a status, see {@link statusOf}. */
 function statusCondition(status: string): string {
   if (status === 'terminated') return "ExecutionStatus = 'Terminated'";
   if (status === 'failed') return "ExecutionStatus = 'Failed'";
   if (status === 'waits') {
-    const waiting = ['approval', 'unknown_effect', 'waiting', 'paused'].map((each) => `'${each}'`);
+    const waiting = WAITING_STATUSES.map((each) => `'${each}'`);
     return `ExecutionStatus = 'Running' AND ${SEARCH_ATTRIBUTE.status} IN (${waiting.join(', ')})`;
   }
   const said = `${SEARCH_ATTRIBUTE.status} = ${quoted('status', status)}`;

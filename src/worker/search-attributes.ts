@@ -1,7 +1,8 @@
 /** What a worker knows of the namespace's search attributes, and how sessions learn of a change. */
 import { Client, type ClientOptions } from '@temporalio/client';
 import { type NativeConnection, Runtime } from '@temporalio/worker';
-import { SEARCH_ATTRIBUTE, SIGNAL, WORKFLOW } from '../contract/names.ts';
+import { SEARCH_ATTRIBUTE, SIGNAL } from '../contract/names.ts';
+import { runningSessions, WAITING_STATUSES } from '../temporal/visibility.ts';
 
 /** `INDEXED_VALUE_TYPE_KEYWORD` of Temporal's API. */
 const KEYWORD = 2;
@@ -79,7 +80,7 @@ export class KnownAttributes {
 }
 
 /** Statuses of open sessions. */
-const OPEN_STATUSES = ['active', 'approval', 'unknown_effect', 'waiting', 'paused'] as const;
+const OPEN_STATUSES = ['active', ...WAITING_STATUSES] as const;
 
 /** Counts the open sessions of the namespace by status. @throws errors of the server, as without our search attributes */
 export async function countSessions(
@@ -87,7 +88,7 @@ export async function countSessions(
   namespace: string,
 ): Promise<ReadonlyMap<string, number>> {
   const counts = OPEN_STATUSES.map(async (status) => {
-    const query = `WorkflowType = '${WORKFLOW.session}' AND ExecutionStatus = 'Running' AND ${SEARCH_ATTRIBUTE.status} = '${status}'`;
+    const query = runningSessions(`${SEARCH_ATTRIBUTE.status} = '${status}'`);
     const { count } = await workflowService.countWorkflowExecutions({ namespace, query });
     return [status, Number(count)] as const;
   });
