@@ -1,7 +1,7 @@
 /** Compacting a prompt: which messages a summary stands for, and the summary. */
 import { type AgentRuntime, chooseCompaction } from '../agent/index.ts';
-import type { Compacted, CompactInput, ModelResult } from '../contract/activities.ts';
 import { type Message, textsOf } from '../contract/messages.ts';
+import type { Compacted, CompactInput, ModelResult } from '../contract/model-call.ts';
 import { bytesOf, cutOf, pinnedBlocks, promptBytes, SUMMARY_REQUEST, wordsIn } from '../contract/view.ts';
 
 /** A new summary stands for a tenth of the view at least, beside the summary before it. */

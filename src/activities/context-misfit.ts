@@ -1,6 +1,6 @@
 import type { AgentRuntime } from '../agent/index.ts';
-import type { AgentUnavailable } from '../contract/activities.ts';
 import type { JsonObject } from '../contract/json.ts';
+import type { AgentUnavailable } from '../contract/model-call.ts';
 
 /** Why a worker cannot use a session's context, or `null`. The message names the field, never its value. */
 export async function contextMisfit(

@@ -1,6 +1,5 @@
 /** The details of the heartbeats of reads and model calls. */
 import { Context } from '@temporalio/activity';
-import type { ReadEnd } from '../contract/activities.ts';
 import {
   type LiveChannel,
   type LiveDelta,
@@ -8,6 +7,7 @@ import {
   type LiveWriter,
   liveWindow,
 } from '../contract/live-text.ts';
+import type { ReadEnd } from '../contract/model-call.ts';
 import { LiveSource } from '../temporal/live-channel.ts';
 import { liveCoding } from '../temporal/payloads.ts';
 

@@ -3,20 +3,20 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { type AgentRuntime, deadline, instructionsFor, prepareCall } from '../agent/index.ts';
-import {
-  MODEL_ATTEMPTS,
-  type ModelFailureKind,
-  type ModelInput,
-  type ModelResult,
-  type PreparedCall,
-  type ReadEnd,
-} from '../contract/activities.ts';
+import { MODEL_ATTEMPTS } from '../contract/activities.ts';
 import { messageOf } from '../contract/errors.ts';
 import { LOST, UNKNOWN_KEY } from '../contract/failure.ts';
 import { defined, sha256Hex } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { resultBytesOf } from '../contract/limits.ts';
 import { type Message, textsOf } from '../contract/messages.ts';
+import type {
+  ModelFailureKind,
+  ModelInput,
+  ModelResult,
+  PreparedCall,
+  ReadEnd,
+} from '../contract/model-call.ts';
 import { outputRequest } from '../contract/output.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import type { ValueStore } from '../contract/values.ts';

@@ -8,15 +8,6 @@ import {
   parseArgs,
   readContext,
 } from '../agent/index.ts';
-import type {
-  NoReplyReason,
-  ReadCall,
-  ReadEnd,
-  ReadFirst,
-  ReadResult,
-  ReadsInput,
-  ReadsResult,
-} from '../contract/activities.ts';
 import { isPerdureError, messageOf } from '../contract/errors.ts';
 import { defined, type JsonObject, type JsonValue, jsonSize } from '../contract/json.ts';
 import { readKey } from '../contract/keys.ts';
@@ -29,6 +20,15 @@ import {
   type ToolCallBlock,
   type ToolResultBlock,
 } from '../contract/messages.ts';
+import type {
+  NoReplyReason,
+  ReadCall,
+  ReadEnd,
+  ReadFirst,
+  ReadResult,
+  ReadsInput,
+  ReadsResult,
+} from '../contract/model-call.ts';
 import { QUERY } from '../contract/names.ts';
 import type { ValueStore } from '../contract/values.ts';
 import { Fence } from './fence.ts';

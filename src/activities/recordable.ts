@@ -1,5 +1,4 @@
 import type { DefinedTool } from '../agent/index.ts';
-import type { ToolOutput } from '../contract/activities.ts';
 import {
   canonicalJson,
   isDeeperThan,
@@ -9,6 +8,7 @@ import {
   toJson,
 } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
+import type { ToolOutput } from '../contract/model-call.ts';
 import { READ_VALUE_TOOL, type ValueRef } from '../contract/values.ts';
 import { storedFiles } from './files.ts';
 import type { Storing } from './storing.ts';

@@ -1,9 +1,10 @@
 /** Collects the stream of one reply. */
-import type { Usage } from '../contract/activities.ts';
+
 import { defined, type JsonObject, type JsonValue, jsonSize, toJson } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { LiveDelta } from '../contract/live-text.ts';
 import type { ReasoningBlock, SourceBlock, TextBlock } from '../contract/messages.ts';
+import type { Usage } from '../contract/model-call.ts';
 import { type RequestFailure, requestFailure } from './model-errors.ts';
 
 /** A call as the model asked for it. */

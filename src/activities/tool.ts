@@ -11,10 +11,11 @@ import {
   readContext,
   type ToolContext,
 } from '../agent/index.ts';
-import type { AgentUnavailable, NewManifest, ToolInput, ToolResult } from '../contract/activities.ts';
+import type { ToolInput, ToolResult } from '../contract/activities.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import { BEGAN } from '../contract/failure.ts';
 import { argsDigest, shortDigest } from '../contract/keys.ts';
+import type { AgentUnavailable, NewManifest } from '../contract/model-call.ts';
 import type { ValueStore } from '../contract/values.ts';
 import { doneBefore } from './earlier-runs.ts';
 import { Fence } from './fence.ts';

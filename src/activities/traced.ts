@@ -1,16 +1,10 @@
 /** Spans and metrics of activities, with the names of OpenTelemetry's conventions for generative AI. */
 import { Context } from '@temporalio/activity';
 import type { Model } from '../agent/index.ts';
-import type {
-  ModelInput,
-  ReadResult,
-  ToolInput,
-  ToolResult,
-  VerifyInput,
-  VerifyResult,
-} from '../contract/activities.ts';
+import type { ToolInput, ToolResult, VerifyInput, VerifyResult } from '../contract/activities.ts';
 import { defined, type JsonValue } from '../contract/json.ts';
 import type { Message } from '../contract/messages.ts';
+import type { ModelInput, ReadResult } from '../contract/model-call.ts';
 import { capturesContent, inSpan, instruments, type OperationSpan, type Turn } from '../telemetry/index.ts';
 import type { RequestResult } from './reply-collector.ts';
 import type { RequestMode } from './request-model.ts';

@@ -1,6 +1,7 @@
 /** Prepares a call that the model asked for: checks its arguments, finds its identity, decides whether a person must approve it. */
-import type { PreparedCall } from '../contract/activities.ts';
+
 import { canonicalJson, type JsonObject, type JsonValue, sha256Hex } from '../contract/json.ts';
+import type { PreparedCall } from '../contract/model-call.ts';
 import type { AgentRuntime } from './agent-runtime.ts';
 import { readContext } from './context.ts';
 import type { ApprovalOptions, DefinedTool } from './define-tool.ts';

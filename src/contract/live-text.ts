@@ -1,7 +1,8 @@
 /** What a model says while it answers. It never enters the history. */
-import type { ReadEnd } from './activities.ts';
+
 import { jsonSize } from './json.ts';
 import { LIMIT } from './limits.ts';
+import type { ReadEnd } from './model-call.ts';
 
 /** A piece of an answer that is being written. */
 export type LiveDelta =

@@ -7,16 +7,15 @@ import type { PageInput } from '../contract/views.ts';
 import { ofOtherTenant } from './access.ts';
 import {
   budgetViewSchema,
-  callDetailSchema,
   callsPageSchema,
   inboxSchema,
   modelViewSchema,
-  pendingCallSchema,
   planStepSchema,
   queuedMessageSchema,
   sessionViewSchema,
   transcriptPageSchema,
 } from './answers.ts';
+import { callDetailSchema, pendingCallSchema } from './call-answers.ts';
 import { type ApiRequest, type Operation, operation, type QueryParameter } from './operation.ts';
 import { SEARCHABLE } from './shapes.ts';
 import { eventStream } from './stream.ts';

@@ -1,7 +1,7 @@
 /** Money is reserved before it is spent: what a model call can cost at worst, and what it did cost. */
 
-import type { Usage } from '../contract/activities.ts';
 import type { BudgetLimits, Manifest, ModelManifest } from '../contract/manifest.ts';
+import type { Usage } from '../contract/model-call.ts';
 import { outputRequest } from '../contract/output.ts';
 import { PLAN_DESCRIPTION, PLAN_SCHEMA } from '../contract/plan.ts';
 import type { SessionState } from '../contract/state.ts';

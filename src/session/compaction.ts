@@ -1,8 +1,9 @@
 /** Keeping the prompt within the model's context window: when older messages are summarized, and what becomes of it. */
-import type { Compacted, CompactInput, ModelInput } from '../contract/activities.ts';
+
 import { utf8Length } from '../contract/json.ts';
 import { resultBytesOf } from '../contract/limits.ts';
 import type { Block, Message } from '../contract/messages.ts';
+import type { Compacted, CompactInput, ModelInput } from '../contract/model-call.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { BYTES_PER_TOKEN, promptBytes, SUMMARY_REQUEST, summaryTexts } from '../contract/view.ts';
 import { promptTokens } from './budget.ts';

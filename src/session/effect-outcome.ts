@@ -1,11 +1,12 @@
 /** Applies the outcomes of the effect protocol: of a dispatch, a verification, and a check of edited arguments. */
-import type { PreparedCall, ToolOutput, ToolResult } from '../contract/activities.ts';
+import type { ToolResult } from '../contract/activities.ts';
 import type { Dispatch, EffectOutcome, ToolCall } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
 import { defined, type JsonValue } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
 import type { ToolManifest } from '../contract/manifest.ts';
 import type { CallResult } from '../contract/messages.ts';
+import type { PreparedCall, ToolOutput } from '../contract/model-call.ts';
 import type { CarriedEffect } from '../contract/origin.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { isPartly, rulesOf } from './approvers.ts';

@@ -6,12 +6,7 @@ import type {
   DescribeResult,
   LoadInput,
   LoadResult,
-  ModelInput,
-  ModelResult,
-  PreparedCall,
   PrepareInput,
-  ReadsInput,
-  ReadsResult,
   ReportInput,
   StorePastInput,
   StorePastResult,
@@ -39,6 +34,13 @@ import type {
   WaiterInput,
   WithdrawInput,
 } from '../contract/inputs.ts';
+import type {
+  ModelInput,
+  ModelResult,
+  PreparedCall,
+  ReadsInput,
+  ReadsResult,
+} from '../contract/model-call.ts';
 import type { NotifyInput } from '../contract/notifications.ts';
 import type { CarriedEffect } from '../contract/origin.ts';
 import type { Wait } from '../contract/state.ts';

@@ -1,7 +1,8 @@
 /** The command that asks the model. */
-import type { CompactInput, ReadFirst } from '../contract/activities.ts';
+
 import type { JsonObject } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
+import type { CompactInput, ReadFirst } from '../contract/model-call.ts';
 import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { Command } from './events.ts';

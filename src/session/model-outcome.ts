@@ -1,6 +1,7 @@
 /** Model calls that ended without a reply: they are charged, repeated, or stop the session visibly. */
-import type { ModelResult } from '../contract/activities.ts';
+
 import type { ActivityOutcome } from '../contract/failure.ts';
+import type { ModelResult } from '../contract/model-call.ts';
 import type { InFlight, SessionState, WaitReason } from '../contract/state.ts';
 import { chargeLost, usd } from './budget.ts';
 import { applyCompacted, refusedPrompt } from './compaction.ts';

@@ -1,4 +1,11 @@
 /** Reads: which run together, whether the same activity asks the model, and their outcomes. */
+
+import { isFinal, type ToolCall } from '../contract/calls.ts';
+import type { ActivityOutcome } from '../contract/failure.ts';
+import { canonicalJson, defined, type JsonObject, jsonSize } from '../contract/json.ts';
+import { readKey, shortDigest } from '../contract/keys.ts';
+import { LIMIT, resultBytesOf } from '../contract/limits.ts';
+import { type CallResult, resultBlocks } from '../contract/messages.ts';
 import type {
   EndedCall,
   ModelResult,
@@ -7,13 +14,7 @@ import type {
   ReadFirst,
   ReadsInput,
   ReadsResult,
-} from '../contract/activities.ts';
-import { isFinal, type ToolCall } from '../contract/calls.ts';
-import type { ActivityOutcome } from '../contract/failure.ts';
-import { canonicalJson, defined, type JsonObject, jsonSize } from '../contract/json.ts';
-import { readKey, shortDigest } from '../contract/keys.ts';
-import { LIMIT, resultBytesOf } from '../contract/limits.ts';
-import { type CallResult, resultBlocks } from '../contract/messages.ts';
+} from '../contract/model-call.ts';
 import { contentWithNotice, withNotice } from '../contract/replay.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { exceeded, worstCase } from './budget.ts';

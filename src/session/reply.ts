@@ -1,8 +1,9 @@
 /** A model's reply: its message, its calls, its cost. */
-import type { Compacted, ModelResult, PreparedCall } from '../contract/activities.ts';
+
 import type { ToolCall } from '../contract/calls.ts';
 import type { Manifest } from '../contract/manifest.ts';
 import type { Block } from '../contract/messages.ts';
+import type { Compacted, ModelResult, PreparedCall } from '../contract/model-call.ts';
 import { repairRequest } from '../contract/output.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';

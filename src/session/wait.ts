@@ -1,5 +1,5 @@
 /** Waits of a session: it stops visibly. */
-import type { AgentUnavailable } from '../contract/activities.ts';
+import type { AgentUnavailable } from '../contract/model-call.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import type { SessionState, WaitReason } from '../contract/state.ts';
 import type { Moment } from './events.ts';

@@ -7,7 +7,7 @@ import { withBreakpoints } from '../../src/activities/prompt.ts';
 import { TranscriptMemory } from '../../src/activities/transcript-memory.ts';
 import { chooseCompaction, contextWindowPart } from '../../src/agent/context-window.ts';
 import { resolveAgent } from '../../src/agent/index.ts';
-import type { ModelResult } from '../../src/contract/activities.ts';
+import type { ModelResult } from '../../src/contract/model-call.ts';
 import { bytesOf, cutOf, summaryTexts } from '../../src/contract/view.ts';
 import { type AgentOptions, defineAgent, type Message } from '../../src/index.ts';
 import { thrown } from '../support/thrown.ts';

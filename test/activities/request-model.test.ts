@@ -9,7 +9,7 @@ import * as z from 'zod';
 import type { RequestResult } from '../../src/activities/reply-collector.ts';
 import { requestModel } from '../../src/activities/request-model.ts';
 import { type Model, resolveAgent } from '../../src/agent/index.ts';
-import type { Usage } from '../../src/contract/activities.ts';
+import type { Usage } from '../../src/contract/model-call.ts';
 import { type AgentOptions, defineAgent, defineTool } from '../../src/index.ts';
 
 type Part = LanguageModelV3StreamPart;

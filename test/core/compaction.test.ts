@@ -1,6 +1,6 @@
 /** What the model sees of a transcript, and when older messages are summarized, in the pure core. */
 import { expect, test } from 'vitest';
-import type { ModelResult } from '../../src/contract/activities.ts';
+import type { ModelResult } from '../../src/contract/model-call.ts';
 import { bytesOf, cutOf, viewOf } from '../../src/contract/view.ts';
 import type { Message, SessionState } from '../../src/index.ts';
 import { advance } from '../../src/session/advance.ts';

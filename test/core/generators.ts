@@ -1,16 +1,9 @@
 /** Inputs of a session: likely, late, wrong or made up. */
 
 import fc from 'fast-check';
-import type {
-  AttachResult,
-  DescribeResult,
-  ModelResult,
-  PreparedCall,
-  ReadEnd,
-  ReadsResult,
-  ToolResult,
-} from '../../src/contract/activities.ts';
+import type { AttachResult, DescribeResult, ToolResult } from '../../src/contract/activities.ts';
 import type { ActivityFailureInfo, ActivityOutcome } from '../../src/contract/failure.ts';
+import type { ModelResult, PreparedCall, ReadEnd, ReadsResult } from '../../src/contract/model-call.ts';
 import type {
   EffectOutcome,
   InFlight,

@@ -11,8 +11,9 @@ import {
 } from '@temporalio/worker';
 import { execute } from '../../activities/tool.ts';
 import type { DefinedAgent, DefinedTool } from '../../agent/index.ts';
-import type { ModelInput, ToolInput } from '../../contract/activities.ts';
+import type { ToolInput } from '../../contract/activities.ts';
 import { PerdureError } from '../../contract/errors.ts';
+import type { ModelInput } from '../../contract/model-call.ts';
 import { activityKind } from '../../contract/names.ts';
 import { createWorker, openConnection, type SessionWorkerOptions } from '../../worker/index.ts';
 import { breakpoint, endBreakpoints, installBreakpoints, type WorkerNews } from './breakpoints.ts';

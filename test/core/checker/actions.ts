@@ -1,11 +1,7 @@
 /** What can happen in a state: what the world may answer, and what people may ask. */
 
-import type {
-  DescribeResult,
-  ModelFailureKind,
-  ModelResult,
-  PreparedCall,
-} from '../../../src/contract/activities.ts';
+import type { DescribeResult } from '../../../src/contract/activities.ts';
+import type { ModelFailureKind, ModelResult, PreparedCall } from '../../../src/contract/model-call.ts';
 import { isOver, sealedCalls, unsealedFrom } from '../../../src/contract/past.ts';
 import { bytesOf, isCut, viewOf } from '../../../src/contract/view.ts';
 import type { InFlight, Message, SessionState } from '../../../src/index.ts';

@@ -1,8 +1,8 @@
 /** What must hold in every state and of every command, in words. */
 
-import type { ReadCall } from '../../../src/contract/activities.ts';
 import { isFinal } from '../../../src/contract/calls.ts';
 import { messageKey } from '../../../src/contract/keys.ts';
+import type { ReadCall } from '../../../src/contract/model-call.ts';
 import { bytesOf, viewOf } from '../../../src/contract/view.ts';
 import type { SessionState, ToolCall } from '../../../src/index.ts';
 import { usd } from '../../../src/session/budget.ts';

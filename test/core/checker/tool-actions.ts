@@ -1,6 +1,7 @@
 /** What may become of a dispatch, and what `verify` may say: truthful, but not always an answer. */
 
-import type { NoReplyReason, ReadEnd, ToolResult } from '../../../src/contract/activities.ts';
+import type { ToolResult } from '../../../src/contract/activities.ts';
+import type { NoReplyReason, ReadEnd } from '../../../src/contract/model-call.ts';
 import type { InFlight, SessionState } from '../../../src/index.ts';
 import type { Outcome } from '../../../src/session/events.ts';
 import { MOMENT } from './scenario.ts';
