@@ -113,6 +113,7 @@ export type {
   ModelPrice,
   NotifyEvent,
   NotifyPolicy,
+  QuestionPolicy,
   ToolManifest,
 } from './contract/manifest.ts';
 export type {
@@ -159,6 +160,7 @@ export type {
   Page,
   PageInput,
   PendingCall,
+  PendingQuestion,
   SessionView,
   TooLarge,
   TranscriptPage,

@@ -10,6 +10,7 @@ import type {
   ModelManifest,
   ModelPrice,
   NotifyPolicy,
+  QuestionPolicy,
   ToolManifest,
 } from '../contract/manifest.ts';
 import { msToNumber } from '../temporal/sdk-time.ts';
@@ -227,7 +228,18 @@ async function toolManifest(agent: string, name: string, tool: DefinedTool): Pro
         unverified: tool.approval?.unverified,
       }),
     },
+    ...(tool.question === undefined ? {} : { question: await questionPolicy(agent, name, tool.question) }),
   };
+}
+
+async function questionPolicy(
+  agent: string,
+  name: string,
+  { answer, otherwise }: NonNullable<DefinedTool['question']>,
+): Promise<QuestionPolicy> {
+  const schema =
+    answer === undefined ? undefined : await schemaOf(agent, `tools.${name}.answer`, { inputSchema: answer });
+  return defined({ answer: schema, otherwise });
 }
 
 async function schemaOf(

@@ -1,4 +1,5 @@
 import type { Duration } from '@temporalio/common';
+import type { FlexibleSchema } from 'ai';
 import * as z from 'zod';
 import type { JsonValue } from '../contract/json.ts';
 import { type DefinedTool, defineTool } from './define-tool.ts';
@@ -7,9 +8,14 @@ import { type DefinedTool, defineTool } from './define-tool.ts';
 export interface AskPersonOptions {
   /** When the model should ask. Default: when it needs to know something that only a person can tell. */
   description?: string;
+  /**
+   * The schema of an object that an answer should be. The console makes a form of it. Other answers are not refused: the
+   * model sees them as they are. Default: any text or JSON.
+   */
+  answer?: FlexibleSchema;
   /** How long a question waits for its answer. Default: for ever. Then the model gets `otherwise`, or that nobody answered. */
   expires?: Duration;
-  /** The answer when nobody gives one in time. */
+  /** The answer when nobody gives one in time, or when a person approves the question without an answer. */
   otherwise?: JsonValue;
 }
 
@@ -21,27 +27,35 @@ export interface Question {
 }
 
 /**
- * A tool with which the model asks a person. The question is an approval, answered with the decision `respond`: its output is
- * the tool's result. It waits in the inbox without holding a process, for as long as it takes.
+ * A tool with which the model asks a person. A question waits as an approval does, and the decision `respond` answers it: its
+ * output is the tool's result. It waits in the inbox without holding a process, for as long as it takes.
  *
  * @example
  * ```ts
  * import { askPerson, defineAgent } from 'perdure';
+ * import * as z from 'zod';
  *
  * export const planner = defineAgent({
  *   name: 'planner',
  *   model: 'openai:gpt-5',
  *   instructions: 'Plan the trip.',
- *   tools: { ask_person: askPerson({ expires: '2 days', otherwise: 'Decide yourself.' }) },
+ *   tools: {
+ *     ask_person: askPerson({ expires: '2 days', otherwise: 'Decide yourself.' }),
+ *     ask_dates: askPerson({
+ *       description: 'Ask for the dates of the trip.',
+ *       answer: z.object({ from: z.iso.date(), nights: z.int() }),
+ *     }),
+ *   },
  * });
  * ```
  */
 export function askPerson({
   description,
+  answer,
   expires,
   otherwise,
 }: AskPersonOptions = {}): DefinedTool<Question, JsonValue> {
-  return defineTool({
+  const tool = defineTool({
     description:
       description ??
       'Ask a person what only a person can tell or decide. The answer may take days: ask once.',
@@ -54,4 +68,5 @@ export function askPerson({
     // Runs when a person approves the question without an answer, or when it expires.
     execute: () => otherwise ?? 'Nobody gave an answer.',
   });
+  return { ...tool, question: { ...(answer && { answer }), ...(otherwise !== undefined && { otherwise }) } };
 }

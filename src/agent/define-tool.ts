@@ -1,6 +1,7 @@
 import type { Duration } from '@temporalio/common';
 import type { FlexibleSchema, ToolExecutionOptions, ToolResultPart } from 'ai';
 import { PerdureError } from '../contract/errors.ts';
+import type { JsonValue } from '../contract/json.ts';
 import type { Effect, IdempotencyScope } from '../contract/manifest.ts';
 import { choiceProblem, countProblem, durationProblem, kindProblem, nameProblem } from './checks.ts';
 import { contextSchemaProblem, schemaProblem } from './input-schema.ts';
@@ -166,6 +167,8 @@ export type DefinedTool<INPUT = unknown, OUTPUT = unknown, CONTEXT = unknown> = 
 > & {
   /** `plain`: an AI SDK tool without a declared effect. */
   readonly perdure: 'tool' | 'plain';
+  /** Of `askPerson`: what its questions take as an answer. */
+  readonly question?: { answer?: FlexibleSchema; otherwise?: JsonValue };
 };
 
 /**
@@ -252,6 +255,7 @@ const OWN_NAMES: readonly string[] = [
   'execute',
   'verify',
   'perdure',
+  'question',
 ];
 
 /** Other fields of an AI SDK tool, for `defineTool({ ...tool, effect: 'read' })`. */

@@ -111,9 +111,8 @@ function pendingCall(call: PendingCall, terminal: Terminal): string {
   const { status, decision } = call;
   const lines = [`${clean(call.callId)}  ${terminal.style('bold', clean(call.tool))} ${inline(call.args)}`];
   if (status.kind === 'approval') {
-    lines.push(
-      status.expiresAt === null ? '  waits for approval' : `  waits for approval until ${status.expiresAt}`,
-    );
+    const until = status.expiresAt === null ? '' : ` until ${status.expiresAt}`;
+    lines.push(`  waits for ${call.question === undefined ? 'approval' : 'an answer'}${until}`);
     if (call.needs !== undefined) lines.push(...approversLines(call.needs));
     if (status.problem !== undefined)
       lines.push(`  the edited arguments were refused: ${clean(status.problem)}`);

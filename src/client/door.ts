@@ -27,7 +27,14 @@ export { DEFAULT_TASK_QUEUE } from '../contract/names.ts';
 export type { Past } from '../contract/past.ts';
 export type { Phase, SessionState } from '../contract/state.ts';
 export type { StoredValue, ValueRef, ValueStore } from '../contract/values.ts';
-export type { BudgetView, CallDetail, PendingCall, SessionView, TranscriptPage } from '../contract/views.ts';
+export type {
+  BudgetView,
+  CallDetail,
+  PendingCall,
+  PendingQuestion,
+  SessionView,
+  TranscriptPage,
+} from '../contract/views.ts';
 export { RedisLiveChannel } from '../live/index.ts';
 export { DirectoryValues, PostgresValues, type S3Options, S3Values, type Value } from '../values/index.ts';
 export {

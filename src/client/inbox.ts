@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client';
 import { messageOf } from '../contract/errors.ts';
 import type { Inbox, InboxAnswer, InboxItem, InboxOptions } from '../contract/inbox.ts';
 import type { NextStep } from '../contract/next-step.ts';
-import type { PendingCall, SessionSummary, SessionView } from '../contract/views.ts';
+import type { PendingCall, PendingQuestion, SessionSummary, SessionView } from '../contract/views.ts';
 import { foldSession } from '../history/index.ts';
 import { command, commandsFor } from '../session/commands.ts';
 import { sessionView } from '../session/views.ts';
@@ -86,7 +86,7 @@ function itemsOf({ id, agent, tenant }: SessionSummary, view: SessionView): Inbo
       until: call.status.kind === 'approval' ? call.status.expiresAt : null,
       call,
       wait: null,
-      answers: answersOf(call.next),
+      answers: answersOf(call.next, call.question),
     };
   });
   const { wait } = view;
@@ -105,9 +105,10 @@ function itemsOf({ id, agent, tenant }: SessionSummary, view: SessionView): Inbo
   return [...calls, { ...common, ...item }];
 }
 
-function whyCall({ status, tool }: PendingCall): Pick<InboxItem, 'kind' | 'reason'> {
+function whyCall({ status, tool, question }: PendingCall): Pick<InboxItem, 'kind' | 'reason'> {
   switch (status.kind) {
     case 'approval':
+      if (question !== undefined) return { kind: 'question', reason: question.text };
       return { kind: 'approval', reason: status.problem ?? `The agent asks to run ${tool}.` };
     case 'awaiting':
       return { kind: status.person?.kind ?? 'unknown', reason: status.person?.reason ?? '' };
@@ -140,9 +141,26 @@ function firstDue(a: InboxItem, b: InboxItem): number {
 }
 
 /** What a person can do next, what each answer would do, and its command. */
-function answersOf(next: NextStep): InboxAnswer[] {
+function answersOf(next: NextStep, question?: PendingQuestion): InboxAnswer[] {
   const commands = commandsFor(next);
-  return meanings(next).map(([answer, does], index) => ({ answer, does, command: commands[index] ?? '' }));
+  const answers = meanings(next).map(([answer, does], index) => ({
+    answer,
+    does,
+    command: commands[index] ?? '',
+  }));
+  if (question === undefined) return answers;
+  return ['respond', 'approve', 'reject'].flatMap((name) => {
+    const does = ofQuestion(name, question);
+    const found = answers.find(({ answer }) => answer === name);
+    return does === null || found === undefined ? [] : [{ ...found, does }];
+  });
+}
+
+/** What an answer to a question does; `null` when it makes no sense. */
+function ofQuestion(answer: string, { otherwise }: PendingQuestion): string | null {
+  if (answer === 'respond') return 'The model gets your answer.';
+  if (answer === 'reject') return 'The question stays unanswered. The model is told your reason.';
+  return otherwise === undefined ? null : `The model gets the default: ${JSON.stringify(otherwise)}`;
 }
 
 /** The answers, in the order of {@link commandsFor}. */

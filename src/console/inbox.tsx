@@ -13,6 +13,7 @@ const EVERY_MS = 5_000;
 
 const KINDS: Readonly<Record<InboxItem['kind'], string>> = {
   approval: 'approval',
+  question: 'question',
   unknown: 'unknown outcome',
   stuck: 'tool is missing',
   budget: 'budget',

@@ -26,10 +26,10 @@ export interface InboxItem {
   agent: string | null;
   tenant: string | null;
   /**
-   * `approval`: a call waits for a decision. `unknown`: nobody knows whether a call took effect. `stuck`: no worker has the
+   * `approval`: a call waits for a decision. `question`: the model asks a person. `unknown`: nobody knows whether a call took effect. `stuck`: no worker has the
    * tool. `budget`: a cap is reached. `wait`: another reason, in `wait`. `unreadable`: the session cannot be read.
    */
-  kind: 'approval' | 'unknown' | 'stuck' | 'budget' | 'wait' | 'unreadable';
+  kind: 'approval' | 'question' | 'unknown' | 'stuck' | 'budget' | 'wait' | 'unreadable';
   /** Why it waits. */
   reason: string;
   /** ISO 8601: since when. */

@@ -1,5 +1,5 @@
 /** An agent as data. It enters the session at its start and whenever the worker's definition has changed. */
-import type { JsonObject } from './json.ts';
+import type { JsonObject, JsonValue } from './json.ts';
 
 /**
  * What a call of a tool does to the world.
@@ -83,6 +83,16 @@ export interface ToolManifest {
   /** The most dispatches (`mutate`) or attempts (`read`, `idempotent`) of one call. */
   maxAttempts: number;
   approval: ApprovalPolicy;
+  /** Its calls are questions to a person, who answers with `respond`. Absent: they are not. */
+  question?: QuestionPolicy;
+}
+
+/** What a question of a tool takes as its answer. */
+export interface QuestionPolicy {
+  /** JSON Schema of the answer. Absent: any text or JSON. */
+  answer?: JsonObject;
+  /** The answer when a person approves the question instead, or when it expires. */
+  otherwise?: JsonValue;
 }
 
 /** An agent without its code. `digest` is over everything else. */

@@ -1,7 +1,7 @@
 /** The answers of queries: plain JSON, bounded in size. */
 import type { CallStatus, DecisionRecord, ToolCall } from './calls.ts';
 import type { JsonObject, JsonValue } from './json.ts';
-import type { AgentChange, BudgetLimits, Effect, ToolManifest } from './manifest.ts';
+import type { AgentChange, BudgetLimits, Effect, QuestionPolicy, ToolManifest } from './manifest.ts';
 import type { Message } from './messages.ts';
 import type { NextStep } from './next-step.ts';
 import type { Notice, Phase, PlanStep, SessionMode, SessionStatus, Spent, Wait } from './state.ts';
@@ -78,7 +78,16 @@ export interface PendingCall {
   decision: DecisionRecord | null;
   /** Of an approval that takes another person, or several. */
   needs?: ApprovalNeeds;
+  /** Of a question: `respond` answers it. */
+  question?: PendingQuestion;
   next: NextStep;
+}
+
+/** A question to a person. */
+export interface PendingQuestion extends QuestionPolicy {
+  text: string;
+  /** Answers to choose from. */
+  options?: string[];
 }
 
 /** Whose approvals a call needs. */

@@ -129,7 +129,7 @@ const inboxItem: z.ZodMiniType<InboxItem> = exactly<InboxItem>()(
     sessionId: z.string(),
     agent: z.nullable(z.string()),
     tenant: z.nullable(z.string()),
-    kind: z.enum(['approval', 'unknown', 'stuck', 'budget', 'wait', 'unreadable']),
+    kind: z.enum(['approval', 'question', 'unknown', 'stuck', 'budget', 'wait', 'unreadable']),
     reason: z.string(),
     since: z.nullable(time),
     until: z.nullable(time),

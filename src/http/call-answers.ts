@@ -146,6 +146,8 @@ export const nextStep: z.ZodMiniType<NextStep> = exactly<NextStep>()(
   ]),
 );
 
+const question = { answer: z.exactOptional(jsonObject), otherwise: z.exactOptional(jsonValue) };
+
 export const pendingCallSchema: z.ZodMiniType<PendingCall> = exactly<PendingCall>()(
   z.object({
     callId: z.string(),
@@ -165,6 +167,9 @@ export const pendingCallSchema: z.ZodMiniType<PendingCall> = exactly<PendingCall
         notBy: z.array(z.string()),
         verified: z.boolean(),
       }),
+    ),
+    question: z.exactOptional(
+      z.object({ text: z.string(), options: z.exactOptional(z.array(z.string())), ...question }),
     ),
     next: nextStep,
   }),
@@ -189,6 +194,7 @@ const toolManifest: z.ZodMiniType<ToolManifest> = exactly<ToolManifest>()(
       byAnother: z.exactOptional(z.literal(true)),
       unverified: z.exactOptional(z.literal(true)),
     }),
+    question: z.exactOptional(z.object(question)),
   }),
 );
 

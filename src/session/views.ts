@@ -18,7 +18,8 @@ import type {
 import { effectId } from '../contract/workflow-ids.ts';
 import { needsOf } from './approvers.ts';
 import { usd } from './budget.ts';
-import { batchCalls, lastOutput, lastText, phaseOf } from './state.ts';
+import { questionOf } from './question.ts';
+import { batchCalls, lastOutput, lastText, phaseOf, toolOf } from './state.ts';
 
 /** A session at a glance. */
 export function sessionView(state: SessionState): SessionView {
@@ -82,6 +83,7 @@ function pending(state: SessionState, call: ToolCall): PendingCall[] {
       status,
       decision: call.decision,
       ...needsOf(state, call),
+      ...questionOf(toolOf(state, call), call),
       next,
     },
   ];

@@ -1,5 +1,6 @@
 /** Questions of the model to a person. */
 import { expect, test } from 'vitest';
+import * as z from 'zod';
 import { askPerson, defineAgent } from '../../src/index.ts';
 import { expectSound } from '../session/support/sound.ts';
 import { decide } from '../support/decide.ts';
@@ -18,7 +19,7 @@ test('a question waits in the inbox, and the answer of a person is its result', 
       name: 'trip',
       model: stage.provider('m'),
       instructions: 'Book it.',
-      tools: { ask_person: askPerson() },
+      tools: { ask_person: askPerson({ answer: z.object({ seat: z.string() }), otherwise: 'any' }) },
     }),
   ]);
   const session = await stage.sessions.start('trip', {
@@ -29,9 +30,25 @@ test('a question waits in the inbox, and the answer of a person is its result', 
   await untilPhase(session, 'approval');
   const items = async (): Promise<unknown[]> =>
     (await stage.sessions.inbox({ tenant: stage.taskQueue })).items;
-  await expect
-    .poll(items, { timeout: 30_000 })
-    .toMatchObject([{ kind: 'approval', call: { tool: 'ask_person', args: { question: 'Which seat?' } } }]);
+  await expect.poll(items, { timeout: 30_000 }).toMatchObject([
+    {
+      kind: 'question',
+      reason: 'Which seat?',
+      answers: [
+        { answer: 'respond', command: expect.stringContaining('perdure respond') },
+        { answer: 'approve', does: 'The model gets the default: "any"' },
+        { answer: 'reject' },
+      ],
+      call: {
+        question: {
+          text: 'Which seat?',
+          options: ['window', 'aisle'],
+          answer: { type: 'object', properties: { seat: { type: 'string' } } },
+          otherwise: 'any',
+        },
+      },
+    },
+  ]);
   await decide(session, 'call_1_0', { decision: 'respond', output: 'window' });
   const view = await untilPhase(session, 'idle');
   expect(view.lastText).toContain('window');

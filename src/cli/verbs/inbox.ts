@@ -16,6 +16,7 @@ const BRIEF = 300;
 
 const KIND: Record<InboxItem['kind'], string> = {
   approval: 'waits for approval',
+  question: 'question',
   unknown: 'outcome unknown',
   stuck: 'tool is missing',
   budget: 'budget is spent',
