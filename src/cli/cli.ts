@@ -120,9 +120,12 @@ export class Cli {
     return { dataConverter: await loadDataConverter(module, onFile) };
   }
 
-  /** Connects, once. @throws PerdureError `SERVER_UNAVAILABLE` */
+  /** Connects, once; after a failure it tries again. @throws PerdureError `SERVER_UNAVAILABLE` */
   connect(options: ResolveServerOptions = {}): Promise<Connected> {
-    this.#connected ??= this.#open({ ...this.serverOptions, ...options });
+    this.#connected ??= this.#open({ ...this.serverOptions, ...options }).catch((error: unknown) => {
+      this.#connected = null;
+      throw error;
+    });
     return this.#connected;
   }
 

@@ -14,6 +14,7 @@ import { dev } from './verbs/dev.ts';
 import { doctor } from './verbs/doctor.ts';
 import { inbox } from './verbs/inbox.ts';
 import { ls } from './verbs/ls.ts';
+import { mcp } from './verbs/mcp.ts';
 import { pause } from './verbs/pause.ts';
 import { queue } from './verbs/queue.ts';
 import { resolve } from './verbs/resolve.ts';
@@ -30,7 +31,7 @@ import { versions } from './verbs/versions.ts';
 import { worker } from './verbs/worker.ts';
 
 const GROUPS = [
-  { heading: 'Run agents:', verbs: [dev, worker, versions, serve, codecServer, archive, setup, doctor] },
+  { heading: 'Run agents:', verbs: [dev, worker, versions, serve, mcp, codecServer, archive, setup, doctor] },
   { heading: 'Talk to sessions:', verbs: [start, send, queue, ls, show, tail, schedule] },
   { heading: 'Decide about tool calls:', verbs: [inbox, decide, resolve] },
   { heading: 'Control sessions:', verbs: [pause, resume, cancel, budget] },

@@ -48,6 +48,19 @@ function environment(env: RunOptions['env']): NodeJS.ProcessEnv {
   };
 }
 
+/** The program that runs `perdure` with some arguments, for others to start. */
+export function commandOf(
+  args: readonly string[],
+  env: RunOptions['env'],
+): { command: string; args: string[]; env: Record<string, string> } {
+  const all = Object.entries(environment(env)).filter(([, value]) => value !== undefined);
+  return {
+    command: process.execPath,
+    args: [...SHORT_LIVED, builtPackage().main, ...args],
+    env: Object.fromEntries(all) as Record<string, string>,
+  };
+}
+
 /** Starts `perdure` with some arguments. */
 export function start(
   args: readonly string[],
