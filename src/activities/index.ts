@@ -7,6 +7,7 @@ import type { ValueStore } from '../contract/values.ts';
 import { runDeliver, runNotify, type WebhookRunner } from '../webhooks/index.ts';
 import { contextMisfit } from './context-misfit.ts';
 import { runAttach, runReport } from './global-effect.ts';
+import type { HandedPasts } from './handed-past.ts';
 import type { IssuedCalls } from './issued-calls.ts';
 import { attempted } from './last-failure.ts';
 import { liveHere } from './live-sender.ts';
@@ -20,6 +21,7 @@ import { tracedTool, tracedVerify } from './traced.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
 import { runVerify } from './verify.ts';
 
+export { HandedPasts } from './handed-past.ts';
 export { IssuedCalls } from './issued-calls.ts';
 export { readValueTool } from './read-value.ts';
 export { TranscriptMemory } from './transcript-memory.ts';
@@ -30,6 +32,8 @@ export interface ActivityOptions {
   memory: TranscriptMemory;
   /** The mutating calls that the worker's workflows have issued. */
   issued: IssuedCalls;
+  /** What the worker's workflows have handed over to be stored. */
+  handed: HandedPasts;
   /** Called with the activity's task token in base64 when the tool of a mutation begins, or a model is asked. */
   began: (taskToken: string) => void;
   /** The search attributes of ours that the server knows. */
@@ -46,6 +50,7 @@ export function createActivities({
   agents,
   memory,
   issued,
+  handed,
   began,
   searchAttributes,
   values,
@@ -78,7 +83,7 @@ export function createActivities({
     [ACTIVITY.reads]: (input) => runReads(find, memory, values, input),
     [ACTIVITY.attach]: (input) => runAttach(find, searchAttributes, values, input),
     [ACTIVITY.report]: runReport,
-    [ACTIVITY.storePast]: runStorePast,
+    [ACTIVITY.storePast]: (input) => runStorePast(handed, input),
     [ACTIVITY.takenIds]: runTakenIds,
     [ACTIVITY.verify]: (input) => tracedVerify(input, () => runVerify(find, values, input)),
     [ACTIVITY.prepare]: (input) =>

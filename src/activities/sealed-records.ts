@@ -5,13 +5,14 @@ import type { Client } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
 import type { TakenIdsInput, TakenIdsResult, ToolInput, ToolResult } from '../contract/activities.ts';
 import { isAnswered, type ToolCall } from '../contract/calls.ts';
-import type { PieceRef } from '../contract/piece.ts';
+import type { Piece, PieceRef } from '../contract/piece.ts';
 import type { ContentRef } from '../contract/thread.ts';
-import { loadPiece } from '../temporal/past.ts';
+import { loadPiece, refOf } from '../temporal/past.ts';
 import { leftAnswer, unavailable } from './earlier-runs.ts';
 
 /** What is looked up in a piece, and the pieces before it. */
 interface Index {
+  self: PieceRef;
   before: readonly PieceRef[];
   /** Ids of messages of people. */
   ids: ReadonlySet<string>;
@@ -62,6 +63,25 @@ async function* indexesOf(client: Client, ref: ContentRef): AsyncGenerator<Index
   for (const before of newest.before.toReversed()) yield indexOf(client, before);
 }
 
+/** A piece and all before it, oldest first. */
+export async function piecesUpTo(client: Client, newest: ContentRef): Promise<PieceRef[]> {
+  const { before, self } = await indexOf(client, newest);
+  return [...before, self];
+}
+
+/** Keeps what is looked up in a piece that this worker has stored. */
+export function noteStored(client: Client, ref: ContentRef, piece: Piece): Index {
+  const calls = new Map<string, ToolCall>();
+  for (const call of piece.calls) {
+    if (call.effect !== 'read' && call.replayOf === null && isAnswered(call))
+      calls.set(call.idempotencyKey, call);
+  }
+  const ids = new Set(piece.messages.filter(({ role }) => role === 'user').map(({ id }) => id));
+  const index = { self: refOf(piece, ref), before: piece.before, ids, calls, left: piece.left ?? [] };
+  indexes.set(keyOf(client, ref), index);
+  return index;
+}
+
 /** What the record of a call that has ended says. */
 function replayOf({ id, status, result }: ToolCall): ToolResult | null {
   if (status.kind !== 'completed' && status.kind !== 'failed') return null;
@@ -69,17 +89,9 @@ function replayOf({ id, status, result }: ToolCall): ToolResult | null {
 }
 
 async function indexOf(client: Client, ref: ContentRef): Promise<Index> {
-  const key = JSON.stringify([client.options.namespace, ref.key]);
-  const known = indexes.get(key);
-  if (known !== undefined) return known;
-  const piece = await loadPiece(client, ref);
-  const calls = new Map<string, ToolCall>();
-  for (const call of piece.calls) {
-    if (call.effect !== 'read' && call.replayOf === null && isAnswered(call))
-      calls.set(call.idempotencyKey, call);
-  }
-  const ids = new Set(piece.messages.filter(({ role }) => role === 'user').map(({ id }) => id));
-  const index = { before: piece.before, ids, calls, left: piece.left ?? [] };
-  indexes.set(key, index);
-  return index;
+  return indexes.get(keyOf(client, ref)) ?? noteStored(client, ref, await loadPiece(client, ref));
+}
+
+function keyOf({ options }: Client, { key }: ContentRef): string {
+  return JSON.stringify([options.namespace, key]);
 }

@@ -1,17 +1,18 @@
-/** The `storePast` activity: stores what leaves a session's run, read from the run's own history. */
+/** The `storePast` activity: stores what leaves a session's run. */
 
 import type { Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import type { StorePastInput, StorePastResult } from '../contract/activities.ts';
 import { shortDigest } from '../contract/keys.ts';
-import { isOver, sealedCalls, unsealedFrom } from '../contract/past.ts';
-import type { Piece, PieceRef } from '../contract/piece.ts';
+import { leavingOf, notesOf, type Piece, type PieceRef } from '../contract/piece.ts';
 import type { ContentRef } from '../contract/thread.ts';
 import { foldHistory } from '../history/index.ts';
 import { readPages } from '../temporal/index.ts';
-import { closePieces, loadPiece, notesOf, refOf, storePiece } from '../temporal/past.ts';
+import { closePieces, loadPiece, storePiece } from '../temporal/past.ts';
 import { leftCalls, unavailable } from './earlier-runs.ts';
+import type { HandedPasts, RunPast } from './handed-past.ts';
 import { beating } from './heartbeats.ts';
+import { noteStored, piecesUpTo } from './sealed-records.ts';
 
 /**
  * So many pieces of one level are merged with the next. With one level each message is stored twice, and a session of 5,000
@@ -20,50 +21,50 @@ import { beating } from './heartbeats.ts';
 const MOST_MERGED = { pieces: 9, levels: 1 } as const;
 
 /** Stores a piece. The result names it. A repeated attempt stores nothing twice. */
-export function runStorePast(input: StorePastInput): Promise<StorePastResult> {
-  return beating((context) => storePast(context, input));
+export function runStorePast(handed: HandedPasts, input: StorePastInput): Promise<StorePastResult> {
+  return beating((context) => storePast(context, handed, input));
 }
 
-async function storePast(context: Context, { digest }: StorePastInput): Promise<StorePastResult> {
+async function storePast(
+  context: Context,
+  handed: HandedPasts,
+  input: StorePastInput,
+): Promise<StorePastResult> {
   const { client, info } = context;
   if (info.workflowExecution === undefined) throw new Error('this activity runs only in a session');
   try {
     const { workflowId: sessionId, runId } = info.workflowExecution;
-    const pages = readPages(client, info.workflowExecution);
-    const [{ state }, left] = await Promise.all([
-      foldHistory(pages, client.options, { runId }),
-      leftCalls(context),
-    ]);
-    if (state === null || shortDigest(state.position.digest) !== digest) {
+    const known = handed.take(runId, input);
+    const [past, left] = await Promise.all([known ?? readPast(context, input), leftCalls(context)]);
+    if (past === null)
       return { kind: 'unavailable', message: 'the history of this run gives another transcript' };
-    }
-    const { past, transcript, notices } = state;
-    const pauses = state.pauses.filter(isOver);
-    const { piece, merged } = await grown(client, past?.newest, {
-      messages: transcript.slice(unsealedFrom(state)),
-      calls: state.calls.slice(0, sealedCalls(state)),
-      notices,
-      pauses,
-      ...(left.length === 0 ? {} : { left }),
-      ...notesOf([state]),
-    });
+    const own = { ...past.leaving, ...(left.length === 0 ? {} : { left }) };
+    const { piece, merged } = await grown(client, past.newest, own);
     const newest = await storePiece(client, { sessionId, taskQueue: info.taskQueue }, piece);
     await closePieces(client, merged);
-    return { kind: 'stored', newest, ...(left.length === 0 ? {} : { left: true }), pauses: pauses.length };
+    noteStored(client, newest, piece);
+    const pauses = past.leaving.pauses.length;
+    return { kind: 'stored', newest, ...(left.length === 0 ? {} : { left: true }), pauses };
   } catch (error) {
     return unavailable(error);
   }
+}
+
+/** What leaves the run, from its own history; `null` when that has another transcript. */
+async function readPast({ client, info }: Context, { digest }: StorePastInput): Promise<RunPast | null> {
+  const { workflowId = '', runId = '' } = info.workflowExecution ?? {};
+  const { state } = await foldHistory(readPages(client, { workflowId, runId }), client.options, { runId });
+  if (state === null || shortDigest(state.position.digest) !== digest) return null;
+  return { leaving: leavingOf(state), ...(state.past && { newest: state.past.newest }) };
 }
 
 /** The piece after others. Small pieces of one level are merged into it, so that a session keeps few of them. */
 async function grown(
   client: Client,
   newest: ContentRef | undefined,
-  own: Omit<Piece, 'schema' | 'level' | 'before'>,
+  own: Omit<Piece, 'level' | 'before'>,
 ): Promise<{ piece: Piece; merged: PieceRef[] }> {
-  if (newest === undefined) return { piece: { schema: 1, level: 0, before: [], ...own }, merged: [] };
-  const last = await loadPiece(client, newest);
-  const before = [...last.before, refOf(last, newest)];
+  const before = newest === undefined ? [] : await piecesUpTo(client, newest);
   let level = 0;
   let count = 0;
   for (; level < MOST_MERGED.levels; level++, count += MOST_MERGED.pieces) {
@@ -71,11 +72,12 @@ async function grown(
     if (equal.length < MOST_MERGED.pieces || !equal.every((ref) => ref.level === level)) break;
   }
   const merged = before.splice(before.length - count, count);
-  const pieces: Omit<Piece, 'schema' | 'level' | 'before'>[] = [];
-  for (const ref of merged) pieces.push(await loadPiece(client, ref));
+  const pieces: Omit<Piece, 'level' | 'before'>[] = await Promise.all(
+    merged.map((ref) => loadPiece(client, ref)),
+  );
   const all = [...pieces, own];
   const piece: Piece = {
-    schema: 1,
+    namespace: own.namespace,
     level,
     before,
     messages: all.flatMap(({ messages }) => messages),

@@ -84,6 +84,8 @@ export interface ToolInput {
 export interface StorePastInput {
   /** The start of the chained digest over the transcript's messages. */
   digest: string;
+  /** By which a worker recognises what its own workflow has handed it. Absent: the history is read. */
+  mark?: number;
 }
 
 export type StorePastResult =

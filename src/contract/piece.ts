@@ -1,6 +1,7 @@
 /** Sealed pieces of a session's transcript and call log. */
 import type { ToolCall } from './calls.ts';
 import type { Message } from './messages.ts';
+import { isOver, sealedCalls, unsealedFrom } from './past.ts';
 import type { Notice, SessionState } from './state.ts';
 import type { ContentRef } from './thread.ts';
 
@@ -17,16 +18,43 @@ export const MESSAGE_NOTES = ['answeredBy', 'instructedBy', 'finishReasons'] as 
 
 export type MessageNotes = Pick<SessionState, (typeof MESSAGE_NOTES)[number]>;
 
+/** What leaves a run. */
+export interface Leaving extends MessageNotes {
+  /** The effect namespace of the calls. Those of a fork's origin may have another one. */
+  namespace: string;
+  messages: Message[];
+  calls: ToolCall[];
+  notices: Notice[];
+  pauses: SessionState['pauses'];
+}
+
 /** A sealed piece. It is written once and never changes. */
-export interface Piece extends MessageNotes {
-  schema: 1;
+export interface Piece extends Leaving {
   level: number;
   /** Older pieces, oldest first. */
   before: PieceRef[];
-  messages: Message[];
-  calls: ToolCall[];
   /** Mutations of runs that a reset has left: their record answers equal calls, too. */
   left?: readonly ToolCall[];
-  notices: Notice[];
-  pauses: SessionState['pauses'];
+}
+
+/** What leaves the run of a state. */
+export function leavingOf(state: SessionState): Leaving {
+  return {
+    namespace: state.namespace,
+    messages: state.transcript.slice(unsealedFrom(state)),
+    calls: state.calls.slice(0, sealedCalls(state)),
+    notices: [...state.notices],
+    pauses: state.pauses.filter(isOver),
+    ...notesOf([state]),
+  };
+}
+
+/** What some states or pieces note of their messages, together. */
+export function notesOf(parts: readonly MessageNotes[]): MessageNotes {
+  const notes: MessageNotes = {};
+  for (const name of MESSAGE_NOTES) {
+    const all = parts.flatMap((part) => Object.entries(part[name] ?? {}));
+    if (all.length > 0) notes[name] = Object.fromEntries(all);
+  }
+  return notes;
 }

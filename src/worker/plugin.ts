@@ -10,7 +10,13 @@ import {
   type WorkerOptions,
   type WorkerPlugin,
 } from '@temporalio/worker';
-import { createActivities, IssuedCalls, readValueTool, TranscriptMemory } from '../activities/index.ts';
+import {
+  createActivities,
+  HandedPasts,
+  IssuedCalls,
+  readValueTool,
+  TranscriptMemory,
+} from '../activities/index.ts';
 import {
   type AgentRuntime,
   type DefinedAgent,
@@ -112,6 +118,7 @@ export class PerdurePlugin implements WorkerPlugin {
     const { connection, namespace = 'default', taskQueue } = options;
     const memory = new TranscriptMemory(memoryBytes);
     const issued = new IssuedCalls();
+    const handed = new HandedPasts();
     // First, and alone: after an error the caller may close the connection.
     const runtimes = await resolveAgents(agents, models ?? modelsFromEnvironment(), { values, webhooks });
     const attributes =
@@ -126,6 +133,7 @@ export class PerdurePlugin implements WorkerPlugin {
       agents: runtimes,
       memory,
       issued,
+      handed,
       values,
       live,
       webhooks: { webhooks, consoleUrl },
@@ -153,7 +161,7 @@ export class PerdurePlugin implements WorkerPlugin {
         ...options.activities,
         ...own,
       },
-      sinks: { ...options.sinks, ...sinksOf(memory, issued, attributes) },
+      sinks: { ...options.sinks, ...sinksOf({ memory, issued, handed, attributes }) },
       ...(journal === null
         ? {}
         : {
@@ -286,6 +294,7 @@ type Sinks = InjectedSinks<{
     remember(piece: Parameters<TranscriptMemory['remember']>[1]): void;
     forget(): void;
     issued(call: Parameters<IssuedCalls['note']>[1]): void;
+    leaves(past: Parameters<HandedPasts['note']>[1]): void;
     writes(searchAttributes: string[]): void;
     happened(events: SessionEvents): void;
   };
@@ -297,12 +306,19 @@ const NOWHERE: Sinks = {
     remember: { fn: () => {} },
     forget: { fn: () => {} },
     issued: { fn: () => {} },
+    leaves: { fn: () => {} },
     writes: { fn: () => {} },
     happened: { fn: () => {} },
   },
 };
 
-function sinksOf(memory: TranscriptMemory, issued: IssuedCalls, attributes: KnownAttributes | null): Sinks {
+function sinksOf(told: {
+  memory: TranscriptMemory;
+  issued: IssuedCalls;
+  handed: HandedPasts;
+  attributes: KnownAttributes | null;
+}): Sinks {
+  const { memory, issued, handed, attributes } = told;
   return {
     perdure: {
       remember: {
@@ -316,6 +332,7 @@ function sinksOf(memory: TranscriptMemory, issued: IssuedCalls, attributes: Know
         // In a replay, the call was scheduled before.
         callDuringReplay: false,
       },
+      leaves: { fn: ({ runId }, past) => handed.note(runId, past), callDuringReplay: false },
       writes: {
         // Not awaited: the task must not wait for the server's list.
         fn: (info, names) => void attributes?.check(info, names),

@@ -21,6 +21,7 @@ import { argsDigest, EMPTY_DIGEST } from '../contract/keys.ts';
 import type { Message, Position } from '../contract/messages.ts';
 import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
 import type { NextStep } from '../contract/next-step.ts';
+import { leavingOf } from '../contract/piece.ts';
 import type { Phase, SessionState } from '../contract/state.ts';
 import { effectId, reservedProblem } from '../contract/workflow-ids.ts';
 import { advance } from '../session/advance.ts';
@@ -49,6 +50,7 @@ interface Remembered {
 const NOTHING: Position = { count: 0, digest: EMPTY_DIGEST };
 
 type ToolCommand = Extract<Command, { input: ToolInput }>;
+type StorePastCommand = Extract<Command, { kind: 'storePast' }>;
 
 interface Entry {
   input: Input;
@@ -224,7 +226,8 @@ function perform(
   }
   const { kind } = command;
   if (kind === 'model' || kind === 'reads' || kind === 'storePast') remember(state, remembered);
-  runner.start(command.kind === 'tool' && command.input.effect === 'mutate' ? marked(command) : command);
+  if (command.kind === 'storePast') runner.start(handedOver(command, state));
+  else runner.start(command.kind === 'tool' && command.input.effect === 'mutate' ? marked(command) : command);
 }
 
 function isContinuing({ continuing }: SessionState): boolean {
@@ -251,6 +254,14 @@ function marked(command: ToolCommand): ToolCommand {
   const mark = workflowInfo().unsafe.now();
   worker.issued({ activityId: String(command.seq), mark });
   return { ...command, input: { ...command.input, issueMark: mark } };
+}
+
+/** Hands the worker what leaves the run. An activity that runs elsewhere, or again, reads it from the history. */
+function handedOver(command: StorePastCommand, state: SessionState): StorePastCommand {
+  const mark = workflowInfo().unsafe.now();
+  const newest = state.past?.newest;
+  worker.leaves({ mark, ...(newest !== undefined && { newest }), leaving: leavingOf(state) });
+  return { ...command, input: { ...command.input, mark } };
 }
 
 /** The session's current details in Temporal's UI. They cost no history. */

@@ -1,6 +1,8 @@
 import type { Sinks } from '@temporalio/workflow';
 import type { Message, Position } from '../contract/messages.ts';
+import type { Leaving } from '../contract/piece.ts';
 import type { SessionEvents } from '../contract/telemetry.ts';
+import type { ContentRef } from '../contract/thread.ts';
 
 /** A piece of a transcript, handed from the workflow to the worker's memory so that model calls find it there. */
 export interface TranscriptPiece {
@@ -15,12 +17,21 @@ export interface IssuedCall {
   mark: number;
 }
 
+/** What leaves a run, handed over so that the activity that stores it need not read the history. */
+export interface HandedPast {
+  /** As in the activity's input. */
+  mark: number;
+  newest?: ContentRef;
+  leaving: Leaving;
+}
+
 /** What the workflow tells its worker without a trace in the history. */
 export interface PerdureSinks extends Sinks {
   perdure: {
     remember(piece: TranscriptPiece): void;
     forget(): void;
     issued(call: IssuedCall): void;
+    leaves(past: HandedPast): void;
     /** The session writes these search attributes in the present task. */
     writes(searchAttributes: string[]): void;
     /** For traces and metrics. */

@@ -1,8 +1,13 @@
 /** A session that goes on in new runs of its workflow: nothing is lost, and nothing happens twice. */
 import { expect, test } from 'vitest';
+import { copyJson } from '../../src/contract/json.ts';
 import { KEPT_MESSAGE_IDS } from '../../src/contract/past.ts';
+import { type Leaving, leavingOf } from '../../src/contract/piece.ts';
+import { foldHistory } from '../../src/history/index.ts';
 import { effectsSince, TemporalSaver } from '../../src/index.ts';
 import { findExecution } from '../../src/temporal/executions.ts';
+import { readPages } from '../../src/temporal/index.ts';
+import { loadPiece } from '../../src/temporal/past.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { until } from '../support/stage.ts';
 import { openTeller, runsOf, say } from './support/teller.ts';
@@ -34,6 +39,29 @@ test('a session of many turns goes on over runs, and is read as one', async () =
   const found = new Set(checkpoints.map(({ id }) => id.split(':')[0]));
   // The newest run may have no task yet.
   expect(runs.slice(0, -1).filter((run) => !found.has(run))).toEqual([]);
+});
+
+test('what a run hands its worker to store is what its history gives, and comes back whole', async () => {
+  const { stage, session } = await openTeller();
+  await say(session, 'pay rent', 'payEach 1', 'hello', 'payEach 1', 'pay rent', 'payEach 2');
+
+  const { past } = await session.snapshot();
+  if (past === undefined) return expect.fail('no run has ended');
+  const last = await loadPiece(stage.client, past.newest);
+  const before = await Promise.all(last.before.map((ref) => loadPiece(stage.client, ref)));
+  const expected: Leaving[] = [];
+  for (const runId of (await runsOf(stage, session)).slice(0, last.before.length + 1)) {
+    const pages = readPages(stage.client, { workflowId: session.id, runId });
+    await foldHistory(pages, stage.client.options, {
+      runId,
+      onTask: ({ state }) => {
+        if (state.inFlight.some(({ kind }) => kind === 'storePast'))
+          expected.push(copyJson(leavingOf(state)));
+      },
+    });
+  }
+  expect(expected.length).toBeGreaterThan(2);
+  expect([...before, last]).toMatchObject(expected);
 });
 
 test('a call equal to one of an earlier run is answered from its record', async () => {
