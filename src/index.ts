@@ -8,6 +8,8 @@ export {
   askPerson,
   type CompactionChoice,
   type CompactionInfo,
+  type Compensation,
+  type CompensationContext,
   type ContextWindowOptions,
   type DefinedAgent,
   type DefinedTool,
@@ -69,6 +71,7 @@ export type {
   DecisionRecord,
   Dispatch,
   EffectOutcome,
+  EffectRef,
   PreparedBefore,
   Resolution,
   ResolutionRecord,
@@ -105,6 +108,7 @@ export type {
   AgentChange,
   ApprovalPolicy,
   BudgetLimits,
+  CompensationPolicy,
   ContextWindow,
   Effect,
   IdempotencyScope,
@@ -151,6 +155,7 @@ export type {
   WaitReason,
 } from './contract/state.ts';
 export type { ContentRef } from './contract/thread.ts';
+export type { Undo, UndoInput, UndoPlan, UndoStep } from './contract/undo.ts';
 export type { StoredValue, ValueRef, ValueStore } from './contract/values.ts';
 export type {
   ApprovalNeeds,

@@ -5,6 +5,7 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { AgentRuntime } from '../agent/index.ts';
 import {
+  compensating,
   type DefinedTool,
   type NotAttemptedError,
   parseArgs,
@@ -48,7 +49,7 @@ export async function runTool(
   const { activityId, workflowExecution } = context.info;
   const issuedHere = issued.take(workflowExecution?.runId ?? '', activityId, input);
   const agent = find(input.agent);
-  const tool = agent?.definition.tools[input.tool];
+  const tool = runnable(agent, input);
   if (agent === undefined || tool === undefined) {
     return { kind: 'unavailable', message: missing(find, input.agent, input.tool) };
   }
@@ -89,6 +90,15 @@ export async function runTool(
         storing,
         attempts: known?.maxAttempts ?? 1,
       });
+}
+
+/** What a call runs: its tool, or the compensation of its tool; `undefined` where the worker has none. */
+export function runnable(
+  agent: AgentRuntime | undefined,
+  { tool: name, compensates }: Pick<ToolInput, 'tool' | 'compensates'>,
+): DefinedTool | undefined {
+  const tool = agent?.definition.tools[name];
+  return tool === undefined || compensates === undefined ? tool : compensating(tool, compensates);
 }
 
 /** Returns the worker's definition instead of running anything. */

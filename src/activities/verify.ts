@@ -7,7 +7,7 @@ import type { ValueStore } from '../contract/values.ts';
 import { attempted } from './last-failure.ts';
 import { recorded } from './recordable.ts';
 import { type Storing, storingOf } from './storing.ts';
-import { aborted, contextOf, errorText, type FindAgent, withHeartbeats } from './tool.ts';
+import { aborted, contextOf, errorText, type FindAgent, runnable, withHeartbeats } from './tool.ts';
 
 /** Pause after the first failed try of `verify`, in milliseconds; twice that after the second. */
 const VERIFY_PAUSE_MS = 1_000;
@@ -34,8 +34,9 @@ async function verify(
   input: VerifyInput,
 ): Promise<VerifyResult> {
   const storing = storingOf(context, values);
-  const definition = find(input.agent)?.definition;
-  const tool = definition?.tools[input.tool];
+  const agent = find(input.agent);
+  const definition = agent?.definition;
+  const tool = runnable(agent, input);
   if (definition === undefined || tool?.verify === undefined) {
     return { outcome: 'unknown', reason: `${input.tool} has no verify on this worker` };
   }

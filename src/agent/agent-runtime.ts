@@ -229,6 +229,14 @@ async function toolManifest(agent: string, name: string, tool: DefinedTool): Pro
       }),
     },
     ...(tool.question === undefined ? {} : { question: await questionPolicy(agent, name, tool.question) }),
+    ...(tool.compensate === undefined
+      ? {}
+      : {
+          compensate: {
+            verify: tool.compensate.verify !== undefined,
+            ...(tool.compensate.needsApproval === false ? { unasked: true as const } : {}),
+          },
+        }),
   };
 }
 

@@ -4,41 +4,9 @@ import { PerdureError } from '../contract/errors.ts';
 import type { JsonValue } from '../contract/json.ts';
 import type { Effect, IdempotencyScope } from '../contract/manifest.ts';
 import { choiceProblem, countProblem, durationProblem, kindProblem, nameProblem } from './checks.ts';
+import { type Compensation, compensationProblem } from './compensation.ts';
 import { contextSchemaProblem, schemaProblem } from './input-schema.ts';
-
-/** The second argument of a tool's functions. */
-export interface ToolContext<CONTEXT = unknown> extends Omit<ToolExecutionOptions, 'abortSignal'> {
-  /** The session's id. */
-  sessionId: string;
-  /** The id of the call, the same in all its attempts. */
-  callId: string;
-  /**
-   * The idempotency key: the same in retries, resumes and `verify`. It is derived from the session, the tool and the
-   * arguments that identify the effect. Pass it to services that honour such keys. The model never sees it.
-   */
-  idempotencyKey: string;
-  /** 1, 2, …: the dispatch of a mutation (each further one follows a recorded *absent*), otherwise Temporal's attempt. */
-  attempt: number;
-  /**
-   * Aborts at the tool's time-out, when the call is cancelled, and when the worker shuts down. For a mutation it also aborts
-   * when the worker has not reached the server for the agent's `heartbeat`, before the server can give the call to another
-   * worker. Pass it to the request that has the effect.
-   */
-  abortSignal: AbortSignal;
-  /**
-   * Checks that the call still belongs to this worker: it asks Temporal, unless it knew within the last 100 ms. Throws
-   * `FENCED` when the call was cancelled or has timed out, or another worker may have it. Do not catch that. Call `fence`
-   * just before the request that has the effect.
-   */
-  fence: () => Promise<void>;
-  /** The session's scratchpad directory, if it has one. */
-  scratchpadRoot?: string;
-  /**
-   * The session's context, parsed by the tool's `context` schema, or else by the agent's. It is empty if the session started
-   * without one. The tool must not touch data of another tenant than `context.tenant`.
-   */
-  context: CONTEXT;
-}
+import type { ToolContext, Verification } from './tool-context.ts';
 
 /** The second argument of `needsApproval`. Its list of messages is empty. */
 export interface ApprovalOptions<CONTEXT = unknown>
@@ -46,12 +14,6 @@ export interface ApprovalOptions<CONTEXT = unknown>
   /** As {@link ToolContext.context}. */
   context: CONTEXT;
 }
-
-/** The result of `verify`; see {@link ToolOptions.verify}. */
-export type Verification<OUTPUT> =
-  | { outcome: 'landed'; output: OUTPUT }
-  | { outcome: 'absent'; reason?: string }
-  | { outcome: 'unknown'; reason?: string };
 
 /** What makes two calls of a tool the same effect. */
 export type Idempotency<INPUT, CONTEXT = unknown> =
@@ -150,6 +112,8 @@ export interface ToolOptions<INPUT, OUTPUT, CONTEXT = unknown> {
     input: INPUT,
     context: ToolContext<CONTEXT>,
   ): Verification<OUTPUT> | PromiseLike<Verification<OUTPUT>>;
+  /** Undoes an effect, when somebody asks for that. Default: people have to. */
+  compensate?: Compensation<INPUT, OUTPUT, CONTEXT>;
   /**
    * What the model gets in place of the output, as in the AI SDK. It is called once for each output, and its result is
    * recorded. If it throws, or returns something else, the model gets the output.
@@ -213,6 +177,7 @@ const ANNOTATIONS: readonly string[] = [
   'effect',
   'idempotency',
   'verify',
+  'compensate',
   'needsApproval',
   'approval',
   'timeout',
@@ -227,7 +192,14 @@ export type ToolEffect =
   | Effect
   | ({ effect: Effect } & Pick<
       ToolOptions<never, unknown, never>,
-      'idempotency' | 'verify' | 'needsApproval' | 'approval' | 'timeout' | 'settle' | 'maxAttempts'
+      | 'idempotency'
+      | 'verify'
+      | 'compensate'
+      | 'needsApproval'
+      | 'approval'
+      | 'timeout'
+      | 'settle'
+      | 'maxAttempts'
     >);
 
 /** Adds an agent's `effects` entry to a tool. @throws PerdureError `INVALID_DEFINITION` */
@@ -254,6 +226,7 @@ const OWN_NAMES: readonly string[] = [
   'maxAttempts',
   'execute',
   'verify',
+  'compensate',
   'perdure',
   'question',
 ];
@@ -302,6 +275,7 @@ function toolProblem<INPUT, OUTPUT, CONTEXT>(options: ToolOptions<INPUT, OUTPUT,
   const { maxAttempts, timeout, settle, approval } = options;
   return (
     approvalProblem(options) ??
+    compensationProblem(options) ??
     idempotencyProblem(idempotency) ??
     countProblem('maxAttempts', maxAttempts) ??
     durationProblem('timeout', timeout) ??

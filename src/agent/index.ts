@@ -7,6 +7,8 @@ export {
   resolveAgent,
 } from './agent-runtime.ts';
 export { type AskPersonOptions, askPerson, type Question } from './ask-person.ts';
+export { compensating } from './compensating.ts';
+export type { Compensation, CompensationContext } from './compensation.ts';
 export { readContext } from './context.ts';
 export {
   type CompactionChoice,
@@ -29,11 +31,10 @@ export {
   type Idempotency,
   type ModelOutputOptions,
   NotAttemptedError,
-  type ToolContext,
   type ToolEffect,
   type ToolOptions,
-  type Verification,
 } from './define-tool.ts';
 export { instructionsFor } from './instructions.ts';
 export { parseArgs, prepareCall } from './prepare-call.ts';
+export type { ToolContext, Verification } from './tool-context.ts';
 export { deadline, validate } from './validate.ts';

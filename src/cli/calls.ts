@@ -25,6 +25,8 @@ export function callLines(calls: readonly ToolCall[], terminal: Terminal): strin
         ...(call.replayOf === null
           ? []
           : [`not executed: answered from the record of ${clean(call.replayOf)}`]),
+        ...(call.compensates === undefined ? [] : [`undoes ${clean(call.compensates.callId)}`]),
+        ...(call.compensatedBy === undefined ? [] : [`undone by ${clean(call.compensatedBy)}`]),
         ...(decision === null ? [] : [`${decision.decision} by ${clean(decision.by)} at ${decision.at}`]),
       ];
       const uneventful = dispatches.length < 2 && dispatches.every(({ outcome }) => outcome === 'returned');

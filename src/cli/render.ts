@@ -108,8 +108,11 @@ function nextLines(next: NextStep, terminal: Terminal): string {
 
 /** A call that waits for a person, with all of its arguments. */
 function pendingCall(call: PendingCall, terminal: Terminal): string {
-  const { status, decision } = call;
-  const lines = [`${clean(call.callId)}  ${terminal.style('bold', clean(call.tool))} ${inline(call.args)}`];
+  const { status, decision, compensates } = call;
+  const undoes = compensates === undefined ? '' : `  undoes ${clean(compensates)}:`;
+  const lines = [
+    `${clean(call.callId)}${undoes}  ${terminal.style('bold', clean(call.tool))} ${inline(call.args)}`,
+  ];
   if (status.kind === 'approval') {
     const until = status.expiresAt === null ? '' : ` until ${status.expiresAt}`;
     lines.push(`  waits for ${call.question === undefined ? 'approval' : 'an answer'}${until}`);

@@ -1,5 +1,5 @@
 /** `perdure/client`: for a program that talks to sessions and runs none. It loads no worker code. */
-export type { Decision, Resolution, ToolCall } from '../contract/calls.ts';
+export type { Decision, EffectRef, Resolution, ToolCall } from '../contract/calls.ts';
 export type { EditInput } from '../contract/edit.ts';
 export {
   ERROR_CODES,
@@ -26,6 +26,7 @@ export type { Message } from '../contract/messages.ts';
 export { DEFAULT_TASK_QUEUE } from '../contract/names.ts';
 export type { Past } from '../contract/past.ts';
 export type { Phase, SessionState } from '../contract/state.ts';
+export type { Undo, UndoInput, UndoPlan, UndoStep } from '../contract/undo.ts';
 export type { StoredValue, ValueRef, ValueStore } from '../contract/values.ts';
 export type {
   BudgetView,

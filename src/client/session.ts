@@ -3,7 +3,7 @@ import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temp
 import type { Decision, Resolution, SeenCall, SeenDispatch } from '../contract/calls.ts';
 import type { EditInput } from '../contract/edit.ts';
 import { invalid, isPerdureError, PerdureError } from '../contract/errors.ts';
-import type { BudgetInput, PauseInput, SendInput, SessionResult } from '../contract/inputs.ts';
+import type { BudgetInput, CancelInput, PauseInput, SendInput, SessionResult } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { LiveChannel } from '../contract/live-text.ts';
@@ -11,6 +11,7 @@ import type { Message } from '../contract/messages.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
 import type { Piece } from '../contract/piece.ts';
 import type { Phase, PlanStep, QueuedMessage, SessionState } from '../contract/state.ts';
+import type { UndoPlan } from '../contract/undo.ts';
 import type { ValueRef, ValueStore } from '../contract/values.ts';
 import { viewOf } from '../contract/view.ts';
 import type {
@@ -24,6 +25,7 @@ import type {
   SessionView,
   TranscriptPage,
 } from '../contract/views.ts';
+import { undoPlan } from '../session/undo.ts';
 import { budgetView, callDetail, callsPage, messagesPage, sessionView } from '../session/views.ts';
 import { retryHint, sessionError } from '../temporal/errors.ts';
 import { explained } from '../temporal/unanswered.ts';
@@ -327,8 +329,20 @@ export class Session<OUTPUT = unknown> {
     await this.#signal(SIGNAL.resume, input);
   }
 
-  /** Ends the session, after a mutation in flight has settled. */
-  async cancel(input: { by?: string; reason?: string } = {}): Promise<void> {
+  /**
+   * What an undo would do now: each effect of the session, the last one first, and whether its tool can undo it. Look at it,
+   * then approve the list: `cancel({ undo: { digest } })`.
+   */
+  async undoPlan(): Promise<UndoPlan> {
+    return undoPlan(await this.snapshot());
+  }
+
+  /**
+   * Ends the session, after a mutation in flight has settled. With `undo`, it undoes its effects first, the last one first.
+   * Each is a call that a person approves, unless `undo` has the digest of {@link Session.undoPlan}. An effect that cannot be
+   * undone waits for a person. `undo: false` gives up what has not been undone yet.
+   */
+  async cancel(input: CancelInput = {}): Promise<void> {
     await this.#signal(SIGNAL.cancel, input);
   }
 

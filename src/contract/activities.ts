@@ -5,7 +5,7 @@
  * are Temporal's own: time-outs, cancellation, a lost worker, and the retries of model, `read` and `idempotent` calls.
  */
 
-import type { EffectOutcome, EffectWait } from './calls.ts';
+import type { EffectOutcome, EffectRef, EffectWait } from './calls.ts';
 import type { WaiterInput } from './inputs.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import type { Effect, Manifest } from './manifest.ts';
@@ -78,6 +78,8 @@ export interface ToolInput {
   context?: JsonObject;
   /** Where the record of an equal call may be that has left the run: the worker looks there first. */
   past?: ContentRef;
+  /** The tool's `compensate` runs, for the effect of this call. */
+  compensates?: EffectRef;
 }
 
 /** Input of `storePast`: the end of the transcript that leaves the run. */
@@ -173,6 +175,8 @@ export interface VerifyInput {
   scratchpadRoot?: string;
   /** The session's context, when it has one. */
   context?: JsonObject;
+  /** See {@link ToolInput}. */
+  compensates?: EffectRef;
 }
 export type VerifyResult = EffectOutcome;
 

@@ -136,9 +136,10 @@ export type CallStatus =
   | { kind: 'unknown'; reason: string }
   /**
    * The worker does not have the tool. Waits for one that does, or for a person. `checks` counts the looks for one, `due`
-   * asks for a look. `misfit`: the session's context does not fit the tool.
+   * asks for a look. `misfit`: the session's context does not fit the tool. `failed`: the tool is there, and an effect could
+   * not be undone: only a person goes on.
    */
-  | { kind: 'stuck'; reason: string; checks?: number; due?: true; misfit?: true }
+  | { kind: 'stuck'; reason: string; checks?: number; due?: true; misfit?: true; failed?: true }
   | { kind: 'completed' }
   /** `certain`: nothing happened. */
   | { kind: 'failed'; certain: boolean }
@@ -177,6 +178,16 @@ export interface ToolCall {
   result: CallResult | null;
   /** The call whose record answered this one, which was not executed. */
   replayOf: string | null;
+  /** It undoes the effect of this call. Its arguments are those of that call, and its output. */
+  compensates?: EffectRef;
+  /** The call that has undone its effect. An equal call runs again, with another key. */
+  compensatedBy?: string;
+}
+
+/** An effect by its call. Calls of runs that a rewind has left may have the same id, but not the same key. */
+export interface EffectRef {
+  callId: string;
+  idempotencyKey: string;
 }
 
 /** The number of a call's last dispatch, or 0. */
@@ -191,6 +202,7 @@ export function isFinal(call: ToolCall): boolean {
 }
 
 /** Whether a call's record answers an equal call: it happened, or nobody can tell and it must not run again. */
-export function isAnswered({ status, effect }: ToolCall): boolean {
+export function isAnswered({ status, effect, compensatedBy }: ToolCall): boolean {
+  if (compensatedBy !== undefined) return false;
   return status.kind === 'completed' || (status.kind === 'failed' && !status.certain && effect === 'mutate');
 }

@@ -8,6 +8,7 @@ import type { Manifest } from './manifest.ts';
 import { type MessageBlock, messageBlocksSchema } from './messages.ts';
 import { type OriginInput, originSchema } from './origin.ts';
 import type { SessionState } from './state.ts';
+import { type UndoInput, undoInput } from './undo.ts';
 
 const actor = z.optional(z.string().check(z.maxLength(200)));
 const json: z.ZodMiniType<JsonValue> = z.json();
@@ -102,12 +103,17 @@ export interface ResumeInput {
 export const cancelSchema: LazySchema<CancelInput> = lazySchema(() =>
   z.object({
     by: actor,
+    verified,
     reason: z.optional(z.string().check(z.maxLength(10_000))),
+    undo: z.optional(undoInput()),
   }),
 );
 export interface CancelInput {
   by?: string | undefined;
+  /** You have verified `by`. Approvals of an undo need it where the tool asks for verified people. */
+  verified?: true | undefined;
   reason?: string | undefined;
+  undo?: UndoInput | undefined;
 }
 
 export const decisionSchema: LazySchema<DecideInput['decision']> = lazySchema(() =>

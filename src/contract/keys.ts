@@ -90,6 +90,16 @@ export function tenantKey(base: string, tenant: string): string {
   return sha256Hex(`${base}:${canonicalJson(tenant)}`);
 }
 
+/** The key of the call that undoes the effect of this key. */
+export function compensationKey(effect: string): string {
+  return sha256Hex(`${effect}:compensate`);
+}
+
+/** The key of an equal call after the effect of this key was undone. A service would answer the same key from its record. */
+export function keyAfterUndo(effect: string): string {
+  return sha256Hex(`${effect}:again`);
+}
+
 /** The digest of an empty transcript. */
 export const EMPTY_DIGEST = '';
 

@@ -85,6 +85,8 @@ export interface ToolManifest {
   approval: ApprovalPolicy;
   /** Its calls are questions to a person, who answers with `respond`. Absent: they are not. */
   question?: QuestionPolicy;
+  /** How its effects are undone. Absent: only people can undo them. */
+  compensate?: CompensationPolicy;
 }
 
 /** What a question of a tool takes as its answer. */
@@ -93,6 +95,13 @@ export interface QuestionPolicy {
   answer?: JsonObject;
   /** The answer when a person approves the question instead, or when it expires. */
   otherwise?: JsonValue;
+}
+
+export interface CompensationPolicy {
+  /** Whether the tool can verify a lost compensation. */
+  verify: boolean;
+  /** It runs without a person's approval. Absent: a person approves each. */
+  unasked?: true;
 }
 
 /** An agent without its code. `digest` is over everything else. */

@@ -11,7 +11,7 @@ export type NextStep =
   | { action: 'fork'; sessionId: string }
   /** Raise a cap, or let it finish. Below `atLeast`, in the cap's unit, it stops again at once. */
   | { action: 'budget'; sessionId: string; cap: keyof BudgetLimits; atLeast: number }
-  /** Approve, edit, reject or respond to a call. */
-  | ({ action: 'decide'; sessionId: string } & SeenCall)
+  /** Approve, edit, reject or respond to a call. `undoes`: it undoes an effect, and cannot be edited. */
+  | ({ action: 'decide'; sessionId: string; undoes?: true } & SeenCall)
   /** Resolve a dispatch of a call. */
   | ({ action: 'resolve'; sessionId: string } & SeenDispatch);

@@ -1,6 +1,6 @@
 /** The checkpoint that a session starts from. */
 import * as z from 'zod/mini';
-import type { Actor } from './calls.ts';
+import type { Actor, EffectRef } from './calls.ts';
 import { type EditInput, editSchema } from './edit.ts';
 import type { JsonValue } from './json.ts';
 import { type LazySchema, lazySchema } from './lazy-schema.ts';
@@ -55,4 +55,8 @@ export interface CarriedEffect {
   output: JsonValue;
   /** Why it may not have happened. An equal call settles and is verified before it is dispatched. */
   doubt?: string;
+  /** It was undone: it answers no call, and an equal call gets another key. */
+  undone?: true;
+  /** It has undone the effect of another call. */
+  compensates?: EffectRef;
 }

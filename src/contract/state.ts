@@ -7,6 +7,7 @@ import type { Message, MessageBlock, Position } from './messages.ts';
 import type { NextStep } from './next-step.ts';
 import type { CarriedEffect, Origin } from './origin.ts';
 import type { Past } from './past.ts';
+import type { Undo } from './undo.ts';
 
 /**
  * `chat` waits for the next message after an answer. `task` ends with it. `effect` has no model: it makes one call of a
@@ -217,6 +218,8 @@ export interface SessionState {
   away?: { checks: number; due?: true };
   cancelling: { by: Actor; at: string; reason: string } | null;
   finishing: boolean;
+  /** Its effects are being undone, or were. Absent: nobody has asked for that. */
+  undo?: Undo;
   /** The checkpoint that it started from. `loading` holds the parts of it that have arrived. */
   origin: Origin | null;
   loading: { parts: string[]; edits: EditInput | null } | null;

@@ -72,6 +72,8 @@ export interface PendingCall {
   idempotencyKey: string;
   /** What the call does to the world. Absent in the answer of an older worker. */
   effect?: Effect;
+  /** It undoes the effect of the call of this id. Its arguments are that call's, and its output. */
+  compensates?: string;
   /** ISO 8601: when the model asked for the call. Absent when that message is in an earlier run. */
   askedAt?: string;
   status: Extract<CallStatus, { kind: 'approval' | 'unknown' | 'stuck' | 'awaiting' }>;

@@ -37,11 +37,7 @@ export async function checkAccess(
   backend: Backend & { authorize?: Authorize | undefined },
 ): Promise<void> {
   if (role === null || role === 'any') return;
-  if (!principal.roles.includes(role)) {
-    const has = principal.roles.length === 0 ? 'no role' : `only ${principal.roles.join(', ')}`;
-    const message = `${id} needs the role ${role}, and ${nameOf(principal)} has ${has}. Ask an administrator for the role`;
-    throw forbidden(message, { role, roles: principal.roles });
-  }
+  needRole(id, role, principal);
   const session = params.get('id') ?? params.get('thread_id') ?? null;
   const { tenant } = principal;
   if (tenant !== null && session === null && tenants !== true) {
@@ -58,6 +54,15 @@ export async function checkAccess(
   throw forbidden(`${nameOf(principal)} may not ${what}: the authorize hook of this server refuses it`, {
     operation: id,
   });
+}
+
+/** Refuses a caller without a role. @throws PerdureError `FORBIDDEN` */
+export function needRole(what: string, role: Role, principal: Principal): void {
+  const { roles } = principal;
+  if (roles.includes(role)) return;
+  const has = roles.length === 0 ? 'no role' : `only ${roles.join(', ')}`;
+  const message = `${what} needs the role ${role}, and ${nameOf(principal)} has ${has}. Ask an administrator for the role`;
+  throw forbidden(message, { role, roles });
 }
 
 /** The tenant of a session, or `null` for none and for a session that does not exist. */

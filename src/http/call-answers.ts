@@ -35,6 +35,7 @@ const stuckStatus = z.object({
   kind: z.literal('stuck'),
   reason: z.string(),
   misfit: z.exactOptional(z.literal(true)),
+  failed: z.exactOptional(z.literal(true)),
   checks: z.exactOptional(z.int()),
   due: z.exactOptional(z.literal(true)),
 });
@@ -126,6 +127,8 @@ export const toolCall: z.ZodMiniType<ToolCall> = exactly<ToolCall>()(
       }),
     ),
     replayOf: z.nullable(z.string()),
+    compensates: z.exactOptional(z.object({ callId: z.string(), idempotencyKey: z.string() })),
+    compensatedBy: z.exactOptional(z.string()),
   }),
 );
 
@@ -141,7 +144,12 @@ export const nextStep: z.ZodMiniType<NextStep> = exactly<NextStep>()(
       cap: z.enum(['usd', 'tokens', 'turns', 'toolCalls', 'activeMs']),
       atLeast: z.number(),
     }),
-    z.object({ action: z.literal('decide'), sessionId, ...seenCall }),
+    z.object({
+      action: z.literal('decide'),
+      sessionId,
+      undoes: z.exactOptional(z.literal(true)),
+      ...seenCall,
+    }),
     z.object({ action: z.literal('resolve'), sessionId, ...seenDispatch }),
   ]),
 );
@@ -157,6 +165,7 @@ export const pendingCallSchema: z.ZodMiniType<PendingCall> = exactly<PendingCall
     dispatchNo: z.int(),
     idempotencyKey: z.string(),
     effect: z.exactOptional(effect),
+    compensates: z.exactOptional(z.string()),
     askedAt: z.exactOptional(time),
     status: z.discriminatedUnion('kind', [approvalStatus, unknownStatus, stuckStatus, awaitingStatus]),
     decision: z.nullable(decisionRecord),
@@ -195,6 +204,7 @@ const toolManifest: z.ZodMiniType<ToolManifest> = exactly<ToolManifest>()(
       unverified: z.exactOptional(z.literal(true)),
     }),
     question: z.exactOptional(z.object(question)),
+    compensate: z.exactOptional(z.object({ verify: z.boolean(), unasked: z.exactOptional(z.literal(true)) })),
   }),
 );
 

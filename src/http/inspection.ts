@@ -19,6 +19,7 @@ import { callDetailSchema, pendingCallSchema } from './call-answers.ts';
 import { type ApiRequest, type Operation, operation, type QueryParameter } from './operation.ts';
 import { SEARCHABLE } from './shapes.ts';
 import { eventStream } from './stream.ts';
+import { undoPlanSchema } from './undo.ts';
 
 const CODES: readonly ErrorCode[] = [
   'SESSION_NOT_FOUND',
@@ -238,6 +239,19 @@ export const inspectionOperations: readonly Operation[] = [
     handle: async (request, { sessions }) => ({
       items: await sessions.get(request.param('id')).approvals(),
     }),
+  }),
+  operation({
+    id: 'getUndoPlan',
+    method: 'GET',
+    path: '/sessions/{id}/undo',
+    tag: 'sessions',
+    role: 'read',
+    summary: 'What an undo of the session would do',
+    description:
+      'Its effects, the last one first. Cancel with the digest of the list to approve it as a whole.',
+    answer: { status: 200, description: 'The list', schema: undoPlanSchema },
+    codes: CODES,
+    handle: (request, { sessions }) => sessions.get(request.param('id')).undoPlan(),
   }),
   operation({
     id: 'getBudget',

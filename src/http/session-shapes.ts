@@ -8,7 +8,6 @@ import {
   type BudgetLimitsInput,
   budgetLimitsSchema,
   budgetSchema,
-  cancelSchema,
   decisionSchema,
   pauseSchema,
   resolutionSchema,
@@ -19,6 +18,7 @@ import {
 import type { JsonObject } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { noted, notes, SEARCHABLE } from './shapes.ts';
+import { cancelBodySchema } from './undo.ts';
 
 const text = z.string().check(z.minLength(1));
 const agent = z.string().check(z.minLength(1), z.maxLength(64));
@@ -161,7 +161,7 @@ export const SESSION_BODIES: readonly [string, z.ZodMiniType<unknown>][] = [
   ['ResolveInput', resolveBodySchema],
   ['PauseInput', pauseSchema()],
   ['ResumeInput', resumeSchema()],
-  ['CancelInput', cancelSchema()],
+  ['CancelInput', cancelBodySchema],
   ['EditInput', editSchema()],
   ['BudgetInput', budgetSchema()],
   ['ForkInput', forkBodySchema],

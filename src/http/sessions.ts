@@ -7,15 +7,13 @@ import { type ErrorCode, UNANSWERED } from '../contract/errors.ts';
 import {
   type BudgetInput,
   budgetSchema,
-  type CancelInput,
-  cancelSchema,
   type PauseInput,
   pauseSchema,
   type ResumeInput,
   resumeSchema,
 } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
-import { verifiedBy } from './access.ts';
+import { needRole, verifiedBy } from './access.ts';
 import { effectSinceSchema, phaseSchema } from './answers.ts';
 import { effectsSince, pastOf, unconfirmed } from './look-back.ts';
 import { type Backend, type Operation, operation } from './operation.ts';
@@ -37,6 +35,7 @@ import {
   sessionIdSchema,
   startBodySchema,
 } from './session-shapes.ts';
+import { type CancelBody, cancelBodySchema } from './undo.ts';
 
 /** Codes of requests that a worker answers. */
 const STEER: readonly ErrorCode[] = [
@@ -210,7 +209,7 @@ export const sessionOperations: readonly Operation[] = [
     handle: (request, backend) =>
       accepted(backend, request.param('id'), (session) => session.resume(defined(request.body))),
   }),
-  operation<CancelInput>({
+  operation<CancelBody>({
     id: 'cancelSession',
     method: 'POST',
     path: '/sessions/{id}/cancel',
@@ -218,11 +217,18 @@ export const sessionOperations: readonly Operation[] = [
     role: 'operate',
     signs: 'by',
     summary: 'End the session once a mutation in flight has settled',
-    body: cancelSchema(),
+    description:
+      'With undo, it undoes its effects first: with true, a person approves each. With the digest of GET ' +
+      '/sessions/{id}/undo, the caller approves the list, and needs the role decide. With false, an undo is given up.',
+    body: cancelBodySchema,
     answer: ACCEPTED,
     codes: SIGNALLED,
-    handle: (request, backend) =>
-      accepted(backend, request.param('id'), (session) => session.cancel(defined(request.body))),
+    handle: (request, backend) => {
+      const { body, principal } = request;
+      if (typeof body.undo === 'object') needRole('cancelSession with a digest', 'decide', principal);
+      const who = { ...defined(body), ...verifiedBy(principal) };
+      return accepted(backend, request.param('id'), (session) => session.cancel(who));
+    },
   }),
   operation<EditInput>({
     id: 'editSession',

@@ -27,6 +27,7 @@ import {
   theCall,
   wasStopped,
 } from './state.ts';
+import { beginUndo, markUndone } from './undo.ts';
 import { stop } from './wait.ts';
 
 /** The commands of one activation, and for each input whether it was refused. */
@@ -142,6 +143,12 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
       return null;
     case 'release_call':
       releaseCall(state, theCall(state, step.callId));
+      return null;
+    case 'begin_undo':
+      beginUndo(state, moment);
+      return null;
+    case 'mark_undone':
+      markUndone(state, theCall(state, step.callId));
       return null;
     case 'wait':
       stop(state, moment, step.wait.reason, step.wait.message, step.wait.next);

@@ -49,7 +49,7 @@ export function commandsFor(next: NextStep): string[] {
       return [
         callCommand('approve', sessionId, next),
         callCommand('reject', sessionId, next),
-        callCommand('edit', sessionId, next, '--args', JSON_PLACEHOLDER),
+        ...(next.undoes === true ? [] : [callCommand('edit', sessionId, next, '--args', JSON_PLACEHOLDER)]),
         callCommand('respond', sessionId, next, '--output', JSON_PLACEHOLDER),
       ];
     case 'resolve': {

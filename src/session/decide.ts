@@ -26,6 +26,7 @@ import {
 } from './state.ts';
 import { lookForAgent, lookForTools } from './stuck.ts';
 import { toolCommand, verifyCommand } from './tool-command.ts';
+import { isCompensation, isUndoing, undoStep } from './undo.ts';
 
 const BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
 /** How long the session rests before it repeats a model call whose workers were lost. */
@@ -57,7 +58,7 @@ function nextStep(state: SessionState, moment: Moment): Step | null {
     notifyStep(state, moment) ??
     dropStaleTimer(state);
   if (tending !== null) return tending;
-  if (state.cancelling !== null) return decideCancel(state, calls);
+  if (state.cancelling !== null) return decideCancel(state, calls, moment);
   if (state.paused !== null) {
     if (!state.paused.requestedNow) return null;
     return stopFirst(state, ({ kind }) => kind === 'model' || kind === 'reads' || kind === 'tool');
@@ -89,7 +90,7 @@ function tendCalls(state: SessionState, calls: readonly ToolCall[], moment: Mome
   const seq = state.seq + 1;
   // Calls that are about to be skipped need nothing. A command that is stopped in its own activation leaves no trace in
   // the history, and the fold would lose count.
-  const skipping = state.cancelling !== null || state.interrupted;
+  const skipping = (state.cancelling !== null || state.interrupted) && !isUndoing(state);
   for (const call of calls) {
     const timer = (ms: number, summary: string): Step => ({
       type: 'issue',
@@ -169,7 +170,8 @@ function stopFirst(state: SessionState, which: (flight: InFlight) => boolean): S
   return flight === undefined ? null : { type: 'stop', seq: flight.seq };
 }
 
-function decideCancel(state: SessionState, calls: readonly ToolCall[]): Step | null {
+function decideCancel(state: SessionState, calls: readonly ToolCall[], moment: Moment): Step | null {
+  if (isUndoing(state)) return lookForTools(state, calls) ?? decideBatch(state, calls, moment);
   const stopping = stopFirst(
     state,
     (flight) =>
@@ -182,9 +184,14 @@ function decideCancel(state: SessionState, calls: readonly ToolCall[]): Step | n
   );
   if (stopping !== null) return stopping;
   const idle = calls.find((call) => isIdle(state, call) && !isUntold(call));
-  if (idle !== undefined) return { type: 'skip_call', callId: idle.id, reason: 'The session was cancelled.' };
+  if (idle !== undefined) {
+    const reason = isCompensation(idle) ? 'The undo was given up.' : 'The session was cancelled.';
+    return { type: 'skip_call', callId: idle.id, reason };
+  }
   if (state.inFlight.length > 0 || calls.some((call) => !isFinal(call))) return null;
-  if (calls.length > 0) return { type: 'append_results' };
+  if (calls.length > 0) return undoStep(state) ?? { type: 'append_results' };
+  const undoing = undoStep(state);
+  if (undoing !== null) return undoing;
   return { type: 'close', result: { status: 'cancelled', text: lastText(state), turns: state.turn } };
 }
 
@@ -195,12 +202,16 @@ function isIdle(state: SessionState, call: ToolCall): boolean {
 function interrupt(state: SessionState, calls: readonly ToolCall[]): Step | null {
   const stopping = stopFirst(state, ({ kind }) => kind === 'model' || kind === 'reads');
   if (stopping !== null) return stopping;
-  const idle = calls.find((call) => isIdle(state, call) && call.status.kind !== 'preparing');
+  const idle = calls.find(
+    (call) => isIdle(state, call) && call.status.kind !== 'preparing' && !isCompensation(call),
+  );
   if (idle === undefined) return null;
   return { type: 'skip_call', callId: idle.id, reason: 'A new message of the user came first.' };
 }
 
 function decideBatch(state: SessionState, calls: readonly ToolCall[], moment: Moment): Step | null {
+  const undoing = undoStep(state);
+  if (undoing !== null) return undoing;
   const reads: ToolCall[] = [];
   for (const [index, call] of calls.entries()) {
     if (call.status.kind === 'deferred') {
@@ -225,13 +236,13 @@ function decideBatch(state: SessionState, calls: readonly ToolCall[], moment: Mo
 
 /** Reads run in parallel. A call with an effect waits for all calls before it, and blocks all after it. */
 function isItsTurn(state: SessionState, before: readonly ToolCall[], call: ToolCall): boolean {
-  if (state.manifest?.toolOrder === 'parallel') return true;
+  if (state.manifest?.toolOrder === 'parallel' && !isCompensation(call)) return true;
   return before.every((other) => isFinal(other) || (other.effect === 'read' && call.effect === 'read'));
 }
 
 /** What happens instead of a first dispatch that a cap does not allow. `beside`: calls that are dispatched with it. */
 function capStep(state: SessionState, call: ToolCall, beside: number): Step | null {
-  if (call.dispatches.length > 0) return null;
+  if (call.dispatches.length > 0 || isCompensation(call)) return null;
   const over = exceeded(state, { nanoUsd: 0, tokens: 0, turns: 0, toolCalls: beside + 1 });
   if (over === null) return null;
   if (!state.finishing) return budgetWait(state, over);

@@ -4,6 +4,7 @@ import { tenantOf } from '../contract/context.ts';
 import type { JsonValue } from '../contract/json.ts';
 import { baseKey, messageKey, tenantKey } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
+import { unusedKey } from './undo.ts';
 
 /**
  * Gives a call its key. In scope `message` the key holds the number of the message that the call answers.
@@ -16,6 +17,11 @@ import type { SessionState } from '../contract/state.ts';
  */
 export function setKey(state: SessionState, call: ToolCall, identity: JsonValue = call.args): void {
   delete call.keyOf;
+  setOwnKey(state, call, identity);
+  call.idempotencyKey = unusedKey(state, call.idempotencyKey);
+}
+
+function setOwnKey(state: SessionState, call: ToolCall, identity: JsonValue): void {
   const { namespace } = state;
   const base = baseKey({ namespace, tool: call.name, scope: call.scope, callId: call.id, identity });
   if (call.scope !== 'message') {
@@ -36,6 +42,7 @@ export function setKey(state: SessionState, call: ToolCall, identity: JsonValue 
   const equal = state.carried.filter(
     (effect) =>
       effect.tool === name &&
+      effect.undone !== true &&
       (effect.takenBy ?? message) === message &&
       effect.idempotencyKey === of(effect.message),
   );

@@ -2,7 +2,7 @@
 import type { ToolResult } from '../contract/activities.ts';
 import type { Dispatch, EffectOutcome, ToolCall } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
-import { defined, type JsonValue } from '../contract/json.ts';
+import { defined } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
 import type { ToolManifest } from '../contract/manifest.ts';
 import type { CallResult } from '../contract/messages.ts';
@@ -15,6 +15,7 @@ import type { Moment } from './events.ts';
 import { setManifest } from './manifest.ts';
 import { replayCall } from './replay.ts';
 import { endCall, iso, isUntold, toolOf } from './state.ts';
+import { isCompensation } from './undo.ts';
 
 export function applyTool(
   state: SessionState,
@@ -156,7 +157,12 @@ export function marksFirst(state: SessionState, call: ToolCall, dispatchNo: numb
   return dispatchNo > 1 || toolOf(state, call)?.maxAttempts === 1;
 }
 
-function fail(call: ToolCall, content: JsonValue, certain: boolean, at: string): void {
+/** Ends a call that failed. An effect that could not be undone waits for a person, who sees why. */
+function fail(call: ToolCall, content: string, certain: boolean, at: string): void {
+  if (isCompensation(call)) {
+    call.status = { kind: 'stuck', reason: content, failed: true };
+    return;
+  }
   endCall(call, { kind: 'failed', certain }, { content, isError: true }, at);
 }
 
@@ -239,7 +245,8 @@ function knownSince(state: SessionState, call: ToolCall, moment: Moment): boolea
 export function releaseCall(state: SessionState, call: ToolCall): void {
   if (call.status.kind === 'settling') {
     const { reason } = call.status;
-    const verifiable = toolOf(state, call)?.verify === true;
+    const tool = toolOf(state, call);
+    const verifiable = (isCompensation(call) ? tool?.compensate?.verify : tool?.verify) === true;
     call.status = verifiable ? { kind: 'verifying', reason } : { kind: 'unknown', reason };
   } else if (call.status.kind === 'backoff' || call.status.kind === 'deferred') {
     call.status = { kind: 'ready' };
@@ -252,6 +259,11 @@ export function releaseCall(state: SessionState, call: ToolCall): void {
  */
 export function readyAgain(state: SessionState, call: ToolCall): void {
   const unasked = (call.dispatches.length === 0 && call.decision === null) || isPartly(call);
+  if (isCompensation(call)) {
+    // It has no arguments to check.
+    call.status = unasked ? { kind: 'approval', expiresAt: null } : { kind: 'ready' };
+    return;
+  }
   call.status = { kind: unasked || state.origin?.kind === 'fork' ? 'preparing' : 'ready' };
 }
 

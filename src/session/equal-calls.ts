@@ -24,7 +24,9 @@ function twinOf({ calls }: SessionState, call: ToolCall): ToolCall | undefined {
 
 /** The step instead of a dispatch, when an equal call is on record or in progress. */
 export function answerOf(state: SessionState, call: ToolCall): Step | null {
-  const carried = state.carried.find(({ idempotencyKey }) => idempotencyKey === call.idempotencyKey);
+  const carried = state.carried.find(
+    ({ idempotencyKey, undone }) => idempotencyKey === call.idempotencyKey && undone !== true,
+  );
   if (carried !== undefined) {
     return carried.doubt === undefined
       ? { type: 'replay_carried', callId: call.id, effect: carried }

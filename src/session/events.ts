@@ -153,6 +153,10 @@ export type Step =
   | { type: 'doubt_call'; callId: string; reason: string }
   | { type: 'defer_call'; callId: string; to: string }
   | { type: 'release_call'; callId: string }
+  /** Adds the calls that undo effects. */
+  | { type: 'begin_undo' }
+  /** Marks the effect that this call has undone. */
+  | { type: 'mark_undone'; callId: string }
   | { type: 'wait'; wait: Omit<Wait, 'since'> }
   | { type: 'raise_for_summary'; nanoUsd: number; tokens: number }
   | { type: 'continue' }

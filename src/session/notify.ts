@@ -6,6 +6,7 @@ import type { Notification, NotifyInput } from '../contract/notifications.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { Moment, Step } from './events.ts';
 import { batchCalls, iso } from './state.ts';
+import { isUndoing } from './undo.ts';
 
 /** Notifications of one activity. The others follow. */
 const AT_ONCE = 20;
@@ -16,7 +17,8 @@ const QUIET_CHECKS = 3;
 
 /** Starts the delivery of what is new; otherwise `null`. */
 export function notifyStep(state: SessionState, moment: Moment): Step | null {
-  if (state.manifest?.notify === undefined || state.cancelling !== null || state.interrupted) return null;
+  if (state.manifest?.notify === undefined || state.interrupted) return null;
+  if (state.cancelling !== null && !isUndoing(state)) return null;
   return notify(state, newsOf(state, moment));
 }
 

@@ -33,6 +33,7 @@ import {
   phaseOf,
 } from './state.ts';
 import { mayBeTaken } from './taken-ids.ts';
+import { isCompensation, requestUndo } from './undo.ts';
 
 /**
  * Whether an input would be refused in this state: what update validators ask, and what is asked again when
@@ -58,6 +59,10 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
       const call = findCall(state, input.value.callId);
       if (call === undefined) return unknownCall(state, input.value.callId);
       if (call.status.kind !== 'approval') return notPending(call);
+      if (isCompensation(call) && input.value.decision.decision === 'edit') {
+        const message = `call ${call.id} undoes ${call.compensates?.callId ?? ''} and takes the arguments on record. Approve it, reject it, or respond if it was undone by hand`;
+        return refuse('INVALID_ARGUMENT', message, { callId: call.id });
+      }
       const problem = approverProblem(state, call, input.value);
       return (
         otherArguments(call, input.value.argsDigest) ??
@@ -230,8 +235,9 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       return null;
     }
     case 'cancel': {
-      const { by = UNNAMED, reason = '' } = input.value;
+      const { by = UNNAMED, verified, reason = '', undo } = input.value;
       state.cancelling ??= { by, at, reason };
+      requestUndo(state, undo, { by, ...defined({ verified }), at }, moment);
       return null;
     }
     case 'decide': {
@@ -339,7 +345,13 @@ function decide(call: ToolCall, decision: Decision, who: Omit<DecisionRecord, 'd
       return;
     }
     case 'respond':
-      endCall(call, { kind: 'skipped' }, { content: decision.output, isError: false }, at);
+      // Of a compensation, it says that somebody has undone the effect.
+      endCall(
+        call,
+        { kind: isCompensation(call) ? 'completed' : 'skipped' },
+        { content: decision.output, isError: false },
+        at,
+      );
       return;
     default:
       decision satisfies never;

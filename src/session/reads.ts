@@ -33,6 +33,7 @@ import {
   theCall,
   toolOf,
 } from './state.ts';
+import { isCompensation } from './undo.ts';
 
 /** The least room for results, in bytes, with which the same activity asks the model. */
 const LEAST_ROOM = 1_000;
@@ -213,6 +214,11 @@ function endRead(
 
 /** Ends the batch: the results of its calls enter the transcript as one message. */
 export function appendResults(state: SessionState, moment: Moment): void {
+  if (batchCalls(state).some(isCompensation)) {
+    // The model has not asked for them.
+    state.batch = [];
+    return;
+  }
   const blocks = resultBlocks(batchCalls(state).map((call) => ({ ...call, result: asTold(call) })));
   appendMessage(state, { id: freshMessageId(state), role: 'tool', created_at: iso(moment), blocks });
   state.batch = [];

@@ -246,7 +246,10 @@ export function phaseOf(state: SessionState): Phase {
   if (state.status.kind !== 'active') return 'closed';
   const calls = batchCalls(state);
   if (calls.some(needsPerson)) return 'unknown_effect';
-  if (state.cancelling !== null) return 'cancelling';
+  if (state.cancelling !== null) {
+    const asks = calls.some((call) => call.compensates !== undefined && call.status.kind === 'approval');
+    return asks && state.undo?.givenUp !== true ? 'approval' : 'cancelling';
+  }
   if (state.paused !== null || state.sealed !== null) return 'paused';
   if (state.wait !== null) return 'waiting';
   if (state.manifest === null) return 'starting';

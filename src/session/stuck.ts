@@ -10,6 +10,7 @@ import type { Moment, Step } from './events.ts';
 import { setManifest } from './manifest.ts';
 import { describeCommand } from './model-command.ts';
 import { batchCalls, flightOf } from './state.ts';
+import { isCompensation } from './undo.ts';
 import { cannotAct } from './wait.ts';
 
 /** Each look is eleven events: once an hour, a tool that is gone for a month does not fill the session's history. */
@@ -17,7 +18,7 @@ const RECHECK = { firstMs: 1_000, maxMs: 3_600_000 };
 
 /** The look that is due, or the timer until the next one. One timer serves all stuck calls. */
 export function lookForTools(state: SessionState, calls: readonly ToolCall[]): Step | null {
-  const stuck = calls.filter(({ status }) => status.kind === 'stuck');
+  const stuck = calls.filter(({ status }) => status.kind === 'stuck' && status.failed !== true);
   const [first] = stuck;
   if (first === undefined || state.inFlight.some(({ kind }) => kind === 'describe')) return null;
   if (stuck.some(({ status }) => status.kind === 'stuck' && status.due === true)) {
@@ -67,9 +68,12 @@ export function lookedForTools(
   moment: Moment,
 ): void {
   const manifest = outcome.ok && outcome.value.kind === 'manifest' ? outcome.value.manifest : null;
-  const stuck = batchCalls(state).filter(({ status }) => status.kind === 'stuck');
+  const stuck = batchCalls(state).filter(({ status }) => status.kind === 'stuck' && status.failed !== true);
   for (const { status } of stuck) if (status.kind === 'stuck') delete status.due;
-  const found = stuck.filter(({ name }) => manifest?.tools[name] !== undefined);
+  const found = stuck.filter((call) => {
+    const tool = manifest?.tools[call.name];
+    return (isCompensation(call) ? tool?.compensate : tool) !== undefined;
+  });
   if (manifest === null || found.length === 0) return;
   // A global effect keeps the definition of its one tool.
   if (state.effect === null && manifest.digest !== state.manifest?.digest) {

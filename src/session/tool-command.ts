@@ -1,5 +1,6 @@
 /** The commands that run and verify a call. */
 import type { ToolCall } from '../contract/calls.ts';
+import { defined } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { SessionState } from '../contract/state.ts';
@@ -10,7 +11,11 @@ import { settings } from './reads.ts';
 import { DEFAULT_TIMEOUT_MS, heartbeatMs, toolOf } from './state.ts';
 
 /** What running and verifying a call have in common. */
-function callInput(state: SessionState, { name, id, args, idempotencyKey }: ToolCall, timeoutMs: number) {
+function callInput(
+  state: SessionState,
+  { name, id, args, idempotencyKey, compensates }: ToolCall,
+  timeoutMs: number,
+) {
   return {
     agent: state.agent,
     tool: name,
@@ -19,6 +24,7 @@ function callInput(state: SessionState, { name, id, args, idempotencyKey }: Tool
     idempotencyKey,
     timeoutMs,
     ...settings(state),
+    ...defined({ compensates }),
   };
 }
 

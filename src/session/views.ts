@@ -79,6 +79,7 @@ function pending(state: SessionState, call: ToolCall): PendingCall[] {
       args: call.args,
       idempotencyKey: call.idempotencyKey,
       effect: call.effect,
+      ...defined({ compensates: call.compensates?.callId }),
       ...defined({ askedAt: messageWith(state, call.id)?.created_at }),
       status,
       decision: call.decision,
@@ -118,12 +119,18 @@ function textOf(message: Message | undefined): string {
 /** What a person can do about a call; `null` when no person is needed. */
 function nextOf(
   sessionId: string,
-  { status, idempotencyKey }: ToolCall,
+  { status, idempotencyKey, compensates }: ToolCall,
   seen: SeenDispatch,
 ): NextStep | null {
   switch (status.kind) {
     case 'approval':
-      return { action: 'decide', sessionId, callId: seen.callId, argsDigest: seen.argsDigest };
+      return {
+        action: 'decide',
+        sessionId,
+        callId: seen.callId,
+        argsDigest: seen.argsDigest,
+        ...(compensates === undefined ? {} : { undoes: true as const }),
+      };
     case 'unknown':
       return { action: 'resolve', sessionId, ...seen };
     case 'stuck':

@@ -1,0 +1,183 @@
+/** Undoing the effects of a session: `cancel` with `undo`. */
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import {
+  type DefinedAgent,
+  defineAgent,
+  defineTool,
+  NotAttemptedError,
+  type Session,
+  type SessionState,
+} from '../../src/index.ts';
+import { expectSound } from '../session/support/sound.ts';
+import { decide, resolve } from '../support/decide.ts';
+import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
+
+/** A travel agency: what is booked, by key, and what it was asked for, in order. */
+class Agency {
+  readonly booked = new Map<string, string>();
+  readonly log: string[] = [];
+  /** The next cancellations fail in this way. */
+  readonly faults: ('refused' | 'lost')[] = [];
+
+  agent(stage: Stage, options: { runTurns?: number } = {}): DefinedAgent {
+    const bookArgs = z.object({ what: z.string() });
+    return defineAgent({
+      name: 'travel',
+      model: stage.provider('m'),
+      instructions: 'Book it.',
+      ...options,
+      tools: {
+        book: defineTool({
+          inputSchema: bookArgs,
+          settle: 0,
+          execute: ({ what }, { idempotencyKey }) => {
+            this.booked.set(idempotencyKey, what);
+            this.log.push(`book ${what}`);
+            return { reference: `ref ${what}` };
+          },
+          compensate: {
+            execute: ({ what }, { reference }, { effect, idempotencyKey }) => {
+              const fault = this.faults.shift();
+              if (fault === 'refused') throw new NotAttemptedError('too late', { retryable: false });
+              if (idempotencyKey === effect.idempotencyKey) throw new Error('a key for two effects');
+              this.booked.delete(effect.idempotencyKey);
+              this.log.push(`cancel ${what} ${reference}`);
+              if (fault === 'lost') throw new Error('no reply');
+              return 'cancelled';
+            },
+            verify: (_, __, { effect }) =>
+              this.booked.has(effect.idempotencyKey)
+                ? { outcome: 'absent' }
+                : { outcome: 'landed', output: 'gone' },
+          },
+        }),
+        letter: defineTool({
+          inputSchema: z.object({ to: z.string() }),
+          execute: ({ to }) => {
+            this.log.push(`letter ${to}`);
+            return 'sent';
+          },
+        }),
+      },
+    });
+  }
+}
+
+const HOTEL = { name: 'book', args: { what: 'hotel' } };
+const FLIGHT = { name: 'book', args: { what: 'flight' } };
+const LETTER = { name: 'letter', args: { to: 'Ada' } };
+
+/** A session that has booked a hotel, written a letter, and booked a flight. */
+async function booked(): Promise<{ stage: Stage; agency: Agency; session: Session }> {
+  const stage = await openStage(({ toolResults }) => {
+    const next = [HOTEL, LETTER, FLIGHT][toolResults.length];
+    return next === undefined ? { text: 'done' } : { toolCalls: [next] };
+  });
+  const agency = new Agency();
+  await stage.startWorker([agency.agent(stage)]);
+  const session = await stage.sessions.start('travel', { id: stage.id(), message: 'a trip' });
+  await untilPhase(session, 'idle');
+  return { stage, agency, session };
+}
+
+const effects = (state: SessionState) =>
+  state.calls.map(({ id, status, compensatedBy }) => [
+    id,
+    status.kind,
+    ...(compensatedBy === undefined ? [] : [compensatedBy]),
+  ]);
+
+test('cancel with undo asks a person for each compensation, and runs them in reverse order', async () => {
+  const { stage, agency, session } = await booked();
+  const { steps } = await session.undoPlan();
+  expect(steps.map(({ callId, by, reason }) => [callId, by, reason])).toEqual([
+    ['call_3_0', 'tool', undefined],
+    ['call_2_0', 'person', 'the tool has no compensate'],
+    ['call_1_0', 'tool', undefined],
+  ]);
+  await session.cancel({ undo: true, by: 'ada' });
+  const { pending } = await untilPhase(session, 'approval');
+  expect(pending).toMatchObject([
+    {
+      callId: 'undo_call_3_0',
+      tool: 'book',
+      compensates: 'call_3_0',
+      args: { input: FLIGHT.args, output: { reference: 'ref flight' } },
+    },
+    { callId: 'undo_call_1_0', compensates: 'call_1_0' },
+  ]);
+  await expect(decide(session, 'undo_call_1_0', { decision: 'edit', args: {} })).rejects.toMatchObject({
+    code: 'INVALID_ARGUMENT',
+  });
+  // Approved out of order, they run in order.
+  await decide(session, 'undo_call_1_0', { decision: 'approve' });
+  await decide(session, 'undo_call_3_0', { decision: 'approve' });
+  expect(await session.result()).toMatchObject({ status: 'cancelled' });
+  expect(agency.log.slice(3)).toEqual(['cancel flight ref flight', 'cancel hotel ref hotel']);
+  const state = await session.snapshot();
+  expect(effects(state)).toEqual([
+    ['call_1_0', 'completed', 'undo_call_1_0'],
+    ['call_2_0', 'completed'],
+    ['call_3_0', 'completed', 'undo_call_3_0'],
+    ['undo_call_3_0', 'completed'],
+    ['undo_call_1_0', 'completed'],
+  ]);
+  expect(state.notices.map(({ message }) => message)).toContain(
+    'letter call_2_0 is not undone: the tool has no compensate',
+  );
+  await expectSound(stage, session);
+});
+
+test('the digest of the list approves all of its compensations at once, and no others', async () => {
+  const { agency, session } = await booked();
+  const { digest } = await session.undoPlan();
+  await session.cancel({ undo: { digest }, by: 'ada' });
+  expect(await session.result()).toMatchObject({ status: 'cancelled' });
+  expect(agency.booked.size).toBe(0);
+  const { calls } = await session.snapshot();
+  expect(calls.at(-1)?.decision).toMatchObject({ decision: 'approve', by: 'ada' });
+
+  const other = await booked();
+  await other.session.cancel({ undo: { digest: 'another' } });
+  expect((await untilPhase(other.session, 'approval')).pending).toHaveLength(2);
+});
+
+test('a compensation that fails waits for a person, who may try it again, and one that is lost is verified', async () => {
+  const { stage, agency, session } = await booked();
+  agency.faults.push('refused', 'lost');
+  const { digest } = await session.undoPlan();
+  await session.cancel({ undo: { digest } });
+  const [stuck] = (await untilPhase(session, 'unknown_effect')).pending;
+  expect(stuck).toMatchObject({ callId: 'undo_call_3_0', status: { kind: 'stuck', failed: true } });
+  await session.resume();
+  expect(await session.result()).toMatchObject({ status: 'cancelled' });
+  expect(agency.booked.size).toBe(0);
+  const [, , , flight] = (await session.snapshot()).calls;
+  expect(flight?.dispatches.map(({ outcome }) => outcome)).toEqual(['absent', 'landed']);
+  await expectSound(stage, session);
+});
+
+test('an undo can be given up: what has begun is settled, the rest stays', async () => {
+  const { stage, agency, session } = await booked();
+  await session.cancel({ undo: true });
+  await untilPhase(session, 'approval');
+  agency.faults.push('refused');
+  await decide(session, 'undo_call_3_0', { decision: 'approve' });
+  await until(session, ({ pending }) => pending.some(({ status }) => status.kind === 'stuck'));
+  await session.cancel({ undo: false });
+  expect(await session.result()).toMatchObject({ status: 'cancelled' });
+  expect([...agency.booked.values()]).toEqual(['hotel', 'flight']);
+  await expectSound(stage, session);
+});
+
+test('a person can say that a failed compensation was done by hand', async () => {
+  const { agency, session } = await booked();
+  agency.faults.push('refused');
+  await session.cancel({ undo: { digest: (await session.undoPlan()).digest } });
+  await until(session, ({ pending }) => pending.some(({ status }) => status.kind === 'stuck'));
+  await resolve(session, 'undo_call_3_0', { outcome: 'landed', output: 'by phone' });
+  await session.result();
+  const { calls } = await session.snapshot();
+  expect(calls.find(({ id }) => id === 'call_3_0')?.compensatedBy).toBe('undo_call_3_0');
+});
