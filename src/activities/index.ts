@@ -10,7 +10,7 @@ import { runAttach, runReport } from './global-effect.ts';
 import type { HandedPasts } from './handed-past.ts';
 import type { IssuedCalls } from './issued-calls.ts';
 import { attempted } from './last-failure.ts';
-import { liveHere } from './live-sender.ts';
+import { liveHere, SILENT } from './live-sender.ts';
 import { runLoad } from './load.ts';
 import { runModel } from './model.ts';
 import { runReads } from './reads.ts';
@@ -79,6 +79,7 @@ export function createActivities({
       const known = written === undefined ? [] : await searchAttributes();
       return known.length === (written ?? []).length ? result : { ...result, searchAttributes: [...known] };
     },
+    [ACTIVITY.aside]: (input) => runModel({ find, memory, began, values, outlet: SILENT }, input),
     [ACTIVITY.tool]: (input) => tracedTool(input, () => runTool({ find, issued, began, values }, input)),
     [ACTIVITY.reads]: (input) => runReads(find, memory, values, input),
     [ACTIVITY.attach]: (input) => runAttach(find, searchAttributes, values, input),

@@ -37,6 +37,9 @@ export interface LiveOutlet {
   byHeartbeats: boolean;
 }
 
+/** Nobody hears it. */
+export const SILENT: LiveOutlet = { writers: [], byHeartbeats: false };
+
 /** Runs a model call. Streams of this process hear it at once and read no heartbeats of it. */
 export async function liveHere<T>(
   channel: LiveChannel | undefined,

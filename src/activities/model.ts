@@ -21,6 +21,7 @@ import { outputRequest } from '../contract/output.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import type { ValueStore } from '../contract/values.ts';
 import { viewOf } from '../contract/view.ts';
+import { asidePrompt } from './aside.ts';
 import { compact, largest } from './compact.ts';
 import { contextMisfit } from './context-misfit.ts';
 import { Fence } from './fence.ts';
@@ -116,6 +117,7 @@ export async function runModel(
     if (reason !== null) return withReads({ kind: 'results', reason }, reading.ends);
     seen = [...seen, { id: '', role: 'tool', created_at: '', blocks }];
   }
+  if (input.aside !== undefined) seen = asidePrompt(seen, messages, input.aside);
   let files: Files;
   try {
     files = await filesOf(context, values, messagesWithFiles(seen));
@@ -128,7 +130,9 @@ export async function runModel(
     const ask = (asked: readonly Message[]): Promise<ModelResult> =>
       askInOrder(context, agent, input, {
         messages: asked,
-        instructions: instructions.text + (output === undefined ? '' : outputRequest(output)),
+        instructions:
+          instructions.text +
+          (output === undefined || input.aside !== undefined ? '' : outputRequest(output)),
         files,
         storing,
         live,
@@ -234,7 +238,8 @@ async function askInOrder(
   );
 }
 
-function modeOf({ summarize, compact: how }: ModelInput): RequestMode {
+function modeOf({ summarize, compact: how, aside }: ModelInput): RequestMode {
+  if (aside !== undefined) return 'aside';
   if (how !== undefined) return how.again === true ? 'compact-strictly' : 'compact';
   return summarize === true ? 'finish' : 'reply';
 }

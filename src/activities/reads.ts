@@ -31,6 +31,7 @@ import type {
 } from '../contract/model-call.ts';
 import { QUERY } from '../contract/names.ts';
 import type { ValueStore } from '../contract/values.ts';
+import { isMain } from '../contract/view.ts';
 import { Fence } from './fence.ts';
 import { encodeDetails, type HeartbeatAnswer, recordHeartbeat } from './heartbeats.ts';
 import { detailsBefore } from './live-sender.ts';
@@ -128,7 +129,7 @@ export class Reading {
     this.#context = context;
     this.#agent = agent;
     this.#given = input.context;
-    this.#calls = (messages.at(-1)?.blocks ?? []).filter((block) => block.kind === 'tool_call');
+    this.#calls = (messages.findLast(isMain)?.blocks ?? []).filter((block) => block.kind === 'tool_call');
     this.ends = [...(before.reads ?? [])];
     this.#isMarked = before.stage === 'reading';
   }

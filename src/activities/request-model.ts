@@ -11,10 +11,10 @@ import { ReplyCollector, type RequestResult, type StreamPart } from './reply-col
 import { stopWith } from './stop-with.ts';
 
 /**
- * What the model is asked for: a reply, a closing summary, or a summary that replaces the messages. That one offers the tools as
- * before, because without them providers could not use their prompt caches. `compact-strictly` forbids to call them.
+ * What the model is asked for: a reply, a closing summary, a summary that replaces the messages, or a side answer. All offer the
+ * tools, because without them providers could not use their prompt caches. Only `reply` and `compact` allow to call them.
  */
-export type RequestMode = 'reply' | 'finish' | 'compact' | 'compact-strictly';
+export type RequestMode = 'reply' | 'finish' | 'compact' | 'compact-strictly' | 'aside';
 
 const SUMMARY =
   'The budget of this session is used up. Do not call tools. Answer now with a summary: what was done, what is open.';
@@ -66,18 +66,19 @@ export async function requestModel(options: {
   }
   const result = collected.result();
   if (!result.ok || options.mode === 'reply') return result;
-  return options.mode === 'finish' ? withoutCalls(result) : onlyText(result);
+  if (options.mode === 'finish') return withoutCalls(result);
+  return onlyText(result, options.mode === 'aside' ? 'an answer' : 'a summary of the messages');
 }
 
-/** A summary of the messages must have a text, whatever else the model asks for. */
-function onlyText(reply: Extract<RequestResult, { ok: true }>): RequestResult {
+/** What was asked for must have a text, whatever else the model asks for. */
+function onlyText(reply: Extract<RequestResult, { ok: true }>, wanted: string): RequestResult {
   if (reply.blocks.some((block) => block.kind === 'text' && block.text.trim() !== ''))
     return { ...reply, calls: [] };
   const names = reply.calls
     .map(({ name }) => name)
     .join(', ')
     .slice(0, 200);
-  const message = `the model was asked for a summary of the messages and ${names === '' ? 'gave none' : `called ${names}`}`;
+  const message = `the model was asked for ${wanted} without tools and ${names === '' ? 'gave none' : `called ${names}`}`;
   return { ok: false, failure: { kind: 'invalid_response', message, billed: true } };
 }
 
@@ -103,7 +104,7 @@ function callOptions({
 }: Parameters<typeof requestModel>[0]): LanguageModelV3CallOptions {
   const system = mode === 'finish' ? `${instructions}\n\n${SUMMARY}` : instructions;
   const tools = toTools(manifest);
-  const type = mode === 'finish' || mode === 'compact-strictly' ? 'none' : 'auto';
+  const type = mode === 'reply' || mode === 'compact' ? 'auto' : 'none';
   const prompt: LanguageModelV3Prompt = [{ role: 'system', content: system }, ...toPrompt(messages, files)];
   return {
     prompt: setsOwnCache(definition.providerOptions) ? prompt : withBreakpoints(prompt, model),

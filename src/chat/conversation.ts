@@ -192,12 +192,17 @@ function toolState(sessionId: string, call: ToolCall): Record<string, unknown> &
 }
 
 /** Whether a person has said it. Summaries stand for older messages, and the session itself asks for repairs. */
-export function isPersons({ role, summary, repair }: Pick<Message, 'role' | 'summary' | 'repair'>): boolean {
-  return role === 'user' && summary === undefined && repair === undefined;
+export function isPersons({
+  role,
+  summary,
+  repair,
+  aside,
+}: Pick<Message, 'role' | 'summary' | 'repair' | 'aside'>): boolean {
+  return role === 'user' && summary === undefined && repair === undefined && aside === undefined;
 }
 
-export function isReply({ role, summary }: Pick<Message, 'role' | 'summary'>): boolean {
-  return role === 'assistant' && summary === undefined;
+export function isReply({ role, summary, aside }: Pick<Message, 'role' | 'summary' | 'aside'>): boolean {
+  return role === 'assistant' && summary === undefined && aside === undefined;
 }
 
 function callIdOf(block: Block): string[] {

@@ -190,9 +190,10 @@ export function messageLines(messages: readonly Message[], terminal: Terminal): 
     .join('\n');
 }
 
-function authorOf({ role, summary, pinned, repair }: Message): string {
+function authorOf({ role, summary, pinned, repair, aside }: Message): string {
   if (summary !== undefined) return `summary of messages 0 to ${summary.before - 1}`;
   if (repair === true) return 'asked again';
+  if (aside === true) return `${role} (on the side)`;
   return pinned === true ? `${role} (pinned)` : role;
 }
 

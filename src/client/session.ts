@@ -199,7 +199,8 @@ export class Session<OUTPUT = unknown> {
   }
 
   /**
-   * Sends a message. It is queued during a turn, or ends the turn early with `mode: 'interrupt'`. A message with an id is
+   * Sends a message. It is queued during a turn, or ends the turn early with `mode: 'interrupt'`. With `mode: 'aside'` it gets an
+   * answer of its own while calls wait or run, which changes nothing that is pending; otherwise it is queued. A message with an id is
    * taken once, however often it is sent, and however long ago. Default: a random id. With `parts`, in the AI SDK's shape, it
    * has files, which are stored first.
    *

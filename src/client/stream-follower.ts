@@ -5,6 +5,7 @@ import type { LiveChannel } from '../contract/live-text.ts';
 import type { Phase, SessionState } from '../contract/state.ts';
 import type { SessionView } from '../contract/views.ts';
 import { Folder, type RunEnd } from '../history/index.ts';
+import { isAnswering } from '../session/aside.ts';
 import { sessionView } from '../session/views.ts';
 import { sessionError } from '../temporal/errors.ts';
 import { followPages } from '../temporal/follow-events.ts';
@@ -246,7 +247,8 @@ class Follower {
   }
 
   #say(part: DurablePart): void {
-    if (part.type === 'message' && part.role === 'assistant') this.#live.finish(part.text);
+    if (part.type === 'message' && part.role === 'assistant' && part.aside !== true)
+      this.#live.finish(part.text);
     this.#recent.push(part);
     if (this.#recent.length > 2 * KEPT) this.#recent = this.#recent.slice(-KEPT);
     this.#push({ parts: [part] });
@@ -274,7 +276,7 @@ class Follower {
     if (!this.#isPresent || state === null) return;
     const call = state.inFlight.find(({ kind }) => kind === 'model');
     this.#live.follow(call === undefined ? null : { runId: state.runId, activityId: String(call.seq) });
-    this.#rest = awaitsTask ? null : restOf(sessionView(state));
+    this.#rest = awaitsTask || isAnswering(state) ? null : restOf(sessionView(state));
     this.#tellRest();
   }
 
@@ -359,6 +361,7 @@ function nextRun(events: readonly HistoryEvent[]): string {
 
 /** The text that comes before the message of an answer. */
 function textOf(part: DurablePart): LivePart[] {
-  const isAnswer = part.type === 'message' && part.role === 'assistant' && part.text !== '';
+  const isAnswer =
+    part.type === 'message' && part.role === 'assistant' && part.aside !== true && part.text !== '';
   return isAnswer ? [{ type: 'text', text: part.text }] : [];
 }

@@ -196,6 +196,8 @@ export interface SessionActivities {
   describe(input: DescribeInput): Promise<DescribeResult>;
   model(input: ModelInput): Promise<ModelResult>;
   tool(input: ToolInput): Promise<ToolResult>;
+  /** Answers a side question. */
+  aside(input: ModelInput): Promise<ModelResult>;
   reads(input: ReadsInput): Promise<ReadsResult>;
   /** Starts the effect of a `global` call unless it exists, and subscribes the session to its outcome. */
   attach(input: AttachInput): Promise<AttachResult>;

@@ -32,7 +32,7 @@ export const sendSchema: LazySchema<SendInput> = lazySchema(() =>
           z.regex(OWN_MESSAGE, 'the session itself uses ids of the form msg_<number>: choose another id'),
         ),
     ),
-    mode: z.optional(z.enum(['queue', 'interrupt'])),
+    mode: z.optional(z.enum(['queue', 'interrupt', 'aside'])),
     pin: z.optional(z.boolean()),
     by: actor,
     verified,
@@ -43,7 +43,8 @@ export interface SendInput {
   /** The whole message when it has files. `text` is what lists show of it. */
   blocks?: MessageBlock[] | undefined;
   id?: string | undefined;
-  mode?: 'queue' | 'interrupt' | undefined;
+  /** `aside`: the model answers while calls are open, and later prompts leave both out. Without an open call it is queued. */
+  mode?: 'queue' | 'interrupt' | 'aside' | undefined;
   /** The model always sees the message word for word: no summary replaces it. */
   pin?: boolean | undefined;
   by?: string | undefined;

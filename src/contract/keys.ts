@@ -112,7 +112,7 @@ export function chainDigest(previous: string, message: JsonValue): string {
  * Chains a message of a transcript. The digest leaves out the time. The SDK may continue a timed-out task in the next one with
  * the first one's time, and a replay would come to another digest.
  */
-export function chainMessage(previous: string, { id, role, blocks, summary }: Message): string {
-  const said = { id, role, blocks, ...defined({ summary }) };
+export function chainMessage(previous: string, { id, role, blocks, summary, aside }: Message): string {
+  const said = { id, role, blocks, ...defined({ summary, aside }) };
   return chainDigest(previous, said as unknown as JsonValue);
 }

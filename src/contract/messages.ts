@@ -86,6 +86,8 @@ export interface Message {
   output?: JsonValue;
   /** The session itself says it to the model, whose answer did not fit the agent's `output` schema. */
   repair?: true;
+  /** A side question, or its answer. Later prompts leave it out. */
+  aside?: true;
 }
 
 /** What a summary stands for: the messages with indexes from `from` to before `before`, and the summary before it. */
@@ -179,6 +181,7 @@ export const messageSchema: LazySchema<Message> = lazySchema(
       summary: z.optional(z.object({ from: count, before: count, bytes: count })),
       output: z.optional(z.json()),
       repair: z.optional(z.literal(true)),
+      aside: z.optional(z.literal(true)),
     }) as z.ZodMiniType<Message>,
 );
 

@@ -127,10 +127,19 @@ export interface ModelInput {
   summarize?: true;
   /** The model is asked to summarize the older messages of the prompt. */
   compact?: CompactInput;
+  /** The model is asked a side question, without tools. */
+  aside?: AsideQuestion;
   /** Index of the first model to ask. The models before it have failed at a cost. */
   fromModel?: number;
   /** The search attributes that the session writes, when it lacks some of ours. */
   searchAttributes?: string[];
+}
+
+/** A message that is answered while calls of the last reply are open. */
+export interface AsideQuestion {
+  blocks: MessageBlock[];
+  /** What the model is told about each call of the last reply. */
+  results: EndedCall[];
 }
 
 /** How to compact a prompt. */

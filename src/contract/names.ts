@@ -27,6 +27,7 @@ export const ACTIVITY = {
   takenIds: 'perdure.takenIds',
   notify: 'perdure.notify',
   deliver: 'perdure.deliver',
+  aside: 'perdure.aside',
 } as const;
 
 const ACTIVITY_KINDS: ReadonlyMap<string, string> = new Map(

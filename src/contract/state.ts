@@ -103,6 +103,10 @@ export interface QueuedMessage {
   edited?: { by: Actor; at: string };
   /** An earlier run may have taken a message of this id. It is looked up before this one is taken. */
   check?: true;
+  /** It is answered on the side while calls are open; otherwise at the end of the turn, as the others. */
+  aside?: true;
+  /** How often its side answer was lost. */
+  lost?: number;
 }
 
 /** A command in flight. */
@@ -127,7 +131,8 @@ export interface InFlight {
     | 'ttl'
     | 'storePast'
     | 'takenIds'
-    | 'notify';
+    | 'notify'
+    | 'aside';
   callId?: string;
   /** Of a timer, ISO 8601: when it fires. */
   until?: string;
@@ -138,6 +143,8 @@ export interface InFlight {
   reserved?: { nanoUsd: number; tokens: number };
   /** Of an `attach`: the effect has reported news since. */
   told?: true;
+  /** The message that a side answer is for. */
+  messageId?: string;
   /** A closing model call without tools. */
   summarize?: true;
   /** A model call that summarizes the older messages. */

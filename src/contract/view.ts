@@ -36,10 +36,18 @@ const PINNED = '[Pinned, word for word]\n';
  */
 export function viewOf(messages: readonly Message[], base = 0): readonly Message[] {
   const last = messages.findLast(({ summary }) => summary !== undefined);
-  if (last?.summary === undefined) return messages;
+  if (last?.summary === undefined) return messages.filter(isMain);
   const from = last.summary.before - base;
   if (from < 0) throw new Error(`message ${last.summary.before} is needed, the first one is ${base}`);
-  return [last, ...messages.slice(from).filter(({ summary }) => summary === undefined)];
+  return [
+    last,
+    ...messages.slice(from).filter((message) => message.summary === undefined && isMain(message)),
+  ];
+}
+
+/** Whether a message is part of the conversation itself: not a side question, and not its answer. */
+export function isMain({ aside }: Pick<Message, 'aside'>): boolean {
+  return aside !== true;
 }
 
 /** Most providers count less than 2,000 tokens for an image of any size. */

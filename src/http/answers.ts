@@ -20,6 +20,8 @@ export const queuedMessageSchema: z.ZodMiniType<QueuedMessage> = exactly<QueuedM
     at: time,
     edited: z.exactOptional(z.object({ by: z.string(), at: time })),
     check: z.exactOptional(z.literal(true)),
+    aside: z.exactOptional(z.literal(true)),
+    lost: z.exactOptional(z.number()),
   }),
 );
 

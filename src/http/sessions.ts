@@ -96,7 +96,7 @@ export const sessionOperations: readonly Operation[] = [
     signs: 'by',
     summary: 'Send a message',
     description:
-      'During a turn it is queued. With mode interrupt it ends the turn. With pin no summary replaces it.',
+      'During a turn it is queued. With mode interrupt it ends the turn. With mode aside it is answered while calls are open, and changes nothing. With pin no summary replaces it.',
     idempotencyKey: 'The id of the message. The session takes an id once. The same as the id in the body.',
     body: messageBodySchema,
     answer: { status: 200, description: 'The message is recorded', schema: taken },

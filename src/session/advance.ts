@@ -3,6 +3,7 @@ import { UNNAMED } from '../contract/calls.ts';
 import { defined } from '../contract/json.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { addAuthor } from './approvers.ts';
+import { asideBytes, queueAside, takeQueued } from './aside.ts';
 import { usd, worstCase } from './budget.ts';
 import { addedBytes } from './compaction.ts';
 import { decide } from './decide.ts';
@@ -77,7 +78,7 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
       return { kind: 'cancel', seq: step.seq, timer };
     }
     case 'take_messages':
-      for (const message of state.inbox.splice(0)) {
+      for (const message of takeQueued(state)) {
         state.messagesTaken += 1;
         state.message = state.messagesTaken;
         const { id, at: created_at, pin: pinned, verified } = message;
@@ -90,6 +91,9 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
       delete state.misfits;
       // A user who asks again wants it done again.
       state.loop.count = 0;
+      return null;
+    case 'queue_aside':
+      queueAside(state, step, moment);
       return null;
     case 'append_results':
       appendResults(state, moment);
@@ -180,7 +184,7 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
       ? { ...step.command, ms: timerMs(state, { kind, ...defined({ callId }) }, step.command.ms, moment) }
       : step.command;
   state.seq = command.seq;
-  const reserved = command.kind === 'model' ? worstCase(state, addedBytes(command.input)) : undefined;
+  const reserved = reserveFor(state, command);
   const reads = readsOf(command);
   if (reserved !== undefined) {
     state.budget.reserved.nanoUsd += reserved.nanoUsd;
@@ -192,6 +196,7 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
     ...(callId === undefined ? {} : { callId }),
     ...(reads.length === 0 ? {} : { reads }),
     ...(reserved === undefined ? {} : { reserved }),
+    ...(command.kind === 'aside' ? { messageId: command.messageId } : {}),
     ...(command.kind === 'timer' ? { until: new Date(moment.now + command.ms).toISOString() } : {}),
     ...(command.kind === 'model' && command.input.summarize === true ? { summarize: true as const } : {}),
     ...(command.kind === 'model' && command.input.compact !== undefined ? { compact: true as const } : {}),
@@ -210,6 +215,12 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
   if (command.kind === 'report') reporting(state, command.input.waiters);
   else if (command.kind === 'attach') looking(theCall(state, command.input.callId));
   return command;
+}
+
+/** What the budget holds in reserve for a command. */
+function reserveFor(state: SessionState, command: Issued): InFlight['reserved'] {
+  if (command.kind === 'aside') return worstCase(state, asideBytes(state, command.input.aside));
+  return command.kind === 'model' ? worstCase(state, addedBytes(command.input)) : undefined;
 }
 
 /** The reads that a command runs. */

@@ -5,7 +5,7 @@ import { resultBytesOf } from '../contract/limits.ts';
 import type { Block, Message } from '../contract/messages.ts';
 import type { Compacted, CompactInput, ModelInput } from '../contract/model-call.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
-import { BYTES_PER_TOKEN, promptBytes, SUMMARY_REQUEST, summaryTexts } from '../contract/view.ts';
+import { BYTES_PER_TOKEN, isMain, promptBytes, SUMMARY_REQUEST, summaryTexts } from '../contract/view.ts';
 import { promptTokens } from './budget.ts';
 import type { Moment } from './events.ts';
 import { paid } from './reply.ts';
@@ -94,6 +94,7 @@ export function applyCompacted(
 
 /** Takes the last message out of the prompt: an edit removes it. */
 export function unsee(state: SessionState, message: Message): void {
+  if (!isMain(message)) return;
   const { summary } = message;
   state.promptBytes = summary?.bytes ?? state.promptBytes - promptBytes(message);
   if (message.pinned === true) state.pinnedBytes = (state.pinnedBytes ?? 0) - promptBytes(message);

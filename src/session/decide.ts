@@ -3,6 +3,7 @@ import { isAnswered, isFinal, type ToolCall } from '../contract/calls.ts';
 import { defined } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
+import { asideStep, hasQueued, isAnswering } from './aside.ts';
 import { type Exceeded, exceeded, worstCase } from './budget.ts';
 import { addedBytes, compaction } from './compaction.ts';
 import { answerOf, answerOrRelease } from './equal-calls.ts';
@@ -19,6 +20,7 @@ import {
   isGivenUp,
   isOpen,
   isUntold,
+  lastMessage,
   lastOutput,
   lastText,
   theCall,
@@ -34,6 +36,9 @@ const MODEL_BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
 
 /** While one of these is in flight, the session issues nothing else of its own. */
 const EXCLUSIVE: readonly InFlight['kind'][] = ['load', 'describe', 'model', 'storePast', 'takenIds'];
+
+/** What a pause stops that is to take effect now. */
+const PAUSED: readonly InFlight['kind'][] = ['model', 'reads', 'tool', 'aside'];
 
 /** The next step that the session takes by itself, or `null` when it waits for an outcome or a person. */
 export function decide(state: SessionState, moment: Moment): Step | null {
@@ -61,7 +66,7 @@ function nextStep(state: SessionState, moment: Moment): Step | null {
   if (state.cancelling !== null) return decideCancel(state, calls, moment);
   if (state.paused !== null) {
     if (!state.paused.requestedNow) return null;
-    return stopFirst(state, ({ kind }) => kind === 'model' || kind === 'reads' || kind === 'tool');
+    return stopFirst(state, ({ kind }) => PAUSED.includes(kind));
   }
   if (state.interrupted) {
     const interrupting = interrupt(state, calls);
@@ -70,14 +75,16 @@ function nextStep(state: SessionState, moment: Moment): Step | null {
   if (state.wait !== null) return isFull(moment) ? null : lookForAgent(state);
   const look = isFull(moment) ? null : lookForTools(state, calls);
   if (look !== null) return look;
-  if (state.inFlight.some(({ kind }) => EXCLUSIVE.includes(kind))) return null;
+  const aside = isFull(moment) ? null : asideStep(state);
+  if (state.inFlight.some(({ kind }) => EXCLUSIVE.includes(kind))) return aside;
   if (state.loading !== null && state.origin !== null) {
     const { by: _by, reason: _reason, ...from } = state.origin;
     const input = { ...from, part: state.loading.parts.length };
     return { type: 'issue', command: { kind: 'load', seq: state.seq + 1, input } };
   }
   if (state.manifest === null) return { type: 'issue', command: describeCommand(state) };
-  return calls.length > 0 ? decideBatch(state, calls, moment) : decideTurn(state, moment);
+  // Last: its question is about the transcript as it is when the task ends.
+  return calls.length > 0 ? (decideBatch(state, calls, moment) ?? aside) : decideTurn(state, moment);
 }
 
 /** Whether the session is about to go on in a new run, and starts nothing new. */
@@ -178,6 +185,7 @@ function decideCancel(state: SessionState, calls: readonly ToolCall[], moment: M
       EXCLUSIVE.includes(flight.kind) ||
       (flight.kind === 'prepare' && !isUntold(theCall(state, flight.callId ?? ''))) ||
       flight.kind === 'ttl' ||
+      flight.kind === 'aside' ||
       flight.kind === 'model_backoff' ||
       flight.kind === 'agent_recheck' ||
       flight.kind === 'reads',
@@ -263,8 +271,8 @@ function isFull({ historyEvents, historyBytes }: Moment): boolean {
 
 /** Between batches: takes messages, then asks the model, or rests. */
 function decideTurn(state: SessionState, moment: Moment): Step | null {
-  if (state.inbox.length > 0) return checkIdsStep(state) ?? { type: 'take_messages' };
-  const last = state.transcript.at(-1);
+  if (hasQueued(state)) return checkIdsStep(state) ?? { type: 'take_messages' };
+  const last = lastMessage(state);
   if (last === undefined) return null;
   if (state.effect !== null && !state.finishing) {
     // An effect that certainly did not happen leaves no record: the next call executes it.
@@ -280,6 +288,7 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
   }
   if (last.role === 'assistant') {
     if (state.mode === 'chat' && !state.finishing) return storeStep(state, moment);
+    if (isAnswering(state)) return null;
     const result = { status: 'completed', text: lastText(state), turns: state.turn } as const;
     return { type: 'close', result: { ...result, ...defined({ output: lastOutput(state) }) } };
   }
@@ -300,6 +309,8 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
   // A compaction is no turn, and is of no use without the turn after it.
   const over = exceeded(state, { ...reserve, turns: 1, toolCalls: 0 });
   if (over !== null) {
+    // Its reserve may be enough.
+    if (isAnswering(state)) return null;
     return state.finishing ? { type: 'raise_for_summary', ...reserve } : budgetWait(state, over);
   }
   if (state.resting) {

@@ -128,9 +128,10 @@ function withEvidence(step: PlanInput['steps'][number], before: PlanStep | undef
 function transcriptProblem(messages: readonly Message[]): string | null {
   const ids = new Set<string>();
   let open = new Set<string>();
-  for (const [i, { id, role, blocks }] of messages.entries()) {
+  for (const [i, { id, role, blocks, aside }] of messages.entries()) {
     if (ids.has(id)) return `message ${i}: the id ${id} is used twice`;
     ids.add(id);
+    if (aside === true) continue;
     if (role !== 'tool' && open.size > 0)
       return `message ${i}: tool call ${[...open].join(', ')} has no result before it`;
     for (const entry of blocks) {

@@ -35,6 +35,7 @@ import type {
   WithdrawInput,
 } from '../contract/inputs.ts';
 import type {
+  AsideQuestion,
   ModelInput,
   ModelResult,
   PreparedCall,
@@ -78,6 +79,7 @@ export type Outcome =
   | { kind: 'storePast'; result: ActivityOutcome<StorePastResult> }
   | { kind: 'takenIds'; result: ActivityOutcome<TakenIdsResult> }
   | { kind: 'notify'; result: ActivityOutcome<void> }
+  | { kind: 'aside'; result: ActivityOutcome<ModelResult> }
   | { kind: 'timer' };
 
 /** What enters a session in one activation of its workflow. */
@@ -131,6 +133,15 @@ export type Command =
   | { kind: 'storePast'; seq: number; input: StorePastInput; summary: string }
   | { kind: 'takenIds'; seq: number; input: TakenIdsInput; summary: string }
   | { kind: 'notify'; seq: number; input: NotifyInput; summary: string }
+  | {
+      kind: 'aside';
+      seq: number;
+      messageId: string;
+      input: ModelInput & { aside: AsideQuestion };
+      heartbeatMs: number;
+      timeoutMs: number;
+      summary: string;
+    }
   | { kind: 'timer'; seq: number; ms: number; summary: string }
   /** Asks the command of that number to stop. */
   | { kind: 'cancel'; seq: number; timer: boolean }
@@ -146,6 +157,8 @@ export type Step =
   | { type: 'issue'; command: Issued; callId?: string }
   | { type: 'stop'; seq: number }
   | { type: 'take_messages' }
+  /** A message gets no side answer. */
+  | { type: 'queue_aside'; messageId: string; reason: string }
   | { type: 'append_results' }
   | { type: 'skip_call'; callId: string; reason: string }
   | { type: 'replay_call'; callId: string; from: string }

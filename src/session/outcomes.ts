@@ -3,6 +3,7 @@ import type { LoadResult } from '../contract/activities.ts';
 import type { EffectOutcome } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
+import { applyAside } from './aside.ts';
 import { applyPrepare, applyTool, applyVerify, releaseCall } from './effect-outcome.ts';
 import type { Moment, Outcome } from './events.ts';
 import { applyAttach, awaitEffect } from './global-effect.ts';
@@ -92,6 +93,9 @@ function applyKnown(state: SessionState, flight: InFlight, outcome: Outcome, mom
         const { message } = outcome.result.failure;
         note(state, moment, 'notification', `a notification was not sent: ${message}`);
       }
+      return;
+    case 'aside':
+      applyAside(state, flight, outcome.result, moment);
       return;
     case 'verify': {
       const call = theCall(state, flight.callId ?? '');

@@ -15,6 +15,7 @@ import {
 } from '../contract/past.ts';
 import { MESSAGE_NOTES } from '../contract/piece.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
+import { isMain } from '../contract/view.ts';
 import type { Moment, Step } from './events.ts';
 import { batchCalls, hasActivity, lastText, note } from './state.ts';
 import { withTaken } from './taken-ids.ts';
@@ -27,6 +28,8 @@ export function storeStep(state: SessionState, moment: Moment): Step | null {
   const { manifest, past, transcript, turn } = state;
   const last = transcript.at(-1);
   if (manifest?.runTurns === undefined || last === undefined || hasActivity(state)) return null;
+  // The new run begins with one message, which the model must see.
+  if (!isMain(last)) return null;
   if (turn < (state.notBeforeTurn ?? 0)) return null;
   const turns = turn - (past?.turn ?? 0);
   const { historyBytes, historyEvents } = moment;

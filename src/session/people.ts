@@ -14,6 +14,7 @@ import { argsDigest } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
 import { effectId } from '../contract/workflow-ids.ts';
 import { approverProblem, takesMore } from './approvers.ts';
+import { mayAnswerAside } from './aside.ts';
 import { applyEdit, editProblem } from './edit.ts';
 import { readyAgain } from './effect-outcome.ts';
 import type { Moment, PersonInput } from './events.ts';
@@ -194,6 +195,7 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
         ...defined({ verified }),
         at,
         ...(isDoubtful ? { check: true as const } : {}),
+        ...(mode === 'aside' && !isDoubtful && mayAnswerAside(state) ? { aside: true as const } : {}),
       });
       // One that was taken before must not end a turn again.
       if (mode === 'interrupt' && !isDoubtful && phaseOf(state) !== 'idle') state.interrupted = true;

@@ -4,6 +4,7 @@ import type { EditMessageInput, WithdrawInput } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
 import type { SessionState } from '../contract/state.ts';
 import { addAuthor } from './approvers.ts';
+import { isBeingAnswered } from './aside.ts';
 import type { Moment } from './events.ts';
 import { pinProblem } from './pins.ts';
 import type { Refusal } from './refusal.ts';
@@ -70,6 +71,14 @@ function withdrawnOf(
 
 function notQueued(state: SessionState, id: string): Refusal | null {
   const queued = state.inbox.map((message) => message.id);
+  if (isBeingAnswered(state, id)) {
+    const message = `message ${id} is not queued any more: it is getting its side answer now`;
+    return {
+      code: 'MESSAGE_NOT_QUEUED',
+      message,
+      details: { field: 'id', id, queued: queued.slice(0, 100) },
+    };
+  }
   if (queued.includes(id)) return null;
   const isTaken = hasMessage(state, id) || mayBeTaken(state.past?.taken, id);
   const message = isTaken

@@ -135,7 +135,7 @@ export function wantsReply(state: SessionState): boolean {
     state.sealed === null &&
     state.cancelling === null &&
     state.wait === null &&
-    state.inbox.length === 0 &&
+    state.inbox.every(({ aside }) => aside === true) &&
     !state.interrupted &&
     !state.resting &&
     !state.finishing
@@ -225,7 +225,7 @@ export function appendResults(state: SessionState, moment: Moment): void {
 }
 
 /** What the model is told about a call. Its own message still shows the arguments that it asked for. */
-function asTold({ name, args, decision, result, status }: ToolCall): CallResult {
+export function asTold({ name, args, decision, result, status }: ToolCall): CallResult {
   if (result === null) return { content: null, isError: true };
   if (decision?.decision !== 'edit' || status.kind === 'skipped') return result;
   const notice = `[edited by a person] ${name} was called with other arguments than yours: ${canonicalJson(args)}. This is its result.`;

@@ -96,7 +96,8 @@ export function paid(
     note(state, moment, 'fallback', `${models[failed]?.id ?? failed}: ${message}`);
 }
 
-function answered(
+/** Notes what is unusual about an answer. */
+export function answered(
   state: SessionState,
   messageId: string,
   model: string,

@@ -13,7 +13,7 @@ import {
   textsOf,
 } from '../contract/messages.ts';
 import type { InFlight, Phase, SessionState } from '../contract/state.ts';
-import { promptBytes } from '../contract/view.ts';
+import { isMain, promptBytes } from '../contract/view.ts';
 import type { Moment } from './events.ts';
 
 /** The last moment that was formatted: all steps of a task have the same one. */
@@ -210,6 +210,7 @@ export function appendMessage(state: SessionState, message: Message): void {
     count: state.position.count + 1,
     digest: chainMessage(state.position.digest, message),
   };
+  if (!isMain(message)) return;
   state.promptBytes += promptBytes(message);
   if (message.pinned === true) state.pinnedBytes = (state.pinnedBytes ?? 0) + promptBytes(message);
 }
@@ -229,8 +230,10 @@ export function pause(state: SessionState, paused: NonNullable<SessionState['pau
 
 /** Whether something is in flight that counts as active time. */
 export function isActive(state: SessionState): boolean {
-  return state.inFlight.some(({ kind }) => kind === 'model' || kind === 'reads' || kind === 'tool');
+  return state.inFlight.some(({ kind }) => ACTIVE.has(kind));
 }
+
+const ACTIVE: ReadonlySet<InFlight['kind']> = new Set(['model', 'reads', 'tool', 'aside']);
 
 /** Whether a call, or the effect that it waits for, needs a person. */
 function needsPerson({ status }: ToolCall): boolean {
@@ -260,7 +263,7 @@ export function phaseOf(state: SessionState): Phase {
   if (calls.some((call) => !isFinal(call))) return 'acting';
   // It goes on in a new run in the middle of a turn.
   const isNew = state.past !== undefined || state.inFlight.some(({ kind }) => kind === 'storePast');
-  if (isNew && state.transcript.at(-1)?.role !== 'assistant') return 'thinking';
+  if (isNew && lastMessage(state)?.role !== 'assistant') return 'thinking';
   return 'idle';
 }
 
@@ -269,14 +272,23 @@ export function definedLimits(limits: { [K in keyof BudgetLimits]: number | unde
   return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined));
 }
 
+/** The last message of the conversation itself. */
+export function lastMessage({ transcript }: Pick<SessionState, 'transcript'>): Message | undefined {
+  return transcript.findLast(isMain);
+}
+
+function isAnswer(message: Message): boolean {
+  return message.role === 'assistant' && isMain(message);
+}
+
 /** The value of the last answer of the model. */
 export function lastOutput({ transcript }: SessionState): JsonValue | undefined {
-  return transcript.findLast(({ role }) => role === 'assistant')?.output;
+  return transcript.findLast(isAnswer)?.output;
 }
 
 /** The text of the last answer of the model, or its beginning when that answer has left the run. */
 export function lastText({ transcript, past }: SessionState): string {
-  const answer = transcript.findLast(({ role }) => role === 'assistant');
+  const answer = transcript.findLast(isAnswer);
   if (answer === undefined) return past?.lastText ?? '';
   return textsOf(answer).join('\n');
 }

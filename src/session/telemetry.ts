@@ -2,6 +2,7 @@
 import { dispatchNoOf, isFinal, type ToolCall } from '../contract/calls.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import type { SessionEvent, WaitKind } from '../contract/telemetry.ts';
+import { isMain } from '../contract/view.ts';
 import type { Input, Outcome } from './events.ts';
 import { batchCalls, findCall } from './state.ts';
 
@@ -158,7 +159,7 @@ function callsOf({ calls }: SessionState, turn: number): ToolCall[] {
 }
 
 function repliedAt({ transcript }: SessionState, now: number): number {
-  const at = transcript.findLast(({ role }) => role === 'assistant')?.created_at;
+  const at = transcript.findLast((message) => message.role === 'assistant' && isMain(message))?.created_at;
   return at === undefined ? now : Date.parse(at);
 }
 

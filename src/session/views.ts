@@ -6,6 +6,7 @@ import { type Message, textsOf } from '../contract/messages.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import { KEPT_TEXT, type Past } from '../contract/past.ts';
 import type { SessionState } from '../contract/state.ts';
+import { isMain } from '../contract/view.ts';
 import type {
   BudgetView,
   CallDetail,
@@ -103,7 +104,7 @@ export function callDetail(state: SessionState, callId: string): CallDetail | nu
   if (call === undefined) return null;
   const reply = messageWith(state, callId);
   const before = reply === undefined ? [] : state.transcript.slice(0, state.transcript.indexOf(reply));
-  const message = before.findLast(({ role }) => role === 'user');
+  const message = before.findLast((said) => said.role === 'user' && isMain(said));
   return {
     call,
     tool: state.manifest?.tools[call.name] ?? null,

@@ -117,7 +117,8 @@ export class InFlightJournal {
         if (this.#file === null || info.workflowExecution === undefined) return next(input);
         const held: Held = { token: info.base64TaskToken, ...info.workflowExecution };
         // Whether the attempts before this one have asked the model is not known here.
-        const isFirst = info.activityType === ACTIVITY.model && info.attempt === 1;
+        const asks = info.activityType === ACTIVITY.model || info.activityType === ACTIVITY.aside;
+        const isFirst = asks && info.attempt === 1;
         if (info.activityType === ACTIVITY.tool || isFirst) held.unbegun = true;
         this.#held.set(held.token, held);
         this.#write(held);

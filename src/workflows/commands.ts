@@ -187,6 +187,17 @@ function run(command: Issued, ended: (outcome: Outcome | null) => void): void {
       settle(notify(command.input), (result) => ended({ kind: 'notify', result }));
       return;
     }
+    case 'aside': {
+      // Lost answers are repeated by the session, so that each is charged.
+      const { [ACTIVITY.aside]: aside } = remote(command.seq, {
+        startToCloseTimeout: command.timeoutMs,
+        heartbeatTimeout: command.heartbeatMs,
+        retry: { initialInterval: '1s', maximumInterval: '60s', maximumAttempts: MODEL_ATTEMPTS },
+        summary: command.summary.slice(0, SUMMARY_LENGTH),
+      });
+      settle(aside(command.input), (result) => ended({ kind: 'aside', result }));
+      return;
+    }
     case 'timer':
       sleep(command.ms, { summary: command.summary }).then(
         () => ended({ kind: 'timer' }),

@@ -30,7 +30,8 @@ import { acceptUnreadableSignals } from './sdk-internals.ts';
 type Apply = (input: PersonInput) => Promise<Refusal | null>;
 
 const DESCRIPTION: Record<string, string> = {
-  [SIGNAL.send]: 'A message to the agent: {text, id?, mode?: queue|interrupt, pin?, by?} or a bare string',
+  [SIGNAL.send]:
+    'A message to the agent: {text, id?, mode?: queue|interrupt|aside, pin?, by?} or a bare string',
   [SIGNAL.pause]: 'Start no new call: {by?, reason?, now?}; now also cancels calls in flight',
   [SIGNAL.resume]: 'Continue after a pause or a wait: {by?}',
   [SIGNAL.cancel]: 'End the session once a mutation in flight has settled: {by?, reason?}',

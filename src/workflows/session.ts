@@ -225,7 +225,8 @@ function perform(
     return;
   }
   const { kind } = command;
-  if (kind === 'model' || kind === 'reads' || kind === 'storePast') remember(state, remembered);
+  if (kind === 'model' || kind === 'reads' || kind === 'storePast' || kind === 'aside')
+    remember(state, remembered);
   if (command.kind === 'storePast') runner.start(handedOver(command, state));
   else runner.start(command.kind === 'tool' && command.input.effect === 'mutate' ? marked(command) : command);
 }

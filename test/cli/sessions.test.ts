@@ -161,6 +161,16 @@ describe('send', () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'you said: stop it\n' });
   });
 
+  test('answers a message on the side while a call waits for its approval', async () => {
+    const id = stage.id('aside');
+    await stage.json('start', 'support', 'refund ch_1:9000', '--id', id);
+    await untilPhase(stage.session(id), 'approval');
+    const { code, stdout } = await stage.perdure('send', id, 'why?', '--aside', '--follow');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^you said: why\?\n/);
+    expect((await stage.perdure('show', id, '--messages', '2')).stdout).toMatch(/assistant \(on the side\)/);
+  });
+
   test.each([['send', 'x'], ['pause'], ['resume'], ['cancel'], ['show'], ['tail'], ['approve'], ['budget']])(
     '%s to a session that is not there is told by its name',
     async (verb, ...more) => {

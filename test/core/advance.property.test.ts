@@ -49,6 +49,7 @@ const SEEN = [
   'attach',
   'verify',
   'prepare',
+  'aside',
   'timer',
   'cancel',
   'close',

@@ -252,7 +252,7 @@ const payload: fc.Arbitrary<[string, unknown]> = fc.oneof(
         {
           text: words,
           id: fc.constantFrom('m1', 'm2', 'm3'),
-          mode: fc.constantFrom('queue', 'interrupt'),
+          mode: fc.constantFrom('queue', 'interrupt', 'aside'),
         },
         { requiredKeys: ['text'] },
       ),
@@ -391,6 +391,8 @@ function outcomeOf(flight: InFlight, of: Outcomes): Outcome {
       return { kind, result: of.describe };
     case 'model':
       return { kind, result: withReads(of.model, flight, of) };
+    case 'aside':
+      return { kind, result: of.model };
     case 'reads':
       return { kind, result: withReads(of.reads, flight, of) };
     case 'tool':

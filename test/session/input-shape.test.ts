@@ -21,7 +21,7 @@ const MALFORMED: [name: string, payload: unknown, message: string][] = [
   ['send', 42, 'input: expected object'],
   ['send', { text: '' }, 'text: text is empty'],
   ['send', { text: ['a'] }, 'text: expected string'],
-  ['send', { text: 'x', mode: 'now' }, 'mode: expected one of "queue", "interrupt"'],
+  ['send', { text: 'x', mode: 'now' }, 'mode: expected one of "queue", "interrupt", "aside"'],
   ['send', { text: 'x', id: '' }, 'id: the minimum is 1'],
   ['send', { text: 'x', id: 'i'.repeat(201) }, 'id: the maximum is 200'],
   ['send', { text: 'x', by: { name: 'ada' } }, 'by: expected string'],

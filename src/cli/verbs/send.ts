@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
 import { textOf, typedWith } from '../input.ts';
 
 interface Options {
   interrupt?: true;
+  aside?: true;
   pin?: true;
   id?: string;
   by?: string;
@@ -21,6 +22,11 @@ export function send(program: Command, cli: Cli): void {
     .argument('<session>', 'id of the session')
     .argument('<message>', 'the text; - reads standard input')
     .option('--interrupt', 'stop the current turn instead of waiting for its end')
+    .addOption(
+      new Option('--aside', 'answer it now, beside calls that wait or run, without changing them').conflicts(
+        'interrupt',
+      ),
+    )
     .option('--pin', 'no summary replaces it: the model always sees it word for word')
     .option('--id <id>', 'id of the message; the session takes each id once')
     .option('--by <name>', 'who sends it (default: $USER)')
@@ -38,6 +44,7 @@ export function send(program: Command, cli: Cli): void {
           by: cli.actor(options.by),
           id: messageId,
           ...(options.interrupt ? { mode: 'interrupt' } : {}),
+          ...(options.aside ? { mode: 'aside' } : {}),
           ...(options.pin ? { pin: true } : {}),
         }),
       );

@@ -9,6 +9,7 @@ import { digestJson, type JsonObject, type JsonValue, toJson } from '../../contr
 import { argsDigest } from '../../contract/keys.ts';
 import type { Message } from '../../contract/messages.ts';
 import type { InFlight, SessionState } from '../../contract/state.ts';
+import { isMain } from '../../contract/view.ts';
 import { usd } from '../../session/budget.ts';
 import { lastText, phaseOf } from '../../session/state.ts';
 import type {
@@ -248,7 +249,7 @@ function modelOf({ manifest, fromModel }: SessionState): ModelName {
 
 function replyOf({ transcript, turn }: SessionState, of: number = turn): Message | undefined {
   // Each later turn has added one reply.
-  return transcript.filter(({ role }) => role === 'assistant').at(of - turn - 1);
+  return transcript.filter((message) => message.role === 'assistant' && isMain(message)).at(of - turn - 1);
 }
 
 function answererOf(state: SessionState, reply: Message | undefined = replyOf(state)): ModelName {

@@ -77,6 +77,8 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
       const value = { kind: 'part', parts: 1, text: world.loaded } as const;
       return [answer(flight, 'the checkpoint is loaded', { kind: 'load', result: { ok: true, value } })];
     }
+    case 'aside':
+      return asideActions(scenario, world, flight);
     case 'storePast':
       return storeActions(state, world, flight);
     case 'takenIds':
@@ -91,6 +93,40 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
     default:
       return flight.kind satisfies never;
   }
+}
+
+/** A side answer comes, is lost with its worker, or is refused. */
+function asideActions(scenario: Scenario, world: World, flight: InFlight): Action[] {
+  const counted = scenario.usage !== 'uncounted';
+  const usage = { inputTokens: counted ? 10 : null, outputTokens: counted ? 5 : null };
+  const value = { kind: 'reply', blocks: [{ kind: 'text', text: 'By the way.' }], calls: [], usage } as const;
+  const outcome = (result: Extract<Outcome, { kind: 'aside' }>['result']): Outcome => ({
+    kind: 'aside',
+    result,
+  });
+  const actions = [
+    answer(
+      flight,
+      'the side answer comes',
+      outcome({ ok: true, value: { ...value, blocks: [...value.blocks], calls: [] } }),
+    ),
+  ];
+  if (flight.cancelled === true) {
+    const failure = { kind: 'cancelled', message: 'cancelled' } as const;
+    actions.push(answer(flight, 'the side answer never began', outcome({ ok: false, failure })));
+  }
+  if ((world.left.asideFault ?? 0) === 0) return actions;
+  const fault = (now: World): void => spend(now, 'asideFault');
+  for (const failure of ['worker_lost', 'provider_rejected'] as const)
+    actions.push(
+      answer(
+        flight,
+        `the side answer fails: ${failure}`,
+        outcome({ ok: true, value: { kind: 'failed', failure, message: failure, maybeBilled: 1 } }),
+        fault,
+      ),
+    );
+  return actions;
 }
 
 /** The past is stored, as it is at that moment, or cannot be. */

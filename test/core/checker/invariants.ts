@@ -3,7 +3,7 @@
 import { isFinal } from '../../../src/contract/calls.ts';
 import { messageKey } from '../../../src/contract/keys.ts';
 import type { ReadCall } from '../../../src/contract/model-call.ts';
-import { bytesOf, viewOf } from '../../../src/contract/view.ts';
+import { bytesOf, isMain, viewOf } from '../../../src/contract/view.ts';
 import type { SessionState, ToolCall } from '../../../src/index.ts';
 import { usd } from '../../../src/session/budget.ts';
 import type { Command } from '../../../src/session/events.ts';
@@ -46,7 +46,7 @@ export function checkCommand(
   );
   promise(command.seq === before + 1, `command ${command.seq} follows command ${before}`);
   const starts = command.kind === 'attach' && command.input.start !== undefined;
-  if (command.kind === 'model' || starts || WORK.includes(command.kind)) {
+  if (command.kind === 'model' || command.kind === 'aside' || starts || WORK.includes(command.kind)) {
     promise(state.paused === null, `a ${command.kind} call was issued while the session is paused`);
     promise(state.cancelling === null, `a ${command.kind} call was issued after the session was cancelled`);
   }
@@ -54,6 +54,16 @@ export function checkCommand(
     promise(
       state.inFlight.filter(({ kind }) => kind === 'model').length === 1,
       'two model calls are in flight at once',
+    );
+  }
+  if (command.kind === 'aside') {
+    promise(
+      batchCalls(state).some((call) => !isFinal(call)),
+      'a side answer was asked for while no call is open',
+    );
+    promise(
+      state.inFlight.filter(({ kind }) => kind === 'aside').length === 1,
+      'two side answers are in flight at once',
     );
   }
   const reads = readsOf(command);
@@ -69,7 +79,8 @@ export function checkCommand(
       (call) => !isFinal(call) && !reads.some(({ callId }) => callId === call.id),
     );
     promise(open.length === 0, 'the model is asked while calls are open that do not run before it');
-    promise(reads.length === 0 || state.inbox.length === 0, 'the model is asked before what was said to it');
+    const said = state.inbox.filter(({ aside }) => aside !== true);
+    promise(reads.length === 0 || said.length === 0, 'the model is asked before what was said to it');
   }
   if (command.kind !== 'tool' && !(command.kind === 'attach' && starts)) return;
   const { callId, tool, idempotencyKey: key } = command.input;
@@ -228,7 +239,8 @@ function checkEffects(state: SessionState, world: World): void {
 /** Each message of the model that asks for calls is followed at once by the results of exactly these. */
 export function checkTranscript(state: SessionState): void {
   let asked: string[] = [];
-  for (const { role, blocks } of state.transcript) {
+  const main = state.transcript.filter(isMain);
+  for (const { role, blocks } of main) {
     const results = blocks.flatMap((block) => (block.kind === 'tool_result' ? [block.call_id] : []));
     if (role === 'tool') {
       promise(results.join() === asked.join(), `results of ${results.join()} answer calls ${asked.join()}`);
@@ -244,7 +256,7 @@ export function checkTranscript(state: SessionState): void {
     first?.summary === undefined || seen[0]?.role !== 'tool',
     'a summary stands for calls whose results stay',
   );
-  const hidden = state.transcript.length - seen.length - 1;
+  const hidden = main.length - seen.length - 1;
   promise(
     first?.summary !== undefined || hidden <= 0,
     'the model does not see messages that no summary stands for',
@@ -340,7 +352,7 @@ function checkRest(state: SessionState, world: World, moves: boolean): void {
   if (phase === 'idle') {
     promise(state.inbox.length === 0, 'the session is idle over a message');
     promise(
-      state.transcript.at(-1)?.role !== 'tool',
+      state.transcript.findLast(isMain)?.role !== 'tool',
       'the session is idle over results that the model has not seen',
     );
   }

@@ -25,7 +25,7 @@ export function personActions(scenario: Scenario, state: SessionState, world: Wo
       ...(chance === undefined ? {} : { happens: (now: World) => spend(now, chance) }),
     });
   };
-  for (const mode of ['queue', 'interrupt'] as const) {
+  for (const mode of ['queue', 'interrupt', 'aside'] as const) {
     if (!has(mode)) continue;
     const text = `${mode} ${world.left[mode]}`;
     ask(

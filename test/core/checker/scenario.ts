@@ -7,6 +7,8 @@ import type { Moment } from '../../../src/session/events.ts';
 export type Chance =
   | 'queue'
   | 'interrupt'
+  | 'aside'
+  | 'asideFault'
   | 'pause'
   | 'pauseNow'
   | 'cancel'

@@ -108,6 +108,28 @@ export const SCENARIOS: readonly Scenario[] = [
     may: { edit: 2, pauseNow: 1, cancel: 1, interrupt: 1 },
   },
   {
+    name: 'side answers during an approval, with losses, pauses and a cancellation',
+    tools: { pay: { approval: { expiresMs: 60_000, onExpiry: 'reject' }, maxAttempts: 1 } },
+    dispatches: 1,
+    replies: [[pay('a', approval)]],
+    may: { aside: 1, asideFault: 1, pauseNow: 1, cancel: 1 },
+  },
+  {
+    name: 'two side answers beside a read, in runs that end with each turn, with a cap',
+    tools: { look: { effect: 'read' } },
+    manifest: rolling,
+    budget: { tokens: 3_000 },
+    replies: [[look]],
+    may: { aside: 2, interrupt: 1 },
+  },
+  {
+    name: 'a side answer, taken back',
+    tools: { pay: { maxAttempts: 1 } },
+    dispatches: 1,
+    replies: [[pay('a', approval)]],
+    may: { aside: 1, checkpoint: 1, rewind: 1 },
+  },
+  {
     name: 'approvals by two people, edits and their expiry',
     tools: { pay: { approval: { expiresMs: 60_000, onExpiry: 'reject', people: 2 }, maxAttempts: 1 } },
     dispatches: 1,
