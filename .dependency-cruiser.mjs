@@ -11,8 +11,9 @@ export const ROOMS = {
   contract: { rooms: [], packages: ['zod', '@noble/hashes', 'canonicalize'] },
   session: { rooms: ['contract'], packages: [] },
   thread: { rooms: ['contract'], packages: [] },
+  pool: { rooms: ['contract'], packages: [] },
   workflows: {
-    rooms: ['contract', 'session', 'thread'],
+    rooms: ['contract', 'session', 'thread', 'pool'],
     packages: ['@temporalio/workflow', '@temporalio/common'],
   },
   temporal: {

@@ -43,6 +43,7 @@ export {
   type MovedSession,
   moveSession,
   type PartsInput,
+  Pool,
   type RunCause,
   type ScheduleInput,
   Session,
@@ -140,6 +141,16 @@ export type { Notification } from './contract/notifications.ts';
 export type { CarriedEffect, Origin } from './contract/origin.ts';
 export type { Past } from './contract/past.ts';
 export type { PlanInput } from './contract/plan.ts';
+export type {
+  PoolAmount,
+  PoolAmounts,
+  PoolCap,
+  PoolLimits,
+  PoolPeriod,
+  PoolSetInput,
+  PoolShare,
+  PoolView,
+} from './contract/pool.ts';
 export type {
   Budget,
   InFlight,

@@ -6,6 +6,7 @@ import { ACTIVITY } from '../contract/names.ts';
 import type { ValueStore } from '../contract/values.ts';
 import { runDeliver, runNotify, type WebhookRunner } from '../webhooks/index.ts';
 import { contextMisfit } from './context-misfit.ts';
+import { runDraw } from './draw.ts';
 import { runAttach, runReport } from './global-effect.ts';
 import type { HandedPasts } from './handed-past.ts';
 import type { IssuedCalls } from './issued-calls.ts';
@@ -95,6 +96,7 @@ export function createActivities({
           ? { name, args, problem: missing(find, input.agent) }
           : prepareCall(agent, { ...rest, name, args });
       }),
+    [ACTIVITY.draw]: runDraw,
     [ACTIVITY.notify]: (input) => runNotify(webhooks, input),
     [ACTIVITY.deliver]: (input) => runDeliver(webhooks, input),
   };

@@ -25,6 +25,16 @@ export type { AgentChange } from '../contract/manifest.ts';
 export type { Message } from '../contract/messages.ts';
 export { DEFAULT_TASK_QUEUE } from '../contract/names.ts';
 export type { Past } from '../contract/past.ts';
+export type {
+  PoolAmount,
+  PoolAmounts,
+  PoolCap,
+  PoolLimits,
+  PoolPeriod,
+  PoolSetInput,
+  PoolShare,
+  PoolView,
+} from '../contract/pool.ts';
 export type { Phase, SessionState } from '../contract/state.ts';
 export type { Undo, UndoInput, UndoPlan, UndoStep } from '../contract/undo.ts';
 export type { StoredValue, ValueRef, ValueStore } from '../contract/values.ts';
@@ -54,6 +64,7 @@ export {
   type MovedSession,
   moveSession,
   type PartsInput,
+  Pool,
   type RunCause,
   type ScheduleInput,
   Session,

@@ -194,6 +194,8 @@ function meanings(next: NextStep): [answer: string, does: string][] {
         ['raise', 'Raises the cap. The session continues.'],
         ['finish', 'The model writes a last summary. The caps are raised by what that can cost at most.'],
       ];
+    case 'pool':
+      return [['pool', 'Raises the cap of the pool. All sessions that wait for it continue.']];
     case 'cancel':
       return [['cancel', 'Ends the session.']];
     case 'fork':

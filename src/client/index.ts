@@ -12,6 +12,7 @@ export {
 export type { SessionListOptions } from '../temporal/visibility.ts';
 export type { StartedAgent } from './checks.ts';
 export type { FileData, MessagePart, PartsInput } from './message-parts.ts';
+export { Pool } from './pool.ts';
 export { type ScheduleInput, scheduleSessions } from './schedule.ts';
 export { Session, type SessionReading, type SessionStores } from './session.ts';
 export { Sessions } from './sessions.ts';

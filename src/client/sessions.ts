@@ -31,6 +31,7 @@ import {
 import { isBeingTakenBack, TAKEN_BACK, takenBack } from './ended.ts';
 import { InboxReader } from './inbox.ts';
 import { storedMessage } from './message-parts.ts';
+import { Pool } from './pool.ts';
 import { Session, type SessionStores } from './session.ts';
 import {
   checkOptions,
@@ -383,6 +384,11 @@ export class Sessions {
   get(id: string): Session {
     checkSessionId(id);
     return this.#session(id);
+  }
+
+  /** A handle of a pool of money, which may not exist. @throws PerdureError `INVALID_ARGUMENT` */
+  pool(id: string): Pool {
+    return new Pool(this.#client, id, this.#taskQueue);
   }
 
   #session(id: string): Session {

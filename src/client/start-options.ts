@@ -32,6 +32,8 @@ export interface StartOptions<CONTEXT extends object = object> {
   context?: CONTEXT;
   /** Caps, each instead of the agent's own. */
   budget?: BudgetLimits;
+  /** The pool of money that it shares with other sessions: see `Sessions.pool`. */
+  pool?: string;
   /** Where tools keep files of this session. */
   scratchpadRoot?: string;
   /** When the id exists: `fail` (default), or `use` the running session of the same agent, which takes the message. */
@@ -60,6 +62,7 @@ const SHARED = {
   message: true,
   context: true,
   budget: true,
+  pool: true,
   scratchpadRoot: true,
   taskQueue: true,
   workflowTaskTimeout: true,
@@ -107,10 +110,10 @@ export function sessionInput(
   options: Omit<StartOptions, 'message'> & { message?: SendInput },
   from?: OriginInput,
 ): SessionInput {
-  const { message, mode, context, budget, scratchpadRoot } = options;
+  const { message, mode, context, budget, pool, scratchpadRoot } = options;
   const raw = {
     agent,
-    ...defined({ message, mode, context, budget, scratchpadRoot, origin: from }),
+    ...defined({ message, mode, context, budget, pool, scratchpadRoot, origin: from }),
   };
   const json = toJson(raw, 'options');
   if (context !== undefined) assertSize('context', context, LIMIT.context);

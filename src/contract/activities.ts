@@ -22,6 +22,7 @@ import type {
 } from './model-call.ts';
 import type { ACTIVITY } from './names.ts';
 import type { DeliverInput, NotifyInput } from './notifications.ts';
+import type { DrawAnswer, DrawRequest } from './pool.ts';
 import type { ContentRef } from './thread.ts';
 
 /** Input of `load`: a part of the checkpoint that a session starts from. */
@@ -159,6 +160,13 @@ export interface ReportInput {
   waiters: WaiterInput[];
 }
 
+/** Input of `draw`: what the session tells its pool, and asks of it. */
+export interface DrawInput extends Omit<DrawRequest, 'sessionId'> {
+  pool: string;
+}
+/** `unset`: there is no such pool, or it does not run any more. */
+export type DrawResult = DrawAnswer | { kind: 'unset'; message: string };
+
 /** Attempts of a model call within one command. An eagerly started activity does not know its retry policy, so it is here. */
 export const MODEL_ATTEMPTS = 5;
 
@@ -209,6 +217,8 @@ export interface SessionActivities {
   storePast(input: StorePastInput): Promise<StorePastResult>;
   /** Looks up ids of messages in what has left the session's runs. */
   takenIds(input: TakenIdsInput): Promise<TakenIdsResult>;
+  /** Draws from the session's pool of money, or gives back. */
+  draw(input: DrawInput): Promise<DrawResult>;
   /** Starts the delivery of notifications, in a workflow of its own. */
   notify(input: NotifyInput): Promise<void>;
   /** Sends one notification to one webhook. */

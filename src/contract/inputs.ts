@@ -7,6 +7,7 @@ import { type LazySchema, lazySchema } from './lazy-schema.ts';
 import type { Manifest } from './manifest.ts';
 import { type MessageBlock, messageBlocksSchema } from './messages.ts';
 import { type OriginInput, originSchema } from './origin.ts';
+import { poolIdSchema } from './pool.ts';
 import type { SessionState } from './state.ts';
 import { type UndoInput, undoInput } from './undo.ts';
 
@@ -193,6 +194,14 @@ export interface EffectDoneInput {
   callId: string;
 }
 
+/** The pool that has something again. */
+export const poolChangedSchema: LazySchema<PoolChangedInput> = lazySchema(() =>
+  z.object({ pool: z.string().check(z.maxLength(200)) }),
+);
+export interface PoolChangedInput {
+  pool: string;
+}
+
 /** The search attributes of ours that the server knows. A session stops writing the others. */
 export const searchAttributesSchema: LazySchema<SearchAttributesInput> = lazySchema(() =>
   z.object({ known: z.array(z.string().check(z.maxLength(200))).check(z.maxLength(100)) }),
@@ -283,6 +292,7 @@ export const sessionInputSchema: LazySchema<SessionInput> = lazySchema(() =>
     mode: z.optional(z.enum(['chat', 'task'])),
     context: z.optional(contextSchema()),
     budget: z.optional(budgetLimitsSchema()),
+    pool: z.optional(poolIdSchema()),
     scratchpadRoot: z.optional(z.string()),
     effect: z.optional(effectSchema()),
     origin: z.optional(originSchema()),
@@ -295,6 +305,8 @@ export interface SessionInput {
   mode?: 'chat' | 'task' | undefined;
   context?: JsonObject | undefined;
   budget?: BudgetLimitsInput | undefined;
+  /** The pool of money that it shares with other sessions. */
+  pool?: string | undefined;
   scratchpadRoot?: string | undefined;
   effect?: EffectInput | undefined;
   origin?: OriginInput | undefined;

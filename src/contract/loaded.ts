@@ -1,4 +1,5 @@
 import type { CarriedEffect } from './origin.ts';
+import type { PoolShare } from './pool.ts';
 import type { SessionState, Spent } from './state.ts';
 
 /** What a client has read of an origin whose history the server no longer has. */
@@ -19,6 +20,8 @@ export interface Loaded {
     /** How the calls that were open at the checkpoint ended, by id. `null` when nobody knows. */
     ended: { [callId: string]: 'absent' | null };
     spent: Spent;
+    /** Its share of a pool. */
+    pool?: PoolShare;
     /** The highest number of a user's message. */
     messagesTaken: number;
   } | null;

@@ -7,6 +7,7 @@ export const WORKFLOW = {
   segment: 'checkpointSegment',
   archive: 'archiveExporter',
   webhook: 'webhookDelivery',
+  pool: 'budgetPool',
 } as const;
 
 /** The default task queue of sessions and their workers. */
@@ -28,6 +29,7 @@ export const ACTIVITY = {
   notify: 'perdure.notify',
   deliver: 'perdure.deliver',
   aside: 'perdure.aside',
+  draw: 'perdure.draw',
 } as const;
 
 const ACTIVITY_KINDS: ReadonlyMap<string, string> = new Map(
@@ -51,6 +53,8 @@ export const SIGNAL = {
   effectDone: 'effectDone',
   /** From a worker: which search attributes the server still knows. */
   searchAttributes: 'searchAttributes',
+  /** To a session that waits for its pool: ask again. Anybody may send it. */
+  poolChanged: 'poolChanged',
 } as const;
 
 /** Updates of a session, validated before they are accepted. */
@@ -77,6 +81,7 @@ export const HANDLER_ORDER: readonly string[] = [
   SIGNAL.awaitEffect,
   SIGNAL.effectDone,
   SIGNAL.searchAttributes,
+  SIGNAL.poolChanged,
   UPDATE.send,
   UPDATE.decide,
   UPDATE.resolve,

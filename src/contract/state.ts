@@ -7,6 +7,7 @@ import type { Message, MessageBlock, Position } from './messages.ts';
 import type { NextStep } from './next-step.ts';
 import type { CarriedEffect, Origin } from './origin.ts';
 import type { Past } from './past.ts';
+import type { PoolShare } from './pool.ts';
 import type { Undo } from './undo.ts';
 
 /**
@@ -132,7 +133,9 @@ export interface InFlight {
     | 'storePast'
     | 'takenIds'
     | 'notify'
-    | 'aside';
+    | 'aside'
+    | 'draw'
+    | 'pool_recheck';
   callId?: string;
   /** Of a timer, ISO 8601: when it fires. */
   until?: string;
@@ -145,6 +148,8 @@ export interface InFlight {
   told?: true;
   /** The message that a side answer is for. */
   messageId?: string;
+  /** Of a `draw`: it asks for nothing and gives back. */
+  gives?: true;
   /** A closing model call without tools. */
   summarize?: true;
   /** A model call that summarizes the older messages. */
@@ -216,6 +221,8 @@ export interface SessionState {
   /** ISO 8601: since when something is in flight that counts as active time. */
   activeSince: string | null;
   budget: Budget;
+  /** What it has of the pool of money that it shares with other sessions. Absent: it shares none. */
+  pool?: PoolShare;
   plan: PlanStep[];
   scratchpadRoot: string | null;
   paused: { by: Actor; at: string; reason: string; requestedNow: boolean } | null;

@@ -8,6 +8,7 @@ const RESERVED = [
   'perdure-content/',
   'perdure-archive/',
   'perdure-webhook/',
+  'perdure-pool/',
 ] as const;
 
 /** The id of the workflow of a global effect. */
@@ -18,6 +19,11 @@ export function effectId(idempotencyKey: string): string {
 /** The id of the workflow that delivers the notifications of one activity of a session. */
 export function webhookWorkflowId(runId: string, activityId: string): string {
   return `perdure-webhook/${runId}/${activityId}`;
+}
+
+/** The id of the workflow of a pool. */
+export function poolWorkflowId(poolId: string): string {
+  return `perdure-pool/${poolId}`;
 }
 
 /** Why a session or a thread cannot have an id, or `null`. */

@@ -2,4 +2,5 @@ export type { RunEnd } from './event-inputs.ts';
 export { type Fold, type FoldedTask, Folder, foldHistory } from './fold.ts';
 export { foldSession } from './fold-session.ts';
 export { leftState } from './left-state.ts';
+export { spentOfEnded } from './pool-spent.ts';
 export { sameCall, whatHappened } from './what-happened.ts';

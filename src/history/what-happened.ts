@@ -1,4 +1,5 @@
 import { isFinal, type ToolCall } from '../contract/calls.ts';
+import { defined } from '../contract/json.ts';
 import type { Loaded } from '../contract/loaded.ts';
 import type { CarriedEffect } from '../contract/origin.ts';
 import type { SessionState } from '../contract/state.ts';
@@ -35,11 +36,18 @@ export function whatHappened(
     ended[open.id] = later.some(({ status }) => isAbsent(status)) ? 'absent' : null;
   }
   const messagesTaken = Math.max(...runs.map((run) => run.messagesTaken));
-  return { effects: [...effects.values()], ended, spent: spentAtWorst(last), messagesTaken };
+  const { pool } = last;
+  return {
+    effects: [...effects.values()],
+    ended,
+    spent: spentAtWorst(last),
+    ...defined({ pool }),
+    messagesTaken,
+  };
 }
 
 /** A request that was under way when its run was left is charged as one that was lost. */
-function spentAtWorst({ budget }: SessionState): SessionState['budget']['spent'] {
+export function spentAtWorst({ budget }: SessionState): SessionState['budget']['spent'] {
   const spent = structuredClone(budget.spent);
   chargeLost(spent, budget.reserved.tokens > 0 ? 1 : 0, budget.reserved);
   return spent;

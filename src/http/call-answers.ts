@@ -145,6 +145,13 @@ export const nextStep: z.ZodMiniType<NextStep> = exactly<NextStep>()(
       atLeast: z.number(),
     }),
     z.object({
+      action: z.literal('pool'),
+      sessionId,
+      pool: z.string(),
+      cap: z.exactOptional(z.enum(['usd', 'tokens', 'turns', 'activeMs'])),
+      atLeast: z.exactOptional(z.number()),
+    }),
+    z.object({
       action: z.literal('decide'),
       sessionId,
       undoes: z.exactOptional(z.literal(true)),

@@ -14,6 +14,7 @@ import { notifying } from './notify.ts';
 import { applyOutcome } from './outcomes.ts';
 import { leaveRun, timerMs } from './past.ts';
 import { applyPerson } from './people.ts';
+import { drawing, waitsForPool } from './pool.ts';
 import { appendResults } from './reads.ts';
 import type { Refusal } from './refusal.ts';
 import { replay, replayCall } from './replay.ts';
@@ -200,6 +201,7 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
     ...(command.kind === 'timer' ? { until: new Date(moment.now + command.ms).toISOString() } : {}),
     ...(command.kind === 'model' && command.input.summarize === true ? { summarize: true as const } : {}),
     ...(command.kind === 'model' && command.input.compact !== undefined ? { compact: true as const } : {}),
+    ...(command.kind === 'draw' && command.input.need === undefined ? { gives: true as const } : {}),
   });
   if (state.activeSince === null && isActive(state)) state.activeSince = at;
   const starts = command.kind === 'attach' && command.input.start !== undefined;
@@ -211,6 +213,7 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
     if (call.dispatches.length === 0) state.budget.spent.toolCalls += 1;
     call.dispatches.push({ no: call.dispatches.length + 1, at, outcome: null });
   }
+  if (command.kind === 'draw') drawing(state, command);
   if (command.kind === 'notify') notifying(state, command.input, moment);
   if (command.kind === 'report') reporting(state, command.input.waiters);
   else if (command.kind === 'attach') looking(theCall(state, command.input.callId));
@@ -240,6 +243,7 @@ function flightKind(
   callId: string | undefined,
 ): InFlight['kind'] {
   if (command !== 'timer') return command;
+  if (callId === undefined && waitsForPool(state)) return 'pool_recheck';
   if (callId === undefined && state.wait !== null) return 'agent_recheck';
   if (callId === undefined) return state.effect === null ? 'model_backoff' : 'ttl';
   const { kind } = theCall(state, callId).status;

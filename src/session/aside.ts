@@ -12,6 +12,7 @@ import { chargeLost, chargeReply, exceeded, worstCase } from './budget.ts';
 import type { Moment, Step } from './events.ts';
 import { setManifest } from './manifest.ts';
 import { modelCommand } from './model-command.ts';
+import { isCovered } from './pool.ts';
 import { asTold } from './reads.ts';
 import { answered } from './reply.ts';
 import { appendMessage, batchCalls, freshMessageId, iso, messageBlocks, note } from './state.ts';
@@ -32,8 +33,13 @@ export function asideStep(state: SessionState): Step | null {
   if (message === undefined || state.batch.length === 0 || state.finishing) return null;
   if (isAnswering(state)) return null;
   const aside = questionOf(state, message);
-  const over = exceeded(state, { ...worstCase(state, asideBytes(state, aside)), turns: 0, toolCalls: 0 });
+  const reserve = worstCase(state, asideBytes(state, aside));
+  const over = exceeded(state, { ...reserve, turns: 0, toolCalls: 0 });
   if (over !== null) return { type: 'queue_aside', messageId: message.id, reason: over.message };
+  if (!isCovered(state, reserve)) {
+    const reason = `the session holds too little of pool ${state.pool?.id}`;
+    return { type: 'queue_aside', messageId: message.id, reason };
+  }
   const { seq, input, heartbeatMs, timeoutMs } = modelCommand(state);
   const { searchAttributes: _none, ...rest } = input;
   return {

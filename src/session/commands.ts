@@ -45,6 +45,10 @@ export function commandsFor(next: NextStep): string[] {
         command('budget', sessionId, ...capOption(next.cap, next.atLeast)),
         command('budget', sessionId, '--finish'),
       ];
+    case 'pool':
+      return [
+        command('pool', next.pool, ...(next.cap === undefined ? [] : capOption(next.cap, next.atLeast ?? 0))),
+      ];
     case 'decide':
       return [
         callCommand('approve', sessionId, next),

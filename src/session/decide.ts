@@ -12,6 +12,7 @@ import { attachStep, isReporting, reportStep, tendAwaiting } from './global-effe
 import { contextPart, describeCommand, modelCommand } from './model-command.ts';
 import { endNotice, notifyStep } from './notify.ts';
 import { checkIdsStep, fitsNewRun, storeAtRest, storeStep } from './past.ts';
+import { drawStep, giveBack, lookAtPool, waitsForPool } from './pool.ts';
 import { issueReads } from './reads.ts';
 import {
   batchCalls,
@@ -35,7 +36,7 @@ const BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
 const MODEL_BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
 
 /** While one of these is in flight, the session issues nothing else of its own. */
-const EXCLUSIVE: readonly InFlight['kind'][] = ['load', 'describe', 'model', 'storePast', 'takenIds'];
+const EXCLUSIVE: readonly InFlight['kind'][] = ['load', 'describe', 'model', 'storePast', 'takenIds', 'draw'];
 
 /** What a pause stops that is to take effect now. */
 const PAUSED: readonly InFlight['kind'][] = ['model', 'reads', 'tool', 'aside'];
@@ -43,8 +44,8 @@ const PAUSED: readonly InFlight['kind'][] = ['model', 'reads', 'tool', 'aside'];
 /** The next step that the session takes by itself, or `null` when it waits for an outcome or a person. */
 export function decide(state: SessionState, moment: Moment): Step | null {
   if (state.status.kind !== 'active' || state.continuing === 'now') return null;
-  const step = nextStep(state, moment) ?? storeAtRest(state, moment);
-  return step?.type === 'close' ? endNotice(state, step, moment) : step;
+  const step = nextStep(state, moment) ?? storeAtRest(state, moment) ?? giveBack(state);
+  return step?.type === 'close' ? (giveBack(state) ?? endNotice(state, step, moment)) : step;
 }
 
 function nextStep(state: SessionState, moment: Moment): Step | null {
@@ -72,7 +73,7 @@ function nextStep(state: SessionState, moment: Moment): Step | null {
     const interrupting = interrupt(state, calls);
     if (interrupting !== null) return interrupting;
   }
-  if (state.wait !== null) return isFull(moment) ? null : lookForAgent(state);
+  if (state.wait !== null) return isFull(moment) ? null : (lookForAgent(state) ?? lookAtPool(state));
   const look = isFull(moment) ? null : lookForTools(state, calls);
   if (look !== null) return look;
   const aside = isFull(moment) ? null : asideStep(state);
@@ -166,6 +167,7 @@ const WAITS_FOR: { [kind in InFlight['kind']]?: readonly ToolCall['status']['kin
 function dropStaleTimer(state: SessionState): Step | null {
   return stopFirst(state, ({ kind, callId }) => {
     if (kind === 'model_backoff') return !state.resting;
+    if (kind === 'pool_recheck') return !waitsForPool(state) || state.pool?.due === true;
     if (kind === 'agent_recheck') return state.wait?.reason !== 'agent_unavailable';
     const waitsFor = WAITS_FOR[kind];
     return waitsFor !== undefined && !waitsFor.includes(theCall(state, callId ?? '').status.kind);
@@ -182,12 +184,13 @@ function decideCancel(state: SessionState, calls: readonly ToolCall[], moment: M
   const stopping = stopFirst(
     state,
     (flight) =>
-      EXCLUSIVE.includes(flight.kind) ||
+      (EXCLUSIVE.includes(flight.kind) && flight.gives !== true) ||
       (flight.kind === 'prepare' && !isUntold(theCall(state, flight.callId ?? ''))) ||
       flight.kind === 'ttl' ||
       flight.kind === 'aside' ||
       flight.kind === 'model_backoff' ||
       flight.kind === 'agent_recheck' ||
+      flight.kind === 'pool_recheck' ||
       flight.kind === 'reads',
   );
   if (stopping !== null) return stopping;
@@ -313,6 +316,8 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
     if (isAnswering(state)) return null;
     return state.finishing ? { type: 'raise_for_summary', ...reserve } : budgetWait(state, over);
   }
+  const drawing = drawStep(state, reserve);
+  if (drawing !== null) return drawing;
   if (state.resting) {
     if (state.inFlight.some(({ kind }) => kind === 'model_backoff')) return null;
     const ms = Math.min(MODEL_BACKOFF.maxMs, MODEL_BACKOFF.firstMs * 2 ** (state.workersLost - 2));

@@ -4,6 +4,8 @@ import type {
   AttachResult,
   DescribeInput,
   DescribeResult,
+  DrawInput,
+  DrawResult,
   LoadInput,
   LoadResult,
   PrepareInput,
@@ -26,6 +28,7 @@ import type {
   EditMessageInput,
   EffectDoneInput,
   PauseInput,
+  PoolChangedInput,
   ResolveInput,
   ResumeInput,
   SearchAttributesInput,
@@ -62,6 +65,7 @@ export type PersonInput =
   | { type: 'await_effect'; value: WaiterInput }
   | { type: 'effect_done'; value: EffectDoneInput }
   | { type: 'search_attributes'; value: SearchAttributesInput }
+  | { type: 'pool_changed'; value: PoolChangedInput }
   /** A signal that could not be read. It is noted, and changes nothing else. */
   | { type: 'malformed'; name: string; message: string };
 
@@ -80,6 +84,7 @@ export type Outcome =
   | { kind: 'takenIds'; result: ActivityOutcome<TakenIdsResult> }
   | { kind: 'notify'; result: ActivityOutcome<void> }
   | { kind: 'aside'; result: ActivityOutcome<ModelResult> }
+  | { kind: 'draw'; result: ActivityOutcome<DrawResult> }
   | { kind: 'timer' };
 
 /** What enters a session in one activation of its workflow. */
@@ -142,6 +147,7 @@ export type Command =
       timeoutMs: number;
       summary: string;
     }
+  | { kind: 'draw'; seq: number; input: DrawInput; heartbeatMs: number; summary: string }
   | { kind: 'timer'; seq: number; ms: number; summary: string }
   /** Asks the command of that number to stop. */
   | { kind: 'cancel'; seq: number; timer: boolean }

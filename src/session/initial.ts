@@ -4,6 +4,7 @@ import type { SessionState } from '../contract/state.ts';
 import type { Moment } from './events.ts';
 import { continued } from './past.ts';
 import { applyPerson } from './people.ts';
+import { newShare } from './pool.ts';
 import { definedLimits, freshCall, iso } from './state.ts';
 
 /** Which run of which session it is. */
@@ -76,6 +77,7 @@ export function initialState(identity: SessionIdentity, input: SessionInput, mom
     fromModel: 0,
     notices: [],
   };
+  if (input.pool !== undefined) state.pool = newShare(input.pool);
   if (input.origin !== undefined) {
     const { edits, ...origin } = input.origin;
     state.origin = origin;

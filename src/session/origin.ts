@@ -9,6 +9,7 @@ import { capProblem } from './budget.ts';
 import { applyEdit, editProblem } from './edit.ts';
 import { expiryFrom, stopped } from './effect-outcome.ts';
 import type { Moment } from './events.ts';
+import { newShare } from './pool.ts';
 import { batchCalls, endCall, freshMessageId, hasMessage, isOpen, iso, note, pause } from './state.ts';
 import { stop } from './wait.ts';
 
@@ -63,6 +64,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   state.scratchpadRoot ??= past.scratchpadRoot;
   state.loop = past.loop;
   state.budget.limits = { ...past.budget.limits, ...state.budget.limits };
+  if (past.pool !== undefined) state.pool ??= newShare(past.pool.id);
   state.notices = past.notices;
   if (origin.kind === 'rewind') {
     state.namespace = past.namespace;
@@ -72,6 +74,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
     // Money that was spent after the checkpoint stays spent.
     if (after !== null) {
       state.budget.spent = after.spent;
+      if (after.pool !== undefined) state.pool = after.pool;
       state.messagesTaken = after.messagesTaken;
     }
     // An effect that answered a message of the abandoned run can answer an equal call again.

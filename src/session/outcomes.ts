@@ -11,6 +11,7 @@ import { setManifest } from './manifest.ts';
 import { applyModel } from './model-outcome.ts';
 import { plant, readLoaded } from './origin.ts';
 import { applyStorePast, applyTakenIds } from './past.ts';
+import { applyDraw } from './pool.ts';
 import { applyReads } from './reads.ts';
 import { endCall, isActive, iso, note, theCall, toolOf } from './state.ts';
 import { lookedForAgent, lookedForTools } from './stuck.ts';
@@ -114,6 +115,9 @@ function applyKnown(state: SessionState, flight: InFlight, outcome: Outcome, mom
     case 'takenIds':
       applyTakenIds(state, outcome.result, moment);
       return;
+    case 'draw':
+      applyDraw(state, flight, outcome.result, moment);
+      return;
     case 'timer':
       applyTimer(state, flight, moment);
       return;
@@ -152,6 +156,10 @@ function applyLoad(state: SessionState, outcome: ActivityOutcome<LoadResult>, mo
 function applyTimer(state: SessionState, flight: InFlight, moment: Moment): void {
   if (flight.kind === 'ttl') {
     state.finishing = true;
+    return;
+  }
+  if (flight.kind === 'pool_recheck') {
+    if (state.pool !== undefined) state.pool.due = true;
     return;
   }
   if (flight.kind === 'agent_recheck') {

@@ -125,6 +125,7 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
     case 'await_effect':
     case 'effect_done':
     case 'search_attributes':
+    case 'pool_changed':
     case 'malformed':
       return null;
     default:
@@ -304,6 +305,9 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       note(state, moment, 'search_attributes', message);
       return null;
     }
+    case 'pool_changed':
+      if (state.pool?.id === input.value.pool) state.pool.due = true;
+      return null;
     case 'malformed':
       note(state, moment, 'malformed_signal', `signal ${input.name} was ignored: ${input.message}`);
       return null;

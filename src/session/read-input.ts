@@ -11,6 +11,7 @@ import {
   type InputProblem,
   parseInput,
   pauseSchema,
+  poolChangedSchema,
   resolveSchema,
   resumeSchema,
   searchAttributesSchema,
@@ -80,6 +81,10 @@ function readAs(name: string, value: unknown): Read | ({ ok: false } & InputProb
     case SIGNAL.searchAttributes: {
       const parsed = parseInput(searchAttributesSchema, value);
       return parsed.ok ? { ok: true, input: { type: 'search_attributes', value: parsed.value } } : parsed;
+    }
+    case SIGNAL.poolChanged: {
+      const parsed = parseInput(poolChangedSchema, value);
+      return parsed.ok ? { ok: true, input: { type: 'pool_changed', value: parsed.value } } : parsed;
     }
     case UPDATE.decide: {
       const parsed = parseInput(decideSchema, value);

@@ -22,6 +22,7 @@ import { roomInWindow } from './compaction.ts';
 import { notRun, toldOf } from './effect-outcome.ts';
 import type { Moment, Step } from './events.ts';
 import { contextPart, modelCommand } from './model-command.ts';
+import { isCovered } from './pool.ts';
 import {
   appendMessage,
   batchCalls,
@@ -109,7 +110,7 @@ function readFirst(state: SessionState, reads: readonly ToolCall[], calls: ReadC
   if (!fresh || !asAsked || !rest.every(isFinal) || !wantsReply(state)) return null;
   const ended = rest.map((call): EndedCall => ({ callId: call.id, ...asTold(call) }));
   const { limits } = state.budget;
-  const isCapped = limits.tokens !== undefined || limits.usd !== undefined;
+  const isCapped = limits.tokens !== undefined || limits.usd !== undefined || state.pool !== undefined;
   const endedBytes = jsonSize(ended);
   if (endedBytes > LIMIT.readResults.capped) return null;
   const { scratchpadRoot } = state;
@@ -124,7 +125,8 @@ function readFirst(state: SessionState, reads: readonly ToolCall[], calls: ReadC
     ...(scratchpadRoot === null ? {} : { scratchpadRoot }),
   };
   const reserve = worstCase(state, resultBytesOf(first));
-  return exceeded(state, { ...reserve, turns: 1, toolCalls: reads.length }) === null ? first : null;
+  const over = exceeded(state, { ...reserve, turns: 1, toolCalls: reads.length });
+  return over === null && isCovered(state, reserve) ? first : null;
 }
 
 /** Whether the model may be asked as soon as the reads have ended. */

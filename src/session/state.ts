@@ -130,6 +130,7 @@ const TIMERS: ReadonlySet<InFlight['kind']> = new Set([
   'approval_expiry',
   'recheck',
   'agent_recheck',
+  'pool_recheck',
   'ttl',
 ]);
 
@@ -256,8 +257,11 @@ export function phaseOf(state: SessionState): Phase {
   if (state.paused !== null || state.sealed !== null) return 'paused';
   if (state.wait !== null) return 'waiting';
   if (state.manifest === null) return 'starting';
-  const isThinking = ({ kind, reads }: InFlight): boolean =>
-    kind === 'model_backoff' || kind === 'takenIds' || (kind === 'model' && reads === undefined);
+  const isThinking = ({ kind, reads, gives }: InFlight): boolean =>
+    kind === 'model_backoff' ||
+    kind === 'takenIds' ||
+    (kind === 'draw' && gives !== true) ||
+    (kind === 'model' && reads === undefined);
   if (state.inFlight.some(isThinking)) return 'thinking';
   if (calls.some((call) => call.status.kind === 'approval')) return 'approval';
   if (calls.some((call) => !isFinal(call))) return 'acting';

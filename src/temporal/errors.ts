@@ -90,6 +90,23 @@ const ofThread = (id: string): ErrorMessages => {
   };
 };
 
+const ofPool = (id: string): ErrorMessages => {
+  const missing: ErrorMessages['missing'] = [
+    'POOL_NOT_FOUND',
+    `There is no pool ${id}, or it was ended. Set its caps: perdure pool ${id} --usd 10`,
+  ];
+  const silent: ErrorMessages['silent'] = [
+    'NO_WORKER',
+    `No worker answered for pool ${id} in time. Try again, or start a worker on its task queue: perdure worker <module>`,
+  ];
+  return { closed: missing, missing, overtaken: silent, dropped: silent, late: silent, full: silent, silent };
+};
+
+/** Converts what Temporal's client throws for a pool. */
+export function poolError(poolId: string, error: unknown): unknown {
+  return codedError(poolId, ofPool(poolId), error);
+}
+
 /** Converts what Temporal's client throws for a session into a PerdureError. Other errors are returned unchanged. */
 export function sessionError(sessionId: string, error: unknown): unknown {
   return codedError(sessionId, ofSession(sessionId), error);

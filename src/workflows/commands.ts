@@ -198,6 +198,16 @@ function run(command: Issued, ended: (outcome: Outcome | null) => void): void {
       settle(aside(command.input), (result) => ended({ kind: 'aside', result }));
       return;
     }
+    case 'draw': {
+      const { [ACTIVITY.draw]: draw } = remote(command.seq, {
+        startToCloseTimeout: '30s',
+        heartbeatTimeout: command.heartbeatMs,
+        retry: { initialInterval: '200ms', maximumInterval: '10s', maximumAttempts: 8 },
+        summary: command.summary.slice(0, SUMMARY_LENGTH),
+      });
+      settle(draw(command.input), (result) => ended({ kind: 'draw', result }));
+      return;
+    }
     case 'timer':
       sleep(command.ms, { summary: command.summary }).then(
         () => ended({ kind: 'timer' }),

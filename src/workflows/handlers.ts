@@ -38,6 +38,7 @@ const DESCRIPTION: Record<string, string> = {
   [SIGNAL.awaitEffect]: 'To a global effect: tell this call when there is an outcome: {sessionId, callId}',
   [SIGNAL.effectDone]: 'Look at the global effect that a call waits for: {callId}',
   [SIGNAL.searchAttributes]: 'From a worker: the search attributes that the server still knows: {known}',
+  [SIGNAL.poolChanged]: 'From a pool of money: ask it again: {pool}',
   [UPDATE.send]: 'A message to the agent, answered when it is queued: {text, blocks?, id?, mode?, pin?, by?}',
   [UPDATE.decide]:
     'Decide on a call: {callId, argsDigest, by?, verified?, decision: {decision: approve|edit|reject|respond, …}}',

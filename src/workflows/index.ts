@@ -12,6 +12,7 @@ export type { Message, Position } from '../contract/messages.ts';
 export { DEFAULT_TASK_QUEUE, QUERY, SEARCH_ATTRIBUTE, SIGNAL, UPDATE, WORKFLOW } from '../contract/names.ts';
 export type { NotifyInput, WebhookInput } from '../contract/notifications.ts';
 export type { OriginInput } from '../contract/origin.ts';
+export type { PoolInput } from '../contract/pool.ts';
 export type { SessionEvent, SessionEvents, WaitKind } from '../contract/telemetry.ts';
 export type {
   ContentRef,
@@ -22,6 +23,7 @@ export type {
   ThreadInput,
 } from '../contract/thread.ts';
 export { archiveExporter } from './archive.ts';
+export { budgetPool } from './pool.ts';
 export { agentSession } from './session.ts';
 export type { IssuedCall, PerdureSinks, TranscriptPiece } from './sinks.ts';
 export { checkpointSegment, checkpointThread } from './thread.ts';

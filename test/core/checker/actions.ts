@@ -83,7 +83,9 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
       return storeActions(state, world, flight);
     case 'takenIds':
     case 'notify':
-      throw new Error('no scenario has so many messages, or notifies');
+    case 'draw':
+    case 'pool_recheck':
+      throw new Error('no scenario has so many messages, notifies, or shares a pool');
     case 'backoff':
     case 'model_backoff':
     case 'recheck':

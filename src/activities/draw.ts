@@ -1,0 +1,64 @@
+/** Draws from a pool of money, for a session, and gives back. */
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import type { DrawInput, DrawResult } from '../contract/activities.ts';
+import { isPerdureError } from '../contract/errors.ts';
+import {
+  type DrawAnswer,
+  type DrawRequest,
+  type HeldBy,
+  POOL_UPDATE,
+  type PoolClosedInput,
+} from '../contract/pool.ts';
+import { poolWorkflowId } from '../contract/workflow-ids.ts';
+import { spentOfEnded } from '../history/index.ts';
+import { findExecution } from '../temporal/executions.ts';
+import { beating } from './heartbeats.ts';
+
+/** How long the pool may take, in milliseconds. Temporal repeats the attempt: the request has a number. */
+const ANSWER_MS = 10_000;
+
+/**
+ * The `draw` activity: one update of the pool. When the pool refuses because others hold what they have not spent, it looks
+ * which of them were ended from outside, takes back what those held, and asks again.
+ */
+export async function runDraw({ pool, ...input }: DrawInput): Promise<DrawResult> {
+  return beating(async ({ client, info }) => {
+    const handle = client.workflow.getHandle(poolWorkflowId(pool));
+    const tell = <T>(name: string, args: object): Promise<T> =>
+      client.withDeadline(Date.now() + ANSWER_MS, () =>
+        handle.executeUpdate<T, [object]>(name, { args: [args] }),
+      );
+    const request: DrawRequest = { ...input, sessionId: info.workflowExecution?.workflowId ?? '' };
+    try {
+      const answer = await tell<DrawAnswer>(POOL_UPDATE.draw, request);
+      if (answer.kind !== 'refused' || answer.holders.length === 0) return answer;
+      const ended = await endedOf(client, answer.holders);
+      if (ended.length === 0) return answer;
+      for (const one of ended) await tell(POOL_UPDATE.closed, one);
+      return await tell<DrawAnswer>(POOL_UPDATE.draw, request);
+    } catch (error) {
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+      return {
+        kind: 'unset',
+        message: `there is no pool ${pool}: nobody has set its caps, or it was ended. Set them: perdure pool ${pool} --usd 10`,
+      };
+    }
+  });
+}
+
+/** Those of the sessions that do not run any more, with what they have spent. */
+async function endedOf(client: Client, holders: readonly HeldBy[]): Promise<PoolClosedInput[]> {
+  const looks = holders.map(async (holder): Promise<PoolClosedInput[]> => {
+    const execution = await findExecution(client, holder.sessionId);
+    if (execution?.running === true) return [];
+    if (execution === null) return [holder];
+    try {
+      return [{ ...holder, spent: await spentOfEnded(client, holder.sessionId, execution.runId) }];
+    } catch (error) {
+      // What nobody can read stays held.
+      if (isPerdureError(error, 'CHECKPOINT_CORRUPTION')) return [];
+      throw error;
+    }
+  });
+  return (await Promise.all(looks)).flat();
+}

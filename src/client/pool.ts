@@ -1,0 +1,85 @@
+/** A pool of money, from outside. */
+import { type Client, WithStartWorkflowOperation, type WorkflowHandle } from '@temporalio/client';
+import { invalid } from '../contract/errors.ts';
+import { parseInput } from '../contract/inputs.ts';
+import { defined, toJson } from '../contract/json.ts';
+import { WORKFLOW } from '../contract/names.ts';
+import {
+  POOL_QUERY,
+  POOL_UPDATE,
+  type PoolInput,
+  type PoolSetInput,
+  type PoolView,
+  poolIdSchema,
+  poolSetSchema,
+} from '../contract/pool.ts';
+import { parseKnown } from '../contract/unknown-name.ts';
+import { poolWorkflowId } from '../contract/workflow-ids.ts';
+import { poolError } from '../temporal/errors.ts';
+import { ANSWER_MS } from './requests.ts';
+
+/**
+ * A handle of a pool: caps that many sessions share. A session that was started with `pool` draws from it before it asks a
+ * model. When a cap is met, it waits until the cap is raised, the next period begins, or others give back.
+ */
+export class Pool {
+  readonly id: string;
+  readonly #client: Client;
+  readonly #handle: WorkflowHandle;
+  readonly #taskQueue: string;
+
+  constructor(client: Client, id: string, taskQueue: string) {
+    const parsed = parseInput(poolIdSchema, id);
+    if (!parsed.ok) throw invalid('id', parsed.problem);
+    this.id = id;
+    this.#client = client;
+    this.#taskQueue = taskQueue;
+    this.#handle = client.workflow.getHandle(poolWorkflowId(id));
+  }
+
+  /**
+   * Sets caps, and makes the pool if there is none. A cap that is left out stays, and `null` takes one away. Sessions that
+   * wait continue if they now have enough.
+   *
+   * @throws PerdureError `INVALID_ARGUMENT` naming the field; `NO_WORKER`, `SERVER_UNAVAILABLE`: then it can be repeated
+   */
+  async set(input: PoolSetInput): Promise<PoolView> {
+    const parsed = parseKnown(poolSetSchema, toJson(defined(input), 'pool'));
+    if (!parsed.ok) throw invalid(parsed.field, parsed.problem);
+    const workflowId = this.#handle.workflowId;
+    const startWorkflowOperation = new WithStartWorkflowOperation<(input: PoolInput) => Promise<void>>(
+      WORKFLOW.pool,
+      {
+        workflowId,
+        taskQueue: this.#taskQueue,
+        workflowIdConflictPolicy: 'USE_EXISTING',
+        workflowTaskTimeout: '2s',
+        staticSummary: `pool ${this.id}`,
+        args: [{ poolId: this.id }],
+      },
+    );
+    return this.#answered(() =>
+      this.#client.workflow.executeUpdateWithStart<(input: PoolInput) => Promise<void>, PoolView, [unknown]>(
+        POOL_UPDATE.set,
+        { args: [parsed.value], startWorkflowOperation },
+      ),
+    );
+  }
+
+  /**
+   * Caps, what is spent and held, and by which sessions.
+   *
+   * @throws PerdureError `POOL_NOT_FOUND` when nobody has set it; `NO_WORKER`, `SERVER_UNAVAILABLE`
+   */
+  async get(): Promise<PoolView> {
+    return this.#answered(() => this.#handle.query<PoolView>(POOL_QUERY.state));
+  }
+
+  async #answered<T>(ask: () => Promise<T>): Promise<T> {
+    try {
+      return await this.#client.withDeadline(Date.now() + ANSWER_MS, ask);
+    } catch (error) {
+      throw poolError(this.id, error);
+    }
+  }
+}

@@ -1,0 +1,321 @@
+/**
+ * A pool of money as a state machine. A session draws an allotment before it spends, and reports what it has spent. What is
+ * spent and what is held never exceed a cap together.
+ *
+ * A session's amounts count from its start. A request that comes twice or late changes nothing, whatever was lost.
+ */
+
+import { defined } from '../contract/json.ts';
+import {
+  type DrawAnswer,
+  type DrawRequest,
+  NO_AMOUNT,
+  type PoolAmount,
+  type PoolAmounts,
+  type PoolCap,
+  type PoolClosedInput,
+  type PoolLimits,
+  type PoolPeriod,
+  type PoolSetInput,
+  type PoolView,
+} from '../contract/pool.ts';
+import { periodEnd, periodOf } from './period.ts';
+
+const NANO_PER_USD = 1_000_000_000;
+/** Beyond what a session needs, it gets this part of what is left: near the cap, the others need some, too. */
+const SHARE = 4;
+/** Sessions that may hold something at a time, that may wait, and that are remembered without holding anything. */
+const POOL_LIMIT = { holders: 2_000, waiting: 500, resting: 1_000 } as const;
+/** Resting sessions are forgotten in batches. */
+const BATCH = 100;
+/** Holders that a refusal names. */
+const NAMED = 10;
+const LISTED = 100;
+const KINDS = ['nanoUsd', 'tokens', 'turns', 'activeMs'] as const;
+/** The caps in the order in which they are checked, and what each counts. */
+const KIND_OF = { usd: 'nanoUsd', tokens: 'tokens', turns: 'turns', activeMs: 'activeMs' } as const;
+const CAPS = Object.keys(KIND_OF) as PoolCap[];
+const UNITS: Readonly<Record<PoolCap, string>> = {
+  usd: 'US dollars',
+  tokens: 'tokens',
+  turns: 'turns',
+  activeMs: 'ms of active time',
+};
+
+interface Holder {
+  /** Of its last request. */
+  no: number;
+  spent: PoolAmount;
+  /** What it may spend beyond that. */
+  held: PoolAmount;
+  /** When it was heard of last, in milliseconds since 1970. */
+  at: number;
+}
+
+/** What one run of the pool's workflow passes to the next. */
+export interface PoolData {
+  schema: 1;
+  poolId: string;
+  limits: PoolLimits;
+  period: PoolPeriod | null;
+  zone: string;
+  /** The period that `spent` is of. */
+  current: string;
+  spent: PoolAmount;
+  total: PoolAmount;
+  holders: { [sessionId: string]: Holder };
+  waiting: { sessionId: string; need: PoolAmount; since: number }[];
+  set: PoolView['set'];
+}
+
+/** A pool without caps, which nobody has set. */
+export function newPool(poolId: string): PoolData {
+  return {
+    schema: 1,
+    poolId,
+    limits: {},
+    period: null,
+    zone: 'UTC',
+    current: '',
+    spent: { ...NO_AMOUNT },
+    total: { ...NO_AMOUNT },
+    holders: {},
+    waiting: [],
+    set: null,
+  };
+}
+
+/** Why a change of the caps is refused, or `null`. */
+export function setProblem(
+  { limits }: PoolData,
+  input: PoolSetInput,
+): { field: string; problem: string } | null {
+  const next = { ...limits, ...defined(input) };
+  return CAPS.some((name) => typeof next[name] === 'number')
+    ? null
+    : { field: 'limits', problem: `the pool needs a cap: ${CAPS.join(', ')}` };
+}
+
+/** Changes the caps and the period. What was spent in the present period stays spent. */
+export function setPool(pool: PoolData, input: PoolSetInput, now: number): void {
+  roll(pool, now);
+  for (const name of CAPS) {
+    const limit = input[name];
+    if (limit === null) delete pool.limits[name];
+    else if (limit !== undefined) pool.limits[name] = limit;
+  }
+  if (input.period !== undefined) pool.period = input.period;
+  if (input.zone !== undefined) pool.zone = input.zone;
+  pool.current = currentOf(pool, now);
+  pool.set = { by: input.by ?? 'unnamed', at: new Date(now).toISOString() };
+}
+
+/** Takes what a session reports, and grants or refuses what it asks for. */
+export function draw(pool: PoolData, request: DrawRequest, now: number): DrawAnswer {
+  roll(pool, now);
+  const { sessionId, no, need, want } = request;
+  const known = pool.holders[sessionId];
+  if (known !== undefined && no < known.no) return { kind: 'stale', settled: known.spent, no: known.no };
+  const isRepeated = known?.no === no;
+  const spent = charge(pool, known?.spent ?? request.settled, request.spent);
+  const holder: Holder = { no, spent, held: { ...NO_AMOUNT }, at: now };
+  // What it held comes back with each request, unless this is the request that got it.
+  if (isRepeated && need !== undefined && isWithin(need, known.held)) holder.held = known.held;
+  pool.holders[sessionId] = holder;
+  pool.waiting = pool.waiting.filter((one) => one.sessionId !== sessionId);
+  forget(pool);
+  if (need === undefined || isHolding(holder)) return granted(holder);
+  const refused = refusal(pool, request, need);
+  if (refused !== null) {
+    if (pool.waiting.length < POOL_LIMIT.waiting) pool.waiting.push({ sessionId, need, since: now });
+    return { kind: 'refused', settled: spent, ...refused };
+  }
+  const left = available(pool);
+  for (const kind of KINDS) {
+    const more = pool.waiting.length > 0 ? 0 : Math.floor((left[kind] - need[kind]) / SHARE);
+    holder.held[kind] = Math.min(Math.max(need[kind], want?.[kind] ?? 0), need[kind] + more);
+  }
+  return granted(holder);
+}
+
+/** Takes back what a session held that does not run any more. */
+export function closed(pool: PoolData, { sessionId, no, spent }: PoolClosedInput, now: number): void {
+  roll(pool, now);
+  const holder = pool.holders[sessionId];
+  // It has been heard of since.
+  if (holder === undefined || holder.no !== no) return;
+  holder.spent = charge(pool, holder.spent, spent ?? sum(holder.spent, holder.held));
+  holder.held = { ...NO_AMOUNT };
+}
+
+/** The waiting sessions that would get what they need. They wait no more, and are to be told. */
+export function wake(pool: PoolData, now: number): string[] {
+  roll(pool, now);
+  const left = available(pool);
+  const woken = pool.waiting.filter(({ need }) => {
+    const fits = isWithin(need, left);
+    if (fits) for (const kind of KINDS) left[kind] -= need[kind];
+    return fits;
+  });
+  pool.waiting = pool.waiting.filter((one) => !woken.includes(one));
+  return woken.map(({ sessionId }) => sessionId);
+}
+
+/** When the present period ends, in milliseconds since 1970; `null` without one. */
+export function endOf({ period, zone }: PoolData, now: number): number | null {
+  return period === null ? null : periodEnd(now, period, zone);
+}
+
+/** The pool at a glance. */
+export function poolView(stored: PoolData, now: number): PoolView {
+  const pool = { ...stored };
+  roll(pool, now);
+  const holders = Object.entries(pool.holders).toSorted(([, a], [, b]) => b.at - a.at);
+  const end = endOf(pool, now);
+  return {
+    id: pool.poolId,
+    limits: pool.limits,
+    period: pool.period,
+    zone: pool.zone,
+    ends: end === null ? null : new Date(end).toISOString(),
+    spent: inUnits(pool.spent),
+    total: inUnits(pool.total),
+    held: inUnits(heldOf(pool)),
+    sessions: holders.slice(0, LISTED).map(([sessionId, { spent, held, at }]) => ({
+      sessionId,
+      spent: inUnits(spent),
+      held: inUnits(held),
+      at: new Date(at).toISOString(),
+    })),
+    known: holders.length,
+    waiting: pool.waiting.slice(0, LISTED).map(({ sessionId, since, need }) => ({
+      sessionId,
+      since: new Date(since).toISOString(),
+      need: inUnits(need),
+    })),
+    set: pool.set,
+  };
+}
+
+/** Begins the next period when its time has come. What sessions hold then counts for the new one. */
+function roll(pool: PoolData, now: number): void {
+  const current = currentOf(pool, now);
+  if (current === pool.current) return;
+  pool.current = current;
+  pool.spent = { ...NO_AMOUNT };
+}
+
+function currentOf({ period, zone }: PoolData, now: number): string {
+  return period === null ? '' : periodOf(now, period, zone);
+}
+
+/** Charges what a session has spent since. It can be more than it held, where a provider ignores `max_tokens`. */
+function charge(pool: PoolData, before: PoolAmount, spent: PoolAmount): PoolAmount {
+  const after = { ...before };
+  for (const kind of KINDS) {
+    const more = Math.max(0, spent[kind] - before[kind]);
+    after[kind] += more;
+    pool.spent = { ...pool.spent, [kind]: pool.spent[kind] + more };
+    pool.total = { ...pool.total, [kind]: pool.total[kind] + more };
+  }
+  return after;
+}
+
+function granted({ spent, held }: Holder): DrawAnswer {
+  return { kind: 'granted', settled: spent, ceiling: sum(spent, held) };
+}
+
+/** Why a session gets nothing now, or `null`. */
+function refusal(
+  pool: PoolData,
+  { unpriced }: DrawRequest,
+  need: PoolAmount,
+): Pick<Extract<DrawAnswer, { kind: 'refused' }>, 'cap' | 'atLeast' | 'message' | 'holders'> | null {
+  const { poolId, limits, spent } = pool;
+  if (limits.usd !== undefined && unpriced !== undefined) {
+    const message = `usd: model ${unpriced} has no price, so pool ${poolId} cannot keep its cap on dollars. Set its price in the definition of the agent`;
+    return { message, holders: [] };
+  }
+  const holding = Object.entries(pool.holders).filter(([, holder]) => isHolding(holder));
+  const holders = holding
+    .toSorted(([, a], [, b]) => a.at - b.at)
+    .slice(0, NAMED)
+    .map(([sessionId, { no }]) => ({ sessionId, no }));
+  if (holding.length >= POOL_LIMIT.holders) {
+    const message = `pool ${poolId} serves ${POOL_LIMIT.holders} sessions at a time, and no more until one rests`;
+    return { message, holders };
+  }
+  const left = available(pool);
+  const cap = CAPS.find((name) => need[KIND_OF[name]] > left[KIND_OF[name]]);
+  if (cap === undefined) return null;
+  const kind = KIND_OF[cap];
+  const held = heldOf(pool)[kind];
+  const per = pool.period === null ? '' : ` a ${pool.period}`;
+  const parts = [
+    `${inUnit(cap, spent[kind])} spent`,
+    ...(held === 0 ? [] : [`${inUnit(cap, held)} held by ${holding.length} sessions`]),
+    `${inUnit(cap, need[kind])} needed`,
+  ];
+  return {
+    cap,
+    atLeast: inUnit(cap, spent[kind] + held + need[kind]),
+    message: `${cap}: pool ${poolId} has ${limits[cap]} ${UNITS[cap]}${per}: ${parts.join(', ')}`,
+    holders,
+  };
+}
+
+/** What is neither spent nor held. */
+function available(pool: PoolData): PoolAmount {
+  const held = heldOf(pool);
+  const left = { ...NO_AMOUNT };
+  for (const cap of CAPS) {
+    const kind = KIND_OF[cap];
+    const limit = pool.limits[cap];
+    const most = limit === undefined ? Number.MAX_SAFE_INTEGER : toAmount(cap, limit);
+    left[kind] = Math.max(0, most - pool.spent[kind] - held[kind]);
+  }
+  return left;
+}
+
+function heldOf({ holders }: PoolData): PoolAmount {
+  return Object.values(holders).reduce((all, { held }) => sum(all, held), NO_AMOUNT);
+}
+
+function isHolding({ held }: Holder): boolean {
+  return KINDS.some((kind) => held[kind] > 0);
+}
+
+/** Forgets those that were not heard of for longest. Each reports what the pool had confirmed, so nothing counts twice. */
+function forget(pool: PoolData): void {
+  const all = Object.entries(pool.holders);
+  if (all.length <= POOL_LIMIT.resting + BATCH) return;
+  const resting = all.filter(([, holder]) => !isHolding(holder));
+  if (resting.length <= POOL_LIMIT.resting + BATCH) return;
+  const old = resting.toSorted(([, a], [, b]) => a.at - b.at).slice(0, -POOL_LIMIT.resting);
+  for (const [sessionId] of old) delete pool.holders[sessionId];
+}
+
+function isWithin(need: PoolAmount, left: PoolAmount): boolean {
+  return KINDS.every((kind) => need[kind] <= left[kind]);
+}
+
+function sum(a: PoolAmount, b: PoolAmount): PoolAmount {
+  return {
+    nanoUsd: a.nanoUsd + b.nanoUsd,
+    tokens: a.tokens + b.tokens,
+    turns: a.turns + b.turns,
+    activeMs: a.activeMs + b.activeMs,
+  };
+}
+
+function toAmount(cap: PoolCap, value: number): number {
+  return cap === 'usd' ? Math.round(value * NANO_PER_USD) : value;
+}
+
+function inUnit(cap: PoolCap, amount: number): number {
+  return cap === 'usd' ? amount / NANO_PER_USD : amount;
+}
+
+function inUnits({ nanoUsd, ...amount }: PoolAmount): PoolAmounts {
+  return { usd: inUnit('usd', nanoUsd), ...amount };
+}

@@ -1,0 +1,202 @@
+/**
+ * The pool of money that a session shares with others. Before a model call that its allotment does not cover, the session
+ * draws another one, enough for some calls. While it waits for anything, it holds nothing.
+ */
+import type { DrawResult } from '../contract/activities.ts';
+import type { ActivityOutcome } from '../contract/failure.ts';
+import { defined } from '../contract/json.ts';
+import { NO_AMOUNT, type PoolAmount, type PoolShare } from '../contract/pool.ts';
+import type { InFlight, SessionState, Spent } from '../contract/state.ts';
+import { worstCase } from './budget.ts';
+import { addedBytes, compaction } from './compaction.ts';
+import type { Command, Moment, Step } from './events.ts';
+import { hasActivity, heartbeatMs } from './state.ts';
+import { stop } from './wait.ts';
+
+/** Model calls for which a session draws at once. */
+const CALLS = 8;
+/** Active time that a session draws at once, in milliseconds, and without which it does not begin a model call. */
+const ACTIVE_MS = { want: 600_000, need: 1 };
+/** A session that waits asks again after pauses that double: a signal of the pool may be lost. */
+const RECHECK = { firstMs: 60_000, maxMs: 3_600_000 };
+const KINDS = ['nanoUsd', 'tokens', 'turns', 'activeMs'] as const;
+
+/** A session's share of a pool, from which it has drawn nothing. */
+export function newShare(id: string): PoolShare {
+  return { id, no: 0, settled: { ...NO_AMOUNT }, ceiling: { ...NO_AMOUNT } };
+}
+
+/** Draws what a model call needs; `null` when the session has it, or shares no pool. */
+export function drawStep(state: SessionState, reserve: { nanoUsd: number; tokens: number }): Step | null {
+  return state.pool === undefined || isCovered(state, reserve) ? null : drawWith(state, state.pool, reserve);
+}
+
+/** Whether the allotment covers a model call. */
+export function isCovered(state: SessionState, reserve: { nanoUsd: number; tokens: number }): boolean {
+  const { pool } = state;
+  if (pool === undefined) return true;
+  const spent = spentOf(state, pool);
+  const need = needOf(state, reserve);
+  return KINDS.every((kind) => spent[kind] + need[kind] <= pool.ceiling[kind]);
+}
+
+/** What a session does that waits for its pool: it asks when it is told to, and now and then by itself. */
+export function lookAtPool(state: SessionState): Step | null {
+  const { pool, inFlight, seq } = state;
+  if (pool === undefined || !waitsForPool(state) || inFlight.some(({ kind }) => kind === 'draw')) return null;
+  if (pool.due === true) {
+    const compact = compaction(state);
+    return drawWith(state, pool, worstCase(state, addedBytes(defined({ compact }))));
+  }
+  if (inFlight.some(({ kind }) => kind === 'pool_recheck')) return null;
+  const ms = Math.min(RECHECK.maxMs, RECHECK.firstMs * 2 ** ((pool.checks ?? 1) - 1));
+  return {
+    type: 'issue',
+    command: { kind: 'timer', seq: seq + 1, ms, summary: `ask pool ${pool.id} again` },
+  };
+}
+
+/** Gives back what the session holds, and reports what it has spent; `null` when there is nothing to say. */
+export function giveBack(state: SessionState): Step | null {
+  const { pool } = state;
+  if (pool === undefined || pool.unsettled === true || hasActivity(state)) return null;
+  const spent = spentOf(state, pool);
+  const isSettled = KINDS.every(
+    (kind) => spent[kind] === pool.settled[kind] && spent[kind] >= pool.ceiling[kind],
+  );
+  return isSettled ? null : drawWith(state, pool, null);
+}
+
+/** Whether the session waits for its pool. */
+export function waitsForPool({ wait }: SessionState): boolean {
+  return wait?.next.action === 'pool';
+}
+
+/** Records that a request to the pool is in flight. */
+export function drawing({ pool }: SessionState, { input }: Extract<Command, { kind: 'draw' }>): void {
+  if (pool === undefined) return;
+  pool.no = input.no;
+  delete pool.due;
+}
+
+/** Applies the pool's answer. */
+export function applyDraw(
+  state: SessionState,
+  flight: InFlight,
+  outcome: ActivityOutcome<DrawResult>,
+  moment: Moment,
+): void {
+  const { pool } = state;
+  if (pool === undefined) return;
+  const gives = flight.gives === true;
+  if (!outcome.ok) {
+    if (outcome.failure.kind === 'cancelled') return;
+    // It is reported with the next request, or found in the history of the session that has ended.
+    if (gives) pool.unsettled = true;
+    else waitForPool(state, moment, `pool ${pool.id} did not answer: ${outcome.failure.message}`);
+    return;
+  }
+  const answer = outcome.value;
+  if (answer.kind === 'unset') {
+    pool.unsettled = true;
+    if (!gives) waitForPool(state, moment, answer.message);
+    return;
+  }
+  if (answer.kind === 'stale') {
+    // The session was taken back from outside. What it had spent before stays spent.
+    const own = spentOf(state, { ...pool, before: NO_AMOUNT });
+    pool.no = answer.no;
+    pool.before = amount((kind) => Math.max(0, answer.settled[kind] - own[kind]));
+    pool.settled = answer.settled;
+    pool.ceiling = answer.settled;
+    if (waitsForPool(state)) pool.due = true;
+    return;
+  }
+  pool.settled = answer.settled;
+  pool.ceiling = answer.kind === 'granted' ? answer.ceiling : answer.settled;
+  delete pool.unsettled;
+  if (gives) return;
+  if (answer.kind === 'refused') {
+    waitForPool(state, moment, answer.message, defined({ cap: answer.cap, atLeast: answer.atLeast }));
+    return;
+  }
+  delete pool.due;
+  delete pool.checks;
+  if (waitsForPool(state)) state.wait = null;
+}
+
+function waitForPool(
+  state: SessionState,
+  moment: Moment,
+  message: string,
+  cap: Partial<
+    Pick<Extract<NonNullable<SessionState['wait']>['next'], { action: 'pool' }>, 'cap' | 'atLeast'>
+  > = {},
+): void {
+  const { pool, sessionId, wait } = state;
+  if (pool === undefined) return;
+  const since = waitsForPool(state) ? wait?.since : undefined;
+  pool.checks = (pool.checks ?? 0) + 1;
+  stop(state, moment, 'budget', message, { action: 'pool', sessionId, pool: pool.id, ...cap });
+  if (state.wait !== null && since !== undefined) state.wait.since = since;
+}
+
+/** @param reserve - `null`: it asks for nothing */
+function drawWith(
+  state: SessionState,
+  pool: PoolShare,
+  reserve: { nanoUsd: number; tokens: number } | null,
+): Step {
+  const unpriced = state.manifest?.models.find(({ price }) => price === null)?.id;
+  const need = reserve && needOf(state, reserve);
+  const want = reserve && {
+    ...amount((kind) => CALLS * needOf(state, reserve)[kind]),
+    activeMs: ACTIVE_MS.want,
+  };
+  const input = {
+    pool: pool.id,
+    no: pool.no + 1,
+    settled: pool.settled,
+    spent: spentOf(state, pool),
+    ...(need === null || want === null ? {} : { need, want, ...defined({ unpriced }) }),
+  };
+  const summary = need === null ? `give back to pool ${pool.id}` : `draw from pool ${pool.id}`;
+  const command = {
+    kind: 'draw',
+    seq: state.seq + 1,
+    input,
+    heartbeatMs: heartbeatMs(state),
+    summary,
+  } as const;
+  return { type: 'issue', command };
+}
+
+/** What a model call can cost at most, with what is reserved for a side answer. */
+function needOf(
+  { budget: { reserved } }: SessionState,
+  { nanoUsd, tokens }: { nanoUsd: number; tokens: number },
+): PoolAmount {
+  return {
+    nanoUsd: nanoUsd + reserved.nanoUsd,
+    tokens: tokens + reserved.tokens,
+    turns: 1,
+    activeMs: ACTIVE_MS.need,
+  };
+}
+
+function spentOf({ budget: { spent } }: SessionState, { before }: PoolShare): PoolAmount {
+  return poolSpent(spent, before);
+}
+
+/** What a session has spent, as its pool counts it. */
+export function poolSpent(
+  { nanoUsd, turns, activeMs, inputTokens, outputTokens }: Spent,
+  before: PoolAmount = NO_AMOUNT,
+): PoolAmount {
+  const own = { nanoUsd, turns, activeMs, tokens: inputTokens + outputTokens };
+  return amount((kind) => own[kind] + before[kind]);
+}
+
+function amount(of: (kind: keyof PoolAmount) => number): PoolAmount {
+  return { nanoUsd: of('nanoUsd'), tokens: of('tokens'), turns: of('turns'), activeMs: of('activeMs') };
+}

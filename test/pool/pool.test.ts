@@ -1,0 +1,148 @@
+/** A pool of money that sessions share, on a real server. */
+import { expect, test } from 'vitest';
+import { type DefinedAgent, defineAgent, type PoolView, type Session } from '../../src/index.ts';
+import { expectSound } from '../session/support/sound.ts';
+import { polled } from '../support/polled.ts';
+import { rejection } from '../support/rejection.ts';
+import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
+import { openWorld } from '../support/world.ts';
+
+/** A reply of 200 tokens costs 2 dollars, and a prompt nothing: a call can cost 2 dollars at most. */
+const PRICE = { inputPerMillion: 0, outputPerMillion: 10_000 };
+
+function agentOf(stage: Stage): DefinedAgent {
+  return defineAgent({
+    name: 'spender',
+    model: { model: stage.provider('m'), price: PRICE },
+    instructions: 'Work.',
+    maxOutputTokens: 200,
+  });
+}
+
+/** The pool once a condition holds. */
+async function untilPool(
+  pool: { get(): Promise<PoolView> },
+  holds: (view: PoolView) => boolean,
+): Promise<PoolView> {
+  let view: PoolView | undefined;
+  await polled(
+    async () => {
+      view = await pool.get();
+      return holds(view);
+    },
+    () => JSON.stringify(view, null, 1),
+  );
+  return view as PoolView;
+}
+
+async function spentOf(sessions: readonly Session[]): Promise<number> {
+  const views = await Promise.all(sessions.map((session) => session.budget()));
+  return views.reduce((sum, { spent }) => sum + spent.usd, 0);
+}
+
+test('three sessions under one cap: the one that meets it waits, and continues when a person raises the cap', async () => {
+  // Each message is answered for 2 dollars.
+  const stage = await openStage(() => ({ text: 'done', usage: { inputTokens: 10, outputTokens: 200 } }));
+  await stage.startWorker([agentOf(stage)]);
+  const pool = stage.sessions.pool(stage.id('pool'));
+  expect(await pool.set({ usd: 5, by: 'ada' })).toMatchObject({ limits: { usd: 5 }, set: { by: 'ada' } });
+  const start = (): Promise<Session> =>
+    stage.sessions.start('spender', { id: stage.id(), message: 'go', pool: pool.id });
+  const first = await start();
+  await untilPhase(first, 'idle');
+  const second = await start();
+  await untilPhase(second, 'idle');
+  const third = await start();
+  const { wait } = await untilPhase(third, 'waiting');
+  expect(wait).toMatchObject({
+    reason: 'budget',
+    message: `usd: pool ${pool.id} has 5 US dollars: 4 spent, 2 needed`,
+    next: { action: 'pool', sessionId: third.id, pool: pool.id, cap: 'usd', atLeast: 6 },
+  });
+  expect(stage.model.requests).toHaveLength(2);
+  expect(await pool.get()).toMatchObject({
+    spent: { usd: 4, turns: 2 },
+    held: { usd: 0 },
+    waiting: [{ sessionId: third.id, need: { usd: 2 } }],
+  });
+
+  await pool.set({ usd: 10 });
+  await untilPhase(third, 'idle');
+  const all = [first, second, third];
+  const { spent, total, held, waiting } = await untilPool(pool, (view) => view.spent.usd === 6);
+  expect({ spent: spent.usd, total: total.usd, held: held.usd, waiting }).toEqual({
+    spent: await spentOf(all),
+    total: 6,
+    held: 0,
+    waiting: [],
+  });
+  for (const each of all) await expectSound(stage, each);
+});
+
+test('sessions side by side never spend more than the cap, and what one gives back lets the next continue', async () => {
+  let running = 0;
+  let most = 0;
+  const stage = await openStage(async () => {
+    running += 1;
+    most = Math.max(most, running);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    running -= 1;
+    // It reserves 2 dollars and costs 10 cents.
+    return { text: 'done', usage: { inputTokens: 10, outputTokens: 10 } };
+  });
+  await stage.startWorker([agentOf(stage)]);
+  const pool = stage.sessions.pool(stage.id('pool'));
+  await pool.set({ usd: 5 });
+  const sessions = await Promise.all(
+    Array.from({ length: 6 }, () =>
+      stage.sessions.start('spender', { id: stage.id(), message: 'go', pool: pool.id }),
+    ),
+  );
+  for (const session of sessions) await untilPhase(session, 'idle');
+  expect(most).toBeLessThanOrEqual(2);
+  const { spent, held } = await untilPool(pool, (view) => view.held.usd === 0);
+  expect([spent.usd, held.usd]).toEqual([expect.closeTo(0.6, 9), 0]);
+  for (const each of sessions.slice(0, 2)) await expectSound(stage, each);
+});
+
+test('a pool that nobody has set: the session waits and says so, and continues once it is set', async () => {
+  const stage = await openStage(() => ({ text: 'done', usage: { inputTokens: 10, outputTokens: 10 } }));
+  await stage.startWorker([agentOf(stage)]);
+  const pool = stage.sessions.pool(stage.id('pool'));
+  expect(await rejection(pool.get())).toMatchObject({
+    code: 'POOL_NOT_FOUND',
+    message: expect.stringContaining(`perdure pool ${pool.id} --usd 10`),
+  });
+  const session = await stage.sessions.start('spender', { id: stage.id(), message: 'go', pool: pool.id });
+  const { wait } = await untilPhase(session, 'waiting');
+  expect(wait?.message).toContain(`there is no pool ${pool.id}`);
+  await pool.set({ tokens: 100_000 });
+  await session.resume();
+  await until(session, ({ phase }) => phase === 'idle');
+  await untilPool(pool, ({ spent, held }) => spent.tokens === 20 && held.tokens === 0);
+  await expectSound(stage, session);
+});
+
+test('a worker killed while three sessions ask the model: the pool has what the sessions have on record', async () => {
+  let asked = 0;
+  const world = await openWorld(() => (asked++ < 3 ? { fault: 'hang' } : { text: 'Hello.' }));
+  const pool = world.sessions.pool(`pool-${world.taskQueue}`);
+  const worker = await world.startWorkerProcess();
+  await pool.set({ tokens: 1_000_000 });
+  const begin = (): Promise<Session> => world.startSession('priced', { message: 'Please.', pool: pool.id });
+  const sessions = await Promise.all([begin(), begin(), begin()]);
+  await expect.poll(() => world.model.requests.length, { timeout: 60_000 }).toBe(3);
+  await worker.crash();
+  await world.startWorkerProcess();
+  for (const session of sessions) await world.until(session, 'idle');
+  const { spent } = await untilPool(pool, (view) => view.held.tokens === 0);
+  const views = await Promise.all(sessions.map((session) => session.budget()));
+  const own = views.map(({ spent: { inputTokens, outputTokens } }) => inputTokens + outputTokens);
+  expect(spent.tokens).toBe(own.reduce((sum, tokens) => sum + tokens, 0));
+  expect(views.every(({ spent: { lostReplies } }) => lostReplies === 1)).toBe(true);
+  // Not a token is left.
+  await pool.set({ tokens: spent.tokens });
+  const last = await begin();
+  expect((await world.until(last, 'waiting')).wait?.message).toMatch(/^tokens: pool \S+ has \d+ tokens: /);
+  for (const session of [...sessions, last]) await world.check(session);
+});
