@@ -58,13 +58,20 @@ export function useAddress(): { place: Place; search: string } {
   return { place: placeOf(pathname), search };
 }
 
-/** The time, every few seconds. */
-export function useNow(everyMs = 5_000): number {
+const CLOCK_MS = 5_000;
+const clocks = new Set<(now: number) => void>();
+setInterval(() => {
+  const now = Date.now();
+  for (const show of clocks) show(now);
+}, CLOCK_MS);
+
+/** The time, every few seconds: the same for all of the page. */
+export function useNow(): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), everyMs);
-    return () => clearInterval(timer);
-  }, [everyMs]);
+    clocks.add(setNow);
+    return () => void clocks.delete(setNow);
+  }, []);
   return now;
 }
 

@@ -62,15 +62,15 @@ function App(): JSX.Element {
           <form
             onSubmit={(event) => {
               event.preventDefault();
-              const id = new FormData(event.currentTarget).get('id');
-              if (typeof id === 'string' && id.trim() !== '') go(linkTo({ name: 'session', id: id.trim() }));
+              const text = new FormData(event.currentTarget).get('id');
+              if (typeof text === 'string' && text.trim() !== '') void open(text.trim());
             }}
           >
             <input
               name="id"
               type="search"
-              placeholder="Open a session by its id"
-              aria-label="Open a session by its id"
+              placeholder="Session, by the beginning of its id"
+              aria-label="Session, by the beginning of its id"
             />
           </form>
         </search>
@@ -97,6 +97,18 @@ function App(): JSX.Element {
       {place.name === 'session' && <Session key={place.id} id={place.id} by={by} />}
     </>
   );
+}
+
+/** Opens the session with an id, or the only one whose id begins with it; otherwise the list of those. */
+async function open(text: string): Promise<void> {
+  const prefix = new URLSearchParams({ prefix: text }).toString();
+  const found = await request<{ items: { id: string }[] }>('GET', `/sessions?limit=2&${prefix}`).catch(
+    () => null,
+  );
+  const only = found?.items.length === 1 ? found.items[0]?.id : undefined;
+  const isId = found === null || found.items.some(({ id }) => id === text);
+  const id = isId ? text : only;
+  go(id === undefined ? `${linkTo({ name: 'sessions' })}?${prefix}` : linkTo({ name: 'session', id }));
 }
 
 /** Asks for the token of the server. */

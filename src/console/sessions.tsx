@@ -2,9 +2,11 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { SessionSummary } from '../contract/views.ts';
+import { type Glance, useGlances } from './glances.ts';
 import { go, linkTo, useRead } from './hooks.ts';
 import { CommandLine, Empty, Problem, Status, Time } from './parts.tsx';
-import { visible } from './text.ts';
+import { dollars, visible } from './text.ts';
+import { useWindow } from './window.ts';
 
 const EVERY_MS = 5_000;
 /** How many sessions are shown: at first, and when somebody asks for more. */
@@ -19,6 +21,12 @@ const STATUSES = [
   ['failed', 'failed'],
   ['terminated', 'terminated'],
 ] as const;
+/** Filters that are typed: the parameter, and what the field says. */
+const TYPED = [
+  ['prefix', 'id begins with'],
+  ['agent', 'agent'],
+  ['tenant', 'tenant'],
+] as const;
 
 export function Sessions({ search }: { search: string }): JSX.Element {
   const filters = new URLSearchParams(search);
@@ -30,15 +38,18 @@ export function Sessions({ search }: { search: string }): JSX.Element {
     `/sessions?limit=${limit}&${filters}`,
     everyMs,
   );
+  const items = value?.items ?? [];
+  const { box, body, seen, first, end, above, below } = useWindow(items.length);
+  const shown = items.slice(first, end);
+  const glances = useGlances(items.slice(seen.first, seen.end));
   const filter = (name: string, text: string): void => {
     const next = new URLSearchParams(search);
     if (text === '') next.delete(name);
     else next.set(name, text);
     go(`${linkTo({ name: 'sessions' })}?${next}`, true);
   };
-  const items = value?.items ?? [];
   return (
-    <main class="page">
+    <main class="page" ref={box}>
       <h1 class="visually-hidden">Sessions</h1>
       <div class="filters">
         <select
@@ -52,11 +63,11 @@ export function Sessions({ search }: { search: string }): JSX.Element {
             </option>
           ))}
         </select>
-        {(['agent', 'tenant'] as const).map((name) => (
+        {TYPED.map(([name, words]) => (
           <input
             key={name}
-            placeholder={name}
-            aria-label={name}
+            placeholder={words}
+            aria-label={words}
             value={filters.get(name) ?? ''}
             onChange={(event) => filter(name, event.currentTarget.value.trim())}
           />
@@ -65,36 +76,37 @@ export function Sessions({ search }: { search: string }): JSX.Element {
       <Problem error={error} />
       {value !== null && items.length === 0 && (
         <Empty title={search === '' ? 'No sessions yet' : 'No session fits these filters'}>
-          {search === '' && <CommandLine command="perdure start support 'Hello'" />}
+          {search === '' ? (
+            <CommandLine command="perdure start support 'Hello'" />
+          ) : (
+            <p>Filters look at ids, agents, tenants and statuses, not at what was said.</p>
+          )}
         </Empty>
       )}
       {items.length > 0 && (
-        <table>
+        <table class="sessions" aria-rowcount={items.length + 1}>
           <thead>
-            <tr>
+            <tr aria-rowindex={1}>
               <th scope="col">Session</th>
               <th scope="col">Agent</th>
               <th scope="col">Status</th>
+              <th scope="col">Last answer</th>
+              <th scope="col">Cost</th>
               <th scope="col">Tenant</th>
               <th scope="col">Started</th>
             </tr>
           </thead>
-          <tbody>
-            {items.map(({ id, agent, status, tenant, startedAt }) => (
-              <tr key={id}>
-                <td>
-                  <a href={linkTo({ name: 'session', id })}>{visible(id)}</a>
-                </td>
-                <td>{visible(agent ?? '')}</td>
-                <td>
-                  <Status status={status} />
-                </td>
-                <td>{visible(tenant ?? '')}</td>
-                <td>
-                  <Time at={startedAt} />
-                </td>
-              </tr>
+          <tbody ref={body}>
+            <Spacer height={above} />
+            {shown.map((session, index) => (
+              <Row
+                key={session.id}
+                session={session}
+                glance={glances.get(session.id)}
+                rowIndex={first + index + 2}
+              />
             ))}
+            <Spacer height={below} />
           </tbody>
         </table>
       )}
@@ -107,4 +119,47 @@ export function Sessions({ search }: { search: string }): JSX.Element {
       )}
     </main>
   );
+}
+
+function Row({
+  session: { id, agent, status, tenant, startedAt },
+  glance,
+  rowIndex,
+}: {
+  session: SessionSummary;
+  /** `undefined` until it is read. */
+  glance: Glance | undefined;
+  rowIndex: number;
+}): JSX.Element {
+  const text = glance?.lastText ?? '';
+  return (
+    <tr aria-rowindex={rowIndex}>
+      <td>
+        <a href={linkTo({ name: 'session', id })}>{visible(id)}</a>
+      </td>
+      <td>{visible(agent ?? '')}</td>
+      <td>
+        <Status status={status} />
+      </td>
+      <td class="hint" title={visible(text.slice(0, 1_000))}>
+        {glance === null ? 'cannot be read' : visible(text.slice(0, 200))}
+      </td>
+      <td>{glance ? costOf(glance) : ''}</td>
+      <td>{visible(tenant ?? '')}</td>
+      <td>
+        <Time at={startedAt} />
+      </td>
+    </tr>
+  );
+}
+
+/** Dollars, or tokens where a model has no price. */
+function costOf({ budget: { spent, unpriced } }: NonNullable<Glance>): string {
+  if (unpriced.length === 0) return dollars(spent.usd);
+  return `${(spent.inputTokens + spent.outputTokens).toLocaleString('en')} tokens`;
+}
+
+function Spacer({ height }: { height: number }): JSX.Element | null {
+  // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a row takes no focus.
+  return height === 0 ? null : <tr class="spacer" aria-hidden="true" style={{ height: `${height}px` }} />;
 }

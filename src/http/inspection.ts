@@ -98,6 +98,7 @@ export const inspectionOperations: readonly Operation[] = [
         pattern: SEARCHABLE,
         description: 'Only in this status, such as active. `waits`: in any that waits for a person',
       },
+      prefix: { type: 'string', pattern: SEARCHABLE, description: 'Only ids that begin with this' },
       limit: { type: 'integer', minimum: 0, maximum: 10_000, description: 'At most this many. Default: 50.' },
     },
     answer: {
@@ -107,9 +108,17 @@ export const inspectionOperations: readonly Operation[] = [
     },
     codes: [],
     handle: async (request, { sessions }) => {
-      const [agent, status, tenant] = [request.text('agent'), request.text('status'), tenantFilter(request)];
+      const [agent, status, prefix] = (['agent', 'status', 'prefix'] as const).map((name) =>
+        request.text(name),
+      );
       const items: SessionSummary[] = [];
-      const options = defined({ agent, status, tenant, limit: request.integer('limit') ?? 50 });
+      const options = defined({
+        agent,
+        status,
+        prefix,
+        tenant: tenantFilter(request),
+        limit: request.integer('limit') ?? 50,
+      });
       for await (const session of sessions.list(options)) items.push(session);
       return { items };
     },

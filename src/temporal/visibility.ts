@@ -12,8 +12,13 @@ export interface SessionListOptions {
   /** As {@link SessionSummary.status}. `waits`: running, and in any status but `active` and `unknown`. */
   status?: string;
   tenant?: string;
+  /** Only ids that begin with this. */
+  prefix?: string;
   limit?: number;
 }
+
+/** The most sessions that a server gives at a time. */
+const PAGE = 1_000;
 
 /** Why visibility cannot find a text, or `null`. It compares these characters with their escapes. */
 export function unsearchable(text: string): string | null {
@@ -37,7 +42,7 @@ export async function* listSessions(
   const query = queryOf(options);
   let left = options.limit ?? Number.POSITIVE_INFINITY;
   if (left <= 0) return;
-  const infos = client.workflow.list({ query })[Symbol.asyncIterator]();
+  const infos = client.workflow.list({ query, pageSize: Math.min(left, PAGE) })[Symbol.asyncIterator]();
   for (; left > 0; left -= 1) {
     const next = await infos.next().catch((error: unknown) => {
       throw listError(error);
@@ -61,6 +66,9 @@ function queryOf(options: SessionListOptions): string {
   for (const key of ['agent', 'tenant'] as const) {
     const value = options[key];
     if (value !== undefined) conditions.push(`${SEARCH_ATTRIBUTE[key]} = ${quoted(key, value)}`);
+  }
+  if (options.prefix !== undefined) {
+    conditions.push(`WorkflowId STARTS_WITH ${quoted('prefix', options.prefix)}`);
   }
   if (options.status !== undefined) conditions.push(statusCondition(options.status));
   return conditions.join(' AND ');

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { WORKFLOW } from '../../src/contract/names.ts';
 import { NO_BROWSER } from '../support/browser.ts';
 import { untilPhase } from '../support/stage.ts';
 import { type ConsoleStage, openConsole, violations } from './support/console.ts';
@@ -95,11 +96,54 @@ test.skipIf(NO_BROWSER)('sessions are listed with filters in the address', async
   await page.getByRole('heading', { name: 'No session fits these filters' }).waitFor();
 });
 
+test.skipIf(NO_BROWSER)(
+  'a list shows the last answer and the cost, and is searched by the beginning of an id',
+  async () => {
+    const id = await started('hello');
+    await started('goodbye');
+    const { page } = await stage.browse();
+    const search = page.getByRole('searchbox');
+    await search.fill(id.slice(0, -1));
+    await search.press('Enter');
+    await page.waitForURL('**/sessions?prefix=**');
+    const row = page.getByRole('row', { name: id });
+    await row.getByText('you said: hello').waitFor();
+    expect(await row.getByRole('cell').nth(4).textContent()).toMatch(/^\$0\.\d+$/);
+    await page.getByLabel('id begins with').fill('_');
+    await page.keyboard.press('Enter');
+    await page.getByText('not at what was said').waitFor();
+    await search.fill(id);
+    await search.press('Enter');
+    await page.getByRole('heading', { name: id }).waitFor();
+  },
+);
+
+test.skipIf(NO_BROWSER)('a long list scrolls, and only what is seen is in the page', async () => {
+  const prefix = stage.id('long');
+  const ids = Array.from({ length: 300 }, (_, n) => `${prefix}-${n}`);
+  // No worker takes them.
+  const taskQueue = `nobody-${prefix}`;
+  await Promise.all(
+    ids.map((workflowId) =>
+      stage.client.workflow.start(WORKFLOW.session, { workflowId, taskQueue, args: [{ agent: 'nobody' }] }),
+    ),
+  );
+  const { page } = await stage.browse(`/sessions?prefix=${prefix}`);
+  await page.getByRole('button', { name: 'Show up to 1,000' }).click();
+  const list = page.getByRole('table');
+  await expect.poll(() => list.getAttribute('aria-rowcount'), { timeout: 10_000 }).toBe('301');
+  expect(await page.locator('tbody tr').count()).toBeLessThan(100);
+  await page.evaluate('document.querySelector("main").scrollTo(0, 1e9)');
+  await list.locator('tr[aria-rowindex="301"]').waitFor();
+  expect(await page.locator('tbody tr').count()).toBeLessThan(100);
+  expect(await violations(page)).toEqual([]);
+});
+
 test.skipIf(NO_BROWSER).each(['light', 'dark'] as const)(
   'axe finds nothing in sessions and a session in the %s theme',
   async (colorScheme) => {
     const id = await started('order 7');
-    const { page } = await stage.browse('/sessions', { colorScheme });
+    const { page } = await stage.browse('/sessions?agent=support', { colorScheme });
     await page.getByRole('link', { name: id }).click();
     await page.getByText('done: order 7').waitFor();
     await page.getByRole('button', { name: 'Show the checkpoints' }).click();
@@ -109,6 +153,7 @@ test.skipIf(NO_BROWSER).each(['light', 'dark'] as const)(
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360);
     await page.getByRole('link', { name: 'Sessions' }).click();
     await page.getByRole('link', { name: id }).waitFor();
+    await page.getByText('done: order 7').first().waitFor();
     expect(await violations(page)).toEqual([]);
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360);
   },

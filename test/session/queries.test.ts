@@ -138,6 +138,10 @@ test('sessions are listed by agent, status and tenant', async () => {
   }
   expect(new Set((await list({ tenant: 'acme' })).map(({ id }) => id))).toEqual(new Set([done.id, idle.id]));
   expect(await list({ tenant: 'nobody' })).toEqual([]);
+  expect(await list({ prefix: idle.id.slice(0, -1) })).toHaveLength(4);
+  expect((await list({ prefix: idle.id })).map(({ id }) => id)).toEqual([idle.id]);
+  // Not a pattern.
+  expect(await list({ prefix: '%' })).toEqual([]);
   expect(await list({ limit: 2 })).toHaveLength(2);
   expect((await list({ status: 'completed' }))[0]).toMatchObject({
     agent,

@@ -10,6 +10,7 @@ interface Options {
   agent?: string;
   status?: string;
   tenant?: string;
+  prefix?: string;
   limit: number;
 }
 
@@ -42,6 +43,7 @@ export function ls(program: Command, cli: Cli): void {
     .option('--agent <name>', 'only of this agent')
     .addOption(new Option('--status <status>', 'only in this status').choices(STATUSES))
     .option('--tenant <name>', 'only of this tenant')
+    .option('--prefix <text>', 'only ids that begin with this')
     .option('--limit <count>', 'at most this many', count, 50)
     .action(async ({ limit, ...filter }: Options) => {
       const { sessions } = await cli.connect();

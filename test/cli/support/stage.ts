@@ -18,6 +18,7 @@ export interface CliStage {
   /** `perdure --json …`, which must succeed; its document. */
   json<T = Record<string, unknown>>(...args: string[]): Promise<T>;
   start(args: readonly string[], options?: RunOptions): Running;
+  readonly client: Client;
   /** The library's own handle, to wait with. */
   session(id: string): Session;
   readonly saver: TemporalSaver;
@@ -60,6 +61,7 @@ export async function openStage(): Promise<CliStage> {
       return JSON.parse(stdout) as T;
     },
     start: (args, options) => start(args, { ...options, env: { ...env, ...options?.env } }),
+    client,
     session: (id) => sessions.get(id),
     saver,
     id: (name) => `${name}-${taskQueue}-${ids++}`,
