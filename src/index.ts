@@ -21,6 +21,7 @@ export {
   type ModelRegistry,
   NotAttemptedError,
   type Question,
+  QuestionError,
   type ToolContext,
   type ToolEffect,
   type ToolOptions,
@@ -78,7 +79,9 @@ export type {
   ResolutionRecord,
   SeenCall,
   SeenDispatch,
+  ToolAnswer,
   ToolCall,
+  ToolQuestion,
 } from './contract/calls.ts';
 export {
   CHECKPOINT_ID_LIMIT,

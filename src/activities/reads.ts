@@ -35,6 +35,7 @@ import { isMain } from '../contract/view.ts';
 import { Fence } from './fence.ts';
 import { encodeDetails, type HeartbeatAnswer, recordHeartbeat } from './heartbeats.ts';
 import { detailsBefore } from './live-sender.ts';
+import { questionIn } from './questions.ts';
 import { recorded } from './recordable.ts';
 import { shutDown } from './shut-down.ts';
 import { stopWith } from './stop-with.ts';
@@ -165,6 +166,7 @@ export class Reading {
     }
     const results = new Map<string, CallResult>(ended.map(({ callId, ...result }) => [callId, result]));
     for (const { callId, result } of this.ends) {
+      if (result.kind === 'asks') continue;
       if (result.kind !== 'output') {
         results.set(callId, { content: result.message, isError: true });
         continue;
@@ -179,6 +181,7 @@ export class Reading {
   async noReply(blocks: readonly ToolResultBlock[], resultBytes: number): Promise<NoReplyReason | null> {
     if (this.#context.cancellationSignal.aborted) return stopReason(this.#context);
     if (this.ends.some(({ result }) => result.kind === 'unavailable')) return 'unavailable';
+    if (this.ends.some(({ result }) => result.kind === 'asks')) return 'asks';
     if (jsonSize(blocks) > resultBytes) return 'large';
     if (!this.#isMarked) return null;
     if (this.#isUnsure || !(await this.#isWanted())) return 'not_wanted';
@@ -186,7 +189,7 @@ export class Reading {
   }
 
   async #read(
-    { callId, args: edited, idempotencyKey: given }: ReadCall,
+    { callId, args: edited, idempotencyKey: given, answers }: ReadCall,
     stop: AbortSignal,
     settings: { scratchpadRoot?: string },
   ): Promise<void> {
@@ -199,7 +202,7 @@ export class Reading {
     const { workflowId: sessionId = '', runId = '' } = this.#context.info.workflowExecution ?? {};
     // Differs from the recorded key only if a reset copied the activity into another run.
     const idempotencyKey = given ?? readKey({ sessionId, runId, tool: name, callId, args });
-    const input = { callId, idempotencyKey, ...settings };
+    const input = { callId, idempotencyKey, ...settings, ...defined({ answers }) };
     this.#running.add(callId);
     for (let attempt = this.#context.info.attempt; ; attempt++) {
       const startedAt = Date.now();
@@ -231,7 +234,7 @@ export class Reading {
   /** One attempt; `null` when it was stopped. */
   async #attempt(
     tool: DefinedTool,
-    input: { callId: string; idempotencyKey: string; name: string; args: JsonValue; timeoutMs: number },
+    input: Parameters<typeof contextOf>[0] & { name: string; args: JsonValue; timeoutMs: number },
     attempt: number,
     stopped: AbortSignal,
   ): Promise<ReadResult | { kind: 'again'; message: string } | null> {
@@ -264,6 +267,8 @@ export class Reading {
       return stopped.aborted ? null : { kind: 'error', message: `${name} ${late}` };
     } catch (error) {
       if (stopped.aborted) return null;
+      const question = questionIn(error);
+      if (question !== null) return { kind: 'asks', question };
       const isTransient = isPerdureError(error, 'NOT_ATTEMPTED') && (error as NotAttemptedError).retryable;
       return { kind: isTransient ? 'again' : 'error', message: errorText(name, error) };
     } finally {

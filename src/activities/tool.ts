@@ -13,6 +13,7 @@ import {
   type ToolContext,
 } from '../agent/index.ts';
 import type { ToolInput, ToolResult } from '../contract/activities.ts';
+import type { ToolAnswer } from '../contract/calls.ts';
 import { isPerdureError } from '../contract/errors.ts';
 import { BEGAN } from '../contract/failure.ts';
 import { argsDigest, shortDigest } from '../contract/keys.ts';
@@ -21,6 +22,7 @@ import type { ValueStore } from '../contract/values.ts';
 import { doneBefore } from './earlier-runs.ts';
 import { Fence } from './fence.ts';
 import type { IssuedCalls, IssuedHere } from './issued-calls.ts';
+import { questionIn } from './questions.ts';
 import { recorded } from './recordable.ts';
 import { sealedAnswer } from './sealed-records.ts';
 import { shutDown } from './shut-down.ts';
@@ -161,6 +163,8 @@ async function runMutation(
       const reason = timedOut() ? `timed out after ${input.timeoutMs} ms` : other;
       return { kind: 'unknown', reason, ...released(context) };
     } catch (error) {
+      const question = questionIn(error);
+      if (question !== null) return { kind: 'asks', question };
       if (isPerdureError(error, 'NOT_ATTEMPTED')) {
         return {
           kind: 'absent',
@@ -225,6 +229,8 @@ async function runRepeatable(
     } catch (error) {
       if (shutDown(context)) return { kind: 'released' };
       if (context.cancellationSignal.aborted) throw error;
+      const question = questionIn(error);
+      if (question !== null) return { kind: 'asks', question };
       const transient = isPerdureError(error, 'NOT_ATTEMPTED') && (error as NotAttemptedError).retryable;
       const last = begun >= attempts;
       const message = errorText(input.tool, error);
@@ -297,7 +303,7 @@ async function checkedArgs(
 
 /** What a tool's functions get beside their input. `session` is the session's context, parsed by the tool's schema. */
 export function contextOf(
-  input: { callId: string; idempotencyKey: string; scratchpadRoot?: string },
+  input: { callId: string; idempotencyKey: string; scratchpadRoot?: string; answers?: ToolAnswer[] },
   session: unknown,
   { attempt, abortSignal, fence }: { attempt: number; abortSignal: AbortSignal; fence?: Fence },
 ): ToolContext {
@@ -311,6 +317,7 @@ export function contextOf(
     attempt,
     abortSignal,
     fence: async () => fence?.pass(abortSignal),
+    answers: input.answers ?? [],
     ...(input.scratchpadRoot === undefined ? {} : { scratchpadRoot: input.scratchpadRoot }),
     context: session,
     // The AI SDK's name for it.

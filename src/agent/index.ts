@@ -36,5 +36,6 @@ export {
 } from './define-tool.ts';
 export { instructionsFor } from './instructions.ts';
 export { parseArgs, prepareCall } from './prepare-call.ts';
+export { QuestionError } from './question-error.ts';
 export type { ToolContext, Verification } from './tool-context.ts';
 export { deadline, validate } from './validate.ts';

@@ -1,5 +1,7 @@
 /** What a tool's functions get, and what `verify` returns. */
+
 import type { ToolExecutionOptions } from 'ai';
+import type { ToolAnswer } from '../contract/calls.ts';
 
 /** The second argument of a tool's functions. */
 export interface ToolContext<CONTEXT = unknown> extends Omit<ToolExecutionOptions, 'abortSignal'> {
@@ -26,6 +28,8 @@ export interface ToolContext<CONTEXT = unknown> extends Omit<ToolExecutionOption
    * just before the request that has the effect.
    */
   fence: () => Promise<void>;
+  /** What people have answered to the questions of this call, oldest first: see {@link QuestionError}. */
+  answers: readonly ToolAnswer[];
   /** The session's scratchpad directory, if it has one. */
   scratchpadRoot?: string;
   /**

@@ -98,8 +98,9 @@ export function nextOf({ status, paused, wait, pending, sessionId }: SessionView
 }
 
 /** The commands of a next step, one a line, to be pasted as they are. */
-function nextLines(next: NextStep, terminal: Terminal): string {
+function nextLines(next: NextStep, terminal: Terminal, isQuestion = false): string {
   return commandsFor(next)
+    .filter((line) => !isQuestion || /^perdure (respond|reject) /.test(line))
     .map((line, index) =>
       index === 0 ? `  next: ${terminal.style('green', clean(line))}` : `    or: ${clean(line)}`,
     )
@@ -116,6 +117,7 @@ function pendingCall(call: PendingCall, terminal: Terminal): string {
   if (status.kind === 'approval') {
     const until = status.expiresAt === null ? '' : ` until ${status.expiresAt}`;
     lines.push(`  waits for ${call.question === undefined ? 'approval' : 'an answer'}${until}`);
+    if (status.question !== undefined) lines.push(`  asks: ${clean(status.question.text)}`);
     if (call.needs !== undefined) lines.push(...approversLines(call.needs));
     if (status.problem !== undefined)
       lines.push(`  the edited arguments were refused: ${clean(status.problem)}`);
@@ -126,7 +128,7 @@ function pendingCall(call: PendingCall, terminal: Terminal): string {
   if (decision !== null) lines.push(`  ${decision.decision} by ${clean(decision.by)} at ${decision.at}`);
   if (status.kind === 'unknown')
     lines.push('  landed: it happened; absent: it did not, and runs again; failed: it does not run again');
-  lines.push(nextLines(call.next, terminal));
+  lines.push(nextLines(call.next, terminal, status.kind === 'approval' && status.question !== undefined));
   return lines.join('\n');
 }
 

@@ -1,5 +1,12 @@
 /** `perdure/client`: for a program that talks to sessions and runs none. It loads no worker code. */
-export type { Decision, EffectRef, Resolution, ToolCall } from '../contract/calls.ts';
+export type {
+  Decision,
+  EffectRef,
+  Resolution,
+  ToolAnswer,
+  ToolCall,
+  ToolQuestion,
+} from '../contract/calls.ts';
 export type { EditInput } from '../contract/edit.ts';
 export {
   ERROR_CODES,

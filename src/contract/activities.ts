@@ -5,7 +5,7 @@
  * are Temporal's own: time-outs, cancellation, a lost worker, and the retries of model, `read` and `idempotent` calls.
  */
 
-import type { EffectOutcome, EffectRef, EffectWait } from './calls.ts';
+import type { EffectOutcome, EffectRef, EffectWait, ToolAnswer, ToolQuestion } from './calls.ts';
 import type { WaiterInput } from './inputs.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import type { Effect, Manifest } from './manifest.ts';
@@ -81,6 +81,8 @@ export interface ToolInput {
   past?: ContentRef;
   /** The tool's `compensate` runs, for the effect of this call. */
   compensates?: EffectRef;
+  /** What people have answered to the tool's questions. */
+  answers?: ToolAnswer[];
 }
 
 /** Input of `storePast`: the end of the transcript that leaves the run. */
@@ -122,6 +124,8 @@ export type ToolResult =
       unbegun?: true;
     }
   | { kind: 'unknown'; reason: string; released?: true }
+  /** The tool has done nothing yet, and asks a person. */
+  | { kind: 'asks'; question: ToolQuestion }
   /** The tool did not run: the record of an equal call before this run answers it. */
   | {
       kind: 'replay';

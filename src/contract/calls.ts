@@ -36,6 +36,26 @@ export interface Dispatch {
   released?: true;
   /** The tool certainly did not begin: it does not count as an attempt. */
   unbegun?: true;
+  /** The tool asked a person something and did nothing: it does not count as an attempt. */
+  asked?: true;
+}
+
+/** What a tool asks a person in the middle of a call. */
+export interface ToolQuestion {
+  text: string;
+  /** JSON Schema of the answer. Absent: any text or JSON. */
+  answer?: JsonObject;
+  /** What the tool gets back with the answer. */
+  state?: JsonValue;
+}
+
+/** A question of a tool with a person's answer. */
+export interface ToolAnswer extends ToolQuestion {
+  output: JsonValue;
+  by: Actor;
+  /** The HTTP API, or your program, has verified `by`. */
+  verified?: true;
+  at: string;
 }
 
 /** A decision of a person on a call that waits for approval. */
@@ -112,7 +132,13 @@ export type CallStatus =
   /** Waits for its turn in the batch. */
   | { kind: 'ready' }
   /** Waits for a person's approval. `expiresAt` is ISO 8601. */
-  | { kind: 'approval'; expiresAt: string | null; problem?: string }
+  | {
+      kind: 'approval';
+      expiresAt: string | null;
+      problem?: string;
+      /** The tool has asked it in the middle of the call: `respond` answers it, and the call goes on. */
+      question?: ToolQuestion;
+    }
   /** Its edited arguments are being checked. `rewound`: the call may have been made after the checkpoint. */
   | { kind: 'preparing'; before?: PreparedBefore; rewound?: true }
   /** Waits for an equal call in flight. */
@@ -172,6 +198,8 @@ export interface ToolCall {
   decision: DecisionRecord | null;
   /** Of an approval that takes another person, or several. `decision` is then the last of them. */
   approvers?: ApproverRules;
+  /** What people have answered to the tool's questions, oldest first. */
+  answers?: ToolAnswer[];
   /** Oldest first. */
   resolutions: ResolutionRecord[];
   /** What the model is told, or `null` until the call has ended. */

@@ -13,6 +13,8 @@ export const LIMIT = {
   update: 380_000,
   /** One tool result. Larger ones are shortened with a notice. */
   toolResult: 256_000,
+  /** A question that a tool asks in the middle of a call, and its answer. A call holds ten of each. */
+  question: 32_000,
   /** One file of a message, in bytes. */
   file: 50_000_000,
   /** One tool result when the worker has a store of values. Larger ones are stored. */

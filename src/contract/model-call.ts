@@ -1,4 +1,5 @@
 /** What the activities that read and ask the model are given, and what they return. */
+import type { ToolAnswer, ToolQuestion } from './calls.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import type { Manifest } from './manifest.ts';
 import type { Block, CallResult, MessageBlock } from './messages.ts';
@@ -21,6 +22,8 @@ export interface ReadCall {
   idempotencyKey?: string;
   /** Only when a person has edited them. */
   args?: JsonValue;
+  /** What people have answered to the tool's questions. */
+  answers?: ToolAnswer[];
 }
 
 /** Input of `reads`: a position in the transcript, and which calls of its last message to run. */
@@ -57,6 +60,8 @@ export type ReadResult =
   | ({ kind: 'output' } & ToolOutput)
   /** The tool threw or timed out. */
   | { kind: 'error'; message: string }
+  /** The tool asks a person. */
+  | { kind: 'asks'; question: ToolQuestion }
   /** The worker has no such tool. `misfit`: it has, and the session's context does not fit it. */
   | { kind: 'unavailable'; message: string; misfit?: true };
 
@@ -78,6 +83,8 @@ export type NoReplyReason =
   | 'large'
   /** A tool is gone. */
   | 'unavailable'
+  /** A tool asks a person. */
+  | 'asks'
   /** The session does not want a reply any more, or has not confirmed in time that it does. */
   | 'not_wanted'
   /** The activity was cancelled. Unfinished reads run again later. */

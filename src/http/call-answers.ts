@@ -1,6 +1,13 @@
 /** The schemas of answers about tool calls. The compiler holds them to the contract's types. */
 import * as z from 'zod/mini';
-import type { ApproverRules, CallStatus, DecisionRecord, Dispatch, ToolCall } from '../contract/calls.ts';
+import type {
+  ApproverRules,
+  CallStatus,
+  DecisionRecord,
+  Dispatch,
+  ToolAnswer,
+  ToolCall,
+} from '../contract/calls.ts';
 import type { ToolManifest } from '../contract/manifest.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import { valueRefSchema } from '../contract/values.ts';
@@ -25,10 +32,26 @@ const approvers: z.ZodMiniType<ApproverRules> = exactly<ApproverRules>()(
   }),
 );
 
+const toolQuestion = {
+  text: z.string(),
+  answer: z.exactOptional(jsonObject),
+  state: z.exactOptional(jsonValue),
+};
+const toolAnswer: z.ZodMiniType<ToolAnswer> = exactly<ToolAnswer>()(
+  z.object({
+    ...toolQuestion,
+    output: jsonValue,
+    by: z.string(),
+    verified: z.exactOptional(z.literal(true)),
+    at: time,
+  }),
+);
+
 const approvalStatus = z.object({
   kind: z.literal('approval'),
   expiresAt: z.nullable(time),
   problem: z.exactOptional(z.string()),
+  question: z.exactOptional(z.object(toolQuestion)),
 });
 const unknownStatus = z.object({ kind: z.literal('unknown'), reason: z.string() });
 const stuckStatus = z.object({
@@ -84,6 +107,7 @@ const dispatch: z.ZodMiniType<Dispatch> = exactly<Dispatch>()(
     reason: z.exactOptional(z.string()),
     released: z.exactOptional(z.literal(true)),
     unbegun: z.exactOptional(z.literal(true)),
+    asked: z.exactOptional(z.literal(true)),
   }),
 );
 
@@ -108,6 +132,7 @@ export const toolCall: z.ZodMiniType<ToolCall> = exactly<ToolCall>()(
     dispatches: z.array(dispatch),
     decision: z.nullable(decisionRecord),
     approvers: z.exactOptional(approvers),
+    answers: z.exactOptional(z.array(toolAnswer)),
     resolutions: z.array(
       z.object({
         dispatchNo: z.int(),

@@ -21,6 +21,12 @@ export function rulesOf(tool: ToolManifest | undefined): Pick<ToolCall, 'approve
   return { approvers };
 }
 
+/** When an approval that is asked for now expires. */
+export function expiryFrom(tool: ToolManifest | undefined, at: string): { expiresAt: string | null } {
+  const expiresMs = tool?.approval.expiresMs ?? null;
+  return { expiresAt: expiresMs === null ? null : new Date(Date.parse(at) + expiresMs).toISOString() };
+}
+
 /** Remembers who has shaped what the model sees: they asked for its calls. */
 export function addAuthor(state: SessionState, by: string | undefined): void {
   if (by === undefined || by === UNNAMED || state.authors?.includes(by) === true) return;

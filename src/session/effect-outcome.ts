@@ -9,10 +9,11 @@ import type { CallResult } from '../contract/messages.ts';
 import type { PreparedCall, ToolOutput } from '../contract/model-call.ts';
 import type { CarriedEffect } from '../contract/origin.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
-import { isPartly, rulesOf } from './approvers.ts';
+import { expiryFrom, isPartly, rulesOf } from './approvers.ts';
 import { setKey } from './effect-key.ts';
 import type { Moment } from './events.ts';
 import { setManifest } from './manifest.ts';
+import { askQuestion } from './question.ts';
 import { replayCall } from './replay.ts';
 import { endCall, iso, isUntold, toolOf } from './state.ts';
 import { isCompensation } from './undo.ts';
@@ -61,6 +62,9 @@ export function applyTool(
     case 'output':
       record('returned');
       endCall(call, { kind: 'completed' }, toldOf(result), at);
+      return;
+    case 'asks':
+      askQuestion(state, call, dispatch, result.question, at);
       return;
     case 'replay':
       record('absent', `answered from the record of ${result.of}`);
@@ -139,7 +143,7 @@ export function stopped({ effect }: ToolCall): 'absent' | 'unknown' {
  */
 function mayDispatchAgain(state: SessionState, call: ToolCall): boolean {
   const counted = call.dispatches.filter(
-    ({ released, unbegun }) => released !== true && unbegun !== true,
+    ({ released, unbegun, asked }) => released !== true && unbegun !== true && asked !== true,
   ).length;
   return counted < (toolOf(state, call)?.maxAttempts ?? 1);
 }
@@ -272,10 +276,4 @@ export function awaitApproval(call: ToolCall, tool: ToolManifest | undefined, at
   delete call.approvers;
   Object.assign(call, rulesOf(tool));
   call.status = { kind: 'approval', ...expiryFrom(tool, at) };
-}
-
-/** When an approval that is asked for now expires. */
-export function expiryFrom(tool: ToolManifest | undefined, at: string): { expiresAt: string | null } {
-  const expiresMs = tool?.approval.expiresMs ?? null;
-  return { expiresAt: expiresMs === null ? null : new Date(Date.parse(at) + expiresMs).toISOString() };
 }

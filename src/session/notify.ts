@@ -5,6 +5,7 @@ import { defined, jsonSize } from '../contract/json.ts';
 import type { Notification, NotifyInput } from '../contract/notifications.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { Moment, Step } from './events.ts';
+import { seenDigest } from './question.ts';
 import { batchCalls, iso } from './state.ts';
 import { isUndoing } from './undo.ts';
 
@@ -76,19 +77,21 @@ function newsOf(state: SessionState, moment: Moment): Notification[] {
 }
 
 function callNews({ manifest }: SessionState, call: ToolCall, at: string): Notification[] {
-  const { id: callId, name: tool, effect, argsDigest, args, status } = call;
+  const { id: callId, name: tool, effect, args, status, answers = [] } = call;
   const about = {
     at,
     callId,
     tool,
     effect,
-    argsDigest,
+    argsDigest: seenDigest(call),
     ...(manifest?.notify?.args === true && jsonSize(args) <= ARGS_BYTES ? { args } : {}),
   };
   switch (status.kind) {
     case 'approval': {
-      const until = defined({ expiresAt: status.expiresAt ?? undefined, message: status.problem });
-      return [{ event: 'approval', key: `approval ${callId}`, ...about, ...until }];
+      const message = status.problem ?? status.question?.text;
+      const until = defined({ expiresAt: status.expiresAt ?? undefined, message });
+      const number = status.question === undefined ? '' : ` ${answers.length + 1}`;
+      return [{ event: 'approval', key: `approval ${callId}${number}`, ...about, ...until }];
     }
     case 'unknown':
     case 'stuck': {

@@ -183,11 +183,13 @@ function applyTimer(state: SessionState, flight: InFlight, moment: Moment): void
     releaseCall(state, call);
   } else if (flight.kind === 'approval_expiry' && call.status.kind === 'approval') {
     const at = iso(moment);
-    const onExpiry = toolOf(state, call)?.approval.onExpiry ?? 'reject';
+    const { question } = call.status;
+    const onExpiry = question ? 'reject' : (toolOf(state, call)?.approval.onExpiry ?? 'reject');
     call.decision = { decision: 'expired', by: 'policy', at, reason: `nobody decided in time: ${onExpiry}` };
     if (onExpiry === 'approve') call.status = { kind: 'ready' };
     else {
-      const content = `Nobody approved this call of ${call.name} in time; it was not executed.`;
+      const missing = question ? `answered the question "${question.text}" of` : 'approved';
+      const content = `Nobody ${missing} this call of ${call.name} in time; it was not executed.`;
       endCall(call, { kind: 'skipped' }, { content, isError: true }, at);
     }
   }

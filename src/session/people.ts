@@ -19,6 +19,7 @@ import { applyEdit, editProblem } from './edit.ts';
 import { readyAgain } from './effect-outcome.ts';
 import type { Moment, PersonInput } from './events.ts';
 import { addWaiter, lookAtEffect } from './global-effect.ts';
+import { answerProblem, seenDigest, takeAnswer } from './question.ts';
 import { editMessage, editMessageProblem, withdraw, withdrawProblem } from './queue.ts';
 import type { Refusal } from './refusal.ts';
 import {
@@ -67,6 +68,7 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
       const problem = approverProblem(state, call, input.value);
       return (
         otherArguments(call, input.value.argsDigest) ??
+        answerProblem(call, input.value.decision as Decision) ??
         (problem && { code: 'FORBIDDEN' as const, ...problem })
       );
     }
@@ -148,9 +150,11 @@ function unknownCall(state: SessionState, callId: string): Refusal {
 }
 
 function otherArguments(call: ToolCall, seen: string): Refusal | null {
-  if (seen === call.argsDigest) return null;
-  const message = `the arguments of call ${call.id} have changed: their digest is ${call.argsDigest}, not ${seen}. Read the call again`;
-  return refuse('DIGEST_MISMATCH', message, { callId: call.id, argsDigest: call.argsDigest });
+  const digest = seenDigest(call);
+  if (seen === digest) return null;
+  const asks = digest === call.argsDigest ? 'the arguments' : 'the arguments or the question';
+  const message = `${asks} of call ${call.id} have changed: their digest is ${digest}, not ${seen}. Read the call again`;
+  return refuse('DIGEST_MISMATCH', message, { callId: call.id, argsDigest: digest });
 }
 
 /** A resolution of an earlier dispatch says nothing about the last one, which may have happened. */
@@ -318,6 +322,7 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
 
 function decide(call: ToolCall, decision: Decision, who: Omit<DecisionRecord, 'decision'>): void {
   const { at } = who;
+  if (decision.decision === 'respond' && takeAnswer(call, decision.output, who)) return;
   const given = call.approvers?.given;
   const record: DecisionRecord = { decision: decision.decision, ...who };
   const more = takesMore(call, record);
@@ -346,7 +351,10 @@ function decide(call: ToolCall, decision: Decision, who: Omit<DecisionRecord, 'd
     case 'reject': {
       const reason = decision.reason ?? '';
       if (reason !== '') call.decision.reason = reason;
-      const content = `A person rejected this call of ${call.name}${reason === '' ? '.' : `: ${reason}`}`;
+      const asked = call.status.kind === 'approval' ? call.status.question : undefined;
+      const what =
+        asked === undefined ? 'rejected' : `did not answer the question "${asked.text}", and so ended`;
+      const content = `A person ${what} this call of ${call.name}${reason === '' ? '.' : `: ${reason}`}`;
       endCall(call, { kind: 'skipped' }, { content, isError: true }, at);
       return;
     }

@@ -23,6 +23,7 @@ import { notRun, toldOf } from './effect-outcome.ts';
 import type { Moment, Step } from './events.ts';
 import { contextPart, modelCommand } from './model-command.ts';
 import { isCovered } from './pool.ts';
+import { askQuestion } from './question.ts';
 import {
   appendMessage,
   batchCalls,
@@ -92,11 +93,12 @@ function readMs(state: SessionState, call: ToolCall): number {
 }
 
 function readCall({ sessionId, runId }: SessionState, call: ToolCall): ReadCall {
-  const { id: callId, name: tool, args, idempotencyKey, decision } = call;
+  const { id: callId, name: tool, args, idempotencyKey, decision, answers } = call;
   return {
     callId,
     ...(idempotencyKey === readKey({ sessionId, runId, tool, callId, args }) ? {} : { idempotencyKey }),
     ...(decision?.decision === 'edit' ? { args } : {}),
+    ...defined({ answers }),
   };
 }
 
@@ -159,13 +161,13 @@ export function applyReads(
     const end = ends.get(callId);
     if (call.effect === 'mutate' && end?.result.kind !== 'output') {
       // Its tool was declared a mutation while it ran.
-      const reason = end?.result.message ?? 'it gave no result';
+      const reason = reasonOf(end) ?? 'it gave no result';
       Object.assign(dispatch, { outcome: 'unknown', reason });
       call.status = { kind: 'settling', reason };
       continue;
     }
     if (end !== undefined) {
-      endRead(call, dispatch, end);
+      endRead(state, call, dispatch, end);
       continue;
     }
     call.status = { kind: 'ready' };
@@ -183,7 +185,12 @@ export function applyReads(
   }
 }
 
+function reasonOf(end: ReadEnd | undefined): string | undefined {
+  return end !== undefined && 'message' in end.result ? end.result.message : undefined;
+}
+
 function endRead(
+  state: SessionState,
   call: ToolCall,
   dispatch: ToolCall['dispatches'][number],
   { result, startedAt, ms, attempts }: ReadEnd,
@@ -202,6 +209,9 @@ function endRead(
       dispatch.outcome = 'returned';
       dispatch.reason = result.message;
       endCall(call, { kind: 'failed', certain: false }, { content: result.message, isError: true }, at);
+      return;
+    case 'asks':
+      askQuestion(state, call, dispatch, result.question, at);
       return;
     case 'unavailable':
       dispatch.outcome = 'absent';

@@ -72,6 +72,7 @@ export function toolCommand(state: SessionState, call: ToolCall): Issued {
         ? { markFirst: true as const }
         : {}),
       ...resultLimit(state),
+      ...defined({ answers: call.answers }),
     },
     heartbeatMs: heartbeatMs(state),
     timeoutMs,

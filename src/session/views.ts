@@ -19,7 +19,7 @@ import type {
 import { effectId } from '../contract/workflow-ids.ts';
 import { needsOf } from './approvers.ts';
 import { usd } from './budget.ts';
-import { questionOf } from './question.ts';
+import { questionOf, seenDigest } from './question.ts';
 import { batchCalls, lastOutput, lastText, phaseOf, toolOf } from './state.ts';
 
 /** A session at a glance. */
@@ -70,7 +70,7 @@ function pending(state: SessionState, call: ToolCall): PendingCall[] {
     status.kind !== 'awaiting'
   )
     return [];
-  const seen = { callId: call.id, argsDigest: call.argsDigest, dispatchNo: dispatchNoOf(call) };
+  const seen = { callId: call.id, argsDigest: seenDigest(call), dispatchNo: dispatchNoOf(call) };
   const next = nextOf(state.sessionId, call, seen);
   if (next === null) return [];
   return [

@@ -96,6 +96,7 @@ const EVERYTHING = [
   'the model call fails: provider_unavailable',
   'a call has its effect',
   'a call returns',
+  'a call asks a person',
   "a call's worker is lost before its effect",
   "a call's worker is lost after its effect",
   'a call throws before its effect',

@@ -161,6 +161,7 @@ const toolResult: fc.Arbitrary<ToolResult> = fc.oneof<fc.Arbitrary<ToolResult>[]
   fc.record({ kind: fc.constant('absent' as const), reason: words, retryable: fc.boolean() }),
   words.map((reason) => ({ kind: 'unknown' as const, reason })),
   words.map((message) => ({ kind: 'unavailable' as const, message })),
+  words.map((text) => ({ kind: 'asks' as const, question: { text } })),
 );
 /** How reads end, in the order in which they were asked for. */
 const readEnds: fc.Arbitrary<Omit<ReadEnd, 'callId'>[]> = fc.array(
@@ -170,6 +171,7 @@ const readEnds: fc.Arbitrary<Omit<ReadEnd, 'callId'>[]> = fc.array(
         { weight: 8, arbitrary: json.map((output) => ({ kind: 'output', output })) },
         { weight: 1, arbitrary: words.map((message) => ({ kind: 'error', message })) },
         { weight: 1, arbitrary: words.map((message) => ({ kind: 'unavailable', message })) },
+        { weight: 1, arbitrary: words.map((text) => ({ kind: 'asks', question: { text } })) },
       ),
       startedAt: fc.integer({ min: 1.6e12, max: 1.8e12 }),
       ms: fc.nat(100_000),

@@ -1,6 +1,8 @@
 /** Walks everything that can happen, breadth first, so that the first broken promise has the shortest story. */
+
 import type { SessionState } from '../../../src/index.ts';
 import type { Command, PersonInput } from '../../../src/session/events.ts';
+import { seenDigest } from '../../../src/session/question.ts';
 import { phaseOf } from '../../../src/session/state.ts';
 import { actionsOf } from './actions.ts';
 import { checkState, isGoal, Violation } from './invariants.ts';
@@ -205,10 +207,24 @@ function inJSON(input: PersonInput): string {
   return `${input.type} ${JSON.stringify(input.type === 'malformed' ? input.type : input.value)}`;
 }
 
+const YES = { text: 'sure?', output: 'yes', by: 'ann', at: '' };
+
 /** Inputs that this state must refuse. */
 function refusable(state: SessionState): PersonInput[] {
   const inputs: PersonInput[] = [];
-  for (const { id, status, argsDigest, dispatches } of state.calls) {
+  for (const call of state.calls) {
+    const { id, status, argsDigest, dispatches } = call;
+    if (status.kind === 'approval' && status.question !== undefined) {
+      // Of the arguments alone, of another question, or no answer.
+      const others = [argsDigest, seenDigest({ ...call, answers: [...(call.answers ?? []), YES] })];
+      for (const digest of others)
+        inputs.push({
+          type: 'decide',
+          value: { callId: id, argsDigest: digest, decision: { decision: 'respond', output: 'yes' } },
+        });
+      const value = { callId: id, argsDigest: seenDigest(call) };
+      inputs.push({ type: 'decide', value: { ...value, decision: { decision: 'approve' } } });
+    }
     const approve = { decision: 'approve' } as const;
     if (status.kind !== 'approval') {
       inputs.push({ type: 'decide', value: { callId: id, argsDigest, decision: approve } });

@@ -243,7 +243,8 @@ function essence(state: SessionState): unknown[] {
       call.keyOf,
       call.args,
       call.dispatches.length,
-      call.dispatches.filter(({ released, unbegun }) => released === true || unbegun === true).length,
+      call.dispatches.filter(({ released, unbegun, asked }) => released || unbegun || asked).length,
+      call.answers?.length,
       call.decision === null,
       call.replayOf,
       call.result?.isError,
@@ -289,7 +290,7 @@ function essence(state: SessionState): unknown[] {
 function statusOf(status: SessionState['calls'][number]['status']): unknown {
   switch (status.kind) {
     case 'approval':
-      return [status.kind, status.expiresAt === null, status.problem === undefined];
+      return [status.kind, status.expiresAt === null, status.problem === undefined, status.question];
     case 'awaiting':
       return [status.kind, status.checks > 0, status.due, status.person === undefined];
     case 'stuck':

@@ -3,6 +3,7 @@
 import { dispatchNoOf, isFinal } from '../../../src/contract/calls.ts';
 import type { JsonObject, Resolution, SessionState, ToolCall } from '../../../src/index.ts';
 import type { PersonInput } from '../../../src/session/events.ts';
+import { seenDigest } from '../../../src/session/question.ts';
 import { Violation } from './invariants.ts';
 import type { Chance, Scenario } from './scenario.ts';
 import { type Action, spend, type World } from './world.ts';
@@ -92,7 +93,12 @@ type Ask = (
 
 function callActions(scenario: Scenario, world: World, call: ToolCall, ask: Ask): void {
   const { id, status } = call;
-  if (status.kind === 'approval') {
+  if (status.kind === 'approval' && status.question !== undefined) {
+    const value = { callId: id, argsDigest: seenDigest(call) };
+    for (const decision of [{ decision: 'respond', output: 'yes' }, { decision: 'reject' }] as const) {
+      ask(`${decision.decision}s to ${id}`, { type: 'decide', value: { ...value, decision } });
+    }
+  } else if (status.kind === 'approval') {
     const decided = (to: World['approvals'][string]) => (now: World, accepted: boolean) => {
       if (!accepted) return;
       if (now.approvals[id] !== 'open') throw new Violation(`the decision on ${id} was taken twice`);

@@ -17,6 +17,7 @@ export type Chance =
   | 'modelFault'
   | 'unavailable'
   | 'released'
+  | 'asks'
   | 'edit'
   | 'readFault'
   | 'checkpoint'

@@ -101,6 +101,27 @@ export const SCENARIOS: readonly Scenario[] = [
     may: { pauseNow: 1, interrupt: 1, readFault: 1 },
   },
   {
+    name: 'a mutation that asks a person, and again, with an interrupt',
+    tools: { pay: { maxAttempts: 1 } },
+    dispatches: 3,
+    replies: [[pay('a')]],
+    may: { asks: 2, interrupt: 1, cancel: 1 },
+  },
+  {
+    name: 'a mutation that asks before and after an approval that expires, taken back',
+    tools: { pay: { approval: { expiresMs: 60_000, onExpiry: 'approve' }, maxAttempts: 1 } },
+    dispatches: 1,
+    replies: [[pay('a', approval)]],
+    may: { asks: 1, checkpoint: 1, rewind: 1 },
+  },
+  {
+    name: 'a mutation that asks, and a fork',
+    tools: { pay: { maxAttempts: 1 } },
+    dispatches: 1,
+    replies: [[pay('a')]],
+    may: { asks: 1, checkpoint: 1, fork: 1 },
+  },
+  {
     name: 'approvals, edits and their expiry',
     tools: { pay: { approval: { expiresMs: 60_000, onExpiry: 'reject' }, maxAttempts: 2 } },
     dispatches: 2,

@@ -124,6 +124,14 @@ function mutationActions(world: World, flight: InFlight, attempt: Attempt): Acti
     const story = `${id} says that it was not attempted${retryable ? '' : ' and never will be'}`;
     actions.push(answer(flight, story, absent, gone, record('free')));
   }
+  if ((world.left.asks ?? 0) > 0) {
+    const asks = returned({ kind: 'asks', question: { text: 'sure?' } });
+    const asked = (now: World): void => {
+      spend(now, 'asks');
+      gone(now);
+    };
+    actions.push(answer(flight, `${id} asks a person`, asks, asked, record('free')));
+  }
   if ((world.left.unavailable ?? 0) > 0) {
     const unavailable = returned({ kind: 'unavailable', message: 'no such tool' });
     const removed = (now: World): void => {

@@ -1,0 +1,38 @@
+import type { JsonObject, JsonValue } from '../contract/json.ts';
+import { NotAttemptedError } from './define-tool.ts';
+
+/**
+ * A tool throws it to ask a person something before it does anything. The question waits in the inbox, and no process waits
+ * with it. A person answers with the decision `respond`. Then the tool runs again, as another dispatch of the same call, and
+ * finds the answer in `answers` of its context. A call may ask ten times. One of scope `global` cannot ask.
+ *
+ * For a mutation it means, as {@link NotAttemptedError} does, that nothing has happened.
+ *
+ * @example
+ * ```ts
+ * import { defineTool, QuestionError } from 'perdure';
+ * import * as z from 'zod';
+ *
+ * export const book = defineTool({
+ *   inputSchema: z.object({ flight: z.string() }),
+ *   execute: ({ flight }, { answers }) => {
+ *     const [seat] = answers;
+ *     if (seat === undefined) throw new QuestionError('Which seat?');
+ *     return `booked ${flight}, seat ${String(seat.output)}`;
+ *   },
+ * });
+ * ```
+ */
+export class QuestionError extends NotAttemptedError {
+  override readonly name: string = 'QuestionError';
+  /** JSON Schema of the answer, for forms. Answers are not checked by it. */
+  readonly answer: JsonObject | undefined;
+  /** What the tool gets back with the answer. */
+  readonly state: JsonValue | undefined;
+
+  constructor(question: string, options: { answer?: JsonObject; state?: JsonValue; cause?: unknown } = {}) {
+    super(question, { retryable: false, cause: options.cause });
+    this.answer = options.answer;
+    this.state = options.state;
+  }
+}
