@@ -1,10 +1,12 @@
 /** Perdure: agent sessions on Temporal that survive crashes, deploys, people and time. */
 export {
   type AgentOptions,
+  type AgentToolOptions,
   type AnyTool,
   type ApprovalOptions,
   type ApprovalRules,
   type AskPersonOptions,
+  agentTool,
   askPerson,
   type CompactionChoice,
   type CompactionInfo,
@@ -22,6 +24,7 @@ export {
   NotAttemptedError,
   type Question,
   QuestionError,
+  type SubAgent,
   type ToolContext,
   type ToolEffect,
   type ToolOptions,
@@ -110,6 +113,7 @@ export { LIMIT } from './contract/limits.ts';
 export type { LiveChannel, LiveCoding, LiveKey, LiveListener, LiveWriter } from './contract/live-text.ts';
 export type {
   AgentChange,
+  AgentPolicy,
   ApprovalPolicy,
   BudgetLimits,
   CompensationPolicy,
@@ -122,6 +126,7 @@ export type {
   NotifyEvent,
   NotifyPolicy,
   QuestionPolicy,
+  SubAgentLimits,
   ToolManifest,
 } from './contract/manifest.ts';
 export type {
@@ -169,6 +174,7 @@ export type {
   WaitReason,
 } from './contract/state.ts';
 export type { ContentRef } from './contract/thread.ts';
+export type { Child, ChildEnd, ParentLink, TreeUsage } from './contract/tree.ts';
 export type { Undo, UndoInput, UndoPlan, UndoStep } from './contract/undo.ts';
 export type { StoredValue, ValueRef, ValueStore } from './contract/values.ts';
 export type {

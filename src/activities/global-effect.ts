@@ -17,6 +17,7 @@ import { LIMIT } from '../contract/limits.ts';
 import { SIGNAL, WORKFLOW } from '../contract/names.ts';
 import { replayedContent } from '../contract/replay.ts';
 import type { EffectRecord } from '../contract/state.ts';
+import type { ChildDoneInput } from '../contract/tree.ts';
 import type { ValueStore } from '../contract/values.ts';
 import { effectId } from '../contract/workflow-ids.ts';
 import { foldSession } from '../history/index.ts';
@@ -24,6 +25,7 @@ import { isNotFound } from '../temporal/index.ts';
 import { Values } from '../values/index.ts';
 import { beating } from './heartbeats.ts';
 import { recordable } from './recordable.ts';
+import { attachChild } from './sub-agent.ts';
 import { type FindAgent, missing } from './tool.ts';
 
 /** How long to wait before an effect that is about to change is read again, in milliseconds. */
@@ -50,7 +52,11 @@ export async function runAttach(
   input: AttachInput,
 ): Promise<AttachResult> {
   return beating(async (context) => {
-    const result = await attach(context, { find, searchAttributes, input });
+    const { child } = input;
+    const result =
+      child === undefined
+        ? await attach(context, { find, searchAttributes, input })
+        : await attachChild(context, find, input, child);
     // The effect may be deleted before the session. Temporal repeats the attempt when the store cannot be used.
     if (result.kind === 'output' && result.value !== undefined && values !== undefined) {
       const sessionId = context.info.workflowExecution?.workflowId ?? '';
@@ -124,15 +130,24 @@ async function attach(
 }
 
 /**
- * The `report` activity: signals the sessions whose calls wait for the effect. A session that has ended needs no signal.
- * A session that misses it checks by itself later.
+ * The `report` activity: signals the sessions whose calls wait for the effect, or for this sub-agent. A session that has
+ * ended needs no signal. A session that misses it checks by itself later.
  */
-export async function runReport({ waiters }: ReportInput): Promise<void> {
-  const told = await beating(({ client }) =>
+export async function runReport({
+  waiters,
+  end,
+  resultLimit = LIMIT.toolResult,
+}: ReportInput): Promise<void> {
+  const told = await beating(({ client, info }) =>
     Promise.allSettled(
-      waiters.map(({ sessionId, callId }) =>
-        client.workflow.getHandle(sessionId).signal(SIGNAL.effectDone, { callId }),
-      ),
+      waiters.map(({ sessionId, callId }) => {
+        const waiter = client.workflow.getHandle(sessionId);
+        if (end === undefined) return waiter.signal(SIGNAL.effectDone, { callId });
+        const child = info.workflowExecution?.workflowId ?? '';
+        const output = recordable(end.output, resultLimit);
+        const done: ChildDoneInput = { child, end: { ...end, output } };
+        return waiter.signal(SIGNAL.childDone, done);
+      }),
     ),
   );
   const failed = told.find((one) => one.status === 'rejected' && !isGone(one.reason));

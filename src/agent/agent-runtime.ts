@@ -111,7 +111,7 @@ export async function resolveAgent(
       definition.contextWindow,
       models.map(({ modelId }, i) => ({ modelId, maxOutputTokens: maxOutputTokens[i] ?? 0 })),
     ),
-    ...defined({ notify }),
+    ...defined({ notify, subAgents: definition.subAgents }),
   };
   const json = toJson(body, `agent ${definition.name}`);
   assertSize(`the definition of agent ${definition.name}`, json, LIMIT.manifest);
@@ -237,6 +237,9 @@ async function toolManifest(agent: string, name: string, tool: DefinedTool): Pro
             ...(tool.compensate.needsApproval === false ? { unasked: true as const } : {}),
           },
         }),
+    ...(tool.agent === undefined
+      ? {}
+      : { agent: { name: tool.agent.name, ...defined({ taskQueue: tool.agent.taskQueue }) } }),
   };
 }
 

@@ -3,8 +3,9 @@ import type { Duration } from '@temporalio/common';
 import type { FlexibleSchema, LanguageModel, Tool } from 'ai';
 import { messageOf, PerdureError } from '../contract/errors.ts';
 import type { JsonObject } from '../contract/json.ts';
-import type { BudgetLimits, ModelPrice } from '../contract/manifest.ts';
+import type { BudgetLimits, ModelPrice, SubAgentLimits } from '../contract/manifest.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
+import { loopProblem } from './agent-loops.ts';
 import { choiceProblem, countProblem, durationProblem, kindProblem, nameProblem } from './checks.ts';
 import { contextProblem } from './context.ts';
 import { type ContextWindowOptions, contextWindowProblem } from './context-window.ts';
@@ -102,6 +103,11 @@ export interface AgentOptions<CONTEXT = unknown, OUTPUT = unknown> {
    * messages. Default: on. `false`: never; a prompt that is too large is refused by the provider, and the session waits.
    */
   contextWindow?: ContextWindowOptions | false;
+  /**
+   * Its sub-agents, which {@link agentTool} gives it: how many agents may be below one another under the root (default: 5),
+   * and how many sub-agents of one session may be open at a time (default: 10). Further ones wait.
+   */
+  subAgents?: SubAgentLimits;
 }
 
 /** A checked agent definition. */
@@ -142,6 +148,7 @@ const NAMES: readonly (keyof AgentOptions)[] = [
   'modelCallTimeout',
   'runTurns',
   'contextWindow',
+  'subAgents',
 ];
 const NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
@@ -235,6 +242,8 @@ export function defineAgent<CONTEXT = unknown, INPUT extends object = object, OU
       Object.hasOwn(effects, toolName) ? effects[toolName] : undefined,
     );
   }
+  const loop = loopProblem(name, checked);
+  if (loop !== null) throw invalid(`agent ${name}: ${loop}`);
   const unknown = Object.keys(effects).find((toolName) => !Object.hasOwn(checked, toolName));
   if (unknown !== undefined) {
     const names = Object.keys(checked).join(', ') || 'none';
@@ -340,6 +349,9 @@ function limitsProblem(options: Checkable, models: DefinedAgent['models']): stri
     (options.runTurns === false ? null : countProblem('runTurns', options.runTurns)) ??
     countProblem('maxInstructionsBytes', options.maxInstructionsBytes) ??
     contextWindowProblem(options.contextWindow) ??
+    nameProblem('subAgents.', options.subAgents, ['depth', 'open']) ??
+    countProblem('subAgents.depth', options.subAgents?.depth) ??
+    countProblem('subAgents.open', options.subAgents?.open) ??
     choiceProblem('toolOrder', options.toolOrder, ['ordered', 'parallel']) ??
     durationProblem('heartbeat', options.heartbeat) ??
     durationProblem('modelTimeout', options.modelTimeout) ??

@@ -133,7 +133,19 @@ export type DefinedTool<INPUT = unknown, OUTPUT = unknown, CONTEXT = unknown> = 
   readonly perdure: 'tool' | 'plain';
   /** Of `askPerson`: what its questions take as an answer. */
   readonly question?: { answer?: FlexibleSchema; otherwise?: JsonValue };
+  /** Another agent answers its calls: see {@link agentTool}. */
+  readonly agent?: SubAgent;
 };
+
+/** The agent behind a tool. */
+export interface SubAgent {
+  readonly name: string;
+  /** Absent: other workers have it. */
+  readonly definition?: { readonly perdure: 'agent'; readonly name: string };
+  readonly taskQueue?: string;
+  /** The agent's first message. */
+  readonly message: (input: unknown) => string;
+}
 
 /**
  * A tool throws it when its effect certainly did not happen: the connection was refused, or the service declined. It is the
@@ -229,6 +241,7 @@ const OWN_NAMES: readonly string[] = [
   'compensate',
   'perdure',
   'question',
+  'agent',
 ];
 
 /** Other fields of an AI SDK tool, for `defineTool({ ...tool, effect: 'read' })`. */

@@ -6,6 +6,7 @@ export {
   plainToolsWarning,
   resolveAgent,
 } from './agent-runtime.ts';
+export { type AgentToolOptions, agentTool, withSubAgents } from './agent-tool.ts';
 export { type AskPersonOptions, askPerson, type Question } from './ask-person.ts';
 export { compensating } from './compensating.ts';
 export type { Compensation, CompensationContext } from './compensation.ts';
@@ -31,6 +32,7 @@ export {
   type Idempotency,
   type ModelOutputOptions,
   NotAttemptedError,
+  type SubAgent,
   type ToolEffect,
   type ToolOptions,
 } from './define-tool.ts';

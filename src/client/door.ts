@@ -43,6 +43,7 @@ export type {
   PoolView,
 } from '../contract/pool.ts';
 export type { Phase, SessionState } from '../contract/state.ts';
+export type { Child, ChildEnd, ParentLink, TreeUsage } from '../contract/tree.ts';
 export type { Undo, UndoInput, UndoPlan, UndoStep } from '../contract/undo.ts';
 export type { StoredValue, ValueRef, ValueStore } from '../contract/values.ts';
 export type {

@@ -24,6 +24,7 @@ import type { ACTIVITY } from './names.ts';
 import type { DeliverInput, NotifyInput } from './notifications.ts';
 import type { DrawAnswer, DrawRequest } from './pool.ts';
 import type { ContentRef } from './thread.ts';
+import type { ChildEnd, ChildStart } from './tree.ts';
 
 /** Input of `load`: a part of the checkpoint that a session starts from. */
 export interface LoadInput {
@@ -148,6 +149,8 @@ export interface AttachInput {
   idempotencyKey: string;
   /** Starts the effect unless it exists. Absent: the activity only looks. */
   start?: { args: JsonValue; context?: JsonObject };
+  /** The call waits for a sub-agent, not for a global effect. */
+  child?: ChildStart;
   /** See {@link ToolInput}. */
   resultLimit?: number;
 }
@@ -157,11 +160,17 @@ export type AttachResult =
   /** No outcome yet: the effect will report to the session. `person`: it waits for one. */
   | { kind: 'waiting'; person?: EffectWait }
   /** The effect does not exist any more. */
-  | { kind: 'gone'; reason: string };
+  | { kind: 'gone'; reason: string }
+  /** The sub-agent's session has ended. */
+  | { kind: 'ended'; end: ChildEnd };
 
 /** Input of `report`: the calls that are told to look at their effect. */
 export interface ReportInput {
   waiters: WaiterInput[];
+  /** Of a sub-agent's session: how it ends. */
+  end?: ChildEnd;
+  /** See {@link ToolInput}. */
+  resultLimit?: number;
 }
 
 /** Input of `draw`: what the session tells its pool, and asks of it. */

@@ -9,6 +9,7 @@ import { type MessageBlock, messageBlocksSchema } from './messages.ts';
 import { type OriginInput, originSchema } from './origin.ts';
 import { poolIdSchema } from './pool.ts';
 import type { SessionState } from './state.ts';
+import { type ParentLink, parentSchema } from './tree.ts';
 import { type UndoInput, undoInput } from './undo.ts';
 
 const actor = z.optional(z.string().check(z.maxLength(200)));
@@ -296,6 +297,7 @@ export const sessionInputSchema: LazySchema<SessionInput> = lazySchema(() =>
     scratchpadRoot: z.optional(z.string()),
     effect: z.optional(effectSchema()),
     origin: z.optional(originSchema()),
+    parent: z.optional(parentSchema()),
     carried: z.optional(carriedSchema()),
   }),
 );
@@ -310,6 +312,8 @@ export interface SessionInput {
   scratchpadRoot?: string | undefined;
   effect?: EffectInput | undefined;
   origin?: OriginInput | undefined;
+  /** The call of another session that has started it. */
+  parent?: ParentLink | undefined;
   /** What one run passes to the next. Only a session that goes on may have it. */
   carried?: SessionState | undefined;
 }

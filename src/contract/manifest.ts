@@ -83,6 +83,8 @@ export interface ToolManifest {
   /** The most dispatches (`mutate`) or attempts (`read`, `idempotent`) of one call. */
   maxAttempts: number;
   approval: ApprovalPolicy;
+  /** Another agent answers its calls, in a session of its own. Absent: the tool itself does. */
+  agent?: AgentPolicy;
   /** Its calls are questions to a person, who answers with `respond`. Absent: they are not. */
   question?: QuestionPolicy;
   /** How its effects are undone. Absent: only people can undo them. */
@@ -102,6 +104,13 @@ export interface CompensationPolicy {
   verify: boolean;
   /** It runs without a person's approval. Absent: a person approves each. */
   unasked?: true;
+}
+
+/** The agent behind a tool. */
+export interface AgentPolicy {
+  name: string;
+  /** Of its workers. Absent: the session's own. */
+  taskQueue?: string;
 }
 
 /** An agent without its code. `digest` is over everything else. */
@@ -136,6 +145,14 @@ export interface Manifest {
   contextWindow?: ContextWindow;
   /** What is told by webhooks. Absent: nothing is. */
   notify?: NotifyPolicy;
+  /** Limits of its sub-agents. Absent: those of {@link TREE_LIMIT}. */
+  subAgents?: SubAgentLimits;
+}
+
+/** How deep a tree of agents may get below its root, and how many sub-agents of one session may be open at a time. */
+export interface SubAgentLimits {
+  depth?: number;
+  open?: number;
 }
 
 export interface ContextWindow {

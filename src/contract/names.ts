@@ -55,6 +55,8 @@ export const SIGNAL = {
   searchAttributes: 'searchAttributes',
   /** To a session that waits for its pool: ask again. Anybody may send it. */
   poolChanged: 'poolChanged',
+  /** From a sub-agent's session: it has ended. */
+  childDone: 'childDone',
 } as const;
 
 /** Updates of a session, validated before they are accepted. */
@@ -82,6 +84,7 @@ export const HANDLER_ORDER: readonly string[] = [
   SIGNAL.effectDone,
   SIGNAL.searchAttributes,
   SIGNAL.poolChanged,
+  SIGNAL.childDone,
   UPDATE.send,
   UPDATE.decide,
   UPDATE.resolve,

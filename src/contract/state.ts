@@ -8,6 +8,7 @@ import type { NextStep } from './next-step.ts';
 import type { CarriedEffect, Origin } from './origin.ts';
 import type { Past } from './past.ts';
 import type { PoolShare } from './pool.ts';
+import type { Child, ParentLink } from './tree.ts';
 import type { Undo } from './undo.ts';
 
 /**
@@ -234,6 +235,12 @@ export interface SessionState {
   finishing: boolean;
   /** Its effects are being undone, or were. Absent: nobody has asked for that. */
   undo?: Undo;
+  /** The call that has started it. Absent: nobody's. */
+  parent?: ParentLink;
+  /** Its sub-agents: the open ones, and those that have ended in this run. Absent before the first. */
+  children?: Child[];
+  /** A sub-agent that has begun to report: how it ends. */
+  ending?: 'completed' | 'cancelled';
   /** The checkpoint that it started from. `loading` holds the parts of it that have arrived. */
   origin: Origin | null;
   loading: { parts: string[]; edits: EditInput | null } | null;

@@ -1,3 +1,4 @@
+export { readChild } from './child-end.ts';
 export type { RunEnd } from './event-inputs.ts';
 export { type Fold, type FoldedTask, Folder, foldHistory } from './fold.ts';
 export { foldSession } from './fold-session.ts';

@@ -66,9 +66,9 @@ function carriedEffect(call: ToolCall): CarriedEffect[] {
   const { id: callId, name: tool, idempotencyKey, status, result, scope, message } = call;
   const effect = { callId, tool, idempotencyKey, ...(scope === 'message' ? { message } : {}) };
   if (status.kind === 'completed') return [{ ...effect, output: result?.content ?? null }];
-  // An effect of scope `global` has a session of its own, which knows what became of it.
+  // An effect of scope `global`, or a sub-agent, has a session of its own, which knows what became of it.
   const doubtful = isOpen(call) || (status.kind === 'failed' && !status.certain);
-  if (!doubtful || scope === 'global') return [];
+  if (!doubtful || scope === 'global' || status.kind === 'awaiting') return [];
   const doubt = `the outcome of ${callId} is unknown: a rewind left it behind`;
   return [{ ...effect, output: null, doubt }];
 }

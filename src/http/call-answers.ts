@@ -237,6 +237,7 @@ const toolManifest: z.ZodMiniType<ToolManifest> = exactly<ToolManifest>()(
     }),
     question: z.exactOptional(z.object(question)),
     compensate: z.exactOptional(z.object({ verify: z.boolean(), unasked: z.exactOptional(z.literal(true)) })),
+    agent: z.exactOptional(z.object({ name: z.string(), taskQueue: z.exactOptional(z.string()) })),
   }),
 );
 

@@ -29,6 +29,7 @@ import {
   theCall,
   wasStopped,
 } from './state.ts';
+import { delegated } from './sub-agents.ts';
 import { beginUndo, markUndone } from './undo.ts';
 import { stop } from './wait.ts';
 
@@ -215,7 +216,10 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
   }
   if (command.kind === 'draw') drawing(state, command);
   if (command.kind === 'notify') notifying(state, command.input, moment);
-  if (command.kind === 'report') reporting(state, command.input.waiters);
+  if (starts) delegated(state, theCall(state, command.input.callId));
+  if (command.kind === 'report' && command.input.end !== undefined) {
+    state.ending = state.cancelling === null ? 'completed' : 'cancelled';
+  } else if (command.kind === 'report') reporting(state, command.input.waiters);
   else if (command.kind === 'attach') looking(theCall(state, command.input.callId));
   return command;
 }

@@ -28,6 +28,7 @@ import {
   toolOf,
 } from './state.ts';
 import { lookForAgent, lookForTools } from './stuck.ts';
+import { delegationProblem, isCrowded, isDelegated, reportEnd } from './sub-agents.ts';
 import { toolCommand, verifyCommand } from './tool-command.ts';
 import { isCompensation, isUndoing, undoStep } from './undo.ts';
 
@@ -44,8 +45,22 @@ const PAUSED: readonly InFlight['kind'][] = ['model', 'reads', 'tool', 'aside'];
 /** The next step that the session takes by itself, or `null` when it waits for an outcome or a person. */
 export function decide(state: SessionState, moment: Moment): Step | null {
   if (state.status.kind !== 'active' || state.continuing === 'now') return null;
+  if (state.ending !== undefined) return closeStep(state, state.ending, moment);
   const step = nextStep(state, moment) ?? storeAtRest(state, moment) ?? giveBack(state);
-  return step?.type === 'close' ? (giveBack(state) ?? endNotice(state, step, moment)) : step;
+  return step?.type === 'close'
+    ? (giveBack(state) ?? reportEnd(state, step) ?? endNotice(state, step, moment))
+    : step;
+}
+
+/** A sub-agent closes when it has reported. */
+function closeStep(state: SessionState, status: 'completed' | 'cancelled', moment: Moment): Step | null {
+  return isReporting(state) ? null : endNotice(state, ending(state, status), moment);
+}
+
+function ending(state: SessionState, status: 'completed' | 'cancelled'): Extract<Step, { type: 'close' }> {
+  const output = status === 'completed' ? lastOutput(state) : undefined;
+  const result = { status, text: lastText(state), turns: state.turn };
+  return { type: 'close', result: { ...result, ...defined({ output }) } };
 }
 
 function nextStep(state: SessionState, moment: Moment): Step | null {
@@ -203,7 +218,7 @@ function decideCancel(state: SessionState, calls: readonly ToolCall[], moment: M
   if (calls.length > 0) return undoStep(state) ?? { type: 'append_results' };
   const undoing = undoStep(state);
   if (undoing !== null) return undoing;
-  return { type: 'close', result: { status: 'cancelled', text: lastText(state), turns: state.turn } };
+  return ending(state, 'cancelled');
 }
 
 function isIdle(state: SessionState, call: ToolCall): boolean {
@@ -235,6 +250,12 @@ function decideBatch(state: SessionState, calls: readonly ToolCall[], moment: Mo
     const capped = capStep(state, call, reads.length);
     if (capped !== null && reads.length === 0) return capped;
     if (capped !== null) break;
+    if (isDelegated(state, call)) {
+      const reason = delegationProblem(state, call);
+      if (reason !== null) return { type: 'skip_call', callId: call.id, reason };
+      if (!isCrowded(state)) return attachStep(state, call);
+      continue;
+    }
     if (call.scope === 'global') return attachStep(state, call);
     if (call.effect !== 'read') return { type: 'issue', callId: call.id, command: toolCommand(state, call) };
     // An equal read waits for the first one, and is answered from its record.
@@ -245,10 +266,13 @@ function decideBatch(state: SessionState, calls: readonly ToolCall[], moment: Mo
   return calls.every(isFinal) ? { type: 'append_results' } : null;
 }
 
-/** Reads run in parallel. A call with an effect waits for all calls before it, and blocks all after it. */
+/** Reads run in parallel, and so do sub-agents. Any other call waits for all calls before it, and blocks all after it. */
 function isItsTurn(state: SessionState, before: readonly ToolCall[], call: ToolCall): boolean {
   if (state.manifest?.toolOrder === 'parallel' && !isCompensation(call)) return true;
-  return before.every((other) => isFinal(other) || (other.effect === 'read' && call.effect === 'read'));
+  const sideBySide = isDelegated(state, call)
+    ? (other: ToolCall) => isDelegated(state, other)
+    : (other: ToolCall) => other.effect === 'read' && call.effect === 'read';
+  return before.every((other) => isFinal(other) || sideBySide(other));
 }
 
 /** What happens instead of a first dispatch that a cap does not allow. `beside`: calls that are dispatched with it. */
@@ -292,8 +316,7 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
   if (last.role === 'assistant') {
     if (state.mode === 'chat' && !state.finishing) return storeStep(state, moment);
     if (isAnswering(state)) return null;
-    const result = { status: 'completed', text: lastText(state), turns: state.turn } as const;
-    return { type: 'close', result: { ...result, ...defined({ output: lastOutput(state) }) } };
+    return ending(state, 'completed');
   }
   const store = storeStep(state, moment);
   if (store !== null) return store;

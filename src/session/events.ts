@@ -48,6 +48,7 @@ import type {
 import type { NotifyInput } from '../contract/notifications.ts';
 import type { CarriedEffect } from '../contract/origin.ts';
 import type { Wait } from '../contract/state.ts';
+import type { ChildDoneInput } from '../contract/tree.ts';
 
 /** What a person or program asked of the session. */
 export type PersonInput =
@@ -66,6 +67,7 @@ export type PersonInput =
   | { type: 'effect_done'; value: EffectDoneInput }
   | { type: 'search_attributes'; value: SearchAttributesInput }
   | { type: 'pool_changed'; value: PoolChangedInput }
+  | { type: 'child_done'; value: ChildDoneInput }
   /** A signal that could not be read. It is noted, and changes nothing else. */
   | { type: 'malformed'; name: string; message: string };
 

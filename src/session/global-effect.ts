@@ -10,6 +10,7 @@ import { applyTool } from './effect-outcome.ts';
 import type { Moment, Step } from './events.ts';
 import { contextPart } from './model-command.ts';
 import { flightOf, heartbeatMs, isGivenUp, toolOf } from './state.ts';
+import { applyChildEnd, childOf, childPart, isDelegated } from './sub-agents.ts';
 import { resultLimit } from './tool-command.ts';
 
 /** How much longer than a call may take the session waits for its effect, before it looks without a signal. */
@@ -36,12 +37,17 @@ function attach(state: SessionState, call: ToolCall, start?: AttachInput['start'
         callId: call.id,
         idempotencyKey: call.idempotencyKey,
         ...(start === undefined ? {} : { start }),
+        ...childPart(state, call),
         ...resultLimit(state),
       },
       heartbeatMs: heartbeatMs(state),
-      summary: `${start === undefined ? 'look at' : 'attach to'} the effect of ${call.name} ${call.id}`,
+      summary: `${start === undefined ? 'look at' : 'attach to'} ${whatOf(state, call)} of ${call.name} ${call.id}`,
     },
   };
+}
+
+function whatOf(state: SessionState, call: ToolCall): string {
+  return isDelegated(state, call) ? 'the sub-agent' : 'the effect';
 }
 
 /** The next step of a call that waits for its effect: a look that is due, or a timer in case no signal comes. */
@@ -54,7 +60,7 @@ export function tendAwaiting(state: SessionState, call: ToolCall): Step | null {
   const tool = toolOf(state, call);
   const firstMs = (tool?.timeoutMs ?? 0) + (tool?.settleMs ?? 0) + RECHECK_MARGIN_MS;
   const ms = Math.min(RECHECK_MAX_MS, firstMs * 2 ** status.checks);
-  const summary = `look at the effect of ${call.name} ${call.id} again`;
+  const summary = `look at ${whatOf(state, call)} of ${call.name} ${call.id} again`;
   return { type: 'issue', callId: call.id, command: { kind: 'timer', seq: state.seq + 1, ms, summary } };
 }
 
@@ -103,6 +109,8 @@ export function applyAttach(
   const result = outcome.value;
   if (result.kind === 'waiting') {
     awaitEffect(call, { checks: before.checks, person: result.person, due });
+  } else if (result.kind === 'ended') {
+    applyChildEnd(state, childOf(state, call)?.sessionId ?? '', result.end, moment);
   } else if (result.kind === 'gone') {
     const dispatch = call.dispatches.at(-1);
     if (dispatch !== undefined) Object.assign(dispatch, { outcome: 'absent', reason: result.reason });

@@ -83,6 +83,7 @@ export function initialState(identity: SessionIdentity, input: SessionInput, mom
     state.origin = origin;
     state.loading = { parts: [], edits: edits ?? null };
   }
+  if (input.parent !== undefined) state.parent = input.parent;
   if (input.effect !== undefined) becomeEffect(state, input.effect);
   if (input.message !== undefined) applyPerson(state, { type: 'send', value: input.message }, moment);
   return state;

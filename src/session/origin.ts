@@ -67,6 +67,8 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   if (past.pool !== undefined) state.pool ??= newShare(past.pool.id);
   state.notices = past.notices;
   if (origin.kind === 'rewind') {
+    if (past.parent !== undefined) state.parent = past.parent;
+    if (past.children !== undefined) state.children = past.children;
     state.namespace = past.namespace;
     state.createdAt = past.createdAt;
     const pauses = past.pauses.map((pause) => ({ ...pause, resumedAt: pause.resumedAt ?? iso(moment) }));
@@ -128,8 +130,9 @@ function reopen(call: ToolCall, origin: Origin, { after }: Loaded, moment: Momen
       endCall(call, { kind: 'completed' }, { content: since.output, isError: false }, iso(moment));
       return;
     }
-    // A global effect runs in a workflow of its own: the call finds it there.
-    const lost = call.scope !== 'global' && (isOpen(call) || call.dispatches.at(-1)?.outcome === null);
+    // A global effect runs in a workflow of its own, as the sub-agent of a rewound session: the call finds it there.
+    const elsewhere = call.scope === 'global' || (origin.kind === 'rewind' && status.kind === 'awaiting');
+    const lost = !elsewhere && (isOpen(call) || call.dispatches.at(-1)?.outcome === null);
     if (since !== undefined || (lost && after?.ended[call.id] !== 'absent')) {
       close(call, 'unknown');
       const reason = `open at the checkpoint that this session's ${origin.kind} starts from`;

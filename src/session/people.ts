@@ -34,6 +34,7 @@ import {
   pause,
   phaseOf,
 } from './state.ts';
+import { applyChildEnd, childOf } from './sub-agents.ts';
 import { mayBeTaken } from './taken-ids.ts';
 import { isCompensation, requestUndo } from './undo.ts';
 
@@ -51,6 +52,10 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
     case 'send':
       if (state.mode === 'effect') {
         return refuse('INVALID_ARGUMENT', `${state.sessionId} is a global effect and takes no messages`);
+      }
+      if (state.ending !== undefined) {
+        const message = `session ${state.sessionId} has told ${state.parent?.sessionId} its answer. Start a new one`;
+        return refuse('SESSION_CLOSED', message, { phase: phaseOf(state) });
       }
       if (state.cancelling !== null) {
         const message = `session ${state.sessionId} is being cancelled. Start a new one`;
@@ -76,8 +81,10 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
       const call = findCall(state, input.value.callId);
       if (call === undefined) return unknownCall(state, input.value.callId);
       if (call.status.kind === 'awaiting') {
-        const effect = effectId(call.idempotencyKey);
-        const message = `call ${call.id} waits for its global effect. Resolve it in session ${effect}`;
+        const child = childOf(state, call)?.sessionId;
+        const effect = child ?? effectId(call.idempotencyKey);
+        const what = child === undefined ? 'global effect' : 'sub-agent';
+        const message = `call ${call.id} waits for its ${what}. Resolve it in session ${effect}`;
         return refuse('CALL_NOT_PENDING', message, { callId: call.id, status: 'awaiting', effect });
       }
       if (call.status.kind !== 'unknown' && call.status.kind !== 'stuck') {
@@ -128,6 +135,7 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
     case 'effect_done':
     case 'search_attributes':
     case 'pool_changed':
+    case 'child_done':
     case 'malformed':
       return null;
     default:
@@ -311,6 +319,9 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
     }
     case 'pool_changed':
       if (state.pool?.id === input.value.pool) state.pool.due = true;
+      return null;
+    case 'child_done':
+      applyChildEnd(state, input.value.child, input.value.end, moment);
       return null;
     case 'malformed':
       note(state, moment, 'malformed_signal', `signal ${input.name} was ignored: ${input.message}`);

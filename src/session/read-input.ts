@@ -23,6 +23,7 @@ import {
 import { isDeeperThan, jsonSize, MAX_DEPTH } from '../contract/json.ts';
 import { LIMIT, tooLarge } from '../contract/limits.ts';
 import { SIGNAL, UPDATE } from '../contract/names.ts';
+import { childDoneSchema } from '../contract/tree.ts';
 import type { PersonInput } from './events.ts';
 
 type Read =
@@ -85,6 +86,10 @@ function readAs(name: string, value: unknown): Read | ({ ok: false } & InputProb
     case SIGNAL.poolChanged: {
       const parsed = parseInput(poolChangedSchema, value);
       return parsed.ok ? { ok: true, input: { type: 'pool_changed', value: parsed.value } } : parsed;
+    }
+    case SIGNAL.childDone: {
+      const parsed = parseInput(childDoneSchema, value);
+      return parsed.ok ? { ok: true, input: { type: 'child_done', value: parsed.value } } : parsed;
     }
     case UPDATE.decide: {
       const parsed = parseInput(decideSchema, value);

@@ -98,8 +98,12 @@ export function isOpen(call: ToolCall): boolean {
   );
 }
 
-/** Whether the turn need not wait for a global effect: it needs a person, or takes longer than a call may. */
+/**
+ * Whether the turn need not wait for a global effect: it needs a person, or takes longer than a call may. A sub-agent is
+ * always waited for.
+ */
 export function isGivenUp(state: SessionState, { id, status }: ToolCall): boolean {
+  if (state.children?.some(({ callId, end }) => callId === id && end === undefined)) return false;
   if (status.kind !== 'awaiting' || flightOf(state, id, 'attach') !== undefined) return false;
   return status.checks > 0 || status.person !== undefined;
 }

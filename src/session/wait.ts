@@ -5,6 +5,9 @@ import type { SessionState, WaitReason } from '../contract/state.ts';
 import type { Moment } from './events.ts';
 import { iso } from './state.ts';
 
+/** A sub-agent that would wait for one of these ends: its parent is told why, and decides what to do. */
+const ENDS_CHILD: ReadonlySet<WaitReason> = new Set(['budget', 'context_invalid', 'instructions_failed']);
+
 /** Stops the session visibly until somebody does what `next` says. */
 export function stop(
   state: SessionState,
@@ -13,6 +16,14 @@ export function stop(
   message: string,
   next: NextStep = { action: 'resume', sessionId: state.sessionId },
 ): void {
+  if (state.parent !== undefined && ENDS_CHILD.has(reason) && next.action !== 'pool') {
+    state.cancelling ??= {
+      by: state.agent,
+      at: iso(moment),
+      reason: `${reason}: ${message}`.slice(0, 4_000),
+    };
+    return;
+  }
   state.wait = {
     reason,
     message: message.slice(0, 4_000),

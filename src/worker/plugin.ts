@@ -23,6 +23,7 @@ import {
   type ModelRegistry,
   plainToolsWarning,
   resolveAgent,
+  withSubAgents,
 } from '../agent/index.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
@@ -277,7 +278,7 @@ async function resolveAgents(
 ): Promise<Map<string, AgentRuntime>> {
   const builtIn = values === undefined ? {} : { [READ_VALUE_TOOL]: readValueTool(values) };
   const runtimes = new Map<string, AgentRuntime>();
-  for (const agent of agents) {
+  for (const agent of withSubAgents(agents)) {
     if (runtimes.has(agent.name)) {
       throw new PerdureError('INVALID_DEFINITION', `agents: two agents are named ${agent.name}: rename one`);
     }

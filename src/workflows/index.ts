@@ -22,6 +22,7 @@ export type {
   ThreadEntry,
   ThreadInput,
 } from '../contract/thread.ts';
+export type { ParentLink } from '../contract/tree.ts';
 export { archiveExporter } from './archive.ts';
 export { budgetPool } from './pool.ts';
 export { agentSession } from './session.ts';

@@ -1,5 +1,5 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import type { DefinedAgent } from '../../agent/index.ts';
+import { type DefinedAgent, withSubAgents } from '../../agent/index.ts';
 import { openAIBody } from '../../worker/openai-body.ts';
 import { breakpoint } from './breakpoints.ts';
 
@@ -15,7 +15,7 @@ export function scriptedAgents(agents: readonly DefinedAgent[], modelUrl: string
     },
     transformRequestBody: (body) => openAIBody(body, false),
   });
-  return agents.map((agent) => ({
+  return withSubAgents(agents).map((agent) => ({
     ...agent,
     models: agent.models.map((choice) => ({
       ...choice,

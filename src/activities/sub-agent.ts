@@ -1,0 +1,91 @@
+/** Sub-agents: starts the session of a call, or looks at it. */
+import type { Context } from '@temporalio/activity';
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import { parseArgs } from '../agent/index.ts';
+import type { AttachInput, AttachResult } from '../contract/activities.ts';
+import { messageOf } from '../contract/errors.ts';
+import type { SessionInput } from '../contract/inputs.ts';
+import { defined } from '../contract/json.ts';
+import { LIMIT } from '../contract/limits.ts';
+import { WORKFLOW } from '../contract/names.ts';
+import type { ChildEnd, ChildStart } from '../contract/tree.ts';
+import { readChild } from '../history/index.ts';
+import { orNull } from '../temporal/index.ts';
+import { recordable } from './recordable.ts';
+import { type FindAgent, missing } from './tool.ts';
+
+/**
+ * Starts the session of a sub-agent, or finds the one that this call, or an equal one, has started. Temporal may retry it
+ * safely: the session's id is that of the call's effect.
+ */
+export async function attachChild(
+  { client, info }: Context,
+  find: FindAgent,
+  input: AttachInput,
+  child: ChildStart,
+): Promise<AttachResult> {
+  if (input.start === undefined) return look(client, child, input);
+  const tool = find(input.agent)?.definition.tools[input.tool];
+  if (tool?.agent === undefined) {
+    return { kind: 'unavailable', message: missing(find, input.agent, input.tool) };
+  }
+  const parsed = await parseArgs(tool, input.start.args);
+  if (!parsed.ok) return { kind: 'absent', reason: parsed.problem, retryable: false };
+  let text: unknown;
+  try {
+    text = tool.agent.message(parsed.value);
+  } catch (error) {
+    return { kind: 'absent', reason: `message failed: ${messageOf(error)}`, retryable: false };
+  }
+  if (typeof text !== 'string' || text.trim() === '') {
+    return { kind: 'absent', reason: 'message returned no text', retryable: false };
+  }
+  const { sessionId, agent, taskQueue = info.taskQueue, pool, parent } = child;
+  const by = parent.sessionId.slice(0, 200);
+  const session: SessionInput = {
+    agent,
+    mode: 'task',
+    message: { text, by },
+    ...defined({ context: input.start.context, pool }),
+    parent,
+  };
+  try {
+    await client.workflow.start(WORKFLOW.session, {
+      workflowId: sessionId,
+      taskQueue,
+      args: [session] as [unknown],
+      workflowIdReusePolicy: 'REJECT_DUPLICATE',
+      workflowTaskTimeout: '2s',
+      staticSummary: `${agent} · ${sessionId}`.slice(0, 200),
+    });
+  } catch (error) {
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return look(client, child, input);
+    throw error;
+  }
+  return { kind: 'waiting' };
+}
+
+/** Reads from the sub-agent's history how it has ended, if it has. */
+async function look(
+  client: Context['client'],
+  { sessionId, agent, parent }: ChildStart,
+  { resultLimit = LIMIT.toolResult }: AttachInput,
+): Promise<AttachResult> {
+  const found = await orNull(client.workflow.getHandle(sessionId).describe());
+  // It has run: whatever it has done must not be done again.
+  if (found === null) return failed(`its session ${sessionId} has been deleted`);
+  const taken = `the id ${sessionId} is taken by a workflow that is not the sub-agent of this call`;
+  if (found.type !== WORKFLOW.session) return failed(taken);
+  const { state, end } = await readChild(client, sessionId, found.runId);
+  if (state.parent?.sessionId !== parent.sessionId || state.agent !== agent) return failed(taken);
+  if (state.status.kind === 'active' && found.status.name === 'RUNNING') return { kind: 'waiting' };
+  if (state.status.kind === 'active') {
+    const output = `its session was ${found.status.name.toLowerCase().replaceAll('_', ' ')} from outside`;
+    return { kind: 'ended', end: { ...end, status: 'failed', output } };
+  }
+  return { kind: 'ended', end: { ...end, output: recordable(end.output, resultLimit) } };
+}
+
+function failed(output: string): AttachResult & { end: ChildEnd } {
+  return { kind: 'ended', end: { status: 'failed', output } };
+}

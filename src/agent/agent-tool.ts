@@ -1,0 +1,123 @@
+/** Agents as tools of other agents. */
+import type { Duration } from '@temporalio/common';
+import type { FlexibleSchema } from 'ai';
+import * as z from 'zod';
+import { PerdureError } from '../contract/errors.ts';
+import { nameProblem } from './checks.ts';
+import type { DefinedAgent } from './define-agent.ts';
+import { checkedTool, type DefinedTool, NotAttemptedError, type ToolOptions } from './define-tool.ts';
+
+/** Options of {@link agentTool}. */
+export interface AgentToolOptions<INPUT = { task: string }>
+  extends Pick<ToolOptions<INPUT, unknown>, 'idempotency' | 'needsApproval' | 'approval'> {
+  /** When the model should give work to the agent. Default, if the agent's definition is here: that it works on a task. */
+  description?: string;
+  /** What the model passes. Default: `z.object({ task: z.string() })`. */
+  input?: FlexibleSchema<INPUT>;
+  /** The agent's first message. Default: `task`, or the input as JSON. */
+  message?: (input: INPUT) => string;
+  /** The task queue of the agent's workers. Default: the caller's own. */
+  taskQueue?: string;
+  /** How long to wait for a report before the session looks at the agent's by itself. Default: one minute, then twice that, and so on. */
+  recheck?: Duration;
+}
+
+const NAMES: readonly (keyof AgentToolOptions)[] = [
+  'description',
+  'input',
+  'message',
+  'taskQueue',
+  'recheck',
+  'idempotency',
+  'needsApproval',
+  'approval',
+];
+
+const TASK = z.object({ task: z.string().min(1).describe('What to do, with all that is needed to do it.') });
+
+/**
+ * Gives an agent to another one as a tool. Each call starts a session of the agent, whose answer is the call's result: its
+ * text, or its value if the agent has an `output` schema. The session has a transcript and effects of its own, the context of
+ * the caller, and an id below the caller's. A call is one effect, as that of any mutation: an equal one in answer to the same
+ * message gets the same answer.
+ *
+ * A worker that has the caller has the agent, too. An agent of other workers is given by its name, with a `taskQueue`.
+ *
+ * - An agent that ends without an answer (it is cancelled, meets a cap, is unknown) is an error result, with the reason.
+ * - On a lost worker: the agent's session goes on with the next worker. It is not started twice.
+ * - On a replay of the workflow: the recorded result is used.
+ *
+ * @throws PerdureError `INVALID_DEFINITION` naming the field and what to write
+ *
+ * @example
+ * ```ts
+ * import { agentTool, defineAgent } from 'perdure';
+ *
+ * const researcher = defineAgent({ name: 'researcher', model: 'openai:gpt-5', instructions: 'Find sources.' });
+ * export const writer = defineAgent({
+ *   name: 'writer',
+ *   model: 'openai:gpt-5',
+ *   instructions: 'Write a report. Let the researcher look things up.',
+ *   tools: { research: agentTool(researcher) },
+ * });
+ * ```
+ */
+export function agentTool<INPUT = { task: string }, OUTPUT = unknown>(
+  agent: string | DefinedAgent<never, OUTPUT> | DefinedAgent<object, OUTPUT>,
+  options: AgentToolOptions<INPUT> = {},
+): DefinedTool<INPUT, OUTPUT> {
+  const { description, input, message, taskQueue, recheck, ...rest } = options;
+  const name: unknown = typeof agent === 'string' ? agent : agent?.name;
+  const problem =
+    (typeof name === 'string' && name !== ''
+      ? null
+      : 'agentTool: write agentTool(agent), or the name of an agent') ??
+    nameProblem('agentTool: ', options, NAMES) ??
+    (typeof agent === 'string' && description === undefined
+      ? `agentTool: description is missing: say when the model should give work to ${agent}`
+      : null) ??
+    (message === undefined || typeof message === 'function'
+      ? null
+      : 'agentTool: message is not a function: write message: (input) => …') ??
+    (taskQueue === undefined || (typeof taskQueue === 'string' && taskQueue !== '')
+      ? null
+      : `agentTool: taskQueue is ${JSON.stringify(taskQueue)}: write the name of a task queue, or leave it out`);
+  if (problem !== null) throw new PerdureError('INVALID_DEFINITION', problem);
+  const tool = checkedTool<INPUT, OUTPUT, unknown>({
+    ...rest,
+    description: description ?? `Gives a task to the agent ${String(name)}, and returns its answer.`,
+    inputSchema: input ?? (TASK as unknown as FlexibleSchema<INPUT>),
+    effect: 'mutate',
+    ...(recheck === undefined ? {} : { timeout: recheck }),
+    execute: () => {
+      throw new NotAttemptedError('another agent answers the calls of this tool', { retryable: false });
+    },
+  });
+  return {
+    ...tool,
+    agent: {
+      name: String(name),
+      ...(typeof agent === 'string' || taskQueue !== undefined ? {} : { definition: agent }),
+      ...(taskQueue === undefined ? {} : { taskQueue }),
+      message: (value) => messageOf(value, message as ((given: unknown) => string) | undefined),
+    },
+  };
+}
+
+function messageOf(value: unknown, message: ((input: unknown) => string) | undefined): string {
+  if (message !== undefined) return message(value);
+  const { task } = (value ?? {}) as { task?: unknown };
+  return typeof task === 'string' ? task : JSON.stringify(value);
+}
+
+/** The agents with all that are behind their tools, and behind the tools of these. A listed agent stands for one of its name. */
+export function withSubAgents(agents: readonly DefinedAgent[]): DefinedAgent[] {
+  const all = [...agents];
+  for (const { tools } of all) {
+    for (const { agent } of Object.values(tools ?? {})) {
+      const found = agent?.definition as DefinedAgent | undefined;
+      if (found !== undefined && !all.some(({ name }) => name === found.name)) all.push(found);
+    }
+  }
+  return all;
+}

@@ -1,0 +1,113 @@
+/** Sub-agents: sessions that calls of another session have started. A tree of sessions has one root. */
+import * as z from 'zod/mini';
+import type { JsonValue } from './json.ts';
+import { type LazySchema, lazySchema } from './lazy-schema.ts';
+
+/** The call that has started a session. */
+export interface ParentLink {
+  sessionId: string;
+  callId: string;
+  /** The session at the top of the tree. */
+  root: string;
+  /** How many sessions are above this one. */
+  depth: number;
+  /** The agents above this one, the root's first. */
+  path: string[];
+  /** Bytes of JSON that its answer may have, when that is less than usual. */
+  resultLimit?: number | undefined;
+}
+
+const text = z.string().check(z.minLength(1));
+const count = z.int().check(z.nonnegative());
+
+export const parentSchema: LazySchema<ParentLink> = lazySchema(() =>
+  z.object({
+    sessionId: text,
+    callId: text,
+    root: text,
+    depth: z.int().check(z.positive()),
+    path: z.array(z.string()),
+    resultLimit: z.optional(count),
+  }),
+);
+
+/** What a session and the sessions below it have used. `nanoUsd`: billionths of a US dollar. */
+export interface TreeUsage {
+  turns: number;
+  toolCalls: number;
+  inputTokens: number;
+  outputTokens: number;
+  nanoUsd: number;
+  activeMs: number;
+}
+
+/** How a sub-agent's session has ended. */
+export interface ChildEnd {
+  /** `failed`: it was ended from outside, or cannot be read. */
+  status: 'completed' | 'cancelled' | 'failed';
+  /** Its answer, or why there is none. */
+  output: JsonValue;
+  usage?: TreeUsage | undefined;
+}
+
+/** From a sub-agent's session to the session that has started it. */
+export interface ChildDoneInput {
+  /** The id of the sub-agent's session. */
+  child: string;
+  end: ChildEnd;
+}
+
+export const childDoneSchema: LazySchema<ChildDoneInput> = lazySchema(() =>
+  z.object({
+    child: text,
+    end: z.object({
+      status: z.enum(['completed', 'cancelled', 'failed']),
+      output: z.json(),
+      usage: z.optional(
+        z.object({
+          turns: count,
+          toolCalls: count,
+          inputTokens: count,
+          outputTokens: count,
+          nanoUsd: count,
+          activeMs: count,
+        }),
+      ),
+    }),
+  }),
+);
+
+/** What an activity needs to start a sub-agent's session, or to look at it. */
+export interface ChildStart {
+  sessionId: string;
+  agent: string;
+  /** Of its workers. Absent: the caller's own. */
+  taskQueue?: string;
+  /** The pool of money of the tree. */
+  pool?: string;
+  parent: ParentLink;
+}
+
+/** A sub-agent of a session. */
+export interface Child {
+  sessionId: string;
+  agent: string;
+  /** The call that has started it. */
+  callId: string;
+  /** How it has ended, without its answer. Absent: it is open. */
+  end?: { status: ChildEnd['status']; at: string; usage?: TreeUsage };
+}
+
+/** Agents below one another, and sub-agents of one session that are open at a time, unless the agent says otherwise. */
+export const TREE_LIMIT = { depth: 5, open: 10 } as const;
+
+/** Characters of a tool's name and of a key in the id of a sub-agent's session. */
+const ID_PART = { tool: 16, key: 10 } as const;
+
+/**
+ * The id of the session of a call. It names the effect, not the call: after a rewind, an equal call finds the session that
+ * is there.
+ */
+export function childId(sessionId: string, tool: string, idempotencyKey: string): string {
+  return `${sessionId}/${tool.slice(0, ID_PART.tool)}.${idempotencyKey.slice(0, ID_PART.key)}`;
+}

@@ -1,0 +1,207 @@
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { agentTool, type DefinedAgent, defineAgent, defineTool, type Session } from '../../src/index.ts';
+import type { Script } from '../../src/testing/index.ts';
+import { expectFoldEqualsLive } from '../support/fold.ts';
+import { openStage, type Stage, untilPhase } from '../support/stage.ts';
+
+type Tools = NonNullable<Parameters<typeof defineAgent>[0]['tools']>;
+
+/** A script by the agent that asks. */
+function scripted(scripts: Record<string, Script>): Script {
+  return (request) => (scripts[request.model] ?? expect.fail(`no script for ${request.model}`))(request);
+}
+
+/** A model that calls tools once, and then answers. */
+function once(toolCalls: { name: string; args: object }[], text = 'Done.'): Script {
+  return ({ assistantCount }) => (assistantCount === 0 ? { toolCalls } : { text });
+}
+
+function agent(stage: Stage, name: string, tools: Tools = {}, more: object = {}): DefinedAgent {
+  return defineAgent({ name, model: stage.provider(name), instructions: 'Work.', tools, ...more });
+}
+
+async function ask(stage: Stage, options: object = {}): Promise<Session> {
+  return stage.sessions.start('lead', { id: stage.id(), message: 'Report.', ...options });
+}
+
+test('an agent answers another one from a session of its own, with the context of the tree', async () => {
+  const stage = await openStage(
+    scripted({
+      lead: once([{ name: 'research', args: { task: 'Find whales.' } }], 'Whales.'),
+      researcher: ({ lastUserText }) => ({ text: `found: ${lastUserText}` }),
+    }),
+  );
+  const research = agentTool(agent(stage, 'researcher'));
+  await stage.startWorker([agent(stage, 'lead', { research })]);
+  const session = await ask(stage, { context: { tenant: 'acme' } });
+  await untilPhase(session, 'idle');
+
+  const state = await expectFoldEqualsLive(stage.client, session);
+  expect(state.calls).toMatchObject([
+    { status: { kind: 'completed' }, result: { content: 'found: Find whales.', isError: false } },
+  ]);
+  const [child] = state.children ?? [];
+  expect(child).toMatchObject({ agent: 'researcher', end: { status: 'completed', usage: { turns: 1 } } });
+  const own = stage.sessions.get(child?.sessionId ?? '');
+  expect(own.id.startsWith(`${session.id}/research.`)).toBe(true);
+  expect(await own.result()).toMatchObject({ status: 'completed', text: 'found: Find whales.' });
+  expect(await own.state()).toMatchObject({ context: { tenant: 'acme' }, mode: 'task' });
+});
+
+test('agents of one reply work side by side, and equal calls are one session', async () => {
+  let working = 0;
+  let most = 0;
+  let asked = 0;
+  const stage = await openStage(
+    scripted({
+      lead: once([
+        { name: 'research', args: { task: 'Whales.' } },
+        { name: 'research', args: { task: 'Whales.' } },
+        { name: 'research', args: { task: 'Sharks.' } },
+      ]),
+      researcher: async ({ lastUserText, assistantCount }) => {
+        if (assistantCount === 0) asked += 1;
+        working += 1;
+        most = Math.max(most, working);
+        await expect.poll(() => most, { timeout: 10_000, interval: 5 }).toBe(2);
+        working -= 1;
+        return { text: lastUserText };
+      },
+    }),
+  );
+  const research = agentTool(agent(stage, 'researcher'));
+  await stage.startWorker([agent(stage, 'lead', { research })]);
+  const session = await ask(stage);
+  await untilPhase(session, 'idle');
+
+  const { children, calls } = await expectFoldEqualsLive(stage.client, session);
+  expect(children).toHaveLength(2);
+  expect(asked).toBe(2);
+  expect(calls.map(({ status }) => status.kind)).toEqual(['completed', 'completed', 'completed']);
+  expect(calls[1]?.replayOf).toBe(calls[0]?.id);
+});
+
+test('an agent with an input of its own and an output schema gives a checked value', async () => {
+  const stage = await openStage(
+    scripted({
+      lead: once([{ name: 'count', args: { what: 'whales' } }]),
+      counter: ({ lastUserText }) => ({ text: lastUserText === 'Count the whales.' ? '{"n":7}' : '{"n":0}' }),
+    }),
+  );
+  const counter = agent(stage, 'counter', {}, { output: z.object({ n: z.number() }) });
+  const count = agentTool(counter, {
+    input: z.object({ what: z.string() }),
+    message: ({ what }) => `Count the ${what}.`,
+  });
+  await stage.startWorker([agent(stage, 'lead', { count })]);
+  const session = await ask(stage);
+  await untilPhase(session, 'idle');
+  expect((await session.calls()).items[0]?.result).toEqual({ content: { n: 7 }, isError: false });
+});
+
+test('an agent that is cancelled, meets its cap, or lacks its context is an error result with the reason', async () => {
+  const stage = await openStage(
+    scripted({
+      lead: once([
+        { name: 'stopped', args: { task: 'Wait.' } },
+        { name: 'poor', args: { task: 'Spend.' } },
+        { name: 'picky', args: { task: 'Look.' } },
+      ]),
+      stopped: once([{ name: 'hold', args: {} }]),
+      poor: once([{ name: 'look', args: {} }]),
+      picky: () => ({ text: 'never' }),
+    }),
+  );
+  const hold = defineTool({
+    inputSchema: z.object({}),
+    effect: 'read',
+    needsApproval: true,
+    execute: () => 1,
+  });
+  const look = defineTool({ inputSchema: z.object({}), effect: 'read', execute: () => 1 });
+  await stage.startWorker([
+    agent(stage, 'lead', {
+      stopped: agentTool(agent(stage, 'stopped', { hold })),
+      poor: agentTool(agent(stage, 'poor', { look }, { budget: { turns: 1 } })),
+      picky: agentTool(agent(stage, 'picky', {}, { context: z.object({ user: z.string() }) })),
+    }),
+  ]);
+  const session = await ask(stage);
+  await expect.poll(async () => (await session.snapshot()).children?.length, { timeout: 10_000 }).toBe(3);
+  const { children = [] } = await session.snapshot();
+  const stopped = stage.sessions.get(children[0]?.sessionId ?? '');
+  await untilPhase(stopped, 'approval');
+  await stopped.cancel({ by: 'ann', reason: 'not needed' });
+  await untilPhase(session, 'idle');
+
+  const { calls } = await expectFoldEqualsLive(stage.client, session);
+  expect(calls.map(({ result }) => [result?.isError, result?.content])).toEqual([
+    [true, 'stopped ended without an answer: not needed'],
+    [true, expect.stringContaining('poor ended without an answer: budget: ')],
+    [true, expect.stringContaining('picky ended without an answer: context_invalid: ')],
+  ]);
+});
+
+test('an agent whose session is terminated is an error result, and so is one whose id is taken', async () => {
+  const stage = await openStage(
+    scripted({
+      lead: once([{ name: 'research', args: { task: 'Whales.' } }]),
+      researcher: once([{ name: 'hold', args: {} }]),
+    }),
+  );
+  const hold = defineTool({
+    inputSchema: z.object({}),
+    effect: 'read',
+    needsApproval: true,
+    execute: () => 1,
+  });
+  const research = agentTool(agent(stage, 'researcher', { hold }));
+  await stage.startWorker([agent(stage, 'lead', { research })]);
+  const session = await ask(stage);
+  await expect.poll(async () => (await session.snapshot()).children?.length, { timeout: 10_000 }).toBe(1);
+  const { children = [] } = await session.snapshot();
+  const child = stage.client.workflow.getHandle(children[0]?.sessionId ?? '');
+  await untilPhase(stage.sessions.get(child.workflowId), 'approval');
+  await child.terminate('by hand');
+  // The session looks by itself after a minute, and at once when somebody resumes it.
+  await session.resume();
+  await untilPhase(session, 'idle');
+  expect((await session.calls()).items[0]).toMatchObject({
+    status: { kind: 'failed', certain: false },
+    result: { content: 'researcher ended without an answer: its session was terminated from outside' },
+  });
+});
+
+test('an agent cannot be its own sub-agent, and a loop over names is refused when it runs', async () => {
+  const stage = await openStage(
+    scripted({
+      lead: once([{ name: 'other', args: { task: 'Go.' } }]),
+      other: once([{ name: 'back', args: { task: 'Go back.' } }], 'It refused.'),
+    }),
+  );
+  const back = agentTool('lead', { description: 'The lead.' });
+  const other = agent(stage, 'other', { back });
+  expect(() => agent(stage, 'lead', { other: agentTool(other) })).toThrow(
+    'tools.other > back leads back to lead',
+  );
+  const byName = agentTool('other', { description: 'Another.' });
+  await stage.startWorker([agent(stage, 'lead', { other: byName }), other]);
+  const session = await ask(stage);
+  await untilPhase(session, 'idle');
+  const { children = [] } = await session.snapshot();
+  const [refused] = (await stage.sessions.get(children[0]?.sessionId ?? '').calls()).items;
+  expect(refused).toMatchObject({
+    status: { kind: 'skipped' },
+    result: {
+      isError: true,
+      content: expect.stringContaining('lead is already at work above: lead > other'),
+    },
+  });
+});
+
+test('the definition of an agent as a tool is checked', () => {
+  expect(() => agentTool('researcher')).toThrow('description is missing');
+  expect(() => agentTool('researcher', { description: 'x', taskqueue: 'q' } as object)).toThrow('taskqueue');
+  expect(() => agentTool(undefined as never)).toThrow('write agentTool(agent)');
+});
