@@ -12,6 +12,7 @@ export const MEASURES = [
   'recovery',
   'gap',
   'stream',
+  'console',
   'saver',
   'listing',
   'langgraph',

@@ -3,6 +3,7 @@
 import { actions } from './measures/actions.ts';
 import { bytes } from './measures/bytes.ts';
 import { cold } from './measures/cold.ts';
+import { consolePage } from './measures/console.ts';
 import { fold } from './measures/fold.ts';
 import { gap } from './measures/gap.ts';
 import { langgraph } from './measures/langgraph.ts';
@@ -34,6 +35,7 @@ const TAKE: Readonly<Record<MeasureName, Measure>> = {
   recovery,
   gap,
   stream,
+  console: consolePage,
   saver,
   listing,
   langgraph,

@@ -55,19 +55,7 @@ try {
     sourcesContent: false,
     logLevel: 'warning',
   });
-  await build({
-    entryPoints: ['src/console/main.tsx', 'src/console/main.css', 'src/console/index.html'],
-    outdir: `${fresh}/console`,
-    bundle: true,
-    minify: true,
-    loader: { '.html': 'copy' },
-    jsx: 'automatic',
-    jsxImportSource: 'preact',
-    format: 'esm',
-    target: 'es2022',
-    legalComments: 'eof',
-    logLevel: 'warning',
-  });
+  step(process.execPath, 'scripts/bundle-console.mjs', `${fresh}/console`);
   step(process.execPath, 'scripts/bundle-workflows.mjs', fresh);
   // Of two that build the code at once, the first one's stays: its commands may run by now.
   if (flag !== '--code' && existsSync(target)) renameSync(target, old);

@@ -16,6 +16,7 @@ const OWN_MEASURES = [
   'recovery',
   'gap',
   'stream',
+  'console',
   'server',
   'start',
   'memory',

@@ -56,7 +56,12 @@ function sourcesDigest(): string {
   const sources = readdirSync(join(ROOT, 'src'), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map(({ parentPath, name }) => join(parentPath, name));
-  for (const path of ['package.json', 'scripts/build.mjs', 'scripts/bundle-workflows.mjs'])
+  for (const path of [
+    'package.json',
+    'scripts/build.mjs',
+    'scripts/bundle-console.mjs',
+    'scripts/bundle-workflows.mjs',
+  ])
     sources.push(join(ROOT, path));
   for (const path of sources.sort()) hash.update(path).update(readFileSync(path));
   return hash.digest('hex').slice(0, 16);
