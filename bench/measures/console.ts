@@ -85,7 +85,7 @@ async function decide(
   const other = await open(browser, addressOf(`/sessions/${id}`));
   await other.locator('.card').first().waitFor();
   const page = await open(browser, addressOf(`?session=${id}`));
-  await page.getByRole('link', { name: id }).waitFor({timeout: 8000}).catch(async (e) => { await page.screenshot({path:'/tmp/page-bench.png'}); throw e; });
+  await page.getByRole('link', { name: id }).waitFor();
   await page.keyboard.press('a');
   await page.getByRole('form', { name: 'Approve' }).waitFor();
   const shown = other.evaluate<number>(`shownAt('.card .life', 'approved by')`);
