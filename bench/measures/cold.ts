@@ -50,24 +50,32 @@ async function takeOver(
     const end = throttle(worker.child.pid ?? 0, SHARE);
     await worker.said('ready', () => true, WITHIN_MS);
     const of: Record<string, number> = {};
-    const timed = async (id: string, turns: number, go: () => Promise<unknown>): Promise<void> => {
+    /** The run that was taken over: the session may go on in another one. */
+    const runs = new Map<string, string>();
+    const timed = async (id: string, turns: number, go: () => Promise<string>): Promise<void> => {
       const started = performance.now();
-      await go();
+      const run = await go();
       const { at } = await worker.said('model', (said) => said.of === id, WITHIN_MS);
       of[turns === 0 ? 'newMs' : `after${turns}Ms`] = at - started;
+      runs.set(id, run);
     };
     for (const [id, turns] of ids)
-      await timed(id, turns + 1, () => client.workflow.getHandle(id).signal(SIGNAL.send, { text: 'Go on.' }));
+      await timed(id, turns + 1, async () => {
+        const { runId } = await client.workflow.getHandle(id).describe();
+        await client.workflow.getHandle(id).signal(SIGNAL.send, { text: 'Go on.' });
+        return runId;
+      });
     const fresh = randomUUID();
     await timed(fresh, 0, async () => {
       const message = jobText({ id: fresh, turns: 0, tool: 'mutate' });
       await sessions.start('bench', { id: fresh, message, taskQueue, ...options });
+      return (await client.workflow.getHandle(fresh).describe()).runId;
     });
     end();
     let late = 0;
-    for (const id of [...ids.keys(), fresh]) {
+    for (const [id, run] of runs) {
       await until(async () => (await sessions.get(id).state()).phase === 'idle');
-      const { events } = await client.workflow.getHandle(id).fetchHistory();
+      const { events } = await client.workflow.getHandle(id, run).fetchHistory();
       // Attempts after the first leave no events of their own.
       for (const { workflowTaskScheduledEventAttributes: task } of events ?? [])
         late += (task?.attempt ?? 1) - 1;

@@ -2,6 +2,7 @@
 import { Context } from '@temporalio/activity';
 import { Client, Connection } from '@temporalio/client';
 import { NativeConnection, Worker } from '@temporalio/worker';
+import { TASK_TIMEOUT } from '../../src/contract/limits.ts';
 import type { FloorActivities } from '../floor/activities.ts';
 import { bundleFloor } from '../floor/bundle.ts';
 import { jobText } from '../support/job.ts';
@@ -43,7 +44,7 @@ await serve(async (work, { temporal = '', taskQueue = '' }) => {
         workflowId: id,
         taskQueue,
         args: [{ text: jobText({ id, turns: turnsOf(id), tool: 'read' }) }],
-        workflowTaskTimeout: '2s',
+        workflowTaskTimeout: TASK_TIMEOUT,
       }),
     resume: (id) => client.workflow.getHandle(id).result(),
   };

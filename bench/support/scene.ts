@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { NativeConnection, Worker } from '@temporalio/worker';
+import { TASK_TIMEOUT } from '../../src/contract/limits.ts';
 import { createWorker, type Session, Sessions } from '../../src/index.ts';
 import { floorActivities } from '../floor/activities.ts';
 import { bundleFloor } from '../floor/bundle.ts';
@@ -83,7 +84,7 @@ export async function openScene(address: string): Promise<Scene> {
       workflowId: job.id,
       taskQueue: QUEUE.floor,
       args: [{ text: jobText(job), hold }],
-      workflowTaskTimeout: '2s',
+      workflowTaskTimeout: TASK_TIMEOUT,
     });
   const lastTurn = async (job: Job): Promise<void> => {
     // The last request came, so its answer is on its way: a query is served after it.

@@ -13,7 +13,7 @@ import { dispatchNoOf, isFinal, type ToolCall } from '../contract/calls.ts';
 import type { EffectInput, SessionInput, WaiterInput } from '../contract/inputs.ts';
 import { canonicalJson, defined, type JsonValue } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
-import { LIMIT } from '../contract/limits.ts';
+import { LIMIT, TASK_TIMEOUT } from '../contract/limits.ts';
 import { SIGNAL, WORKFLOW } from '../contract/names.ts';
 import { replayedContent } from '../contract/replay.ts';
 import type { EffectRecord } from '../contract/state.ts';
@@ -119,7 +119,7 @@ async function attach(
       signal: SIGNAL.awaitEffect,
       signalArgs: [waiter] as [unknown],
       workflowIdReusePolicy: found === null ? 'REJECT_DUPLICATE' : 'ALLOW_DUPLICATE',
-      workflowTaskTimeout: '2s',
+      workflowTaskTimeout: TASK_TIMEOUT,
       staticSummary: `${effect.tool} · ${effect.requestedBy}`.slice(0, 200),
     });
   } catch (error) {

@@ -7,7 +7,7 @@ import type { EditInput } from '../contract/edit.ts';
 import { invalid } from '../contract/errors.ts';
 import { type SendInput, type SessionInput, sessionInputSchema } from '../contract/inputs.ts';
 import { defined, toJson } from '../contract/json.ts';
-import { assertSize, LIMIT } from '../contract/limits.ts';
+import { assertSize, LIMIT, TASK_TIMEOUT } from '../contract/limits.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import type { SessionMode } from '../contract/state.ts';
@@ -40,7 +40,7 @@ export interface StartOptions<CONTEXT extends object = object> {
   onExisting?: 'fail' | 'use';
   /** Default: the client's. */
   taskQueue?: string;
-  /** How long a worker has for one workflow task. Low, so that a dead worker is noticed soon. Default: 2 seconds. */
+  /** How long a worker has for one workflow task. Low, so that a dead worker is noticed soon. Default: 3 seconds. */
   workflowTaskTimeout?: Duration;
 }
 
@@ -135,7 +135,7 @@ export function startArguments(
   { agent }: SessionInput,
   {
     taskQueue,
-    workflowTaskTimeout = '2s',
+    workflowTaskTimeout = TASK_TIMEOUT,
   }: Pick<StartOptions, 'workflowTaskTimeout'> & { taskQueue: string },
 ): { workflowId: string; taskQueue: string; workflowTaskTimeout: Duration; staticSummary: string } {
   const staticSummary = `${agent} · ${workflowId}`.slice(0, 200);

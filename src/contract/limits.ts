@@ -42,7 +42,7 @@ export const LIMIT = {
   queryResult: 1_800_000,
   /** Events of one run at which the session waits. Temporal's limit is 51,200, but a replay must stay fast. */
   historyEvents: 15_000,
-  /** Bytes of one run's history at which the session waits. A replay takes 50 ms a megabyte, and a task has 2 seconds. */
+  /** Bytes of one run's history at which the session waits. A replay takes 50 ms a megabyte, and a task has {@link TASK_TIMEOUT}. */
   historyBytes: 12_000_000,
   /** Bytes of one run's history at which a session that may go on in a new run does so. */
   runBytes: 1_000_000,
@@ -55,6 +55,12 @@ export const LIMIT = {
   /** Characters of a session id. */
   sessionId: 200,
 } as const;
+
+/**
+ * How long a worker has for one workflow task of a session, if the start does not say. After a worker has frozen, two tasks may
+ * run out before another worker gets one.
+ */
+export const TASK_TIMEOUT = '3s';
 
 /** Bytes that the message with all results may have, when the same activity asks the model after the reads. */
 export function resultBytesOf(first: { ended?: readonly object[]; resultBytes?: number }): number {

@@ -322,11 +322,7 @@ function sinksOf(told: {
   const { memory, issued, handed, attributes } = told;
   return {
     perdure: {
-      remember: {
-        fn: (info, piece) => memory.remember(info.workflowId, piece),
-        // A replayed workflow fills the memory of the worker that it moved to.
-        callDuringReplay: true,
-      },
+      remember: { fn: (info, piece) => memory.remember(info.workflowId, piece), callDuringReplay: false },
       forget: { fn: ({ workflowId }) => memory.forget(workflowId), callDuringReplay: true },
       issued: {
         fn: (info, call) => issued.note(info, call),

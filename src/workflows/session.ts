@@ -117,7 +117,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
       } else if (command.kind !== 'continue') perform(command, state, runner, remembered);
     }
     const events = telemetry.observe(state, inputs, now.now);
-    if (events.length > 0) worker.happened({ agent: state.agent, events });
+    if (events.length > 0 && !isReplaying()) worker.happened({ agent: state.agent, events });
     for (const [i, { applied }] of entries.entries()) applied?.(refusals[i] ?? null);
     queried.note(now, commands, showStatus(state, shown));
   };
@@ -231,12 +231,18 @@ function perform(
   else runner.start(command.kind === 'tool' && command.input.effect === 'mutate' ? marked(command) : command);
 }
 
+/** What the worker is told costs a replay as much as the replay itself, and nobody needs it then. */
+function isReplaying(): boolean {
+  return workflowInfo().unsafe.isReplaying;
+}
+
 function isContinuing({ continuing }: SessionState): boolean {
   return continuing === 'now';
 }
 
-/** Hands the worker what is new in the transcript. */
+/** Hands the worker what is new in the transcript. After a replay that is the whole of the run's. */
 function remember({ transcript, position, past }: SessionState, remembered: Remembered): void {
+  if (isReplaying()) return;
   // An edited or loaded transcript is a new one: the worker's copy is of no use.
   const start = past?.sealed ?? NOTHING;
   const from = remembered.of === transcript ? remembered.position : start;
@@ -252,6 +258,7 @@ function remember({ transcript, position, past }: SessionState, remembered: Reme
 
 /** A mutation with a mark by which the worker recognises its own call. A replay issues nothing, so its mark is dropped. */
 function marked(command: ToolCommand): ToolCommand {
+  if (isReplaying()) return command;
   const mark = workflowInfo().unsafe.now();
   worker.issued({ activityId: String(command.seq), mark });
   return { ...command, input: { ...command.input, issueMark: mark } };
@@ -259,6 +266,7 @@ function marked(command: ToolCommand): ToolCommand {
 
 /** Hands the worker what leaves the run. An activity that runs elsewhere, or again, reads it from the history. */
 function handedOver(command: StorePastCommand, state: SessionState): StorePastCommand {
+  if (isReplaying()) return command;
   const mark = workflowInfo().unsafe.now();
   const newest = state.past?.newest;
   worker.leaves({ mark, ...(newest !== undefined && { newest }), leaving: leavingOf(state) });
@@ -317,7 +325,7 @@ function showStatus(state: SessionState, { values, tell }: Shown): number {
   }
   if (pairs.length === 0) return 0;
   upsertSearchAttributes(pairs);
-  worker.writes(pairs.map(({ key }) => key.name));
+  if (!isReplaying()) worker.writes(pairs.map(({ key }) => key.name));
   return 1;
 }
 

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { canonicalJson } from '../../src/contract/json.ts';
 import type { Session } from '../../src/index.ts';
 import { decide } from '../support/decide.ts';
+import { rolling } from '../support/effect-agents.ts';
 import { rejection } from '../support/rejection.ts';
 import { calls, openWorld, PEN, type World } from '../support/world.ts';
 
@@ -37,6 +38,34 @@ test('"no snapshot found" after a process change: it waits over the death of its
   // The model was asked twice: for the call, and with its result.
   expect(world.model.requests).toHaveLength(2);
   expect(await world.control.refunds()).toHaveLength(1);
+});
+
+test('its worker dies while the session goes on in a new run, before and after the past is stored: the approval stands, and the call runs once', async () => {
+  const world = await openWorld(script, { ignoreKeys: true, agents: [rolling] });
+  const session = await world.begin('rolling');
+  const { runId } = await world.client.workflow.getHandle(session.id).describe();
+  for (const point of ['before storePast', 'after storePast']) {
+    const worker = await world.startWorkerProcess({ breakAt: [point] });
+    await worker.reached(point);
+    await worker.crash();
+  }
+  await world.startWorkerProcess();
+  const asked = await world.until(session, (view) => view.phase === 'approval' && view.runId !== runId);
+  expect(asked.pending).toMatchObject([{ callId: 'call_1_0', args: PEN, decision: null }]);
+  await decide(session, 'call_1_0', { decision: 'approve' }, { by: 'ada' });
+  await world.until(session, 'idle');
+
+  expect(await world.control.refunds()).toHaveLength(1);
+  expect((await session.calls()).items).toMatchObject([
+    { id: 'call_1_0', status: { kind: 'completed' }, decision: { decision: 'approve', by: 'ada' } },
+  ]);
+  expect((await session.transcript()).items.map(({ role }) => role)).toEqual([
+    'user',
+    'assistant',
+    'tool',
+    'assistant',
+  ]);
+  await world.check(session);
 });
 
 test('an approved tool asked again: its worker dies in the middle of it, the approval stands, and nobody is asked again', async () => {

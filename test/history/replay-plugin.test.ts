@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { PerdurePlugin } from '../../src/index.ts';
 import { calls, openWorld } from '../support/world.ts';
 
-test('sessions replay with the plugin alone, and nothing is logged', async () => {
+test('sessions replay with the plugin alone, hand the worker nothing, and nothing is logged', async () => {
   const logged: LogEntry[] = [];
   Runtime.install({ logger: new DefaultLogger('WARN', (entry) => logged.push(entry)) });
   const world = await openWorld([calls('refund'), { text: 'Refunded.' }]);
@@ -20,12 +20,19 @@ test('sessions replay with the plugin alone, and nothing is logged', async () =>
     workflowId,
     history: await world.client.workflow.getHandle(workflowId).fetchHistory(),
   }));
+  const handed: string[] = [];
+  const noting = (name: string) => [name, { fn: () => void handed.push(name), callDuringReplay: true }];
+  const perdure = Object.fromEntries(['remember', 'issued', 'leaves', 'writes', 'happened'].map(noting));
   const replayed = Worker.runReplayHistories(
-    { plugins: [new PerdurePlugin({ agents: [] })] },
+    {
+      plugins: [new PerdurePlugin({ agents: [] })],
+      sinks: { perdure: { ...perdure, forget: { fn: () => {} } } },
+    },
     await Promise.all(histories),
   );
   const results: [string, unknown][] = [];
   for await (const { workflowId, error } of replayed) results.push([workflowId, error]);
   expect(results).toEqual(ids.map((id) => [id, undefined]));
   expect(logged.slice(before)).toEqual([]);
+  expect(handed).toEqual([]);
 });

@@ -162,6 +162,8 @@ export const priced: DefinedAgent = defineAgent({
 });
 export const effects: DefinedAgent = defineAgent({ ...common, name: 'effects' });
 export const parallel: DefinedAgent = defineAgent({ ...common, name: 'parallel', toolOrder: 'parallel' });
+/** Its sessions go on in a new run with each turn, also while they wait. */
+export const rolling: DefinedAgent = defineAgent({ ...common, name: 'rolling', runTurns: 1 });
 /** Its calls give no sign of life for an hour: only a successor's word can end them sooner. */
 export const silent: DefinedAgent = defineAgent({ ...common, name: 'silent', heartbeat: '1h' });
 /** As `silent`, and held before its reads begin, once what was read before is in its heartbeats. */
