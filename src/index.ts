@@ -24,7 +24,14 @@ export {
   NotAttemptedError,
   type Question,
   QuestionError,
+  type ReminderInput,
+  remindMe,
+  type ScratchpadWrite,
+  type SleepInput,
   type SubAgent,
+  scratchpad,
+  sleepUntil,
+  type TimedOptions,
   type ToolContext,
   type ToolEffect,
   type ToolOptions,
@@ -68,6 +75,7 @@ export {
   type Versions,
   type WorkerVersion,
 } from './client/index.ts';
+export type { BuiltIn, Reminder, Sleeping } from './contract/built-in.ts';
 export type {
   Actor,
   ApproverRules,

@@ -228,6 +228,7 @@ async function toolManifest(agent: string, name: string, tool: DefinedTool): Pro
         unverified: tool.approval?.unverified,
       }),
     },
+    ...defined({ builtIn: tool.builtIn }),
     ...(tool.question === undefined ? {} : { question: await questionPolicy(agent, name, tool.question) }),
     ...(tool.compensate === undefined
       ? {}

@@ -1,5 +1,6 @@
 import type { Duration } from '@temporalio/common';
 import type { FlexibleSchema, ToolExecutionOptions, ToolResultPart } from 'ai';
+import type { BuiltIn } from '../contract/built-in.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { JsonValue } from '../contract/json.ts';
 import type { Effect, IdempotencyScope } from '../contract/manifest.ts';
@@ -131,6 +132,8 @@ export type DefinedTool<INPUT = unknown, OUTPUT = unknown, CONTEXT = unknown> = 
 > & {
   /** `plain`: an AI SDK tool without a declared effect. */
   readonly perdure: 'tool' | 'plain';
+  /** Of `sleepUntil` and the like: the session answers its calls itself. */
+  readonly builtIn?: BuiltIn;
   /** Of `askPerson`: what its questions take as an answer. */
   readonly question?: { answer?: FlexibleSchema; otherwise?: JsonValue };
   /** Another agent answers its calls: see {@link agentTool}. */
@@ -242,6 +245,7 @@ const OWN_NAMES: readonly string[] = [
   'perdure',
   'question',
   'agent',
+  'builtIn',
 ];
 
 /** Other fields of an AI SDK tool, for `defineTool({ ...tool, effect: 'read' })`. */

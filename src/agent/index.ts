@@ -8,6 +8,15 @@ export {
 } from './agent-runtime.ts';
 export { type AgentToolOptions, agentTool, withSubAgents } from './agent-tool.ts';
 export { type AskPersonOptions, askPerson, type Question } from './ask-person.ts';
+export {
+  type ReminderInput,
+  remindMe,
+  type ScratchpadWrite,
+  type SleepInput,
+  scratchpad,
+  sleepUntil,
+  type TimedOptions,
+} from './built-ins.ts';
 export { compensating } from './compensating.ts';
 export type { Compensation, CompensationContext } from './compensation.ts';
 export { readContext } from './context.ts';

@@ -28,13 +28,14 @@ import { start } from './verbs/start.ts';
 import { tail } from './verbs/tail.ts';
 import { values } from './verbs/values.ts';
 import { versions } from './verbs/versions.ts';
+import { wake } from './verbs/wake.ts';
 import { worker } from './verbs/worker.ts';
 
 const GROUPS = [
   { heading: 'Run agents:', verbs: [dev, worker, versions, serve, mcp, codecServer, archive, setup, doctor] },
   { heading: 'Talk to sessions:', verbs: [start, send, queue, ls, show, tail, schedule] },
   { heading: 'Decide about tool calls:', verbs: [inbox, decide, resolve] },
-  { heading: 'Control sessions:', verbs: [pause, resume, cancel, budget] },
+  { heading: 'Control sessions:', verbs: [pause, resume, wake, cancel, budget] },
   { heading: 'Read the past and continue from it:', verbs: [checkpoints, values] },
 ] as const;
 

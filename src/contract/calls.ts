@@ -166,6 +166,8 @@ export type CallStatus =
    * not be undone: only a person goes on.
    */
   | { kind: 'stuck'; reason: string; checks?: number; due?: true; misfit?: true; failed?: true }
+  /** Waits for a time, in ISO 8601. The session answers it then. */
+  | { kind: 'sleeping'; until: string; reason: string }
   | { kind: 'completed' }
   /** `certain`: nothing happened. */
   | { kind: 'failed'; certain: boolean }

@@ -1,4 +1,5 @@
 /** An agent as data. It enters the session at its start and whenever the worker's definition has changed. */
+import type { BuiltIn } from './built-in.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 
 /**
@@ -87,6 +88,8 @@ export interface ToolManifest {
   agent?: AgentPolicy;
   /** Its calls are questions to a person, who answers with `respond`. Absent: they are not. */
   question?: QuestionPolicy;
+  /** The session answers its calls itself. Absent: a worker runs them. */
+  builtIn?: BuiltIn;
   /** How its effects are undone. Absent: only people can undo them. */
   compensate?: CompensationPolicy;
 }

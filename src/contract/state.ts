@@ -1,4 +1,5 @@
 /** The state of a session: the same JSON in the live workflow, in a query and in a checkpoint. */
+import type { Reminder } from './built-in.ts';
 import type { Actor, ToolCall } from './calls.ts';
 import type { EditInput } from './edit.ts';
 import type { JsonObject } from './json.ts';
@@ -131,6 +132,8 @@ export interface InFlight {
     | 'recheck'
     | 'agent_recheck'
     | 'ttl'
+    | 'sleep'
+    | 'reminder'
     | 'storePast'
     | 'takenIds'
     | 'notify'
@@ -226,6 +229,10 @@ export interface SessionState {
   pool?: PoolShare;
   plan: PlanStep[];
   scratchpadRoot: string | null;
+  /** The files of the model's scratchpad by their names. Absent: it has written none. */
+  scratchpad?: { [path: string]: string };
+  /** Messages that the session sends itself, the next one first. Absent: none. */
+  reminders?: Reminder[];
   paused: { by: Actor; at: string; reason: string; requestedNow: boolean } | null;
   pauses: { pausedAt: string; resumedAt: string | null; by: Actor }[];
   wait: Wait | null;

@@ -1,4 +1,5 @@
 /** The answers of queries: plain JSON, bounded in size. */
+import type { Reminder, Sleeping } from './built-in.ts';
 import type { CallStatus, DecisionRecord, ToolCall } from './calls.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import type { AgentChange, BudgetLimits, Effect, QuestionPolicy, ToolManifest } from './manifest.ts';
@@ -50,6 +51,12 @@ export interface SessionView {
   budget: BudgetView;
   plan: PlanStep[];
   scratchpadRoot: string | null;
+  /** The files of the model's scratchpad. Their text is in `snapshot()`. */
+  scratchpad: { path: string; bytes: number }[];
+  /** Calls that wait for a time. */
+  sleeping: Sleeping[];
+  /** Messages that the session will send itself, the next one first. */
+  reminders: Reminder[];
   manifestDigest: string | null;
   /** The last ten changes of the agent's definition, oldest first. */
   agentChanges: AgentChange[];

@@ -166,6 +166,11 @@ export const sessionViewSchema: z.ZodMiniType<SessionView> = exactly<SessionView
     budget: budgetViewSchema,
     plan: z.array(planStepSchema),
     scratchpadRoot: z.nullable(z.string()),
+    scratchpad: z.array(z.object({ path: z.string(), bytes: z.int() })),
+    sleeping: z.array(
+      z.object({ callId: z.string(), argsDigest: z.string(), until: time, reason: z.string() }),
+    ),
+    reminders: z.array(z.object({ id: z.string(), at: time, text: z.string(), setAt: time })),
     manifestDigest: z.nullable(z.string()),
     agentChanges: z.array(agentChange),
     models: z.array(z.string()),

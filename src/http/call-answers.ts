@@ -88,6 +88,7 @@ export const callStatus: z.ZodMiniType<CallStatus> = exactly<CallStatus>()(
       rewound: z.exactOptional(z.literal(true)),
     }),
     approvalStatus,
+    z.object({ kind: z.literal('sleeping'), until: time, reason: z.string() }),
     z.object({ kind: z.literal('deferred'), to: z.string() }),
     z.object({ kind: z.enum(['settling', 'verifying']), reason: z.string() }),
     unknownStatus,
@@ -236,6 +237,12 @@ const toolManifest: z.ZodMiniType<ToolManifest> = exactly<ToolManifest>()(
       unverified: z.exactOptional(z.literal(true)),
     }),
     question: z.exactOptional(z.object(question)),
+    builtIn: z.exactOptional(
+      z.discriminatedUnion('kind', [
+        z.object({ kind: z.enum(['sleep', 'reminder']), maxMs: z.number() }),
+        z.object({ kind: z.literal('scratchpad'), verb: z.enum(['read', 'write', 'list']) }),
+      ]),
+    ),
     compensate: z.exactOptional(z.object({ verify: z.boolean(), unasked: z.exactOptional(z.literal(true)) })),
     agent: z.exactOptional(z.object({ name: z.string(), taskQueue: z.exactOptional(z.string()) })),
   }),

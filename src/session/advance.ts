@@ -180,7 +180,7 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
 function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, moment: Moment): Command {
   const { callId } = step;
   const at = iso(moment);
-  const kind = flightKind(state, step.command.kind, callId);
+  const kind = step.timer ?? flightKind(state, step.command.kind, callId);
   const command: Issued =
     step.command.kind === 'timer'
       ? { ...step.command, ms: timerMs(state, { kind, ...defined({ callId }) }, step.command.ms, moment) }
@@ -252,6 +252,7 @@ function flightKind(
   if (callId === undefined) return state.effect === null ? 'model_backoff' : 'ttl';
   const { kind } = theCall(state, callId).status;
   if (kind === 'settling') return 'settle';
+  if (kind === 'sleeping') return 'sleep';
   if (kind === 'awaiting' || kind === 'stuck') return 'recheck';
   return kind === 'backoff' ? 'backoff' : 'approval_expiry';
 }

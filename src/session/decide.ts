@@ -5,6 +5,7 @@ import { LIMIT } from '../contract/limits.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { asideStep, hasQueued, isAnswering } from './aside.ts';
 import { type Exceeded, exceeded, worstCase } from './budget.ts';
+import { reminderStep } from './built-in.ts';
 import { addedBytes, compaction } from './compaction.ts';
 import { answerOf, answerOrRelease } from './equal-calls.ts';
 import type { Moment, Step } from './events.ts';
@@ -77,6 +78,7 @@ function nextStep(state: SessionState, moment: Moment): Step | null {
     tendCalls(state, calls, moment) ??
     reportStep(state) ??
     notifyStep(state, moment) ??
+    reminderStep(state, moment) ??
     dropStaleTimer(state);
   if (tending !== null) return tending;
   if (state.cancelling !== null) return decideCancel(state, calls, moment);
@@ -132,6 +134,9 @@ function tendCalls(state: SessionState, calls: readonly ToolCall[], moment: Mome
         `approval of ${call.name} ${call.id} expires`,
       );
     }
+    if (status.kind === 'sleeping' && !skipping && !flightOf(state, call.id, 'sleep')) {
+      return timer(Math.max(1, Date.parse(status.until) - moment.now), `${call.name} ${call.id} waits`);
+    }
     if (status.kind === 'settling' && !flightOf(state, call.id, 'settle')) {
       // The workflow of the effect was ended, so its last dispatch may still run.
       const running = state.effect !== null && call.dispatches.length === 0;
@@ -176,6 +181,7 @@ function checkArguments(state: SessionState, calls: readonly ToolCall[]): Step |
 const WAITS_FOR: { [kind in InFlight['kind']]?: readonly ToolCall['status']['kind'][] } = {
   approval_expiry: ['approval'],
   backoff: ['backoff'],
+  sleep: ['sleeping'],
   recheck: ['awaiting', 'stuck'],
 };
 

@@ -21,7 +21,8 @@ export function editProblem(
   state: SessionState,
   edit: EditInput,
 ): { busy: boolean; message: string; details: Readonly<Record<string, unknown>> } | null {
-  if (state.inFlight.length > 0 || state.batch.length > 0 || state.loading !== null) {
+  const isBusy = state.inFlight.some(({ kind }) => kind !== 'reminder');
+  if (isBusy || state.batch.length > 0 || state.loading !== null) {
     return {
       busy: true,
       message: `session ${state.sessionId} is ${phaseOf(state)}: a turn is running. Pause the session, wait for the end of the turn, and edit again`,

@@ -62,6 +62,8 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   addAuthor(state, origin.by);
   state.plan = past.plan;
   state.scratchpadRoot ??= past.scratchpadRoot;
+  if (past.scratchpad !== undefined) state.scratchpad = past.scratchpad;
+  if (past.reminders !== undefined) state.reminders = past.reminders;
   state.loop = past.loop;
   state.budget.limits = { ...past.budget.limits, ...state.budget.limits };
   if (past.pool !== undefined) state.pool ??= newShare(past.pool.id);
@@ -114,6 +116,8 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
 function reopen(call: ToolCall, origin: Origin, { after }: Loaded, moment: Moment, isChecked: boolean): void {
   const { status } = call;
   const { kind } = status;
+  // It waits for the same time.
+  if (kind === 'sleeping') return;
   if (origin.kind === 'fork' && isPartly(call)) {
     // It asks anew: only decisions that were complete stand.
     if (call.approvers !== undefined) call.approvers.given = [];

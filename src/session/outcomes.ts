@@ -4,6 +4,7 @@ import type { EffectOutcome } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { applyAside } from './aside.ts';
+import { deliverReminders, wake } from './built-in.ts';
 import { applyPrepare, applyTool, applyVerify, releaseCall } from './effect-outcome.ts';
 import type { Moment, Outcome } from './events.ts';
 import { applyAttach, awaitEffect } from './global-effect.ts';
@@ -170,8 +171,14 @@ function applyTimer(state: SessionState, flight: InFlight, moment: Moment): void
     state.resting = false;
     return;
   }
+  if (flight.kind === 'reminder') {
+    deliverReminders(state, flight, moment);
+    return;
+  }
   const call = theCall(state, flight.callId ?? '');
-  if (flight.kind === 'recheck') {
+  if (flight.kind === 'sleep') {
+    wake(call, null, moment);
+  } else if (flight.kind === 'recheck') {
     // A session that is about to stop waiting does not look again.
     if (call.status.kind === 'awaiting') {
       const { checks, person } = call.status;

@@ -15,6 +15,7 @@ import type { SessionState } from '../contract/state.ts';
 import { effectId } from '../contract/workflow-ids.ts';
 import { approverProblem, takesMore } from './approvers.ts';
 import { mayAnswerAside } from './aside.ts';
+import { wake } from './built-in.ts';
 import { applyEdit, editProblem } from './edit.ts';
 import { readyAgain } from './effect-outcome.ts';
 import type { Moment, PersonInput } from './events.ts';
@@ -65,7 +66,8 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
     case 'decide': {
       const call = findCall(state, input.value.callId);
       if (call === undefined) return unknownCall(state, input.value.callId);
-      if (call.status.kind !== 'approval') return notPending(call);
+      const isAsleep = call.status.kind === 'sleeping' && input.value.decision.decision !== 'edit';
+      if (call.status.kind !== 'approval' && !isAsleep) return notPending(call);
       if (isCompensation(call) && input.value.decision.decision === 'edit') {
         const message = `call ${call.id} undoes ${call.compensates?.callId ?? ''} and takes the arguments on record. Approve it, reject it, or respond if it was undone by hand`;
         return refuse('INVALID_ARGUMENT', message, { callId: call.id });
@@ -259,6 +261,11 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       const call = findCall(state, input.value.callId);
       if (call === undefined) return unknownCall(state, input.value.callId);
       const { by = UNNAMED, verified } = input.value;
+      if (call.status.kind === 'sleeping' && input.value.decision.decision === 'approve') {
+        call.decision = { decision: 'approve', by, ...defined({ verified }), at };
+        wake(call, by, moment);
+        return null;
+      }
       decide(call, input.value.decision as Decision, { by, ...defined({ verified }), at });
       return null;
     }

@@ -8,6 +8,7 @@ import { repairRequest } from '../contract/output.ts';
 import { PLAN_TOOL } from '../contract/plan.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { chargeReply } from './budget.ts';
+import { answerBuiltIn } from './built-in.ts';
 import { setKey } from './effect-key.ts';
 import { awaitApproval } from './effect-outcome.ts';
 import type { Moment } from './events.ts';
@@ -36,7 +37,7 @@ export function applyReply(
     note(state, moment, 'truncated', message);
   }
   const calls = reply.calls.map((prepared, i) =>
-    newCall(state, manifest, prepared, `call_${state.turn}_${i}`, at),
+    newCall(state, manifest, prepared, `call_${state.turn}_${i}`, moment),
   );
   const blocks: Block[] = [
     ...reply.blocks,
@@ -117,8 +118,9 @@ function newCall(
   manifest: Manifest,
   prepared: PreparedCall,
   id: string,
-  at: string,
+  moment: Moment,
 ): ToolCall {
+  const at = iso(moment);
   const tool = manifest.tools[prepared.name];
   const call: ToolCall = {
     ...freshCall(id, state, prepared.name, prepared.args),
@@ -138,6 +140,8 @@ function newCall(
       { content: read.ok ? 'The plan is updated.' : read.problem, isError: !read.ok },
       at,
     );
+  } else if (tool?.builtIn !== undefined) {
+    answerBuiltIn(state, call, tool.builtIn, moment);
   } else if (prepared.needsApproval === true && !isCarried(state, call)) {
     awaitApproval(call, tool, at);
   }

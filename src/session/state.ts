@@ -136,6 +136,8 @@ const TIMERS: ReadonlySet<InFlight['kind']> = new Set([
   'agent_recheck',
   'pool_recheck',
   'ttl',
+  'sleep',
+  'reminder',
 ]);
 
 /** Whether a command in flight is a timer, not an activity. */

@@ -19,7 +19,9 @@ import type {
 import { effectId } from '../contract/workflow-ids.ts';
 import { needsOf } from './approvers.ts';
 import { usd } from './budget.ts';
+import { sleepingCalls } from './built-in.ts';
 import { questionOf, seenDigest } from './question.ts';
+import { scratchpadFiles } from './scratchpad.ts';
 import { batchCalls, lastOutput, lastText, phaseOf, toolOf } from './state.ts';
 
 /** A session at a glance. */
@@ -47,6 +49,9 @@ export function sessionView(state: SessionState): SessionView {
     budget: budgetView(state),
     plan: state.plan,
     scratchpadRoot: state.scratchpadRoot,
+    scratchpad: scratchpadFiles(state),
+    sleeping: sleepingCalls(state),
+    reminders: state.reminders ?? [],
     manifestDigest: state.manifest?.digest ?? null,
     agentChanges: state.agentChanges ?? [],
     models: state.manifest?.models.map(({ id }) => id) ?? [],

@@ -3,6 +3,7 @@ import type { Session } from '../../client/index.ts';
 import type { TranscriptPage } from '../../contract/views.ts';
 import type { Cli } from '../cli.ts';
 import { count } from '../input.ts';
+import { scratchpadLines, timesLines } from '../times.ts';
 
 interface Options {
   messages: number;
@@ -55,6 +56,7 @@ export function show(program: Command, cli: Cli): void {
           const parts = [render.header(view, terminal), render.needs(view, terminal)];
           if (view.plan.length > 0)
             parts.push(`${terminal.style('bold', 'Plan')}\n${render.planLines(view.plan)}`);
+          parts.push(timesLines(view, terminal), scratchpadLines(view, terminal));
           parts.push(`${terminal.style('bold', 'Budget')}\n${render.budgetLines(view.budget)}`);
           if (transcript.items.length > 0) {
             const name = options.view ? 'Messages that the model sees' : 'Messages';

@@ -20,7 +20,7 @@ export interface AgentCheckpoint {
   /** Nesting: 0 for an agent that no other has called. */
   depth: number;
   conversationTail: TranscriptEvent[];
-  /** The content of its scratchpad, if the writer of the record has read it. */
+  /** The content of its scratchpad, if it has one. */
   expertiseSnapshot?: string;
 }
 

@@ -23,7 +23,7 @@ export interface SessionCheckpointOptions {
   transcriptReplayDepth?: number;
   /** What has to be reached before the session may end. Default: nothing. */
   minimum?: { minutes?: number; usd?: number; rounds?: number };
-  /** The content of the agent's scratchpad, which is not in the history. Read it where the worker runs. */
+  /** What the agent has learned. Default: the files of its scratchpad, each after its name. */
   expertiseSnapshot?: string;
 }
 
@@ -44,7 +44,7 @@ export function sessionCheckpoint(
   const own = sessionStateOf(checkpoint);
   const state = said(own).length < depth ? wholeStateOf(checkpoint) : own;
   const entries = said(state).map((message) => entryOf(message, state.agent));
-  const { expertiseSnapshot } = options;
+  const { expertiseSnapshot = scratchpadText(state) } = options;
   const agent: AgentCheckpoint = {
     agentId: state.agent,
     depth: 0,
@@ -60,6 +60,11 @@ export function sessionCheckpoint(
     transcriptReplayDepth: depth,
     createdAt: checkpoint.created_at,
   };
+}
+
+function scratchpadText({ scratchpad = {} }: SessionState): string | undefined {
+  const files = Object.entries(scratchpad).map(([path, text]) => `# ${path}\n${text}`);
+  return files.length === 0 ? undefined : files.join('\n\n');
 }
 
 /** A pause or resume. Each cycle has one of each, however often it was requested. */

@@ -91,6 +91,8 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
     case 'recheck':
     case 'agent_recheck':
     case 'ttl':
+    case 'sleep':
+    case 'reminder':
       return [answer(flight, `the ${flight.kind} timer of ${flight.callId} fires`, { kind: 'timer' })];
     default:
       return flight.kind satisfies never;

@@ -4,7 +4,7 @@ import { isFinal } from '../../../src/contract/calls.ts';
 import { messageKey } from '../../../src/contract/keys.ts';
 import type { ReadCall } from '../../../src/contract/model-call.ts';
 import { bytesOf, isMain, viewOf } from '../../../src/contract/view.ts';
-import type { SessionState, ToolCall } from '../../../src/index.ts';
+import type { EffectRef, SessionState, ToolCall } from '../../../src/index.ts';
 import { usd } from '../../../src/session/budget.ts';
 import type { Command } from '../../../src/session/events.ts';
 import { batchCalls, phaseOf } from '../../../src/session/state.ts';
@@ -48,7 +48,11 @@ export function checkCommand(
   const starts = command.kind === 'attach' && command.input.start !== undefined;
   if (command.kind === 'model' || command.kind === 'aside' || starts || WORK.includes(command.kind)) {
     promise(state.paused === null, `a ${command.kind} call was issued while the session is paused`);
-    promise(state.cancelling === null, `a ${command.kind} call was issued after the session was cancelled`);
+    const undoes = command.kind === 'tool' && command.input.compensates !== undefined;
+    promise(
+      state.cancelling === null || undoes,
+      `a ${command.kind} call was issued after the session was cancelled`,
+    );
   }
   if (command.kind === 'model') {
     promise(
@@ -84,6 +88,11 @@ export function checkCommand(
   }
   if (command.kind !== 'tool' && !(command.kind === 'attach' && starts)) return;
   const { callId, tool, idempotencyKey: key } = command.input;
+  if (command.kind === 'tool' && command.input.compensates !== undefined) {
+    checkCompensation(state, world, callId, command.input.compensates);
+    dispatched(state, world, command);
+    return;
+  }
   const args = command.kind === 'attach' ? (command.input.start?.args ?? null) : command.input.args;
   const base = keyOf(scenario, state.sessionId, tool, args, callId);
   promise(
@@ -111,7 +120,21 @@ export function checkCommand(
     world.effects[key] ??= 'running';
     return;
   }
-  const { effect, dispatchNo } = command.input;
+  dispatched(state, world, command);
+}
+
+/** A compensation undoes what has landed, once it was approved, and the last effect first. */
+function checkCompensation(state: SessionState, world: World, callId: string, effect: EffectRef): void {
+  const { idempotencyKey: key } = effect;
+  promise(world.approvals[callId] === 'granted', `${callId} was dispatched without an approval`);
+  promise(world.landed[key] === 1, `${callId} undoes an effect that has not landed`);
+  const own = batchCalls(state).findIndex(({ id }) => id === callId);
+  const before = batchCalls(state).slice(0, own);
+  promise(before.every(isFinal), `${callId} was dispatched before the effects after its own were undone`);
+}
+
+function dispatched(state: SessionState, world: World, command: Extract<Command, { kind: 'tool' }>): void {
+  const { callId, idempotencyKey: key, effect, dispatchNo } = command.input;
   if (effect !== 'mutate') return;
   // The worker finds the record of an equal call that has left the run.
   if (answeredBefore(world, key) !== undefined && command.input.past !== undefined) return;
@@ -265,10 +288,8 @@ export function checkTranscript(state: SessionState): void {
     state.promptBytes === bytesOf(viewOf(state.transcript)),
     'the bytes of the prompt are not what the model sees',
   );
-  promise(
-    state.batch.join() === asked.join(),
-    `the batch is ${state.batch.join()}, unanswered are ${asked.join()}`,
-  );
+  const batch = batchCalls(state).flatMap(({ id, compensates }) => (compensates === undefined ? [id] : []));
+  promise(batch.join() === asked.join(), `the batch is ${batch.join()}, unanswered are ${asked.join()}`);
   promise(state.position.count === state.transcript.length, 'the position is not the end of the transcript');
 }
 
@@ -336,6 +357,7 @@ function checkRest(state: SessionState, world: World, moves: boolean): void {
   );
   if (phase === 'closed') {
     promise(state.batch.length === 0, 'the session closed with calls that have no results');
+    checkUndone(state, world);
     promise(
       state.status.kind !== 'completed' || state.inbox.length === 0,
       'the session closed over a message',
@@ -344,7 +366,7 @@ function checkRest(state: SessionState, world: World, moves: boolean): void {
   }
   if (moves) return;
   promise(
-    !world.cancelled || phase === 'unknown_effect',
+    !world.cancelled || phase === 'unknown_effect' || (phase === 'approval' && state.undo !== undefined),
     `the session was cancelled, nothing is in flight, and it is ${phase}`,
   );
   const visible = ['idle', 'approval', 'unknown_effect', 'waiting', 'paused'];
@@ -359,6 +381,26 @@ function checkRest(state: SessionState, world: World, moves: boolean): void {
   if (phase === 'waiting') promise(state.wait !== null, 'the session waits without saying for what');
   if (phase === 'approval')
     promise(batchCalls(state).some(pending), 'the session waits for an approval of nothing');
+}
+
+/** After an undo, an effect is undone, or a person has said that it is not. */
+function checkUndone(state: SessionState, world: World): void {
+  for (const call of state.calls) {
+    const { compensates, compensatedBy, id } = call;
+    if (compensatedBy !== undefined) {
+      const by = state.calls.find((other) => other.id === compensatedBy);
+      promise(
+        by !== undefined && world.landed[by.idempotencyKey] === 1,
+        `${id} is marked as undone, and is not`,
+      );
+    }
+    if (compensates !== undefined || state.undo === undefined || state.undo.givenUp === true) continue;
+    if (call.status.kind !== 'completed' || call.replayOf !== null) continue;
+    const tried = state.calls.find((other) => other.compensates?.idempotencyKey === call.idempotencyKey);
+    promise(tried !== undefined, `the session closed, and nothing has undone ${id}`);
+    const ended = tried.status.kind === 'completed' ? compensatedBy === tried.id : isFinal(tried);
+    promise(ended, `the session closed before ${id} was undone`);
+  }
 }
 
 function pending(call: ToolCall): boolean {

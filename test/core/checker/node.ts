@@ -247,6 +247,7 @@ function essence(state: SessionState): unknown[] {
       call.answers?.length,
       call.decision === null,
       call.replayOf,
+      call.compensatedBy,
       call.result?.isError,
     ]),
     state.batch,
@@ -271,6 +272,7 @@ function essence(state: SessionState): unknown[] {
     state.pauses.at(-1)?.resumedAt === null,
     state.wait?.reason,
     state.cancelling === null,
+    state.undo && [state.undo.begun, state.undo.givenUp],
     state.finishing,
     state.loop.count,
     state.modelFailures,
@@ -294,7 +296,7 @@ function statusOf(status: SessionState['calls'][number]['status']): unknown {
     case 'awaiting':
       return [status.kind, status.checks > 0, status.due, status.person === undefined];
     case 'stuck':
-      return [status.kind, status.due];
+      return [status.kind, status.due, status.failed];
     case 'deferred':
       return [status.kind, status.to];
     case 'failed':

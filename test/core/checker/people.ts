@@ -53,7 +53,10 @@ export function personActions(scenario: Scenario, state: SessionState, world: Wo
       chance,
     );
   }
-  const stuck = state.calls.some(({ status }) => status.kind === 'stuck');
+  const stuck = state.calls.some(
+    ({ status, dispatches }) =>
+      status.kind === 'stuck' && (status.failed !== true || dispatches.length < (scenario.dispatches ?? 3)),
+  );
   if (has('seal')) ask('seals the session', { type: 'seal', value: {} }, undefined, 'seal');
   if (state.paused !== null || state.wait !== null || state.sealed !== null || stuck) {
     ask('resumes', { type: 'resume', value: {} }, (now) => {
@@ -70,6 +73,18 @@ export function personActions(scenario: Scenario, state: SessionState, world: Wo
       'cancel',
     );
   }
+  if (has('undo')) {
+    ask(
+      'cancels and undoes',
+      { type: 'cancel', value: { undo: true } },
+      (now) => {
+        now.cancelled = true;
+      },
+      'undo',
+    );
+  }
+  if (has('giveUp') && state.undo !== undefined)
+    ask('gives the undo up', { type: 'cancel', value: { undo: false } }, undefined, 'giveUp');
   if (state.wait?.reason === 'budget') {
     if (has('raise')) {
       const { turns = 0, toolCalls = 0, tokens = 0, usd = 0 } = state.budget.limits;
@@ -101,7 +116,8 @@ function callActions(scenario: Scenario, world: World, call: ToolCall, ask: Ask)
   } else if (status.kind === 'approval') {
     const decided = (to: World['approvals'][string]) => (now: World, accepted: boolean) => {
       if (!accepted) return;
-      if (now.approvals[id] !== 'open') throw new Violation(`the decision on ${id} was taken twice`);
+      const before = now.approvals[id] ?? (call.compensates === undefined ? undefined : 'open');
+      if (before !== 'open') throw new Violation(`the decision on ${id} was taken twice`);
       now.approvals[id] = to;
     };
     const rules = scenario.tools[call.name]?.approval;
@@ -122,6 +138,8 @@ function callActions(scenario: Scenario, world: World, call: ToolCall, ask: Ask)
       { type: 'decide', value: { ...value, decision: { decision: 'reject' } } },
       decided('denied'),
     );
+    // Of a compensation, it says that somebody undid the effect by hand, which nobody here has.
+    if (call.compensates !== undefined) return;
     ask(
       `answers ${id}`,
       { type: 'decide', value: { ...value, decision: { decision: 'respond', output: 'by hand' } } },

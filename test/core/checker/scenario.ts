@@ -12,6 +12,8 @@ export type Chance =
   | 'pause'
   | 'pauseNow'
   | 'cancel'
+  | 'undo'
+  | 'giveUp'
   | 'seal'
   | 'raise'
   | 'modelFault'

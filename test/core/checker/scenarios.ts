@@ -44,6 +44,20 @@ export const SCENARIOS: readonly Scenario[] = [
     may: { pauseNow: 1, cancel: 1 },
   },
   {
+    name: 'a mutation that is undone, and an undo that is given up',
+    tools: { pay: { compensate: { verify: true }, maxAttempts: 1 } },
+    dispatches: 2,
+    replies: [[pay('a')]],
+    may: { undo: 1, giveUp: 1 },
+  },
+  {
+    name: 'two mutations that are undone without verify',
+    tools: { pay: { compensate: { verify: false }, verify: false, maxAttempts: 1 } },
+    dispatches: 1,
+    replies: [[pay('a'), pay('b')]],
+    may: { undo: 1 },
+  },
+  {
     name: 'two mutations at once',
     tools: { pay: {} },
     manifest: parallel,

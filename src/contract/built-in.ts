@@ -1,0 +1,36 @@
+/** Tools that the session itself answers: no worker runs them. */
+
+/** What the session does for a call of the tool. */
+export type BuiltIn =
+  /** Waits until a time, at most this far away. */
+  | { kind: 'sleep'; maxMs: number }
+  /** Sends the session a message at a time, at most this far away. */
+  | { kind: 'reminder'; maxMs: number }
+  | { kind: 'scratchpad'; verb: 'read' | 'write' | 'list' };
+
+/** A message that the session sends itself at a time. */
+export interface Reminder {
+  /** Of the message. It is taken once. */
+  id: string;
+  /** ISO 8601. */
+  at: string;
+  text: string;
+  /** ISO 8601: when the model asked for it. */
+  setAt: string;
+}
+
+/** A call that waits for a time. */
+export interface Sleeping {
+  callId: string;
+  /** A decision that ends it early has to name it. */
+  argsDigest: string;
+  /** ISO 8601. */
+  until: string;
+  reason: string;
+}
+
+/** The most reminders that wait at once. */
+export const REMINDERS = 50;
+
+/** Limits of a scratchpad. */
+export const SCRATCHPAD = { files: 50, fileBytes: 32_000, bytes: 128_000, path: 200 } as const;
