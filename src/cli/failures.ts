@@ -20,6 +20,7 @@ const EXIT_OF: Partial<Record<ErrorCode, number>> = {
   NOT_JSON: EXIT.usage,
   TOO_LARGE: EXIT.usage,
   SESSION_NOT_FOUND: EXIT.notFound,
+  POOL_NOT_FOUND: EXIT.notFound,
   UNKNOWN_AGENT: EXIT.notFound,
   UNKNOWN_CALL: EXIT.notFound,
   CHECKPOINT_NOT_FOUND: EXIT.notFound,

@@ -184,7 +184,6 @@ class Printer {
       case 'approval':
       case 'wait':
       case 'pause':
-      case 'queue':
       case 'spent':
       case 'closed':
         return;

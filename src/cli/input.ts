@@ -8,7 +8,8 @@ import type { BudgetLimits } from '../contract/manifest.ts';
 import { command, JSON_PLACEHOLDER, SHOWN_DIGITS } from '../session/commands.ts';
 import { msToNumber } from '../temporal/sdk-time.ts';
 
-function amount(text: string): number {
+/** A number from 0. */
+export function amount(text: string): number {
   const value = Number(text);
   if (text.trim() !== '' && Number.isFinite(value) && value >= 0) return value;
   throw new InvalidArgumentError('Write a number, 0 or more.');

@@ -16,6 +16,7 @@ import { inbox } from './verbs/inbox.ts';
 import { ls } from './verbs/ls.ts';
 import { mcp } from './verbs/mcp.ts';
 import { pause } from './verbs/pause.ts';
+import { pool } from './verbs/pool.ts';
 import { queue } from './verbs/queue.ts';
 import { resolve } from './verbs/resolve.ts';
 import { resume } from './verbs/resume.ts';
@@ -35,7 +36,7 @@ const GROUPS = [
   { heading: 'Run agents:', verbs: [dev, worker, versions, serve, mcp, codecServer, archive, setup, doctor] },
   { heading: 'Talk to sessions:', verbs: [start, send, queue, ls, show, tail, schedule] },
   { heading: 'Decide about tool calls:', verbs: [inbox, decide, resolve] },
-  { heading: 'Control sessions:', verbs: [pause, resume, wake, cancel, budget] },
+  { heading: 'Control sessions:', verbs: [pause, resume, wake, cancel, budget, pool] },
   { heading: 'Read the past and continue from it:', verbs: [checkpoints, values] },
 ] as const;
 

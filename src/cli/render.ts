@@ -142,7 +142,7 @@ function approversLines({ people, given, notBy, verified }: ApprovalNeeds): stri
 }
 
 /** Spent, reserved and caps, one a line. */
-export function budgetLines({ limits, spent, reserved, unpriced }: BudgetView): string {
+export function budgetLines({ limits, spent, reserved, pool, unpriced }: BudgetView): string {
   const tokens = spent.inputTokens + spent.outputTokens;
   const rows: [keyof BudgetLimits, number, number, (value: number) => string][] = [
     ['usd', spent.usd, reserved.usd, (value) => `$${value.toFixed(6).replace(/(\.\d\d\d*?)0+$/, '$1')}`],
@@ -168,6 +168,7 @@ export function budgetLines({ limits, spent, reserved, unpriced }: BudgetView): 
       );
     })
     .join('\n')
+    .concat(pool === undefined ? '' : `\n  pool       ${clean(pool.id)}`)
     .concat(lost);
 }
 

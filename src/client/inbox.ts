@@ -125,7 +125,8 @@ function unreadable({ id, agent, tenant, startedAt }: SessionSummary, reason: st
 
 /** Calls that wait for one global effect, and the effect itself, ask for one answer: the calls stand for it. */
 function unique(items: readonly InboxItem[]): InboxItem[] {
-  const effectOf = ({ call }: InboxItem): string | null => {
+  const effectOf = ({ call, wait }: InboxItem): string | null => {
+    if (wait?.next.action === 'pool') return `pool ${wait.next.pool}`;
     if (call?.next.action === 'resolve') return `${call.next.sessionId} ${call.next.callId}`;
     return call?.next.action === 'resume' ? `${call.next.sessionId} ${call.next.call?.callId}` : null;
   };

@@ -150,6 +150,8 @@ export class Sessions {
     // Other clients may start sessions with ids that we refuse.
     checkFreeId(sessionId);
     checkOptions('fork', options);
+    if (options.pool !== undefined)
+      throw invalid('pool', 'a session keeps its pool when it is rewound: leave it out');
     const origin = originOf('rewind', from, options);
     const sent = await this.#stored(sessionId, options);
     // Invalid input fails before the session is touched.
@@ -247,7 +249,7 @@ export class Sessions {
   }
 
   /** A message for one agent must not reach another agent, or a session with another context. */
-  async #refuseOther(id: string, { agent, context }: SessionInput): Promise<void> {
+  async #refuseOther(id: string, { agent, context, pool }: SessionInput): Promise<void> {
     const started = ((await readStartInput(this.#client, id)) ?? {}) as Partial<SessionInput>;
     const { agent: other } = started;
     if (typeof other !== 'string') return;
@@ -257,6 +259,12 @@ export class Sessions {
         `id: session ${id} belongs to agent ${other}, not to ${agent}. Choose another id, or start it with ${other}`,
         { details: { field: 'id' } },
       );
+    }
+    const shared = started.carried === undefined ? started.pool : started.carried.pool?.id;
+    if (pool !== undefined && pool !== shared) {
+      const shares = shared === undefined ? 'shares none' : `shares pool ${shared}`;
+      const message = `pool: session ${id} ${shares}. Choose another id, or leave the pool out`;
+      throw new PerdureError('CONFLICT', message, { details: { field: 'pool' } });
     }
     if (context === undefined) return;
     const own = started.carried?.context ?? started.context;

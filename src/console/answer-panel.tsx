@@ -2,31 +2,24 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { InboxItem } from '../contract/inbox.ts';
-import { ANSWERS, answering, labelOf } from './answers.ts';
+import { ANSWERS, answering } from './answers.ts';
 import { type ApiError, request } from './api.ts';
 import { ArgumentForm } from './argument-form.tsx';
 import type { Decision } from './decided.tsx';
 import { asApiError } from './hooks.ts';
 import { keyOf } from './keys.ts';
 import { CommandLine, Problem } from './parts.tsx';
-import { visible } from './text.ts';
-import { useYou } from './you.ts';
 
 interface Props {
   item: InboxItem;
   answer: string;
-  /** Of what a form is made for. */
+  by: string;
+  /** Of the tool's arguments. */
   schema: unknown;
   onBack: () => void;
   onDone: (decision: Decision) => void;
   onStale: () => Promise<void>;
 }
-
-/** What the text is for. */
-const QUESTION_FIELDS: Readonly<Record<string, string>> = {
-  respond: 'Your answer',
-  reject: 'Reason, for the model',
-};
 
 /** Errors that say that somebody else has answered, or that the item has changed. */
 const STALE: ReadonlySet<string> = new Set([
@@ -37,14 +30,19 @@ const STALE: ReadonlySet<string> = new Set([
   'SESSION_CLOSED',
 ]);
 
-export function AnswerPanel({ item, answer, schema, onBack, onDone, onStale }: Props): JSX.Element | null {
-  const { signature, name } = useYou();
+export function AnswerPanel({
+  item,
+  answer,
+  by,
+  schema,
+  onBack,
+  onDone,
+  onStale,
+}: Props): JSX.Element | null {
   const shown = ANSWERS[answer];
-  const question = item.call?.question;
-  const isForm = shown?.input === 'args' || (answer === 'respond' && question?.answer !== undefined);
   const next = item.wait?.next;
   const [text, setText] = useState(next?.action === 'budget' ? String(twoDigits(next.atLeast * 2)) : '');
-  const [args, setArgs] = useState<unknown>(answer === 'edit' ? item.call?.args : {});
+  const [args, setArgs] = useState<unknown>(item.call?.args);
   const [error, setError] = useState<ApiError | null>(null);
   const [sending, setSending] = useState(false);
   const sent = useRef(false);
@@ -54,10 +52,9 @@ export function AnswerPanel({ item, answer, schema, onBack, onDone, onStale }: P
     form.current?.querySelector<HTMLElement>('input, textarea, select, [type=submit]')?.focus();
   }, []);
 
-  const given = answering(item, answer, { signature, text, args });
+  const given = answering(item, answer, { by, text, args });
   if (shown === undefined || given === null) return null;
-  const isWrong = isForm && args === undefined;
-  const label = labelOf(item, answer);
+  const isWrong = shown.input === 'args' && args === undefined;
   const submit = async (): Promise<void> => {
     if (sent.current || isWrong || form.current?.reportValidity() === false) return;
     sent.current = true;
@@ -65,7 +62,7 @@ export function AnswerPanel({ item, answer, schema, onBack, onDone, onStale }: P
     setError(null);
     try {
       await request(given.method, given.path, given.body);
-      onDone({ key: keyOf(item), item, answer, by: name, at: new Date().toISOString() });
+      onDone({ key: keyOf(item), item, answer, by, at: new Date().toISOString() });
     } catch (failure) {
       const known = asApiError(failure);
       setError(known);
@@ -79,7 +76,7 @@ export function AnswerPanel({ item, answer, schema, onBack, onDone, onStale }: P
     <form
       ref={form}
       class="panel"
-      aria-label={label}
+      aria-label={shown.label}
       onSubmit={(event) => {
         event.preventDefault();
         void submit();
@@ -91,24 +88,15 @@ export function AnswerPanel({ item, answer, schema, onBack, onDone, onStale }: P
       }}
     >
       <p>
-        <strong>{label}.</strong> {does}
+        <strong>{shown.label}.</strong> {does}
       </p>
-      {isForm && schema !== undefined && (
-        <ArgumentForm schema={schema} args={answer === 'edit' ? item.call?.args : {}} onChange={setArgs} />
+      {shown.input === 'args' && schema !== undefined && (
+        <ArgumentForm schema={schema} args={item.call?.args} onChange={setArgs} />
       )}
-      {answer === 'respond' && question?.options !== undefined && !isForm && (
-        <div class="answers">
-          {question.options.map((option) => (
-            <button key={option} type="button" aria-pressed={text === option} onClick={() => setText(option)}>
-              {visible(option)}
-            </button>
-          ))}
-        </div>
-      )}
-      {!isForm && shown.input !== 'none' && (
+      {shown.input !== 'args' && shown.input !== 'none' && (
         <label class="field">
           <span>
-            {question === undefined ? shown.field : QUESTION_FIELDS[answer]}
+            {shown.field}
             {shown.input === 'reason' && <small> optional</small>}
             {shown.input === 'cap' && next?.action === 'budget' && (
               <small>
@@ -139,7 +127,7 @@ export function AnswerPanel({ item, answer, schema, onBack, onDone, onStale }: P
       <Problem error={error} />
       <div class="answers">
         <button type="submit" class="primary" disabled={sending || isWrong}>
-          {sending ? 'Sending…' : `Confirm: ${label.toLowerCase()}`}
+          {sending ? 'Sending…' : `Confirm: ${shown.label.toLowerCase()}`}
         </button>
         <button type="button" onClick={onBack}>
           Back <kbd>Esc</kbd>

@@ -2,7 +2,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ToolCall } from '../contract/calls.ts';
 import type { Message } from '../contract/messages.ts';
-import type { QueuedMessage } from '../contract/state.ts';
 import type { Page, SessionView } from '../contract/views.ts';
 import { type ApiError, events, request, type StreamEvent, sessionPath } from './api.ts';
 import { asApiError } from './hooks.ts';
@@ -17,8 +16,6 @@ export interface Followed {
   /** Index of the first message. */
   first: number;
   calls: ReadonlyMap<string, ToolCall>;
-  /** The messages that wait for the end of the turn. */
-  queue: readonly QueuedMessage[];
   /** What the model has written of the message that is not recorded yet. */
   text: string;
   reasoning: string;
@@ -32,7 +29,6 @@ const NOTHING: Followed = {
   messages: [],
   first: 0,
   calls: new Map(),
-  queue: [],
   text: '',
   reasoning: '',
   error: null,
@@ -102,12 +98,11 @@ async function present(id: string, signal: AbortSignal): Promise<(now: Followed)
     readPage<Message>(id, 'transcript'),
     readPage<ToolCall>(id, 'calls'),
   ]);
-  return ({ text, reasoning, queue }) => ({
+  return ({ text, reasoning }) => ({
     view,
     messages: transcript.items,
     first: transcript.first,
     calls: new Map(calls.items.map((call) => [call.id, call])),
-    queue,
     text,
     reasoning,
     error: null,
@@ -147,8 +142,6 @@ function after(now: Followed, { event, data }: StreamEvent): Followed {
       const call = data['call'] as ToolCall;
       return { ...now, calls: new Map(now.calls).set(call.id, call) };
     }
-    case 'queue':
-      return { ...now, queue: data['queue'] as QueuedMessage[] };
     case 'phase':
       return { ...now, view: data['view'] as SessionView };
     case 'spent':

@@ -6,7 +6,6 @@ import { command } from '../session/commands.ts';
 import { type ApiError, request, sessionPath } from './api.ts';
 import { asApiError } from './hooks.ts';
 import { CommandLine, Problem } from './parts.tsx';
-import { useYou } from './you.ts';
 
 type Verb = 'pause' | 'resume' | 'cancel';
 
@@ -20,19 +19,19 @@ const VERBS: Readonly<Record<Verb, { label: string; does: string; hasReason: boo
   },
 };
 
-export function Steer({ view }: { view: SessionView }): JSX.Element | null {
+export function Steer({ view, by }: { view: SessionView; by: string }): JSX.Element | null {
   const { sessionId: id, status, phase } = view;
-  const { signature, lacks } = useYou();
   const [text, setText] = useState('');
   const [verb, setVerb] = useState<Verb | null>(null);
   const [reason, setReason] = useState('');
   const [error, setError] = useState<ApiError | null>(null);
   if (status.kind !== 'active') return null;
 
+  const who = by === '' ? {} : { by };
   const act = async (path: string, body: object): Promise<boolean> => {
     setError(null);
     try {
-      await request('POST', sessionPath(id, path), { ...body, ...signature });
+      await request('POST', sessionPath(id, path), { ...body, ...who });
       return true;
     } catch (failure) {
       setError(asApiError(failure));
@@ -48,7 +47,6 @@ export function Steer({ view }: { view: SessionView }): JSX.Element | null {
     const said = VERBS[verb].hasReason && reason !== '' ? { reason } : {};
     if (await act(`/${verb}`, said)) setVerb(null);
   };
-  const [cannotTalk, cannotOperate] = [lacks('talk'), lacks('operate')];
   const isBusy = phase === 'thinking' || phase === 'acting';
   const held = phase === 'paused' || phase === 'waiting';
   return (
@@ -64,7 +62,6 @@ export function Steer({ view }: { view: SessionView }): JSX.Element | null {
           aria-label="Message to the session"
           placeholder={isBusy ? 'A message waits in the queue until this turn has ended' : 'Message'}
           rows={2}
-          disabled={cannotTalk !== null}
           value={text}
           onInput={(event) => setText(event.currentTarget.value)}
           onKeyDown={(event) => {
@@ -86,8 +83,6 @@ export function Steer({ view }: { view: SessionView }): JSX.Element | null {
               key={name}
               type="button"
               aria-expanded={verb === name}
-              disabled={cannotOperate !== null}
-              title={cannotOperate ?? VERBS[name].does}
               onClick={() => setVerb(verb === name ? null : name)}
             >
               {VERBS[name].label}
@@ -130,7 +125,6 @@ export function Steer({ view }: { view: SessionView }): JSX.Element | null {
           />
         </form>
       )}
-      {[cannotTalk, cannotOperate].map((reason) => reason !== null && <p class="hint">{reason}</p>)}
       {text.trim() !== '' && <CommandLine command={command('send', id, text)} />}
       <Problem error={error} />
     </div>

@@ -5,6 +5,7 @@ import type { JsonObject, JsonValue } from './json.ts';
 import type { AgentChange, BudgetLimits, Effect, QuestionPolicy, ToolManifest } from './manifest.ts';
 import type { Message } from './messages.ts';
 import type { NextStep } from './next-step.ts';
+import type { PoolAmounts } from './pool.ts';
 import type { Notice, Phase, PlanStep, SessionMode, SessionStatus, Spent, Wait } from './state.ts';
 import type { ContentRef } from './thread.ts';
 
@@ -126,6 +127,8 @@ export interface BudgetView {
   limits: BudgetLimits;
   spent: Omit<Spent, 'nanoUsd' | 'lostNanoUsd'> & { usd: number; lostUsd: number };
   reserved: { usd: number; tokens: number };
+  /** The pool that it shares, and what it holds of it and has not spent. Absent: it shares none. */
+  pool?: { id: string; held: PoolAmounts };
   /** Models without a price: what they cost is not in `usd`. */
   unpriced: string[];
 }

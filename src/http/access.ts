@@ -94,6 +94,7 @@ interface Signed {
   message?: { by?: unknown };
   edits?: { by?: unknown };
   context?: JsonObject;
+  pool?: unknown;
 }
 
 /**
@@ -105,6 +106,8 @@ export function signed(of: Operation, body: unknown, principal: Principal): unkn
   if (of.signs === undefined) return body;
   const { message, edits, context, ...rest } = body as Signed;
   const { tenant } = principal;
+  // Another's pool is another's money.
+  if (tenant !== null && (rest.pool ?? tenant) !== tenant) throw ofOtherTenant('pool', tenant);
   return {
     ...(of.signs === 'by' ? named(rest, 'by', principal) : rest),
     ...(message === undefined

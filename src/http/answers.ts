@@ -7,6 +7,7 @@ import { type Message, messageBlocksSchema, messageSchema } from '../contract/me
 import type { Notice, Phase, PlanStep, QueuedMessage, Wait } from '../contract/state.ts';
 import type { BudgetView, CallsPage, SessionView, TranscriptPage } from '../contract/views.ts';
 import { callDetailSchema, callStatus, nextStep, pendingCallSchema, toolCall } from './call-answers.ts';
+import { poolAmounts, poolViewSchema } from './pools.ts';
 import { checkpointSchema, errorSchema, exactly, jsonObject, jsonValue, stepSchema, time } from './shapes.ts';
 
 export const queuedMessageSchema: z.ZodMiniType<QueuedMessage> = exactly<QueuedMessage>()(
@@ -63,6 +64,7 @@ export const budgetViewSchema: z.ZodMiniType<BudgetView> = exactly<BudgetView>()
       lostUsd: z.number(),
       activeMs: z.int(),
     }),
+    pool: z.exactOptional(z.object({ id: z.string(), held: poolAmounts })),
     unpriced: z.array(z.string()),
     reserved: z.object({ usd: z.number(), tokens: z.int() }),
   }),
@@ -219,6 +221,7 @@ export const NAMED: readonly [string, z.ZodMiniType<unknown>][] = [
   ['InboxItem', inboxItem],
   ['Phase', phaseSchema],
   ['BudgetView', budgetViewSchema],
+  ['PoolView', poolViewSchema],
   ['PlanStep', planStepSchema],
   ['SessionView', sessionViewSchema],
   ['EffectSince', effectSinceSchema],

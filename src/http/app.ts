@@ -13,6 +13,7 @@ import { inspectionOperations } from './inspection.ts';
 import { isJwt, type JwtOptions, jwtVerifier } from './jwt.ts';
 import { describeApi } from './openapi.ts';
 import { type Backend, type Operation, operation } from './operation.ts';
+import { poolOperations } from './pools.ts';
 import { knownTokens, type Principal, ROLES, type TokenOptions, unauthorized } from './principal.ts';
 import { apiRequest, readBody, readParams, readQuery } from './request.ts';
 import { sessionOperations } from './sessions.ts';
@@ -93,6 +94,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
     ...threadOperations,
     ...sessionOperations,
     ...inspectionOperations,
+    ...poolOperations,
     ...serviceOperations(() => document),
   ];
   const document = describeApi(operations);

@@ -17,6 +17,7 @@ import {
 } from '../contract/inputs.ts';
 import type { JsonObject } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
+import { poolIdSchema, poolSetSchema } from '../contract/pool.ts';
 import { noted, notes, SEARCHABLE } from './shapes.ts';
 import { cancelBodySchema } from './undo.ts';
 
@@ -70,6 +71,7 @@ interface Beginning {
   message?: MessageBody | undefined;
   context?: JsonObject | undefined;
   budget?: BudgetLimitsInput | undefined;
+  pool?: string | undefined;
   scratchpadRoot?: string | undefined;
 }
 
@@ -81,6 +83,7 @@ const beginning = {
   message: z.optional(messageBodySchema),
   context: z.optional(contextSchema()),
   budget: z.optional(budgetLimitsSchema()),
+  pool: z.optional(poolIdSchema()),
   scratchpadRoot: z.optional(text),
 };
 
@@ -164,6 +167,7 @@ export const SESSION_BODIES: readonly [string, z.ZodMiniType<unknown>][] = [
   ['CancelInput', cancelBodySchema],
   ['EditInput', editSchema()],
   ['BudgetInput', budgetSchema()],
+  ['PoolInput', poolSetSchema()],
   ['ForkInput', forkBodySchema],
   ['RewindInput', rewindBodySchema],
 ];

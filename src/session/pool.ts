@@ -5,9 +5,9 @@
 import type { DrawResult } from '../contract/activities.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
 import { defined } from '../contract/json.ts';
-import { NO_AMOUNT, type PoolAmount, type PoolShare } from '../contract/pool.ts';
+import { NO_AMOUNT, type PoolAmount, type PoolAmounts, type PoolShare } from '../contract/pool.ts';
 import type { InFlight, SessionState, Spent } from '../contract/state.ts';
-import { worstCase } from './budget.ts';
+import { usd, worstCase } from './budget.ts';
 import { addedBytes, compaction } from './compaction.ts';
 import type { Command, Moment, Step } from './events.ts';
 import { hasActivity, heartbeatMs } from './state.ts';
@@ -65,6 +65,15 @@ export function giveBack(state: SessionState): Step | null {
     (kind) => spent[kind] === pool.settled[kind] && spent[kind] >= pool.ceiling[kind],
   );
   return isSettled ? null : drawWith(state, pool, null);
+}
+
+/** The session's pool, and what it holds of it. */
+export function poolHeld(state: SessionState): { id: string; held: PoolAmounts } | undefined {
+  const { pool } = state;
+  if (pool === undefined) return undefined;
+  const spent = spentOf(state, pool);
+  const { nanoUsd, ...held } = amount((kind) => Math.max(0, pool.ceiling[kind] - spent[kind]));
+  return { id: pool.id, held: { usd: usd(nanoUsd), ...held } };
 }
 
 /** Whether the session waits for its pool. */

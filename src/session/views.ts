@@ -20,6 +20,7 @@ import { effectId } from '../contract/workflow-ids.ts';
 import { needsOf } from './approvers.ts';
 import { usd } from './budget.ts';
 import { sleepingCalls } from './built-in.ts';
+import { poolHeld } from './pool.ts';
 import { questionOf, seenDigest } from './question.ts';
 import { scratchpadFiles } from './scratchpad.ts';
 import { batchCalls, lastOutput, lastText, phaseOf, toolOf } from './state.ts';
@@ -161,6 +162,7 @@ export function budgetView(state: SessionState): BudgetView {
     limits: state.budget.limits,
     spent: { ...spent, usd: usd(nanoUsd), lostUsd: usd(lostNanoUsd) },
     reserved: { usd: usd(state.budget.reserved.nanoUsd), tokens: state.budget.reserved.tokens },
+    ...defined({ pool: poolHeld(state) }),
     unpriced: state.manifest?.models.filter(({ price }) => price === null).map(({ id }) => id) ?? [],
   };
 }

@@ -1,6 +1,13 @@
 /** A pool of money that sessions share, on a real server. */
-import { expect, test } from 'vitest';
-import { type DefinedAgent, defineAgent, type PoolView, type Session } from '../../src/index.ts';
+import { expect, onTestFinished, test } from 'vitest';
+import {
+  type DefinedAgent,
+  defineAgent,
+  type PoolView,
+  type Session,
+  TemporalSaver,
+} from '../../src/index.ts';
+import { openApi } from '../http/support/api.ts';
 import { expectSound } from '../session/support/sound.ts';
 import { polled } from '../support/polled.ts';
 import { rejection } from '../support/rejection.ts';
@@ -145,4 +152,78 @@ test('a worker killed while three sessions ask the model: the pool has what the 
   const last = await begin();
   expect((await world.until(last, 'waiting')).wait?.message).toMatch(/^tokens: pool \S+ has \d+ tokens: /);
   for (const session of [...sessions, last]) await world.check(session);
+});
+
+test('the inbox shows a pool once, and raising its cap over HTTP wakes all who wait for it', async () => {
+  const stage = await openStage(() => ({ text: 'done', usage: { inputTokens: 10, outputTokens: 200 } }));
+  await stage.startWorker([agentOf(stage)]);
+  const { client, sessions, taskQueue } = stage;
+  const api = await openApi(new TemporalSaver(client, { taskQueue }), { taskQueue });
+  onTestFinished(api.close);
+  const tenant = stage.id('tenant');
+  const pool = sessions.pool(tenant);
+  await pool.set({ usd: 1 });
+  const start = async (): Promise<Session> => {
+    const json = { agent: 'spender', message: { text: 'go' }, context: { tenant }, pool: tenant };
+    const { body } = await api.call<{ id: string }>('POST /sessions', { json });
+    return sessions.get(body.id);
+  };
+  const [first, second] = [await start(), await start()];
+  for (const session of [first, second]) await untilPhase(session, 'waiting');
+  await polled(
+    async () => (await sessions.inbox({ tenant })).waiting === 2,
+    () => 'two sessions wait',
+  );
+  const { items } = await sessions.inbox({ tenant });
+  expect(items).toMatchObject([
+    { kind: 'budget', answers: [{ answer: 'pool', command: `perdure pool ${tenant} --usd 4` }] },
+  ]);
+  expect((await first.budget()).pool).toMatchObject({ id: tenant, held: { usd: 0 } });
+
+  const raised = await api.call(`PUT /pools/${tenant}`, { json: { usd: 4, by: 'ada' } });
+  expect(raised).toMatchObject({ status: 200, body: { limits: { usd: 4 }, set: { by: 'ada' } } });
+  for (const session of [first, second]) await untilPhase(session, 'idle');
+  await untilPool(pool, ({ spent, held }) => spent.usd === 4 && held.usd === 0);
+  expect((await api.call(`GET /pools/${tenant}`)).body).toMatchObject({ spent: { usd: 4 }, waiting: [] });
+  expect(await api.call('GET /pools/nobody')).toMatchObject({ status: 404, code: 'POOL_NOT_FOUND' });
+  expect(await api.call(`PUT /pools/${tenant}`, { json: { usd: 0 } })).toMatchObject({ status: 400 });
+});
+
+test('a pool is refused with caps, periods and zones that it cannot keep, by name', async () => {
+  const stage = await openStage(() => ({ text: 'done' }));
+  await stage.startWorker([agentOf(stage)]);
+  const cases: [object, string][] = [
+    [{ usd: 0 }, 'usd: write a number above 0, or null for no cap'],
+    [{ usd: 'ten' }, 'usd: write a number above 0, or null for no cap'],
+    [{ tokens: -5 }, 'tokens: write a whole number above 0, or null for no cap'],
+    [{ turns: 0.5 }, 'turns: write a whole number above 0, or null for no cap'],
+    [{ usd: 1, period: 'week' }, 'period: expected day, month or null'],
+    [{ usd: 1, period: 'day', zone: 'Berlin' }, 'zone: expected a time zone such as Europe/Berlin'],
+    [{ dollars: 1 }, 'dollars: is unknown. Known names: usd, '],
+    [{ period: 'day' }, 'limits: the pool needs a cap: usd, tokens, turns, activeMs'],
+  ];
+  for (const [input, message] of cases) {
+    const refused = await rejection(stage.sessions.pool(stage.id('pool')).set(input));
+    expect(refused).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(message) });
+  }
+  for (const id of ['', ' a', 'a b', 'x'.repeat(201)]) {
+    const expected = {
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('expected an id of 1 to 200'),
+    };
+    expect(() => stage.sessions.pool(id)).toThrow(expect.objectContaining(expected));
+    expect(await rejection(stage.sessions.start('spender', { pool: id }))).toMatchObject(expected);
+  }
+});
+
+test('a session keeps its pool: a start that names another one is refused', async () => {
+  const { sessions, id } = await openStage(() => ({ text: 'done' }));
+  const session = id();
+  await sessions.start('spender', { id: session, pool: 'one' });
+  const again = { id: session, onExisting: 'use', message: 'go' } as const;
+  expect(await rejection(sessions.start('spender', { ...again, pool: 'two' }))).toMatchObject({
+    code: 'CONFLICT',
+    message: `pool: session ${session} shares pool one. Choose another id, or leave the pool out`,
+  });
+  expect((await sessions.start('spender', { ...again, pool: 'one' })).id).toBe(session);
 });

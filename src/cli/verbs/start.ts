@@ -14,6 +14,7 @@ interface Options extends BudgetOptions {
   task?: true;
   context?: string;
   scratchpad?: string;
+  pool?: string;
   by?: string;
   follow?: true;
   useExisting?: true;
@@ -37,6 +38,7 @@ export function start(program: Command, cli: Cli): void {
       ]),
     )
     .option('--context <json>', 'context of the session, such as user and tenant; @file reads a file')
+    .option('--pool <id>', 'pool of money that it shares with other sessions: perdure pool')
     .option('--scratchpad <directory>', 'directory for files of this session; tools get its path');
   withBudget(verb)
     .option('--by <name>', 'who sends the message (default: $USER)')
@@ -99,7 +101,7 @@ async function startOrUse(
 }
 
 async function startOptions(message: SendInput | undefined, options: Options): Promise<StartOptions> {
-  const { scratchpad } = options;
+  const { scratchpad, pool } = options;
   const mode = options.task ? 'task' : options.mode;
   const budget = limitsOf(options);
   return {
@@ -108,6 +110,7 @@ async function startOptions(message: SendInput | undefined, options: Options): P
       mode,
       context: await contextOf(options.context),
       budget,
+      pool,
       scratchpadRoot: scratchpad,
     }),
   };

@@ -11,6 +11,7 @@ import {
 } from '../../../src/http/index.ts';
 import { inspectionOperations } from '../../../src/http/inspection.ts';
 import type { Operation } from '../../../src/http/operation.ts';
+import { poolOperations } from '../../../src/http/pools.ts';
 import { sessionOperations } from '../../../src/http/sessions.ts';
 import { errorSchema } from '../../../src/http/shapes.ts';
 import { threadOperations } from '../../../src/http/threads.ts';
@@ -54,7 +55,7 @@ interface Promised {
   paths: Record<string, Record<string, { responses: Record<string, { description: string }> }>>;
 }
 
-const OPERATIONS = [...threadOperations, ...sessionOperations, ...inspectionOperations];
+const OPERATIONS = [...threadOperations, ...sessionOperations, ...inspectionOperations, ...poolOperations];
 
 /** Serves the API on a free port; whoever opens it closes it. */
 export async function openApi(
