@@ -11,6 +11,7 @@ export const MEASURES = [
   'server',
   'recovery',
   'gap',
+  'send',
   'stream',
   'console',
   'saver',

@@ -13,6 +13,7 @@ import { memory } from './measures/memory.ts';
 import { peers } from './measures/peers.ts';
 import { recovery } from './measures/recovery.ts';
 import { saver } from './measures/saver.ts';
+import { send } from './measures/send.ts';
 import { server } from './measures/server.ts';
 import { start } from './measures/start.ts';
 import { stream } from './measures/stream.ts';
@@ -34,6 +35,7 @@ const TAKE: Readonly<Record<MeasureName, Measure>> = {
   server,
   recovery,
   gap,
+  send,
   stream,
   console: consolePage,
   saver,

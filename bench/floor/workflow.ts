@@ -2,6 +2,7 @@
 import { condition, defineQuery, defineSignal, proxyActivities, setHandler } from '@temporalio/workflow';
 import type { FloorActivities, FloorMessage } from './activities.ts';
 
+export { heard } from './heard.ts';
 export { store } from './store.ts';
 
 const { model } = proxyActivities<FloorActivities>({

@@ -15,6 +15,7 @@ const OWN_MEASURES = [
   'actions',
   'recovery',
   'gap',
+  'send',
   'stream',
   'console',
   'server',

@@ -6,6 +6,8 @@ import { RETRY_MS, type RedisLink } from './redis-link.ts';
 
 /** How long Redis waits for news, in milliseconds. */
 const BLOCK_MS = 1_000;
+/** The longest pause between two reads, and the pause for each stream, in milliseconds. */
+const PAUSE_MS = { most: 10, each: 0.1 } as const;
 /** Pause between two tries to wake the reading connection, in milliseconds. */
 const WAKE_MS = 5;
 
@@ -61,6 +63,9 @@ export class RedisReader {
         await Promise.all(
           (reply as Reply)?.map(([name, entries]) => this.#take(String(name), entries)) ?? [],
         );
+        // Each read names all streams, to Redis as well: with many, one read for each piece would keep both busy.
+        const pause = Math.min(PAUSE_MS.most, Math.floor(streams.length * PAUSE_MS.each));
+        if (pause > 0) await delay(pause, undefined, { ref: false });
       } catch {
         await delay(RETRY_MS, undefined, { ref: false });
       }
