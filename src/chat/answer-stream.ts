@@ -8,6 +8,7 @@ import {
   callPart,
   isPersons,
   isReply,
+  needsLook,
   pauseData,
   readAnswer,
   standingParts,
@@ -205,7 +206,7 @@ function write(writer: AnswerWriter, part: StreamPart, turn: number): void {
       writer.put({ type: 'data-perdure-pause', id: 'pause', data: part.paused && pauseData(part.paused) });
       break;
     case 'phase':
-      for (const call of part.view.pending) if (call.status.kind !== 'approval') writer.put(callPart(call));
+      for (const call of part.view.pending) if (needsLook(call)) writer.put(callPart(call));
       break;
     default:
   }

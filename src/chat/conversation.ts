@@ -2,10 +2,11 @@
 import type { Session } from '../client/index.ts';
 import type { ToolCall } from '../contract/calls.ts';
 import { defined } from '../contract/json.ts';
-import type { Block, Message } from '../contract/messages.ts';
+import { type Block, type Message, textsOf } from '../contract/messages.ts';
 import type { PendingCall, SessionView } from '../contract/views.ts';
 import { answerId, approvalId, type FileUrl, fileOf, outcomeOf, sourceOf } from './parts.ts';
 import { piecesOf } from './pieces.ts';
+import { QUESTION_PART } from './request.ts';
 
 const PAGE = 100;
 
@@ -114,8 +115,10 @@ export async function readConversation(
   const calls = await readCalls(session, view, messages.filter(isReply));
   const result: ChatMessage[] = [];
   let to = 'start';
-  for (const message of messages) {
-    if (isPersons(message)) {
+  for (const [i, message] of messages.entries()) {
+    if (message.aside === true) {
+      if (message.role === 'assistant') result.at(-1)?.parts.push(asidePart(messages[i - 1], message));
+    } else if (isPersons(message)) {
       to = message.id;
       result.push({
         id: message.id,
@@ -136,12 +139,18 @@ export async function readConversation(
   return { messages: result, first };
 }
 
+/** A question on the side with its answer. */
+function asidePart(asked: Message | undefined, answer: Message): DataPart {
+  const [question, text] = [asked, answer].map((message) => message && textsOf(message).join('\n'));
+  return { type: 'data-perdure-aside', id: asked?.id ?? answer.id, data: { question, text } };
+}
+
 /** What a session waits for, as data parts. */
 export function standingParts({ wait, paused, pending }: SessionView): DataPart[] {
   const parts: DataPart[] = [];
   if (wait !== null) parts.push({ type: 'data-perdure-wait', id: 'wait', data: waitData(wait) });
   if (paused !== null) parts.push({ type: 'data-perdure-pause', id: 'pause', data: pauseData(paused) });
-  for (const call of pending) if (call.status.kind !== 'approval') parts.push(callPart(call));
+  for (const call of pending) if (needsLook(call)) parts.push(callPart(call));
   return parts;
 }
 
@@ -153,8 +162,17 @@ export function pauseData({ by, reason }: NonNullable<SessionView['paused']>): o
   return { by, reason };
 }
 
-/** A call that a person must look at: nobody knows whether it happened, or no worker has its tool. */
-export function callPart({ callId, tool, status }: PendingCall): DataPart {
+/** Whether a call is more than an approval. */
+export function needsLook({ status, question }: PendingCall): boolean {
+  return status.kind !== 'approval' || question !== undefined;
+}
+
+/**
+ * A call that a person must look at: a question that takes an answer, an effect of which nobody knows whether it happened, or
+ * a tool that no worker has.
+ */
+export function callPart({ callId, tool, status, question }: PendingCall): DataPart {
+  if (question !== undefined) return { type: QUESTION_PART, id: callId, data: { callId, tool, ...question } };
   const reason = 'reason' in status ? status.reason : '';
   return { type: 'data-perdure-call', id: callId, data: { callId, tool, status: status.kind, reason } };
 }

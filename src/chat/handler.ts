@@ -6,8 +6,9 @@ import type { PendingCall, SessionView } from '../contract/views.ts';
 import { errorBody, STATUS } from '../http/errors.ts';
 import { type AnswerOptions, answerChunks, openStream, RESTS } from './answer-stream.ts';
 import { readConversation } from './conversation.ts';
-import { type FileUrl, readApprovalId } from './parts.ts';
-import { type ApprovalAnswer, type ChatRequest, parseRequest, readBody } from './request.ts';
+import { decide } from './decide.ts';
+import type { FileUrl } from './parts.ts';
+import { type ChatRequest, parseAside, parseRequest, readBody } from './request.ts';
 import { takeBack } from './rewrite.ts';
 import { sseResponse } from './sse.ts';
 import type { AiSdk } from './writer.ts';
@@ -63,7 +64,7 @@ const JUST_ENDED_MS = 5_000;
 /**
  * Makes a handler for `useChat`. `POST base` sends a message or answers an approval, and streams the answer.
  * `GET base/:id/stream` continues after a reload, with 204 when nothing is being written. `GET base/:id` gives the messages.
- * `POST base/:id/stop` stops the answer. The session lives on when a browser disconnects.
+ * `POST base/:id/stop` stops the answer. `POST base/:id/aside` asks something on the side. The session lives on when a browser disconnects.
  *
  * Of what a browser sends, only the last message of the person and answers to open approvals are taken.
  *
@@ -111,17 +112,17 @@ async function route(options: ChatHandlerOptions, base: string, request: Request
     : [];
   const what = `${request.method} ${rest[0] ?? ''}`.trim();
   if (pathname === base && request.method === 'POST') {
-    // Pages of other origins can send forms, but no JSON without being allowed to.
-    if (!/^application\/json\b/i.test(request.headers.get('content-type') ?? ''))
-      throw new PerdureError('UNSUPPORTED_MEDIA_TYPE', 'Send the content type application/json');
-    const body = await readBody(request, options.maxBytes ?? 8 * 1024 * 1024);
-    const asked = parseRequest(body, options.fileUrls === true);
+    const asked = parseRequest(await jsonBody(options, request), options.fileUrls === true);
     return withChat(options, base, request, asked.chatId, (chat) => post(chat, asked));
   }
   if (chatId !== undefined && chatId !== '' && rest.length < 3) {
     if (what === 'GET' && rest.length === 0) return withChat(options, base, request, chatId, messages);
     if (what === 'GET stream' && rest.length === 1) return withChat(options, base, request, chatId, resume);
     if (what === 'POST stop' && rest.length === 1) return withChat(options, base, request, chatId, stop);
+    if (what === 'POST aside' && rest.length === 1) {
+      const asked = parseAside(await jsonBody(options, request));
+      return withChat(options, base, request, chatId, (chat) => aside(chat, asked));
+    }
     const digest = rest[1];
     if (what === 'GET files' && digest !== undefined)
       return withChat(options, base, request, chatId, (chat) => file(chat, digest));
@@ -130,6 +131,13 @@ async function route(options: ChatHandlerOptions, base: string, request: Request
     'ROUTE_NOT_FOUND',
     `There is no ${request.method} ${pathname}. The chat is at ${base}`,
   );
+}
+
+function jsonBody({ maxBytes = 8 * 1024 * 1024 }: ChatHandlerOptions, request: Request): Promise<unknown> {
+  // Pages of other origins can send forms, but no JSON without being allowed to.
+  if (!/^application\/json\b/i.test(request.headers.get('content-type') ?? ''))
+    throw new PerdureError('UNSUPPORTED_MEDIA_TYPE', 'Send the content type application/json');
+  return readBody(request, maxBytes);
 }
 
 /** A request by a user who is known. */
@@ -162,7 +170,9 @@ async function withChat(
 
 async function post(chat: Chat, asked: ChatRequest): Promise<Response> {
   if (asked.kind === 'approve') {
-    await decide(chat, asked.answers);
+    const { session, user, options } = chat;
+    const mayDecide = (call: PendingCall) => options.mayDecide?.(call, user) ?? true;
+    await decide(session, asked, { by: user.user, mayDecide });
     return stream(chat, { has: asked.has });
   }
   const { messageId } = asked;
@@ -200,42 +210,6 @@ async function stateOf(session: Session): Promise<SessionView | null> {
   } catch (error) {
     if (isPerdureError(error, 'SESSION_NOT_FOUND')) return null;
     throw error;
-  }
-}
-
-/** Decides on the calls that still wait. The first decision wins: what somebody else has decided, the stream tells. */
-async function decide({ options, user, session }: Chat, answers: readonly ApprovalAnswer[]): Promise<void> {
-  const asked = answers.map(({ id, ...answer }) => {
-    const seen = readApprovalId(session.id, id);
-    if (seen === null)
-      throw new PerdureError(
-        'UNKNOWN_CALL',
-        `${id.slice(0, 80)} is no approval of this chat. Load the chat again`,
-      );
-    return { ...answer, seen };
-  });
-  const { pending } = await session.state();
-  for (const { seen, approved, reason } of asked) {
-    // With other arguments it is another question, which the stream asks.
-    const call = pending.find(
-      ({ callId, argsDigest, status }) =>
-        status.kind === 'approval' && callId === seen.callId && argsDigest === seen.argsDigest,
-    );
-    if (call === undefined) continue;
-    if (options.mayDecide !== undefined && !(await options.mayDecide(call, user)))
-      throw new PerdureError(
-        'CALL_NOT_PENDING',
-        `Somebody else decides on ${call.tool}, and the chat goes on then`,
-      );
-    const decision = approved
-      ? { decision: 'approve' as const }
-      : { decision: 'reject' as const, ...defined({ reason }) };
-    try {
-      await session.decide(call, decision, { by: user.user, verified: true });
-    } catch (error) {
-      if (!isPerdureError(error, 'CALL_NOT_PENDING') && !isPerdureError(error, 'DIGEST_MISMATCH'))
-        throw error;
-    }
   }
 }
 
@@ -281,6 +255,26 @@ async function messages({ request, session, fileUrl }: Chat): Promise<Response> 
 async function stop({ session, user }: Chat): Promise<Response> {
   await session.pause({ by: user.user, reason: STOPPED, now: true });
   return new Response(null, { status: 204 });
+}
+
+/** Asks something on the side, and waits for the answer. Its text is `null` when the message waits for the end of the turn. */
+async function aside(
+  { request, session, user }: Chat,
+  asked: ReturnType<typeof parseAside>,
+): Promise<Response> {
+  const since = await session.cursor();
+  await session.send({ ...asked, mode: 'aside', by: user.user, verified: true });
+  const queued = (await session.queue()).find(({ id }) => id === asked.id);
+  const isOrdinary = queued !== undefined && queued.aside === undefined;
+  const parts = session.stream({ since, until: 'rest', signal: request.signal });
+  let isAsked = false;
+  for await (const part of isOrdinary ? [] : parts) {
+    if (part.type !== 'message') continue;
+    if (isAsked) return Response.json({ id: asked.id, text: part.text });
+    if (part.id === asked.id && part.aside === undefined) break;
+    isAsked = part.id === asked.id;
+  }
+  return Response.json({ id: asked.id, text: null });
 }
 
 /** A file of the conversation. It is a stranger's: no browser runs anything in it. */

@@ -1,12 +1,21 @@
 /** What a browser sends: read as the work of a stranger. */
+import { randomUUID } from 'node:crypto';
 import type { MessagePart } from '../client/index.ts';
 import { invalid, PerdureError } from '../contract/errors.ts';
+import type { JsonValue } from '../contract/json.ts';
 
 /** A decision of a person, as `addToolApprovalResponse` puts it into a message. */
 export interface ApprovalAnswer {
   id: string;
   approved: boolean;
   reason?: string;
+}
+
+/** The answer of a person to a question, as `addToolOutput` puts it into a message. */
+export interface CallOutput {
+  callId: string;
+  input: JsonValue;
+  output: JsonValue;
 }
 
 /** A message of a person. `edited`: it was sent before, and says this now. */
@@ -17,15 +26,19 @@ interface Said {
   edited?: string;
 }
 
-/** Answers to approvals. `has`: how many replies of the answer the client has. */
+/** Answers to approvals and questions. `has`: how many replies of the answer the client has. */
 interface Approved {
   kind: 'approve';
   answers: ApprovalAnswer[];
+  outputs: CallOutput[];
   has: number;
 }
 
 /** What a request asks for. Everything else in it is ignored, above all what the client says that others have said. */
 export type ChatRequest = { chatId: string } & (Said | Approved | { kind: 'regenerate'; messageId: string });
+
+/** Tells the browser that a call is a question. */
+export const QUESTION_PART = 'data-perdure-question';
 
 type Json = Record<string, unknown>;
 
@@ -74,15 +87,26 @@ export function parseRequest(body: unknown, fileUrls: boolean): ChatRequest {
     const edited = messageId === id ? { edited: texts.join('\n') } : {};
     return { kind: 'send', chatId, messageId: id, parts: said, ...edited };
   }
-  const answers = last['role'] === 'assistant' ? parts.flatMap(approvalOf) : [];
-  if (answers.length === 0) {
+  const isAnswer = last['role'] === 'assistant';
+  const answers = isAnswer ? parts.flatMap(approvalOf) : [];
+  const outputs = isAnswer ? parts.flatMap((part) => outputOf(part, parts)) : [];
+  if (answers.length + outputs.length === 0) {
     throw invalid(
       'messages',
-      'the last message is neither a message of a person nor an answer to an approval. Tools run in the workers: their results are not taken from the browser',
+      'the last message is neither a message of a person nor an answer to an approval or a question. Tools run in the workers: their results are not taken from the browser',
     );
   }
   const has = parts.filter((part) => isObject(part) && part['type'] === 'step-start').length;
-  return { kind: 'approve', chatId, answers, has };
+  return { kind: 'approve', chatId, answers, outputs, has };
+}
+
+/** Reads a question on the side. @throws PerdureError `INVALID_ARGUMENT` naming the field */
+export function parseAside(body: unknown): { text: string; id: string } {
+  const { text, id = randomUUID() } = isObject(body) ? body : {};
+  if (typeof text !== 'string' || text.trim() === '') throw invalid('text', 'write what to ask');
+  if (typeof id !== 'string' || id === '')
+    throw invalid('id', 'is a text that no other message has, or absent');
+  return { text, id };
 }
 
 function personsPart(part: unknown, field: string, fileUrls: boolean): MessagePart {
@@ -109,6 +133,18 @@ function approvalOf(part: unknown): ApprovalAnswer[] {
   if (typeof id !== 'string' || typeof approved !== 'boolean')
     throw invalid('messages', 'an approval has an id, and approved is true or false');
   return [{ id, approved, ...(typeof reason === 'string' && reason !== '' && { reason }) }];
+}
+
+/** The other results are those of workers, which the browser repeats. */
+function outputOf(part: unknown, parts: readonly unknown[]): CallOutput[] {
+  if (!isObject(part) || part['state'] !== 'output-available') return [];
+  const { toolCallId: callId, input = null, output = null } = part;
+  const isQuestion = parts.some(
+    (other) => isObject(other) && other['type'] === QUESTION_PART && other['id'] === callId,
+  );
+  if (!isQuestion || typeof callId !== 'string') return [];
+  // They came out of JSON.parse.
+  return [{ callId, input: input as JsonValue, output: output as JsonValue }];
 }
 
 function isObject(value: unknown): value is Json {
