@@ -34,7 +34,7 @@ const FAST = tests(
 const SLOW = tests(
   'test/archive/**',
   'test/cli/**',
-  'test/console/{inbox,session}',
+  'test/console/{inbox,people,session}',
   'test/encryption/archive',
   'test/effects/{chapter-experiments,dying-in-task,lost-model,many-deaths}',
   'test/http/{conformance,python,serve}',

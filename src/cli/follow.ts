@@ -184,6 +184,7 @@ class Printer {
       case 'approval':
       case 'wait':
       case 'pause':
+      case 'queue':
       case 'spent':
       case 'closed':
         return;

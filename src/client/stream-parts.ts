@@ -2,7 +2,7 @@
 import { type DecisionRecord, isFinal, type ToolCall } from '../contract/calls.ts';
 import { canonicalJson, defined, type JsonObject } from '../contract/json.ts';
 import { type Block, type Message, textsOf } from '../contract/messages.ts';
-import type { Notice, Phase, SessionState, Wait } from '../contract/state.ts';
+import type { Notice, Phase, QueuedMessage, SessionState, Wait } from '../contract/state.ts';
 import type { BudgetView, PendingCall, SessionView } from '../contract/views.ts';
 import { phaseOf } from '../session/state.ts';
 import { budgetView, pendingCalls, sessionView } from '../session/views.ts';
@@ -39,6 +39,8 @@ export type SessionNews =
   /** The session waits, and `wait.next` says for what; `null`: it goes on. */
   | { type: 'wait'; wait: Wait | null }
   | { type: 'pause'; paused: SessionView['paused'] }
+  /** The messages that wait for the end of the turn have changed: these wait now. */
+  | { type: 'queue'; queue: QueuedMessage[] }
   /** The session goes on in another run. */
   | { type: 'run'; runId: string; cause: RunCause }
   /** An edit, a rewind or a reset: the messages from index `from` on are void. What stands in their place follows. */
@@ -61,6 +63,7 @@ export interface Told {
   notice: Notice | undefined;
   wait: string;
   paused: string;
+  queue: string;
   spent: string;
   closed: boolean;
   phase: string;
@@ -96,6 +99,7 @@ export function toldToNewcomer(state: SessionState): Told {
     open: new Map(),
     wait: 'null',
     paused: 'null',
+    queue: '[]',
     closed: false,
     phase: '',
   };
@@ -124,6 +128,7 @@ export function partsBetween(before: Told | null, state: SessionState, cause?: R
   const now = singles(state);
   if (now.wait !== (before?.wait ?? 'null')) parts.push({ type: 'wait', wait: view.wait });
   if (now.paused !== (before?.paused ?? 'null')) parts.push({ type: 'pause', paused: view.paused });
+  if (now.queue !== (before?.queue ?? '[]')) parts.push({ type: 'queue', queue: queueOf(state) });
   if (before !== null && now.spent !== before.spent) parts.push({ type: 'spent', budget: budgetView(state) });
   if (now.closed && before?.closed !== true) parts.push({ type: 'closed', status: view.status });
   if (now.phase !== before?.phase) parts.push({ type: 'phase', phase: view.phase, view });
@@ -131,8 +136,15 @@ export function partsBetween(before: Told | null, state: SessionState, cause?: R
   return structuredClone(parts);
 }
 
+/** What waits for the end of a turn. The first message waits for the agent, and then begins the first turn. */
+function queueOf(state: SessionState): QueuedMessage[] {
+  return phaseOf(state) === 'starting' ? [] : state.inbox;
+}
+
 /** What has one value, as text. */
-function singles(state: SessionState): Pick<Told, 'wait' | 'paused' | 'spent' | 'closed' | 'phase'> {
+function singles(
+  state: SessionState,
+): Pick<Told, 'wait' | 'paused' | 'queue' | 'spent' | 'closed' | 'phase'> {
   const { wait, paused, budget, status } = state;
   const { activeMs: _active, ...spent } = budget.spent;
   const pending = pendingCalls(state).map((call) => [
@@ -144,6 +156,7 @@ function singles(state: SessionState): Pick<Told, 'wait' | 'paused' | 'spent' | 
   return {
     wait: JSON.stringify(wait),
     paused: JSON.stringify(paused),
+    queue: JSON.stringify(queueOf(state).map(({ id, edited }) => [id, edited?.at])),
     spent: JSON.stringify([spent, budget.limits]),
     closed: status.kind !== 'active',
     phase: JSON.stringify([phaseOf(state), pending, wait?.since]),

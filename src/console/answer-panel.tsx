@@ -2,24 +2,31 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { InboxItem } from '../contract/inbox.ts';
-import { ANSWERS, answering } from './answers.ts';
+import { ANSWERS, answering, labelOf } from './answers.ts';
 import { type ApiError, request } from './api.ts';
 import { ArgumentForm } from './argument-form.tsx';
 import type { Decision } from './decided.tsx';
 import { asApiError } from './hooks.ts';
 import { keyOf } from './keys.ts';
 import { CommandLine, Problem } from './parts.tsx';
+import { visible } from './text.ts';
+import { useYou } from './you.ts';
 
 interface Props {
   item: InboxItem;
   answer: string;
-  by: string;
-  /** Of the tool's arguments. */
+  /** Of what a form is made for. */
   schema: unknown;
   onBack: () => void;
   onDone: (decision: Decision) => void;
   onStale: () => Promise<void>;
 }
+
+/** What the text is for. */
+const QUESTION_FIELDS: Readonly<Record<string, string>> = {
+  respond: 'Your answer',
+  reject: 'Reason, for the model',
+};
 
 /** Errors that say that somebody else has answered, or that the item has changed. */
 const STALE: ReadonlySet<string> = new Set([
@@ -30,19 +37,14 @@ const STALE: ReadonlySet<string> = new Set([
   'SESSION_CLOSED',
 ]);
 
-export function AnswerPanel({
-  item,
-  answer,
-  by,
-  schema,
-  onBack,
-  onDone,
-  onStale,
-}: Props): JSX.Element | null {
+export function AnswerPanel({ item, answer, schema, onBack, onDone, onStale }: Props): JSX.Element | null {
+  const { signature, name } = useYou();
   const shown = ANSWERS[answer];
+  const question = item.call?.question;
+  const isForm = shown?.input === 'args' || (answer === 'respond' && question?.answer !== undefined);
   const next = item.wait?.next;
   const [text, setText] = useState(next?.action === 'budget' ? String(twoDigits(next.atLeast * 2)) : '');
-  const [args, setArgs] = useState<unknown>(item.call?.args);
+  const [args, setArgs] = useState<unknown>(answer === 'edit' ? item.call?.args : {});
   const [error, setError] = useState<ApiError | null>(null);
   const [sending, setSending] = useState(false);
   const sent = useRef(false);
@@ -52,9 +54,10 @@ export function AnswerPanel({
     form.current?.querySelector<HTMLElement>('input, textarea, select, [type=submit]')?.focus();
   }, []);
 
-  const given = answering(item, answer, { by, text, args });
+  const given = answering(item, answer, { signature, text, args });
   if (shown === undefined || given === null) return null;
-  const isWrong = shown.input === 'args' && args === undefined;
+  const isWrong = isForm && args === undefined;
+  const label = labelOf(item, answer);
   const submit = async (): Promise<void> => {
     if (sent.current || isWrong || form.current?.reportValidity() === false) return;
     sent.current = true;
@@ -62,7 +65,7 @@ export function AnswerPanel({
     setError(null);
     try {
       await request(given.method, given.path, given.body);
-      onDone({ key: keyOf(item), item, answer, by, at: new Date().toISOString() });
+      onDone({ key: keyOf(item), item, answer, by: name, at: new Date().toISOString() });
     } catch (failure) {
       const known = asApiError(failure);
       setError(known);
@@ -76,7 +79,7 @@ export function AnswerPanel({
     <form
       ref={form}
       class="panel"
-      aria-label={shown.label}
+      aria-label={label}
       onSubmit={(event) => {
         event.preventDefault();
         void submit();
@@ -88,15 +91,24 @@ export function AnswerPanel({
       }}
     >
       <p>
-        <strong>{shown.label}.</strong> {does}
+        <strong>{label}.</strong> {does}
       </p>
-      {shown.input === 'args' && schema !== undefined && (
-        <ArgumentForm schema={schema} args={item.call?.args} onChange={setArgs} />
+      {isForm && schema !== undefined && (
+        <ArgumentForm schema={schema} args={answer === 'edit' ? item.call?.args : {}} onChange={setArgs} />
       )}
-      {shown.input !== 'args' && shown.input !== 'none' && (
+      {answer === 'respond' && question?.options !== undefined && !isForm && (
+        <div class="answers">
+          {question.options.map((option) => (
+            <button key={option} type="button" aria-pressed={text === option} onClick={() => setText(option)}>
+              {visible(option)}
+            </button>
+          ))}
+        </div>
+      )}
+      {!isForm && shown.input !== 'none' && (
         <label class="field">
           <span>
-            {shown.field}
+            {question === undefined ? shown.field : QUESTION_FIELDS[answer]}
             {shown.input === 'reason' && <small> optional</small>}
             {shown.input === 'cap' && next?.action === 'budget' && (
               <small>
@@ -127,7 +139,7 @@ export function AnswerPanel({
       <Problem error={error} />
       <div class="answers">
         <button type="submit" class="primary" disabled={sending || isWrong}>
-          {sending ? 'Sending…' : `Confirm: ${shown.label.toLowerCase()}`}
+          {sending ? 'Sending…' : `Confirm: ${label.toLowerCase()}`}
         </button>
         <button type="button" onClick={onBack}>
           Back <kbd>Esc</kbd>

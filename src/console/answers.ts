@@ -2,6 +2,7 @@
 import type { InboxItem } from '../contract/inbox.ts';
 import { callCommand, command } from '../session/commands.ts';
 import { sessionPath } from './api.ts';
+import type { Role, You } from './you.ts';
 
 /** What an answer needs from the person. */
 type Input = 'args' | 'json' | 'reason' | 'cap' | 'none';
@@ -13,8 +14,7 @@ export interface Shown {
   input: Input;
   /** Of the field, if it has one. */
   field: string;
-  /** It lets something happen outside, or ends something. */
-  moves: boolean;
+  role: Role;
 }
 
 const none = { input: 'none', field: '' } as const;
@@ -22,34 +22,57 @@ const reason = { input: 'reason', field: 'Reason, for the model' } as const;
 
 /** All answers that this page can give. Others show their command only. */
 export const ANSWERS: Readonly<Record<string, Shown>> = {
-  approve: { label: 'Approve', key: 'a', ...none, moves: true },
-  edit: { label: 'Edit', key: 'e', input: 'args', field: 'Arguments', moves: true },
-  reject: { label: 'Reject', key: 'r', ...reason, moves: false },
+  approve: { label: 'Approve', key: 'a', ...none, role: 'decide' },
+  edit: { label: 'Edit', key: 'e', input: 'args', field: 'Arguments', role: 'decide' },
+  reject: { label: 'Reject', key: 'r', ...reason, role: 'decide' },
   respond: {
     label: 'Answer',
     key: 't',
     input: 'json',
     field: 'Result of the call: text or JSON',
-    moves: false,
+    role: 'decide',
   },
   landed: {
     label: 'It happened',
     key: 'l',
     input: 'json',
     field: 'What it returned: text or JSON',
-    moves: false,
+    role: 'decide',
   },
-  absent: { label: 'It did not happen', key: 'n', ...none, moves: true },
-  failed: { label: 'Give up', key: 'f', ...reason, moves: false },
-  resume: { label: 'Continue', key: 'u', ...none, moves: true },
-  raise: { label: 'Raise the cap', key: 'b', input: 'cap', field: 'New cap', moves: true },
-  finish: { label: 'Let it finish', key: 'x', ...none, moves: true },
-  cancel: { label: 'Cancel', key: 'c', ...reason, moves: true },
+  absent: { label: 'It did not happen', key: 'n', ...none, role: 'decide' },
+  failed: { label: 'Give up', key: 'f', ...reason, role: 'decide' },
+  resume: { label: 'Continue', key: 'u', ...none, role: 'operate' },
+  raise: { label: 'Raise the cap', key: 'b', input: 'cap', field: 'New cap', role: 'operate' },
+  finish: { label: 'Let it finish', key: 'x', ...none, role: 'operate' },
+  cancel: { label: 'Cancel', key: 'c', ...reason, role: 'operate' },
 };
+
+/** The label of an answer to an item. */
+export function labelOf({ kind }: InboxItem, answer: string): string {
+  if (kind === 'question' && answer === 'approve') return 'Use the default';
+  if (kind === 'question' && answer === 'reject') return 'Do not answer';
+  return ANSWERS[answer]?.label ?? answer;
+}
+
+/** Why this person cannot give an answer, or `null`. */
+export function refusal({ call }: InboxItem, answer: string, { name, verified, lacks }: You): string | null {
+  const role = ANSWERS[answer]?.role;
+  const lack = role === undefined ? null : lacks(role);
+  const needs = call?.needs;
+  if (lack !== null || needs === undefined || answer === 'reject') return lack;
+  if (needs.verified && !verified) return 'Takes a verified person: use a token of your own.';
+  if (name === '') return 'Takes a person with a name: write yours at the top.';
+  // The server knows whether somebody who has approved may still edit.
+  if (answer !== 'approve' || !needs.notBy.includes(name)) return null;
+  const hasApproved = needs.given.some(({ by }) => by === name);
+  return hasApproved
+    ? 'You have approved it. Somebody else must, too.'
+    : 'Takes somebody else: you have sent or edited messages of this session.';
+}
 
 /** What the person has typed. */
 export interface Given {
-  by: string;
+  signature: You['signature'];
   text: string;
   args: unknown;
 }
@@ -82,17 +105,20 @@ const OPTIONS: Readonly<Record<string, string>> = {
 };
 
 /** The request that gives an answer. `null` when the item does not take it. */
-export function answering(item: InboxItem, answer: string, { by, text, args }: Given): Answering | null {
+export function answering(
+  item: InboxItem,
+  answer: string,
+  { signature, text, args }: Given,
+): Answering | null {
   const next = item.call?.next ?? item.wait?.next;
   if (next === undefined) return null;
   const { sessionId } = next;
-  const who = by === '' ? {} : { by };
   const said = text === '' ? {} : { reason: text };
   const line = item.answers.find((each) => each.answer === answer)?.command ?? '';
   const post = (rest: string, body: object, shown = line): Answering => ({
     method: 'POST',
     path: sessionPath(sessionId, rest),
-    body: { ...body, ...who },
+    body: { ...body, ...signature },
     command: shown,
   });
   if (next.action === 'decide') {
@@ -108,7 +134,11 @@ export function answering(item: InboxItem, answer: string, { by, text, args }: G
     if (answer === 'approve') return decide({});
     if (answer === 'reject') return decide(said, ...(text === '' ? [] : ['--reason', text]));
     if (answer === 'edit') return decide({ args }, '--args', JSON.stringify(args));
-    return answer === 'respond' ? decide({ output: jsonOrText(text) }, '--output', text) : null;
+    if (answer !== 'respond') return null;
+    // A form makes an object.
+    return item.call?.question?.answer === undefined
+      ? decide({ output: jsonOrText(text) }, '--output', text)
+      : decide({ output: args }, '--output', JSON.stringify(args));
   }
   const seen = next.action === 'resolve' ? next : next.action === 'resume' ? next.call : undefined;
   if (seen !== undefined && (answer === 'landed' || answer === 'absent' || answer === 'failed')) {

@@ -1,4 +1,4 @@
-/** The arguments of a call as a form, or as JSON where no form can be made. */
+/** An object with a schema as a form, or as JSON where no form can be made: the arguments of a call, or an answer. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { argsOf, type Field, fieldsOf } from './form.ts';
@@ -42,8 +42,8 @@ export function ArgumentForm({ schema, args, onChange }: Props): JSX.Element {
     return (
       <label class="field">
         <span>
-          Arguments as JSON
-          {fields === null && <small> No form can be made of this tool's schema.</small>}
+          As JSON
+          {fields === null && <small> No form can be made of its schema.</small>}
         </span>
         <textarea
           rows={Math.min(16, json.split('\n').length + 1)}

@@ -12,13 +12,14 @@ interface Step {
 
 /** What has happened to a call, oldest first. */
 function stepsOf(call: ToolCall): Step[] {
-  const { decision, dispatches, resolutions, replayOf, status, completedAt } = call;
+  const { decision, approvers, dispatches, resolutions, replayOf, status, completedAt } = call;
   const steps: Step[] = [];
-  if (decision !== null) {
-    const why = decision.reason === undefined ? '' : `: ${decision.reason}`;
+  const decisions = (approvers?.given ?? []).filter(({ at }) => at !== decision?.at);
+  for (const each of decision === null ? decisions : [...decisions, decision]) {
+    const why = each.reason === undefined ? '' : `: ${each.reason}`;
     steps.push({
-      text: `${PAST[decision.decision] ?? decision.decision} by ${decision.by}${why}`,
-      at: decision.at,
+      text: `${PAST[each.decision] ?? each.decision} by ${each.by}${why}`,
+      at: each.at,
     });
   }
   for (const dispatch of dispatches) {

@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { ToolCall } from '../contract/calls.ts';
 import type { InboxItem } from '../contract/inbox.ts';
 import type { CallDetail } from '../contract/views.ts';
-import { ANSWERS } from './answers.ts';
+import { labelOf } from './answers.ts';
 import { events, request, sessionPath } from './api.ts';
 import { linkTo } from './hooks.ts';
 import { Time } from './parts.tsx';
@@ -27,8 +27,8 @@ export function Decided({ decision: { item, answer, by, at } }: { decision: Deci
   return (
     <li>
       <span class="line">
-        <strong>{ANSWERS[answer]?.label}</strong>
-        <span class="what">{visible(call?.tool ?? item.reason)}</span>
+        <strong>{labelOf(item, answer)}</strong>
+        <span class="what">{visible(call?.question?.text ?? call?.tool ?? item.reason)}</span>
         <Time at={at} />
       </span>
       <span class="line hint">
@@ -75,7 +75,7 @@ function useNext(sessionId: string, callId: string | null): string {
   return next;
 }
 
-function inWords({ status, result, dispatches }: ToolCall): string {
+function inWords({ status, result, dispatches, approvers }: ToolCall): string {
   const said = result === null ? '' : `: ${readable(result.content).slice(0, 200)}`;
   switch (status.kind) {
     case 'completed':
@@ -87,6 +87,8 @@ function inWords({ status, result, dispatches }: ToolCall): string {
     case 'running':
       return `runs, dispatch ${dispatches.length}`;
     case 'approval':
+      if (approvers !== undefined && approvers.given.length > 0)
+        return `${approvers.given.length} of ${approvers.people} have approved`;
       return `waits for approval${status.problem === undefined ? '' : `: ${visible(status.problem)}`}`;
     default:
       return 'reason' in status ? `${status.kind}: ${visible(status.reason)}` : status.kind;

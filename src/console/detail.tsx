@@ -5,14 +5,15 @@ import type { InboxItem } from '../contract/inbox.ts';
 import type { CallDetail } from '../contract/views.ts';
 import { SHOWN_DIGITS } from '../session/commands.ts';
 import { AnswerPanel } from './answer-panel.tsx';
-import { ANSWERS } from './answers.ts';
+import { ANSWERS, labelOf, refusal } from './answers.ts';
 import { sessionPath } from './api.ts';
 import { CallLife } from './call-life.tsx';
 import type { Decision } from './decided.tsx';
 import { linkTo, useRead } from './hooks.ts';
 import { isTyping } from './keys.ts';
 import { CommandLine, Copy, Problem, Time, Value } from './parts.tsx';
-import { visible } from './text.ts';
+import { needsInWords, readable, visible } from './text.ts';
+import { useYou } from './you.ts';
 
 const EFFECTS: Readonly<Record<string, string>> = {
   read: 'read: it changes nothing',
@@ -22,7 +23,6 @@ const EFFECTS: Readonly<Record<string, string>> = {
 
 interface Props {
   item: InboxItem;
-  by: string;
   /** The answer that is being given. */
   answer: string | null;
   onAnswer: (answer: string | null) => void;
@@ -31,16 +31,20 @@ interface Props {
   onStale: () => Promise<void>;
 }
 
-export function Detail({ item, by, answer, onAnswer, onDone, onStale }: Props): JSX.Element {
+export function Detail({ item, answer, onAnswer, onDone, onStale }: Props): JSX.Element {
   const { sessionId, call, reason, since, until, agent, tenant } = item;
   const path = call === null ? null : sessionPath(sessionId, `/calls/${encodeURIComponent(call.callId)}`);
   const read = useRead<CallDetail>(path);
+  const you = useYou();
   const shown = item.answers.filter((each) => each.answer in ANSWERS);
+  const refusals = new Set(shown.flatMap((each) => refusal(item, each.answer, you) ?? []));
 
   useEffect(() => {
     const pressed = (event: KeyboardEvent): void => {
       if (answer !== null || isTyping(event)) return;
-      const meant = shown.find((each) => ANSWERS[each.answer]?.key === event.key);
+      const meant = shown.find(
+        (each) => ANSWERS[each.answer]?.key === event.key && refusal(item, each.answer, you) === null,
+      );
       if (meant === undefined) return;
       event.preventDefault();
       onAnswer(meant.answer);
@@ -49,22 +53,31 @@ export function Detail({ item, by, answer, onAnswer, onDone, onStale }: Props): 
     return () => removeEventListener('keydown', pressed);
   });
 
+  const question = call?.question;
   const effect = call?.effect ?? read.value?.tool?.effect;
   const policy = read.value?.tool?.approval;
   return (
     <article>
       <header>
-        <h1>{visible(call?.tool ?? reason)}</h1>
+        <h1>{visible(question?.text ?? call?.tool ?? reason)}</h1>
         <p class="facts">
           <a href={linkTo({ name: 'session', id: sessionId })}>{visible(sessionId)}</a>
           {agent !== null && <span>{visible(agent)}</span>}
           {tenant !== null && <span>{visible(tenant)}</span>}
         </p>
       </header>
-      {call !== null && <p>{visible(reason)}</p>}
-      {call !== null && <Value value={call.args} />}
+      {call !== null && question === undefined && (
+        <>
+          <p>{visible(reason)}</p>
+          <Value value={call.args} />
+        </>
+      )}
       <dl class="facts-list">
-        {effect !== undefined && <Fact name="Effect">{EFFECTS[effect] ?? effect}</Fact>}
+        {question?.otherwise !== undefined && <Fact name="Default">{readable(question.otherwise)}</Fact>}
+        {call?.needs !== undefined && <Fact name="Approvals">{needsInWords(call.needs)}</Fact>}
+        {effect !== undefined && question === undefined && (
+          <Fact name="Effect">{EFFECTS[effect] ?? effect}</Fact>
+        )}
         {read.value?.tool?.description !== undefined && read.value.tool.description !== '' && (
           <Fact name="Tool">{visible(read.value.tool.description)}</Fact>
         )}
@@ -76,8 +89,10 @@ export function Detail({ item, by, answer, onAnswer, onDone, onStale }: Props): 
         {until !== null && (
           <Fact name="Until">
             <Time at={until} until />
-            {policy !== undefined &&
-              `, then it is ${policy.onExpiry === 'approve' ? 'approved' : 'rejected'}`}
+            {question !== undefined
+              ? ', then nobody has answered'
+              : policy !== undefined &&
+                `, then it is ${policy.onExpiry === 'approve' ? 'approved' : 'rejected'}`}
           </Fact>
         )}
         {read.value !== null && read.value.asked.message !== '' && (
@@ -102,15 +117,26 @@ export function Detail({ item, by, answer, onAnswer, onDone, onStale }: Props): 
         <>
           <div class="answers">
             {shown.map((each) => (
-              <button key={each.answer} type="button" title={each.does} onClick={() => onAnswer(each.answer)}>
-                {ANSWERS[each.answer]?.label} <kbd>{ANSWERS[each.answer]?.key}</kbd>
+              <button
+                key={each.answer}
+                type="button"
+                title={refusal(item, each.answer, you) ?? each.does}
+                disabled={refusal(item, each.answer, you) !== null}
+                onClick={() => onAnswer(each.answer)}
+              >
+                {labelOf(item, each.answer)} <kbd>{ANSWERS[each.answer]?.key}</kbd>
               </button>
             ))}
           </div>
+          {[...refusals].map((reason) => (
+            <p key={reason} class="hint">
+              {reason}
+            </p>
+          ))}
           <dl class="does">
             {item.answers.map((each) => (
               <div key={each.answer}>
-                <dt>{ANSWERS[each.answer]?.label ?? each.answer}</dt>
+                <dt>{labelOf(item, each.answer)}</dt>
                 <dd>
                   {each.does}
                   <CommandLine command={each.command} />
@@ -124,8 +150,7 @@ export function Detail({ item, by, answer, onAnswer, onDone, onStale }: Props): 
           key={answer}
           item={item}
           answer={answer}
-          by={by}
-          schema={read.value?.tool?.inputSchema}
+          schema={answer === 'edit' ? read.value?.tool?.inputSchema : call?.question?.answer}
           onBack={() => onAnswer(null)}
           onDone={onDone}
           onStale={onStale}

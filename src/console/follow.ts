@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ToolCall } from '../contract/calls.ts';
 import type { Message } from '../contract/messages.ts';
+import type { QueuedMessage } from '../contract/state.ts';
 import type { Page, SessionView } from '../contract/views.ts';
 import { type ApiError, events, request, type StreamEvent, sessionPath } from './api.ts';
 import { asApiError } from './hooks.ts';
@@ -16,6 +17,8 @@ export interface Followed {
   /** Index of the first message. */
   first: number;
   calls: ReadonlyMap<string, ToolCall>;
+  /** The messages that wait for the end of the turn. */
+  queue: readonly QueuedMessage[];
   /** What the model has written of the message that is not recorded yet. */
   text: string;
   reasoning: string;
@@ -29,6 +32,7 @@ const NOTHING: Followed = {
   messages: [],
   first: 0,
   calls: new Map(),
+  queue: [],
   text: '',
   reasoning: '',
   error: null,
@@ -98,11 +102,12 @@ async function present(id: string, signal: AbortSignal): Promise<(now: Followed)
     readPage<Message>(id, 'transcript'),
     readPage<ToolCall>(id, 'calls'),
   ]);
-  return ({ text, reasoning }) => ({
+  return ({ text, reasoning, queue }) => ({
     view,
     messages: transcript.items,
     first: transcript.first,
     calls: new Map(calls.items.map((call) => [call.id, call])),
+    queue,
     text,
     reasoning,
     error: null,
@@ -142,6 +147,8 @@ function after(now: Followed, { event, data }: StreamEvent): Followed {
       const call = data['call'] as ToolCall;
       return { ...now, calls: new Map(now.calls).set(call.id, call) };
     }
+    case 'queue':
+      return { ...now, queue: data['queue'] as QueuedMessage[] };
     case 'phase':
       return { ...now, view: data['view'] as SessionView };
     case 'spent':

@@ -4,13 +4,17 @@ import { ApiError, request } from './api.ts';
 
 const BASE = '/console';
 
-/** A place of the console, and its link. */
-export type Place = { name: 'inbox' } | { name: 'sessions' } | { name: 'session'; id: string };
+/** A place of the console. `session`: whose items the inbox shows first. */
+export type Place =
+  | { name: 'inbox'; session?: string }
+  | { name: 'sessions' }
+  | { name: 'session'; id: string };
 
 /** The link of a place. */
 export function linkTo(place: Place): string {
   if (place.name === 'session') return `${BASE}/sessions/${encodeURIComponent(place.id)}`;
-  return place.name === 'inbox' ? BASE : `${BASE}/sessions`;
+  if (place.name === 'sessions') return `${BASE}/sessions`;
+  return place.session === undefined ? BASE : `${BASE}?session=${encodeURIComponent(place.session)}`;
 }
 
 function placeOf(pathname: string): Place {

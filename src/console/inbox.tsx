@@ -22,27 +22,26 @@ const KINDS: Readonly<Record<InboxItem['kind'], string>> = {
 };
 
 interface Props {
-  /** The name to send with an answer; empty when the server knows it. */
-  by: string;
-  /** The name to show. */
-  who: string;
+  /** `session`: the session whose first item is chosen. */
+  search: string;
   onCount: (count: number) => void;
 }
 
-export function Inbox({ by, who, onCount }: Props): JSX.Element {
+export function Inbox({ search, onCount }: Props): JSX.Element {
+  const session = new URLSearchParams(search).get('session');
   const { value, error, again } = useRead<InboxAnswer>('/inbox', EVERY_MS);
   const [done, setDone] = useState<readonly Decision[]>([]);
   const [chosen, setChosen] = useState<string | null>(null);
   const [answer, setAnswer] = useState<string | null>(null);
   // On a telephone one sees the list or an item.
-  const [opened, setOpened] = useState(false);
+  const [opened, setOpened] = useState(session !== null);
   const list = useRef<HTMLUListElement>(null);
 
   const decided = new Set(done.map(({ key }) => key));
   const items = (value?.items ?? []).filter((item) => !decided.has(keyOf(item)));
   const index = Math.max(
     0,
-    items.findIndex((item) => keyOf(item) === chosen),
+    items.findIndex((item) => (chosen === null ? item.sessionId === session : keyOf(item) === chosen)),
   );
   const item = items[index];
 
@@ -75,7 +74,7 @@ export function Inbox({ by, who, onCount }: Props): JSX.Element {
 
   const finish = (decision: Decision): void => {
     const next = items[index + 1] ?? items[index - 1];
-    setDone([{ ...decision, by: who }, ...done].slice(0, 20));
+    setDone([decision, ...done].slice(0, 20));
     setChosen(next === undefined ? null : keyOf(next));
     setAnswer(null);
     setOpened(false);
@@ -138,7 +137,6 @@ export function Inbox({ by, who, onCount }: Props): JSX.Element {
             <Detail
               key={keyOf(item)}
               item={item}
-              by={by}
               answer={answer}
               onAnswer={setAnswer}
               onDone={finish}
@@ -153,15 +151,19 @@ export function Inbox({ by, who, onCount }: Props): JSX.Element {
 
 function Row({ item }: { item: InboxItem }): JSX.Element {
   const { sessionId, kind, call, agent, since, until, reason } = item;
-  const what = call === null ? reason : readable(brief(call.args));
+  const hasArguments = call !== null && call.question === undefined;
+  const { needs } = call ?? {};
   return (
     <>
       <span class="line">
-        <strong>{visible(call?.tool ?? KINDS[kind])}</strong>
-        <span class="what">{call === null ? visible(what) : what}</span>
+        <strong>{visible(hasArguments ? call.tool : KINDS[kind])}</strong>
+        <span class="what">{hasArguments ? readable(brief(call.args)) : visible(reason)}</span>
       </span>
       <span class="line hint">
-        <span class={kind === 'approval' ? '' : 'attention'}>{KINDS[kind]}</span>
+        <span class={kind === 'approval' ? '' : 'attention'}>
+          {KINDS[kind]}
+          {needs !== undefined && ` ${needs.given.length} of ${needs.people}`}
+        </span>
         <span class="what">
           {visible(sessionId)} · {visible(agent ?? '')}
         </span>

@@ -1,8 +1,16 @@
 import type { InboxItem } from '../contract/inbox.ts';
 
-/** The same item in the next reading. A call that was dispatched again is another one. */
+/** The same item in the next reading. A call that was dispatched again, or approved by one of several, is another one. */
 export function keyOf({ sessionId, kind, call, wait }: InboxItem): string {
-  return JSON.stringify([sessionId, kind, call?.callId, call?.argsDigest, call?.dispatchNo, wait?.since]);
+  return JSON.stringify([
+    sessionId,
+    kind,
+    call?.callId,
+    call?.argsDigest,
+    call?.dispatchNo,
+    call?.needs?.given.length,
+    wait?.since,
+  ]);
 }
 
 /** Whether a key is meant for a field or a browser, and not for the page. */

@@ -8,13 +8,7 @@ import { Problem } from './parts.tsx';
 import { Session } from './session.tsx';
 import { Sessions } from './sessions.tsx';
 import { visible } from './text.ts';
-
-/** Whose token this is. `name` is `null` for a token that several people share. */
-interface Caller {
-  name: string | null;
-  roles: string[];
-  tenant: string | null;
-}
+import { type Caller, YouContext, youOf } from './you.ts';
 
 const THEMES = ['system', 'light', 'dark'] as const;
 
@@ -43,11 +37,9 @@ function App(): JSX.Element {
       </main>
     );
   }
-  // The server records the name of a token itself.
-  const by = caller.name === null ? typed : '';
   const current = (name: string): 'page' | undefined => (place.name.startsWith(name) ? 'page' : undefined);
   return (
-    <>
+    <YouContext.Provider value={youOf(caller, typed)}>
       <header class="bar">
         <strong class="brand">Perdure</strong>
         <nav aria-label="Places">
@@ -86,16 +78,16 @@ function App(): JSX.Element {
             />
           </label>
         ) : (
-          <span class="you" title={caller.roles.join(', ')}>
+          <span class="you" title={`May: ${caller.roles.join(', ')}`}>
             {visible(caller.name)}
           </span>
         )}
         <Theme />
       </header>
-      {place.name === 'inbox' && <Inbox by={by} who={caller.name ?? typed} onCount={setCount} />}
+      {place.name === 'inbox' && <Inbox search={search} onCount={setCount} />}
       {place.name === 'sessions' && <Sessions search={search} />}
-      {place.name === 'session' && <Session key={place.id} id={place.id} by={by} />}
-    </>
+      {place.name === 'session' && <Session key={place.id} id={place.id} />}
+    </YouContext.Provider>
   );
 }
 

@@ -8,6 +8,7 @@ import { type ApiError, request, sessionPath } from './api.ts';
 import { asApiError, go, linkTo, useRead } from './hooks.ts';
 import { CommandLine, Problem, Time } from './parts.tsx';
 import { readable, visible } from './text.ts';
+import { useYou } from './you.ts';
 
 /** Checkpoints hold whole states: a page has few. */
 const PAGE = 10;
@@ -32,7 +33,7 @@ const AGAIN: Readonly<Record<Effect['again'], string>> = {
   repeated: 'an equal call runs again, because it is idempotent',
 };
 
-export function Past({ id, by }: { id: string; by: string }): JSX.Element {
+export function Past({ id }: { id: string }): JSX.Element {
   const [before, setBefore] = useState<string | null>(null);
   const [marked, setMarked] = useState<readonly Checkpoint[]>([]);
   const rest = before === null ? '' : `&before=${encodeURIComponent(before)}`;
@@ -80,9 +81,7 @@ export function Past({ id, by }: { id: string; by: string }): JSX.Element {
         )}
       </p>
       {older !== undefined && newer !== undefined && <Difference from={older} to={newer} />}
-      {older !== undefined && newer === undefined && (
-        <GoOn key={older.id} id={id} checkpoint={older} by={by} />
-      )}
+      {older !== undefined && newer === undefined && <GoOn key={older.id} id={id} checkpoint={older} />}
       <CommandLine command={command('checkpoints', 'ls', id)} />
     </div>
   );
@@ -133,16 +132,17 @@ function inWords(change: Change): string {
 }
 
 /** Forks or rewinds. A rewind says first which effects stay. */
-function GoOn({ id, checkpoint, by }: { id: string; checkpoint: Checkpoint; by: string }): JSX.Element {
+function GoOn({ id, checkpoint }: { id: string; checkpoint: Checkpoint }): JSX.Element {
+  const { signature, lacks } = useYou();
+  const refusal = lacks('operate');
   const [reason, setReason] = useState('');
   const [message, setMessage] = useState('');
   const [effects, setEffects] = useState<readonly Effect[] | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
-  const who = by === '' ? {} : { by };
   const body = {
     checkpointId: checkpoint.id,
     reason,
-    ...who,
+    ...signature,
     ...(message === '' ? {} : { message: { text: message } }),
   };
   const options = [
@@ -186,10 +186,14 @@ function GoOn({ id, checkpoint, by }: { id: string; checkpoint: Checkpoint; by: 
       </label>
       {effects === null ? (
         <div class="answers">
-          <button type="button" disabled={reason === ''} onClick={() => void fork()}>
+          <button type="button" disabled={reason === '' || refusal !== null} onClick={() => void fork()}>
             Fork into a new session
           </button>
-          <button type="button" disabled={reason === ''} onClick={() => void rewind(false)}>
+          <button
+            type="button"
+            disabled={reason === '' || refusal !== null}
+            onClick={() => void rewind(false)}
+          >
             Rewind this session…
           </button>
         </div>
@@ -219,6 +223,7 @@ function GoOn({ id, checkpoint, by }: { id: string; checkpoint: Checkpoint; by: 
           </div>
         </>
       )}
+      {refusal !== null && <p class="hint">{refusal}</p>}
       <Problem error={error} />
       <CommandLine command={command('checkpoints', 'fork', id, checkpoint.id, ...options)} />
       <CommandLine command={command('checkpoints', 'rewind', id, checkpoint.id, ...options)} />

@@ -7,12 +7,13 @@ import { type Followed, useSession } from './follow.ts';
 import { linkTo } from './hooks.ts';
 import { CommandLine, Copy, Problem, Status } from './parts.tsx';
 import { Past } from './past.tsx';
+import { Queue } from './queue.tsx';
 import { Part, Side } from './side.tsx';
 import { Steer } from './steer.tsx';
 import { visible } from './text.ts';
 import { Conversation } from './transcript.tsx';
 
-export function Session({ id, by }: { id: string; by: string }): JSX.Element {
+export function Session({ id }: { id: string }): JSX.Element {
   const { earlier, ...session } = useSession(id);
   const { view, error, live } = session;
   const [past, setPast] = useState(false);
@@ -36,13 +37,14 @@ export function Session({ id, by }: { id: string; by: string }): JSX.Element {
           <Waits view={view} />
         </header>
         <Talk session={session} earlier={earlier} />
-        <Steer view={view} by={by} />
+        {view.status.kind === 'active' && <Queue sessionId={id} messages={session.queue} />}
+        <Steer view={view} />
       </section>
       <aside class="side">
         <Side view={view} />
         <Part name="Checkpoints">
           {past ? (
-            <Past id={id} by={by} />
+            <Past id={id} />
           ) : (
             <button type="button" onClick={() => setPast(true)}>
               Show the checkpoints
@@ -60,18 +62,17 @@ export function Session({ id, by }: { id: string; by: string }): JSX.Element {
 
 /** What the session waits for, and where to answer. */
 function Waits({
-  view: { pending, wait, paused, queued, status },
+  view: { sessionId, pending, wait, paused, status },
 }: {
   view: SessionView;
 }): JSX.Element | null {
   const lines = [
     ...pending.map(
-      ({ tool, callId, status: { kind } }) =>
-        `${tool} (${callId}) ${kind === 'approval' ? 'waits for approval' : kind}`,
+      ({ tool, callId, status: { kind }, question }) =>
+        question?.text ?? `${tool} (${callId}) ${kind === 'approval' ? 'waits for approval' : kind}`,
     ),
     ...(wait === null ? [] : [`${wait.reason}: ${wait.message}`]),
     ...(paused === null ? [] : [`paused by ${paused.by}${paused.reason === '' ? '' : `: ${paused.reason}`}`]),
-    ...(queued === 0 ? [] : [`${queued} queued`]),
     ...('message' in status ? [status.message] : []),
     ...('reason' in status ? [status.reason] : []),
   ].filter((line) => line !== '');
@@ -83,7 +84,7 @@ function Waits({
       ))}
       {(pending.length > 0 || wait !== null) && (
         <li>
-          <a href={linkTo({ name: 'inbox' })}>Answer in the inbox</a>
+          <a href={linkTo({ name: 'inbox', session: sessionId })}>Answer in the inbox</a>
         </li>
       )}
     </ul>

@@ -6,6 +6,7 @@ import { command } from '../session/commands.ts';
 import { type ApiError, request, sessionPath } from './api.ts';
 import { asApiError } from './hooks.ts';
 import { CommandLine, Problem } from './parts.tsx';
+import { useYou } from './you.ts';
 
 type Verb = 'pause' | 'resume' | 'cancel';
 
@@ -19,19 +20,19 @@ const VERBS: Readonly<Record<Verb, { label: string; does: string; hasReason: boo
   },
 };
 
-export function Steer({ view, by }: { view: SessionView; by: string }): JSX.Element | null {
+export function Steer({ view }: { view: SessionView }): JSX.Element | null {
   const { sessionId: id, status, phase } = view;
+  const { signature, lacks } = useYou();
   const [text, setText] = useState('');
   const [verb, setVerb] = useState<Verb | null>(null);
   const [reason, setReason] = useState('');
   const [error, setError] = useState<ApiError | null>(null);
   if (status.kind !== 'active') return null;
 
-  const who = by === '' ? {} : { by };
   const act = async (path: string, body: object): Promise<boolean> => {
     setError(null);
     try {
-      await request('POST', sessionPath(id, path), { ...body, ...who });
+      await request('POST', sessionPath(id, path), { ...body, ...signature });
       return true;
     } catch (failure) {
       setError(asApiError(failure));
@@ -47,6 +48,7 @@ export function Steer({ view, by }: { view: SessionView; by: string }): JSX.Elem
     const said = VERBS[verb].hasReason && reason !== '' ? { reason } : {};
     if (await act(`/${verb}`, said)) setVerb(null);
   };
+  const [cannotTalk, cannotOperate] = [lacks('talk'), lacks('operate')];
   const isBusy = phase === 'thinking' || phase === 'acting';
   const held = phase === 'paused' || phase === 'waiting';
   return (
@@ -62,6 +64,7 @@ export function Steer({ view, by }: { view: SessionView; by: string }): JSX.Elem
           aria-label="Message to the session"
           placeholder={isBusy ? 'A message waits in the queue until this turn has ended' : 'Message'}
           rows={2}
+          disabled={cannotTalk !== null}
           value={text}
           onInput={(event) => setText(event.currentTarget.value)}
           onKeyDown={(event) => {
@@ -83,6 +86,8 @@ export function Steer({ view, by }: { view: SessionView; by: string }): JSX.Elem
               key={name}
               type="button"
               aria-expanded={verb === name}
+              disabled={cannotOperate !== null}
+              title={cannotOperate ?? VERBS[name].does}
               onClick={() => setVerb(verb === name ? null : name)}
             >
               {VERBS[name].label}
@@ -125,6 +130,7 @@ export function Steer({ view, by }: { view: SessionView; by: string }): JSX.Elem
           />
         </form>
       )}
+      {[cannotTalk, cannotOperate].map((reason) => reason !== null && <p class="hint">{reason}</p>)}
       {text.trim() !== '' && <CommandLine command={command('send', id, text)} />}
       <Problem error={error} />
     </div>

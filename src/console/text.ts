@@ -1,4 +1,5 @@
 /** Values as text for people. */
+import type { ApprovalNeeds } from '../contract/views.ts';
 
 /** Shows what the eye would not see: control characters, and marks that change the direction of text. */
 export function visible(text: string): string {
@@ -37,6 +38,16 @@ export function span(ms: number): string {
 /** `1 call`, `2 calls`. */
 export function counted(count: number, noun: string): string {
   return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** Who has approved a call, and who else must. */
+export function needsInWords({ people, given, notBy, verified }: ApprovalNeeds): string {
+  const approved = given.map(({ by }) => by);
+  const others = notBy.filter((name) => !approved.includes(name));
+  const by = approved.length === 0 ? '' : `: ${approved.join(', ')}`;
+  const who = verified ? ' Only verified names count.' : '';
+  const not = others.length === 0 ? '' : ` Not by ${others.join(', ')}, who shaped what is asked.`;
+  return visible(`${given.length} of ${people}${by}. ${people - given.length} more needed.${not}${who}`);
 }
 
 /** Dollars with as many digits as say something. */

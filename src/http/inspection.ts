@@ -300,7 +300,7 @@ export const inspectionOperations: readonly Operation[] = [
     description:
       'Server-sent events. Live: `text` {text}, `reasoning` {text}, `tool_input` {id, name, text}, and `reset` {} (discard ' +
       'the text so far). Recorded, with a `cursor` that is also the id of the event: `message` {id, role, text, blocks}, ' +
-      '`call` {call, news}, `approval` {state, …}, `wait` {wait}, `pause` {paused}, `run` {runId, cause}, `transcript` ' +
+      '`call` {call, news}, `approval` {state, …}, `wait` {wait}, `pause` {paused}, `queue` {queue}, `run` {runId, cause}, `transcript` ' +
       '{from}, `spent` {budget}, `notice` {notice}, `closed` {status}, `phase` {phase, view}. Then `end` {}, or `error` ' +
       'with the body of an error. A reader who reconnects with `Last-Event-ID` gets what came after that event. ' +
       'Needs no worker.',

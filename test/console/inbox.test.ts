@@ -4,7 +4,7 @@ import type { Decision } from '../../src/index.ts';
 import { NO_BROWSER } from '../support/browser.ts';
 import { decide } from '../support/decide.ts';
 import { untilPhase } from '../support/stage.ts';
-import { type ConsoleStage, openConsole, violations } from './support/console.ts';
+import { type ConsoleStage, openConsole, TOKENS, violations } from './support/console.ts';
 
 let stage: ConsoleStage;
 beforeAll(async () => {
@@ -130,7 +130,7 @@ test.skipIf(NO_BROWSER)('without the right token the page asks for it, and shows
   const { page, errors } = await stage.browse('', {}, 'wrong-token-of-nobody');
   await page.getByRole('heading', { name: 'Perdure' }).waitFor();
   expect(await violations(page)).toEqual([]);
-  await page.getByLabel('Token').fill(stage.token);
+  await page.getByLabel('Token').fill(TOKENS.shared);
   await page.keyboard.press('Enter');
   await page.getByRole('link', { name: 'Sessions' }).waitFor();
   expect(errors.splice(0)).toEqual([expect.stringContaining('401')]);

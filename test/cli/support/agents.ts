@@ -1,5 +1,5 @@
 /** Agents of the CLI's tests, served by a real `perdure worker`. Their model is the one that the environment names. */
-import { type DefinedAgent, defineAgent, defineTool } from 'perdure';
+import { askPerson, type DefinedAgent, defineAgent, defineTool } from 'perdure';
 import * as z from 'zod';
 
 const model = 'env:scripted';
@@ -30,6 +30,24 @@ export const support: DefinedAgent = defineAgent({
   instructions: 'Help with refunds.',
   tools: { refund, order },
   plan: true,
+});
+
+/** It asks people: two who approve, and one who answers. */
+export const desk: DefinedAgent = defineAgent({
+  name: 'desk',
+  model,
+  instructions: 'Pay invoices.',
+  tools: {
+    pay: defineTool({
+      description: 'Pay an invoice',
+      inputSchema: z.object({ invoice: z.string() }),
+      needsApproval: true,
+      approval: { people: 2, byAnother: true },
+      execute: ({ invoice }) => ({ paid: invoice }),
+    }),
+    ask_person: askPerson({ otherwise: 'any' }),
+    ask_trip: askPerson({ answer: z.object({ seat: z.enum(['window', 'aisle']), nights: z.int() }) }),
+  },
 });
 
 export const echo: DefinedAgent = defineAgent({ name: 'echo', model, instructions: 'Repeat what is said.' });

@@ -100,6 +100,16 @@ const script: Script = ({ lastUserText, stepInTurn }) => {
       return refunds(words);
     case 'order':
       return { toolCalls: [{ name: 'order', args: { id: words[0] } }] };
+    case 'pay':
+      return { toolCalls: [{ name: 'pay', args: { invoice: words[0] } }] };
+    case 'ask':
+      return {
+        toolCalls: [
+          { name: 'ask_person', args: { question: words.join(' '), options: ['window', 'aisle'] } },
+        ],
+      };
+    case 'trip':
+      return { toolCalls: [{ name: 'ask_trip', args: { question: words.join(' ') } }] };
     case 'plan':
       return { toolCalls: [{ name: 'update_plan', args: PLAN }] };
     case 'hang':

@@ -5,11 +5,24 @@ import { onTestFinished } from 'vitest';
 import { type CliStage, openStage } from '../../cli/support/stage.ts';
 import { type OpenedPage, openPage } from '../../support/browser.ts';
 
+/** The tokens of people. The shared one has all roles. */
+export const TOKENS = {
+  shared: 'shared-token-of-all',
+  rita: 'reads-only-token-1',
+  hedy: 'token-of-hedy-1234',
+  grace: 'token-of-grace-123',
+} as const;
+
+const PEOPLE = [
+  { token: TOKENS.rita, name: 'rita', roles: ['read'] },
+  { token: TOKENS.hedy, name: 'hedy', roles: ['read', 'talk', 'decide'] },
+  { token: TOKENS.grace, name: 'grace', roles: ['read', 'decide'] },
+];
+
 /** A stage with a worker and a server of the console. */
 export interface ConsoleStage extends CliStage {
   /** The address of the server. */
   readonly url: string;
-  readonly token: string;
   /** Opens a place of the console, such as `/sessions`. */
   browse(place?: string, options?: BrowserContextOptions, token?: string): Promise<OpenedPage>;
 }
@@ -17,15 +30,15 @@ export interface ConsoleStage extends CliStage {
 /** Starts a worker and `perdure serve`; whoever opens it closes it. */
 export async function openConsole(): Promise<ConsoleStage> {
   const stage = await openStage();
-  const server = stage.start(['serve', '--port', '0', '--json']);
+  const callers = ['--token', TOKENS.shared, '--tokens', JSON.stringify(PEOPLE)];
+  const server = stage.start(['serve', '--port', '0', '--json', ...callers]);
   await stage.startWorker();
-  const ready = JSON.parse(await server.line((line) => line)) as { url: string; token: string };
-  const { url, token } = ready;
+  const ready = JSON.parse(await server.line((line) => line)) as { url: string };
+  const { url } = ready;
   return {
     ...stage,
     url,
-    token,
-    browse: async (place = '', options = {}, given = token) => {
+    browse: async (place = '', options = {}, given = TOKENS.shared) => {
       const opened = await openPage(options);
       await opened.page.goto(`${url}/console${place}#token=${given}`);
       onTestFinished(() => {
