@@ -1,25 +1,64 @@
 /** A connection to an MCP server, which is opened on demand and again after a loss. */
 import type * as mcp from '@modelcontextprotocol/client';
-import type { CallToolResult, Client, Tool, Transport } from '@modelcontextprotocol/client';
+import type {
+  CallToolResult,
+  Client,
+  ElicitRequest,
+  ElicitResult,
+  Tool,
+  Transport,
+} from '@modelcontextprotocol/client';
 import packageJson from 'perdure/package.json' with { type: 'json' };
+import { QuestionError } from '../agent/index.ts';
+import type { ToolAnswer } from '../contract/calls.ts';
 import { messageOf, PerdureError } from '../contract/errors.ts';
 import type { JsonObject } from '../contract/json.ts';
+import { continuationOf, oldAnswerTo, oldQuestionOf, questionOf, UnsupportedRequest } from './questions.ts';
 
 /** How long a server may take to answer when a connection opens, in milliseconds. */
 const OPEN_MS = 20_000;
 /** The tool's own time-out ends a call, through its signal. */
 const CALL_MS = 2_000_000_000;
 
+interface CallOptions {
+  signal: AbortSignal;
+  /** What people have answered to the server's questions in this call. */
+  answers: readonly ToolAnswer[];
+  /** Whether the call may run again after it was begun: then a person can be asked what the server asks meanwhile. */
+  mayRepeat: boolean;
+}
+
+/** How often a server may ask to be called again without a question. */
+const MOST_ROUNDS = 5;
+
 /** An open connection. */
 interface OpenConnection {
-  call(tool: Tool, input: JsonObject, signal: AbortSignal): Promise<CallToolResult>;
+  /**
+   * @returns what the server says. `declined`: what it has asked meanwhile, in vain
+   * @throws QuestionError when the server asks a person
+   */
+  call(
+    tool: Tool,
+    input: JsonObject,
+    options: CallOptions,
+  ): Promise<{ result: CallToolResult; declined: string[] }>;
+}
+
+/** A call that is under way. Servers of older protocols ask meanwhile. */
+interface CallUnderWay extends CallOptions {
+  asked: QuestionError | null;
+  declined: string[];
 }
 
 export class McpConnection {
+  readonly #name: string;
   readonly #transport: () => Transport;
+  readonly #calls = new Set<CallUnderWay>();
   #open: Promise<Client> | null = null;
 
-  constructor(transport: () => Transport) {
+  /** @param name - of the server, for the people whom it asks */
+  constructor(name: string, transport: () => Transport) {
+    this.#name = name;
     this.#transport = transport;
   }
 
@@ -31,17 +70,40 @@ export class McpConnection {
   async client(): Promise<OpenConnection> {
     const client = await this.#connected();
     return {
-      call: async (tool, input, signal) => {
+      call: async (tool, input, options) => {
+        const call: CallUnderWay = { ...options, asked: null, declined: [] };
+        this.#calls.add(call);
         try {
-          return await client.callTool(
-            { name: tool.name, arguments: input },
-            // With a definition the SDK sends a call once, and without the schema of its output it does not refuse what was done.
-            { signal, timeout: CALL_MS, toolDefinition: withoutOutputSchema(tool) },
-          );
+          const { isInputRequiredResult } = await loaded();
+          const isOld = client.getProtocolEra() === 'legacy';
+          let more: { requestState?: string } = isOld ? {} : continuationOf(options.answers);
+          for (let round = 1; ; round++) {
+            const result = await client.callTool(
+              { name: tool.name, arguments: input, ...more },
+              {
+                signal: options.signal,
+                timeout: CALL_MS,
+                allowInputRequired: true,
+                // With a definition the SDK sends a call once, and without the schema of its output it does not refuse what was done.
+                toolDefinition: withoutOutputSchema(tool),
+              },
+            );
+            if (call.asked !== null) throw call.asked;
+            if (!isInputRequiredResult(result)) return { result, declined: call.declined };
+            const { inputRequests = {}, requestState } = result;
+            if (Object.keys(inputRequests).length > 0) throw questionOf(this.#name, result);
+            if (requestState === undefined || round >= MOST_ROUNDS)
+              throw new UnsupportedRequest('The server asks to be called again, and says not why.');
+            more = { requestState };
+          }
         } catch (error) {
+          if (call.asked !== null) throw call.asked;
+          if (error instanceof QuestionError || error instanceof UnsupportedRequest) throw error;
           // An answer of the server has a number. Whatever else has happened, the next call gets a fresh connection.
           if (typeof (error as { code?: unknown }).code !== 'number') this.#drop(client);
           throw error;
+        } finally {
+          this.#calls.delete(call);
         }
       },
     };
@@ -59,12 +121,35 @@ export class McpConnection {
     const { Client } = await loaded();
     const client = new Client(
       { name: 'perdure', version: packageJson.version },
-      // A question of the server would make the SDK send the call again.
-      { versionNegotiation: { mode: 'auto' }, inputRequired: { autoFulfill: false } },
+      {
+        versionNegotiation: { mode: 'auto' },
+        capabilities: { elicitation: { form: {}, url: {} } },
+        // A question of the server would make the SDK send the call again.
+        inputRequired: { autoFulfill: false },
+      },
     );
+    client.setRequestHandler('elicitation/create', ({ params }) => this.#answer(params));
     client.onclose = () => this.#drop(client);
     await client.connect(this.#transport(), { timeout: OPEN_MS });
     return client;
+  }
+
+  /**
+   * Answers a server of an older protocol, which asks while a call runs. No person answers in that time: the call is given up
+   * and begins again with the answer. A mutation is not given up: its question is declined.
+   */
+  #answer(params: ElicitRequest['params']): ElicitResult {
+    const [call, ...others] = this.#calls;
+    // It does not say which call it is about.
+    const isClear = call !== undefined && others.length === 0;
+    const known = isClear ? oldAnswerTo(params, call.answers) : undefined;
+    if (known !== undefined) return known;
+    if (isClear && call.mayRepeat) {
+      call.asked = oldQuestionOf(this.#name, params);
+      return { action: 'cancel' };
+    }
+    for (const each of this.#calls) each.declined.push(params.message);
+    return { action: 'decline' };
   }
 
   #drop(client: Client): void {

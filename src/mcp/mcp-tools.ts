@@ -6,6 +6,7 @@ import { messageOf, PerdureError } from '../contract/errors.ts';
 import { type JsonObject, type JsonValue, toJson } from '../contract/json.ts';
 import type { Effect } from '../contract/manifest.ts';
 import { McpConnection } from './connection.ts';
+import { UnsupportedRequest } from './questions.ts';
 
 /** What an agent says of a server's tool. */
 export interface McpToolOptions
@@ -51,8 +52,8 @@ export interface McpToolsOptions {
 /** Tools of one server that an agent takes without a choice. Each prompt holds all of them. */
 const MOST_TOOLS = 128;
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
-/** The answers of a server that ran nothing: invalid request, no such tool, invalid arguments, a question to the client. */
-const REFUSALS: ReadonlySet<number> = new Set([-32_600, -32_601, -32_602, -32_021]);
+/** The answers of a server that ran nothing: invalid request, no such tool or arguments, a capability or a visit that it needs. */
+const REFUSALS: ReadonlySet<number> = new Set([-32_600, -32_601, -32_602, -32_021, -32_042]);
 
 /**
  * Connects to an MCP server, and makes its tools tools of an agent. Needs the optional package `@modelcontextprotocol/client`.
@@ -85,7 +86,7 @@ const REFUSALS: ReadonlySet<number> = new Set([-32_600, -32_601, -32_602, -32_02
  */
 export async function mcpTools(options: McpToolsOptions): Promise<Record<string, DefinedTool>> {
   const { name, tools: own = {}, only, prefix = '' } = options;
-  const connection = new McpConnection(options.transport);
+  const connection = new McpConnection(`MCP server ${name}`, options.transport);
   const listed = await connection.tools().catch((error: unknown) => {
     throw invalid(name, `the server cannot be reached: ${messageOf(error)}`, error);
   });
@@ -131,13 +132,15 @@ function toolOf(
     ...(given.idempotency === undefined ? { idempotency: { scope: 'call' } } : {}),
     ...given,
     effect,
-    execute: async (input, { abortSignal, fence }) => {
+    execute: async (input, { abortSignal, fence, answers }) => {
       const client = await connection.client().catch((error: unknown) => {
         throw new NotAttemptedError(`the server cannot be reached: ${messageOf(error)}`, { cause: error });
       });
       if (effect === 'mutate') await fence();
       try {
-        return outputOf(await client.call(tool, input, abortSignal));
+        const options = { signal: abortSignal, answers, mayRepeat: effect !== 'mutate' };
+        const { result, declined } = await client.call(tool, input, options);
+        return outputOf(withDeclined(result, declined));
       } catch (error) {
         const refusal = refusalOf(error);
         if (refusal === null) throw error;
@@ -151,6 +154,14 @@ function toolOf(
 function hinted({ annotations }: Tool): Effect {
   if (annotations?.readOnlyHint === true) return 'read';
   return annotations?.idempotentHint === true ? 'idempotent' : 'mutate';
+}
+
+/** Says what the server has asked in vain. */
+function withDeclined(result: CallToolResult, declined: readonly string[]): CallToolResult {
+  if (declined.length === 0) return result;
+  const { structuredContent: _, ...rest } = result;
+  const text = `[declined] The server asked: ${declined.join('; ')}. Nobody can answer in the middle of this call.`;
+  return { ...rest, content: [{ type: 'text', text }, ...result.content] };
 }
 
 /** What the server answered: a value, a text, or parts with files. */
@@ -193,7 +204,7 @@ function modelPart(
 /** The words of an error after which the tool certainly has not run, or `null`. */
 function refusalOf(error: unknown): string | null {
   const { code } = error as { code?: unknown };
-  if (code === 'UNSUPPORTED_RESULT_TYPE') return 'The server asks a question back, which is not supported.';
+  if (error instanceof UnsupportedRequest) return error.message;
   return typeof code === 'number' && REFUSALS.has(code) ? messageOf(error) : null;
 }
 

@@ -56,7 +56,7 @@ test('what a server says of its tools counts only when it is trusted, and what t
 });
 
 test('a session reads, changes, sees a picture and hears of a failure', async () => {
-  const calls = ['find', 'close', 'photo', 'refuse', 'ask'];
+  const calls = ['find', 'close', 'photo', 'refuse', 'sample'];
   const stage = await openStage(({ toolResults }) => {
     const name = calls[toolResults.length];
     return name === undefined ? { text: 'done' } : { toolCalls: [{ name, args: { ticket: 't1' } }] };
@@ -74,7 +74,7 @@ test('a session reads, changes, sees a picture and hears of a failure', async ()
     ['close', 'completed', 't1 is closed'],
     ['photo', 'completed', { content: [{ type: 'image', mimeType: 'image/png' }] }],
     ['refuse', 'completed', { isError: true, text: 'it is locked' }],
-    ['ask', 'completed', { isError: true, text: expect.stringMatching(/./) }],
+    ['sample', 'completed', { isError: true, text: expect.stringMatching(/./) }],
   ]);
   expect(closed()).toEqual(['t1']);
   await expectSound(stage, session);
@@ -135,7 +135,7 @@ test.each<[name: string, desk: Partial<DeskOptions>, options: object, message: s
     'too many tools',
     { more: 200 },
     {},
-    'the server has 205 tools, and each prompt holds all: name some in only',
+    'the server has 207 tools, and each prompt holds all: name some in only',
   ],
   ['a name that no model takes', { more: 1 }, {}, 'tools.more.0: more.0 is no name for a tool: set as'],
   ['two tools of one name', {}, { tools: { close: { as: 'find' } } }, 'two tools are named find: set as'],
