@@ -12,8 +12,9 @@ export const ROOMS = {
   session: { rooms: ['contract'], packages: [] },
   thread: { rooms: ['contract'], packages: [] },
   pool: { rooms: ['contract'], packages: [] },
+  rates: { rooms: ['contract'], packages: [] },
   workflows: {
-    rooms: ['contract', 'session', 'thread', 'pool'],
+    rooms: ['contract', 'session', 'thread', 'pool', 'rates'],
     packages: ['@temporalio/workflow', '@temporalio/common'],
   },
   temporal: {

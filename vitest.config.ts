@@ -23,6 +23,7 @@ const FAST = tests(
   'test/encryption/{aes-gcm,codec-server}',
   'test/examples/{demo-claims,payments}',
   'test/faults/{guarantees,judge,linearize,options,plan,shrink,soaks}',
+  'test/rates/limiter.property',
   'test/saver/{diff,langgraph-validation-memory,memory-saver,sqlite-file,sqlite-saver,thread-index}',
   'test/session/history-limit',
   'test/structure/{bootstrap,command-line,errors,projects,rooms,tally}',

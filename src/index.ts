@@ -167,6 +167,7 @@ export type {
   PoolShare,
   PoolView,
 } from './contract/pool.ts';
+export type { Limited } from './contract/rates.ts';
 export type {
   Budget,
   InFlight,
@@ -210,3 +211,4 @@ export {
   type PerdurePluginOptions,
   type SessionWorkerOptions,
 } from './worker/index.ts';
+export type { RateLimit } from './worker/rate-limits.ts';

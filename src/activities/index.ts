@@ -14,6 +14,7 @@ import { attempted } from './last-failure.ts';
 import { liveHere, SILENT } from './live-sender.ts';
 import { runLoad } from './load.ts';
 import { runModel } from './model.ts';
+import type { RateGate } from './rate-gate.ts';
 import { runReads } from './reads.ts';
 import { runTakenIds } from './sealed-records.ts';
 import { runStorePast } from './store-past.ts';
@@ -24,6 +25,7 @@ import { runVerify } from './verify.ts';
 
 export { HandedPasts } from './handed-past.ts';
 export { IssuedCalls } from './issued-calls.ts';
+export { RateGate } from './rate-gate.ts';
 export { readValueTool } from './read-value.ts';
 export { TranscriptMemory } from './transcript-memory.ts';
 
@@ -43,6 +45,8 @@ export interface ActivityOptions {
   values: ValueStore | undefined;
   /** Carries what the models say to streams in other processes. */
   live: LiveChannel | undefined;
+  /** The rate limits of providers' keys. */
+  rates: RateGate | undefined;
   webhooks: WebhookRunner;
 }
 
@@ -56,6 +60,7 @@ export function createActivities({
   searchAttributes,
   values,
   live,
+  rates,
   webhooks,
 }: ActivityOptions): ActivitiesByType {
   const find = (name: string): AgentRuntime | undefined => agents.get(name);
@@ -74,13 +79,13 @@ export function createActivities({
     },
     [ACTIVITY.model]: async (input) => {
       const result = await liveHere(live, (outlet) =>
-        runModel({ find, memory, began, values, outlet }, input),
+        runModel({ find, memory, began, values, outlet, rates }, input),
       );
       const { searchAttributes: written } = input;
       const known = written === undefined ? [] : await searchAttributes();
       return known.length === (written ?? []).length ? result : { ...result, searchAttributes: [...known] };
     },
-    [ACTIVITY.aside]: (input) => runModel({ find, memory, began, values, outlet: SILENT }, input),
+    [ACTIVITY.aside]: (input) => runModel({ find, memory, began, values, outlet: SILENT, rates }, input),
     [ACTIVITY.tool]: (input) => tracedTool(input, () => runTool({ find, issued, began, values }, input)),
     [ACTIVITY.reads]: (input) => runReads(find, memory, values, input),
     [ACTIVITY.attach]: (input) => runAttach(find, searchAttributes, values, input),

@@ -1,5 +1,6 @@
 /** What a failed model request means: whether it may have been billed, and whether a retry can help. */
 import { APICallError } from '@ai-sdk/provider';
+import { defined } from '../contract/json.ts';
 
 /** One failed request. */
 export interface RequestFailure {
@@ -9,6 +10,8 @@ export interface RequestFailure {
   billed: boolean;
   /** How long the provider asks us to wait, in milliseconds. */
   retryAfterMs?: number;
+  /** A limit of the provider's refused it. */
+  limited?: true;
 }
 
 /** Errors of Node's and undici's sockets that come before a request was sent. */
@@ -20,6 +23,9 @@ const NOT_SENT = new Set([
   'ENETUNREACH',
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
+
+/** Too many requests. */
+const TOO_MANY = 429;
 
 /** Time-outs of a gateway: the provider behind it may still be working, as after a dropped connection. */
 const TIMED_OUT = new Set([408, 504, 522, 524]);
@@ -50,7 +56,7 @@ function isTooLong(error: unknown, message: string): boolean {
     : error instanceof Error && APICallError.isInstance(error.cause)
       ? error.cause
       : undefined;
-  if (refused?.statusCode === 429) return false;
+  if (refused?.statusCode === TOO_MANY) return false;
   // A body may repeat the prompt, in which anybody may have written these words.
   const code = /"(context_length_exceeded|request_too_large)"/.exec(refused?.responseBody ?? '')?.[1];
   return TOO_LONG.test(`${message} ${refused?.message ?? ''} ${codeOf(error) ?? ''} ${code ?? ''}`);
@@ -93,7 +99,13 @@ function apiFailure(error: APICallError, message: string): RequestFailure {
   // Any other refusal (500, 502, 503) counts as a failed request, which providers do not bill.
   if (!error.isRetryable) return { kind: 'rejected', message, billed: false };
   const retryAfterMs = retryAfter(error.responseHeaders);
-  return { kind: 'down', message, billed: false, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  return {
+    kind: 'down',
+    message,
+    billed: false,
+    ...defined({ retryAfterMs }),
+    ...(statusCode === TOO_MANY ? { limited: true as const } : {}),
+  };
 }
 
 function retryAfter(headers: Record<string, string> | undefined): number | undefined {

@@ -31,6 +31,7 @@ import { detailsBefore, type LiveOutlet, LiveSender } from './live-sender.ts';
 import type { RequestFailure } from './model-errors.ts';
 import { checkOutput } from './output.ts';
 import { messagesWithFiles } from './prompt.ts';
+import type { RateGate } from './rate-gate.ts';
 import { Reading } from './reads.ts';
 import type { RequestedCall, RequestResult } from './reply-collector.ts';
 import { type RequestMode, requestModel } from './request-model.ts';
@@ -58,12 +59,14 @@ export async function runModel(
     began,
     values,
     outlet,
+    rates,
   }: {
     find: FindAgent;
     memory: TranscriptMemory;
     began: (taskToken: string) => void;
     values?: ValueStore | undefined;
     outlet: LiveOutlet;
+    rates: RateGate | undefined;
   },
   input: ModelInput,
 ): Promise<ModelResult> {
@@ -136,6 +139,7 @@ export async function runModel(
         files,
         storing,
         live,
+        rates,
       });
     const result =
       input.compact === undefined
@@ -168,25 +172,20 @@ async function askInOrder(
     files,
     storing,
     live,
+    rates,
   }: {
     messages: readonly Message[];
     instructions: string;
     files: Files;
     storing: Storing | undefined;
     live: LiveSender;
+    rates: RateGate | undefined;
   },
 ): Promise<ModelResult> {
   const failures: { model: number; failure: RequestFailure }[] = [];
   const fence = new Fence(context);
   for (const [index, model] of agent.models.entries()) {
     if (index < (input.fromModel ?? 0)) continue;
-    try {
-      // A worker that wakes from a freeze must not pay for a reply that its successor has recorded.
-      await fence.passOnceOld();
-    } catch (error) {
-      return failed('worker_lost', messageOf(error), 0);
-    }
-    live.begin();
     const request = {
       agent,
       instructions,
@@ -199,7 +198,20 @@ async function askInOrder(
       // A summary is for the model only.
       onDelta: input.compact === undefined ? live.say : () => undefined,
     };
-    const result = await tracedRequest(input, request, () => requestModel(request));
+    const entry = (await rates?.enter(context, input, request, UNBILLED)) ?? null;
+    if (entry?.kind === 'refused') return entry.result;
+    try {
+      // A worker that wakes from a freeze must not pay for a reply that its successor has recorded.
+      await fence.passOnceOld();
+    } catch (error) {
+      entry?.end(null);
+      return failed('worker_lost', messageOf(error), 0);
+    }
+    live.begin();
+    const result = await tracedRequest(input, request, () =>
+      requestModel({ ...request, onAnswer: () => entry?.answered() }),
+    );
+    entry?.end(result);
     if (result.ok) {
       // The reply is paid for, so a hanging check must not prevent its recording.
       const waits = deadline(context.cancellationSignal);

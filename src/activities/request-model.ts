@@ -24,6 +24,7 @@ const SUMMARY =
  * which costs more than all the rest of a turn once a session is long.
  *
  * @param onDelta - called with each piece of the reply.
+ * @param onAnswer - called when the provider has begun to answer
  * @param abortSignal - ends the request. The result is then a failure of the kind `interrupted`.
  */
 export async function requestModel(options: {
@@ -36,6 +37,7 @@ export async function requestModel(options: {
   mode: RequestMode;
   abortSignal: AbortSignal;
   onDelta: (delta: LiveDelta) => void;
+  onAnswer?: () => void;
 }): Promise<RequestResult> {
   const { agent, model, abortSignal, onDelta } = options;
   const { modelTimeoutMs } = agent;
@@ -49,6 +51,7 @@ export async function requestModel(options: {
   try {
     for await (const part of parts(model, { ...callOptions(options), abortSignal: signal }, signal)) {
       timer.refresh();
+      options.onAnswer?.();
       collected.add(part);
       if (collected.endless) break;
       const delta = collected.deltaOf(part);

@@ -82,6 +82,11 @@ export function needs(view: SessionView, terminal: Terminal): string {
       nextLines(view.wait.next, terminal),
     );
   }
+  if (view.limited !== undefined) {
+    const { message, since } = view.limited;
+    lines.push(`${terminal.style('yellow', 'rate_limited')} since ${since}: ${clean(message)}`);
+    lines.push('  goes on by itself');
+  }
   for (const call of view.pending) lines.push(pendingCall(call, terminal));
   return lines.join('\n');
 }

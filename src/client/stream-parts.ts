@@ -159,7 +159,7 @@ function singles(
     queue: JSON.stringify(queueOf(state).map(({ id, edited }) => [id, edited?.at])),
     spent: JSON.stringify([spent, budget.limits]),
     closed: status.kind !== 'active',
-    phase: JSON.stringify([phaseOf(state), pending, wait?.since]),
+    phase: JSON.stringify([phaseOf(state), pending, wait?.since, state.limited?.since]),
   };
 }
 

@@ -211,6 +211,12 @@ export interface SearchAttributesInput {
   known: string[];
 }
 
+/** The provider's key, or model, at whose rate limit it is the session's turn. */
+export const rateTurnSchema: LazySchema<RateTurnInput> = lazySchema(() => z.object({ key: z.string() }));
+export interface RateTurnInput {
+  key: string;
+}
+
 const cap = z.optional(z.number().check(z.nonnegative()));
 const count = z.optional(z.int().check(z.nonnegative()));
 

@@ -221,6 +221,8 @@ type ModelAnswer =
       /** Models before it in the list, and how they failed. */
       fallbacks?: { model: number; message: string }[];
     }
+  /** A rate limit has no room for the request. The limiter signals the session when it is its turn. */
+  | { kind: 'limited'; key: string; message: string }
   | Compacted
   /** No message of the prompt can be summarized. */
   | { kind: 'uncompacted'; message: string }

@@ -8,6 +8,7 @@ export const WORKFLOW = {
   archive: 'archiveExporter',
   webhook: 'webhookDelivery',
   pool: 'budgetPool',
+  rates: 'rateLimiter',
 } as const;
 
 /** The default task queue of sessions and their workers. */
@@ -57,6 +58,8 @@ export const SIGNAL = {
   poolChanged: 'poolChanged',
   /** From a sub-agent's session: it has ended. */
   childDone: 'childDone',
+  /** From the limiter of a provider's key: it is the session's turn. Anybody may send it. */
+  rateTurn: 'rateTurn',
 } as const;
 
 /** Updates of a session, validated before they are accepted. */
@@ -85,6 +88,7 @@ export const HANDLER_ORDER: readonly string[] = [
   SIGNAL.searchAttributes,
   SIGNAL.poolChanged,
   SIGNAL.childDone,
+  SIGNAL.rateTurn,
   UPDATE.send,
   UPDATE.decide,
   UPDATE.resolve,

@@ -9,6 +9,7 @@ import type { NextStep } from './next-step.ts';
 import type { CarriedEffect, Origin } from './origin.ts';
 import type { Past } from './past.ts';
 import type { PoolShare } from './pool.ts';
+import type { Limited } from './rates.ts';
 import type { Child, ParentLink } from './tree.ts';
 import type { Undo } from './undo.ts';
 
@@ -131,6 +132,7 @@ export interface InFlight {
     | 'approval_expiry'
     | 'recheck'
     | 'agent_recheck'
+    | 'rate_recheck'
     | 'ttl'
     | 'sleep'
     | 'reminder'
@@ -154,6 +156,8 @@ export interface InFlight {
   messageId?: string;
   /** Of a `draw`: it asks for nothing and gives back. */
   gives?: true;
+  /** Of a model call: its turn at a rate limit came before its result. */
+  turnCame?: true;
   /** A closing model call without tools. */
   summarize?: true;
   /** A model call that summarizes the older messages. */
@@ -236,6 +240,8 @@ export interface SessionState {
   paused: { by: Actor; at: string; reason: string; requestedNow: boolean } | null;
   pauses: { pausedAt: string; resumedAt: string | null; by: Actor }[];
   wait: Wait | null;
+  /** It waits for the rate limit of its model's key. */
+  limited?: Limited;
   /** It waits for a worker that has its agent: how often it has looked, and whether it is to look now. */
   away?: { checks: number; due?: true };
   cancelling: { by: Actor; at: string; reason: string } | null;

@@ -3,6 +3,9 @@
 /** Why a session stood still: a call that waits for a person, or the session itself. */
 export type WaitKind = 'approval' | 'unknown_effect' | 'waiting' | 'paused';
 
+/** The reason of a wait for a rate limit. */
+export const RATE_LIMITED = 'rate_limited';
+
 export type SessionEvent =
   /** A turn is complete: the reply was recorded, and its calls have ended. */
   | {

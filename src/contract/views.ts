@@ -6,6 +6,7 @@ import type { AgentChange, BudgetLimits, Effect, QuestionPolicy, ToolManifest } 
 import type { Message } from './messages.ts';
 import type { NextStep } from './next-step.ts';
 import type { PoolAmounts } from './pool.ts';
+import type { Limited } from './rates.ts';
 import type { Notice, Phase, PlanStep, SessionMode, SessionStatus, Spent, Wait } from './state.ts';
 import type { ContentRef } from './thread.ts';
 
@@ -48,6 +49,8 @@ export interface SessionView {
   /** Calls that wait for a person. */
   pending: PendingCall[];
   wait: Wait | null;
+  /** It waits for the rate limit of its model's key, and goes on by itself. */
+  limited?: Limited;
   paused: { by: string; at: string; reason: string } | null;
   budget: BudgetView;
   plan: PlanStep[];

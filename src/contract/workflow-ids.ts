@@ -9,6 +9,7 @@ const RESERVED = [
   'perdure-archive/',
   'perdure-webhook/',
   'perdure-pool/',
+  'perdure-rates/',
 ] as const;
 
 /** The id of the workflow of a global effect. */
@@ -24,6 +25,11 @@ export function webhookWorkflowId(runId: string, activityId: string): string {
 /** The id of the workflow of a pool. */
 export function poolWorkflowId(poolId: string): string {
   return `perdure-pool/${poolId}`;
+}
+
+/** The id of the workflow that keeps the limit of a provider's key for the workers of a task queue. */
+export function rateLimiterId(taskQueue: string, key: string): string {
+  return `perdure-rates/${taskQueue}/${key}`;
 }
 
 /** Why a session or a thread cannot have an id, or `null`. */

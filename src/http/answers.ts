@@ -164,6 +164,7 @@ export const sessionViewSchema: z.ZodMiniType<SessionView> = exactly<SessionView
     calls: z.int(),
     pending: z.array(pendingCallSchema),
     wait: z.nullable(wait),
+    limited: z.exactOptional(z.object({ key: z.string(), message: z.string(), since: time })),
     paused: z.nullable(z.object({ by: z.string(), at: time, reason: z.string() })),
     budget: budgetViewSchema,
     plan: z.array(planStepSchema),

@@ -10,6 +10,7 @@ import { decide } from './decide.ts';
 import { releaseCall } from './effect-outcome.ts';
 import type { Command, Input, Issued, Moment, Step } from './events.ts';
 import { looking, reporting } from './global-effect.ts';
+import { leaveLimit } from './limited.ts';
 import { notifying } from './notify.ts';
 import { applyOutcome } from './outcomes.ts';
 import { leaveRun, timerMs } from './past.ts';
@@ -58,7 +59,11 @@ export function advance(state: SessionState, inputs: readonly Input[], moment: M
 
 /** Applies one input; a refused one changes nothing. */
 export function evolve(state: SessionState, input: Input, moment: Moment): Refusal | null {
-  if (input.type !== 'outcome') return applyPerson(state, input, moment);
+  if (input.type !== 'outcome') {
+    const refusal = applyPerson(state, input, moment);
+    leaveLimit(state);
+    return refusal;
+  }
   applyOutcome(state, input.seq, input.outcome, moment);
   return null;
 }
@@ -249,6 +254,7 @@ function flightKind(
   if (command !== 'timer') return command;
   if (callId === undefined && waitsForPool(state)) return 'pool_recheck';
   if (callId === undefined && state.wait !== null) return 'agent_recheck';
+  if (callId === undefined && state.limited !== undefined) return 'rate_recheck';
   if (callId === undefined) return state.effect === null ? 'model_backoff' : 'ttl';
   const { kind } = theCall(state, callId).status;
   if (kind === 'settling') return 'settle';

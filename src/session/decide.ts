@@ -10,6 +10,7 @@ import { addedBytes, compaction } from './compaction.ts';
 import { answerOf, answerOrRelease } from './equal-calls.ts';
 import type { Moment, Step } from './events.ts';
 import { attachStep, isReporting, reportStep, tendAwaiting } from './global-effect.ts';
+import { limitedStep } from './limited.ts';
 import { contextPart, describeCommand, modelCommand } from './model-command.ts';
 import { endNotice, notifyStep } from './notify.ts';
 import { checkIdsStep, fitsNewRun, storeAtRest, storeStep } from './past.ts';
@@ -189,6 +190,7 @@ function dropStaleTimer(state: SessionState): Step | null {
   return stopFirst(state, ({ kind, callId }) => {
     if (kind === 'model_backoff') return !state.resting;
     if (kind === 'pool_recheck') return !waitsForPool(state) || state.pool?.due === true;
+    if (kind === 'rate_recheck') return state.limited === undefined;
     if (kind === 'agent_recheck') return state.wait?.reason !== 'agent_unavailable';
     const waitsFor = WAITS_FOR[kind];
     return waitsFor !== undefined && !waitsFor.includes(theCall(state, callId ?? '').status.kind);
@@ -345,6 +347,7 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
     if (isAnswering(state)) return null;
     return state.finishing ? { type: 'raise_for_summary', ...reserve } : budgetWait(state, over);
   }
+  if (state.limited !== undefined) return limitedStep(state);
   const drawing = drawStep(state, reserve);
   if (drawing !== null) return drawing;
   if (state.resting) {

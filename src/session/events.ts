@@ -29,6 +29,7 @@ import type {
   EffectDoneInput,
   PauseInput,
   PoolChangedInput,
+  RateTurnInput,
   ResolveInput,
   ResumeInput,
   SearchAttributesInput,
@@ -68,6 +69,7 @@ export type PersonInput =
   | { type: 'search_attributes'; value: SearchAttributesInput }
   | { type: 'pool_changed'; value: PoolChangedInput }
   | { type: 'child_done'; value: ChildDoneInput }
+  | { type: 'rate_turn'; value: RateTurnInput }
   /** A signal that could not be read. It is noted, and changes nothing else. */
   | { type: 'malformed'; name: string; message: string };
 

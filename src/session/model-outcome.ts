@@ -6,6 +6,7 @@ import type { InFlight, SessionState, WaitReason } from '../contract/state.ts';
 import { chargeLost, usd } from './budget.ts';
 import { applyCompacted, refusedPrompt } from './compaction.ts';
 import type { Moment } from './events.ts';
+import { applyLimited } from './limited.ts';
 import { setManifest } from './manifest.ts';
 import { appendResults, applyReads } from './reads.ts';
 import { applyReply } from './reply.ts';
@@ -64,6 +65,9 @@ export function applyModel(
       return;
     }
     case 'results':
+      return;
+    case 'limited':
+      applyLimited(state, flight, result, moment);
       return;
     case 'compacted':
       applyCompacted(state, flight, result, moment);

@@ -167,6 +167,10 @@ function applyTimer(state: SessionState, flight: InFlight, moment: Moment): void
     if (state.away !== undefined) state.away = { checks: state.away.checks + 1, due: true };
     return;
   }
+  if (flight.kind === 'rate_recheck') {
+    delete state.limited;
+    return;
+  }
   if (flight.kind === 'model_backoff') {
     state.resting = false;
     return;

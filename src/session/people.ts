@@ -20,6 +20,7 @@ import { applyEdit, editProblem } from './edit.ts';
 import { readyAgain } from './effect-outcome.ts';
 import type { Moment, PersonInput } from './events.ts';
 import { addWaiter, lookAtEffect } from './global-effect.ts';
+import { takeTurn } from './limited.ts';
 import { answerProblem, seenDigest, takeAnswer } from './question.ts';
 import { editMessage, editMessageProblem, withdraw, withdrawProblem } from './queue.ts';
 import type { Refusal } from './refusal.ts';
@@ -138,6 +139,7 @@ export function refusalOf(state: SessionState, input: PersonInput): Refusal | nu
     case 'search_attributes':
     case 'pool_changed':
     case 'child_done':
+    case 'rate_turn':
     case 'malformed':
       return null;
     default:
@@ -237,6 +239,7 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
         if (pause !== undefined) pause.resumedAt = at;
       }
       state.wait = null;
+      delete state.limited;
       if (state.manifest?.runsAtRest === true) delete state.notBeforeTurn;
       delete state.away;
       state.sealed = null;
@@ -329,6 +332,9 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       return null;
     case 'child_done':
       applyChildEnd(state, input.value.child, input.value.end, moment);
+      return null;
+    case 'rate_turn':
+      takeTurn(state);
       return null;
     case 'malformed':
       note(state, moment, 'malformed_signal', `signal ${input.name} was ignored: ${input.message}`);

@@ -12,6 +12,7 @@ import {
   parseInput,
   pauseSchema,
   poolChangedSchema,
+  rateTurnSchema,
   resolveSchema,
   resumeSchema,
   searchAttributesSchema,
@@ -90,6 +91,10 @@ function readAs(name: string, value: unknown): Read | ({ ok: false } & InputProb
     case SIGNAL.childDone: {
       const parsed = parseInput(childDoneSchema, value);
       return parsed.ok ? { ok: true, input: { type: 'child_done', value: parsed.value } } : parsed;
+    }
+    case SIGNAL.rateTurn: {
+      const parsed = parseInput(rateTurnSchema, value);
+      return parsed.ok ? { ok: true, input: { type: 'rate_turn', value: parsed.value } } : parsed;
     }
     case UPDATE.decide: {
       const parsed = parseInput(decideSchema, value);

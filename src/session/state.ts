@@ -135,6 +135,7 @@ const TIMERS: ReadonlySet<InFlight['kind']> = new Set([
   'recheck',
   'agent_recheck',
   'pool_recheck',
+  'rate_recheck',
   'ttl',
   'sleep',
   'reminder',
@@ -268,7 +269,7 @@ export function phaseOf(state: SessionState): Phase {
     kind === 'takenIds' ||
     (kind === 'draw' && gives !== true) ||
     (kind === 'model' && reads === undefined);
-  if (state.inFlight.some(isThinking)) return 'thinking';
+  if (state.limited !== undefined || state.inFlight.some(isThinking)) return 'thinking';
   if (calls.some((call) => call.status.kind === 'approval')) return 'approval';
   if (calls.some((call) => !isFinal(call))) return 'acting';
   // It goes on in a new run in the middle of a turn.

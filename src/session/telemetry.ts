@@ -1,7 +1,7 @@
 /** Finds in a session's steps what traces and metrics show. It only reads the state. */
 import { dispatchNoOf, isFinal, type ToolCall } from '../contract/calls.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
-import type { SessionEvent, WaitKind } from '../contract/telemetry.ts';
+import { RATE_LIMITED, type SessionEvent, type WaitKind } from '../contract/telemetry.ts';
 import { isMain } from '../contract/view.ts';
 import type { Input, Outcome } from './events.ts';
 import { batchCalls, findCall } from './state.ts';
@@ -166,7 +166,7 @@ function repliedAt({ transcript }: SessionState, now: number): number {
 /** What the session waits for, by a key that is another one for each wait. */
 function waitsOf(state: SessionState, now: number): Map<string, Wait> {
   const waits = new Map<string, Wait>();
-  const { wait, paused, turn } = state;
+  const { wait, limited, paused, turn } = state;
   if (state.status.kind !== 'active') return waits;
   if (wait !== null)
     waits.set(`wait ${wait.since}`, {
@@ -175,6 +175,10 @@ function waitsOf(state: SessionState, now: number): Map<string, Wait> {
       start: Date.parse(wait.since),
       reason: wait.reason,
     });
+  if (limited !== undefined) {
+    const start = Date.parse(limited.since);
+    waits.set(`limited ${limited.since}`, { turn, on: 'waiting', start, reason: RATE_LIMITED });
+  }
   if (paused !== null) waits.set(`paused ${paused.at}`, { turn, on: 'paused', start: Date.parse(paused.at) });
   for (const call of batchCalls(state)) {
     const on = waitKind(call);
@@ -190,9 +194,11 @@ function waitKind({ status }: ToolCall): WaitKind | null {
   return status.kind === 'unknown' || status.kind === 'stuck' ? 'unknown_effect' : null;
 }
 
-function waitOutcome(state: SessionState, { on, callId }: Wait): string {
+function waitOutcome(state: SessionState, { on, callId, reason }: Wait): string {
   const call = callId === undefined ? undefined : findCall(state, callId);
-  if (call === undefined) return state.status.kind === 'active' ? 'resumed' : state.status.kind;
+  if (call === undefined && state.status.kind !== 'active') return state.status.kind;
+  const isLeft = reason === RATE_LIMITED && (state.paused !== null || state.cancelling !== null);
+  if (call === undefined) return isLeft ? 'left' : 'resumed';
   const answer = on === 'approval' ? call.decision?.decision : call.resolutions.at(-1)?.outcome;
   return answer ?? call.status.kind;
 }

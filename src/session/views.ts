@@ -58,7 +58,7 @@ export function sessionView(state: SessionState): SessionView {
     models: state.manifest?.models.map(({ id }) => id) ?? [],
     notices: state.notices,
     lastText: lastText(state).slice(0, KEPT_TEXT),
-    ...defined({ output: lastOutput(state) }),
+    ...defined({ limited: state.limited, output: lastOutput(state) }),
   };
 }
 

@@ -41,6 +41,7 @@ export async function createWorker(options: SessionWorkerOptions): Promise<Worke
     values,
     live,
     webhooks,
+    rateLimits,
     consoleUrl,
     address,
     taskQueue = DEFAULT_TASK_QUEUE,
@@ -50,7 +51,7 @@ export async function createWorker(options: SessionWorkerOptions): Promise<Worke
   const connection = rest.connection ?? (await openConnection(found?.connection ?? {}));
   const plugin = new PerdurePlugin({
     agents,
-    ...defined({ models, memoryBytes, journal, deployment, values, live, webhooks, consoleUrl }),
+    ...defined({ models, memoryBytes, journal, deployment, values, live, webhooks, rateLimits, consoleUrl }),
   });
   try {
     return await UntimedWorker.create({

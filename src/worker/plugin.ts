@@ -14,6 +14,7 @@ import {
   createActivities,
   HandedPasts,
   IssuedCalls,
+  RateGate,
   readValueTool,
   TranscriptMemory,
 } from '../activities/index.ts';
@@ -28,7 +29,7 @@ import {
 import { PerdureError } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
 import type { LiveChannel } from '../contract/live-text.ts';
-import type { SessionEvents } from '../contract/telemetry.ts';
+import { RATE_LIMITED, type SessionEvent, type SessionEvents } from '../contract/telemetry.ts';
 import { READ_VALUE_TOOL, type ValueStore } from '../contract/values.ts';
 import { flush, observeSessions, reportSession } from '../telemetry/index.ts';
 import { checkWebhooks, policyFor, type Webhook } from '../webhooks/index.ts';
@@ -36,6 +37,7 @@ import { bundleDigest, type DeploymentOptions, versionOptions } from './deployme
 import { withEncodedFailures } from './encoded-failures.ts';
 import { InFlightJournal, journalDirectory, recoverPredecessors } from './in-flight.ts';
 import { modelsFromEnvironment } from './models.ts';
+import { type RateLimit, windowLimits } from './rate-limits.ts';
 import { SANDBOX_TIME_LIMIT } from './sdk-internals.ts';
 import { countSessions, KnownAttributes } from './search-attributes.ts';
 import { isOwnBundle, runsOwnCode, withSessionWorkflows, workflowsFor } from './workflow-bundle.ts';
@@ -61,6 +63,11 @@ export interface PerdurePluginOptions {
   values?: ValueStore;
   /** Where notifications go, by names that stay: all workers of a task queue need the same ones. */
   webhooks?: Readonly<Record<string, Webhook>>;
+  /**
+   * What providers allow their keys, such as `{ openai: { tokensPerMinute: 60_000 } }`: by provider (`openai`) or by model
+   * (`openai:gpt-5`). All sessions of the task queue share a limit, and their tenants share it equally. Default: none.
+   */
+  rateLimits?: Readonly<Record<string, RateLimit>>;
   /** The address of `perdure serve`, for links in notifications. Default: `PERDURE_CONSOLE_URL`; without it they have none. */
   consoleUrl?: string;
   /**
@@ -116,6 +123,7 @@ export class PerdurePlugin implements WorkerPlugin {
     const { agents, models, memoryBytes = MEMORY_BYTES, values, live } = this.#options;
     const { webhooks = {}, consoleUrl = process.env['PERDURE_CONSOLE_URL'] } = this.#options;
     checkWebhooks(webhooks);
+    const rates = this.#options.rateLimits && new RateGate(windowLimits(this.#options.rateLimits));
     const { connection, namespace = 'default', taskQueue } = options;
     const memory = new TranscriptMemory(memoryBytes);
     const issued = new IssuedCalls();
@@ -137,6 +145,7 @@ export class PerdurePlugin implements WorkerPlugin {
       handed,
       values,
       live,
+      rates,
       webhooks: { webhooks, consoleUrl },
       searchAttributes: async () => attributes?.now() ?? [],
       began: (token) => journal?.began(token),
@@ -162,7 +171,7 @@ export class PerdurePlugin implements WorkerPlugin {
         ...options.activities,
         ...own,
       },
-      sinks: { ...options.sinks, ...sinksOf({ memory, issued, handed, attributes }) },
+      sinks: { ...options.sinks, ...sinksOf({ memory, issued, handed, attributes, rates }) },
       ...(journal === null
         ? {}
         : {
@@ -318,8 +327,9 @@ function sinksOf(told: {
   issued: IssuedCalls;
   handed: HandedPasts;
   attributes: KnownAttributes | null;
+  rates: RateGate | undefined;
 }): Sinks {
-  const { memory, issued, handed, attributes } = told;
+  const { memory, issued, handed, attributes, rates } = told;
   return {
     perdure: {
       remember: { fn: (info, piece) => memory.remember(info.workflowId, piece), callDuringReplay: false },
@@ -335,9 +345,21 @@ function sinksOf(told: {
         fn: (info, names) => void attributes?.check(info, names),
         callDuringReplay: false,
       },
-      happened: { fn: reportSession, callDuringReplay: false },
+      happened: {
+        fn: (info, happened) => {
+          reportSession(info, happened);
+          const hasLeft = happened.events.some((event) => event.kind === 'wait' && isLeft(event));
+          if (hasLeft) rates?.leave(info.workflowId);
+        },
+        callDuringReplay: false,
+      },
     },
   };
+}
+
+/** Whether a session has left the queue of a rate limit. */
+function isLeft({ reason, outcome }: Extract<SessionEvent, { kind: 'wait' }>): boolean {
+  return reason === RATE_LIMITED && outcome !== 'resumed';
 }
 
 /** This many polls of the common queue, and those of the sticky one. */

@@ -40,6 +40,7 @@ const DESCRIPTION: Record<string, string> = {
   [SIGNAL.searchAttributes]: 'From a worker: the search attributes that the server still knows: {known}',
   [SIGNAL.poolChanged]: 'From a pool of money: ask it again: {pool}',
   [SIGNAL.childDone]: 'From a sub-agent: how it has ended: {child, end: {status, output, usage?}}',
+  [SIGNAL.rateTurn]: 'From the limiter of a provider: it is the turn of this session',
   [UPDATE.send]: 'A message to the agent, answered when it is queued: {text, blocks?, id?, mode?, pin?, by?}',
   [UPDATE.decide]:
     'Decide on a call: {callId, argsDigest, by?, verified?, decision: {decision: approve|edit|reject|respond, …}}',

@@ -13,6 +13,7 @@ export { DEFAULT_TASK_QUEUE, QUERY, SEARCH_ATTRIBUTE, SIGNAL, UPDATE, WORKFLOW }
 export type { NotifyInput, WebhookInput } from '../contract/notifications.ts';
 export type { OriginInput } from '../contract/origin.ts';
 export type { PoolInput } from '../contract/pool.ts';
+export type { RateLimiterInput } from '../contract/rates.ts';
 export type { SessionEvent, SessionEvents, WaitKind } from '../contract/telemetry.ts';
 export type {
   ContentRef,
@@ -25,6 +26,7 @@ export type {
 export type { ParentLink } from '../contract/tree.ts';
 export { archiveExporter } from './archive.ts';
 export { budgetPool } from './pool.ts';
+export { rateLimiter } from './rates.ts';
 export { agentSession } from './session.ts';
 export type { IssuedCall, PerdureSinks, TranscriptPiece } from './sinks.ts';
 export { checkpointSegment, checkpointThread } from './thread.ts';

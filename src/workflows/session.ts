@@ -277,10 +277,11 @@ function handedOver(command: StorePastCommand, state: SessionState): StorePastCo
 function details(state: SessionState, phase: Phase): string {
   const { spent, unpriced } = budgetView(state);
   const cost = unpriced.length > 0 && spent.usd === 0 ? 'no known cost' : `$${spent.usd.toFixed(4)}`;
-  const { wait } = state;
+  const { wait, limited } = state;
   const lines = [
     `**${state.agent}** is **${phase}** after ${state.turn} turns, ${(state.past?.calls ?? 0) + state.calls.length} tool calls and ${cost}.`,
     ...(wait === null ? [] : [`Waits: ${wait.reason}: ${wait.message}`, nextLine(wait.next)]),
+    ...(limited === undefined ? [] : [`Waits: ${limited.message}.`]),
     ...pendingCalls(state).map(
       ({ callId, tool, status, next }) => `${tool} ${callId}: ${status.kind}. ${nextLine(next)}`,
     ),

@@ -129,6 +129,7 @@ const modelResult: fc.Arbitrary<ModelResult> = fc.oneof(
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('manifest' as const), manifest }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('unavailable' as const), message: words }) },
+  { weight: 1, arbitrary: words.map((message) => ({ kind: 'limited' as const, key: 'openai', message })) },
   {
     weight: 1,
     arbitrary: fc.record({ kind: fc.constant('results' as const), reason: fc.constant('large' as const) }),
@@ -300,6 +301,7 @@ const payload: fc.Arbitrary<[string, unknown]> = fc.oneof(
 const resuming: fc.Arbitrary<[string, unknown]> = fc.oneof(
   { weight: 8, arbitrary: fc.constant<[string, unknown]>([SIGNAL.resume, {}]) },
   { weight: 1, arbitrary: fc.constant<[string, unknown]>([SIGNAL.searchAttributes, { known: [] }]) },
+  { weight: 1, arbitrary: fc.constant<[string, unknown]>([SIGNAL.rateTurn, { key: 'openai' }]) },
   { weight: 1, arbitrary: fc.constant<[string, unknown]>([UPDATE.seal, {}]) },
 );
 

@@ -20,6 +20,7 @@ const MODULES = [
   'test/support/corrected-agents.ts',
   'test/support/dying-agents.ts',
   'test/support/effect-agents.ts',
+  'test/support/limited-agents.ts',
   'test/support/live-agents.ts',
   'test/support/notifying-agents.ts',
   'test/support/traced-agents.ts',

@@ -90,6 +90,7 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
     case 'model_backoff':
     case 'recheck':
     case 'agent_recheck':
+    case 'rate_recheck':
     case 'ttl':
     case 'sleep':
     case 'reminder':
@@ -260,6 +261,14 @@ function modelActions(scenario: Scenario, state: SessionState, world: World, fli
       };
       actions.push(answer(flight, 'no read returns, and no model is asked', none, fault));
     }
+  }
+  if ((world.left.limited ?? 0) > 0) {
+    const value = { kind: 'limited', key: 'openai', message: 'full', ...readsOf(flight) } as const;
+    actions.push(
+      answer(flight, 'a rate limit has no room', { kind: 'model', result: { ok: true, value } }, (now) =>
+        spend(now, 'limited'),
+      ),
+    );
   }
   if (flight.cancelled === true) {
     const failure = { kind: 'cancelled', message: 'cancelled' } as const;

@@ -53,6 +53,9 @@ export function personActions(scenario: Scenario, state: SessionState, world: Wo
       chance,
     );
   }
+  const awaitsAnswer = state.inFlight.some(({ kind, turnCame }) => kind === 'model' && turnCame !== true);
+  if (state.limited !== undefined || (has('limited') && awaitsAnswer))
+    ask('signals for the limiter that it is its turn', { type: 'rate_turn', value: { key: 'openai' } });
   const stuck = state.calls.some(
     ({ status, dispatches }) =>
       status.kind === 'stuck' && (status.failed !== true || dispatches.length < (scenario.dispatches ?? 3)),

@@ -18,6 +18,7 @@ export type Chance =
   | 'raise'
   | 'modelFault'
   | 'unavailable'
+  | 'limited'
   | 'released'
   | 'asks'
   | 'edit'

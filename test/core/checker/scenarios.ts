@@ -25,6 +25,19 @@ export const SCENARIOS: readonly Scenario[] = [
     may: { pause: 1, pauseNow: 1, cancel: 1, unavailable: 1, released: 1 },
   },
   {
+    name: 'a rate limit, with messages, pauses and a cancellation',
+    tools: { pay: {} },
+    replies: [[pay('a')]],
+    may: { limited: 2, interrupt: 1, pause: 1, cancel: 1 },
+  },
+  {
+    name: 'a rate limit after reads, where the session goes on in new runs',
+    tools: { look: { effect: 'read' } },
+    manifest: rolling,
+    replies: [[look], [look]],
+    may: { limited: 2, queue: 1, pauseNow: 1 },
+  },
+  {
     name: 'two mutations in order',
     tools: { pay: {} },
     replies: [[pay('a'), pay('b')]],

@@ -1,0 +1,286 @@
+/** Where the model requests of a worker wait for the rate limits of their providers' keys. */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Context } from '@temporalio/activity';
+import { type Client, WithStartWorkflowOperation } from '@temporalio/client';
+import { ApplicationFailure } from '@temporalio/common';
+import type { AgentRuntime, Model } from '../agent/index.ts';
+import { tenantOf } from '../contract/context.ts';
+import { messageOf } from '../contract/errors.ts';
+import { utf8Length } from '../contract/json.ts';
+import type { Message } from '../contract/messages.ts';
+import type { ModelInput, ModelResult } from '../contract/model-call.ts';
+import { WORKFLOW } from '../contract/names.ts';
+import {
+  RATES,
+  type RateAnswer,
+  type RateDemand,
+  type RateExchange,
+  type RateLimiterInput,
+  type RateSettlement,
+  type WindowLimit,
+} from '../contract/rates.ts';
+import { bytesOf } from '../contract/view.ts';
+import { rateLimiterId } from '../contract/workflow-ids.ts';
+import type { RequestResult } from './reply-collector.ts';
+import { TokenEstimate } from './token-estimate.ts';
+
+/** A worker tells a limiter its news this often at most, in milliseconds. The first news goes at once. */
+const PACE_MS = 250;
+/** How long a limiter may take to answer. A grant that took longer than this is not used. */
+const ANSWER_MS = 8_000;
+/** The pause after a 429 that names none, as a part of the window. */
+const BACK_OFF = 1 / 20;
+
+/** A request that a limit allows. */
+interface Slot {
+  /** The provider has answered: it has counted the request by now. */
+  answered(): void;
+  /** What it has used. Without a result it was not sent. */
+  end(result: RequestResult | null): void;
+}
+
+export type Entry =
+  | ({ kind: 'granted' } & Slot)
+  /** Why the model is not asked. */
+  | { kind: 'refused'; result: ModelResult };
+
+type LimiterWorkflow = (input: RateLimiterInput) => Promise<void>;
+
+/** The limits of a worker, by the provider or the model that they are for. */
+export class RateGate {
+  readonly #limits: ReadonlyMap<string, WindowLimit>;
+  readonly #lines = new Map<string, Line>();
+
+  constructor(limits: ReadonlyMap<string, WindowLimit>) {
+    this.#limits = limits;
+  }
+
+  /**
+   * Asks whether a request may be sent now. If not, the session is queued and gets a signal when it is its turn.
+   *
+   * @returns `null` for a model without a limit
+   * @throws ApplicationFailure that may be retried, when the limiter does not answer
+   */
+  async enter(
+    context: Context,
+    input: ModelInput,
+    request: {
+      agent: AgentRuntime;
+      model: Model;
+      instructions: string;
+      messages: readonly Message[];
+      maxOutputTokens: number;
+    },
+    unbilled: string,
+  ): Promise<Entry | null> {
+    const key = limitFor(request.model, this.#limits.keys());
+    const limit = key === null ? undefined : this.#limits.get(key);
+    if (key === null || limit === undefined) return null;
+    let line = this.#lines.get(key);
+    if (line === undefined) {
+      line = new Line({ key, limit, client: context.client, taskQueue: context.info.taskQueue });
+      this.#lines.set(key, line);
+    }
+    const estimate = line.estimate(request.model.modelId);
+    const { tools } = request.agent.manifest;
+    const bytes = utf8Length(request.instructions) + bytesOf(request.messages) + JSON.stringify(tools).length;
+    const prompt = estimate.prompt(bytes);
+    if (limit.tokens !== undefined && prompt > limit.tokens) {
+      const message =
+        `rateLimits.${key}.tokensPerMinute: the prompt has about ${prompt} tokens, and ${limit.tokens} are allowed ` +
+        `in ${limit.windowMs / 1_000} seconds. Raise it, widen the window, or set a smaller contextWindow`;
+      return refused({ kind: 'failed', failure: 'provider_rejected', message, maybeBilled: 0 });
+    }
+    const { workflowId = '' } = context.info.workflowExecution ?? {};
+    // A side answer does not wait: its message waits for the end of the turn, which may have a place of its own.
+    const isAside = input.aside !== undefined;
+    const sessionId = isAside ? `${workflowId}#aside` : workflowId;
+    const tenant = tenantOf(input.context) ?? '';
+    const tokens = prompt + estimate.output(request.maxOutputTokens);
+    const demand = { id: randomUUID(), sessionId, tenant, tokens };
+    let ahead: number | null;
+    try {
+      ahead = await line.demand(demand, context.cancellationSignal);
+    } catch (error) {
+      if (context.cancellationSignal.aborted) return refused(interrupted());
+      const message = `the limiter of ${key} did not answer: ${messageOf(error)}`;
+      throw ApplicationFailure.create({ message, type: unbilled });
+    }
+    if (ahead !== null) {
+      if (isAside) line.leave(sessionId);
+      const others = ahead === 0 ? 'it is the next one' : `${ahead} sessions are before it`;
+      return refused({ kind: 'limited', key, message: `${wordsOf(key, limit)}, and ${others}` });
+    }
+    return { kind: 'granted', ...line.slot(demand, estimate, bytes) };
+  }
+
+  /** A session does not wait any more. */
+  leave(sessionId: string): void {
+    for (const line of this.#lines.values()) line.leave(sessionId);
+  }
+}
+
+/** The most specific of the names in `rateLimits` that fits a model: `openai:gpt-5` before `openai`. */
+function limitFor(
+  { provider, modelId }: Pick<Model, 'provider' | 'modelId'>,
+  names: Iterable<string>,
+): string | null {
+  const [vendor] = provider.split('.');
+  const fitting = [`${provider}:${modelId}`, `${vendor}:${modelId}`, provider, vendor];
+  const known = new Set(names);
+  return fitting.find((name) => name !== undefined && known.has(name)) ?? null;
+}
+
+function refused(result: ModelResult): Entry {
+  return { kind: 'refused', result };
+}
+
+function interrupted(): ModelResult {
+  return { kind: 'failed', failure: 'interrupted', message: 'cancelled before the request', maybeBilled: 0 };
+}
+
+function wordsOf(key: string, { requests, tokens, windowMs }: WindowLimit): string {
+  const amounts = [
+    ...(requests === undefined ? [] : [`${requests} requests`]),
+    ...(tokens === undefined ? [] : [`${tokens} tokens`]),
+  ];
+  return `${key} allows ${amounts.join(' and ')} in ${windowMs / 1_000} seconds`;
+}
+
+interface Asking {
+  demand: RateDemand;
+  resolve: (ahead: number | null) => void;
+  reject: (error: unknown) => void;
+}
+
+/** What a worker has to tell one limiter. One update carries the news of all its sessions. */
+class Line {
+  readonly #key: string;
+  readonly #limit: WindowLimit;
+  readonly #client: Client;
+  readonly #taskQueue: string;
+  readonly #estimates = new Map<string, TokenEstimate>();
+  #asking: Asking[] = [];
+  /** With the moment of the answer, by this process's clock. */
+  #settled: (Omit<RateSettlement, 'agoMs'> & { answeredAt: number })[] = [];
+  #left: string[] = [];
+  #telling = false;
+
+  constructor(options: { key: string; limit: WindowLimit; client: Client; taskQueue: string }) {
+    this.#key = options.key;
+    this.#limit = options.limit;
+    this.#client = options.client;
+    this.#taskQueue = options.taskQueue;
+  }
+
+  estimate(modelId: string): TokenEstimate {
+    const known = this.#estimates.get(modelId) ?? new TokenEstimate();
+    this.#estimates.set(modelId, known);
+    return known;
+  }
+
+  /** @returns `null` when it may be sent, otherwise how many sessions are before it */
+  async demand(demand: RateDemand, signal: AbortSignal): Promise<number | null> {
+    const askedAt = performance.now();
+    const ahead = await new Promise<number | null>((resolve, reject) => {
+      this.#asking.push({ demand, resolve, reject });
+      this.#tell();
+    });
+    if (!signal.aborted && (ahead !== null || performance.now() - askedAt < ANSWER_MS)) return ahead;
+    if (ahead === null) this.#settle({ id: demand.id, answeredAt: 0, unsent: true });
+    else this.leave(demand.sessionId);
+    throw signal.aborted ? signal.reason : new Error('its grant came too late');
+  }
+
+  slot({ id }: RateDemand, estimate: TokenEstimate, bytes: number): Slot {
+    let answeredAt: number | undefined;
+    const answered = (): void => {
+      answeredAt ??= performance.now();
+    };
+    return {
+      answered,
+      end: (result) => {
+        answered();
+        const settlement = { id, answeredAt: answeredAt ?? 0 };
+        if (result === null) this.#settle({ ...settlement, unsent: true });
+        else if (result.ok) {
+          estimate.learn(bytes, result.usage);
+          const { inputTokens, outputTokens } = result.usage;
+          const isCounted = inputTokens !== null && outputTokens !== null;
+          this.#settle({ ...settlement, ...(isCounted ? { tokens: inputTokens + outputTokens } : {}) });
+        } else if (result.failure.limited === true) {
+          const backOffMs = result.failure.retryAfterMs ?? this.#limit.windowMs * BACK_OFF;
+          this.#settle({ ...settlement, tokens: 0, backOffMs: Math.ceil(backOffMs) });
+        } else this.#settle({ ...settlement, ...(result.failure.billed ? {} : { tokens: 0 }) });
+      },
+    };
+  }
+
+  leave(sessionId: string): void {
+    this.#left.push(sessionId);
+    this.#tell();
+  }
+
+  #settle(settlement: Omit<RateSettlement, 'agoMs'> & { answeredAt: number }): void {
+    this.#settled.push(settlement);
+    this.#tell();
+  }
+
+  #tell(): void {
+    if (this.#telling) return;
+    this.#telling = true;
+    void this.#tellAll().finally(() => {
+      this.#telling = false;
+    });
+  }
+
+  async #tellAll(): Promise<void> {
+    // What begins together goes together.
+    await Promise.resolve();
+    while (this.#asking.length + this.#settled.length + this.#left.length > 0) {
+      const asking = this.#asking.splice(0);
+      const settled = this.#settled.splice(0);
+      const left = this.#left.splice(0);
+      const now = performance.now();
+      try {
+        const answer = await this.#exchange({
+          limit: this.#limit,
+          demands: asking.map(({ demand }) => demand),
+          settled: settled.map(({ answeredAt, ...rest }) => ({
+            ...rest,
+            agoMs: Math.floor(now - answeredAt),
+          })),
+          left,
+        });
+        const granted = new Set(answer.granted);
+        const ahead = new Map(answer.queued.map((queued) => [queued.id, queued.ahead]));
+        for (const { demand, resolve } of asking)
+          resolve(granted.has(demand.id) ? null : (ahead.get(demand.id) ?? 0));
+      } catch (error) {
+        // What is not settled counts until it expires, so nothing here must be sent again.
+        for (const { reject } of asking) reject(error);
+      }
+      await delay(PACE_MS);
+    }
+  }
+
+  #exchange(given: RateExchange): Promise<RateAnswer> {
+    const start = new WithStartWorkflowOperation<LimiterWorkflow>(WORKFLOW.rates, {
+      workflowId: rateLimiterId(this.#taskQueue, this.#key),
+      taskQueue: this.#taskQueue,
+      workflowIdConflictPolicy: 'USE_EXISTING',
+      args: [{ key: this.#key }],
+      staticSummary: `the rate limit of ${this.#key}`.slice(0, 130),
+    });
+    return this.#client.withDeadline(Date.now() + ANSWER_MS, () =>
+      this.#client.workflow.executeUpdateWithStart<LimiterWorkflow, RateAnswer, [RateExchange]>(
+        RATES.exchange,
+        {
+          args: [given],
+          startWorkflowOperation: start,
+        },
+      ),
+    );
+  }
+}

@@ -1,0 +1,78 @@
+/** Limits of a provider's key: what workers tell the workflow that keeps one, and what it answers. */
+
+/** What a provider allows within its window, for all sessions together. */
+export interface WindowLimit {
+  windowMs: number;
+  requests?: number;
+  tokens?: number;
+}
+
+/** A model request that a session wants to send. */
+export interface RateDemand {
+  /** Differs for each request. */
+  id: string;
+  sessionId: string;
+  /** Tenants share a limit equally. Sessions without one share the tenant `''`. */
+  tenant: string;
+  /** An estimate of what it will use. */
+  tokens: number;
+}
+
+/** What became of a granted request. */
+export interface RateSettlement {
+  id: string;
+  /** How long ago the provider answered: it counts the request from an earlier moment. */
+  agoMs: number;
+  /** What it used. Absent: nobody knows, and the estimate counts. */
+  tokens?: number;
+  /** It was not sent. */
+  unsent?: true;
+  /** The provider refused it for its limit: nobody asks it for this long. */
+  backOffMs?: number;
+}
+
+/** What a worker tells a limiter. Nothing in it takes effect twice. */
+export interface RateExchange {
+  limit: WindowLimit;
+  demands: RateDemand[];
+  settled: RateSettlement[];
+  /** Sessions that do not wait any more. */
+  left: string[];
+}
+
+export interface RateAnswer {
+  /** Ids of demands that may be sent now. */
+  granted: string[];
+  /** The other demands: the limiter signals their sessions when it is their turn. */
+  queued: { id: string; ahead: number }[];
+}
+
+/** A session that waits for the limit of a key. */
+export interface Limited {
+  key: string;
+  message: string;
+  /** ISO 8601. */
+  since: string;
+}
+
+/** How a limiter stands. */
+export interface RateView {
+  key: string;
+  limit: WindowLimit;
+  /** What counts against the limit now, with requests that were granted and have no answer yet. */
+  used: { requests: number; tokens: number };
+  /** Sessions that wait, by tenant. */
+  waiting: { tenant: string; sessions: number }[];
+  /** ISO 8601, while the provider has asked for a pause. */
+  backOffUntil: string | null;
+}
+
+/** Names of the limiter's update and query. */
+export const RATES = { exchange: 'exchange', view: 'rates' } as const;
+
+/** Input of the workflow that keeps the limit of a key. */
+export interface RateLimiterInput {
+  key: string;
+  /** Of the run before. */
+  state?: unknown;
+}

@@ -1,0 +1,298 @@
+/**
+ * The limiter of one key. Pure: the caller gives the time, in milliseconds.
+ *
+ * It counts a request from its grant until one window after the provider had it for certain, so no window holds more than
+ * the limit as long as estimates are not exceeded. What exceeds them counts, too, and delays later requests. Tenants are
+ * served by start-time fair queueing: each has a virtual time that advances with its share of the limit, and the one that
+ * is furthest behind comes next. It is never overtaken, so a large request does not starve.
+ *
+ * Once the limit was full, what becomes free is given out evenly over the window. Otherwise a whole window would be given out
+ * in one moment, in which a tenant with few sessions cannot ask often enough for its share.
+ */
+import type {
+  RateAnswer,
+  RateDemand,
+  RateExchange,
+  RateSettlement,
+  RateView,
+  WindowLimit,
+} from '../contract/rates.ts';
+
+/** How long after its grant a request may still be sent. */
+const START_MS = 10_000;
+/** How long a session that was called may take to ask again. */
+const CALL_MS = 30_000;
+/** How much of a limit that was full is given out at once. */
+const BURST = 0.05;
+/** What is counted is summed up in steps of this part of a window. */
+const STEPS = 200;
+
+/** A session that waits, or was called. */
+interface Waiting extends Omit<RateDemand, 'id'> {
+  /** When a call ends that the session does not answer. */
+  until?: number;
+}
+
+/** A request that was granted and is not settled. */
+interface Open extends Omit<RateDemand, 'sessionId'> {
+  at: number;
+}
+
+/** Plain JSON, for a new run of the workflow. */
+export interface RateState {
+  limit: WindowLimit;
+  /** Settled requests, in order: from when on they count, and what they count. */
+  counted: { at: number; requests: number; tokens: number }[];
+  open: Open[];
+  /** Sessions whose turn it is, until they ask again. */
+  called: Waiting[];
+  /** In the order of their arrival. */
+  waiting: Waiting[];
+  /** The virtual time up to which each tenant was served, in shares of the limit. */
+  served: { tenant: string; upTo: number }[];
+  /** The virtual time of the last turn. */
+  clock: number;
+  backOffUntil: number;
+  /** While sessions wait for a limit that was full: the share that may be given out, and as of when. */
+  paced?: { share: number; at: number };
+}
+
+/** A limiter that has counted nothing. */
+export function newRates(): RateState {
+  return {
+    limit: { windowMs: 60_000 },
+    counted: [],
+    open: [],
+    called: [],
+    waiting: [],
+    served: [],
+    clock: 0,
+    backOffUntil: 0,
+  };
+}
+
+/** Takes what a worker tells. @returns its answer, and the other sessions whose turn it is now */
+export function exchange(
+  state: RateState,
+  { limit, demands, settled, left }: RateExchange,
+  now: number,
+): { answer: RateAnswer; called: string[] } {
+  state.limit = limit;
+  expire(state, now);
+  for (const settlement of settled) settle(state, settlement, now);
+  for (const sessionId of left) leave(state, sessionId);
+  for (const demand of demands) join(state, demand);
+  const called = new Set(serve(state, now));
+  const answer: RateAnswer = { granted: [], queued: [] };
+  for (const demand of demands) {
+    called.delete(demand.sessionId);
+    if (grant(state, demand, now)) answer.granted.push(demand.id);
+    else
+      answer.queued.push({
+        id: demand.id,
+        ahead: state.waiting.findIndex(({ sessionId }) => sessionId === demand.sessionId),
+      });
+  }
+  return { answer, called: [...called] };
+}
+
+/** Calls the sessions whose turn it is. */
+export function serve(state: RateState, now: number): string[] {
+  expire(state, now);
+  const called: string[] = [];
+  if (now < state.backOffUntil) return called;
+  for (let next = nextOf(state); next !== undefined; next = nextOf(state)) {
+    const { tenant, tokens } = next;
+    if (!hasRoom(state, usedBy(state), tokens)) {
+      state.paced ??= { share: 0, at: now };
+      return called;
+    }
+    if (state.paced !== undefined) {
+      if (state.paced.share < 0) return called;
+      state.paced.share -= share(state, tokens);
+    }
+    state.clock = startOf(state, tenant);
+    charge(state, tenant, state.clock - (servedOf(state, tenant)?.upTo ?? 0) + share(state, tokens));
+    state.waiting.splice(state.waiting.indexOf(next), 1);
+    state.called.push({ ...next, until: now + CALL_MS });
+    called.push(next.sessionId);
+  }
+  delete state.paced;
+  return called;
+}
+
+/** When {@link serve} can call somebody next, or `null` while nobody waits. */
+export function nextAt(state: RateState): number | null {
+  const next = nextOf(state);
+  if (next === undefined) return null;
+  const { windowMs } = state.limit;
+  const ends = [
+    ...state.counted.map(({ at, ...counts }) => ({ at: at + windowMs, ...counts })),
+    ...state.open.map(({ at, tokens }) => ({ at: at + START_MS + windowMs, requests: 1, tokens })),
+    ...state.called.map(({ until = 0, tokens }) => ({ at: until, requests: 1, tokens })),
+  ].sort((a, b) => a.at - b.at);
+  const used = usedBy(state);
+  let at = 0;
+  for (const end of ends) {
+    if (hasRoom(state, used, next.tokens)) break;
+    used.requests -= end.requests;
+    used.tokens -= end.tokens;
+    at = end.at;
+  }
+  const { share: left = 0, at: since = 0 } = state.paced ?? {};
+  const pacedUntil = left < 0 ? since - left * windowMs : 0;
+  return Math.max(at, state.backOffUntil, Math.ceil(pacedUntil));
+}
+
+/** Whether nothing counts and nobody waits. */
+export function isAtRest({ counted, open, called, waiting }: RateState): boolean {
+  return counted.length + open.length + called.length + waiting.length === 0;
+}
+
+export function rateView(key: string, state: RateState, now: number): RateView {
+  const waiting = new Map<string, number>();
+  for (const { tenant } of state.waiting) waiting.set(tenant, (waiting.get(tenant) ?? 0) + 1);
+  return {
+    key,
+    limit: state.limit,
+    used: usedBy(state),
+    waiting: [...waiting].map(([tenant, sessions]) => ({ tenant, sessions })),
+    backOffUntil: now < state.backOffUntil ? new Date(state.backOffUntil).toISOString() : null,
+  };
+}
+
+/** A session waits once, however often it asks. Its newest demand counts. */
+function join(state: RateState, { id, sessionId, tenant, tokens: estimate }: RateDemand): void {
+  if (state.open.some((open) => open.id === id)) return;
+  // A larger one would wait for ever.
+  const tokens = Math.min(estimate, state.limit.tokens ?? estimate);
+  const known = [...state.waiting, ...state.called].find((other) => other.sessionId === sessionId);
+  if (known === undefined) state.waiting.push({ sessionId, tenant, tokens });
+  else if (!state.called.includes(known)) known.tokens = tokens;
+  else if (tokens > known.tokens) {
+    // It asks for more than it was called for: it is the next of its tenant.
+    cancelCall(state, known);
+    state.waiting.unshift({ sessionId, tenant, tokens });
+  }
+}
+
+/** Grants a demand whose session was called. */
+function grant(state: RateState, { id, sessionId, tenant, tokens }: RateDemand, now: number): boolean {
+  if (state.open.some((open) => open.id === id)) return true;
+  const index = state.called.findIndex((call) => call.sessionId === sessionId);
+  if (index < 0) return false;
+  const [call] = state.called.splice(index, 1);
+  state.open.push({ id, tenant, tokens: Math.min(tokens, call?.tokens ?? tokens), at: now });
+  return true;
+}
+
+function settle(state: RateState, settlement: RateSettlement, now: number): void {
+  const { id, agoMs, tokens, unsent, backOffMs } = settlement;
+  if (backOffMs !== undefined) state.backOffUntil = Math.max(state.backOffUntil, now + backOffMs);
+  const index = state.open.findIndex((open) => open.id === id);
+  const open = state.open[index];
+  if (open === undefined) return;
+  state.open.splice(index, 1);
+  const used = unsent === true ? 0 : (tokens ?? open.tokens);
+  const more = share(state, used) - share(state, open.tokens);
+  charge(state, open.tenant, more);
+  if (state.paced !== undefined) state.paced.share = Math.min(BURST, state.paced.share - more);
+  if (unsent === true) return;
+  // It was sent within START_MS, so the provider had it by then.
+  const at = Math.min(Math.max(open.at, now - agoMs), open.at + START_MS);
+  count(state, at, used);
+}
+
+function count({ counted, limit: { windowMs } }: RateState, at: number, tokens: number): void {
+  const step = Math.max(1, Math.floor(windowMs / STEPS));
+  const rounded = Math.ceil(at / step) * step;
+  const index = counted.findLastIndex((entry) => entry.at <= rounded);
+  const entry = counted[index];
+  if (entry?.at === rounded) {
+    entry.requests += 1;
+    entry.tokens += tokens;
+  } else counted.splice(index + 1, 0, { at: rounded, requests: 1, tokens });
+}
+
+function leave(state: RateState, sessionId: string): void {
+  state.waiting = state.waiting.filter((waiting) => waiting.sessionId !== sessionId);
+  const call = state.called.find((called) => called.sessionId === sessionId);
+  if (call !== undefined) cancelCall(state, call);
+}
+
+/** Its tenant has not had what it was called for. */
+function cancelCall(state: RateState, call: Waiting): void {
+  state.called.splice(state.called.indexOf(call), 1);
+  charge(state, call.tenant, -share(state, call.tokens));
+}
+
+function servedOf({ served }: RateState, tenant: string): RateState['served'][number] | undefined {
+  return served.find((each) => each.tenant === tenant);
+}
+
+/** The virtual time at which a tenant's next request starts. One that was away begins at the clock. */
+function startOf(state: RateState, tenant: string): number {
+  return Math.max(state.clock, servedOf(state, tenant)?.upTo ?? 0);
+}
+
+function charge(state: RateState, tenant: string, more: number): void {
+  const known = servedOf(state, tenant);
+  if (known === undefined) state.served.push({ tenant, upTo: more });
+  else known.upTo += more;
+}
+
+function expire(state: RateState, now: number): void {
+  const { windowMs } = state.limit;
+  state.counted = state.counted.filter(({ at }) => at + windowMs > now);
+  state.open = state.open.filter(({ at }) => at + START_MS + windowMs > now);
+  for (const call of state.called.filter(({ until = 0 }) => until <= now)) cancelCall(state, call);
+  const due = new Set([...state.waiting, ...state.called, ...state.open].map(({ tenant }) => tenant));
+  state.served = state.served.filter(({ tenant, upTo }) => upTo > state.clock || due.has(tenant));
+  if (due.size === 0) {
+    state.served = [];
+    state.clock = 0;
+  }
+  const { paced } = state;
+  if (paced !== undefined)
+    state.paced = { share: Math.min(BURST, paced.share + (now - paced.at) / windowMs), at: now };
+}
+
+/** The first session of the tenant that is furthest behind. */
+function nextOf(state: RateState): Waiting | undefined {
+  let next: Waiting | undefined;
+  let least = Number.POSITIVE_INFINITY;
+  const seen = new Set<string>();
+  for (const candidate of state.waiting) {
+    const { tenant } = candidate;
+    if (seen.has(tenant)) continue;
+    seen.add(tenant);
+    const start = startOf(state, tenant);
+    if (start < least) {
+      least = start;
+      next = candidate;
+    }
+  }
+  return next;
+}
+
+/** The part of the limit that a request takes. */
+function share({ limit }: RateState, tokens: number): number {
+  return Math.max(tokens / (limit.tokens ?? Number.POSITIVE_INFINITY), 1 / (limit.requests ?? 1e9));
+}
+
+function hasRoom({ limit }: RateState, used: RateView['used'], tokens: number): boolean {
+  return (
+    used.requests + 1 <= (limit.requests ?? Number.POSITIVE_INFINITY) &&
+    used.tokens + tokens <= (limit.tokens ?? Number.POSITIVE_INFINITY)
+  );
+}
+
+function usedBy({ counted, open, called }: RateState): RateView['used'] {
+  const used = { requests: open.length + called.length, tokens: 0 };
+  for (const { requests, tokens } of counted) {
+    used.requests += requests;
+    used.tokens += tokens;
+  }
+  for (const { tokens } of [...open, ...called]) used.tokens += tokens;
+  return used;
+}

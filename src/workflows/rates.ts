@@ -1,0 +1,85 @@
+/** Keeps the limit of one provider's key for all workers of a task queue, as a workflow. */
+import {
+  allHandlersFinished,
+  condition,
+  continueAsNew,
+  defineQuery,
+  defineUpdate,
+  getExternalWorkflowHandle,
+  setHandler,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { SIGNAL } from '../contract/names.ts';
+import {
+  RATES,
+  type RateAnswer,
+  type RateExchange,
+  type RateLimiterInput,
+  type RateView,
+} from '../contract/rates.ts';
+import { exchange, isAtRest, newRates, nextAt, type RateState, rateView, serve } from '../rates/limiter.ts';
+
+/** Events after which it goes on in a new run: a short history replays fast on another worker. */
+const EVENTS = 4_000;
+/** A limiter that nobody needs ends after this time. The next request starts it again. */
+const REST_MS = 600_000;
+
+/** It decides nothing itself: `exchange` and `serve` do. */
+export async function rateLimiter({ key, state: carried }: RateLimiterInput): Promise<void> {
+  const state = (carried as RateState | undefined) ?? newRates();
+  /** Signals that are under way. */
+  let sending = 0;
+  /** When it wakes by itself. */
+  let wakesAt = Number.POSITIVE_INFINITY;
+  const call = (sessionIds: readonly string[]): void => {
+    for (const sessionId of sessionIds) {
+      sending += 1;
+      const sent = getExternalWorkflowHandle(sessionId).signal(SIGNAL.rateTurn, { key });
+      // A session that has ended leaves its turn to others.
+      sent
+        .catch(() => {
+          const answer = exchange(state, { ...nothing(state), left: [sessionId] }, Date.now());
+          call(answer.called);
+        })
+        .finally(() => {
+          sending -= 1;
+        });
+    }
+  };
+  setHandler(
+    defineUpdate<RateAnswer, [RateExchange]>(RATES.exchange),
+    (given) => {
+      const { answer, called } = exchange(state, given, Date.now());
+      call(called);
+      return answer;
+    },
+    { description: 'From a worker: requests that sessions want to send, and what became of others' },
+  );
+  setHandler(defineQuery<RateView>(RATES.view), () => rateView(key, state, Date.now()), {
+    description: 'What counts against the limit, and who waits',
+  });
+  for (;;) {
+    call(serve(state, Date.now()));
+    const { historyLength, continueAsNewSuggested } = workflowInfo();
+    if (historyLength > EVENTS || continueAsNewSuggested) break;
+    wakesAt = nextAt(state) ?? Number.POSITIVE_INFINITY;
+    const ms = wakesAt === Number.POSITIVE_INFINITY ? REST_MS : Math.max(stepOf(state), wakesAt - Date.now());
+    const isSooner = (): boolean =>
+      (nextAt(state) ?? Number.POSITIVE_INFINITY) < wakesAt || workflowInfo().historyLength > EVENTS;
+    const woken = await condition(isSooner, ms);
+    if (woken || wakesAt < Number.POSITIVE_INFINITY) continue;
+    serve(state, Date.now());
+    if (isAtRest(state) && sending === 0) return;
+  }
+  await condition(() => sending === 0 && allHandlersFinished());
+  await continueAsNew<typeof rateLimiter>({ key, state });
+}
+
+/** Wakes are this far apart at least: what becomes free meanwhile is given out together. */
+function stepOf({ limit }: RateState): number {
+  return Math.max(1, Math.floor(limit.windowMs / 200));
+}
+
+function nothing({ limit }: RateState): RateExchange {
+  return { limit, demands: [], settled: [], left: [] };
+}

@@ -1,0 +1,33 @@
+/** A provider that enforces a limit itself, over real HTTP. */
+import type { Script } from '../../../src/testing/index.ts';
+
+/** What each of its requests uses. */
+const USED = { inputTokens: 250, outputTokens: 50 } as const;
+const TOKENS = USED.inputTokens + USED.outputTokens;
+
+export interface Provider {
+  script: Script;
+  /** When it answered requests, and for whom. */
+  answered: { at: number; text: string }[];
+  /** How many it has refused. */
+  refused: number;
+}
+
+/** Refuses with 429 what would exceed the limit in a sliding window. */
+export function limitedProvider({ tokens, windowMs }: { tokens: number; windowMs: number }): Provider {
+  const provider: Provider = {
+    answered: [],
+    refused: 0,
+    script: ({ lastUserText: text }) => {
+      const at = performance.now();
+      const recent = provider.answered.filter((each) => each.at > at - windowMs).length;
+      if ((recent + 1) * TOKENS > tokens) {
+        provider.refused += 1;
+        return { fault: 'status', status: 429, headers: { 'retry-after-ms': '500' } };
+      }
+      provider.answered.push({ at, text });
+      return { text: 'Done.', usage: USED };
+    },
+  };
+  return provider;
+}
