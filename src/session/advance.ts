@@ -15,7 +15,7 @@ import { notifying } from './notify.ts';
 import { applyOutcome } from './outcomes.ts';
 import { leaveRun, timerMs } from './past.ts';
 import { applyPerson } from './people.ts';
-import { drawing, waitsForPool } from './pool.ts';
+import { drawing } from './pool.ts';
 import { appendResults } from './reads.ts';
 import type { Refusal } from './refusal.ts';
 import { replay, replayCall } from './replay.ts';
@@ -252,7 +252,6 @@ function flightKind(
   callId: string | undefined,
 ): InFlight['kind'] {
   if (command !== 'timer') return command;
-  if (callId === undefined && waitsForPool(state)) return 'pool_recheck';
   if (callId === undefined && state.wait !== null) return 'agent_recheck';
   if (callId === undefined && state.limited !== undefined) return 'rate_recheck';
   if (callId === undefined) return state.effect === null ? 'model_backoff' : 'ttl';

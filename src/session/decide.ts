@@ -14,7 +14,7 @@ import { limitedStep } from './limited.ts';
 import { contextPart, describeCommand, modelCommand } from './model-command.ts';
 import { endNotice, notifyStep } from './notify.ts';
 import { checkIdsStep, fitsNewRun, storeAtRest, storeStep } from './past.ts';
-import { drawStep, giveBack, lookAtPool, waitsForPool } from './pool.ts';
+import { asksAgain, drawStep, giveBack, lookAtPool, settleEnd } from './pool.ts';
 import { issueReads } from './reads.ts';
 import {
   batchCalls,
@@ -50,7 +50,7 @@ export function decide(state: SessionState, moment: Moment): Step | null {
   if (state.ending !== undefined) return closeStep(state, state.ending, moment);
   const step = nextStep(state, moment) ?? storeAtRest(state, moment) ?? giveBack(state);
   return step?.type === 'close'
-    ? (giveBack(state) ?? reportEnd(state, step) ?? endNotice(state, step, moment))
+    ? (settleEnd(state) ?? reportEnd(state, step) ?? endNotice(state, step, moment))
     : step;
 }
 
@@ -189,7 +189,7 @@ const WAITS_FOR: { [kind in InFlight['kind']]?: readonly ToolCall['status']['kin
 function dropStaleTimer(state: SessionState): Step | null {
   return stopFirst(state, ({ kind, callId }) => {
     if (kind === 'model_backoff') return !state.resting;
-    if (kind === 'pool_recheck') return !waitsForPool(state) || state.pool?.due === true;
+    if (kind === 'pool_recheck') return !asksAgain(state);
     if (kind === 'rate_recheck') return state.limited === undefined;
     if (kind === 'agent_recheck') return state.wait?.reason !== 'agent_unavailable';
     const waitsFor = WAITS_FOR[kind];

@@ -42,24 +42,42 @@ export function isCovered(state: SessionState, reserve: { nanoUsd: number; token
 
 /** What a session does that waits for its pool: it asks when it is told to, and now and then by itself. */
 export function lookAtPool(state: SessionState): Step | null {
-  const { pool, inFlight, seq } = state;
+  const { pool, inFlight } = state;
   if (pool === undefined || !waitsForPool(state) || inFlight.some(({ kind }) => kind === 'draw')) return null;
   if (pool.due === true) {
     const compact = compaction(state);
     return drawWith(state, pool, worstCase(state, addedBytes(defined({ compact }))));
   }
+  return askLater(state, pool);
+}
+
+function askLater({ inFlight, seq }: SessionState, { id, checks = 1 }: PoolShare): Step | null {
   if (inFlight.some(({ kind }) => kind === 'pool_recheck')) return null;
-  const ms = Math.min(RECHECK.maxMs, RECHECK.firstMs * 2 ** ((pool.checks ?? 1) - 1));
-  return {
-    type: 'issue',
-    command: { kind: 'timer', seq: seq + 1, ms, summary: `ask pool ${pool.id} again` },
-  };
+  const ms = Math.min(RECHECK.maxMs, RECHECK.firstMs * 2 ** (checks - 1));
+  const command = { kind: 'timer', seq: seq + 1, ms, summary: `ask pool ${id} again` } as const;
+  return { type: 'issue', command, timer: 'pool_recheck' };
+}
+
+/** Whether a timer is to remind the session of its pool. */
+export function asksAgain(state: SessionState): boolean {
+  const { pool, cancelling } = state;
+  if (pool === undefined || pool.due === true || cancelling !== null) return false;
+  return waitsForPool(state) || pool.unsettled === true;
 }
 
 /** Gives back what the session holds, and reports what it has spent; `null` when there is nothing to say. */
 export function giveBack(state: SessionState): Step | null {
+  const { pool, limited } = state;
+  // A provider's limit soon lets it go on.
+  if (limited !== undefined) return null;
+  if (pool?.unsettled !== true || pool.due === true) return settleEnd(state);
+  return asksAgain(state) && !hasActivity(state) ? askLater(state, pool) : null;
+}
+
+/** As {@link giveBack}, once more before the session ends: what it does not get rid of is found in its history. */
+export function settleEnd(state: SessionState): Step | null {
   const { pool } = state;
-  if (pool === undefined || pool.unsettled === true || hasActivity(state)) return null;
+  if (pool === undefined || hasActivity(state) || (pool.unsettled === true && pool.due !== true)) return null;
   const spent = spentOf(state, pool);
   const isSettled = KINDS.every(
     (kind) => spent[kind] === pool.settled[kind] && spent[kind] >= pool.ceiling[kind],
@@ -101,8 +119,10 @@ export function applyDraw(
   if (!outcome.ok) {
     if (outcome.failure.kind === 'cancelled') return;
     // It is reported with the next request, or found in the history of the session that has ended.
-    if (gives) pool.unsettled = true;
-    else waitForPool(state, moment, `pool ${pool.id} did not answer: ${outcome.failure.message}`);
+    if (gives) {
+      pool.unsettled = true;
+      pool.checks = (pool.checks ?? 0) + 1;
+    } else waitForPool(state, moment, `pool ${pool.id} did not answer: ${outcome.failure.message}`);
     return;
   }
   const answer = outcome.value;

@@ -26,7 +26,7 @@ test('pool: the command that a waiting session prints raises the cap, and the se
   expect(shown.stdout).toContain(`  pool       ${pool}`);
   const [line = ''] = /perdure pool \S+ --turns \d+/.exec(shown.stdout) ?? [];
   expect((await stage.perdure('pool', pool)).stdout).toMatch(/waits {6}\S+: needs /);
-  expect(await stage.perdure(...wordsOf(line).slice(1))).toMatchObject({ code: 0 });
+  expect(await stage.perdure(...wordsOf(line))).toMatchObject({ code: 0 });
   await untilPhase(stage.session(id), 'idle');
   const free = await stage.perdure('pool', pool, '--turns', 'none');
   expect(free.stderr).toContain('limits: the pool needs a cap');
