@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { InboxItem } from '../contract/inbox.ts';
-import { ANSWERS, answering, labelOf } from './answers.ts';
+import { ANSWERS, answering, capOf, labelOf } from './answers.ts';
 import { type ApiError, request } from './api.ts';
 import { ArgumentForm } from './argument-form.tsx';
 import type { Decision } from './decided.tsx';
@@ -42,8 +42,8 @@ export function AnswerPanel({ item, answer, schema, onBack, onDone, onStale }: P
   const shown = ANSWERS[answer];
   const question = item.call?.question;
   const isForm = shown?.input === 'args' || (answer === 'respond' && question?.answer !== undefined);
-  const next = item.wait?.next;
-  const [text, setText] = useState(next?.action === 'budget' ? String(twoDigits(next.atLeast * 2)) : '');
+  const cap = capOf(item);
+  const [text, setText] = useState(cap === null ? '' : String(twoDigits(cap.atLeast * 2)));
   const [args, setArgs] = useState<unknown>(answer === 'edit' ? item.call?.args : {});
   const [error, setError] = useState<ApiError | null>(null);
   const [sending, setSending] = useState(false);
@@ -110,10 +110,10 @@ export function AnswerPanel({ item, answer, schema, onBack, onDone, onStale }: P
           <span>
             {question === undefined ? shown.field : QUESTION_FIELDS[answer]}
             {shown.input === 'reason' && <small> optional</small>}
-            {shown.input === 'cap' && next?.action === 'budget' && (
+            {shown.input === 'cap' && cap !== null && (
               <small>
                 {' '}
-                {next.cap}, at least {next.atLeast}
+                {cap.cap}, at least {cap.atLeast}
               </small>
             )}
           </span>
@@ -121,7 +121,7 @@ export function AnswerPanel({ item, answer, schema, onBack, onDone, onStale }: P
             <input
               type="number"
               step="any"
-              min={next?.action === 'budget' ? next.atLeast : 0}
+              min={cap?.atLeast ?? 0}
               required
               value={text}
               onInput={(event) => setText(event.currentTarget.value)}

@@ -43,6 +43,7 @@ export const ANSWERS: Readonly<Record<string, Shown>> = {
   failed: { label: 'Give up', key: 'f', ...reason, role: 'decide' },
   resume: { label: 'Continue', key: 'u', ...none, role: 'operate' },
   raise: { label: 'Raise the cap', key: 'b', input: 'cap', field: 'New cap', role: 'operate' },
+  pool: { label: 'Raise the cap of the pool', key: 'b', input: 'cap', field: 'New cap', role: 'operate' },
   finish: { label: 'Let it finish', key: 'x', ...none, role: 'operate' },
   cancel: { label: 'Cancel', key: 'c', ...reason, role: 'operate' },
 };
@@ -52,6 +53,19 @@ export function labelOf({ kind }: InboxItem, answer: string): string {
   if (kind === 'question' && answer === 'approve') return 'Use the default';
   if (kind === 'question' && answer === 'reject') return 'Do not answer';
   return ANSWERS[answer]?.label ?? answer;
+}
+
+/** The cap that an item waits for, and the least that lets it go on. `null`: none. */
+export function capOf({ wait }: InboxItem): { cap: string; atLeast: number } | null {
+  const next = wait?.next;
+  if (next?.action === 'budget') return next;
+  if (next?.action !== 'pool' || next.cap === undefined) return null;
+  return { cap: next.cap, atLeast: next.atLeast ?? 0 };
+}
+
+/** Whether this page can give an answer. */
+export function canGive(item: InboxItem, answer: string): boolean {
+  return answer in ANSWERS && (answer !== 'pool' || capOf(item) !== null);
 }
 
 /** Why this person cannot give an answer, or `null`. */
@@ -152,13 +166,20 @@ export function answering(
   }
   if (answer === 'resume') return post('/resume', {});
   if (answer === 'cancel') return post('/cancel', said);
-  if (next.action !== 'budget') return null;
-  const put = (body: object, shown: string): Answering => ({
-    ...post('/budget', body, shown),
+  const cap = capOf(item);
+  if (cap === null) return null;
+  const put = (rest: Pick<Answering, 'path' | 'command'>, body: object): Answering => ({
     method: 'PUT',
+    ...rest,
+    body: { ...body, ...signature },
   });
-  if (answer === 'finish') return put({ finish: true }, line);
-  const amount = next.cap === 'activeMs' ? `${Math.ceil(Number(text) / 1_000)}s` : text;
-  const shown = command('budget', sessionId, OPTIONS[next.cap] ?? '', amount);
-  return answer === 'raise' ? put({ limits: { [next.cap]: Number(text) } }, shown) : null;
+  const path = sessionPath(sessionId, '/budget');
+  if (answer === 'finish') return put({ path, command: line }, { finish: true });
+  const amount = cap.cap === 'activeMs' ? `${Math.ceil(Number(text) / 1_000)}s` : text;
+  const option = [OPTIONS[cap.cap] ?? '', amount];
+  const limits = { [cap.cap]: Number(text) };
+  if (answer === 'raise') return put({ path, command: command('budget', sessionId, ...option) }, { limits });
+  if (next.action !== 'pool') return null;
+  const pool = `/pools/${encodeURIComponent(next.pool)}`;
+  return put({ path: pool, command: command('pool', next.pool, ...option) }, limits);
 }

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import type { Dispatch, ToolCall } from '../contract/calls.ts';
 import { Time } from './parts.tsx';
-import { visible } from './text.ts';
+import { readable, visible } from './text.ts';
 
 interface Step {
   text: string;
@@ -12,7 +12,7 @@ interface Step {
 
 /** What has happened to a call, oldest first. */
 function stepsOf(call: ToolCall): Step[] {
-  const { decision, approvers, dispatches, resolutions, replayOf, status, completedAt } = call;
+  const { decision, approvers, answers = [], dispatches, resolutions, replayOf, status, completedAt } = call;
   const steps: Step[] = [];
   const decisions = (approvers?.given ?? []).filter(({ at }) => at !== decision?.at);
   for (const each of decision === null ? decisions : [...decisions, decision]) {
@@ -22,6 +22,8 @@ function stepsOf(call: ToolCall): Step[] {
       at: each.at,
     });
   }
+  for (const { text, output, by, at } of answers)
+    steps.push({ text: `asked: ${text} ${by} answered: ${readable(output)}`, at });
   for (const dispatch of dispatches) {
     steps.push({ text: dispatchText(dispatch), at: dispatch.at, lost: dispatch.outcome === 'unknown' });
     for (const { dispatchNo, outcome, by, at, reason } of resolutions) {
@@ -32,8 +34,12 @@ function stepsOf(call: ToolCall): Step[] {
   if (replayOf !== null)
     steps.push({ text: `not run: answered from the record of ${replayOf}`, at: completedAt });
   else if (completedAt !== null) steps.push({ text: status.kind, at: completedAt });
+  else if (status.kind === 'sleeping')
+    steps.push({ text: `sleeps: ${status.reason}. Until`, at: status.until });
   else if ('reason' in status) steps.push({ text: `${status.kind}: ${status.reason}`, at: null, lost: true });
   else if (status.kind !== 'approval') steps.push({ text: status.kind, at: null });
+  if (call.compensatedBy !== undefined)
+    steps.push({ text: `its effect is undone by ${call.compensatedBy}`, at: null });
   return steps;
 }
 

@@ -5,7 +5,7 @@ import type { InboxItem } from '../contract/inbox.ts';
 import type { CallDetail } from '../contract/views.ts';
 import { SHOWN_DIGITS } from '../session/commands.ts';
 import { AnswerPanel } from './answer-panel.tsx';
-import { ANSWERS, labelOf, refusal } from './answers.ts';
+import { ANSWERS, canGive, labelOf, refusal } from './answers.ts';
 import { sessionPath } from './api.ts';
 import { CallLife } from './call-life.tsx';
 import type { Decision } from './decided.tsx';
@@ -36,7 +36,7 @@ export function Detail({ item, answer, onAnswer, onDone, onStale }: Props): JSX.
   const path = call === null ? null : sessionPath(sessionId, `/calls/${encodeURIComponent(call.callId)}`);
   const read = useRead<CallDetail>(path);
   const you = useYou();
-  const shown = item.answers.filter((each) => each.answer in ANSWERS);
+  const shown = item.answers.filter((each) => canGive(item, each.answer));
   const refusals = new Set(shown.flatMap((each) => refusal(item, each.answer, you) ?? []));
 
   useEffect(() => {

@@ -156,14 +156,18 @@ function Row({ item }: { item: InboxItem }): JSX.Element {
   return (
     <>
       <span class="line">
-        <strong>{visible(hasArguments ? call.tool : KINDS[kind])}</strong>
+        <strong class={hasArguments ? '' : 'attention'}>
+          {visible(hasArguments ? call.tool : KINDS[kind])}
+        </strong>
         <span class="what">{hasArguments ? readable(brief(call.args)) : visible(reason)}</span>
       </span>
       <span class="line hint">
-        <span class={kind === 'approval' ? '' : 'attention'}>
-          {KINDS[kind]}
-          {needs !== undefined && ` ${needs.given.length} of ${needs.people}`}
-        </span>
+        {hasArguments && (
+          <span class={kind === 'approval' ? '' : 'attention'}>
+            {KINDS[kind]}
+            {needs !== undefined && ` ${needs.given.length} of ${needs.people}`}
+          </span>
+        )}
         <span class="what">
           {visible(sessionId)} · {visible(agent ?? '')}
         </span>

@@ -31,7 +31,7 @@ export function Queue({
 
 function Queued({
   sessionId,
-  message: { id, text, by, at, pin, edited, blocks },
+  message: { id, text, by, at, pin, edited, blocks, aside },
 }: {
   sessionId: string;
   message: QueuedMessage;
@@ -64,6 +64,7 @@ function Queued({
         <span class="hint">
           {visible(by)} <Time at={at} />
           {pin === true && ', pinned'}
+          {aside === true && ', to be answered aside'}
           {edited !== undefined && `, changed by ${visible(edited.by)}`}
         </span>
         {step === null && (

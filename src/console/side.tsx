@@ -17,10 +17,12 @@ const STEPS = { pending: '○ pending', in_progress: '◐ in progress', done: '�
 export function Side({ view }: { view: SessionView }): JSX.Element {
   const { budget, plan, notices, context, models, runId, createdAt, turn, messages, calls, agentChanges } =
     view;
+  const { scratchpad, reminders } = view;
   return (
     <>
       <Part name="Budget">
         <Budget budget={budget} />
+        {budget.pool !== undefined && <p class="hint">shares the pool {visible(budget.pool.id)}</p>}
       </Part>
       {plan.length > 0 && (
         <Part name="Plan">
@@ -31,6 +33,28 @@ export function Side({ view }: { view: SessionView }): JSX.Element {
               </li>
             ))}
           </ol>
+        </Part>
+      )}
+      {scratchpad.length > 0 && (
+        <Part name="Scratchpad">
+          <ul class="plan">
+            {scratchpad.map(({ path, bytes }) => (
+              <li key={path}>
+                {visible(path)} <span class="hint">{counted(bytes, 'byte')}</span>
+              </li>
+            ))}
+          </ul>
+        </Part>
+      )}
+      {reminders.length > 0 && (
+        <Part name="Reminders">
+          <ul class="plan">
+            {reminders.map(({ id, at, text }) => (
+              <li key={id}>
+                <Time at={at} until /> {visible(text)}
+              </li>
+            ))}
+          </ul>
         </Part>
       )}
       {context !== null && Object.keys(context).length > 0 && (

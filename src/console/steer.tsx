@@ -39,7 +39,7 @@ export function Steer({ view }: { view: SessionView }): JSX.Element | null {
       return false;
     }
   };
-  const say = async (mode?: 'interrupt'): Promise<void> => {
+  const say = async (mode?: 'interrupt' | 'aside'): Promise<void> => {
     if (text.trim() === '') return;
     if (await act('/messages', { text, ...(mode === undefined ? {} : { mode }) })) setText('');
   };
@@ -49,7 +49,8 @@ export function Steer({ view }: { view: SessionView }): JSX.Element | null {
     if (await act(`/${verb}`, said)) setVerb(null);
   };
   const [cannotTalk, cannotOperate] = [lacks('talk'), lacks('operate')];
-  const isBusy = phase === 'thinking' || phase === 'acting';
+  const hasOpenCalls = phase === 'acting' || phase === 'approval' || phase === 'unknown_effect';
+  const isBusy = phase === 'thinking' || hasOpenCalls;
   const held = phase === 'paused' || phase === 'waiting';
   return (
     <div class="steer">
@@ -75,8 +76,23 @@ export function Steer({ view }: { view: SessionView }): JSX.Element | null {
           <button type="submit" class="primary" disabled={text.trim() === ''}>
             Send
           </button>
+          {hasOpenCalls && (
+            <button
+              type="button"
+              title="The model answers now, without tools. What is pending stays as it is."
+              disabled={text.trim() === ''}
+              onClick={() => void say('aside')}
+            >
+              Ask aside
+            </button>
+          )}
           {isBusy && (
-            <button type="button" disabled={text.trim() === ''} onClick={() => void say('interrupt')}>
+            <button
+              type="button"
+              title="Ends this turn early. Calls that have not begun are skipped."
+              disabled={text.trim() === ''}
+              onClick={() => void say('interrupt')}
+            >
               Interrupt
             </button>
           )}

@@ -25,10 +25,11 @@ export function Conversation({
   );
   return (
     <ol class="conversation">
-      {shown.map(({ id, role, created_at, blocks, summary }) => (
-        <li key={id} class={role}>
+      {shown.map(({ id, role, created_at, blocks, summary, aside }) => (
+        <li key={id} class={`${role}${aside === true ? ' aside' : ''}`}>
           <p class="who hint">
             <strong>{summary === undefined ? ROLES[role] : 'Summary of earlier messages'}</strong>
+            {aside === true && <span>aside: nothing pending has changed</span>}
             {created_at !== undefined && <Time at={created_at} />}
           </p>
           {blocks.map((block, index) => (
@@ -117,14 +118,14 @@ function Card({
 
 /** A call: its arguments, its life, and its result. */
 function CallCard({ call }: { call: ToolCall }): JSX.Element {
-  const { id, name, args, effect, status, result } = call;
+  const { id, name, args, effect, status, result, compensates } = call;
   const needsPerson = ['approval', 'unknown', 'stuck'].includes(status.kind);
   return (
     <section class="card" id={id} aria-label={`Call ${visible(id)} of ${visible(name)}`}>
       <p class="line">
         <strong>{visible(name)}</strong>
         <span class="what hint">
-          {visible(id)} · {effect}
+          {visible(id)} · {compensates === undefined ? effect : `undoes ${visible(compensates.callId)}`}
         </span>
         <span class={needsPerson || status.kind === 'failed' ? 'attention' : 'hint'}>{status.kind}</span>
       </p>

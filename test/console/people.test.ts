@@ -116,3 +116,30 @@ test.skipIf(NO_BROWSER)('queued messages are seen live, changed and withdrawn', 
   await expect.poll(() => queue.getByRole('listitem').count()).toBe(1);
   expect(await stage.session(id).queue()).toMatchObject([{ text: 'take your time', edited: { by: 'hedy' } }]);
 });
+
+test.skipIf(NO_BROWSER)('a question aside is answered while an approval waits, and is marked', async () => {
+  const id = await waiting('support', 'refund ch_6:9000');
+  const { page } = await stage.browse(`/sessions/${id}`, {}, TOKENS.hedy);
+  await page.getByLabel('Message to the session').fill('why?');
+  await page.getByRole('button', { name: 'Ask aside' }).click();
+  const answer = page.locator('.conversation > .aside', { hasText: 'you said: why?' });
+  await answer.getByText('aside: nothing pending has changed').waitFor();
+  expect((await stage.session(id).state()).phase).toBe('approval');
+  expect(await violations(page)).toEqual([]);
+});
+
+test.skipIf(NO_BROWSER)('sessions that wait for one pool are one item, and its cap is raised', async () => {
+  const pool = stage.id('pool');
+  await stage.json('pool', pool, '--turns', '1');
+  const ids = [stage.id('people'), stage.id('people')];
+  for (const id of ids) await stage.json('start', 'support', 'order 1', '--id', id, '--pool', pool);
+  await Promise.all(ids.map((id) => untilPhase(stage.session(id), 'waiting')));
+  const { page } = await stage.browse();
+  await page.locator('.row', { hasText: pool }).click();
+  expect(await page.locator('.row', { hasText: pool }).count()).toBe(1);
+  await page.keyboard.press('b');
+  await page.locator('form.panel input').fill('9');
+  await page.getByText(`perdure pool ${pool} --turns 9`).waitFor();
+  await page.keyboard.press('Control+Enter');
+  await Promise.all(ids.map((id) => untilPhase(stage.session(id), 'idle')));
+});
