@@ -4,6 +4,7 @@ import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { messageOf, PerdureError } from '../contract/errors.ts';
+import { watchDatabase } from './broken-database.ts';
 import { settle } from './probe.ts';
 import { acquireServerLock, type RunningServer, type ServerLock } from './server-lock.ts';
 import {
@@ -34,6 +35,9 @@ export class OwnedServer implements ServerHandle {
   #uiPort: number | null = null;
   #pid = 0;
   #process: ServerProcess | null = null;
+  #endWatch: () => void = () => undefined;
+  /** While the server is started again because its database has broken. */
+  #mending: Promise<void> | null = null;
 
   constructor(
     options: StartServerOptions,
@@ -77,10 +81,17 @@ export class OwnedServer implements ServerHandle {
   }
 
   async ended(): Promise<void> {
-    await this.#process?.exited;
+    do await this.#process?.exited;
+    while (
+      await this.#mending?.then(
+        () => true,
+        () => false,
+      )
+    );
   }
 
   async stop(): Promise<void> {
+    await this.#mending?.catch(() => undefined);
     // An in-memory store is lost anyway, so there is no need for a graceful shutdown.
     if (this.#process) await this.#end(this.#process, this.#dbFile === null ? 'SIGKILL' : 'SIGTERM');
     await this.#removeTemporaryLog();
@@ -92,6 +103,10 @@ export class OwnedServer implements ServerHandle {
 
   async restart(): Promise<void> {
     await this.stop();
+    await this.#startAgain();
+  }
+
+  async #startAgain(): Promise<void> {
     if (this.#dbFile === null) {
       await mkdir(this.#logDir, { recursive: true });
     } else {
@@ -114,6 +129,7 @@ export class OwnedServer implements ServerHandle {
         await this.#lock?.publish({ ...this.#describe(), pid: server.pid });
         this.#process = server;
         this.#pid = server.pid;
+        this.#endWatch = watchDatabase(this, () => void this.#mend());
         return;
       } catch (error) {
         const log = server.logTail();
@@ -124,6 +140,22 @@ export class OwnedServer implements ServerHandle {
         // When an attempt fails, its process releases the lock.
         if (this.#dbFile) this.#lock = await relock(this.#dbFile, this.#startTimeout);
       }
+    }
+  }
+
+  /** Starts the server again whose database has broken: its file is sound. */
+  async #mend(): Promise<void> {
+    const tell = (line: string): void => this.#options.onProgress?.(line);
+    const kept = this.#dbFile === null ? 'what it had in memory is lost' : 'nothing is lost';
+    tell(`Temporal's SQLite answers each request with "interrupted (9)": starting it again, ${kept}`);
+    this.#mending = this.kill().then(() => this.#startAgain());
+    try {
+      await this.#mending;
+      tell('Temporal answers again');
+    } catch (error) {
+      tell(`Temporal was not started again: ${messageOf(error)}`);
+    } finally {
+      this.#mending = null;
     }
   }
 
@@ -195,6 +227,7 @@ export class OwnedServer implements ServerHandle {
   }
 
   async #end(server: ServerProcess, signal: NodeJS.Signals): Promise<void> {
+    this.#endWatch();
     server.signal(signal);
     const ended = await poll(() => (server.ended() === null ? undefined : true), STOP_MS, 10);
     if (!ended) server.signal('SIGKILL');

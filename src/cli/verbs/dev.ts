@@ -91,12 +91,14 @@ async function ifFree(port: number): Promise<number | undefined> {
 
 async function startDevServer(cli: Cli, ui: boolean, port: number | undefined): Promise<Connected> {
   const { ensureSearchAttributes, SESSION_SEARCH_ATTRIBUTES } = await import('../../server/index.ts');
+  let started = false;
   const connected = await cli.terminal.wait('starting Temporal', (tell) =>
     cli.connect({
       embedded: { ui, searchAttributes: SESSION_SEARCH_ATTRIBUTES, ...defined({ port }) },
-      onProgress: tell,
+      onProgress: (line) => (started ? cli.terminal.warn(line) : tell(line)),
     }),
   );
+  started = true;
   const { connection, namespace, server } = connected.server;
   if (server === null) {
     await ensureSearchAttributes(connection, namespace, SESSION_SEARCH_ATTRIBUTES).catch((error: unknown) =>
