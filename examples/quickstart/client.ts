@@ -6,7 +6,7 @@ const connection = await Connection.connect({ address });
 const sessions = new Sessions(new Client({ connection }));
 
 const session = await sessions.start('clerk', { message: 'Put milk and bread on my list.' });
-for await (const part of session.stream()) {
+for await (const part of session.stream({ since: 'start' })) {
   if (part.type === 'text') process.stdout.write(part.text);
 }
 const { spent } = await session.budget();

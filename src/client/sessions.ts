@@ -57,7 +57,7 @@ const ORIGIN_STAYS = { startDelay: '60 days', workflowRunTimeout: '1 minute' } a
  * const sessions = new Sessions(new Client());
  * try {
  *   const session = await sessions.start('desk', { id: 'ticket-7', message: 'Where is my order?' });
- *   for await (const part of session.stream()) console.log(part);
+ *   for await (const part of session.stream({ since: 'start' })) console.log(part);
  * } catch (error) {
  *   // `code` names the error, `remedy` says what to do.
  *   if (isPerdureError(error)) console.error(error.code, error.remedy, error.message);

@@ -40,6 +40,27 @@ test('"no snapshot found" after a process change: it waits over the death of its
   expect(await world.control.refunds()).toHaveLength(1);
 });
 
+test('its worker is killed between the approvals of two people: the first one stands, and the call runs once', async () => {
+  const world = await openWorld([calls('refundByTwo'), { text: 'I see.' }], { ignoreKeys: true });
+  const first = await world.startWorkerProcess();
+  const session = await world.begin();
+  await world.until(session, 'approval');
+  const approve = (by: string) =>
+    decide(session, 'call_1_0', { decision: 'approve' }, { by, verified: true });
+  await approve('ann');
+  await first.crash();
+  await world.startWorkerProcess();
+  expect((await session.state()).pending).toMatchObject([
+    { callId: 'call_1_0', needs: { people: 2, given: [{ by: 'ann' }], notBy: ['ann'] } },
+  ]);
+  expect(await rejection(approve('ann'))).toMatchObject({ code: 'FORBIDDEN' });
+  expect(await world.control.refunds()).toEqual([]);
+  await approve('ben');
+  await world.until(session, 'idle');
+  await world.check(session);
+  expect(await world.control.refunds()).toHaveLength(1);
+});
+
 test('its worker dies while the session goes on in a new run, before and after the past is stored: the approval stands, and the call runs once', async () => {
   const world = await openWorld(script, { ignoreKeys: true, agents: [rolling] });
   const session = await world.begin('rolling');

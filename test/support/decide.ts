@@ -17,7 +17,7 @@ export async function decide(
   session: Session,
   callId: string,
   decision: Decision,
-  options?: { by?: string },
+  options?: { by?: string; verified?: true },
 ): Promise<Done> {
   return session.decide(await seen(session, callId), decision, options);
 }
@@ -27,7 +27,7 @@ export async function resolve(
   session: Session,
   callId: string,
   resolution: Resolution,
-  options?: { by?: string },
+  options?: { by?: string; verified?: true },
 ): Promise<Done> {
   return session.resolve(await seen(session, callId), resolution, options);
 }

@@ -112,6 +112,7 @@ const tools = {
   refundByCharge: refundTool({ verify, idempotency: { args: ['chargeId', 'cents'] } }),
   refundByOrder: refundTool({ verify, idempotency: ({ chargeId }) => chargeId.replace('ch_', 'order ') }),
   refundAsked: refundTool({ verify, needsApproval: true }),
+  refundByTwo: refundTool({ verify, needsApproval: true, approval: { people: 2 } }),
   refundExpiring: refundTool({ verify, needsApproval: true, approval: { expires: '200ms' } }),
   refundConsented: refundTool({
     verify,
