@@ -46,6 +46,7 @@ interface OpenConnection {
 
 /** A call that is under way. Servers of older protocols ask meanwhile. */
 interface CallUnderWay extends CallOptions {
+  client: Client;
   asked: QuestionError | null;
   declined: string[];
 }
@@ -54,6 +55,8 @@ export class McpConnection {
   readonly #name: string;
   readonly #transport: () => Transport;
   readonly #calls = new Set<CallUnderWay>();
+  /** Take no more calls, and close after those that they have. */
+  readonly #retired = new Set<Client>();
   #open: Promise<Client> | null = null;
 
   /** @param name - of the server, for the people whom it asks */
@@ -71,7 +74,7 @@ export class McpConnection {
     const client = await this.#connected();
     return {
       call: async (tool, input, options) => {
-        const call: CallUnderWay = { ...options, asked: null, declined: [] };
+        const call: CallUnderWay = { ...options, client, asked: null, declined: [] };
         this.#calls.add(call);
         try {
           const { isInputRequiredResult } = await loaded();
@@ -100,10 +103,11 @@ export class McpConnection {
           if (call.asked !== null) throw call.asked;
           if (error instanceof QuestionError || error instanceof UnsupportedRequest) throw error;
           // An answer of the server has a number. Whatever else has happened, the next call gets a fresh connection.
-          if (typeof (error as { code?: unknown }).code !== 'number') this.#drop(client);
+          if (typeof (error as { code?: unknown }).code !== 'number') this.#drop(client, !options.mayRepeat);
           throw error;
         } finally {
           this.#calls.delete(call);
+          if (this.#retired.has(client) && this.#callsOf(client).length === 0) this.#close(client);
         }
       },
     };
@@ -128,8 +132,8 @@ export class McpConnection {
         inputRequired: { autoFulfill: false },
       },
     );
-    client.setRequestHandler('elicitation/create', ({ params }) => this.#answer(params));
-    client.onclose = () => this.#drop(client);
+    client.setRequestHandler('elicitation/create', ({ params }) => this.#answer(client, params));
+    client.onclose = () => this.#drop(client, true);
     await client.connect(this.#transport(), { timeout: OPEN_MS });
     return client;
   }
@@ -138,8 +142,9 @@ export class McpConnection {
    * Answers a server of an older protocol, which asks while a call runs. No person answers in that time: the call is given up
    * and begins again with the answer. A mutation is not given up: its question is declined.
    */
-  #answer(params: ElicitRequest['params']): ElicitResult {
-    const [call, ...others] = this.#calls;
+  #answer(client: Client, params: ElicitRequest['params']): ElicitResult {
+    const calls = this.#callsOf(client);
+    const [call, ...others] = calls;
     // It does not say which call it is about.
     const isClear = call !== undefined && others.length === 0;
     const known = isClear ? oldAnswerTo(params, call.answers) : undefined;
@@ -148,21 +153,33 @@ export class McpConnection {
       call.asked = oldQuestionOf(this.#name, params);
       return { action: 'cancel' };
     }
-    for (const each of this.#calls) each.declined.push(params.message);
+    for (const each of calls) each.declined.push(params.message);
     return { action: 'decline' };
   }
 
-  #drop(client: Client): void {
+  #callsOf(client: Client): CallUnderWay[] {
+    return [...this.#calls].filter((call) => call.client === client);
+  }
+
+  /**
+   * The next call gets a fresh connection. A lost mutation closes this one at once: a server that is frozen must not wake up
+   * and go on. Otherwise it closes after the calls that it has.
+   */
+  #drop(client: Client, atOnce: boolean): void {
     const open = this.#open;
-    if (open === null) return;
-    void open.then(
+    void open?.then(
       (current) => {
-        if (current !== client) return;
-        if (this.#open === open) this.#open = null;
-        client.close().catch(() => undefined);
+        if (current === client && this.#open === open) this.#open = null;
       },
       () => undefined,
     );
+    if (atOnce) this.#close(client);
+    else this.#retired.add(client);
+  }
+
+  #close(client: Client): void {
+    this.#retired.delete(client);
+    client.close().catch(() => undefined);
   }
 }
 

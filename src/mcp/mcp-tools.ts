@@ -3,7 +3,8 @@ import type { CallToolResult, Tool, Transport } from '@modelcontextprotocol/clie
 import { type FlexibleSchema, jsonSchema } from 'ai';
 import { type DefinedTool, defineTool, NotAttemptedError, type ToolOptions } from '../agent/index.ts';
 import { messageOf, PerdureError } from '../contract/errors.ts';
-import { type JsonObject, type JsonValue, toJson } from '../contract/json.ts';
+import { digestJson, type JsonObject, type JsonValue, toJson } from '../contract/json.ts';
+import { shortDigest } from '../contract/keys.ts';
 import type { Effect } from '../contract/manifest.ts';
 import { McpConnection } from './connection.ts';
 import { UnsupportedRequest } from './questions.ts';
@@ -45,6 +46,11 @@ export interface McpToolsOptions {
   tools?: Readonly<Record<string, McpToolOptions>>;
   /** The tools to take. Default: all. */
   only?: readonly string[];
+  /**
+   * What a person has read: the digest of the tools' names, descriptions and schemas. A server with others is refused, with
+   * all of them and their digest. Default: any are taken.
+   */
+  digest?: string;
   /** Goes before each name, so that two servers can have tools of one name. */
   prefix?: string;
 }
@@ -102,6 +108,7 @@ export async function mcpTools(options: McpToolsOptions): Promise<Record<string,
   const taken = only === undefined ? listed : listed.filter((tool) => only.includes(tool.name));
   if (taken.length > MOST_TOOLS)
     throw invalid(name, `the server has ${taken.length} tools, and each prompt holds all: name some in only`);
+  checkRead(name, taken, options.digest);
   const made: Record<string, DefinedTool> = {};
   for (const tool of taken) {
     const given = Object.hasOwn(own, tool.name) ? own[tool.name] : undefined;
@@ -115,6 +122,29 @@ export async function mcpTools(options: McpToolsOptions): Promise<Record<string,
     made[as] = toolOf(connection, tool, given ?? {}, options.trusted === true) as DefinedTool;
   }
   return made;
+}
+
+/** Refuses tools that a person has not read: what a server writes there goes into each prompt. */
+function checkRead(name: string, taken: readonly Tool[], read: string | undefined): void {
+  if (read === undefined) return;
+  const tools = taken.map(({ name: tool, title = null, description = null, inputSchema }) =>
+    toJson({ name: tool, title, description, inputSchema }),
+  );
+  const digest = shortDigest(digestJson(tools));
+  if (digest === read) return;
+  const texts = taken.map(({ name: tool, title = '', description = '' }) =>
+    // Characters that nobody sees may hold instructions.
+    `${tool}: ${title} ${description}`.replace(
+      /\p{C}/gu,
+      (hidden) => `\\u{${hidden.codePointAt(0)?.toString(16)}}`,
+    ),
+  );
+  throw new PerdureError(
+    'INVALID_DEFINITION',
+    `MCP server ${name}: it has tools that nobody has read. Read them, and their schemas in details.tools. ` +
+      `Then write digest: '${digest}'\n${texts.join('\n')}`,
+    { details: { digest, tools } },
+  );
 }
 
 function toolOf(

@@ -1,5 +1,5 @@
 /** An MCP server with the tools of a ticket desk. Tickets that are closed stand in a file, one a line. */
-import { appendFileSync } from 'node:fs';
+import { appendFileSync, existsSync, writeFileSync } from 'node:fs';
 import { acceptedContent, inputRequired, McpServer } from '@modelcontextprotocol/server';
 import * as z from 'zod';
 
@@ -11,6 +11,10 @@ export interface DeskOptions {
   file: string;
   /** It dies in the middle of the first call that closes a ticket with this number. */
   deadly?: string;
+  /** It freezes in the first call that closes a ticket, before or after it has. */
+  frozen?: 'before' | 'after';
+  /** It prints what is no message. */
+  rubbish?: boolean;
   /** It speaks the protocol of 2025. */
   old?: boolean;
   /** It asks in the middle once so many calls have begun. Default: 1. */
@@ -19,7 +23,13 @@ export interface DeskOptions {
   more?: number;
 }
 
-export function deskServer({ file, deadly, more = 0, together = 1 }: DeskOptions): McpServer {
+export function deskServer(options: DeskOptions): McpServer {
+  const { file, deadly, frozen, rubbish, more = 0, together = 1 } = options;
+  const freeze = (): void => {
+    if (existsSync(`${file}.frozen`)) return;
+    writeFileSync(`${file}.frozen`, '');
+    process.kill(process.pid, 'SIGSTOP');
+  };
   let calls = 0;
   let all: () => void = () => undefined;
   const begun = new Promise<void>((resolve) => {
@@ -32,11 +42,40 @@ export function deskServer({ file, deadly, more = 0, together = 1 }: DeskOptions
     { description: 'Find a ticket', inputSchema: ticket, annotations: { readOnlyHint: true } },
     ({ ticket: id }) => ({ content: [{ type: 'text', text: `${id} is open` }] }),
   );
-  server.registerTool('close', { description: 'Close a ticket', inputSchema: ticket }, ({ ticket: id }) => {
-    appendFileSync(file, `${id}\n`);
-    if (id === deadly) process.kill(process.pid, 'SIGKILL');
-    return { content: [{ type: 'text', text: `${id} is closed` }] };
+  const close = server.registerTool(
+    'close',
+    { description: 'Close a ticket', inputSchema: ticket },
+    ({ ticket: id }) => {
+      if (rubbish === true) process.stdout.write('closing a ticket\n{"half": \n');
+      if (frozen === 'before') freeze();
+      appendFileSync(file, `${id}\n`);
+      if (id === deadly) process.kill(process.pid, 'SIGKILL');
+      if (frozen === 'after') freeze();
+      return { content: [{ type: 'text', text: `${id} is closed` }] };
+    },
+  );
+  server.registerTool('lose', { description: 'Removes a tool', inputSchema: ticket }, () => {
+    close.remove();
+    return { content: [{ type: 'text', text: 'close is gone' }] };
   });
+  for (const name of ['hold', 'hang'])
+    server.registerTool(name, { description: 'Waits', inputSchema: ticket }, async ({ ticket: id }) => {
+      writeFileSync(`${file}.${id}.held`, '');
+      while (!existsSync(`${file}.${id}.go`)) await new Promise((resolve) => setTimeout(resolve, 20));
+      return { content: [{ type: 'text', text: `${id} was held` }] };
+    });
+  server.registerTool('large', { description: '50 MB', inputSchema: ticket }, () => ({
+    content: [{ type: 'text', text: 'x'.repeat(50_000_000) }],
+  }));
+  const tree = z.object({
+    name: z.string(),
+    get children() {
+      return z.array(tree).optional();
+    },
+  });
+  server.registerTool('tree', { description: 'A tree', inputSchema: tree }, ({ name, children }) => ({
+    content: [{ type: 'text', text: `${name} has ${children?.[0]?.name}` }],
+  }));
   server.registerTool('photo', { description: 'A photo', inputSchema: ticket }, () => ({
     content: [{ type: 'image', data: PIXEL, mimeType: 'image/png' }],
   }));
