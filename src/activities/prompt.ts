@@ -64,7 +64,7 @@ class Conversion {
   extend(messages: readonly Message[]): void {
     for (const message of messages.slice(this.length)) {
       if (message.id === '') return;
-      // Also of one with files: the ids of its calls come before those of later messages.
+      // A message with files is converted too, though not kept: this gives the ids of its calls their place.
       const converted = promptMessages(message, this.#idOf, NO_FILES);
       const stored = hasStoredFiles(message);
       if (stored) this.withFiles.push(message);

@@ -15,9 +15,9 @@ export interface Instruments {
   ended: Otel.Counter;
 }
 
-/** Bounds in seconds that the conventions give for model calls. */
+/** The bounds of OpenTelemetry's conventions for model calls, in seconds. */
 const SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
-/** People take longer. */
+/** Bounds of waits for people, in seconds. */
 const LONG_SECONDS = [1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800];
 const TOKENS = [
   1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216, 67_108_864,

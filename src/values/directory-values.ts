@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { StoredValue, ValueStore } from '../contract/values.ts';
 
 const VALUE = 'value';
-/** A value's name while its last owner leaves. */
+/** The name of a value that is being removed. */
 const LEAVING = 'leaving';
 /** Where a value is looked for: it may be on its way back meanwhile, and more than once. */
 const PLACES = [VALUE, LEAVING, VALUE, LEAVING, VALUE] as const;

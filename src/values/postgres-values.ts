@@ -110,7 +110,7 @@ export class PostgresValues implements ValueStore {
 
   release(digest: string, owner: string | null): Promise<boolean> {
     return this.#postgres.transaction(async (client) => {
-      // Each later statement sees what was stored before the lock was had.
+      // The statements below see what others have committed before this one got the lock.
       await client.query('SELECT 1 FROM stored WHERE digest = $1 FOR UPDATE', [digest]);
       await client.query('DELETE FROM owners WHERE digest = $1 AND owner = $2', [digest, owner]);
       const { rows } = await client.query(

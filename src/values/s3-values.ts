@@ -3,11 +3,11 @@ import type { StoredValue, ValueStore } from '../contract/values.ts';
 import { S3Bucket, type S3Object } from './s3-bucket.ts';
 import { parseS3Url, type S3Options } from './s3-url.ts';
 
-/** How often a value is looked for that is removed and stored meanwhile. */
+/** How often a value is looked for. Others may remove it and store it again meanwhile. */
 const ATTEMPTS = 10;
 /** Longer names of owners are hashed: a key has at most 1,024 bytes. */
 const NAME_BYTES = 200;
-/** Ends the name of a copy's note that the copy is being removed. */
+/** The end of the name of a note that says that a copy is being removed. */
 const LEAVING = '.leaving.';
 
 /**
