@@ -20,6 +20,7 @@ export const MEASURES = [
   'start',
   'memory',
   'waiting',
+  'rates',
   'cold',
   'values',
   'long',

@@ -11,6 +11,7 @@ import { listing } from './measures/listing.ts';
 import { long } from './measures/long.ts';
 import { memory } from './measures/memory.ts';
 import { peers } from './measures/peers.ts';
+import { rates } from './measures/rates.ts';
 import { recovery } from './measures/recovery.ts';
 import { saver } from './measures/saver.ts';
 import { send } from './measures/send.ts';
@@ -44,6 +45,7 @@ const TAKE: Readonly<Record<MeasureName, Measure>> = {
   start,
   memory,
   waiting,
+  rates,
   cold,
   values,
   long,

@@ -243,6 +243,12 @@ async function askInOrder(
     // Charge first what may have been billed. The next model needs a new reserve.
     if (result.failure.billed) return billedFailure(result, index);
     failures.push({ model: index, failure: result.failure });
+    if (result.failure.limited === true && index === agent.models.length - 1) {
+      // The key rests: the session waits for its turn, and uses up no attempt.
+      const next = await rates?.enter(context, input, request, UNBILLED);
+      if (next?.kind === 'refused') return next.result;
+      next?.end(null);
+    }
   }
   return unbilledFailure(
     context,

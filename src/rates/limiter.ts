@@ -188,7 +188,10 @@ function grant(state: RateState, { id, sessionId, tenant, tokens }: RateDemand, 
 
 function settle(state: RateState, settlement: RateSettlement, now: number): void {
   const { id, agoMs, tokens, unsent, backOffMs } = settlement;
-  if (backOffMs !== undefined) state.backOffUntil = Math.max(state.backOffUntil, now + backOffMs);
+  if (backOffMs !== undefined) {
+    state.backOffUntil = Math.max(state.backOffUntil, now + backOffMs);
+    state.paced = { share: 0, at: now };
+  }
   const index = state.open.findIndex((open) => open.id === id);
   const open = state.open[index];
   if (open === undefined) return;

@@ -1,9 +1,12 @@
 /** Sessions under the rate limit of a provider that enforces it with 429s. */
 import { expect, inject, onTestFinished, test } from 'vitest';
-import type { Session } from '../../src/index.ts';
+import { RATES, type RateView } from '../../src/contract/rates.ts';
+import { rateLimiterId } from '../../src/contract/workflow-ids.ts';
+import type { RateLimit, Session } from '../../src/index.ts';
 import { createHarness, type Harness } from '../../src/testing/index.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { limited, workerOptions } from '../support/limited-agents.ts';
+import { polled } from '../support/polled.ts';
 import { limitedProvider, type Provider } from './support/provider.ts';
 
 const AGENTS = new URL('../support/limited-agents.ts', import.meta.url);
@@ -55,4 +58,107 @@ test('sessions wait for the limit without a 429, show it, and all are answered',
     expect(budget.spent).toMatchObject({ turns: 1, inputTokens: 250, outputTokens: 50, lostReplies: 0 });
   }
   for (const session of sessions.slice(0, 12)) await expectFoldEqualsLive(stage.client, session);
+});
+
+const waitingAt = async ({ client, taskQueue }: Stage): Promise<RateView['waiting']> => {
+  const limiter = client.workflow.getHandle(rateLimiterId(taskQueue, 'scripted'));
+  return (await limiter.query<RateView>(RATES.view)).waiting;
+};
+
+test('a worker that is killed with grants loses them, and neither the limit nor a session is lost', async () => {
+  const stage = await openStage();
+  const dying = await stage.startWorkerProcess({ breakAt: ['model request'] });
+  const sessions = await stage.begin(...Array.from({ length: 14 }, (_, i) => (i % 2 === 0 ? 'a' : 'b')));
+  await dying.reached('model request');
+  await Promise.any(
+    sessions.map((session) => stage.until(session, ({ limited: wait }) => wait !== undefined)),
+  );
+  expect(stage.provider.answered).toEqual([]);
+  await dying.crash();
+  await Promise.all([stage.startWorkerProcess(), stage.startWorkerProcess()]);
+  const views = await Promise.all(sessions.map((session) => stage.until(session, 'idle')));
+  expect(stage.provider).toMatchObject({ refused: 0, answered: { length: 14 } });
+  const lost = views.filter(({ budget }) => budget.spent.lostReplies > 0);
+  expect(lost.length).toBeGreaterThan(0);
+  expect(lost.length).toBeLessThan(14);
+  for (const session of sessions.slice(0, 5)) await expectFoldEqualsLive(stage.client, session);
+});
+
+test('a session that is paused or cancelled leaves the queue at once, and queues again when it is resumed', async () => {
+  const stage = await openStage({ tokens: 500, windowMs: 60_000 });
+  await stage.startWorker({
+    rateLimits: { scripted: { tokensPerMinute: 500 } } satisfies Record<string, RateLimit>,
+  });
+  const [first] = await stage.begin('a');
+  await stage.until(first as Session, 'idle');
+  const [session] = await stage.begin('b');
+  if (session === undefined) throw new Error('no session');
+  const untilWaiting = (sessions: number): Promise<void> =>
+    polled(
+      async () => (await waitingAt(stage)).length === sessions,
+      () => `not ${sessions} wait`,
+    );
+  await stage.until(session, ({ limited: wait }) => wait !== undefined);
+  expect(await waitingAt(stage)).toEqual([{ tenant: 'b', sessions: 1 }]);
+  await session.pause();
+  await stage.until(session, ({ phase, limited: wait }) => phase === 'paused' && wait === undefined);
+  await untilWaiting(0);
+  await session.resume();
+  await stage.until(session, ({ limited: wait }) => wait !== undefined);
+  await untilWaiting(1);
+  await session.cancel();
+  await stage.until(session, 'closed');
+  await untilWaiting(0);
+  expect(stage.provider).toMatchObject({ refused: 0, answered: { length: 1 } });
+  await expectFoldEqualsLive(stage.client, session);
+});
+
+test('a 429 despite the limit holds back all sessions of the key', async () => {
+  const stage = await openStage({ tokens: 600, windowMs: 3_000 });
+  // Somebody else uses the key: the provider allows less than the worker was told.
+  await stage.startWorker({ rateLimits: { scripted: { tokensPerMinute: 60_000, window: '3s' } } });
+  const sessions = await stage.begin(...Array<string>(8).fill('a'));
+  const views = await Promise.all(sessions.map((session) => stage.until(session, 'idle')));
+  expect(stage.provider.answered).toHaveLength(8);
+  // Seven requests go at once. After that the key rests, and then asks one at a time.
+  expect(stage.provider.refused).toBeGreaterThan(0);
+  expect(stage.provider.refused).toBeLessThan(25);
+  for (const { budget, wait } of views) {
+    expect(wait).toBeNull();
+    expect(budget.spent).toMatchObject({ turns: 1, lostReplies: 0, inputTokens: 250 });
+  }
+});
+
+test('a prompt that is larger than the limit waits for a person, with the name of the limit', async () => {
+  const stage = await openStage({ tokens: 500, windowMs: 60_000 });
+  await stage.startWorker({ rateLimits: { 'scripted:scripted:model': { tokensPerMinute: 500 } } });
+  const session = await stage.startSession('limited', {
+    message: 'word '.repeat(1_000),
+    context: { tenant: 'a' },
+  });
+  const { wait } = await stage.until(session, 'waiting');
+  expect(wait).toMatchObject({ reason: 'provider_rejected' });
+  expect(wait?.message).toMatch(
+    /^rateLimits\.scripted:scripted:model\.tokensPerMinute: the prompt has about \d+ tokens/,
+  );
+  expect(stage.provider.answered).toEqual([]);
+});
+
+test.each<[Record<string, unknown>, RegExp]>([
+  [{}, /^rateLimits\.openai: set requestsPerMinute, tokensPerMinute or both$/],
+  [{ tokensPerMinute: 0 }, /^rateLimits\.openai\.tokensPerMinute: 0 must be a number above 0$/],
+  [{ requestsPerMinute: Number.NaN }, /^rateLimits\.openai\.requestsPerMinute: NaN must be/],
+  [{ tokensPerMinuet: 5 }, /^rateLimits\.openai\.tokensPerMinuet is unknown/],
+  [{ requestsPerMinute: 5, window: 'soon' }, /^rateLimits\.openai\.window is "soon": write milliseconds/],
+  [
+    { requestsPerMinute: 5, window: '2s' },
+    /^rateLimits\.openai\.window: allows not one of 5 requestsPerMinute/,
+  ],
+])('the limit %j is refused by name', async (limit, message) => {
+  const stage = await openStage();
+  const worker = stage.startWorker({ rateLimits: { openai: limit } });
+  await expect(worker).rejects.toMatchObject({
+    code: 'INVALID_DEFINITION',
+    message: expect.stringMatching(message),
+  });
 });
