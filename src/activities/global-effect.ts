@@ -6,7 +6,7 @@
  * the effect's history, here.
  */
 import type { Context } from '@temporalio/activity';
-import { type Client, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client';
+import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import type { AttachInput, AttachResult, ReportInput } from '../contract/activities.ts';
 import { dispatchNoOf, isFinal, type ToolCall } from '../contract/calls.ts';
@@ -21,8 +21,8 @@ import type { ChildDoneInput } from '../contract/tree.ts';
 import type { ValueStore } from '../contract/values.ts';
 import { effectId } from '../contract/workflow-ids.ts';
 import { foldSession } from '../history/index.ts';
-import { isNotFound } from '../temporal/index.ts';
 import { Values } from '../values/index.ts';
+import { isGone } from './gone.ts';
 import { beating } from './heartbeats.ts';
 import { recordable } from './recordable.ts';
 import { attachChild } from './sub-agent.ts';
@@ -176,10 +176,6 @@ async function lookAt(
   // Anybody can start a workflow with this id, so check that it is the effect of this key.
   const isIt = effect !== null && call?.name === tool && call.idempotencyKey === idempotencyKey;
   return { ...found, record: isIt ? { call, effect } : null };
-}
-
-function isGone(error: unknown): boolean {
-  return error instanceof WorkflowNotFoundError || isNotFound(error);
 }
 
 /** Whether the record answers a call: the outcome is kept for all calls, or this call has waited for it. */

@@ -18,6 +18,7 @@ import type { RateGate } from './rate-gate.ts';
 import { runReads } from './reads.ts';
 import { runTakenIds } from './sealed-records.ts';
 import { runStorePast } from './store-past.ts';
+import { runSteer } from './sub-agent.ts';
 import { missing, noAgent, runTool } from './tool.ts';
 import { tracedTool, tracedVerify } from './traced.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
@@ -102,6 +103,7 @@ export function createActivities({
           : prepareCall(agent, { ...rest, name, args });
       }),
     [ACTIVITY.draw]: runDraw,
+    [ACTIVITY.steer]: runSteer,
     [ACTIVITY.notify]: (input) => runNotify(webhooks, input),
     [ACTIVITY.deliver]: (input) => runDeliver(webhooks, input),
   };

@@ -7,10 +7,11 @@ import { messageOf } from '../contract/errors.ts';
 import type { SessionInput } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
-import { WORKFLOW } from '../contract/names.ts';
-import type { ChildEnd, ChildStart } from '../contract/tree.ts';
+import { SIGNAL, WORKFLOW } from '../contract/names.ts';
+import type { ChildEnd, ChildStart, SteerInput } from '../contract/tree.ts';
 import { readChild } from '../history/index.ts';
-import { orNull } from '../temporal/index.ts';
+import { isGone } from './gone.ts';
+import { beating } from './heartbeats.ts';
 import { recordable } from './recordable.ts';
 import { type FindAgent, missing } from './tool.ts';
 
@@ -71,7 +72,7 @@ async function look(
   { sessionId, agent, parent }: ChildStart,
   { resultLimit = LIMIT.toolResult }: AttachInput,
 ): Promise<AttachResult> {
-  const found = await orNull(client.workflow.getHandle(sessionId).describe());
+  const found = await client.workflow.getHandle(sessionId).describe().catch(goneIsNull);
   // It has run: whatever it has done must not be done again.
   if (found === null) return failed(`its session ${sessionId} has been deleted`);
   const taken = `the id ${sessionId} is taken by a workflow that is not the sub-agent of this call`;
@@ -84,6 +85,22 @@ async function look(
     return { kind: 'ended', end: { ...end, status: 'failed', output } };
   }
   return { kind: 'ended', end: { ...end, output: recordable(end.output, resultLimit) } };
+}
+
+/** The `steer` activity: signals sub-agents. One that has ended needs no signal. */
+export async function runSteer({ sessions, to, by, reason }: SteerInput): Promise<void> {
+  const signal = { run: SIGNAL.resume, cancel: SIGNAL.cancel, pause: SIGNAL.pause, pause_now: SIGNAL.pause }[
+    to
+  ];
+  const value = to === 'run' ? { by } : { by, reason, ...(to === 'pause_now' ? { now: true } : {}) };
+  await beating(({ client }) =>
+    Promise.all(sessions.map((id) => client.workflow.getHandle(id).signal(signal, value).catch(goneIsNull))),
+  );
+}
+
+function goneIsNull(error: unknown): null {
+  if (isGone(error)) return null;
+  throw error;
 }
 
 function failed(output: string): AttachResult & { end: ChildEnd } {

@@ -27,6 +27,7 @@ import { setup } from './verbs/setup.ts';
 import { show } from './verbs/show.ts';
 import { start } from './verbs/start.ts';
 import { tail } from './verbs/tail.ts';
+import { tree } from './verbs/tree.ts';
 import { values } from './verbs/values.ts';
 import { versions } from './verbs/versions.ts';
 import { wake } from './verbs/wake.ts';
@@ -34,7 +35,7 @@ import { worker } from './verbs/worker.ts';
 
 const GROUPS = [
   { heading: 'Run agents:', verbs: [dev, worker, versions, serve, mcp, codecServer, archive, setup, doctor] },
-  { heading: 'Talk to sessions:', verbs: [start, send, queue, ls, show, tail, schedule] },
+  { heading: 'Talk to sessions:', verbs: [start, send, queue, ls, show, tree, tail, schedule] },
   { heading: 'Decide about tool calls:', verbs: [inbox, decide, resolve] },
   { heading: 'Control sessions:', verbs: [pause, resume, wake, cancel, budget, pool] },
   { heading: 'Read the past and continue from it:', verbs: [checkpoints, values] },

@@ -75,7 +75,9 @@ export class InboxReader {
 
 function itemsOf({ id, agent, tenant }: SessionSummary, view: SessionView): InboxItem[] {
   if (view.status.kind !== 'active') return [];
-  const common = { sessionId: id, agent: agent ?? view.agent, tenant };
+  const { parent } = view;
+  const tree = parent && { root: parent.root, path: [...parent.path, view.agent] };
+  const common = { sessionId: id, agent: agent ?? view.agent, tenant, ...tree };
   const calls = view.pending.map((call): InboxItem => {
     const { kind, reason } = whyCall(call);
     return {

@@ -21,4 +21,5 @@ export type { StreamOptions, StreamPart } from './stream.ts';
 export type { LivePart } from './stream-live.ts';
 export type { CallNews, RunCause, SessionNews } from './stream-parts.ts';
 export type { DurablePart } from './stream-subscription.ts';
+export type { Tree, TreeItem, TreeNode } from './tree.ts';
 export { type MovedSession, moveSession } from './versions.ts';

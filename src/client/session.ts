@@ -39,6 +39,7 @@ import { ANSWER_MS, answered, updated } from './requests.ts';
 import { withId } from './start-options.ts';
 import { type StreamOptions, type StreamPart, streamSession } from './stream.ts';
 import { presentCursor } from './stream-runs.ts';
+import { readTree, type Tree } from './tree.ts';
 
 /** What a program shares with the workers. */
 export interface SessionStores {
@@ -181,6 +182,21 @@ export class Session<OUTPUT = unknown> {
     return new Values(this.#values, this.#client).get(digest, this.id);
   }
 
+  /**
+   * The session and the sub-agents below it, and all that waits for a person in the tree, each with its path. Sub-agents that
+   * have ended are listed while their calls are in the present run.
+   */
+  tree(): Promise<Tree> {
+    return readTree((id) => new Session(this.#client, id).read(), this.id);
+  }
+
+  /** A sub-agent's session; `null` for this one. */
+  #below(sessionId: string | undefined): Session | null {
+    if (sessionId === undefined || sessionId === this.id) return null;
+    if (sessionId.startsWith(`${this.id}/`)) return new Session(this.#client, sessionId);
+    throw invalid('sessionId', `${sessionId} is no sub-agent of ${this.id}: decide in that session itself`);
+  }
+
   /** The calls that wait for a person. */
   async approvals(): Promise<PendingCall[]> {
     return (await this.state()).pending;
@@ -262,31 +278,37 @@ export class Session<OUTPUT = unknown> {
    * Decides on a call that waits for approval. The first decision wins. If the tool asks for several people, each of them
    * approves, and `status` stays `approval` until the last one has.
    *
-   * @param call - the call from {@link Session.approvals}. The decision holds only for its arguments.
+   * @param call - the call from {@link Session.approvals}, or from {@link Session.tree}: then it may be that of a sub-agent. The
+   * decision holds only for its arguments.
    * @param options - `by`: who decides. `verified`: your program has verified `by`; never take it from a client.
    * @returns once the decision is recorded; for an edit, once its arguments have passed the tool's schema.
    * @throws PerdureError `UNKNOWN_CALL`, `CALL_NOT_PENDING`, `DIGEST_MISMATCH`, `INVALID_TOOL_INPUT`, `FORBIDDEN` when
    * the tool asks for other people than this one, or for verified ones
    */
   async decide(
-    { callId, argsDigest }: SeenCall,
+    { callId, argsDigest, sessionId }: SeenCall & { sessionId?: string },
     decision: Decision,
     options: { by?: string; verified?: true } = {},
   ): Promise<{ callId: string; status: string }> {
+    const below = this.#below(sessionId);
+    if (below !== null) return below.decide({ callId, argsDigest }, decision, options);
     return this.#update(UPDATE.decide, { callId, argsDigest, decision, ...options }, 'decision');
   }
 
   /**
    * Says what became of a call whose outcome is unknown.
    *
-   * @param call - the call from {@link Session.approvals}. The resolution holds only for that dispatch and its arguments.
+   * @param call - the call from {@link Session.approvals} or {@link Session.tree}. The resolution holds only for that dispatch and
+   * its arguments.
    * @throws PerdureError `UNKNOWN_CALL`, `CALL_NOT_PENDING`, `DISPATCH_MISMATCH`, `DIGEST_MISMATCH`
    */
   async resolve(
-    { callId, argsDigest, dispatchNo }: SeenDispatch,
+    { callId, argsDigest, dispatchNo, sessionId }: SeenDispatch & { sessionId?: string },
     resolution: Resolution,
     options: { by?: string; verified?: true } = {},
   ): Promise<{ callId: string; status: string }> {
+    const below = this.#below(sessionId);
+    if (below !== null) return below.resolve({ callId, argsDigest, dispatchNo }, resolution, options);
     const input = { callId, argsDigest, dispatchNo, resolution, ...options };
     return this.#update(UPDATE.resolve, input, 'resolution');
   }

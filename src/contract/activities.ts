@@ -24,7 +24,7 @@ import type { ACTIVITY } from './names.ts';
 import type { DeliverInput, NotifyInput } from './notifications.ts';
 import type { DrawAnswer, DrawRequest } from './pool.ts';
 import type { ContentRef } from './thread.ts';
-import type { ChildEnd, ChildStart } from './tree.ts';
+import type { ChildEnd, ChildStart, SteerInput } from './tree.ts';
 
 /** Input of `load`: a part of the checkpoint that a session starts from. */
 export interface LoadInput {
@@ -232,6 +232,8 @@ export interface SessionActivities {
   takenIds(input: TakenIdsInput): Promise<TakenIdsResult>;
   /** Draws from the session's pool of money, or gives back. */
   draw(input: DrawInput): Promise<DrawResult>;
+  /** Cancels, pauses or resumes sub-agents. */
+  steer(input: SteerInput): Promise<void>;
   /** Starts the delivery of notifications, in a workflow of its own. */
   notify(input: NotifyInput): Promise<void>;
   /** Sends one notification to one webhook. */

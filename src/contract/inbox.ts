@@ -25,6 +25,9 @@ export interface InboxItem {
   sessionId: string;
   agent: string | null;
   tenant: string | null;
+  /** Of a sub-agent: the session at the top of its tree, and the agents from there to this one. */
+  root?: string;
+  path?: string[];
   /**
    * `approval`: a call waits for a decision. `question`: the model asks a person. `unknown`: nobody knows whether a call took effect. `stuck`: no worker has the
    * tool. `budget`: a cap is reached. `wait`: another reason, in `wait`. `unreadable`: the session cannot be read.

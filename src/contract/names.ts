@@ -31,6 +31,7 @@ export const ACTIVITY = {
   deliver: 'perdure.deliver',
   aside: 'perdure.aside',
   draw: 'perdure.draw',
+  steer: 'perdure.steer',
 } as const;
 
 const ACTIVITY_KINDS: ReadonlyMap<string, string> = new Map(

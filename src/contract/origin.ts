@@ -55,6 +55,8 @@ export interface CarriedEffect {
   output: JsonValue;
   /** Why it may not have happened. An equal call settles and is verified before it is dispatched. */
   doubt?: string;
+  /** A sub-agent was at work. An equal call waits for its session, and does not settle. */
+  open?: true;
   /** It was undone: it answers no call, and an equal call gets another key. */
   undone?: true;
   /** It has undone the effect of another call. */

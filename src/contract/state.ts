@@ -10,7 +10,7 @@ import type { CarriedEffect, Origin } from './origin.ts';
 import type { Past } from './past.ts';
 import type { PoolShare } from './pool.ts';
 import type { Limited } from './rates.ts';
-import type { Child, ParentLink } from './tree.ts';
+import type { Child, ParentLink, TreeUsage } from './tree.ts';
 import type { Undo } from './undo.ts';
 
 /**
@@ -141,6 +141,7 @@ export interface InFlight {
     | 'notify'
     | 'aside'
     | 'draw'
+    | 'steer'
     | 'pool_recheck';
   callId?: string;
   /** Of a timer, ISO 8601: when it fires. */
@@ -252,6 +253,8 @@ export interface SessionState {
   parent?: ParentLink;
   /** Its sub-agents: the open ones, and those that have ended in this run. Absent before the first. */
   children?: Child[];
+  /** What the sub-agents have used that left with earlier runs. Absent: nothing. */
+  childrenUsed?: TreeUsage;
   /** A sub-agent that has begun to report: how it ends. */
   ending?: 'completed' | 'cancelled';
   /** The checkpoint that it started from. `loading` holds the parts of it that have arrived. */

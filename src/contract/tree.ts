@@ -14,7 +14,7 @@ export interface ParentLink {
   /** The agents above this one, the root's first. */
   path: string[];
   /** Bytes of JSON that its answer may have, when that is less than usual. */
-  resultLimit?: number | undefined;
+  resultLimit?: number;
 }
 
 const text = z.string().check(z.minLength(1));
@@ -27,7 +27,7 @@ export const parentSchema: LazySchema<ParentLink> = lazySchema(() =>
     root: text,
     depth: z.int().check(z.positive()),
     path: z.array(z.string()),
-    resultLimit: z.optional(count),
+    resultLimit: z.exactOptional(count),
   }),
 );
 
@@ -94,8 +94,18 @@ export interface Child {
   agent: string;
   /** The call that has started it. */
   callId: string;
+  /** What it was told last. Absent: nothing, so it runs. */
+  told?: 'run' | 'pause' | 'pause_now' | 'cancel';
   /** How it has ended, without its answer. Absent: it is open. */
   end?: { status: ChildEnd['status']; at: string; usage?: TreeUsage };
+}
+
+/** Input of `steer`: what sub-agents are told. */
+export interface SteerInput {
+  sessions: string[];
+  to: NonNullable<Child['told']>;
+  by: string;
+  reason: string;
 }
 
 /** Agents below one another, and sub-agents of one session that are open at a time, unless the agent says otherwise. */

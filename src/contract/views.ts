@@ -9,6 +9,7 @@ import type { PoolAmounts } from './pool.ts';
 import type { Limited } from './rates.ts';
 import type { Notice, Phase, PlanStep, SessionMode, SessionStatus, Spent, Wait } from './state.ts';
 import type { ContentRef } from './thread.ts';
+import type { ParentLink } from './tree.ts';
 
 /** A session in a list. */
 export interface SessionSummary {
@@ -33,6 +34,8 @@ export interface SessionView {
   agent: string;
   context: JsonObject | null;
   mode: SessionMode;
+  /** The call of another session that has started it. Absent: nobody's. */
+  parent?: ParentLink;
   /** Of mode `effect`: the `session/call` that asked first, and its time to live. */
   effect: { requestedBy: string; ttlMs: number } | null;
   createdAt: string;

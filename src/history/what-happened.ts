@@ -63,12 +63,17 @@ function isAbsent(status: ToolCall['status']): boolean {
 }
 
 function carriedEffect(call: ToolCall): CarriedEffect[] {
-  const { id: callId, name: tool, idempotencyKey, status, result, scope, message } = call;
-  const effect = { callId, tool, idempotencyKey, ...(scope === 'message' ? { message } : {}) };
+  const { id: callId, name: tool, idempotencyKey, status, result, scope, keyOf, message } = call;
+  const effect = {
+    callId,
+    tool,
+    idempotencyKey,
+    ...(scope === 'message' ? { message: keyOf ?? message } : {}),
+  };
   if (status.kind === 'completed') return [{ ...effect, output: result?.content ?? null }];
-  // An effect of scope `global`, or a sub-agent, has a session of its own, which knows what became of it.
+  // An effect of scope `global` has a session of its own, which knows what became of it.
   const doubtful = isOpen(call) || (status.kind === 'failed' && !status.certain);
-  if (!doubtful || scope === 'global' || status.kind === 'awaiting') return [];
+  if (!doubtful || scope === 'global') return [];
   const doubt = `the outcome of ${callId} is unknown: a rewind left it behind`;
-  return [{ ...effect, output: null, doubt }];
+  return [{ ...effect, output: null, doubt, ...(status.kind === 'awaiting' ? { open: true as const } : {}) }];
 }

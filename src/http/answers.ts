@@ -90,7 +90,7 @@ const status = exactly<SessionView['status']>()(
   ]),
 );
 
-const wait: z.ZodMiniType<Wait> = exactly<Wait>()(
+export const waitSchema: z.ZodMiniType<Wait> = exactly<Wait>()(
   z.object({
     reason: z.enum([
       'agent_unavailable',
@@ -133,12 +133,14 @@ const inboxItem: z.ZodMiniType<InboxItem> = exactly<InboxItem>()(
     sessionId: z.string(),
     agent: z.nullable(z.string()),
     tenant: z.nullable(z.string()),
+    root: z.exactOptional(z.string()),
+    path: z.exactOptional(z.array(z.string())),
     kind: z.enum(['approval', 'question', 'unknown', 'stuck', 'budget', 'wait', 'unreadable']),
     reason: z.string(),
     since: z.nullable(time),
     until: z.nullable(time),
     call: z.nullable(pendingCallSchema),
-    wait: z.nullable(wait),
+    wait: z.nullable(waitSchema),
     answers: z.array(z.object({ answer: z.string(), does: z.string(), command: z.string() })),
   }),
 );
@@ -154,6 +156,16 @@ export const sessionViewSchema: z.ZodMiniType<SessionView> = exactly<SessionView
     agent: z.string(),
     context: z.nullable(jsonObject),
     mode: z.enum(['chat', 'task', 'effect']),
+    parent: z.exactOptional(
+      z.object({
+        sessionId: z.string(),
+        callId: z.string(),
+        root: z.string(),
+        depth: z.int(),
+        path: z.array(z.string()),
+        resultLimit: z.exactOptional(z.int()),
+      }),
+    ),
     effect: z.nullable(z.object({ requestedBy: z.string(), ttlMs: z.number() })),
     createdAt: time,
     status,
@@ -163,7 +175,7 @@ export const sessionViewSchema: z.ZodMiniType<SessionView> = exactly<SessionView
     queued: z.int(),
     calls: z.int(),
     pending: z.array(pendingCallSchema),
-    wait: z.nullable(wait),
+    wait: z.nullable(waitSchema),
     limited: z.exactOptional(z.object({ key: z.string(), message: z.string(), since: time })),
     paused: z.nullable(z.object({ by: z.string(), at: time, reason: z.string() })),
     budget: budgetViewSchema,

@@ -19,6 +19,7 @@ import { apiRequest, readBody, readParams, readQuery } from './request.ts';
 import { sessionOperations } from './sessions.ts';
 import { jsonObject } from './shapes.ts';
 import { threadOperations } from './threads.ts';
+import { treeOperation } from './tree.ts';
 
 /** Bytes of a body. The contents are measured where they are used; escaped text may be three times as long. */
 const BODY_LIMIT = 3 * LIMIT.input + 100_000;
@@ -95,6 +96,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
     ...sessionOperations,
     ...inspectionOperations,
     ...poolOperations,
+    treeOperation,
     ...serviceOperations(() => document),
   ];
   const document = describeApi(operations);

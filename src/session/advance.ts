@@ -30,6 +30,7 @@ import {
   theCall,
   wasStopped,
 } from './state.ts';
+import { steering } from './steer.ts';
 import { delegated } from './sub-agents.ts';
 import { beginUndo, markUndone } from './undo.ts';
 import { stop } from './wait.ts';
@@ -220,6 +221,7 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
     call.dispatches.push({ no: call.dispatches.length + 1, at, outcome: null });
   }
   if (command.kind === 'draw') drawing(state, command);
+  if (command.kind === 'steer') steering(state, command.input);
   if (command.kind === 'notify') notifying(state, command.input, moment);
   if (starts) delegated(state, theCall(state, command.input.callId));
   if (command.kind === 'report' && command.input.end !== undefined) {

@@ -29,6 +29,7 @@ import {
   theCall,
   toolOf,
 } from './state.ts';
+import { steerStep } from './steer.ts';
 import { lookForAgent, lookForTools } from './stuck.ts';
 import { delegationProblem, isCrowded, isDelegated, reportEnd } from './sub-agents.ts';
 import { toolCommand, verifyCommand } from './tool-command.ts';
@@ -78,6 +79,7 @@ function nextStep(state: SessionState, moment: Moment): Step | null {
   const tending =
     tendCalls(state, calls, moment) ??
     reportStep(state) ??
+    steerStep(state) ??
     notifyStep(state, moment) ??
     reminderStep(state, moment) ??
     dropStaleTimer(state);

@@ -25,7 +25,8 @@ function twinOf({ calls }: SessionState, call: ToolCall): ToolCall | undefined {
 /** The step instead of a dispatch, when an equal call is on record or in progress. */
 export function answerOf(state: SessionState, call: ToolCall): Step | null {
   const carried = state.carried.find(
-    ({ idempotencyKey, undone }) => idempotencyKey === call.idempotencyKey && undone !== true,
+    ({ idempotencyKey, undone, open }) =>
+      idempotencyKey === call.idempotencyKey && undone !== true && open !== true,
   );
   if (carried !== undefined) {
     return carried.doubt === undefined

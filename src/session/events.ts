@@ -49,7 +49,7 @@ import type {
 import type { NotifyInput } from '../contract/notifications.ts';
 import type { CarriedEffect } from '../contract/origin.ts';
 import type { Wait } from '../contract/state.ts';
-import type { ChildDoneInput } from '../contract/tree.ts';
+import type { ChildDoneInput, SteerInput } from '../contract/tree.ts';
 
 /** What a person or program asked of the session. */
 export type PersonInput =
@@ -89,6 +89,7 @@ export type Outcome =
   | { kind: 'notify'; result: ActivityOutcome<void> }
   | { kind: 'aside'; result: ActivityOutcome<ModelResult> }
   | { kind: 'draw'; result: ActivityOutcome<DrawResult> }
+  | { kind: 'steer'; result: ActivityOutcome<void> }
   | { kind: 'timer' };
 
 /** What enters a session in one activation of its workflow. */
@@ -152,6 +153,7 @@ export type Command =
       summary: string;
     }
   | { kind: 'draw'; seq: number; input: DrawInput; heartbeatMs: number; summary: string }
+  | { kind: 'steer'; seq: number; input: SteerInput; heartbeatMs: number; summary: string }
   | { kind: 'timer'; seq: number; ms: number; summary: string }
   /** Asks the command of that number to stop. */
   | { kind: 'cancel'; seq: number; timer: boolean }

@@ -71,6 +71,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   if (origin.kind === 'rewind') {
     if (past.parent !== undefined) state.parent = past.parent;
     if (past.children !== undefined) state.children = past.children;
+    if (past.childrenUsed !== undefined) state.childrenUsed = past.childrenUsed;
     state.namespace = past.namespace;
     state.createdAt = past.createdAt;
     const pauses = past.pauses.map((pause) => ({ ...pause, resumedAt: pause.resumedAt ?? iso(moment) }));
@@ -128,7 +129,8 @@ function reopen(call: ToolCall, origin: Origin, { after }: Loaded, moment: Momen
   if (edited && after !== null) call.status = { ...status, rewound: true };
   if (call.effect === 'mutate' && !edited) {
     const since = after?.effects.find(
-      ({ callId, idempotencyKey }) => callId === call.id && idempotencyKey === call.idempotencyKey,
+      ({ callId, idempotencyKey, open }) =>
+        callId === call.id && idempotencyKey === call.idempotencyKey && open !== true,
     );
     if (since !== undefined && since.doubt === undefined) {
       endCall(call, { kind: 'completed' }, { content: since.output, isError: false }, iso(moment));

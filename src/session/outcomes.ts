@@ -89,6 +89,7 @@ function applyKnown(state: SessionState, flight: InFlight, outcome: Outcome, mom
       applyAttach(state, theCall(state, flight.callId ?? ''), flight, outcome.result, moment);
       return;
     case 'report':
+    case 'steer':
       return;
     case 'notify':
       if (!outcome.result.ok) {

@@ -18,6 +18,7 @@ import type { InFlight, SessionState } from '../contract/state.ts';
 import { isMain } from '../contract/view.ts';
 import type { Moment, Step } from './events.ts';
 import { batchCalls, hasActivity, lastText, note } from './state.ts';
+import { leaveChildren } from './sub-agents.ts';
 import { withTaken } from './taken-ids.ts';
 
 /** Notices that go along. */
@@ -108,6 +109,7 @@ export function applyStorePast(
     if (own.length > 0) state[notes] = Object.fromEntries(own);
     else delete state[notes];
   }
+  leaveChildren(state);
   state.continuing = 'next';
 }
 

@@ -36,6 +36,7 @@ import {
   pause,
   phaseOf,
 } from './state.ts';
+import { resumeChildren } from './steer.ts';
 import { applyChildEnd, childOf } from './sub-agents.ts';
 import { mayBeTaken } from './taken-ids.ts';
 import { isCompensation, requestUndo } from './undo.ts';
@@ -248,6 +249,7 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       state.fromModel = 0;
       delete state.compaction;
       state.loop.count = 0;
+      resumeChildren(state);
       for (const call of state.calls) {
         if (call.status.kind === 'stuck') call.status = { kind: 'ready' };
         else lookAtEffect(state, call);

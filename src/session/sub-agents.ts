@@ -27,7 +27,7 @@ export function isDelegated(state: SessionState, call: ToolCall): boolean {
 }
 
 /** The sub-agents that have not ended. */
-function openChildren({ children = [] }: SessionState): Child[] {
+export function openChildren({ children = [] }: SessionState): Child[] {
   return children.filter(({ end }) => end === undefined);
 }
 
@@ -110,13 +110,30 @@ export function applyChildEnd(
 }
 
 /** What a session and the sessions below it have used. */
-function usageOf({ budget: { spent }, children = [] }: SessionState): TreeUsage {
+export function usageOf({ budget: { spent }, children = [], childrenUsed }: SessionState): TreeUsage {
   const { turns, toolCalls, inputTokens, outputTokens, nanoUsd, activeMs } = spent;
-  const sum: TreeUsage = { turns, toolCalls, inputTokens, outputTokens, nanoUsd, activeMs };
-  for (const { end } of children) {
-    for (const key of Object.keys(sum) as (keyof TreeUsage)[]) sum[key] += end?.usage?.[key] ?? 0;
+  const own: TreeUsage = { turns, toolCalls, inputTokens, outputTokens, nanoUsd, activeMs };
+  return total([own, childrenUsed, ...children.map(({ end }) => end?.usage)]);
+}
+
+function total(parts: readonly (TreeUsage | undefined)[]): TreeUsage {
+  const sum: TreeUsage = { turns: 0, toolCalls: 0, inputTokens: 0, outputTokens: 0, nanoUsd: 0, activeMs: 0 };
+  for (const part of parts) {
+    for (const key of Object.keys(sum) as (keyof TreeUsage)[]) sum[key] += part?.[key] ?? 0;
   }
   return sum;
+}
+
+/** Lets go of the sub-agents that have ended, when their calls leave the run. Only what they have used goes along. */
+export function leaveChildren(state: SessionState): void {
+  const { children, childrenUsed } = state;
+  if (children === undefined) return;
+  const ended = children.filter(({ end, callId }) => end !== undefined && !state.batch.includes(callId));
+  if (ended.length === 0) return;
+  state.childrenUsed = total([childrenUsed, ...ended.map(({ end }) => end?.usage)]);
+  const rest = children.filter((child) => !ended.includes(child));
+  if (rest.length > 0) state.children = rest;
+  else delete state.children;
 }
 
 /** How a session that has ended reports itself. */

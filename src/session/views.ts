@@ -33,6 +33,7 @@ export function sessionView(state: SessionState): SessionView {
     agent: state.agent,
     context: state.context,
     mode: state.mode,
+    ...defined({ parent: state.parent }),
     effect: state.effect && { requestedBy: state.effect.requestedBy, ttlMs: state.effect.ttlMs },
     createdAt: state.createdAt,
     status: state.status,

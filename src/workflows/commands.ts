@@ -198,6 +198,17 @@ function run(command: Issued, ended: (outcome: Outcome | null) => void): void {
       settle(aside(command.input), (result) => ended({ kind: 'aside', result }));
       return;
     }
+    case 'steer': {
+      // Until it succeeds: a sub-agent that is not told goes on.
+      const { [ACTIVITY.steer]: steer } = remote(command.seq, {
+        startToCloseTimeout: '30s',
+        heartbeatTimeout: command.heartbeatMs,
+        retry: { initialInterval: '1s', maximumInterval: '30s' },
+        summary: command.summary,
+      });
+      settle(steer(command.input), (result) => ended({ kind: 'steer', result }));
+      return;
+    }
     case 'draw': {
       const { [ACTIVITY.draw]: draw } = remote(command.seq, {
         startToCloseTimeout: '30s',

@@ -1,29 +1,9 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { agentTool, type DefinedAgent, defineAgent, defineTool, type Session } from '../../src/index.ts';
-import type { Script } from '../../src/testing/index.ts';
+import { agentTool, defineTool } from '../../src/index.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
-import { openStage, type Stage, untilPhase } from '../support/stage.ts';
-
-type Tools = NonNullable<Parameters<typeof defineAgent>[0]['tools']>;
-
-/** A script by the agent that asks. */
-function scripted(scripts: Record<string, Script>): Script {
-  return (request) => (scripts[request.model] ?? expect.fail(`no script for ${request.model}`))(request);
-}
-
-/** A model that calls tools once, and then answers. */
-function once(toolCalls: { name: string; args: object }[], text = 'Done.'): Script {
-  return ({ assistantCount }) => (assistantCount === 0 ? { toolCalls } : { text });
-}
-
-function agent(stage: Stage, name: string, tools: Tools = {}, more: object = {}): DefinedAgent {
-  return defineAgent({ name, model: stage.provider(name), instructions: 'Work.', tools, ...more });
-}
-
-async function ask(stage: Stage, options: object = {}): Promise<Session> {
-  return stage.sessions.start('lead', { id: stage.id(), message: 'Report.', ...options });
-}
+import { openStage, untilPhase } from '../support/stage.ts';
+import { agent, ask, hold, once, scripted } from '../support/tree.ts';
 
 test('an agent answers another one from a session of its own, with the context of the tree', async () => {
   const stage = await openStage(
@@ -113,12 +93,6 @@ test('an agent that is cancelled, meets its cap, or lacks its context is an erro
       picky: () => ({ text: 'never' }),
     }),
   );
-  const hold = defineTool({
-    inputSchema: z.object({}),
-    effect: 'read',
-    needsApproval: true,
-    execute: () => 1,
-  });
   const look = defineTool({ inputSchema: z.object({}), effect: 'read', execute: () => 1 });
   await stage.startWorker([
     agent(stage, 'lead', {
@@ -143,19 +117,13 @@ test('an agent that is cancelled, meets its cap, or lacks its context is an erro
   ]);
 });
 
-test('an agent whose session is terminated is an error result, and so is one whose id is taken', async () => {
+test('an agent whose session is terminated is an error result', async () => {
   const stage = await openStage(
     scripted({
       lead: once([{ name: 'research', args: { task: 'Whales.' } }]),
       researcher: once([{ name: 'hold', args: {} }]),
     }),
   );
-  const hold = defineTool({
-    inputSchema: z.object({}),
-    effect: 'read',
-    needsApproval: true,
-    execute: () => 1,
-  });
   const research = agentTool(agent(stage, 'researcher', { hold }));
   await stage.startWorker([agent(stage, 'lead', { research })]);
   const session = await ask(stage);

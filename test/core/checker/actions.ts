@@ -84,6 +84,7 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
     case 'takenIds':
     case 'notify':
     case 'draw':
+    case 'steer':
     case 'pool_recheck':
       throw new Error('no scenario has so many messages, notifies, or shares a pool');
     case 'backoff':

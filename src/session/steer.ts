@@ -1,0 +1,61 @@
+/** Cancellation, pause and resume go down a tree: a session tells its open sub-agents what it has been told itself. */
+import { UNNAMED } from '../contract/calls.ts';
+import type { SessionState } from '../contract/state.ts';
+import type { Child, SteerInput } from '../contract/tree.ts';
+import type { Step } from './events.ts';
+import { flightOf, heartbeatMs } from './state.ts';
+import { openChildren } from './sub-agents.ts';
+
+/** Sub-agents that one activity tells. */
+const AT_ONCE = 50;
+
+type Told = NonNullable<Child['told']>;
+
+/** Tells sub-agents what they have not been told; `null` when all know. */
+export function steerStep(state: SessionState): Step | null {
+  if (state.inFlight.some(({ kind }) => kind === 'steer')) return null;
+  const want = wanted(state);
+  // A sub-agent is told when it has been started.
+  const late = openChildren(state).filter(
+    ({ told = 'run', callId }) =>
+      told !== want && told !== 'cancel' && flightOf(state, callId, 'attach') === undefined,
+  );
+  if (late.length === 0) return null;
+  const sessions = late.slice(0, AT_ONCE).map(({ sessionId }) => sessionId);
+  const input: SteerInput = { sessions, to: want, ...reasonOf(state, want) };
+  const summary = `tell ${sessions.length} sub-agents: ${want}`;
+  return {
+    type: 'issue',
+    command: { kind: 'steer', seq: state.seq + 1, input, heartbeatMs: heartbeatMs(state), summary },
+  };
+}
+
+function wanted({ cancelling, interrupted, paused }: SessionState): Told {
+  if (cancelling !== null) return 'cancel';
+  if (paused !== null) return paused.requestedNow ? 'pause_now' : 'pause';
+  return interrupted ? 'cancel' : 'run';
+}
+
+function reasonOf(
+  { cancelling, paused, sessionId }: SessionState,
+  want: Told,
+): Pick<SteerInput, 'by' | 'reason'> {
+  const said = want === 'cancel' ? cancelling : want === 'run' ? null : paused;
+  if (said !== null) {
+    // A session takes this name for a cancellation of its own workflow.
+    const by = said.by === 'temporal' || said.by === UNNAMED ? sessionId.slice(0, 200) : said.by;
+    return { by, reason: said.reason };
+  }
+  const reason = want === 'cancel' ? 'a new message of the user came first' : '';
+  return { by: sessionId.slice(0, 200), reason };
+}
+
+/** Records what sub-agents are being told. */
+export function steering({ children = [] }: SessionState, { sessions, to }: SteerInput): void {
+  for (const child of children) if (sessions.includes(child.sessionId)) child.told = to;
+}
+
+/** A person resumes: all open sub-agents are told, for each of them may wait for something of its own. */
+export function resumeChildren(state: SessionState): void {
+  for (const child of openChildren(state)) if (child.told !== 'cancel') child.told = 'pause';
+}
