@@ -32,7 +32,7 @@ export function asideStep(state: SessionState): Step | null {
   const message = state.inbox.find(({ aside }) => aside === true);
   if (message === undefined || state.batch.length === 0 || state.finishing) return null;
   if (isAnswering(state)) return null;
-  const aside = questionOf(state, message);
+  const aside = asideOf(state, message);
   const reserve = worstCase(state, asideBytes(state, aside));
   const over = exceeded(state, { ...reserve, turns: 0, toolCalls: 0 });
   if (over !== null) return { type: 'queue_aside', messageId: message.id, reason: over.message };
@@ -63,7 +63,7 @@ export function asideBytes({ transcript }: SessionState, { blocks, results }: As
   return promptBytes({ blocks }) + jsonSize(results) + bytesOf(since) + PART_BYTES * parts;
 }
 
-function questionOf(state: SessionState, message: QueuedMessage): AsideQuestion {
+function asideOf(state: SessionState, message: QueuedMessage): AsideQuestion {
   const calls = batchCalls(state);
   const ended = calls.filter(isFinal);
   const isLarge = jsonSize(ended.map(({ result }) => result)) > LIMIT.readResults.capped;
