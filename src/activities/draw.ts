@@ -1,7 +1,8 @@
 /** Draws from a pool of money, for a session, and gives back. */
-import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { type Client, WithStartWorkflowOperation, WorkflowNotFoundError } from '@temporalio/client';
 import type { DrawInput, DrawResult } from '../contract/activities.ts';
 import { isPerdureError } from '../contract/errors.ts';
+import { WORKFLOW } from '../contract/names.ts';
 import {
   type DrawAnswer,
   type DrawRequest,
@@ -12,6 +13,7 @@ import {
 import { poolWorkflowId } from '../contract/workflow-ids.ts';
 import { spentOfEnded } from '../history/index.ts';
 import { findExecution } from '../temporal/executions.ts';
+import { type PoolWorkflow, poolStart } from '../temporal/pool-start.ts';
 import { beating } from './heartbeats.ts';
 
 /** How long the pool may take, in milliseconds. Temporal repeats the attempt: the request has a number. */
@@ -28,14 +30,27 @@ export async function runDraw({ pool, ...input }: DrawInput): Promise<DrawResult
       client.withDeadline(Date.now() + ANSWER_MS, () =>
         handle.executeUpdate<T, [object]>(name, { args: [args] }),
       );
+    // A session that tells its caps makes the pool.
+    const draw = (request: DrawRequest): Promise<DrawAnswer> =>
+      request.caps === undefined
+        ? tell(POOL_UPDATE.draw, request)
+        : client.withDeadline(Date.now() + ANSWER_MS, () =>
+            client.workflow.executeUpdateWithStart<PoolWorkflow, DrawAnswer, [unknown]>(POOL_UPDATE.draw, {
+              args: [request],
+              startWorkflowOperation: new WithStartWorkflowOperation<PoolWorkflow>(
+                WORKFLOW.pool,
+                poolStart(pool, info.taskQueue),
+              ),
+            }),
+          );
     const request: DrawRequest = { ...input, sessionId: info.workflowExecution?.workflowId ?? '' };
     try {
-      const answer = await tell<DrawAnswer>(POOL_UPDATE.draw, request);
+      const answer = await draw(request);
       if (answer.kind !== 'refused' || answer.holders.length === 0) return answer;
       const ended = await endedOf(client, answer.holders);
       if (ended.length === 0) return answer;
       for (const one of ended) await tell(POOL_UPDATE.closed, one);
-      return await tell<DrawAnswer>(POOL_UPDATE.draw, request);
+      return await draw(request);
     } catch (error) {
       if (!(error instanceof WorkflowNotFoundError)) throw error;
       return {

@@ -7,7 +7,6 @@ import { WORKFLOW } from '../contract/names.ts';
 import {
   POOL_QUERY,
   POOL_UPDATE,
-  type PoolInput,
   type PoolSetInput,
   type PoolView,
   poolIdSchema,
@@ -16,6 +15,7 @@ import {
 import { parseKnown } from '../contract/unknown-name.ts';
 import { poolWorkflowId } from '../contract/workflow-ids.ts';
 import { poolError } from '../temporal/errors.ts';
+import { type PoolWorkflow, poolStart } from '../temporal/pool-start.ts';
 import { ANSWER_MS } from './requests.ts';
 
 /**
@@ -46,23 +46,13 @@ export class Pool {
   async set(input: PoolSetInput): Promise<PoolView> {
     const parsed = parseKnown(poolSetSchema, toJson(defined(input), 'pool'));
     if (!parsed.ok) throw invalid(parsed.field, parsed.problem);
-    const workflowId = this.#handle.workflowId;
-    const startWorkflowOperation = new WithStartWorkflowOperation<(input: PoolInput) => Promise<void>>(
-      WORKFLOW.pool,
-      {
-        workflowId,
-        taskQueue: this.#taskQueue,
-        workflowIdConflictPolicy: 'USE_EXISTING',
-        workflowTaskTimeout: '2s',
-        staticSummary: `pool ${this.id}`,
-        args: [{ poolId: this.id }],
-      },
-    );
+    const start = poolStart(this.id, this.#taskQueue);
+    const startWorkflowOperation = new WithStartWorkflowOperation<PoolWorkflow>(WORKFLOW.pool, start);
     return this.#answered(() =>
-      this.#client.workflow.executeUpdateWithStart<(input: PoolInput) => Promise<void>, PoolView, [unknown]>(
-        POOL_UPDATE.set,
-        { args: [parsed.value], startWorkflowOperation },
-      ),
+      this.#client.workflow.executeUpdateWithStart<PoolWorkflow, PoolView, [unknown]>(POOL_UPDATE.set, {
+        args: [parsed.value],
+        startWorkflowOperation,
+      }),
     );
   }
 

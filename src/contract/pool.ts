@@ -104,7 +104,12 @@ export interface DrawRequest {
   want?: PoolAmount | undefined;
   /** A model of the session that has no price: no cap on dollars can hold. */
   unpriced?: string | undefined;
+  /** The caps of the session are those of the pool, and have changed. */
+  caps?: PoolLimits | undefined;
+  /** A person lets the session finish: the caps are raised by what it needs. */
+  finish?: true | undefined;
 }
+const limit = z.optional(z.number().check(z.nonnegative()));
 export const drawRequestSchema: LazySchema<DrawRequest> = lazySchema(() =>
   z.object({
     sessionId: z.string().check(z.minLength(1), z.maxLength(400)),
@@ -114,6 +119,10 @@ export const drawRequestSchema: LazySchema<DrawRequest> = lazySchema(() =>
     need: z.optional(amountSchema()),
     want: z.optional(amountSchema()),
     unpriced: z.optional(z.string()),
+    caps: z.optional(z.object({ usd: limit, tokens: limit, turns: limit, activeMs: limit })) as z.ZodMiniType<
+      PoolLimits | undefined
+    >,
+    finish: z.optional(z.literal(true)),
   }),
 );
 
@@ -179,6 +188,8 @@ export interface PoolShare {
   due?: true;
   /** How often it has asked in vain. */
   checks?: number;
+  /** Of a pool that the session has made of its own caps, for its sub-agents: the caps as it has told them. */
+  caps?: PoolLimits;
   /** The pool did not answer what it gave back. It says so with its next request. */
   unsettled?: true;
 }

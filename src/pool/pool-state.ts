@@ -35,6 +35,7 @@ const KINDS = ['nanoUsd', 'tokens', 'turns', 'activeMs'] as const;
 /** The caps in the order in which they are checked, and what each counts. */
 const KIND_OF = { usd: 'nanoUsd', tokens: 'tokens', turns: 'turns', activeMs: 'activeMs' } as const;
 const CAPS = Object.keys(KIND_OF) as PoolCap[];
+const NO_CAPS = { usd: null, tokens: null, turns: null, activeMs: null } as const;
 const UNITS: Readonly<Record<PoolCap, string>> = {
   usd: 'US dollars',
   tokens: 'tokens',
@@ -112,10 +113,11 @@ export function setPool(pool: PoolData, input: PoolSetInput, now: number): void 
 
 /** Takes what a session reports, and grants or refuses what it asks for. */
 export function draw(pool: PoolData, request: DrawRequest, now: number): DrawAnswer {
+  const { sessionId, no, need, want, caps } = request;
   roll(pool, now);
-  const { sessionId, no, need, want } = request;
   const known = pool.holders[sessionId];
   if (known !== undefined && no < known.no) return { kind: 'stale', settled: known.spent, no: known.no };
+  if (caps !== undefined) setPool(pool, { ...NO_CAPS, ...caps, by: sessionId }, now);
   const isRepeated = known?.no === no;
   const spent = charge(pool, known?.spent ?? request.settled, request.spent);
   const holder: Holder = { no, spent, held: { ...NO_AMOUNT }, at: now };
@@ -125,6 +127,7 @@ export function draw(pool: PoolData, request: DrawRequest, now: number): DrawAns
   pool.waiting = pool.waiting.filter((one) => one.sessionId !== sessionId);
   forget(pool);
   if (need === undefined || isHolding(holder)) return granted(holder);
+  if (request.finish === true) raiseFor(pool, need);
   const refused = refusal(pool, request, need);
   if (refused !== null) {
     if (pool.waiting.length < POOL_LIMIT.waiting) pool.waiting.push({ sessionId, need, since: now });
@@ -262,6 +265,15 @@ function refusal(
     message: `${cap}: pool ${poolId} has ${limits[cap]} ${UNITS[cap]}${per}: ${parts.join(', ')}`,
     holders,
   };
+}
+
+/** Raises the caps by what is missing. */
+function raiseFor(pool: PoolData, need: PoolAmount): void {
+  const left = available(pool);
+  for (const cap of CAPS) {
+    const missing = need[KIND_OF[cap]] - left[KIND_OF[cap]];
+    if (missing > 0) pool.limits[cap] = (pool.limits[cap] ?? 0) + inUnit(cap, missing);
+  }
 }
 
 /** What is neither spent nor held. */

@@ -1,5 +1,6 @@
 /** Money is reserved before it is spent: what a model call can cost at worst, and what it did cost. */
 
+import { defined } from '../contract/json.ts';
 import type { BudgetLimits, Manifest, ModelManifest } from '../contract/manifest.ts';
 import type { Usage } from '../contract/model-call.ts';
 import { outputRequest } from '../contract/output.ts';
@@ -111,7 +112,10 @@ export function exceeded(
   state: SessionState,
   further: { nanoUsd: number; tokens: number; turns: number; toolCalls: number },
 ): Exceeded | null {
-  const { limits, spent, reserved } = state.budget;
+  const { spent, reserved } = state.budget;
+  const { toolCalls } = state.budget.limits;
+  // Of a tree, its pool decides.
+  const limits: BudgetLimits = state.pool?.caps === undefined ? state.budget.limits : defined({ toolCalls });
   const over = (cap: keyof BudgetLimits, atLeast: number, unit: string): Exceeded | null => {
     const limit = limits[cap];
     if (limit === undefined || atLeast <= limit) return null;

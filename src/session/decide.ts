@@ -14,7 +14,7 @@ import { limitedStep } from './limited.ts';
 import { contextPart, describeCommand, modelCommand } from './model-command.ts';
 import { endNotice, notifyStep } from './notify.ts';
 import { checkIdsStep, fitsNewRun, storeAtRest, storeStep } from './past.ts';
-import { asksAgain, drawStep, giveBack, lookAtPool, settleEnd } from './pool.ts';
+import { asksAgain, drawStep, giveBack, lookAtPool, poolOfTree, settleEnd } from './pool.ts';
 import { issueReads } from './reads.ts';
 import {
   batchCalls,
@@ -263,7 +263,7 @@ function decideBatch(state: SessionState, calls: readonly ToolCall[], moment: Mo
     if (isDelegated(state, call)) {
       const reason = delegationProblem(state, call);
       if (reason !== null) return { type: 'skip_call', callId: call.id, reason };
-      if (!isCrowded(state)) return attachStep(state, call);
+      if (!isCrowded(state)) return poolOfTree(state) ?? attachStep(state, call);
       continue;
     }
     if (call.scope === 'global') return attachStep(state, call);

@@ -5,7 +5,13 @@
 import type { DrawResult } from '../contract/activities.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
 import { defined } from '../contract/json.ts';
-import { NO_AMOUNT, type PoolAmount, type PoolAmounts, type PoolShare } from '../contract/pool.ts';
+import {
+  NO_AMOUNT,
+  type PoolAmount,
+  type PoolAmounts,
+  type PoolLimits,
+  type PoolShare,
+} from '../contract/pool.ts';
 import type { InFlight, SessionState, Spent } from '../contract/state.ts';
 import { usd, worstCase } from './budget.ts';
 import { addedBytes, compaction } from './compaction.ts';
@@ -19,6 +25,7 @@ const CALLS = 8;
 const ACTIVE_MS = { want: 600_000, need: 1 };
 /** A session that waits asks again after pauses that double: a signal of the pool may be lost. */
 const RECHECK = { firstMs: 60_000, maxMs: 3_600_000 };
+const CAPS = ['usd', 'tokens', 'turns', 'activeMs'] as const;
 const KINDS = ['nanoUsd', 'tokens', 'turns', 'activeMs'] as const;
 
 /** A session's share of a pool, from which it has drawn nothing. */
@@ -28,7 +35,9 @@ export function newShare(id: string): PoolShare {
 
 /** Draws what a model call needs; `null` when the session has it, or shares no pool. */
 export function drawStep(state: SessionState, reserve: { nanoUsd: number; tokens: number }): Step | null {
-  return state.pool === undefined || isCovered(state, reserve) ? null : drawWith(state, state.pool, reserve);
+  const { pool } = state;
+  if (pool === undefined || (isCovered(state, reserve) && hasTold(state, pool))) return null;
+  return drawWith(state, pool, reserve);
 }
 
 /** Whether the allotment covers a model call. */
@@ -82,7 +91,7 @@ export function settleEnd(state: SessionState): Step | null {
   const isSettled = KINDS.every(
     (kind) => spent[kind] === pool.settled[kind] && spent[kind] >= pool.ceiling[kind],
   );
-  return isSettled ? null : drawWith(state, pool, null);
+  return isSettled && hasTold(state, pool) ? null : drawWith(state, pool, null);
 }
 
 /** The session's pool, and what it holds of it. */
@@ -99,11 +108,38 @@ export function waitsForPool({ wait }: SessionState): boolean {
   return wait?.next.action === 'pool';
 }
 
+/**
+ * Makes a pool of a session's own caps before it starts a sub-agent, so that they hold for both. `null`: it has one, or no
+ * caps.
+ */
+export function poolOfTree(state: SessionState): Step | null {
+  const { pool, parent, sessionId, namespace } = state;
+  if (pool !== undefined || parent !== undefined || Object.keys(capsOf(state)).length === 0) return null;
+  // Ids of sessions may have characters that those of pools have not.
+  const id = `tree/${/^[^\s"'\\]{1,190}$/.test(sessionId) ? sessionId : namespace}`;
+  return drawWith(state, { ...newShare(id), caps: {} }, null);
+}
+
+/** The caps that a pool can have. */
+function capsOf({ budget: { limits } }: SessionState): PoolLimits {
+  const { usd: dollars, tokens, turns, activeMs } = limits;
+  return defined({ usd: dollars, tokens, turns, activeMs });
+}
+
+/** Whether the pool of the session's own caps knows them as they are. */
+function hasTold(state: SessionState, { caps: told }: PoolShare): boolean {
+  if (told === undefined) return true;
+  const caps: PoolLimits = capsOf(state);
+  return CAPS.every((cap) => caps[cap] === told[cap]);
+}
+
 /** Records that a request to the pool is in flight. */
-export function drawing({ pool }: SessionState, { input }: Extract<Command, { kind: 'draw' }>): void {
-  if (pool === undefined) return;
+export function drawing(state: SessionState, { input }: Extract<Command, { kind: 'draw' }>): void {
+  state.pool ??= newShare(input.pool);
+  const { pool } = state;
   pool.no = input.no;
   delete pool.due;
+  if (input.caps !== undefined) pool.caps = input.caps;
 }
 
 /** Applies the pool's answer. */
@@ -117,6 +153,8 @@ export function applyDraw(
   if (pool === undefined) return;
   const gives = flight.gives === true;
   if (!outcome.ok) {
+    // What it has told may be lost.
+    if (pool.caps !== undefined) pool.caps = {};
     if (outcome.failure.kind === 'cancelled') return;
     // It is reported with the next request, or found in the history of the session that has ended.
     if (gives) {
@@ -188,6 +226,8 @@ function drawWith(
     settled: pool.settled,
     spent: spentOf(state, pool),
     ...(need === null || want === null ? {} : { need, want, ...defined({ unpriced }) }),
+    ...(hasTold(state, pool) ? {} : { caps: capsOf(state) }),
+    ...(need !== null && pool.caps !== undefined && state.finishing ? { finish: true as const } : {}),
   };
   const summary = need === null ? `give back to pool ${pool.id}` : `draw from pool ${pool.id}`;
   const command = {

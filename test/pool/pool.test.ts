@@ -1,6 +1,7 @@
 /** A pool of money that sessions share, on a real server. */
 import { expect, onTestFinished, test } from 'vitest';
 import {
+  agentTool,
   type DefinedAgent,
   defineAgent,
   type PoolView,
@@ -226,4 +227,58 @@ test('a session keeps its pool: a start that names another one is refused', asyn
     message: `pool: session ${session} shares pool one. Choose another id, or leave the pool out`,
   });
   expect((await sessions.start('spender', { ...again, pool: 'one' })).id).toBe(session);
+});
+
+test('a session that was terminated with an allotment: the next one that needs it finds what it has spent', async () => {
+  let asked = 0;
+  const stage = await openStage(() =>
+    asked++ === 0 ? { fault: 'hang' } : { text: 'done', usage: { inputTokens: 10, outputTokens: 200 } },
+  );
+  await stage.startWorker([agentOf(stage)]);
+  const pool = stage.sessions.pool(stage.id('pool'));
+  await pool.set({ usd: 9 });
+  const first = await stage.sessions.start('spender', { id: stage.id(), message: 'go', pool: pool.id });
+  await stage.model.waitFor((requests) => requests.length === 1);
+  const { held } = await untilPool(pool, (view) => view.held.usd > 0);
+  await pool.set({ usd: held.usd });
+  await stage.client.workflow.getHandle(first.id).terminate();
+  const second = await stage.sessions.start('spender', { id: stage.id(), message: 'go', pool: pool.id });
+  // The request that was lost counts at its worst: 2 dollars.
+  expect((await untilPhase(second, 'waiting')).wait?.message).toContain(': 2 spent, 2 needed');
+  expect(await pool.get()).toMatchObject({ spent: { usd: 2 }, held: { usd: 0 } });
+});
+
+test("a session's caps hold for its sub-agents, too, and raising them lets the one that waits continue", async () => {
+  // Each reply costs 2 dollars.
+  const usage = { inputTokens: 10, outputTokens: 200 };
+  const stage = await openStage(({ model, assistantCount }) =>
+    model === 'lead' && assistantCount === 0
+      ? { toolCalls: ['Whales', 'Sharks'].map((task) => ({ name: 'research', args: { task } })), usage }
+      : { text: 'done', usage },
+  );
+  const agent = (name: string, tools: Parameters<typeof defineAgent>[0]['tools'] = {}): DefinedAgent =>
+    defineAgent({
+      name,
+      model: { model: stage.provider(name), price: PRICE },
+      instructions: 'Work.',
+      maxOutputTokens: 200,
+      tools,
+    });
+  await stage.startWorker([agent('lead', { research: agentTool(agent('researcher')) })]);
+  const session = await stage.sessions.start('lead', { id: stage.id(), message: 'go', budget: { usd: 5 } });
+  const pool = stage.sessions.pool(`tree/${session.id}`);
+  const isSet = async (): Promise<boolean> => (await session.budget()).pool !== undefined;
+  await polled(
+    async () => (await isSet()) && (await pool.get()).waiting.length === 1,
+    () => 'one sub-agent waits',
+  );
+  const { limits, spent, waiting } = await untilPool(pool, (view) => view.spent.usd === 4);
+  expect({ limits, spent: spent.usd }).toEqual({ limits: { usd: 5 }, spent: 4 });
+  const leaf = stage.sessions.get(waiting[0]?.sessionId ?? '');
+  expect((await untilPhase(leaf, 'waiting')).wait?.next).toMatchObject({ action: 'pool', pool: pool.id });
+  await session.setBudget({ limits: { usd: 20 } });
+  expect((await untilPhase(session, 'idle')).lastText).toBe('done');
+  const end = await untilPool(pool, (view) => view.spent.usd === 8 && view.held.usd === 0);
+  expect(end.limits).toEqual({ usd: 20 });
+  await expectSound(stage, session);
 });

@@ -1,12 +1,21 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { defined } from '../../contract/json.ts';
 import type { PoolPeriod, PoolSetInput, PoolView } from '../../contract/pool.ts';
 import type { Cli } from '../cli.ts';
 import { amount, count, duration } from '../input.ts';
 import { clean } from '../terminal.ts';
 
-interface Options extends Omit<PoolSetInput, 'period' | 'activeMs'> {
-  active?: number | null;
+/** Commander makes an empty text of `null`. */
+type Cap = number | 'none';
+
+interface Options {
+  usd?: Cap;
+  tokens?: Cap;
+  turns?: Cap;
+  active?: Cap;
   period?: PoolPeriod | 'none';
+  zone?: string;
+  by?: string;
 }
 
 const CAPS = { usd: 'usd', tokens: 'tokens', turns: 'turns', activeMs: 'active' } as const;
@@ -38,14 +47,14 @@ export function pool(program: Command, cli: Cli): void {
     )
     .option('--zone <name>', 'time zone of the period, such as Europe/Berlin (default: UTC)')
     .option('--by <name>', 'who sets them (default: $USER)')
-    .action(async (id: string, { active, period, by, ...options }: Options) => {
+    .action(async (id: string, { by, active: activeMs, zone, ...options }: Options) => {
       const { terminal } = cli;
       const { sessions } = await cli.connect();
       const found = sessions.pool(id);
+      const given = Object.entries(defined({ ...options, activeMs }));
       const input: PoolSetInput = {
-        ...options,
-        ...(active === undefined ? {} : { activeMs: active }),
-        ...(period === undefined ? {} : { period: period === 'none' ? null : period }),
+        ...Object.fromEntries(given.map(([name, value]) => [name, value === 'none' ? null : value])),
+        ...defined({ zone }),
       };
       const view =
         Object.keys(input).length > 0
@@ -55,9 +64,9 @@ export function pool(program: Command, cli: Cli): void {
     });
 }
 
-function orNone(read: (text: string) => number): (text: string) => number | null {
+function orNone(read: (text: string) => number): (text: string) => Cap {
   return (text) => {
-    if (text === 'none') return null;
+    if (text === 'none') return text;
     const value = read(text);
     if (value > 0) return value;
     throw new InvalidArgumentError('Write a number above 0, or none.');
