@@ -1,4 +1,4 @@
-import type { Step } from '../story.ts';
+import { ROLLING, type Step } from '../story.ts';
 import { allBut, open } from './opening.ts';
 import { type FaultPoint, kill } from './point.ts';
 
@@ -21,7 +21,8 @@ export const deploy: FaultPoint = {
     });
     const at = Date.now();
     const dead = await kill(worker, 'all');
-    if (step === 'between-turns') stage.more();
+    // A run may end after a session's last reply.
+    if (step === 'between-turns' || ROLLING.includes(step)) stage.more();
     await stage.startWorker({ env: { LAB_DEPLOY: '2' } });
     // Every session takes the new definition with its next model call, those that need a person after their word.
     await stage.until(({ manifestDigest }, { task }) => manifestDigest !== digests.get(task.session), {
