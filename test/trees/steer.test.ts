@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { agentTool, type Session, TemporalSaver } from '../../src/index.ts';
+import { agentTool, type Checkpoint, type Session, TemporalSaver } from '../../src/index.ts';
+import { runCheckpoint, sessionCheckpoint } from '../../src/saver/records/index.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 import { agent, ask, hold, once, scripted } from '../support/tree.ts';
@@ -64,7 +65,22 @@ test('approvals of a tree are one list at its root, where a decision reaches the
     },
     { decision: 'reject' },
   );
+  const saver = new TemporalSaver(stage.client);
+  const latest = async (): Promise<Checkpoint> =>
+    (await saver.get(session.id)) ?? expect.fail('no checkpoint');
+  expect(sessionCheckpoint(await latest()).activeAgents).toMatchObject([
+    { agentId: 'lead', depth: 0 },
+    {
+      agentId: 'middle',
+      parentAgentId: 'lead',
+      depth: 1,
+      conversationTail: [{ delegationTargets: ['middle'] }],
+    },
+  ]);
   const { turn } = await untilPhase(session, 'idle');
+  expect(runCheckpoint(await latest()).payload).toMatchObject({
+    subagent_executions: [{ agent: 'middle', tool_name: 'middle', status: 'completed', success: true }],
+  });
   expect(turn).toBe(2);
   const usage = (await session.tree()).nodes.map((node) => node.usage?.turns);
   expect(usage).toEqual([8, 6]);

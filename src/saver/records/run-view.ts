@@ -12,6 +12,7 @@ import type { InFlight, SessionState } from '../../contract/state.ts';
 import { isMain } from '../../contract/view.ts';
 import { usd } from '../../session/budget.ts';
 import { lastText, phaseOf } from '../../session/state.ts';
+import { childOf } from '../../session/sub-agents.ts';
 import type {
   RunCheckpoint,
   RunPhase,
@@ -160,7 +161,7 @@ function snapshotOf(checkpoint: Checkpoint, state: SessionState): RuntimeSnapsho
     checkpoint_token: checkpoint.id,
     pending_llm_response: pendingResponse(state),
     tool_executions: state.calls.filter(isFinal).map(execution),
-    subagent_executions: [],
+    subagent_executions: subAgentExecutions(state),
     requested_model: requestedModel(state),
     normalized_model: model,
     provider_adapter: provider,
@@ -183,6 +184,16 @@ function pendingResponse(state: SessionState): RuntimeSnapshot['pending_llm_resp
     text: lastText(state),
     tool_calls: callsOf(state, state.turn).map(({ id, name, args }) => ({ id, name, args })),
   };
+}
+
+/** The calls of other agents that have ended in this run, each with the session of the agent. */
+function subAgentExecutions(state: SessionState): JsonValue[] {
+  return state.calls.filter(isFinal).flatMap((call) => {
+    const child = childOf(state, call);
+    if (child === undefined) return [];
+    const { sessionId: session_id, agent } = child;
+    return [{ ...execution(call), agent, session_id, status: child.end?.status ?? 'failed' }];
+  });
 }
 
 function execution({ id, name, args, result, replayOf }: ToolCall): ToolExecution {

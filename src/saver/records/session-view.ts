@@ -1,14 +1,18 @@
 /** A session's checkpoints as session-checkpoint records. */
 
 import { sessionStateOf, wholeStateOf } from '../../checkpoints/session-state.ts';
+import { isFinal } from '../../contract/calls.ts';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
 import { canonicalJson, defined } from '../../contract/json.ts';
 import type { Block, Message } from '../../contract/messages.ts';
 import type { SessionState } from '../../contract/state.ts';
 import { usd } from '../../session/budget.ts';
+import { batchCalls, toolOf } from '../../session/state.ts';
+import { childOf, openChildren } from '../../session/sub-agents.ts';
 import type {
   AgentCheckpoint,
   ConstraintState,
+  PendingDelegation,
   SessionCheckpoint,
   TranscriptEvent,
 } from './session-record.ts';
@@ -43,23 +47,53 @@ export function sessionCheckpoint(
     transcript.filter(({ summary }) => summary === undefined);
   const own = sessionStateOf(checkpoint);
   const state = said(own).length < depth ? wholeStateOf(checkpoint) : own;
-  const entries = said(state).map((message) => entryOf(message, state.agent));
+  const entries = said(state).map((message) => entryOf(message, state));
   const { expertiseSnapshot = scratchpadText(state) } = options;
   const agent: AgentCheckpoint = {
     agentId: state.agent,
-    depth: 0,
+    ...defined({ parentAgentId: state.parent?.path.at(-1) }),
+    depth: state.parent?.depth ?? 0,
     conversationTail: tailOf(entries, state.agent, depth),
     ...defined({ expertiseSnapshot }),
   };
   return {
     sessionId: state.sessionId,
     constraintState: constraints(state, checkpoint.created_at, options.minimum ?? {}),
-    activeAgents: state.status.kind === 'active' ? [agent] : [],
+    activeAgents:
+      state.status.kind === 'active'
+        ? [agent, ...subAgents(state, agent, (id) => tailOf(entries, id, depth))]
+        : [],
     roundsCompleted: state.budget.spent.turns,
-    pendingDelegations: [],
+    pendingDelegations: delegations(state),
     transcriptReplayDepth: depth,
     createdAt: checkpoint.created_at,
   };
+}
+
+/** The open sub-agents. What they say is in sessions of their own: the tails are what was said of them here. */
+function subAgents(
+  state: SessionState,
+  { agentId, depth }: AgentCheckpoint,
+  tail: (agent: string) => TranscriptEvent[],
+): AgentCheckpoint[] {
+  return openChildren(state).map(({ agent }) => ({
+    agentId: agent,
+    parentAgentId: agentId,
+    depth: depth + 1,
+    conversationTail: tail(agent),
+  }));
+}
+
+/** Calls of other agents whose session has not been started. */
+function delegations(state: SessionState): PendingDelegation[] {
+  return batchCalls(state).flatMap((call) => {
+    const target = toolOf(state, call)?.agent?.name;
+    if (target === undefined || isFinal(call) || childOf(state, call) !== undefined) return [];
+    const { task } = (call.args ?? {}) as { task?: unknown };
+    return [
+      { target, message: typeof task === 'string' ? task : canonicalJson(call.args), round: call.turn },
+    ];
+  });
 }
 
 function scratchpadText({ scratchpad = {} }: SessionState): string | undefined {
@@ -127,8 +161,23 @@ function constraints(
   };
 }
 
-function entryOf({ id, role, created_at, blocks }: Message, agentId: string): TranscriptEvent {
-  return { id, at: created_at, agentId, role, text: blocks.map(words).join('\n') };
+function entryOf(
+  { id, role, created_at, blocks }: Message,
+  { agent, manifest }: SessionState,
+): TranscriptEvent {
+  const named = (kind: 'tool_call' | 'tool_result'): string[] =>
+    blocks.flatMap((block) => (block.kind === kind ? (manifest?.tools[block.name]?.agent?.name ?? []) : []));
+  const [childAgentId] = named('tool_result');
+  const targets = named('tool_call');
+  return {
+    id,
+    at: created_at,
+    agentId: agent,
+    ...defined({ childAgentId }),
+    ...(targets.length === 0 ? {} : { delegationTargets: targets }),
+    role,
+    text: blocks.map(words).join('\n'),
+  };
 }
 
 function words(block: Block): string {
