@@ -40,6 +40,7 @@ const ROLES: Readonly<Record<string, string>> = {
   cancelSession: 'operate',
   editSession: 'operate',
   setBudget: 'operate',
+  setPool: 'operate',
   forkSession: 'operate',
   rewindSession: 'operate',
 };
