@@ -59,7 +59,13 @@ async function assistant(args: string[] = [], env: Record<string, string> = {}):
 interface Shown {
   answer: string | null;
   phase: string;
-  waiting_calls: { call_id: string; args: unknown; args_digest: string; commands: string[] }[];
+  waiting_calls: {
+    call_id: string;
+    args: unknown;
+    args_digest: string;
+    commands: string[];
+    question?: unknown;
+  }[];
 }
 
 const REFUND = 'refund ch_1:9000';
@@ -124,6 +130,19 @@ test('an assistant cannot decide unless it is allowed to, and then its decision 
   expect(await decider.fail('decide_call', { ...decision, decision: 'reject' })).toMatchObject({
     code: 'CALL_NOT_PENDING',
   });
+});
+
+test('an assistant that may decide sees a question and answers it', async () => {
+  const { ask } = await assistant(['--allow', 'decide']);
+  const session_id = stage.id('mcp');
+  const start = { agent: 'desk', message: 'ask Which seat?', session_id };
+  const { waiting_calls } = await ask<Shown>('start_session', start);
+  expect(waiting_calls).toMatchObject([{ question: { text: 'Which seat?', options: ['window', 'aisle'] } }]);
+  const [call] = waiting_calls;
+  const seen = { session_id, call_id: call?.call_id, args_digest: call?.args_digest };
+  await ask('decide_call', { ...seen, decision: 'respond', output: 'aisle' });
+  const { items } = await stage.session(session_id).calls();
+  expect(items[0]).toMatchObject({ result: { content: 'aisle' }, decision: { by: 'ada via MCP' } });
 });
 
 test('nothing but the protocol is on standard output, and an error is a result', async () => {

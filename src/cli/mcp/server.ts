@@ -176,7 +176,9 @@ export function sessionsServer({ sessions, by, decides }: McpServerOptions): Mcp
         args_digest: z.string().min(1).describe('as inbox and show_session give it'),
         decision: z
           .enum(['approve', 'edit', 'reject', 'respond'])
-          .describe('edit: run it with args; respond: do not run it, output is its result'),
+          .describe(
+            'edit: run it with args; respond: do not run it, output is its result, or the answer to its question',
+          ),
         args: z.json().optional().describe('of an edit'),
         reason: z.string().optional().describe('of a rejection, for the model'),
         output: z.json().optional().describe('of a response'),
@@ -266,13 +268,14 @@ function glance({
 }
 
 /** A call with all of its arguments: a decision is about them. */
-function pendingCall({ callId, tool, args, argsDigest, effect, status, needs, next }: PendingCall): object {
+function pendingCall(call: PendingCall): object {
+  const { callId, tool, args, argsDigest, effect, status, needs, question, next } = call;
   return {
     call_id: callId,
     tool,
     args,
     args_digest: argsDigest,
-    ...defined({ effect, needs }),
+    ...defined({ effect, needs, question }),
     state: status.kind,
     commands: commandsFor(next),
   };
