@@ -5,6 +5,7 @@ import type {
   Client,
   ElicitRequest,
   ElicitResult,
+  InputRequiredResult,
   Tool,
   Transport,
 } from '@modelcontextprotocol/client';
@@ -77,7 +78,6 @@ export class McpConnection {
         const call: CallUnderWay = { ...options, client, asked: null, declined: [] };
         this.#calls.add(call);
         try {
-          const { isInputRequiredResult } = await loaded();
           const isOld = client.getProtocolEra() === 'legacy';
           let more: { requestState?: string } = isOld ? {} : continuationOf(options.answers);
           for (let round = 1; ; round++) {
@@ -92,7 +92,7 @@ export class McpConnection {
               },
             );
             if (call.asked !== null) throw call.asked;
-            if (!isInputRequiredResult(result)) return { result, declined: call.declined };
+            if (!isInputRequired(result)) return { result, declined: call.declined };
             const { inputRequests = {}, requestState } = result;
             if (Object.keys(inputRequests).length > 0) throw questionOf(this.#name, result);
             if (requestState === undefined || round >= MOST_ROUNDS)
@@ -181,6 +181,10 @@ export class McpConnection {
     this.#retired.delete(client);
     client.close().catch(() => undefined);
   }
+}
+
+function isInputRequired(result: object): result is InputRequiredResult {
+  return (result as { resultType?: unknown }).resultType === 'input_required';
 }
 
 function withoutOutputSchema({ outputSchema: _outputSchema, ...tool }: Tool): Tool {
