@@ -10,9 +10,10 @@ export interface EffectSince {
   tool: string;
   /**
    * What happens to an equal call after a rewind. `answered`: it gets the recorded result. `doubtful`: nobody knows whether
-   * the effect happened, so a person decides. `repeated`: it runs again, because it is idempotent.
+   * the effect happened, so a person decides. `repeated`: it runs again, because it is idempotent. `undone`: it runs again,
+   * because the effect was undone.
    */
-  again: 'answered' | 'doubtful' | 'repeated';
+  again: 'answered' | 'doubtful' | 'repeated' | 'undone';
   /** `null` for an effect from before an earlier rewind: only its output is still known. */
   args: JsonValue;
   output: JsonValue;
@@ -42,10 +43,12 @@ export function effectsBetween(
     if (effect.again !== 'doubtful' || !since.has(key)) since.set(key, effect);
   };
   const carried = [...(branch?.carried ?? []), ...present.carried];
-  for (const { callId, tool, idempotencyKey, output, doubt } of carried) {
+  for (const { callId, tool, idempotencyKey, output, doubt, undone, compensates } of carried) {
+    if (compensates !== undefined && doubt === undefined) continue;
     const key = sameCall({ id: callId, idempotencyKey });
     if (carriedThen.has(idempotencyKey) || endedThen.has(key)) continue;
-    const again = doubt === undefined ? 'answered' : 'doubtful';
+    const known = undone === true ? 'undone' : 'answered';
+    const again = doubt === undefined ? known : 'doubtful';
     take(key, { callId, tool, again, args: null, output, completedAt: null });
   }
   const idempotent = left.flatMap(({ calls }) => calls.filter(({ effect }) => effect === 'idempotent'));
@@ -62,8 +65,10 @@ export function effectsBetween(
 
 /** The effect of a call, or `null` when it has changed nothing. */
 function onRepeat(call: ToolCall): EffectSince['again'] | null {
-  const { effect, status } = call;
+  const { effect, status, compensates, compensatedBy } = call;
   const done = status.kind === 'completed';
+  if (compensatedBy !== undefined) return 'undone';
+  if (compensates !== undefined && done) return null;
   const doubtful = isOpen(call) || wasStopped(call) || (status.kind === 'failed' && !status.certain);
   if (effect === 'read' || !(done || doubtful)) return null;
   if (effect === 'idempotent') return 'repeated';

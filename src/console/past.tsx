@@ -23,7 +23,7 @@ interface CheckpointPage {
 interface Effect {
   callId: string;
   tool: string;
-  again: 'answered' | 'doubtful' | 'repeated';
+  again: 'answered' | 'doubtful' | 'repeated' | 'undone';
   args: unknown;
 }
 

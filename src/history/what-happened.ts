@@ -63,12 +63,14 @@ function isAbsent(status: ToolCall['status']): boolean {
 }
 
 function carriedEffect(call: ToolCall): CarriedEffect[] {
-  const { id: callId, name: tool, idempotencyKey, status, result, scope, keyOf, message } = call;
+  const { id: callId, name: tool, idempotencyKey, status, result, scope, keyOf, message, compensates } = call;
   const effect = {
     callId,
     tool,
     idempotencyKey,
     ...(scope === 'message' ? { message: keyOf ?? message } : {}),
+    ...defined({ compensates }),
+    ...(call.compensatedBy === undefined ? {} : { undone: true as const }),
   };
   if (status.kind === 'completed') return [{ ...effect, output: result?.content ?? null }];
   // An effect of scope `global` has a session of its own, which knows what became of it.

@@ -199,7 +199,7 @@ export const effectSinceSchema: z.ZodMiniType<EffectSince> = exactly<EffectSince
   z.object({
     callId: z.string(),
     tool: z.string(),
-    again: z.enum(['answered', 'doubtful', 'repeated']),
+    again: z.enum(['answered', 'doubtful', 'repeated', 'undone']),
     args: jsonValue,
     output: jsonValue,
     completedAt: z.nullable(time),

@@ -233,7 +233,7 @@ export function applyPrepare(
 /** Whether a call with an unchecked edit at the checkpoint of a rewind was executed afterwards: then it is not skipped. */
 function knownSince(state: SessionState, call: ToolCall, moment: Moment): boolean {
   const isOfCall = (effect: CarriedEffect): boolean =>
-    effect.callId === call.id && effect.idempotencyKey === call.idempotencyKey;
+    effect.callId === call.id && effect.idempotencyKey === call.idempotencyKey && effect.undone !== true;
   const since = state.carried.find(isOfCall);
   if (since === undefined) return false;
   if (since.doubt === undefined) {

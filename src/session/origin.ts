@@ -11,6 +11,7 @@ import { stopped } from './effect-outcome.ts';
 import type { Moment } from './events.ts';
 import { newShare } from './pool.ts';
 import { batchCalls, endCall, freshMessageId, hasMessage, isOpen, iso, note, pause } from './state.ts';
+import { isCompensation } from './undo.ts';
 import { stop } from './wait.ts';
 
 /** Reads what was loaded. @returns `null` when it is not a state that this version knows. */
@@ -90,6 +91,11 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   const calls = batchCalls(state);
   for (const call of calls) {
     if (isFinal(call)) continue;
+    if (isCompensation(call) && (origin.kind === 'fork' || !isOpen(call))) {
+      const content = `A ${origin.kind} does not go on with an undo.`;
+      endCall(call, { kind: 'skipped' }, { content, isError: true }, iso(moment));
+      continue;
+    }
     reopen(call, origin, loaded, moment, origin.kind === 'fork' || isOther);
     askAnew(state, call, moment);
   }
@@ -132,6 +138,12 @@ function reopen(call: ToolCall, origin: Origin, { after }: Loaded, moment: Momen
       ({ callId, idempotencyKey, open }) =>
         callId === call.id && idempotencyKey === call.idempotencyKey && open !== true,
     );
+    if (since?.undone === true) {
+      call.compensatedBy = origin.runId;
+      const content = `${call.name} happened, and was undone later.`;
+      endCall(call, { kind: 'failed', certain: false }, { content, isError: true }, iso(moment));
+      return;
+    }
     if (since !== undefined && since.doubt === undefined) {
       endCall(call, { kind: 'completed' }, { content: since.output, isError: false }, iso(moment));
       return;

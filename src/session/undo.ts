@@ -95,6 +95,11 @@ export function undoStep(state: SessionState): Step | null {
 }
 
 function isMarked(state: SessionState, effect: EffectRef): boolean {
+  const { callId, idempotencyKey } = effect;
+  const carried = state.carried.find(
+    (each) => each.callId === callId && each.idempotencyKey === idempotencyKey,
+  );
+  if (carried !== undefined && carried.undone !== true) return false;
   const call = effectCall(state, effect);
   return call === undefined || call.compensatedBy !== undefined;
 }
@@ -106,8 +111,11 @@ function effectCall({ calls }: SessionState, { callId, idempotencyKey }: EffectR
 /** Marks the effect that a completed compensation has undone. */
 export function markUndone(state: SessionState, compensation: ToolCall): void {
   if (compensation.compensates === undefined) return;
+  const { callId, idempotencyKey } = compensation.compensates;
   const effect = effectCall(state, compensation.compensates);
   if (effect !== undefined) effect.compensatedBy = compensation.id;
+  for (const carried of state.carried)
+    if (carried.callId === callId && carried.idempotencyKey === idempotencyKey) carried.undone = true;
 }
 
 /** Adds the compensations, and says what is left to people. */

@@ -5,9 +5,12 @@ import {
   type DefinedAgent,
   defineAgent,
   defineTool,
+  effectsSince,
+  type JsonObject,
   NotAttemptedError,
   type Session,
   type SessionState,
+  TemporalSaver,
 } from '../../src/index.ts';
 import { expectSound } from '../session/support/sound.ts';
 import { decide, resolve } from '../support/decide.ts';
@@ -180,4 +183,34 @@ test('a person can say that a failed compensation was done by hand', async () =>
   await session.result();
   const { calls } = await session.snapshot();
   expect(calls.find(({ id }) => id === 'call_3_0')?.compensatedBy).toBe('undo_call_3_0');
+});
+
+test('after an undo, a rewound session runs an equal call again with another key, and replays what was not undone', async () => {
+  const { stage, agency, session } = await booked();
+  await session.cancel({ undo: { digest: (await session.undoPlan()).digest } });
+  await session.result();
+  const saver = new TemporalSaver(stage.client);
+  const all = await saver.list(session.id, { limit: 100 });
+  const first = all.findLast(({ metadata }) => metadata['phase'] === 'thinking');
+  const last = all[0];
+  if (first === undefined || last === undefined) throw new Error('no checkpoints');
+  const since = await effectsSince(stage.client, first, last);
+  expect(since.map(({ callId, again }) => [callId, again])).toEqual([
+    ['call_1_0', 'undone'],
+    ['call_2_0', 'answered'],
+    ['call_3_0', 'undone'],
+  ]);
+  const before = agency.log.length;
+  const from = { sessionId: session.id, checkpointId: first.id };
+  const taken = await stage.sessions.rewind(from, { by: 'ada', reason: 'again', message: 'again' });
+  await until(taken, ({ phase, turn }) => phase === 'idle' && turn === 4);
+  expect(agency.log.slice(before)).toEqual(['book hotel', 'book flight']);
+  expect([...agency.booked.values()]).toEqual(['hotel', 'flight']);
+  const keys = (state: JsonObject) =>
+    (state as unknown as SessionState).calls
+      .filter(({ name, compensates }) => name === 'book' && compensates === undefined)
+      .map(({ idempotencyKey }) => idempotencyKey);
+  const now = await taken.snapshot();
+  expect(new Set([...keys(last.state), ...keys(now as unknown as JsonObject)]).size).toBe(4);
+  await expectSound(stage, taken);
 });

@@ -121,6 +121,21 @@ const tools = {
   }),
   /** Safe to repeat: the service knows the key. */
   note: refundTool({ effect: 'idempotent' }),
+  /** An e-mail to the customer takes it back. */
+  refundUndone: refundTool({
+    verify,
+    compensate: {
+      execute: async ({ chargeId }, { id }, { idempotencyKey, abortSignal, fence }) => {
+        await breakpoint('compensation');
+        await fence();
+        const mail = { to: 'customer', subject: `not refunded: ${chargeId}`, body: id };
+        const sent = await attempt(payments().sendEmail(mail, idempotencyKey, abortSignal));
+        await breakpoint('compensated');
+        return sent;
+      },
+      verify: (_, __, { idempotencyKey }) => payments().findEmail(idempotencyKey),
+    },
+  }),
   email: defineTool({
     description: 'Send an e-mail',
     inputSchema: z.object({ to: z.string(), subject: z.string(), body: z.string() }),

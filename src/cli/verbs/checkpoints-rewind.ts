@@ -109,6 +109,7 @@ const AGAIN: Readonly<Record<EffectSince['again'], string>> = {
   answered: '',
   doubtful: '  (outcome unknown: an equal call waits for a person)',
   repeated: '  (idempotent: an equal call runs again)',
+  undone: '  (undone: an equal call runs again)',
 };
 
 async function confirmed(cli: Cli, sessionId: string, effects: readonly EffectSince[]): Promise<boolean> {

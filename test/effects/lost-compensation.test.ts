@@ -1,0 +1,51 @@
+/** A worker dies while it undoes an effect: the effect is undone once, whenever it died. */
+import { expect, test } from 'vitest';
+import type { WorkerProcess } from '../../src/testing/index.ts';
+import { calls, openWorld, type World } from '../support/world.ts';
+
+/** Kills the worker at a breakpoint of the compensation. Resolves with the outcomes of its dispatches. */
+async function killedAt(
+  breakAt: string,
+  fault: (world: World, worker: WorkerProcess) => Promise<void> = async (_, worker) => {
+    await worker.reached(breakAt);
+    await worker.crash();
+  },
+): Promise<(string | null)[]> {
+  // The service ignores keys: a second request would be a second e-mail.
+  const world = await openWorld([calls('refundUndone'), { text: 'Refunded.' }], { ignoreKeys: true });
+  const first = await world.startWorkerProcess({ breakAt: [breakAt] });
+  const session = await world.begin();
+  await world.until(session, 'idle');
+  await session.cancel({ undo: { digest: (await session.undoPlan()).digest } });
+  await fault(world, first);
+  await world.startWorkerProcess();
+  expect(await session.result()).toMatchObject({ status: 'cancelled' });
+  const state = await world.check(session);
+  const [refund, undone] = state.calls;
+  expect(refund?.compensatedBy).toBe(undone?.id);
+  expect(undone?.status).toEqual({ kind: 'completed' });
+  expect(await world.control.emails()).toMatchObject([{ key: undone?.idempotencyKey }]);
+  expect(await world.control.refunds()).toMatchObject([{ key: refund?.idempotencyKey }]);
+  return undone?.dispatches.map(({ outcome }) => outcome) ?? [];
+}
+
+test('killed before the request of a compensation: verified absent, dispatched again', async () => {
+  expect(await killedAt('compensation')).toEqual(['absent', 'returned']);
+});
+
+test('killed after a compensation took effect: verified landed, not dispatched again', async () => {
+  expect(await killedAt('compensated')).toEqual(['landed']);
+});
+
+test('frozen before the request of a compensation while another worker takes over: its own request is stopped', async () => {
+  const outcomes = await killedAt('compensation', async (world, worker) => {
+    await worker.reached('compensation');
+    worker.freeze();
+    // It goes on at this line as soon as it wakes.
+    worker.release('compensation');
+    await world.startWorkerProcess();
+    await expect.poll(async () => (await world.control.emails()).length, { timeout: 60_000 }).toBe(1);
+    worker.wake();
+  });
+  expect(outcomes).toEqual(['absent', 'returned']);
+});
