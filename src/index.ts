@@ -37,7 +37,14 @@ export {
   type ToolOptions,
   type Verification,
 } from './agent/index.ts';
-export { type Change, diff, type EffectSince, effectsSince, wholeCheckpoint } from './checkpoints/index.ts';
+export {
+  type Change,
+  diff,
+  type EffectSince,
+  effectsSince,
+  undoPlanSince,
+  wholeCheckpoint,
+} from './checkpoints/index.ts';
 export {
   type CallNews,
   type DurablePart,

@@ -8,7 +8,7 @@ import { canonicalJson, type JsonObject } from '../contract/json.ts';
 import type { ArchivedOrigin, Loaded } from '../contract/loaded.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { ValueStore } from '../contract/values.ts';
-import { type FoldedTask, foldHistory, leftState, whatHappened } from '../history/index.ts';
+import { type FoldedTask, foldHistory, leftState, stepsSince, whatHappened } from '../history/index.ts';
 import { loadParts, readPages } from '../temporal/index.ts';
 import { copyPieces, wholeState } from '../temporal/past.ts';
 import { Values } from '../values/index.ts';
@@ -31,11 +31,11 @@ export function runLoad(values: ValueStore | undefined, input: LoadInput): Promi
 
 async function load(context: Context, values: ValueStore | undefined, input: LoadInput): Promise<LoadResult> {
   try {
-    const { kind, sessionId, runId, eventId, leaves, archived } = input;
+    const { kind, sessionId, runId, eventId, leaves, archived, undo = false } = input;
     const { namespace } = context.client.options;
     // What is loaded names pieces of the session that loads it.
     const owner = context.info.workflowExecution?.workflowId ?? '';
-    const of = [namespace, owner, sessionId, kind, runId, eventId, leaves ?? '', archived?.key ?? ''];
+    const of = [namespace, owner, sessionId, kind, runId, eventId, leaves ?? '', archived?.key ?? '', undo];
     const key = JSON.stringify(of);
     const text = texts.get(key) ?? (await read(context, values, input));
     if (text === undefined) {
@@ -88,7 +88,9 @@ async function read(
     if (last === null) return undefined;
     const whole = await wholeState(client, last);
     const left = branch === last ? whole : branch && (await wholeState(client, branch));
-    after = whatHappened(await wholeState(client, state), whole, left);
+    const then = await wholeState(client, state);
+    after = whatHappened(then, whole, left);
+    if (input.undo === true) after.undo = { steps: stepsSince(then, whole, left), manifest: whole.manifest };
   }
   if (kind === 'fork' && values !== undefined)
     await new Values(values, client).shareAll(sessionId, info.workflowExecution?.workflowId ?? '');

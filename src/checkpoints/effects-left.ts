@@ -3,7 +3,9 @@ import type { Checkpoint } from '../contract/checkpoint.ts';
 import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
 import type { Origin } from '../contract/origin.ts';
 import type { SessionState } from '../contract/state.ts';
-import { leftState } from '../history/index.ts';
+import type { UndoPlan } from '../contract/undo.ts';
+import { leftState, stepsSince } from '../history/index.ts';
+import { planOf } from '../session/undo.ts';
 import { orNull, readStartInput } from '../temporal/index.ts';
 import { wholeState } from '../temporal/past.ts';
 import { type EffectSince, effectsBetween } from './effects-since.ts';
@@ -35,6 +37,20 @@ import { sessionStateOf } from './session-state.ts';
  */
 export function effectsSince(client: Client, then: Checkpoint, now: Checkpoint): Promise<EffectSince[]> {
   return effectsOver(client, sessionStateOf(then), sessionStateOf(now));
+}
+
+/**
+ * What a rewind with `undo` would do: the effects since a checkpoint, the last one first, and whether their tools can undo
+ * them. A call that was open at the checkpoint goes on, and stays. Pass the list's digest to `Sessions.rewind` to approve it.
+ *
+ * @throws PerdureError as {@link effectsSince}
+ */
+export async function undoPlanSince(client: Client, then: Checkpoint, now: Checkpoint): Promise<UndoPlan> {
+  const [past, last] = [sessionStateOf(then), sessionStateOf(now)];
+  const isSame = last.runId === past.runId;
+  const branch = isSame ? null : await leftState(client, past).catch(() => null);
+  const whole = (state: SessionState): Promise<SessionState> => wholeState(client, state);
+  return planOf(stepsSince(await whole(past), await whole(last), branch && (await whole(branch))));
 }
 
 /**

@@ -40,7 +40,8 @@ export function effectsBetween(
   const since = new Map<string, EffectSince>();
   const take = (key: string, effect: EffectSince): void => {
     // What one branch knows is not in doubt because another was left earlier.
-    if (effect.again !== 'doubtful' || !since.has(key)) since.set(key, effect);
+    const before = since.get(key)?.again;
+    if (before === undefined || (effect.again !== 'doubtful' && before !== 'undone')) since.set(key, effect);
   };
   const carried = [...(branch?.carried ?? []), ...present.carried];
   for (const { callId, tool, idempotencyKey, output, doubt, undone, compensates } of carried) {

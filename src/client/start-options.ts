@@ -11,6 +11,7 @@ import { assertSize, LIMIT, TASK_TIMEOUT } from '../contract/limits.ts';
 import type { BudgetLimits } from '../contract/manifest.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import type { SessionMode } from '../contract/state.ts';
+import type { UndoInput } from '../contract/undo.ts';
 import { notKnown, parseKnown } from '../contract/unknown-name.ts';
 import { parseCheckpointId } from '../temporal/checkpoint-id.ts';
 import type { PartsInput } from './message-parts.ts';
@@ -53,6 +54,11 @@ export interface ForkOptions extends Omit<StartOptions, 'onExisting' | 'mode'> {
   /** Who, and why; both are recorded. */
   by: string;
   reason: string;
+  /**
+   * Of a rewind: undoes the effects since the checkpoint first, the last one first. `true`: a person approves each. A digest
+   * of `undoPlanSince` approves the list.
+   */
+  undo?: Exclude<UndoInput, false>;
   /** Where to read a checkpoint that the server no longer has: an `ArchivedSaver`, for example. */
   saver?: Pick<CheckpointSaver, 'get'>;
 }
@@ -75,6 +81,7 @@ const FORK: Readonly<Record<keyof ForkOptions, true>> = {
   by: true,
   reason: true,
   saver: true,
+  undo: true,
 };
 
 /** Refuses unknown options: the compiler checks them for TypeScript only. */
@@ -91,7 +98,7 @@ export function checkOptions(kind: 'start' | 'fork', options: object): void {
 export function originOf(
   kind: 'fork' | 'rewind',
   from: { sessionId: string; checkpointId: string },
-  { by, reason, edits }: ForkOptions,
+  { by, reason, edits, undo }: ForkOptions,
 ): OriginInput {
   const checkpoint = parseCheckpointId(from.checkpointId);
   return {
@@ -101,6 +108,7 @@ export function originOf(
     by,
     reason,
     ...defined({ edits }),
+    ...(kind === 'rewind' ? defined({ undo }) : {}),
   };
 }
 

@@ -34,6 +34,8 @@ export interface LoadInput {
   kind: 'fork' | 'rewind';
   leaves?: string | undefined;
   archived?: ContentRef | undefined;
+  /** Of a rewind: with what an undo of the effects since the checkpoint needs. */
+  undo?: true;
   /** 0, 1, …: large content comes in parts. */
   part: number;
 }

@@ -1,6 +1,8 @@
+import type { Manifest } from './manifest.ts';
 import type { CarriedEffect } from './origin.ts';
 import type { PoolShare } from './pool.ts';
 import type { SessionState, Spent } from './state.ts';
+import type { KeyedStep } from './undo.ts';
 
 /** What a client has read of an origin whose history the server no longer has. */
 export interface ArchivedOrigin {
@@ -22,6 +24,8 @@ export interface Loaded {
     spent: Spent;
     /** Its share of a pool. */
     pool?: PoolShare;
+    /** The effects since the checkpoint, the last one first, and the definition whose tools undo them. */
+    undo?: { steps: KeyedStep[]; manifest: Manifest | null };
     /** The highest number of a user's message. */
     messagesTaken: number;
   } | null;

@@ -5,6 +5,7 @@ import { type EditInput, editSchema } from './edit.ts';
 import type { JsonValue } from './json.ts';
 import { type LazySchema, lazySchema } from './lazy-schema.ts';
 import { type ContentRef, contentSchema } from './thread.ts';
+import { type UndoInput, undoInput } from './undo.ts';
 
 /**
  * - `fork`: from another session. Keys are new, and calls that were open wait for a person.
@@ -27,6 +28,8 @@ export interface Origin {
 /** {@link Origin} in the session's input, with the edits to make at the start. */
 export interface OriginInput extends Origin {
   edits?: EditInput | undefined;
+  /** Of a rewind: undoes the effects since the checkpoint first. */
+  undo?: UndoInput | undefined;
 }
 
 export const originSchema: LazySchema<OriginInput> = lazySchema(() =>
@@ -40,6 +43,7 @@ export const originSchema: LazySchema<OriginInput> = lazySchema(() =>
     leaves: z.optional(z.string().check(z.minLength(1))),
     archived: z.optional(contentSchema()),
     edits: z.optional(editSchema()),
+    undo: z.optional(undoInput()),
   }),
 );
 

@@ -11,7 +11,7 @@ import type { Past } from './past.ts';
 import type { PoolShare } from './pool.ts';
 import type { Limited } from './rates.ts';
 import type { Child, ParentLink, TreeUsage } from './tree.ts';
-import type { Undo } from './undo.ts';
+import type { Undo, UndoInput } from './undo.ts';
 
 /**
  * `chat` waits for the next message after an answer. `task` ends with it. `effect` has no model: it makes one call of a
@@ -259,7 +259,7 @@ export interface SessionState {
   ending?: 'completed' | 'cancelled';
   /** The checkpoint that it started from. `loading` holds the parts of it that have arrived. */
   origin: Origin | null;
-  loading: { parts: string[]; edits: EditInput | null } | null;
+  loading: { parts: string[]; edits: EditInput | null; undo?: UndoInput } | null;
   /** Effects from after a rewind's checkpoint. They answer their keys. */
   carried: CarriedEffect[];
   /** Nothing is issued any more, because a successor takes over. `resume` undoes it. */

@@ -21,6 +21,8 @@ export interface UndoPlan {
   /** Of the list: pass it on to approve the list. */
   digest: string;
   steps: UndoStep[];
+  /** Tool calls of earlier runs, which are not on the list: a rewind with `undo` reaches them. Absent: none. */
+  earlier?: number;
 }
 
 /** An effect that has happened, or may have. */
@@ -36,6 +38,11 @@ export interface UndoStep {
   reason?: string;
 }
 
+/** A step with the key of its effect. */
+export interface KeyedStep extends UndoStep {
+  idempotencyKey: string;
+}
+
 /** A request to undo effects. */
 export interface Undo {
   by: Actor;
@@ -45,6 +52,10 @@ export interface Undo {
   approved?: string[];
   /** The compensations are among the calls. */
   begun?: true;
+  /** Of a rewind: the calls of the reply that was open at the checkpoint. They go on afterwards. */
+  batch?: string[];
+  /** The session was cancelled meanwhile: its other effects are undone next. */
+  next?: Undo;
   /** Somebody gave it up: what has not begun is not undone. */
   givenUp?: true;
 }

@@ -4,4 +4,4 @@ export { type Fold, type FoldedTask, Folder, foldHistory } from './fold.ts';
 export { foldSession } from './fold-session.ts';
 export { leftState } from './left-state.ts';
 export { spentOfEnded } from './pool-spent.ts';
-export { sameCall, whatHappened } from './what-happened.ts';
+export { sameCall, stepsSince, whatHappened } from './what-happened.ts';

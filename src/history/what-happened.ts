@@ -3,8 +3,10 @@ import { defined } from '../contract/json.ts';
 import type { Loaded } from '../contract/loaded.ts';
 import type { CarriedEffect } from '../contract/origin.ts';
 import type { SessionState } from '../contract/state.ts';
+import type { KeyedStep } from '../contract/undo.ts';
 import { chargeLost } from '../session/budget.ts';
 import { isOpen } from '../session/state.ts';
+import { undoSteps } from '../session/undo.ts';
 
 /**
  * What a rewind must know of what it leaves: from the state at the checkpoint, the last state of the session, and
@@ -21,7 +23,8 @@ export function whatHappened(
   const take = (effect: CarriedEffect): void => {
     const key = `${effect.callId} ${effect.idempotencyKey}`;
     // What is known of one branch is not in doubt because another was left earlier.
-    if (effects.get(key)?.doubt !== undefined || !effects.has(key)) effects.set(key, effect);
+    const isNews = effect.undone === true || effects.get(key)?.doubt !== undefined;
+    if (isNews || !effects.has(key)) effects.set(key, effect);
   };
   for (const run of runs) {
     run.carried.forEach(take);
@@ -44,6 +47,27 @@ export function whatHappened(
     ...defined({ pool }),
     messagesTaken,
   };
+}
+
+/** What an undo of a rewind would do, the last effect first. A call that was open at the checkpoint goes on, and stays. */
+export function stepsSince(
+  past: SessionState,
+  last: SessionState,
+  branch: SessionState | null = last,
+): KeyedStep[] {
+  const known = new Set(past.calls.map(sameCall));
+  const undone = last.carried.filter((effect) => effect.undone === true);
+  for (const { callId: id, idempotencyKey } of [...past.carried, ...undone])
+    known.add(sameCall({ id, idempotencyKey }));
+  const steps = new Map<string, KeyedStep>();
+  for (const run of branch === null || branch === last ? [last] : [last, branch]) {
+    for (const step of undoSteps(run)) {
+      const key = sameCall({ id: step.callId, idempotencyKey: step.idempotencyKey });
+      // Of an effect that a rewind has carried, only its own run knows the arguments.
+      if (!known.has(key) && (steps.get(key)?.args ?? null) === null) steps.set(key, step);
+    }
+  }
+  return [...steps.values()];
 }
 
 /** A request that was under way when its run was left is charged as one that was lost. */

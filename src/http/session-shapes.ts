@@ -119,10 +119,13 @@ const goingOn = {
 export interface RewindBody extends GoingOn {
   /** Without it nothing happens, and the error lists the effects that would stay. */
   confirm?: boolean | undefined;
+  /** Undoes the later effects first. */
+  undo?: boolean | undefined;
 }
 export const rewindBodySchema: z.ZodMiniType<RewindBody> = z.object({
   ...goingOn,
   confirm: z.optional(z.boolean()),
+  undo: z.optional(z.boolean()),
 });
 
 export interface ForkBody extends GoingOn {

@@ -297,7 +297,7 @@ export const sessionOperations: readonly Operation[] = [
     summary: 'Take the session back to a checkpoint of its own',
     description:
       'Later effects are not undone: an equal call is answered from the record. Without confirm nothing happens, and ' +
-      'details.effects of the error lists them. ' +
+      'details.effects of the error lists them. With undo, a person approves the compensation of each. ' +
       'CONFLICT: somebody else rewound the session in the meantime; list its checkpoints again.',
     body: rewindBodySchema,
     answer: {
@@ -307,12 +307,13 @@ export const sessionOperations: readonly Operation[] = [
     },
     codes: [...STEER, 'CHECKPOINT_NOT_FOUND', 'CHECKPOINT_CORRUPTION'],
     handle: async (request, backend) => {
-      const { checkpointId, confirm, ...body } = request.body;
+      const { checkpointId, confirm, undo, ...body } = request.body;
       const from = { sessionId: request.param('id'), checkpointId };
       const past = await pastOf(backend, from, body.edits);
       const effects = await effectsSince(backend, past);
       if (confirm !== true) throw unconfirmed(effects);
-      const { id } = await backend.sessions.rewind(from, defined(body) as ForkOptions);
+      const options = { ...defined(body), ...(undo === true ? { undo } : {}) } as ForkOptions;
+      const { id } = await backend.sessions.rewind(from, options);
       return { id, effects: await effectsKept(backend.client, past, effects) };
     },
   }),

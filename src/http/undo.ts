@@ -17,6 +17,7 @@ export const undoPlanSchema: z.ZodMiniType<UndoPlan> = exactly<UndoPlan>()(
         reason: z.exactOptional(z.string()),
       }),
     ),
+    earlier: z.exactOptional(z.int()),
   }),
 );
 

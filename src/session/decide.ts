@@ -100,7 +100,8 @@ function nextStep(state: SessionState, moment: Moment): Step | null {
   if (state.inFlight.some(({ kind }) => EXCLUSIVE.includes(kind))) return aside;
   if (state.loading !== null && state.origin !== null) {
     const { by: _by, reason: _reason, ...from } = state.origin;
-    const input = { ...from, part: state.loading.parts.length };
+    const undo = state.loading.undo === undefined ? {} : { undo: true as const };
+    const input = { ...from, ...undo, part: state.loading.parts.length };
     return { type: 'issue', command: { kind: 'load', seq: state.seq + 1, input } };
   }
   if (state.manifest === null) return { type: 'issue', command: describeCommand(state) };

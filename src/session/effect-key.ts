@@ -30,7 +30,8 @@ function setOwnKey(state: SessionState, call: ToolCall, identity: JsonValue): vo
     return;
   }
   const { message, name } = call;
-  const of = (n: number | undefined): string | null => (n === undefined ? null : messageKey(base, n));
+  const of = (n: number | undefined): string | null =>
+    n === undefined ? null : unusedKey(state, messageKey(base, n));
   call.idempotencyKey = messageKey(base, message);
   const before = state.calls.find(
     (other) =>

@@ -1,4 +1,5 @@
 import type { EffectInput, SessionInput } from '../contract/inputs.ts';
+import { defined } from '../contract/json.ts';
 import { EMPTY_DIGEST, effectNamespace } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { Moment } from './events.ts';
@@ -79,9 +80,9 @@ export function initialState(identity: SessionIdentity, input: SessionInput, mom
   };
   if (input.pool !== undefined) state.pool = newShare(input.pool);
   if (input.origin !== undefined) {
-    const { edits, ...origin } = input.origin;
+    const { edits, undo, ...origin } = input.origin;
     state.origin = origin;
-    state.loading = { parts: [], edits: edits ?? null };
+    state.loading = { parts: [], edits: edits ?? null, ...defined({ undo }) };
   }
   if (input.parent !== undefined) state.parent = input.parent;
   if (input.effect !== undefined) becomeEffect(state, input.effect);

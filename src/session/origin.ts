@@ -10,8 +10,18 @@ import { applyEdit, editProblem } from './edit.ts';
 import { stopped } from './effect-outcome.ts';
 import type { Moment } from './events.ts';
 import { newShare } from './pool.ts';
-import { batchCalls, endCall, freshMessageId, hasMessage, isOpen, iso, note, pause } from './state.ts';
-import { isCompensation } from './undo.ts';
+import {
+  batchCalls,
+  endCall,
+  freshMessageId,
+  hasMessage,
+  isOpen,
+  iso,
+  note,
+  pause,
+  theCall,
+} from './state.ts';
+import { isCompensation, undoSince } from './undo.ts';
 import { stop } from './wait.ts';
 
 /** Reads what was loaded. @returns `null` when it is not a state that this version knows. */
@@ -28,7 +38,7 @@ export function readLoaded(text: string): Loaded | null {
 /** Plants a checkpoint's state into a session that has done nothing yet. Its own first message stays queued. */
 export function plant(state: SessionState, origin: Origin, loaded: Loaded, moment: Moment): void {
   const { state: past, after } = loaded;
-  const edits = state.loading?.edits ?? null;
+  const { edits = null, undo } = state.loading ?? {};
   state.loading = null;
   state.manifest = past.manifest;
   if (past.agentChanges !== undefined) state.agentChanges = past.agentChanges;
@@ -88,7 +98,13 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
       takenBy === undefined || takenBy > past.message ? effect : { ...effect, takenBy },
     );
   }
-  const calls = batchCalls(state);
+  // At the checkpoint, the undo of an earlier rewind may have waited.
+  const held = past.undo?.batch ?? [];
+  if (past.undo !== undefined && held.length > 0) {
+    state.undo = { ...past.undo, givenUp: true };
+    delete state.undo.next;
+  }
+  const calls = [...batchCalls(state), ...held.map((id) => theCall(state, id))];
   for (const call of calls) {
     if (isFinal(call)) continue;
     if (isCompensation(call) && (origin.kind === 'fork' || !isOpen(call))) {
@@ -115,6 +131,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
     const reason = `the edits of the ${origin.kind} were refused: ${refused.message}`;
     pause(state, { by: origin.by, at: iso(moment), reason, requestedNow: false });
   }
+  if (after?.undo !== undefined) undoSince(state, undo, after.undo, origin.by, moment);
   const problem = state.manifest && capProblem(state.manifest, state.budget.limits);
   if (problem !== null) stop(state, moment, 'budget', problem);
 }

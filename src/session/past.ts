@@ -50,6 +50,8 @@ export function storeStep(state: SessionState, moment: Moment): Step | null {
 export function storeAtRest(state: SessionState, moment: Moment): Step | null {
   const { manifest, loading, effect, sealed, cancelling } = state;
   if (manifest?.runsAtRest !== true || loading !== null || effect !== null) return null;
+  // The calls of a batch stay in the run, and those that go on after an undo are in none.
+  if (state.undo?.batch !== undefined) return null;
   return sealed === null && cancelling === null ? storeStep(state, moment) : null;
 }
 

@@ -35,7 +35,7 @@ import {
   theCall,
   toolOf,
 } from './state.ts';
-import { isCompensation } from './undo.ts';
+import { endUndo, isCompensation } from './undo.ts';
 
 /** The least room for results, in bytes, with which the same activity asks the model. */
 const LEAST_ROOM = 1_000;
@@ -227,8 +227,7 @@ function endRead(
 /** Ends the batch: the results of its calls enter the transcript as one message. */
 export function appendResults(state: SessionState, moment: Moment): void {
   if (batchCalls(state).some(isCompensation)) {
-    // The model has not asked for them.
-    state.batch = [];
+    endUndo(state);
     return;
   }
   const blocks = resultBlocks(batchCalls(state).map((call) => ({ ...call, result: asTold(call) })));

@@ -1,26 +1,50 @@
 /** Undoing effects: each compensation is a mutating call of its own, which the batch runs in reverse order. */
 import { type EffectRef, isFinal, type ToolCall } from '../contract/calls.ts';
-import { digestJson, type JsonValue } from '../contract/json.ts';
+import { defined, digestJson, type JsonValue } from '../contract/json.ts';
 import { compensationKey, keyAfterUndo } from '../contract/keys.ts';
+import type { Manifest } from '../contract/manifest.ts';
 import type { SessionState } from '../contract/state.ts';
-import type { Undo, UndoInput, UndoPlan, UndoStep } from '../contract/undo.ts';
+import type { KeyedStep, Undo, UndoInput, UndoPlan, UndoStep } from '../contract/undo.ts';
 import { approverProblem, rulesOf, takesMore } from './approvers.ts';
 import type { Moment, Step } from './events.ts';
-import { batchCalls, findCall, freshCall, iso, note, theCall, toolOf, wasStopped } from './state.ts';
+import { batchCalls, findCall, freshCall, iso, note, toolOf, wasStopped } from './state.ts';
 
 /** What would be undone now, the last effect first. What runs now is not on the list. */
 export function undoPlan(state: SessionState): UndoPlan {
-  const steps = [...state.calls.toReversed().flatMap((call) => stepOf(state, call)), ...carriedSteps(state)];
-  const digest = digestJson(steps.map(({ callId, tool, args, by }) => ({ callId, tool, args, by })));
+  const earlier = state.past?.calls ?? 0;
+  return { ...planOf(undoSteps(state)), ...(earlier > 0 ? { earlier } : {}) };
+}
+
+/** A list with its digest, without the keys. */
+export function planOf(keyed: readonly KeyedStep[]): UndoPlan {
+  const steps = keyed.map(
+    ({ callId, tool, args, output, by, reason }): UndoStep => ({
+      callId,
+      tool,
+      args,
+      output,
+      by,
+      ...defined({ reason }),
+    }),
+  );
+  const digest = digestJson(
+    steps.map(({ callId, tool, args, output, by }) => ({ callId, tool, args, output, by })),
+  );
   return { digest, steps };
 }
 
-function stepOf(state: SessionState, call: ToolCall): UndoStep[] {
+/** The steps of {@link undoPlan}, with the keys of their effects. */
+export function undoSteps(state: SessionState): KeyedStep[] {
+  return [...state.calls.toReversed().flatMap((call) => stepOf(state, call)), ...carriedSteps(state)];
+}
+
+function stepOf(state: SessionState, call: ToolCall): KeyedStep[] {
   const { id: callId, name: tool, args, effect, status, result, compensates, compensatedBy } = call;
   if (effect === 'read' || call.replayOf !== null || call.dispatches.length === 0) return [];
   if (compensates !== undefined || compensatedBy !== undefined) return [];
-  const about = { callId, tool, args, output: result?.content ?? null };
-  const person = (reason: string): UndoStep[] => [{ ...about, by: 'person', reason }];
+  const { idempotencyKey } = call;
+  const about = { callId, tool, args, output: result?.content ?? null, idempotencyKey };
+  const person = (reason: string): KeyedStep[] => [{ ...about, by: 'person', reason }];
   if (status.kind === 'completed') {
     if (call.scope === 'global') return person('other sessions share the effect');
     return toolOf(state, call)?.compensate === undefined
@@ -32,16 +56,17 @@ function stepOf(state: SessionState, call: ToolCall): UndoStep[] {
 }
 
 /** Of effects from before a rewind, only the output is known. */
-function carriedSteps({ carried }: SessionState): UndoStep[] {
+function carriedSteps({ carried }: SessionState): KeyedStep[] {
   return carried
     .filter(({ undone, compensates }) => undone !== true && compensates === undefined)
-    .map(({ callId, tool, output, doubt }) => ({
+    .map(({ callId, tool, output, doubt, idempotencyKey }) => ({
       callId,
       tool,
       args: null,
       output,
       by: 'person' as const,
       reason: doubt ?? 'it is from before a rewind',
+      idempotencyKey,
     }))
     .toReversed();
 }
@@ -58,15 +83,51 @@ export function requestUndo(
     if (state.undo !== undefined) state.undo.givenUp = true;
     return;
   }
-  if (state.undo !== undefined) return;
-  state.undo = { ...who };
-  if (undo === true) return;
-  const plan = undoPlan(state);
-  if (plan.digest === undo.digest) {
-    state.undo.approved = plan.steps.filter(({ by }) => by === 'tool').map(({ callId }) => callId);
-  } else {
-    note(state, moment, 'undo', 'the effects are others than on the approved list: a person approves each');
-  }
+  // The undo of a rewind may be over, and another one begin.
+  if (state.undo !== undefined && state.undo.begun !== true) return;
+  const next = newUndo(state, undo, undoSteps(state), who, moment);
+  if (isUndoing(state) && state.undo?.batch !== undefined) state.undo.next = next;
+  else if (!isUndoing(state)) state.undo = next;
+}
+
+function newUndo(
+  state: SessionState,
+  undo: Exclude<UndoInput, false>,
+  steps: readonly KeyedStep[],
+  who: Pick<Undo, 'by' | 'verified' | 'at'>,
+  moment: Moment,
+): Undo {
+  if (undo === true) return { ...who };
+  if (planOf(steps).digest === undo.digest)
+    return { ...who, approved: steps.filter(({ by }) => by === 'tool').map(({ callId }) => callId) };
+  note(state, moment, 'undo', 'the effects are others than on the approved list: a person approves each');
+  return { ...who };
+}
+
+/** Begins a run after a rewind with the compensations of what it leaves. The calls of the checkpoint go on afterwards. */
+export function undoSince(
+  state: SessionState,
+  undo: UndoInput | undefined,
+  { steps, manifest }: { steps: readonly KeyedStep[]; manifest: Manifest | null },
+  by: string,
+  moment: Moment,
+): void {
+  if (undo === undefined || undo === false) return;
+  // The tools of the run that is left undo its effects: the checkpoint's definition may be older.
+  if (manifest !== null) state.manifest = manifest;
+  const { batch } = state;
+  state.undo = { ...newUndo(state, undo, steps, { by, at: iso(moment) }, moment), begun: true, batch };
+  state.batch = [];
+  addSteps(state, steps, moment);
+  if (state.batch.length === 0) endUndo(state);
+}
+
+/** Clears a batch of compensations. The model has not asked for them. */
+export function endUndo(state: SessionState): void {
+  const { batch = [], next } = state.undo ?? {};
+  state.batch = batch;
+  delete state.undo?.batch;
+  if (next !== undefined) state.undo = next;
 }
 
 /** Whether the present batch undoes effects. */
@@ -123,14 +184,22 @@ export function beginUndo(state: SessionState, moment: Moment): void {
   const { undo } = state;
   if (undo === undefined) return;
   undo.begun = true;
-  const { steps } = undoPlan(state);
+  const { earlier } = undoPlan(state);
+  if (earlier !== undefined)
+    note(
+      state,
+      moment,
+      'undo',
+      `the effects of ${earlier} calls of earlier runs stay: a rewind with undo reaches them`,
+    );
+  addSteps(state, undoSteps(state), moment);
+}
+
+function addSteps(state: SessionState, steps: readonly KeyedStep[], moment: Moment): void {
   for (const step of steps) {
-    if (step.by === 'person') {
-      note(state, moment, 'undo', `${step.tool} ${step.callId} is not undone: ${step.reason ?? ''}`);
-      continue;
-    }
-    const { id: callId, idempotencyKey } = theCall(state, step.callId);
-    addCompensation(state, { callId, idempotencyKey }, step, moment);
+    const { callId, idempotencyKey, tool, by, reason = '' } = step;
+    if (by === 'person') note(state, moment, 'undo', `${tool} ${callId} is not undone: ${reason}`);
+    else addCompensation(state, { callId, idempotencyKey }, step, moment);
   }
 }
 

@@ -11,6 +11,7 @@ import {
   type Session,
   type SessionState,
   TemporalSaver,
+  undoPlanSince,
 } from '../../src/index.ts';
 import { expectSound } from '../session/support/sound.ts';
 import { decide, resolve } from '../support/decide.ts';
@@ -213,4 +214,52 @@ test('after an undo, a rewound session runs an equal call again with another key
   const now = await taken.snapshot();
   expect(new Set([...keys(last.state), ...keys(now as unknown as JsonObject)]).size).toBe(4);
   await expectSound(stage, taken);
+});
+
+test('a rewind with undo undoes what happened since the checkpoint, before it goes on', async () => {
+  const { stage, agency, session } = await booked();
+  const saver = new TemporalSaver(stage.client);
+  const all = await saver.list(session.id, { limit: 100 });
+  // The hotel is booked, and the letter is not asked for yet.
+  const then = all.find(({ metadata, state }) => {
+    const { batch } = state as unknown as SessionState;
+    return metadata['turn'] === 1 && batch.length === 0;
+  });
+  const now = all[0];
+  if (then === undefined || now === undefined) throw new Error('no checkpoints');
+  const plan = await undoPlanSince(stage.client, then, now);
+  expect(plan.steps.map(({ callId, by }) => [callId, by])).toEqual([
+    ['call_3_0', 'tool'],
+    ['call_2_0', 'person'],
+  ]);
+  const before = agency.log.length;
+  const from = { sessionId: session.id, checkpointId: then.id };
+  const undo = { digest: plan.digest };
+  const taken = await stage.sessions.rewind(from, { by: 'ada', reason: 'another flight', undo });
+  await until(taken, ({ phase, turn }) => phase === 'idle' && turn === 4);
+  // The letter stays and is not written again. The flight is booked again, once it was cancelled.
+  expect(agency.log.slice(before)).toEqual(['cancel flight ref flight', 'book flight']);
+  expect([...agency.booked.values()]).toEqual(['hotel', 'flight']);
+  const state = await taken.snapshot();
+  expect(state.carried.map(({ callId, undone }) => [callId, undone])).toEqual(
+    expect.arrayContaining([['call_3_0', true]]),
+  );
+  expect(state.transcript.map(({ role }) => role).join()).not.toContain('tool,tool');
+  await expectSound(stage, taken);
+
+  // A person approves each, and gives this one up: the effect stays, and answers.
+  const last = await saver.get(session.id);
+  if (last === null) throw new Error('no checkpoint');
+  const again = await stage.sessions.rewind(from, {
+    by: 'ada',
+    reason: 'again',
+    undo: true,
+    message: 'once more',
+  });
+  const { pending } = await untilPhase(again, 'approval');
+  expect(pending).toMatchObject([{ compensates: 'call_3_0', tool: 'book' }]);
+  await decide(again, pending[0]?.callId ?? '', { decision: 'reject' });
+  await until(again, ({ phase, turn }) => phase === 'idle' && turn === 4);
+  expect(agency.log.slice(before)).toEqual(['cancel flight ref flight', 'book flight']);
+  await expectSound(stage, again);
 });

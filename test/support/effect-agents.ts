@@ -128,7 +128,7 @@ const tools = {
       execute: async ({ chargeId }, { id }, { idempotencyKey, abortSignal, fence }) => {
         await breakpoint('compensation');
         await fence();
-        const mail = { to: 'customer', subject: `not refunded: ${chargeId}`, body: id };
+        const mail = { to: 'customer@example.com', subject: `not refunded: ${chargeId}`, body: id };
         const sent = await attempt(payments().sendEmail(mail, idempotencyKey, abortSignal));
         await breakpoint('compensated');
         return sent;

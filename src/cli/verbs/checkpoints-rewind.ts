@@ -3,12 +3,14 @@ import type { EffectSince } from '../../checkpoints/index.ts';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
 import { PerdureError } from '../../contract/errors.ts';
 import { defined } from '../../contract/json.ts';
+import type { UndoPlan } from '../../contract/undo.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT } from '../failures.ts';
 import { contextOf, textOf } from '../input.ts';
 import { ARCHIVE, openSaver, readCheckpoint } from '../read-checkpoint.ts';
 import { clean, inline } from '../terminal.ts';
+import { planOfUndo } from '../undo-lines.ts';
 
 /** The most characters of a value in the list of effects. */
 const BRIEF = 200;
@@ -19,6 +21,7 @@ interface Options {
   by?: string;
   reason?: string;
   yes?: true;
+  undo?: true;
   archive?: string;
 }
 
@@ -28,7 +31,7 @@ export function rewind(group: Command, cli: Cli): void {
     .command('rewind')
     .summary('take a session back to a checkpoint')
     .description(
-      'Take a session back to a checkpoint. Later effects are not undone: they are shown first, and an equal call ' +
+      'Take a session back to a checkpoint. Without --undo, later effects are not undone: they are shown first, and an equal call ' +
         'is answered from the record. What was spent stays spent.',
     )
     .argument('<session>', 'id of the session')
@@ -37,6 +40,7 @@ export function rewind(group: Command, cli: Cli): void {
     .option('--context <json>', 'replaces the context; @file reads a file')
     .option('--by <name>', 'who takes it back (default: $USER)')
     .option('--reason <text>', 'why')
+    .option('--undo', 'undo the later effects whose tools can; who confirms the list approves it')
     .option('--yes', 'do not ask for confirmation')
     .option(...ARCHIVE)
     .addHelpText(
@@ -48,10 +52,12 @@ export function rewind(group: Command, cli: Cli): void {
       const message = options.message === undefined ? undefined : await textOf(options.message);
       const by = cli.actor(options.by);
       const { archive } = options;
-      const { past, effects: before } = await terminal.wait(`reading ${sessionId}`, () =>
-        outlook(cli, sessionId, checkpointId, archive),
-      );
-      if (!options.yes && !(await confirmed(cli, sessionId, before))) {
+      const {
+        past,
+        effects: before,
+        plan,
+      } = await terminal.wait(`reading ${sessionId}`, () => outlook(cli, sessionId, checkpointId, options));
+      if (!options.yes && !(await confirmed(cli, sessionId, before, plan))) {
         terminal.progress('not rewound');
         process.exitCode = EXIT.failure;
         return;
@@ -67,6 +73,7 @@ export function rewind(group: Command, cli: Cli): void {
             reason: options.reason ?? 'no reason given',
             ...(archive === undefined ? {} : { saver: await openSaver(cli, sessionId, archive) }),
             taskQueue: await taskQueueOf(cli, sessionId),
+            ...(plan === undefined ? {} : { undo: { digest: plan.digest } }),
             ...defined({ message, context: await contextOf(options.context) }),
           },
         ),
@@ -86,9 +93,9 @@ async function outlook(
   cli: Cli,
   sessionId: string,
   checkpointId: string,
-  archive: string | undefined,
-): Promise<{ past: Checkpoint; effects: EffectSince[] }> {
-  const { effectsSince } = await import('../../checkpoints/effects-left.ts');
+  { archive, undo }: Options,
+): Promise<{ past: Checkpoint; effects: EffectSince[]; plan: UndoPlan | undefined }> {
+  const { effectsSince, undoPlanSince } = await import('../../checkpoints/effects-left.ts');
   const { openMutations, origin } = await import('../time-travel.ts');
   const past = await readCheckpoint(cli, sessionId, checkpointId, archive);
   const now = await readCheckpoint(cli, sessionId, undefined, archive);
@@ -101,7 +108,8 @@ async function outlook(
     );
   }
   const { client } = await cli.connect();
-  return { past, effects: await effectsSince(client, past, now) };
+  const plan = undo === true ? await undoPlanSince(client, past, now) : undefined;
+  return { past, effects: await effectsSince(client, past, now), plan };
 }
 
 /** What an equal call does after the rewind, unless it is answered from the record. */
@@ -112,13 +120,22 @@ const AGAIN: Readonly<Record<EffectSince['again'], string>> = {
   undone: '  (undone: an equal call runs again)',
 };
 
-async function confirmed(cli: Cli, sessionId: string, effects: readonly EffectSince[]): Promise<boolean> {
+async function confirmed(
+  cli: Cli,
+  sessionId: string,
+  effects: readonly EffectSince[],
+  plan: UndoPlan | undefined,
+): Promise<boolean> {
   if (!cli.attended) {
     throw new PerdureError(
       'INVALID_ARGUMENT',
       `Nobody can confirm the rewind: this is not a terminal. Later effects that stay: ${effects.length}. Add --yes`,
       { details: { effects } },
     );
+  }
+  if (plan !== undefined) {
+    process.stderr.write(`${planOfUndo(plan).join('\n')}\n`);
+    return (await cli.ask("Type the session's id to undo this and rewind it: ")) === sessionId;
   }
   const lines = effects.map(
     ({ tool, again, args, output, completedAt }) =>
