@@ -62,7 +62,7 @@ export function Session({ id }: { id: string }): JSX.Element {
 
 /** What the session waits for, and where to answer. */
 function Waits({
-  view: { sessionId, pending, wait, paused, status, sleeping },
+  view: { sessionId, pending, wait, paused, status, sleeping, limited },
 }: {
   view: SessionView;
 }): JSX.Element | null {
@@ -72,6 +72,7 @@ function Waits({
         question?.text ?? `${tool} (${callId}) ${kind === 'approval' ? 'waits for approval' : kind}`,
     ),
     ...(wait === null ? [] : [`${wait.reason}: ${wait.message}`]),
+    ...(limited === undefined ? [] : [limited.message]),
     ...sleeping.map(({ callId, until, reason }) => `${callId} sleeps until ${until}: ${reason}`),
     ...(paused === null ? [] : [`paused by ${paused.by}${paused.reason === '' ? '' : `: ${paused.reason}`}`]),
     ...('message' in status ? [status.message] : []),

@@ -29,9 +29,9 @@ const GONE = 410;
 export async function runNotify({ webhooks }: WebhookRunner, input: NotifyInput): Promise<void> {
   const { client, info } = Context.current();
   const { workflowId: sessionId = '', runId = '' } = info.workflowExecution ?? {};
-  const names = Object.keys(webhooks).filter((name) =>
-    input.notifications.some(({ event }) => isWanted(webhooks, name, input.agent, event)),
-  );
+  const names = Object.entries(webhooks)
+    .filter(([, webhook]) => input.notifications.some(({ event }) => wants(webhook, input.agent, event)))
+    .map(([name]) => name);
   if (names.length === 0) {
     const message = `this worker has no webhook for ${input.notifications.map(({ event }) => event).join(', ')} of ${input.agent}`;
     throw ApplicationFailure.retryable(message, 'NoWebhook');
@@ -97,16 +97,6 @@ export async function runDeliver(
     type: 'NotDelivered',
     ...(seconds > 0 ? { nextRetryDelay: Math.min(seconds * 1_000, LONGEST_WAIT_MS) } : {}),
   });
-}
-
-function isWanted(
-  webhooks: WebhookRunner['webhooks'],
-  name: string,
-  agent: string,
-  event: NotifyInput['notifications'][number]['event'],
-): boolean {
-  const webhook = webhooks[name];
-  return webhook !== undefined && wants(webhook, agent, event);
 }
 
 /** Undici says `fetch failed` and keeps why in the cause. */
