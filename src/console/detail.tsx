@@ -62,7 +62,7 @@ export function Detail({ item, answer, onAnswer, onDone, onStale }: Props): JSX.
         <h1>{visible(question?.text ?? call?.tool ?? reason)}</h1>
         <p class="facts">
           <a href={linkTo({ name: 'session', id: sessionId })}>{visible(sessionId)}</a>
-          {agent !== null && <span>{visible(agent)}</span>}
+          {agent !== null && <span>{visible(item.path?.join(' › ') ?? agent)}</span>}
           {tenant !== null && <span>{visible(tenant)}</span>}
         </p>
       </header>

@@ -169,7 +169,7 @@ function Row({ item }: { item: InboxItem }): JSX.Element {
           </span>
         )}
         <span class="what">
-          {visible(sessionId)} · {visible(agent ?? '')}
+          {visible(sessionId)} · {visible(item.path?.join(' › ') ?? agent ?? '')}
         </span>
         {until === null ? (
           since !== null && <Time at={since} />

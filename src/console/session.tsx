@@ -31,6 +31,14 @@ export function Session({ id }: { id: string }): JSX.Element {
           <p class="facts">
             <span>{visible(view.agent)}</span>
             <Status status={view.status.kind === 'active' ? view.phase : view.status.kind} />
+            {view.parent !== undefined && (
+              <span>
+                {view.parent.path.map(visible).join(' › ')} › {visible(view.agent)}, started by{' '}
+                <a href={linkTo({ name: 'session', id: view.parent.sessionId })}>
+                  {visible(view.parent.sessionId)}
+                </a>
+              </span>
+            )}
             <span>{live ? 'live' : view.status.kind === 'active' ? 'not live: reconnects' : ''}</span>
           </p>
           <Problem error={error} />
@@ -95,7 +103,8 @@ function Waits({
 
 /** The messages, and what the model writes now. It stays at the end while nobody scrolls away. */
 function Talk({ session, earlier }: { session: Followed; earlier: () => Promise<void> }): JSX.Element {
-  const { messages, first, calls, text, reasoning } = session;
+  const { messages, first, calls, text, reasoning, view } = session;
+  const agents = new Map(view?.children?.map(({ callId, sessionId }) => [callId, sessionId]));
   const box = useRef<HTMLElement>(null);
   const atEnd = useRef(true);
   useEffect(() => {
@@ -117,7 +126,7 @@ function Talk({ session, earlier }: { session: Followed; earlier: () => Promise<
           {first.toLocaleString('en')} earlier messages
         </button>
       )}
-      <Conversation messages={messages} calls={calls} />
+      <Conversation messages={messages} calls={calls} agents={agents} />
       {(text !== '' || reasoning !== '') && (
         <div class="assistant live" aria-live="polite">
           {reasoning !== '' && <div class="text hint">{visible(reasoning)}</div>}

@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import type { ToolCall } from '../contract/calls.ts';
 import type { Block, Message } from '../contract/messages.ts';
 import { CallLife } from './call-life.tsx';
+import { linkTo } from './hooks.ts';
 import { Time, Value } from './parts.tsx';
 import { readable, visible } from './text.ts';
 
@@ -12,13 +13,17 @@ const BRIEF = 2_000;
 
 const ROLES = { user: 'Person', assistant: 'Model', tool: 'Tool' } as const;
 
+interface Calls {
+  calls: ReadonlyMap<string, ToolCall>;
+  /** The sessions of sub-agents, by the calls that have started them. */
+  agents: ReadonlyMap<string, string>;
+}
+
 export function Conversation({
   messages,
   calls,
-}: {
-  messages: readonly Message[];
-  calls: ReadonlyMap<string, ToolCall>;
-}): JSX.Element {
+  agents,
+}: { messages: readonly Message[] } & Calls): JSX.Element {
   // The card of a call shows its result.
   const shown = messages.filter(
     ({ blocks }) => !blocks.every((block) => block.kind === 'tool_result' && calls.has(block.call_id)),
@@ -33,7 +38,7 @@ export function Conversation({
             {created_at !== undefined && <Time at={created_at} />}
           </p>
           {blocks.map((block, index) => (
-            <BlockOf key={index} block={block} calls={calls} />
+            <BlockOf key={index} block={block} calls={calls} agents={agents} />
           ))}
         </li>
       ))}
@@ -41,13 +46,7 @@ export function Conversation({
   );
 }
 
-function BlockOf({
-  block,
-  calls,
-}: {
-  block: Block;
-  calls: ReadonlyMap<string, ToolCall>;
-}): JSX.Element | null {
+function BlockOf({ block, calls, agents }: { block: Block } & Calls): JSX.Element | null {
   switch (block.kind) {
     case 'text':
       return <Long text={visible(block.text)} />;
@@ -60,7 +59,11 @@ function BlockOf({
       );
     case 'tool_call': {
       const call = calls.get(block.id);
-      return call === undefined ? <Card name={block.name} args={block.args} /> : <CallCard call={call} />;
+      return call === undefined ? (
+        <Card name={block.name} args={block.args} />
+      ) : (
+        <CallCard call={call} agent={agents.get(block.id)} />
+      );
     }
     case 'tool_result':
       return <Card name={block.name} args={block.content} failed={block.is_error} />;
@@ -117,7 +120,7 @@ function Card({
 }
 
 /** A call: its arguments, its life, and its result. */
-function CallCard({ call }: { call: ToolCall }): JSX.Element {
+function CallCard({ call, agent }: { call: ToolCall; agent: string | undefined }): JSX.Element {
   const { id, name, args, effect, status, result, compensates } = call;
   const needsPerson = ['approval', 'unknown', 'stuck'].includes(status.kind);
   return (
@@ -130,6 +133,11 @@ function CallCard({ call }: { call: ToolCall }): JSX.Element {
         <span class={needsPerson || status.kind === 'failed' ? 'attention' : 'hint'}>{status.kind}</span>
       </p>
       <Value value={args} />
+      {agent !== undefined && (
+        <p class="hint">
+          Runs in <a href={linkTo({ name: 'session', id: agent })}>{visible(agent)}</a>
+        </p>
+      )}
       <CallLife call={call} />
       {result !== null && (
         <details open={result.isError}>

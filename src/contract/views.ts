@@ -9,7 +9,7 @@ import type { PoolAmounts } from './pool.ts';
 import type { Limited } from './rates.ts';
 import type { Notice, Phase, PlanStep, SessionMode, SessionStatus, Spent, Wait } from './state.ts';
 import type { ContentRef } from './thread.ts';
-import type { ParentLink } from './tree.ts';
+import type { Child, ParentLink } from './tree.ts';
 
 /** A session in a list. */
 export interface SessionSummary {
@@ -36,6 +36,8 @@ export interface SessionView {
   mode: SessionMode;
   /** The call of another session that has started it. Absent: nobody's. */
   parent?: ParentLink;
+  /** The sessions that calls of it have started, as far as their calls are in this run. Absent: none. */
+  children?: Pick<Child, 'sessionId' | 'agent' | 'callId'>[];
   /** Of mode `effect`: the `session/call` that asked first, and its time to live. */
   effect: { requestedBy: string; ttlMs: number } | null;
   createdAt: string;

@@ -156,6 +156,9 @@ export const sessionViewSchema: z.ZodMiniType<SessionView> = exactly<SessionView
     agent: z.string(),
     context: z.nullable(jsonObject),
     mode: z.enum(['chat', 'task', 'effect']),
+    children: z.exactOptional(
+      z.array(z.object({ sessionId: z.string(), agent: z.string(), callId: z.string() })),
+    ),
     parent: z.exactOptional(
       z.object({
         sessionId: z.string(),

@@ -33,7 +33,10 @@ export function sessionView(state: SessionState): SessionView {
     agent: state.agent,
     context: state.context,
     mode: state.mode,
-    ...defined({ parent: state.parent }),
+    ...defined({
+      parent: state.parent,
+      children: state.children?.map(({ sessionId, agent, callId }) => ({ sessionId, agent, callId })),
+    }),
     effect: state.effect && { requestedBy: state.effect.requestedBy, ttlMs: state.effect.ttlMs },
     createdAt: state.createdAt,
     status: state.status,

@@ -143,3 +143,22 @@ test.skipIf(NO_BROWSER)('sessions that wait for one pool are one item, and its c
   await page.keyboard.press('Control+Enter');
   await Promise.all(ids.map((id) => untilPhase(stage.session(id), 'idle')));
 });
+
+test.skipIf(NO_BROWSER)('a call of a sub-agent links to its session, which links back', async () => {
+  const id = stage.id('people');
+  await stage.json('start', 'lead', 'delegate refund ch_8:9000', '--id', id);
+  const { page } = await stage.browse(`/sessions/${id}`);
+  const child = page.getByRole('region', { name: 'of support' }).getByRole('link');
+  await child.click();
+  await page.getByText('lead › support, started by').waitFor();
+  await page.getByRole('link', { name: 'Answer in the inbox' }).click();
+  await page.getByRole('heading', { name: 'refund' }).waitFor();
+  await page.locator('.row[aria-current]', { hasText: 'lead › support' }).waitFor();
+  await page.keyboard.press('a');
+  await page.keyboard.press('Enter');
+  await untilPhase(stage.session(id), 'idle');
+  await page.goBack();
+  await page.getByRole('link', { name: id, exact: true }).click();
+  await page.getByText('done: delegate refund ch_8:9000').waitFor();
+  expect(page.url()).toMatch(new RegExp(`/${id}$`));
+});

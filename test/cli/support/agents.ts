@@ -1,5 +1,5 @@
 /** Agents of the CLI's tests, served by a real `perdure worker`. Their model is the one that the environment names. */
-import { askPerson, type DefinedAgent, defineAgent, defineTool } from 'perdure';
+import { agentTool, askPerson, type DefinedAgent, defineAgent, defineTool } from 'perdure';
 import * as z from 'zod';
 
 const model = 'env:scripted';
@@ -48,6 +48,14 @@ export const desk: DefinedAgent = defineAgent({
     ask_person: askPerson({ otherwise: 'any' }),
     ask_trip: askPerson({ answer: z.object({ seat: z.enum(['window', 'aisle']), nights: z.int() }) }),
   },
+});
+
+/** It hands work to another agent. */
+export const lead: DefinedAgent = defineAgent({
+  name: 'lead',
+  model,
+  instructions: 'Delegate.',
+  tools: { support: agentTool(support) },
 });
 
 export const echo: DefinedAgent = defineAgent({ name: 'echo', model, instructions: 'Repeat what is said.' });

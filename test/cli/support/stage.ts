@@ -100,6 +100,8 @@ const script: Script = ({ lastUserText, stepInTurn }) => {
       return refunds(words);
     case 'order':
       return { toolCalls: [{ name: 'order', args: { id: words[0] } }] };
+    case 'delegate':
+      return { toolCalls: [{ name: 'support', args: { task: words.join(' ') } }] };
     case 'pay':
       return { toolCalls: [{ name: 'pay', args: { invoice: words[0] } }] };
     case 'ask':
