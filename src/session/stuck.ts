@@ -9,12 +9,15 @@ import type { SessionState } from '../contract/state.ts';
 import type { Moment, Step } from './events.ts';
 import { setManifest } from './manifest.ts';
 import { describeCommand } from './model-command.ts';
-import { batchCalls, flightOf } from './state.ts';
+import { batchCalls, flightOf, iso } from './state.ts';
 import { isCompensation } from './undo.ts';
 import { cannotAct } from './wait.ts';
 
 /** Each look is eleven events: once an hour, a tool that is gone for a month does not fill the session's history. */
 const RECHECK = { firstMs: 1_000, maxMs: 3_600_000 };
+
+/** Looks for the agent of a sub-agent that has not begun: the pauses before them add up to 63 seconds. */
+const CHILD_CHECKS = 6;
 
 /** The look that is due, or the timer until the next one. One timer serves all stuck calls. */
 export function lookForTools(state: SessionState, calls: readonly ToolCall[]): Step | null {
@@ -51,7 +54,10 @@ export function lookedForAgent(
 ): void {
   delete state.away?.due;
   // A worker without the agent, or none in time: the session looks again.
-  if (!outcome.ok || (outcome.value.kind === 'unavailable' && outcome.value.lookAgain === true)) return;
+  if (!outcome.ok || (outcome.value.kind === 'unavailable' && outcome.value.lookAgain === true)) {
+    giveUp(state, moment);
+    return;
+  }
   const found = outcome.value;
   state.wait = null;
   if (found.kind === 'unavailable') cannotAct(state, moment, found);
@@ -59,6 +65,13 @@ export function lookedForAgent(
     state.searchAttributes = found.searchAttributes;
     setManifest(state, found.manifest, moment);
   } else if (found.manifest.digest !== state.manifest.digest) setManifest(state, found.manifest, moment);
+}
+
+/** A sub-agent that has not begun ends after a minute without a worker that has it: its parent is told, and can do without. */
+function giveUp(state: SessionState, moment: Moment): void {
+  const { parent, manifest, away, wait, agent } = state;
+  if (parent === undefined || manifest !== null || (away?.checks ?? 0) < CHILD_CHECKS) return;
+  state.cancelling ??= { by: agent, at: iso(moment), reason: wait?.message ?? '' };
 }
 
 /** Applies the definition that a worker returned. */
