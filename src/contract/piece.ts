@@ -16,7 +16,7 @@ export interface PieceRef extends ContentRef {
 /** What a state notes of messages, by their ids. It leaves the run with the messages. */
 export const MESSAGE_NOTES = ['answeredBy', 'instructedBy', 'finishReasons'] as const;
 
-export type MessageNotes = Pick<SessionState, (typeof MESSAGE_NOTES)[number]>;
+export type MessageNotes = Pick<SessionState, 'answeredBy' | 'instructedBy' | 'finishReasons'>;
 
 /** What leaves a run. */
 export interface Leaving extends MessageNotes {
