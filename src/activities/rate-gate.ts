@@ -148,9 +148,12 @@ function wordsOf(key: string, { requests, tokens, windowMs }: WindowLimit): stri
   return `${key} allows ${amounts.join(' and ')} in ${windowMs / 1_000} seconds`;
 }
 
+/** From when on it may be sent, or how many sessions are before it. */
+type Place = { afterMs: number } | { ahead: number };
+
 interface Asking {
   demand: RateDemand;
-  resolve: (ahead: number | null) => void;
+  resolve: (place: Place) => void;
   reject: (error: unknown) => void;
 }
 
@@ -183,13 +186,16 @@ class Line {
   /** @returns `null` when it may be sent, otherwise how many sessions are before it */
   async demand(demand: RateDemand, signal: AbortSignal): Promise<number | null> {
     const askedAt = performance.now();
-    const ahead = await new Promise<number | null>((resolve, reject) => {
+    const place = await new Promise<Place>((resolve, reject) => {
       this.#asking.push({ demand, resolve, reject });
       this.#tell();
     });
-    if (!signal.aborted && (ahead !== null || performance.now() - askedAt < ANSWER_MS)) return ahead;
-    if (ahead === null) this.#settle({ id: demand.id, answeredAt: 0, unsent: true });
-    else this.leave(demand.sessionId);
+    const inTime = performance.now() - askedAt < ANSWER_MS;
+    if ('afterMs' in place && inTime) await delay(place.afterMs, undefined, { signal }).catch(() => {});
+    if (!signal.aborted && 'ahead' in place) return place.ahead;
+    if (!signal.aborted && inTime) return null;
+    if ('ahead' in place) this.leave(demand.sessionId);
+    else this.#settle({ id: demand.id, answeredAt: 0, unsent: true });
     throw signal.aborted ? signal.reason : new Error('its grant came too late');
   }
 
@@ -253,10 +259,12 @@ class Line {
           })),
           left,
         });
-        const granted = new Set(answer.granted);
+        const granted = new Map(answer.granted.map(({ id, afterMs }) => [id, afterMs]));
         const ahead = new Map(answer.queued.map((queued) => [queued.id, queued.ahead]));
-        for (const { demand, resolve } of asking)
-          resolve(granted.has(demand.id) ? null : (ahead.get(demand.id) ?? 0));
+        for (const { demand, resolve } of asking) {
+          const afterMs = granted.get(demand.id);
+          resolve(afterMs === undefined ? { ahead: ahead.get(demand.id) ?? 0 } : { afterMs });
+        }
       } catch (error) {
         // What is not settled counts until it expires, so nothing here must be sent again.
         for (const { reject } of asking) reject(error);

@@ -41,8 +41,8 @@ export interface RateExchange {
 }
 
 export interface RateAnswer {
-  /** Ids of demands that may be sent now. */
-  granted: string[];
+  /** The demands that may be sent, after so many milliseconds. */
+  granted: { id: string; afterMs: number }[];
   /** The other demands: the limiter signals their sessions when it is their turn. */
   queued: { id: string; ahead: number }[];
 }

@@ -22,6 +22,8 @@ import type {
 const START_MS = 10_000;
 /** How long a session that was called may take to ask again. */
 const CALL_MS = 30_000;
+/** How long before there is room for it a session is called, at most: it takes a while until it asks again. */
+const LEAD_MS = 3_000;
 /** How much of a limit that was full is given out at once. */
 const BURST = 0.05;
 /** What is counted is summed up in steps of this part of a window. */
@@ -86,7 +88,8 @@ export function exchange(
   const answer: RateAnswer = { granted: [], queued: [] };
   for (const demand of demands) {
     called.delete(demand.sessionId);
-    if (grant(state, demand, now)) answer.granted.push(demand.id);
+    const startsAt = grant(state, demand, now);
+    if (startsAt !== null) answer.granted.push({ id: demand.id, afterMs: Math.max(0, startsAt - now) });
     else
       answer.queued.push({
         id: demand.id,
@@ -103,7 +106,7 @@ export function serve(state: RateState, now: number): string[] {
   if (now < state.backOffUntil) return called;
   for (let next = nextOf(state); next !== undefined; next = nextOf(state)) {
     const { tenant, tokens } = next;
-    if (!hasRoom(state, usedBy(state), tokens)) {
+    if (!hasRoom(state, usedBy(state, now + leadOf(state)), tokens)) {
       state.paced ??= { share: 0, at: now };
       return called;
     }
@@ -125,22 +128,9 @@ export function serve(state: RateState, now: number): string[] {
 export function nextAt(state: RateState): number | null {
   const next = nextOf(state);
   if (next === undefined) return null;
-  const { windowMs } = state.limit;
-  const ends = [
-    ...state.counted.map(({ at, ...counts }) => ({ at: at + windowMs, ...counts })),
-    ...state.open.map(({ at, tokens }) => ({ at: at + START_MS + windowMs, requests: 1, tokens })),
-    ...state.called.map(({ until = 0, tokens }) => ({ at: until, requests: 1, tokens })),
-  ].sort((a, b) => a.at - b.at);
-  const used = usedBy(state);
-  let at = 0;
-  for (const end of ends) {
-    if (hasRoom(state, used, next.tokens)) break;
-    used.requests -= end.requests;
-    used.tokens -= end.tokens;
-    at = end.at;
-  }
   const { share: left = 0, at: since = 0 } = state.paced ?? {};
-  const pacedUntil = left < 0 ? since - left * windowMs : 0;
+  const pacedUntil = left < 0 ? since - left * state.limit.windowMs : 0;
+  const at = roomAt(state, next.tokens) - leadOf(state);
   return Math.max(at, state.backOffUntil, Math.ceil(pacedUntil));
 }
 
@@ -176,14 +166,52 @@ function join(state: RateState, { id, sessionId, tenant, tokens: estimate }: Rat
   }
 }
 
-/** Grants a demand whose session was called. */
-function grant(state: RateState, { id, sessionId, tenant, tokens }: RateDemand, now: number): boolean {
-  if (state.open.some((open) => open.id === id)) return true;
-  const index = state.called.findIndex((call) => call.sessionId === sessionId);
-  if (index < 0) return false;
-  const [call] = state.called.splice(index, 1);
-  state.open.push({ id, tenant, tokens: Math.min(tokens, call?.tokens ?? tokens), at: now });
-  return true;
+/** Grants a demand whose session was called. @returns from when on it may be sent, or `null` */
+function grant(
+  state: RateState,
+  { id, sessionId, tenant, tokens: estimate }: RateDemand,
+  now: number,
+): number | null {
+  const known = state.open.find((open) => open.id === id);
+  if (known !== undefined) return known.at;
+  const call = state.called.find((called) => called.sessionId === sessionId);
+  if (call === undefined) return null;
+  const tokens = Math.min(estimate, call.tokens);
+  const others = { ...state, called: [] };
+  const at = Math.max(now, state.backOffUntil, roomAt(others, tokens));
+  if (at > now + 2 * LEAD_MS) {
+    // What was expected to become free did not: it is the next of its tenant.
+    cancelCall(state, call);
+    state.waiting.unshift({ sessionId, tenant, tokens });
+    return null;
+  }
+  state.called.splice(state.called.indexOf(call), 1);
+  state.open.push({ id, tenant, tokens, at });
+  return at;
+}
+
+/** When there is room for so many tokens, if nothing else is called. */
+function roomAt(state: RateState, tokens: number): number {
+  const { windowMs } = state.limit;
+  const ends = [
+    ...state.counted.map(({ at, ...counts }) => ({ at: at + windowMs, ...counts })),
+    ...state.open.map((open) => ({ at: open.at + START_MS + windowMs, requests: 1, tokens: open.tokens })),
+    ...state.called.map((call) => ({ at: call.until ?? 0, requests: 1, tokens: call.tokens })),
+  ].sort((a, b) => a.at - b.at);
+  const used = usedBy(state);
+  let room = 0;
+  for (const { at, ...counts } of ends) {
+    if (hasRoom(state, used, tokens)) break;
+    used.requests -= counts.requests;
+    used.tokens -= counts.tokens;
+    room = at;
+  }
+  return room;
+}
+
+/** Not long beside a short window: a session that was called keeps others from the room that it is called for. */
+function leadOf({ limit: { windowMs } }: RateState): number {
+  return Math.min(LEAD_MS, windowMs / 4);
 }
 
 function settle(state: RateState, settlement: RateSettlement, now: number): void {
@@ -290,11 +318,13 @@ function hasRoom({ limit }: RateState, used: RateView['used'], tokens: number): 
   );
 }
 
-function usedBy({ counted, open, called }: RateState): RateView['used'] {
+/** @param at - what has left the window by then does not count */
+function usedBy({ counted, open, called, limit: { windowMs } }: RateState, at = 0): RateView['used'] {
   const used = { requests: open.length + called.length, tokens: 0 };
-  for (const { requests, tokens } of counted) {
-    used.requests += requests;
-    used.tokens += tokens;
+  for (const entry of counted) {
+    if (entry.at + windowMs <= at) continue;
+    used.requests += entry.requests;
+    used.tokens += entry.tokens;
   }
   for (const { tokens } of [...open, ...called]) used.tokens += tokens;
   return used;

@@ -20,7 +20,7 @@ import { isOurConverter } from './encoded-failures.ts';
 import { filesDirectory, generatedModule, writeWhole } from './own-directory.ts';
 import { OWN, ownModule } from './own-modules.ts';
 
-const ROOMS = ['contract', 'session', 'thread', 'pool', 'workflows'] as const;
+const ROOMS = ['contract', 'session', 'thread', 'pool', 'rates', 'workflows'] as const;
 
 /** A built bundle is named after the SDK that it holds. A worker with another version must not run it. */
 const PREBUILT = /^workflow-bundle-(.+)\.js$/;

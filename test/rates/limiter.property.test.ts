@@ -67,7 +67,10 @@ function simulate(callers: readonly Caller[], limit: WindowLimit, until = Number
       },
       now,
     );
-    for (const { caller, id } of asked) if (answer.granted.includes(id)) send(caller, id, now);
+    for (const { caller, id } of asked) {
+      const granted = answer.granted.find((each) => each.id === id);
+      if (granted !== undefined) send(caller, id, now + granted.afterMs);
+    }
     call(called, now);
   };
   const call = (called: readonly string[], now: number): void => {
@@ -243,7 +246,7 @@ test('a 429 holds back the whole key, and a session that leaves loses its turn a
   });
   const tell = (now: number, more: Partial<Parameters<typeof exchange>[1]>) =>
     exchange(state, { limit: LIMIT, settled: [], left: [], demands: [], ...more }, now);
-  expect(tell(0, { demands: [demand('first')] }).answer.granted).toEqual(['of first']);
+  expect(tell(0, { demands: [demand('first')] }).answer.granted).toEqual([{ id: 'of first', afterMs: 0 }]);
   const refused: RateSettlement = { id: 'of first', agoMs: 0, tokens: 0, backOffMs: 5_000 };
   const second = tell(1, { demands: [demand('second')], settled: [refused] });
   expect(second.answer).toEqual({ granted: [], queued: [{ id: 'of second', ahead: 0 }] });
