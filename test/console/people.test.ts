@@ -155,6 +155,7 @@ test.skipIf(NO_BROWSER)('a call of a sub-agent links to its session, which links
   await page.getByRole('heading', { name: 'refund' }).waitFor();
   await page.locator('.row[aria-current]', { hasText: 'lead › support' }).waitFor();
   await page.keyboard.press('a');
+  await page.getByRole('form', { name: 'Approve' }).waitFor();
   await page.keyboard.press('Enter');
   await untilPhase(stage.session(id), 'idle');
   await page.goBack();
