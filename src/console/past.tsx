@@ -31,6 +31,7 @@ const AGAIN: Readonly<Record<Effect['again'], string>> = {
   answered: 'an equal call gets its recorded result',
   doubtful: 'nobody knows whether it happened: a person decides about an equal call',
   repeated: 'an equal call runs again, because it is idempotent',
+  undone: 'it was undone: an equal call runs again, with another key',
 };
 
 export function Past({ id }: { id: string }): JSX.Element {
