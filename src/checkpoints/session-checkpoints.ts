@@ -1,5 +1,5 @@
 /** The checkpoints of a session: its history, one per completed workflow task. */
-import type { Client } from '@temporalio/client';
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { LRUCache } from 'lru-cache';
 import type { Checkpoint } from '../contract/checkpoint.ts';
@@ -26,6 +26,7 @@ import { deletePieces } from '../temporal/past.ts';
 import { Values } from '../values/index.ts';
 import { KeptFold } from './kept-fold.ts';
 import { findRuns } from './runs.ts';
+import { findBelow } from './sub-agents.ts';
 import { Turns } from './turns.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
@@ -108,30 +109,52 @@ export class SessionCheckpoints {
     });
   }
 
-  /** Deletes all runs of a session. @throws PerdureError `SESSION_BUSY` when it runs and `end` is not set */
+  /** Deletes all runs of a session, and of the sub-agents below it. @throws PerdureError `SESSION_BUSY` when one of them runs and `end` is not set */
   async delete(session: Execution, end: boolean): Promise<void> {
-    const { workflowId } = session;
-    await reading(workflowId, async () => {
-      let present: Execution | null = session;
-      // What the run has stored since it began is found by its name. An unreadable start must not prevent the deletion.
-      const input = await readStartInput(this.#client, workflowId).catch(() => null);
-      const { carried } = (input ?? {}) as Partial<SessionInput>;
-      while (present !== null) {
-        if (present.running && !end) {
-          throw new PerdureError(
-            'SESSION_BUSY',
-            `Session ${workflowId} is running. Cancel it first, or delete it with { end: true }, which does not wait for calls in flight.`,
-            { details: { next: { action: 'cancel', sessionId: workflowId } satisfies NextStep } },
-          );
-        }
-        const runs = await findRuns(this.#client, workflowId, WORKFLOW.session, [present.runId]);
-        for (const runId of runs) await deleteRun(this.#client, workflowId, runId);
-        for (const runId of runs) await untilGone(this.#client, workflowId, runId);
-        present = await findExecution(this.#client, workflowId);
-      }
-      await deletePieces(this.#client, workflowId, carried?.past?.newest);
-      if (this.#values !== undefined) await new Values(this.#values, this.#client).releaseAll(workflowId);
+    await reading(session.workflowId, async () => {
+      // What has ended starts no other sub-agent.
+      if (end) await this.#end(session);
+      const below = await this.#below(session);
+      const open = below.filter(({ running }) => running);
+      if (end) for (const one of open.toReversed()) await this.#end(one);
+      else if (session.running || open.length > 0) throw busy(session, open);
+      // The deepest first: an interrupted deletion is repeated from above.
+      for (const one of [...below, session]) await this.#deleteOne(one, end);
     });
+  }
+
+  async #deleteOne(session: Execution, end: boolean): Promise<void> {
+    const { workflowId } = session;
+    let present: Execution | null = session;
+    // What the run has stored since it began is found by its name. An unreadable start must not prevent the deletion.
+    const input = await readStartInput(this.#client, workflowId).catch(() => null);
+    const { carried } = (input ?? {}) as Partial<SessionInput>;
+    while (present !== null) {
+      if (present.running && !end) throw busy(present, []);
+      const runs = await findRuns(this.#client, workflowId, WORKFLOW.session, [present.runId]);
+      for (const runId of runs) await deleteRun(this.#client, workflowId, runId);
+      for (const runId of runs) await untilGone(this.#client, workflowId, runId);
+      present = await findExecution(this.#client, workflowId);
+    }
+    await deletePieces(this.#client, workflowId, carried?.past?.newest);
+    if (this.#values !== undefined) await new Values(this.#values, this.#client).releaseAll(workflowId);
+  }
+
+  async #end({ workflowId, running }: Execution): Promise<void> {
+    if (!running) return;
+    try {
+      await this.#client.workflow.getHandle(workflowId).terminate('it is being deleted');
+    } catch (error) {
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+    }
+  }
+
+  /** The sessions below a session. Those that it has just started are on its own record only, which may be unreadable. */
+  async #below(session: Execution): Promise<Execution[]> {
+    const latest = session.completed ? null : await this.latest(session).catch(() => null);
+    const { children = [] } = (latest?.state ?? {}) as Partial<SessionState>;
+    const known = children.map(({ sessionId }) => sessionId);
+    return findBelow(this.#client, session.workflowId, known);
   }
 
   /** The runs of a session, from one (default: the present) to the oldest. Each is read on demand. */
@@ -250,6 +273,25 @@ export class SessionCheckpoints {
     const [eventId] = read?.tasks ?? [];
     return eventId === undefined ? null : { runId: continued, eventId };
   }
+}
+
+function busy({ workflowId, running }: Execution, open: readonly Execution[]): PerdureError {
+  const ids = open.map((one) => one.workflowId).toReversed();
+  const below = `open sub-agents: ${ids.join(', ')}`;
+  const what = running
+    ? `Session ${workflowId} is running${ids.length === 0 ? '' : ` with ${below}`}. Cancel it first`
+    : `Session ${workflowId} has ended and left ${below}. Cancel these first`;
+  const sessionId = running ? workflowId : (ids[0] ?? workflowId);
+  return new PerdureError(
+    'SESSION_BUSY',
+    `${what}, or delete it with { end: true }, which does not wait for calls in flight.`,
+    {
+      details: {
+        ...(ids.length > 0 ? { open: ids } : {}),
+        next: { action: 'cancel', sessionId } satisfies NextStep,
+      },
+    },
+  );
 }
 
 function checkpointOf(

@@ -197,7 +197,8 @@ export const threadOperations: readonly Operation[] = [
     tag: 'threads',
     role: 'operate',
     summary: "Remove a thread's checkpoints and steps",
-    description: 'For an unknown thread it does nothing. A session is removed with its whole history.',
+    description:
+      'For an unknown thread it does nothing. A session is removed with its whole history and its sub-agents.',
     query: {
       end: {
         type: 'boolean',

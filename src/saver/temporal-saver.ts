@@ -111,10 +111,10 @@ export class TemporalSaver implements CheckpointSaver {
 
   /**
    * Deletes a thread and waits until it is gone. For a thread that is not a session, an empty workflow stays for a day and
-   * refuses late writes.
+   * refuses late writes. A session is deleted with the sessions of its sub-agents.
    *
-   * @param options - `end`: also end a running session, without waiting for its calls in flight.
-   * @throws PerdureError `SESSION_BUSY` for a running session without `end`
+   * @param options - `end`: also end a session that runs, or has sub-agents that do, without waiting for their calls in flight.
+   * @throws PerdureError `SESSION_BUSY` for such a session without `end`. `details.open`: its open sub-agents
    */
   async delete(threadId: string, options: { end?: boolean } = {}): Promise<void> {
     checkId('threadId', threadId);

@@ -1,0 +1,42 @@
+/** The sessions below a session: they are deleted with it. */
+import type { Client } from '@temporalio/client';
+import type { SessionInput } from '../contract/inputs.ts';
+import { WORKFLOW } from '../contract/names.ts';
+import { type Execution, findExecution } from '../temporal/executions.ts';
+import { readStartInput } from '../temporal/index.ts';
+import { quoted, unsearchable } from '../temporal/visibility.ts';
+
+/** What {@link childId} adds to the id of the session above, level by level. */
+const BELOW = /^(\/[^/]{1,16}\.[^/]{10})+$/;
+
+/**
+ * The sessions below a session, the deepest first.
+ *
+ * @param known - ids that visibility may not show yet
+ */
+export async function findBelow(
+  client: Client,
+  sessionId: string,
+  known: readonly string[],
+): Promise<Execution[]> {
+  const ids = new Set(known);
+  if (unsearchable(sessionId) === null) {
+    const query = `WorkflowId STARTS_WITH ${quoted('id', `${sessionId}/`)} AND WorkflowType = '${WORKFLOW.session}'`;
+    for await (const { workflowId } of client.workflow.list({ query })) ids.add(workflowId);
+  }
+  const found: Execution[] = [];
+  for (const id of [...ids].sort((a, b) => b.length - a.length)) {
+    if (!BELOW.test(id.slice(sessionId.length))) continue;
+    const session = await findExecution(client, id);
+    if (session?.type === WORKFLOW.session && (await isStartedByAgent(client, id))) found.push(session);
+  }
+  return found;
+}
+
+/** A person may have chosen an id like that of a sub-agent. */
+async function isStartedByAgent(client: Client, sessionId: string): Promise<boolean> {
+  const input = (await readStartInput(client, sessionId).catch(() => null)) as Partial<SessionInput> | null;
+  const parent = input?.parent ?? input?.carried?.parent;
+  // A rewind starts it again, and its checkpoint names the session above.
+  return parent !== undefined || input?.origin?.kind === 'rewind';
+}
