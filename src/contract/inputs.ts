@@ -119,6 +119,11 @@ export interface CancelInput {
   undo?: UndoInput | undefined;
 }
 
+/** Starts no new call before a rewind: a session is sealed at rest, so there is no `now`. */
+export const sealSchema: LazySchema<PauseInput> = lazySchema(() =>
+  z.object({ by: actor, reason: z.optional(z.string().check(z.maxLength(10_000))) }),
+);
+
 export const decisionSchema: LazySchema<DecideInput['decision']> = lazySchema(() =>
   z.discriminatedUnion('decision', [
     z.object({ decision: z.literal('approve') }),

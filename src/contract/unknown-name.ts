@@ -13,6 +13,7 @@ import {
   pauseSchema,
   resolveSchema,
   resumeSchema,
+  sealSchema,
   sendSchema,
   withdrawSchema,
 } from './inputs.ts';
@@ -29,8 +30,7 @@ const INPUTS: Readonly<Record<string, LazySchema<unknown>>> = {
   [UPDATE.resolve]: resolveSchema,
   [UPDATE.budget]: budgetSchema,
   [UPDATE.edit]: editSchema,
-  // As of a cancellation: a session is sealed at rest, so there is no `now`.
-  [UPDATE.seal]: cancelSchema,
+  [UPDATE.seal]: sealSchema,
   [UPDATE.withdraw]: withdrawSchema,
   [UPDATE.editMessage]: editMessageSchema,
 };

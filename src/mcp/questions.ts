@@ -1,6 +1,6 @@
 /** Questions of an MCP server in the middle of a call, which people answer. */
 import type { ElicitRequest, ElicitResult, InputRequiredResult } from '@modelcontextprotocol/client';
-import { QuestionError } from '../agent/index.ts';
+import { NotAttemptedError, QuestionError } from '../agent/index.ts';
 import type { ToolAnswer } from '../contract/calls.ts';
 import { defined, type JsonObject, type JsonValue } from '../contract/json.ts';
 
@@ -13,8 +13,12 @@ interface Place {
   asked: Record<string, Pick<Asked, 'mode'> & { schema?: JsonObject }>;
 }
 
-/** A server asks for something that is no question to a person. */
-export class UnsupportedRequest extends Error {}
+/** A server asks for something that is no question to a person. It has not acted yet. */
+export class UnsupportedRequest extends NotAttemptedError {
+  constructor(message: string) {
+    super(message, { retryable: false });
+  }
+}
 
 /**
  * The questions of an `input_required` result, as one.

@@ -28,11 +28,12 @@ async function serve(listener: RequestListener): Promise<string> {
 }
 
 const down = { kind: 'down', billed: false } as const;
+const limited = { ...down, limited: true } as const;
 const rejected = { kind: 'rejected', billed: false } as const;
 
 test.each<[number, string, Record<string, string>, Omit<RequestFailure, 'message'>]>([
-  [429, 'rate_limit_exceeded', {}, down],
-  [429, 'rate_limit_exceeded', { 'retry-after': '7' }, { ...down, retryAfterMs: 7_000 }],
+  [429, 'rate_limit_exceeded', {}, limited],
+  [429, 'rate_limit_exceeded', { 'retry-after': '7' }, { ...limited, retryAfterMs: 7_000 }],
   [401, 'authentication_error', {}, rejected],
   [400, 'invalid_request_error', {}, rejected],
   [404, 'model_not_found', {}, rejected],

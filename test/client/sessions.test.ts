@@ -176,7 +176,10 @@ test('a name that is not known is refused before anything is sent, wherever it i
     [() => session.seal(slip({ now: true })), 'now: is unknown. Known names: by, reason'],
     [() => session.pause(slip({ nwo: true })), 'nwo: is unknown. Known names: by, reason, now'],
     [() => session.resume(slip({ reason: 'x' })), 'reason: is unknown. Known names: by'],
-    [() => session.cancel(slip({ raeson: 'x' })), 'raeson: is unknown. Known names: by, reason'],
+    [
+      () => session.cancel(slip({ raeson: 'x' })),
+      'raeson: is unknown. Known names: by, verified, reason, undo',
+    ],
     [() => sessions.fork(from, slip({ ...on, onExisting: 'use' })), 'onExisting: is unknown. Known names: '],
     [
       () => sessions.fork(from, slip({ ...on, edits: { plans: [] } })),

@@ -216,6 +216,8 @@ describe('a failed request to a model', () => {
     new AggregateError([Object.assign(new Error(code), { code })], 'all failed');
 
   const down = { kind: 'down', billed: false } as const;
+
+  const limited = { ...down, limited: true } as const;
   const rejected = { kind: 'rejected', billed: false } as const;
   const interrupted = { kind: 'interrupted', billed: true } as const;
   const invalid = { kind: 'invalid_response', billed: true } as const;
@@ -229,19 +231,19 @@ describe('a failed request to a model', () => {
     ['422', api(422), rejected],
     ['408', api(408), interrupted],
     ['409', api(409), down],
-    ['429', api(429), down],
-    ['429 with seconds', api(429, { headers: { 'retry-after': '7' } }), { ...down, retryAfterMs: 7_000 }],
+    ['429', api(429), limited],
+    ['429 with seconds', api(429, { headers: { 'retry-after': '7' } }), { ...limited, retryAfterMs: 7_000 }],
     [
       '429 with milliseconds',
       api(429, { headers: { 'retry-after-ms': '250', 'retry-after': '7' } }),
-      { ...down, retryAfterMs: 250 },
+      { ...limited, retryAfterMs: 250 },
     ],
     [
       '429 with a date that is past',
       api(429, { headers: { 'retry-after': 'Wed, 21 Oct 2015 07:28:00 GMT' } }),
-      { ...down, retryAfterMs: 0 },
+      { ...limited, retryAfterMs: 0 },
     ],
-    ['429 with words', api(429, { headers: { 'retry-after': 'soon' } }), down],
+    ['429 with words', api(429, { headers: { 'retry-after': 'soon' } }), limited],
     ['500', api(500), down],
     ['502', api(502), down],
     ['503', api(503), down],

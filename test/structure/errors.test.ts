@@ -60,7 +60,7 @@ describe('errors', () => {
     for (const path of paths) {
       const text = await readFile(join(ROOT, 'src', path), 'utf8');
       for (const [, name = ''] of text.matchAll(
-        /class (\w+) extends (?:globalThis\.)?\w*Error\b(?<!PerdureError)/g,
+        /class (\w+) extends (?:globalThis\.)?\w*Error\b(?<!PerdureError|NotAttemptedError)/g,
       )) {
         bare.push(`${path}: ${name}`);
       }
