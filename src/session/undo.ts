@@ -4,6 +4,7 @@ import { defined, digestJson, type JsonValue } from '../contract/json.ts';
 import { compensationKey, keyAfterUndo } from '../contract/keys.ts';
 import type { Manifest } from '../contract/manifest.ts';
 import type { SessionState } from '../contract/state.ts';
+import { childId } from '../contract/tree.ts';
 import type { KeyedStep, Undo, UndoInput, UndoPlan, UndoStep } from '../contract/undo.ts';
 import { approverProblem, rulesOf, takesMore } from './approvers.ts';
 import type { Moment, Step } from './events.ts';
@@ -43,21 +44,39 @@ function stepOf(state: SessionState, call: ToolCall): KeyedStep[] {
   if (effect === 'read' || call.replayOf !== null || call.dispatches.length === 0) return [];
   if (compensates !== undefined || compensatedBy !== undefined) return [];
   const { idempotencyKey } = call;
+  const below = undoneBelow(state, call);
   const about = { callId, tool, args, output: result?.content ?? null, idempotencyKey };
   const person = (reason: string): KeyedStep[] => [{ ...about, by: 'person', reason }];
+  const isDoubtful = wasStopped(call) || (status.kind === 'failed' && !status.certain);
+  const mayHaveBegun = status.kind === 'completed' || status.kind === 'awaiting' || isDoubtful;
+  if (below !== null) return mayHaveBegun ? person(below) : [];
   if (status.kind === 'completed') {
     if (call.scope === 'global') return person('other sessions share the effect');
     return toolOf(state, call)?.compensate === undefined
       ? person('the tool has no compensate')
       : [{ ...about, by: 'tool' }];
   }
-  const isDoubtful = wasStopped(call) || (status.kind === 'failed' && !status.certain);
   return isDoubtful && isFinal(call) ? person('nobody knows whether it happened') : [];
 }
 
+/** What a person types to undo the effects of a sub-agent, which are its own; `null`: no agent answers the call. */
+function undoneBelow(
+  { children, manifest, origin, sessionId }: SessionState,
+  { name, idempotencyKey }: Pick<ToolCall, 'name' | 'idempotencyKey'>,
+): string | null {
+  const part = childId('', name, idempotencyKey);
+  const child = children?.find((one) => one.sessionId.endsWith(part));
+  if (child === undefined && manifest?.tools[name]?.agent === undefined) return null;
+  const above = origin?.kind === 'fork' ? origin.sessionId : sessionId;
+  const id = child?.sessionId ?? `${above}${part}`;
+  return child !== undefined && child.end === undefined
+    ? `its sub-agent is at work. First: perdure cancel ${id} --undo`
+    : `its sub-agent has effects of its own: perdure checkpoints rewind ${id} <checkpoint> --undo`;
+}
+
 /** Of effects from before a rewind, only the output is known. */
-function carriedSteps({ carried }: SessionState): KeyedStep[] {
-  return carried
+function carriedSteps(state: SessionState): KeyedStep[] {
+  return state.carried
     .filter(({ undone, compensates }) => undone !== true && compensates === undefined)
     .map(({ callId, tool, output, doubt, idempotencyKey }) => ({
       callId,
@@ -65,7 +84,7 @@ function carriedSteps({ carried }: SessionState): KeyedStep[] {
       args: null,
       output,
       by: 'person' as const,
-      reason: doubt ?? 'it is from before a rewind',
+      reason: undoneBelow(state, { name: tool, idempotencyKey }) ?? doubt ?? 'it is from before a rewind',
       idempotencyKey,
     }))
     .toReversed();
