@@ -22,7 +22,7 @@ const FAST = tests(
   'test/core/**',
   'test/encryption/{aes-gcm,codec-server}',
   'test/examples/{demo-claims,payments}',
-  'test/faults/{guarantees,judge,linearize,options,plan,shrink,soaks}',
+  'test/faults/{guarantees,judge,linearize,options,plan,shrink,soaks,trees}',
   'test/rates/limiter.property',
   'test/saver/{diff,langgraph-validation-memory,memory-saver,sqlite-file,sqlite-saver,thread-index}',
   'test/session/history-limit',

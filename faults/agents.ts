@@ -2,6 +2,7 @@
 import { asyncLocalStorage } from '@temporalio/activity';
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import {
+  agentTool,
   type DefinedAgent,
   type DefinedTool,
   DirectoryValues,
@@ -19,7 +20,7 @@ import { createPaymentsClient, PaymentsError } from '../examples/payments/client
 import { activityKind } from '../src/contract/names.ts';
 import { stepClock } from './clock.ts';
 import { enlarged } from './large.ts';
-import { ALSO_READ, MODES, type Mode, PRICE, type Step, TOOL, type ToolKind } from './story.ts';
+import { ALSO_READ, DELEGATE, MODES, type Mode, PRICE, type Step, TOOL, type ToolKind } from './story.ts';
 
 /** What a call of the lab says: whose it is, and how its tool is to behave. */
 interface Args {
@@ -203,6 +204,22 @@ export const careful: DefinedAgent = defineAgent({
   ...common,
   name: 'careful',
   tools: tools({ timeout: '30000ms', settle: '300ms' }),
+});
+
+const delegating = (
+  below: number,
+  agent: DefinedAgent,
+): Record<string, DefinedTool<{ tag: string; task: string }>> => ({
+  [DELEGATE[below] ?? '']: agentTool(agent, { input: z.object({ tag: z.string(), task: z.string() }) }),
+});
+
+const manager = defineAgent({ ...common, name: 'manager', tools: delegating(1, careful) });
+
+/** The root of a tree of three levels. */
+export const director: DefinedAgent = defineAgent({
+  ...common,
+  name: 'director',
+  tools: delegating(2, manager),
 });
 
 /** Misses no heartbeat for an hour. */

@@ -6,6 +6,7 @@ import { type Claim, unexplained } from './linearize.ts';
 import type { Observed, ObservedSession } from './observe.ts';
 import type { FaultPoint } from './points/point.ts';
 import { callTags, MORE, REPLY_NANO_USD, type ToolKind } from './story.ts';
+import { treeProblems } from './trees.ts';
 
 /** What can be wrong with a run. */
 export type Breach =
@@ -70,6 +71,7 @@ export function judge(
     if (session.state === null && session.foldDiffers.length > 0) continue;
     judgeMessages(session, add);
     judgeMoney(observed, session, { unseen, modelGap }, add);
+    for (const [breach, problem] of treeProblems(observed, session)) add(breach, problem);
     const turns = session.task.turns + (session.acknowledged.includes(MORE) ? 1 : 0);
     for (const tag of Array.from({ length: turns }, (_, i) => callTags(session.task, i + 1)).flat()) {
       const call = session.state?.calls.find(({ args }) => (args as { tag?: unknown } | null)?.tag === tag);
@@ -77,6 +79,8 @@ export function judge(
         add('stuck', `it never made its call ${tag}`);
         continue;
       }
+      // What a sub-agent has answered is compared with it.
+      if (session.task.below !== undefined) continue;
       if (kind === 'blind') judgePerson(call, add);
       if (session.task.mode === 'large') judgeLarge(observed, session, call, add);
       judgeLoss(observed, call, tag, add);

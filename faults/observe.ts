@@ -10,6 +10,7 @@ import { retried } from './patience.ts';
 import type { PersonRecord } from './people.ts';
 import type { Actor, Stage } from './stage.ts';
 import type { Story, Task } from './story.ts';
+import { sessionsBelow } from './trees.ts';
 
 /** A model call of a session from its issue to its end. */
 export interface ModelFlight {
@@ -61,7 +62,9 @@ export interface Observed {
 export async function observe(stage: Stage, error: string | null): Promise<Observed> {
   const sessions: ObservedSession[] = [];
   const effects: Record<string, ToolCall> = {};
-  for (const actor of stage.actors) {
+  const below = stage.actors.filter(({ task }) => task.below !== undefined);
+  const under = await Promise.all(below.map((actor) => actorsBelow(stage, actor)));
+  for (const actor of [...stage.actors, ...under.flat()]) {
     const unfolded: string[] = [];
     /** What cannot be folded is a finding; the rest is observed all the same. */
     const folded = <T>(fold: () => Promise<T>): Promise<T | null> =>
@@ -101,6 +104,19 @@ export async function observe(stage: Stage, error: string | null): Promise<Obser
     })),
     error,
   };
+}
+
+/** The sessions of the sub-agents below a session, as actors of their own. */
+async function actorsBelow(stage: Stage, actor: Actor): Promise<Actor[]> {
+  const below = await sessionsBelow(stage, actor.session);
+  return below.map((each) => ({
+    ...actor,
+    ...each,
+    wentOnAt: null,
+    view: null,
+    acknowledged: [],
+    people: [],
+  }));
 }
 
 async function observeSession(stage: Stage, actor: Actor): Promise<ObservedSession> {

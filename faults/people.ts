@@ -13,6 +13,7 @@ export interface PersonRecord {
 /** Helps a session that waits for somebody; of one that does not, nothing. */
 export async function help(stage: Stage, actor: Actor, view: SessionView): Promise<void> {
   try {
+    if (actor.task.below !== undefined) await helpBelow(stage, actor);
     if (view.phase === 'unknown_effect') for (const call of view.pending) await settle(stage, actor, call);
     else if (view.phase === 'approval') {
       for (const call of view.pending) {
@@ -27,6 +28,18 @@ export async function help(stage: Stage, actor: Actor, view: SessionView): Promi
     // It has gone on meanwhile, or a worker is away: the next look says which.
     const codes = ['CALL_NOT_PENDING', 'DISPATCH_MISMATCH', 'UNKNOWN_CALL'] as const;
     if (!passing(error) && !codes.some((code) => isPerdureError(error, code))) throw error;
+  }
+}
+
+/** Answers from the root of a tree for what waits below it. */
+async function helpBelow(stage: Stage, actor: Actor): Promise<void> {
+  const { session, people } = actor;
+  for (const { sessionId, call } of (await session.tree()).open) {
+    if (call === null || sessionId === session.id) continue;
+    if (call.status.kind === 'approval') {
+      people.push({ what: 'approval', callId: call.callId, reason: '' });
+      await session.decide({ ...call, sessionId }, { decision: 'approve' }, { by: 'lab' });
+    } else await settle(stage, { ...actor, session: stage.harness.sessions.get(sessionId) }, call);
   }
 }
 

@@ -10,6 +10,7 @@ import {
   type Story,
   shuffled,
   type ToolKind,
+  TREE,
 } from './story.ts';
 
 /** What the command line fixes; the seed chooses the rest. */
@@ -35,6 +36,7 @@ const AT: { readonly [step in Step]?: readonly ToolKind[] } = {
   telling: ['global'],
   verifying: ['mutate', 'global'],
   verified: ['mutate', 'global'],
+  ...Object.fromEntries(TREE.map((step) => [step, ['idempotent', 'mutate', 'blind']])),
 };
 
 /** The kinds that are asked for and can be struck at a step. */
@@ -60,6 +62,7 @@ const ELSEWHERE: readonly Step[] = [
   'verifying',
   'verified',
   ...ROLLING,
+  ...TREE.filter((step) => step !== 'child-running'),
 ];
 
 /**
@@ -111,7 +114,7 @@ export function soakPlan(points: readonly FaultPoint[], fixed: Fixed, faults: nu
 function storyOf(point: FaultPoint, step: Step, keys: Keys, fixed: Fixed, random: () => number): Story {
   const kinds = kindsAt(point, step, fixed);
   // A call attaches more than once, which would be counted as a turn. A workflow task that is held long is repeated.
-  const first = point.oneTurn === true || ['attached', 'telling', 'rolling-over'].includes(step);
+  const first = point.oneTurn === true || ['attached', 'telling', 'rolling-over', ...TREE].includes(step);
   const drawn = { turns: 1 + Math.floor(random() * 2), strike: random(), messages: random(), seed: random() };
   const turns = point.oneTurn === true ? 1 : (fixed.turns ?? drawn.turns);
   return {

@@ -2,7 +2,18 @@
 import type { Script, ScriptedRequest } from 'perdure/testing';
 import { SUMMARY_REQUEST } from '../src/contract/view.ts';
 import { LARGE_REPLY, TOO_LARGE_REPLY } from './large.ts';
-import { ALSO_READ, callTags, MORE, type Task, TOOL, taskOf, USAGE } from './story.ts';
+import {
+  ALSO_READ,
+  callTags,
+  DELEGATE,
+  MORE,
+  type Task,
+  TOOL,
+  taskBelow,
+  taskOf,
+  taskText,
+  USAGE,
+} from './story.ts';
 
 /** Whose request it was, and how many replies the session had before it; -1 of a request for a summary. */
 export interface Heard {
@@ -36,10 +47,12 @@ export function scriptOf(heard: Map<string, Heard>): Script {
     if (task.compacts === true && JSON.stringify(messages).length > WINDOW)
       return { fault: 'status', status: 400, message: 'prompt is too long' };
     const turn = results / callTags(task, 1).length + 1;
-    const toolCalls = callTags(task, turn).map((tag, i) => ({
-      name: i === 0 ? TOOL[task.kind] : ALSO_READ,
-      args: { tag, mode: task.mode },
-    }));
+    const delegate = DELEGATE[task.below ?? 0];
+    const toolCalls = callTags(task, turn).map((tag, i) =>
+      delegate === undefined
+        ? { name: i === 0 ? TOOL[task.kind] : ALSO_READ, args: { tag, mode: task.mode } }
+        : { name: delegate, args: { tag, task: taskText(taskBelow(task, turn)) } },
+    );
     const reply =
       turn <= task.turns + more
         ? { ...wordsOf(task), toolCalls, usage: USAGE }

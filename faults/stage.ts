@@ -23,6 +23,7 @@ import {
   type Story,
   type Task,
   type ToolKind,
+  TREE,
   taskText,
 } from './story.ts';
 
@@ -55,6 +56,8 @@ const OWN: readonly Step[] = ['attached', 'between-turns', 'approval'];
 const ROLLING_ENV = { LAB_RUN_TURNS: '1', LAB_HOLD_RUNS: '1' };
 /** Steps of a model call. */
 const OF_MODEL: readonly Step[] = ['model-asked', 'asking', 'model-answered'];
+/** Steps of a tree that all kinds come to at one breakpoint. */
+const OF_TREE = TREE.filter((step) => step !== 'child-running');
 
 export class Stage {
   readonly story: Story;
@@ -105,7 +108,7 @@ export class Stage {
     options: HarnessProcessOptions & { readonly holdAt?: readonly Step[] } = {},
   ): Promise<Crew> {
     const { holdAt = [], breakAt = [], ...rest } = options;
-    const env = ROLLING.includes(this.story.step) ? { ...ROLLING_ENV, ...rest.env } : rest.env;
+    const env = [...ROLLING, ...TREE].includes(this.story.step) ? { ...ROLLING_ENV, ...rest.env } : rest.env;
     const points = holdAt.flatMap((step) => this.story.kinds.map((kind) => breakpointOf(step, kind)));
     const all = [...new Set([...breakAt, ...points.filter((point) => point !== null)])];
     const there = this.#crews.reduce((sum, { crew, counts }) => sum + (counts ? crew.pids.length : 0), 0);
@@ -123,7 +126,7 @@ export class Stage {
   /** Starts the sessions; each has its task from its first message. */
   async begin(
     options: {
-      agent?: 'careful' | 'hasty' | 'late' | 'patient';
+      agent?: 'careful' | 'director' | 'hasty' | 'late' | 'patient';
       mode?: Task['mode'];
       cutReply?: number;
       /** Sessions make three calls at least, and summarize older messages before the last. */
@@ -144,6 +147,7 @@ export class Stage {
           turns: compacts === true ? Math.max(3, this.story.turns) : this.story.turns,
           mode,
           ...(compacts === undefined ? {} : { compacts }),
+          ...(agent === 'director' ? { below: 2 } : {}),
           ...(cutReply === undefined ? {} : { cutReply }),
         };
         const message = { id: 'first', text: taskText(task) };
@@ -165,7 +169,8 @@ export class Stage {
   /** Resolves when a worker is held at a step by every session that comes to it, on the turn that is struck. */
   async held(worker: Crew, step: Step = this.story.step, turns: number = this.story.strike): Promise<void> {
     // The first request of all comes before any call.
-    const visits = step === 'asking' ? turns + 1 : turns;
+    // In a tree, the lowest session rolls over first.
+    const visits = step === 'asking' || step === 'parent-sealing' ? turns + 1 : turns;
     for (let visit = 1; ; visit++) {
       await this.#visits(worker, step);
       if (visit === visits) return;
@@ -174,7 +179,7 @@ export class Stage {
   }
 
   async #visits(worker: Crew, step: Step): Promise<void> {
-    if (OF_MODEL.includes(step) || ROLLING.includes(step)) {
+    if ([...OF_MODEL, ...ROLLING, ...OF_TREE].includes(step)) {
       const point = breakpointOf(step, 'read') ?? '';
       for (const _ of this.actors) await worker.reached(point);
       return;

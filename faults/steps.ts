@@ -1,5 +1,5 @@
 /** The steps of a turn as breakpoints of a worker. */
-import { ALSO_READ, type Step, TOOL, type ToolKind } from './story.ts';
+import { ALSO_READ, DELEGATE, type Step, TOOL, type ToolKind } from './story.ts';
 
 /** Where a worker is held for a step, or `null` where no worker is. */
 export function breakpointOf(step: Step, kind: ToolKind): string | null {
@@ -38,6 +38,17 @@ export function breakpointOf(step: Step, kind: ToolKind): string | null {
     case 'rolling-over':
     case 'fetching':
       return step;
+    case 'delegated':
+      return `after attach ${DELEGATE[2]}`;
+    case 'child-running':
+      return `landed ${tool}`;
+    case 'child-done':
+      return 'before report';
+    case 'child-told':
+      return 'after report';
+    case 'parent-sealing':
+      return 'before storePast';
+    case 'child-asks':
     case 'between-turns':
     case 'approval':
       return null;

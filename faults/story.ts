@@ -46,11 +46,30 @@ export const STEPS = {
   sealed: 'what leaves the run is stored, nothing is recorded',
   'rolling-over': 'the worker has the first task of the new run',
   fetching: 'another worker has asked for what earlier runs have stored',
+  delegated: 'the session of a sub-agent has been started, nothing is recorded',
+  'child-running': 'two levels below, the effect has happened and the tool has not returned',
+  'child-asks': 'two levels below, a call waits for a person',
+  'child-done': 'the lowest sub-agent is about to report its answer',
+  'child-told': 'the lowest sub-agent has reported its answer, nothing is recorded',
+  'parent-sealing': 'a sub-agent with an answer from below is about to go on in a new run',
 } as const;
 export type Step = keyof typeof STEPS;
 
 /** Steps of a session that goes on in a new run after each turn. */
 export const ROLLING: readonly Step[] = ['sealing', 'sealed', 'rolling-over', 'fetching'];
+
+/** Steps of a tree: a session, a sub-agent and a sub-agent of that one, which pays. Each goes on in a new run after each turn. */
+export const TREE: readonly Step[] = [
+  'delegated',
+  'child-running',
+  'child-asks',
+  'child-done',
+  'child-told',
+  'parent-sealing',
+];
+
+/** The tool that gives a task to the level below, by the levels that are there. */
+export const DELEGATE: Readonly<Record<number, string>> = { 1: 'assign', 2: 'delegate' };
 
 /** Whether the service takes a key twice as one effect, or as two. */
 export type Keys = 'honoured' | 'ignored';
@@ -116,6 +135,8 @@ export interface Task {
   readonly cutReply?: number;
   /** The model's window has room for a few messages, and the connection breaks in its second answer for a summary. */
   readonly compacts?: true;
+  /** The levels of sub-agents below it; the lowest makes the calls of its kind, the others delegate. */
+  readonly below?: number;
 }
 
 export function taskText(task: Task): string {
@@ -138,6 +159,20 @@ function effectTag(task: Pick<Task, 'tag'>, turn: number): string {
 export function callTags(task: Pick<Task, 'tag' | 'kind' | 'mode'>, turn: number): string[] {
   const tag = effectTag(task, turn);
   return task.kind === 'read' && task.mode !== 'large' && task.mode !== 'stored' ? [tag, `${tag}+`] : [tag];
+}
+
+/** The task of the sub-agent that a session gives its task of a turn to. */
+export function taskBelow(task: Task, turn: number): Task {
+  const { session, kind, mode, below = 0 } = task;
+  const tag = effectTag(task, turn);
+  return {
+    session: `${session}/${turn}`,
+    kind,
+    tag,
+    turns: 1,
+    mode,
+    ...(below > 1 ? { below: below - 1 } : {}),
+  };
 }
 
 /** A small generator of numbers in [0, 1) from a seed (mulberry32). */

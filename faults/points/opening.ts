@@ -1,11 +1,11 @@
 import type { HarnessProcessOptions } from 'perdure/testing';
 import type { Crew } from '../crew.ts';
 import type { Stage } from '../stage.ts';
-import { STEPS, type Step } from '../story.ts';
+import { STEPS, type Step, TREE } from '../story.ts';
 
-/** All steps but those that a point has already: a soak goes through them, too. */
+/** All steps of a session by itself but those that a point has already: a soak goes through them, too. */
 export function allBut(steps: readonly Step[]): Step[] {
-  return (Object.keys(STEPS) as Step[]).filter((step) => !steps.includes(step));
+  return (Object.keys(STEPS) as Step[]).filter((step) => ![...steps, ...TREE].includes(step));
 }
 
 /**
@@ -41,9 +41,20 @@ export async function open(
     await stage.held(worker, step, 1);
     return worker;
   }
+  if (step === 'child-asks') {
+    const worker = await stage.startWorker(options);
+    await stage.begin({ agent: 'director', mode: 'ask' });
+    await stage.until(async (_, { session }) =>
+      (await session.tree()).open.some(({ call }) => call !== null),
+    );
+    return worker;
+  }
   const phase = { 'between-turns': 'idle', approval: 'approval' }[step as string];
   const worker = await stage.startWorker({ ...options, holdAt: phase === undefined ? [step] : [] });
-  await stage.begin({ agent, mode: step === 'approval' ? 'ask' : 'plain' });
+  await stage.begin({
+    agent: TREE.includes(step) ? 'director' : agent,
+    mode: step === 'approval' ? 'ask' : 'plain',
+  });
   if (phase === undefined) await stage.held(worker);
   else await stage.until((view) => view.phase === phase);
   return worker;

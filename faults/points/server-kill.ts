@@ -1,8 +1,15 @@
-import type { Step } from '../story.ts';
+import { type Step, TREE } from '../story.ts';
 import { allBut, open } from './opening.ts';
 import { type FaultPoint, gone } from './point.ts';
 
-const QUICK: readonly Step[] = ['model-answered', 'landed', 'returned', 'between-turns'];
+const QUICK: readonly Step[] = [
+  'model-answered',
+  'landed',
+  'returned',
+  'between-turns',
+  'delegated',
+  'child-told',
+];
 
 /** The Temporal server is killed and starts again over its file; the worker lives. */
 export const serverKill: FaultPoint = {
@@ -11,7 +18,7 @@ export const serverKill: FaultPoint = {
     'The Temporal server is killed (SIGKILL) and starts again over its file, under a worker that goes on.',
   anyService: true,
   steps: QUICK,
-  soakSteps: allBut(QUICK),
+  soakSteps: [...allBut(QUICK), ...TREE.filter((step) => !QUICK.includes(step))],
   inject: async (stage) => {
     const { step } = stage.story;
     const { server } = stage.lane;

@@ -1,11 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { lostActivities } from '../lost.ts';
 import type { Stage } from '../stage.ts';
-import type { Step } from '../story.ts';
+import { type Step, TREE } from '../story.ts';
+import { sessionsBelow } from '../trees.ts';
 import { allBut, open } from './opening.ts';
 import { type FaultPoint, MISSED } from './point.ts';
 
-const QUICK: readonly Step[] = ['model-asked', 'gap', 'returned'];
+const QUICK: readonly Step[] = ['model-asked', 'gap', 'returned', 'delegated', 'child-done'];
 
 /** SIGSTOP past the heartbeat; another worker takes over; SIGCONT when that has finished. */
 export const workerFreeze: FaultPoint = {
@@ -13,7 +14,7 @@ export const workerFreeze: FaultPoint = {
   about:
     'The worker is stopped (SIGSTOP) past its heartbeat, another one takes over, and the first one wakes.',
   steps: QUICK,
-  soakSteps: allBut(QUICK),
+  soakSteps: [...allBut(QUICK), ...TREE.filter((step) => !QUICK.includes(step))],
   overtakes: true,
   oneTurn: true,
   inject: async (stage) => {
@@ -40,22 +41,28 @@ export const workerFreeze: FaultPoint = {
 async function overtaken(stage: Stage, since: number): Promise<void> {
   const { step } = stage.story;
   // No activity is lost where a workflow task is.
-  if (step === 'between-turns' || step === 'approval' || step === 'rolling-over') return;
+  if (step === 'between-turns' || step === 'approval' || step === 'child-asks' || step === 'rolling-over')
+    return;
   // Reads share the activity of the model call that follows them.
   const types =
     step === 'model-asked' || step === 'asking' || step === 'model-answered' || step === 'fetching'
       ? ['model']
       : step === 'verifying' || step === 'verified'
         ? ['verify']
-        : step === 'attached'
+        : step === 'attached' || step === 'delegated'
           ? ['attach']
-          : step === 'telling'
+          : step === 'telling' || step === 'child-done' || step === 'child-told'
             ? ['report']
-            : step === 'sealing' || step === 'sealed'
+            : step === 'sealing' || step === 'sealed' || step === 'parent-sealing'
               ? ['storePast']
               : ['tool', 'model'];
   for (const { session } of stage.actors) {
-    const ids = new Set([session.id, (await stage.ownerOf(session))?.id ?? session.id]);
+    const below = TREE.includes(step) ? await sessionsBelow(stage, session) : [];
+    const ids = new Set([
+      session.id,
+      (await stage.ownerOf(session))?.id ?? session.id,
+      ...below.map((each) => each.session.id),
+    ]);
     const lost = await Promise.all([...ids].map((id) => lostActivities(stage.harness.client, id)));
     if (!lost.flat().some(({ type, at }) => types.includes(type) && at >= since))
       throw new Error(`${MISSED}: ${session.id}: no heartbeat was missed by its call at ${step}`);
