@@ -133,9 +133,11 @@ export class Stage {
       compacts?: true;
       /** Numbers of the sessions that share a global effect. */
       globally?: readonly number[];
+      /** The pool of money that they share. */
+      pool?: string;
     } = {},
   ): Promise<void> {
-    const { agent = 'careful', mode = 'plain', cutReply, compacts, globally = [1, 2] } = options;
+    const { agent = 'careful', mode = 'plain', cutReply, compacts, pool, globally = [1, 2] } = options;
     for (const kind of this.story.kinds) {
       for (const n of kind === 'global' ? globally : [1]) {
         const id = `${this.#name}-${kind}-${n}`;
@@ -151,7 +153,7 @@ export class Stage {
           ...(cutReply === undefined ? {} : { cutReply }),
         };
         const message = { id: 'first', text: taskText(task) };
-        const session = await this.harness.startSession(agent, { id, message });
+        const session = await this.harness.startSession(agent, { id, message, ...(pool && { pool }) });
         this.actors.push({
           task,
           session,

@@ -13,6 +13,7 @@ import { modelWire } from './model-wire.ts';
 import { newRun } from './new-run.ts';
 import { oneSlot } from './one-slot.ts';
 import type { FaultPoint } from './point.ts';
+import { pool } from './pool.ts';
 import { replyLost } from './reply-lost.ts';
 import { requestLate } from './request-late.ts';
 import { requestLost } from './request-lost.ts';
@@ -41,6 +42,7 @@ export const POINTS: readonly FaultPoint[] = [
   workersLost,
   taskDeaths,
   newRun,
+  pool,
   compacting,
   oneSlot,
   certainFailure,

@@ -1,0 +1,69 @@
+import type { PoolView } from 'perdure';
+import { PATIENCE_MS } from '../patience.ts';
+import type { Stage } from '../stage.ts';
+import { type FaultPoint, kill } from './point.ts';
+
+const BEFORE = 'before draw';
+const AFTER = 'after draw';
+/** More than the sessions of a story need. */
+const CAPS = { usd: 100, tokens: 10_000_000 } as const;
+
+/** SIGKILL around what sessions draw from the pool of money that they share, and around what they tell it. */
+export const pool: FaultPoint = {
+  name: 'pool',
+  about:
+    'Sessions share a pool of money. The worker is killed (SIGKILL) before they draw, the next one when they have drawn and this is not recorded, and the third when they have told the pool what they have used and this is not recorded.',
+  anyService: true,
+  steps: ['model-asked'],
+  kinds: () => ['read', 'idempotent', 'mutate', 'blind'],
+  oneTurn: true,
+  inject: async (stage) => {
+    const shared = stage.harness.sessions.pool(`pool-${stage.harness.taskQueue}`);
+    const first = await stage.startWorker({ breakAt: [BEFORE] });
+    await shared.set(CAPS);
+    await stage.begin({ pool: shared.id });
+    const all = async (worker: typeof first, point: string): Promise<void> => {
+      for (const _ of stage.actors) await worker.reached(point);
+    };
+    await all(first, BEFORE);
+    const at = Date.now();
+    const before = await kill(first, 'all');
+    const second = await stage.startWorker({ breakAt: [AFTER] });
+    await all(second, AFTER);
+    const drawn = await kill(second, 'all');
+    const third = await stage.startWorker({ breakAt: [AFTER] });
+    // They draw once more what they have drawn, and at rest they tell what they have used.
+    await all(third, AFTER);
+    third.release(AFTER);
+    await all(third, AFTER);
+    const told = await kill(third, 'all');
+    await stage.startWorker();
+    stage.strike(`${before} before the draw, ${drawn} after it, ${told} after the next one`, at);
+    return () => agrees(stage, () => shared.get());
+  },
+};
+
+/** @throws where a pool at rest has not what its sessions have used, or still holds something for them. */
+async function agrees({ actors }: Stage, look: () => Promise<PoolView>): Promise<void> {
+  const spent = await Promise.all(actors.map(async ({ session }) => (await session.budget()).spent));
+  const used = {
+    tokens: spent.reduce((sum, { inputTokens, outputTokens }) => sum + inputTokens + outputTokens, 0),
+    usd: spent.reduce((sum, { usd }) => sum + usd, 0),
+  };
+  const isExact = (view: PoolView): boolean =>
+    view.spent.tokens === used.tokens &&
+    Math.abs(view.spent.usd - used.usd) < 1e-9 &&
+    view.held.tokens === 0 &&
+    view.held.usd === 0 &&
+    view.waiting.length === 0;
+  const deadline = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const view = await look();
+    if (isExact(view)) return;
+    if (Date.now() > deadline)
+      throw new Error(
+        `its sessions have used ${JSON.stringify(used)}, the pool says ${JSON.stringify(view)}`,
+      );
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
