@@ -1,4 +1,5 @@
 /** A server's clock steps back in the middle of a session: the fold has the times that the workflow has. */
+import { readFile } from 'node:fs/promises';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { Worker } from '@temporalio/worker';
 import { expect, test } from 'vitest';
@@ -30,7 +31,7 @@ test('tasks that start an hour before the ones before them happen at the time of
   const replayed: Message[] = [];
   await Worker.runReplayHistory(
     {
-      workflowBundle: await workflowBundle(),
+      workflowBundle: { code: await talkativeBundle() },
       sinks: {
         perdure: {
           remember: {
@@ -50,3 +51,12 @@ test('tasks that start an hour before the ones before them happen at the time of
   expect(times).toEqual([...times].sort((a, b) => a - b));
   expect(times.at(-1)).toBe(tsToMs(starts[2]?.eventTime));
 });
+
+/** The workflow code, which here tells the worker its messages in a replay as well. */
+async function talkativeBundle(): Promise<string> {
+  const { codePath } = await workflowBundle();
+  const code = await readFile(codePath, 'utf8');
+  const [check = ''] = /(?<=function isReplaying\(\) \{\s*return )[^;]+/.exec(code) ?? [];
+  expect(check).toContain('isReplaying');
+  return code.replace(check, 'false');
+}
