@@ -222,6 +222,33 @@ export const director: DefinedAgent = defineAgent({
   tools: delegating(2, manager),
 });
 
+/** An e-mail undoes a payment. */
+const reversible: DefinedTool<Args, unknown> = paying(
+  'mutate',
+  {
+    verify: verifying('mutate'),
+    compensate: {
+      execute: async ({ tag }, output, { idempotencyKey, abortSignal, fence }) => {
+        await breakpoint('undoing', tag);
+        await fence();
+        const mail = { to: 'customer@example.com', subject: tag, body: JSON.stringify(output) };
+        const sent = await attempt(service.sendEmail(mail, idempotencyKey, abortSignal));
+        await breakpoint('undone', tag);
+        return sent;
+      },
+      verify: (_, __, { idempotencyKey }) => service.findEmail(idempotencyKey),
+    },
+  },
+  { timeout: '30000ms', settle: '300ms' },
+);
+
+/** Its effects can be undone. */
+export const repentant: DefinedAgent = defineAgent({
+  ...common,
+  name: 'repentant',
+  tools: { [TOOL.mutate]: reversible },
+});
+
 /** Misses no heartbeat for an hour. */
 export const patient: DefinedAgent = defineAgent({
   ...common,

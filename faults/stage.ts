@@ -126,7 +126,7 @@ export class Stage {
   /** Starts the sessions; each has its task from its first message. */
   async begin(
     options: {
-      agent?: 'careful' | 'director' | 'hasty' | 'late' | 'patient';
+      agent?: 'careful' | 'director' | 'hasty' | 'late' | 'patient' | 'repentant';
       mode?: Task['mode'];
       cutReply?: number;
       /** Sessions make three calls at least, and summarize older messages before the last. */
@@ -244,7 +244,9 @@ export class Stage {
         actor.restedAt = null;
         while (Date.now() < deadline) {
           actor.view = (await look(actor.session)) ?? actor.view;
-          if (actor.view?.phase === 'idle' && actor.view.queued === 0) {
+          const { phase, queued = 0 } = actor.view ?? {};
+          // Only one that somebody has cancelled closes.
+          if (phase === 'closed' || (phase === 'idle' && queued === 0)) {
             actor.restedAt = Date.now();
             return;
           }

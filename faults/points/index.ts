@@ -28,6 +28,7 @@ import { successor } from './successor.ts';
 import { taskDeaths } from './task-deaths.ts';
 import { toolThrows } from './tool-throws.ts';
 import { twoWorkers } from './two-workers.ts';
+import { undo } from './undo.ts';
 import { workerFreeze } from './worker-freeze.ts';
 import { workerKill } from './worker-kill.ts';
 import { workersLost } from './workers-lost.ts';
@@ -43,6 +44,7 @@ export const POINTS: readonly FaultPoint[] = [
   taskDeaths,
   newRun,
   pool,
+  undo,
   compacting,
   oneSlot,
   certainFailure,
