@@ -108,7 +108,9 @@ const end = (worker: Running): Running['ended'] => worker.ended;
 test.each(['SIGTERM', 'SIGINT'] as const)('says when it polls, and ends in order at %s', async (signal) => {
   const worker = stage.start(['worker', AGENTS]);
   const ready = await worker.line((line) => line.startsWith('ready: ') && line);
-  expect(ready).toContain(`echo, support from test/cli/support/agents.ts on task queue ${stage.taskQueue}`);
+  expect(ready).toContain(
+    `echo, lead, support from test/cli/support/agents.ts on task queue ${stage.taskQueue}`,
+  );
   expect(ready).toContain(`pid ${worker.child.pid}`);
   const { stdout } = await stage.perdure('doctor');
   expect(stdout).toMatch(new RegExp(`^ok +workers +.*\\b${worker.child.pid}@`, 'm'));
