@@ -6,6 +6,8 @@ import { isOver, sealedCalls, unsealedFrom } from '../../../src/contract/past.ts
 import { bytesOf, isCut, viewOf } from '../../../src/contract/view.ts';
 import type { InFlight, Message, SessionState } from '../../../src/index.ts';
 import type { Outcome } from '../../../src/session/events.ts';
+import { childOf } from '../../../src/session/sub-agents.ts';
+import { children, lookActions, steerActions } from './child-actions.ts';
 import { attachActions, globalEffects } from './global-actions.ts';
 import { personActions } from './people.ts';
 import { manifestOf, plannedCall, type Scenario } from './scenario.ts';
@@ -18,6 +20,7 @@ export function actionsOf(scenario: Scenario, state: SessionState, world: World)
     ...state.inFlight.flatMap((flight) => flightActions(scenario, state, world, flight)),
     ...lateLandings(state, world),
     ...globalEffects(state, world),
+    ...children(state, world),
     ...personActions(scenario, state, world),
     ...timeActions(state, world),
     ...nextRun(state),
@@ -39,8 +42,14 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
       return readsActions(world, flight);
     case 'tool':
       return toolActions(state, world, flight);
-    case 'attach':
-      return attachActions(state, world, flight);
+    case 'attach': {
+      const call = state.calls.find(({ id }) => id === flight.callId);
+      return call !== undefined && childOf(state, call) !== undefined
+        ? lookActions(world, flight, call)
+        : attachActions(state, world, flight);
+    }
+    case 'steer':
+      return steerActions(flight);
     case 'report':
       // Of the workflow of an effect, which is followed from outside.
       return [];
@@ -84,7 +93,6 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
     case 'takenIds':
     case 'notify':
     case 'draw':
-    case 'steer':
     case 'pool_recheck':
       throw new Error('no scenario has so many messages, notifies, or shares a pool');
     case 'backoff':

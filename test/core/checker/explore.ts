@@ -5,6 +5,7 @@ import type { Command, PersonInput } from '../../../src/session/events.ts';
 import { seenDigest } from '../../../src/session/question.ts';
 import { phaseOf } from '../../../src/session/state.ts';
 import { actionsOf } from './actions.ts';
+import { checkChildren } from './child-actions.ts';
 import { checkState, isGoal, Violation } from './invariants.ts';
 import { CORE, follow, type Node, nameOf, type Protocol, startNode } from './node.ts';
 import { MOMENT, type Scenario } from './scenario.ts';
@@ -69,6 +70,7 @@ class Explorer {
   #expand(number: number, name: string, node: Node): void {
     this.#current = this.#pathTo(number);
     const actions = actionsOf(this.#scenario, node.state, node.world);
+    checkChildren(node.state, node.world);
     checkState(
       this.#scenario,
       node.state,

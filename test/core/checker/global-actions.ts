@@ -48,8 +48,9 @@ export function attachActions(state: SessionState, world: World, flight: InFligh
   return actions;
 }
 
-/** Effects that happen, whether or not anybody waits for them, and tell it; the word may also come too early, or never. */
+/** Effects, other than sub-agents, that happen, whether or not anybody waits for them, and tell it; the word may also come too early, or never. */
 export function globalEffects(state: SessionState, world: World): Action[] {
+  if (state.children !== undefined) return [];
   const happen = Object.entries(world.effects)
     .filter(([, effect]) => effect === 'running')
     .map(

@@ -4,10 +4,11 @@ import { isFinal } from '../../../src/contract/calls.ts';
 import { messageKey } from '../../../src/contract/keys.ts';
 import type { ReadCall } from '../../../src/contract/model-call.ts';
 import { bytesOf, isMain, viewOf } from '../../../src/contract/view.ts';
-import type { EffectRef, SessionState, ToolCall } from '../../../src/index.ts';
+import type { EffectRef, InFlight, SessionState, ToolCall } from '../../../src/index.ts';
 import { usd } from '../../../src/session/budget.ts';
 import type { Command } from '../../../src/session/events.ts';
 import { batchCalls, phaseOf } from '../../../src/session/state.ts';
+import { isDelegated, openChildren } from '../../../src/session/sub-agents.ts';
 import { keyOf, plannedCall, type Scenario } from './scenario.ts';
 import { answeredBefore, type World, wholeOf } from './world.ts';
 
@@ -23,6 +24,15 @@ function promise(holds: boolean, broken: string): asserts holds {
   if (!holds) throw new Violation(broken);
 }
 
+/** A sub-agent may report before the outcome of its start is here, or that it was told something: these say nothing new then. */
+function isLate(state: SessionState): (flight: InFlight) => boolean {
+  return ({ kind, callId }) => {
+    if (kind === 'steer') return openChildren(state).length === 0;
+    const call = state.calls.find(({ id }) => id === callId);
+    return kind === 'attach' && call !== undefined && isFinal(call) && isDelegated(state, call);
+  };
+}
+
 /** Holds a command against what is on record; a mutation's dispatch goes out into the world. */
 export function checkCommand(
   scenario: Scenario,
@@ -32,7 +42,7 @@ export function checkCommand(
   before: number,
 ): void {
   if (command.kind === 'close') {
-    promise(state.inFlight.length === 0, 'the session closed while something was in flight');
+    promise(state.inFlight.every(isLate(state)), 'the session closed while something was in flight');
     return;
   }
   if (command.kind === 'cancel') return;
@@ -165,10 +175,11 @@ function nameOf(state: SessionState, callId: string): string {
   return state.calls.find(({ id }) => id === callId)?.name ?? '';
 }
 
-/** In a batch only reads run beside each other: all else waits for what was asked for before it. */
+/** In a batch only reads run beside each other, and sub-agents: all else waits for what was asked for before it. */
 function checkOrder(scenario: Scenario, state: SessionState, callId: string): void {
   if (scenario.manifest?.toolOrder === 'parallel') return;
-  const reads = (name: string): boolean => scenario.tools[name]?.effect === 'read';
+  const reads = (name: string): boolean =>
+    scenario.tools[name]?.effect === 'read' || scenario.tools[name]?.agent !== undefined;
   const calls = batchCalls(state);
   const own = calls.findIndex(({ id }) => id === callId);
   for (const [i, other] of calls.entries()) {
@@ -251,7 +262,8 @@ function checkEffects(state: SessionState, world: World): void {
       promise(
         !state.inFlight.some(
           ({ callId, kind }) =>
-            callId === call.id && (kind === 'tool' || kind === 'attach' || kind === 'verify'),
+            callId === call.id &&
+            (kind === 'tool' || kind === 'verify' || (kind === 'attach' && !isDelegated(state, call))),
         ),
         `${call.id} has ended, but it is in flight`,
       );

@@ -342,6 +342,19 @@ export const SCENARIOS: readonly Scenario[] = [
     together: 2,
   },
   {
+    name: 'a sub-agent whose reports come twice or never, with pauses, an interrupt and a cancellation',
+    tools: { pay: { agent: { name: 'helper' } } },
+    replies: [[pay('a')]],
+    may: { unavailable: 2, pauseNow: 1, interrupt: 1, cancel: 1 },
+  },
+  {
+    name: 'two sub-agents at once, and runs that end with each turn',
+    tools: { pay: { agent: { name: 'helper' } } },
+    manifest: rolling,
+    replies: [[pay('a'), pay('b')]],
+    may: { cancel: 1 },
+  },
+  {
     name: 'the same global mutation twice at once',
     tools: { pay: { scope: 'global' } },
     manifest: parallel,

@@ -1,5 +1,5 @@
 /** Faults of dispatching: what is run, how often, and what it is said to have come to. */
-import { callIn, deciding, instead, taking } from '../faulty.ts';
+import { callIn, deciding, evolving, instead, taking } from '../faulty.ts';
 import type { Scenario } from '../scenario.ts';
 import { type Fault, one, pay, reading } from './fault.ts';
 
@@ -18,7 +18,31 @@ const ordered: Scenario = {
   replies: [[{ tool: 'look', args: {} }, { tool: 'note', args: {} }, pay]],
 };
 
+const delegated: Scenario = {
+  ...one,
+  name: 'one sub-agent',
+  tools: { pay: { agent: { name: 'helper' } } },
+  may: { cancel: 1 },
+};
+
 export const DISPATCHES: readonly Fault[] = [
+  {
+    name: 'a session ends over a sub-agent that works',
+    scenario: delegated,
+    protocol: instead('awaiting', { kind: 'failed', certain: false }),
+    breaks: /has ended before its sub-agent/,
+  },
+  {
+    name: 'the failure of a sub-agent counts as its answer',
+    scenario: delegated,
+    protocol: evolving((state, input, evolve) => {
+      const refusal = evolve();
+      const failed = callIn(state, 'failed');
+      if (input.type === 'child_done' && failed !== undefined) failed.status = { kind: 'completed' };
+      return refusal;
+    }),
+    breaks: /is completed, but nothing has landed/,
+  },
   {
     name: 'a lost dispatch is simply run again',
     scenario: one,
