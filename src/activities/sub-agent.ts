@@ -6,7 +6,7 @@ import type { AttachInput, AttachResult } from '../contract/activities.ts';
 import { messageOf } from '../contract/errors.ts';
 import type { SessionInput } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
-import { LIMIT } from '../contract/limits.ts';
+import { LIMIT, TASK_TIMEOUT } from '../contract/limits.ts';
 import { SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { ChildEnd, ChildStart, SteerInput } from '../contract/tree.ts';
 import { readChild } from '../history/index.ts';
@@ -56,7 +56,7 @@ export async function attachChild(
       taskQueue,
       args: [session] as [unknown],
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
-      workflowTaskTimeout: '2s',
+      workflowTaskTimeout: TASK_TIMEOUT,
       staticSummary: `${agent} · ${sessionId}`.slice(0, 200),
     });
   } catch (error) {
