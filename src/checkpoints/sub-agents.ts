@@ -2,12 +2,10 @@
 import type { Client } from '@temporalio/client';
 import type { SessionInput } from '../contract/inputs.ts';
 import { WORKFLOW } from '../contract/names.ts';
+import { isBelow } from '../contract/tree.ts';
 import { type Execution, findExecution } from '../temporal/executions.ts';
 import { readStartInput } from '../temporal/index.ts';
 import { quoted, unsearchable } from '../temporal/visibility.ts';
-
-/** What {@link childId} adds to the id of the session above, level by level. */
-const BELOW = /^(\/[^/]{1,16}\.[^/]{10})+$/;
 
 /**
  * The sessions below a session, the deepest first.
@@ -26,7 +24,7 @@ export async function findBelow(
   }
   const found: Execution[] = [];
   for (const id of [...ids].sort((a, b) => b.length - a.length)) {
-    if (!BELOW.test(id.slice(sessionId.length))) continue;
+    if (!isBelow(id, sessionId)) continue;
     const session = await findExecution(client, id);
     if (session?.type === WORKFLOW.session && (await isStartedByAgent(client, id))) found.push(session);
   }

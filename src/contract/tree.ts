@@ -121,3 +121,18 @@ const ID_PART = { tool: 16, key: 10 } as const;
 export function childId(sessionId: string, tool: string, idempotencyKey: string): string {
   return `${sessionId}/${tool.slice(0, ID_PART.tool)}.${idempotencyKey.slice(0, ID_PART.key)}`;
 }
+
+/** Whether a session is the sub-agent of a call. */
+export function isChildOf(
+  sessionId: string,
+  { name, idempotencyKey }: { name: string; idempotencyKey: string },
+): boolean {
+  return sessionId.endsWith(childId('', name, idempotencyKey));
+}
+
+const BELOW = new RegExp(`^(/[^/]{1,${ID_PART.tool}}\\.[^/]{${ID_PART.key}})+$`);
+
+/** Whether an id can be that of a session below another one, at any level. */
+export function isBelow(id: string, sessionId: string): boolean {
+  return id.startsWith(sessionId) && BELOW.test(id.slice(sessionId.length));
+}

@@ -5,7 +5,7 @@ import type { JsonValue } from '../contract/json.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import type { Moment, Step } from './events.ts';
 import { readScratchpad, type ScratchpadArgs } from './scratchpad.ts';
-import { batchCalls, endCall, hasMessage, iso } from './state.ts';
+import { batchCalls, endCall, freeId, hasMessage, iso } from './state.ts';
 
 /** ISO 8601 with a zone: without one, the time would depend on the machine. */
 const WITH_ZONE = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/;
@@ -89,9 +89,7 @@ function remind(
 function freshId(state: SessionState, base: string): string {
   const isTaken = (id: string): boolean =>
     hasMessage(state, id) || state.reminders?.some((reminder) => reminder.id === id) === true;
-  let id = base;
-  for (let n = 2; isTaken(id); n++) id = `${base}_${n}`;
-  return id;
+  return freeId(base, isTaken);
 }
 
 /** The timer of the next reminder; otherwise `null`. */

@@ -211,6 +211,13 @@ export function freshMessageId(state: SessionState): string {
   return `msg_${n}`;
 }
 
+/** An id that is not taken: with a number when the base is. */
+export function freeId(base: string, isTaken: (id: string) => boolean): string {
+  let id = base;
+  for (let n = 2; isTaken(id); n++) id = `${base}_${n}`;
+  return id;
+}
+
 /** Adds a message to the transcript and moves the position. */
 export function appendMessage(state: SessionState, message: Message): void {
   state.transcript.push(message);

@@ -7,18 +7,21 @@ import type { ToolCall } from '../contract/calls.ts';
 import { defined } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { SessionState } from '../contract/state.ts';
-import { type Child, type ChildEnd, childId, TREE_LIMIT, type TreeUsage } from '../contract/tree.ts';
+import {
+  type Child,
+  type ChildEnd,
+  childId,
+  isChildOf,
+  TREE_LIMIT,
+  type TreeUsage,
+} from '../contract/tree.ts';
 import type { Moment, Step } from './events.ts';
 import { endCall, heartbeatMs, iso, lastOutput, lastText, toolOf } from './state.ts';
 import { resultLimit } from './tool-command.ts';
 
 /** The sub-agent of a call, if the call has started one. */
 export function childOf({ children }: SessionState, call: ToolCall): Child | undefined {
-  return children?.find(({ callId, sessionId }) => callId === call.id && isOf(sessionId, call));
-}
-
-function isOf(sessionId: string, { name, idempotencyKey }: ToolCall): boolean {
-  return sessionId.endsWith(childId('', name, idempotencyKey));
+  return children?.find(({ callId, sessionId }) => callId === call.id && isChildOf(sessionId, call));
 }
 
 /** Whether another agent answers a call. */

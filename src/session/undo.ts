@@ -4,16 +4,21 @@ import { defined, digestJson, type JsonValue } from '../contract/json.ts';
 import { compensationKey, keyAfterUndo } from '../contract/keys.ts';
 import type { Manifest } from '../contract/manifest.ts';
 import type { SessionState } from '../contract/state.ts';
-import { childId } from '../contract/tree.ts';
+import { childId, isChildOf } from '../contract/tree.ts';
 import type { KeyedStep, Undo, UndoInput, UndoPlan, UndoStep } from '../contract/undo.ts';
 import { approverProblem, rulesOf, takesMore } from './approvers.ts';
 import type { Moment, Step } from './events.ts';
-import { batchCalls, findCall, freshCall, iso, note, toolOf, wasStopped } from './state.ts';
+import { batchCalls, findCall, freeId, freshCall, iso, note, toolOf, wasStopped } from './state.ts';
 
 /** What would be undone now, the last effect first. What runs now is not on the list. */
 export function undoPlan(state: SessionState): UndoPlan {
-  const earlier = state.past?.calls ?? 0;
+  const earlier = earlierCalls(state);
   return { ...planOf(undoSteps(state)), ...(earlier > 0 ? { earlier } : {}) };
+}
+
+/** The calls of earlier runs. */
+function earlierCalls({ past }: SessionState): number {
+  return past?.calls ?? 0;
 }
 
 /** A list with its digest, without the keys. */
@@ -62,13 +67,13 @@ function stepOf(state: SessionState, call: ToolCall): KeyedStep[] {
 /** What a person types to undo the effects of a sub-agent, which are its own; `null`: no agent answers the call. */
 function undoneBelow(
   { children, manifest, origin, sessionId }: SessionState,
-  { name, idempotencyKey }: Pick<ToolCall, 'name' | 'idempotencyKey'>,
+  call: Pick<ToolCall, 'name' | 'idempotencyKey'>,
 ): string | null {
-  const part = childId('', name, idempotencyKey);
-  const child = children?.find((one) => one.sessionId.endsWith(part));
+  const { name, idempotencyKey } = call;
+  const child = children?.find((one) => isChildOf(one.sessionId, call));
   if (child === undefined && manifest?.tools[name]?.agent === undefined) return null;
   const above = origin?.kind === 'fork' ? origin.sessionId : sessionId;
-  const id = child?.sessionId ?? `${above}${part}`;
+  const id = child?.sessionId ?? childId(above, name, idempotencyKey);
   return child !== undefined && child.end === undefined
     ? `its sub-agent is at work. First: perdure cancel ${id} --undo`
     : `its sub-agent has effects of its own: perdure checkpoints rewind ${id} <checkpoint> --undo`;
@@ -203,8 +208,8 @@ export function beginUndo(state: SessionState, moment: Moment): void {
   const { undo } = state;
   if (undo === undefined) return;
   undo.begun = true;
-  const { earlier } = undoPlan(state);
-  if (earlier !== undefined)
+  const earlier = earlierCalls(state);
+  if (earlier > 0)
     note(
       state,
       moment,
@@ -262,9 +267,7 @@ function approve(state: SessionState, call: ToolCall, { by, verified }: Undo, at
 }
 
 function freshId(state: SessionState, callId: string): string {
-  let id = `undo_${callId}`;
-  for (let n = 2; findCall(state, id) !== undefined; n++) id = `undo_${callId}_${n}`;
-  return id;
+  return freeId(`undo_${callId}`, (id) => findCall(state, id) !== undefined);
 }
 
 /** The key of a call whose equal one was undone: it is another one. */
