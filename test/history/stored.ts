@@ -22,15 +22,20 @@ export interface Stored {
   history: Record<string, unknown>;
   /** Event of each checkpoint, with the transcript's position there. */
   checkpoints: [eventId: number, count: number, digest: string][];
-  /** The state at the end. */
+  /** The state at the end. `null`: it is no session's history. */
   state: SessionState | null;
+  /** Absent: the session's id. */
+  workflowId?: string;
 }
 
 /** The files' names. */
 export const storedFiles = (): string[] => readdirSync(DIRECTORY).filter((name) => name.endsWith('.json'));
 
 /** Reads one, with a history of its own to change. */
-export function readStored(file: string): Stored & { decoded: proto.temporal.api.history.v1.History } {
+export function readStored(
+  file: string,
+): Stored & { workflowId: string; decoded: proto.temporal.api.history.v1.History } {
   const stored = JSON.parse(readFileSync(new URL(file, DIRECTORY), 'utf8')) as Stored;
-  return { ...stored, decoded: History.fromObject(stored.history) };
+  const { workflowId = stored.state?.sessionId ?? '' } = stored;
+  return { ...stored, workflowId, decoded: History.fromObject(stored.history) };
 }

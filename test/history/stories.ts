@@ -9,12 +9,15 @@ import {
   moveSession,
   NotAttemptedError,
   type Session,
+  type SessionWorkerOptions,
+  type StartOptions,
   setCurrentVersion,
   TemporalSaver,
 } from '../../src/index.ts';
 import type { Script } from '../../src/testing/index.ts';
 import { decide, resolve } from '../support/decide.ts';
 import { type Stage, until, untilPhase } from '../support/stage.ts';
+import { shared, tree } from './shared-stories.ts';
 
 /** A session that is run to its end once, for its history. */
 export interface Story {
@@ -22,10 +25,14 @@ export interface Story {
   agent: (stage: Stage) => DefinedAgent;
   message: string;
   mode?: 'chat' | 'task';
+  start?: Partial<StartOptions>;
+  worker?: Partial<SessionWorkerOptions>;
   /** What people do; the history is taken when it resolves. */
   act: (session: Session, stage: Stage) => Promise<void>;
   /** The run whose history is taken, if not the last: its place in the session, from 0. */
   run?: number;
+  /** Other workflows whose histories are taken, too: their ids by the names of their files. */
+  also?: (session: Session, stage: Stage) => Promise<Record<string, string>>;
 }
 
 const id = z.object({ id: z.string() });
@@ -389,4 +396,6 @@ export const STORIES: Readonly<Record<string, Story>> = {
   runs,
   compacted,
   moved,
+  tree,
+  shared,
 };

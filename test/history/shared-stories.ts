@@ -1,0 +1,104 @@
+/** Stories of several workflows: a tree of sessions, and sessions that share a pool of money and a rate limit. */
+
+import { poolWorkflowId, rateLimiterId } from '../../src/contract/workflow-ids.ts';
+import { agentTool } from '../../src/index.ts';
+import { polled } from '../support/polled.ts';
+import { type Stage, until, untilPhase } from '../support/stage.ts';
+import { agent, hold, once, scripted } from '../support/tree.ts';
+import type { Story } from './stories.ts';
+
+/** A reply costs 2 dollars. */
+const usage = { inputTokens: 10, outputTokens: 200 };
+const priced = (stage: Stage, name: string): object => ({
+  model: { model: stage.provider(name), price: { inputPerMillion: 0, outputPerMillion: 10_000 } },
+  maxOutputTokens: 200,
+});
+
+/**
+ * Two sub-agents under one cap, paused and resumed from their root. One is approved at the root and answers, the other waits
+ * for money, and is cancelled with the root.
+ */
+export const tree: Story = {
+  script: scripted({
+    story: async (request) => ({
+      ...(await once([
+        { name: 'research', args: { task: 'Whales.' } },
+        { name: 'research', args: { task: 'Sharks.' } },
+      ])(request)),
+      usage,
+    }),
+    researcher: async (request) => ({ ...(await once([{ name: 'hold', args: {} }])(request)), usage }),
+  }),
+  agent: (stage) => {
+    const researcher = agent(stage, 'researcher', { hold }, priced(stage, 'researcher'));
+    return agent(stage, 'story', { research: agentTool(researcher) }, priced(stage, 'story'));
+  },
+  message: 'Report.',
+  start: { budget: { usd: 7 } },
+  act: async (session, { sessions }) => {
+    const shown = async (count: number) => {
+      await polled(
+        async () => (await session.tree()).open.length === count,
+        () => `not ${count} sub-agents ask`,
+      );
+      return (await session.tree()).open;
+    };
+    const [first] = await shown(2);
+    if (first === undefined) throw new Error('nobody asks');
+    await session.pause({ by: 'ada', reason: 'lunch' });
+    const leaf = sessions.get(first.sessionId);
+    await untilPhase(leaf, 'paused');
+    await session.resume({ by: 'ada' });
+    await untilPhase(leaf, 'approval');
+    for (const call of await leaf.approvals())
+      await session.decide({ ...call, sessionId: leaf.id }, { decision: 'approve' }, { by: 'ada' });
+    await untilPhase(leaf, 'waiting');
+    await session.setBudget({ limits: { usd: 9 }, by: 'ada' });
+    await leaf.result();
+    await polled(
+      async () => (await session.calls()).items.some(({ status }) => status.kind === 'completed'),
+      () => 'the root has no answer',
+    );
+    await session.cancel({ by: 'ada', reason: 'enough' });
+    await session.result();
+  },
+  also: async (session) => {
+    const { children = [] } = await session.snapshot();
+    const [first, second] = children;
+    return {
+      'tree-answer': first?.sessionId ?? '',
+      'tree-cancelled': second?.sessionId ?? '',
+      'tree-pool': poolWorkflowId(`tree/${session.id}`),
+    };
+  },
+};
+
+/** A session that waits for its turn under a rate limit, and for a pool with a cap for each day that a person raises. */
+export const shared: Story = {
+  script: ({ lastUserText }) => ({ text: `heard ${lastUserText}`, usage }),
+  agent: (stage) => agent(stage, 'story', {}, priced(stage, 'm')),
+  message: 'one',
+  start: { pool: 'story' },
+  worker: { rateLimits: { scripted: { requestsPerMinute: 20, window: '3s' } } },
+  act: async (session, { sessions }) => {
+    const pool = sessions.pool('story');
+    await untilPhase(session, 'waiting');
+    await pool.set({ usd: 4, by: 'ada' });
+    await pool.set({ usd: 4, period: 'day', zone: 'Europe/Berlin', by: 'ada' });
+    await session.resume({ by: 'ada' });
+    await untilPhase(session, 'idle');
+    await session.send({ text: 'two', id: 'm2' });
+    await until(session, ({ limited }) => limited !== undefined);
+    await until(session, ({ turn, phase }) => turn === 2 && phase === 'idle');
+    await session.send({ text: 'three', id: 'm3' });
+    await untilPhase(session, 'waiting');
+    await pool.set({ usd: 6, by: 'ada' });
+    await until(session, ({ turn, phase }) => turn === 3 && phase === 'idle');
+    await session.cancel({ by: 'ada', reason: 'done' });
+    await session.result();
+  },
+  also: async (_, { taskQueue }) => ({
+    'shared-pool': poolWorkflowId('story'),
+    'shared-limiter': rateLimiterId(taskQueue, 'scripted'),
+  }),
+};
