@@ -1,21 +1,12 @@
 /**
  * `npm run faults`: the fault lab. Every fault at every step of a turn, on real processes, judged from the ledger,
- * the model's record and the histories.
+ * the model's record and the histories. `--help` lists its options.
  *
- *   npm run faults                              all points, in under five minutes
- *   npm run faults -- --soak [1000]             until so many sessions have been struck, by chance
- *   npm run faults -- --stack postgres --workers 4   over PostgreSQL, with so many worker processes
- *   npm run faults -- --only worker-kill@gap    a point, or one step of it; several with commas
- *   npm run faults -- --seed 7                  the schedule of another run
- *   npm run faults -- --write-table             all points with both services, kept for docs/guarantees.md
- *   npm run faults -- --write-page              writes that page of the run that is kept, and runs nothing
- *
- * A story by itself: `--keys honoured|ignored --kinds mutate,blind --turns 2 --strike 1 --quiet` (or `--messages`, from
- * people while the fault is on), as printed beside a run that failed. Exits with 1 when a guarantee was broken or a fault did not land. Ctrl-C ends it with the
- * table of the stories that were told. The summary of a soak that is worth it stays in faults/results.
+ * Exits with 1 when a guarantee was broken or a fault did not land. The summary of a soak that is worth it stays in
+ * faults/results.
  */
 import { commandLine, isTableKept, keepTable, tableOf, writeGuarantees } from './guarantees.ts';
-import { type LabOptions, OptionError, readOptions } from './options.ts';
+import { HELP, type LabOptions, OptionError, readOptions } from './options.ts';
 import { type Fixed, quickPlan, soakPlan, tellable, whyNot } from './plan.ts';
 import { POINTS } from './points/index.ts';
 import type { RunResult } from './run.ts';
@@ -35,7 +26,11 @@ const KEPT_FROM = 100;
 /** How many stories are told between two writings of the result file. */
 const WRITE_EVERY = 10;
 
-const { fixed, soak, writeTable, writePage } = optionsOrExit();
+const { fixed, soak, writeTable, writePage, help } = optionsOrExit();
+if (help) {
+  console.log(HELP);
+  process.exit();
+}
 if (writePage) {
   console.log(`Written to ${await writeGuarantees()}`);
   process.exit();

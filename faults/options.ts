@@ -10,6 +10,59 @@ const MOST = 16;
 /** Turns of a session where the seed chooses them: one or two. */
 const DRAWN_TURNS = 2;
 
+const OPTIONS = {
+  soak: { type: 'string' },
+  seed: { type: 'string' },
+  only: { type: 'string' },
+  keys: { type: 'string' },
+  kinds: { type: 'string' },
+  turns: { type: 'string' },
+  strike: { type: 'string' },
+  stack: { type: 'string' },
+  workers: { type: 'string' },
+  messages: { type: 'boolean', default: false },
+  quiet: { type: 'boolean', default: false },
+  'write-table': { type: 'boolean', default: false },
+  'write-page': { type: 'boolean', default: false },
+  help: { type: 'boolean', short: 'h', default: false },
+} as const;
+
+type Flag = 'messages' | 'quiet' | 'write-table' | 'write-page' | 'help';
+
+const HELP_OF: Readonly<Record<keyof typeof OPTIONS, readonly [value: string, text: string]>> = {
+  only: ['<points>', 'Some points, or one step of a point: worker-kill@gap,signals'],
+  seed: ['<number>', 'The schedule of another run'],
+  soak: ['[sessions]', `By chance, until so many sessions have been struck. Default: ${SOAK}`],
+  stack: [
+    STACKS.join('|'),
+    'Temporal over a file, or over PostgreSQL as in docker-compose.yml. Default: dev',
+  ],
+  workers: ['<number>', 'Worker processes that share the sessions. Default: 1'],
+  keys: ['honoured|ignored', 'Whether the service honours idempotency keys. Default: both'],
+  kinds: ['<kinds>', `Kinds of tools: ${KINDS.join(',')}`],
+  turns: ['<number>', 'Tool calls of a session'],
+  strike: ['<number>', 'The turn that is struck, from 1'],
+  messages: ['', 'People write to the sessions while the fault is on'],
+  quiet: ['', 'Nobody writes to them'],
+  'write-table': ['', 'All points with both services, kept for docs/guarantees.md'],
+  'write-page': ['', 'Writes that page of the run that is kept, and runs nothing'],
+  help: ['', 'Prints this'],
+};
+
+const optionLines = Object.entries(HELP_OF).map(([name, [value, text]]) =>
+  `  ${`--${name} ${value}`.padEnd(26)} ${text}`.trimEnd(),
+);
+
+/** What `--help` prints. */
+export const HELP: string = `npm run faults -- [options]
+
+Strikes sessions with every fault at every step of a turn, and judges what they claim. Exits with 1 when a guarantee was
+broken, or a fault did not land. Ctrl-C ends a run with the table of the stories that were told.
+
+${optionLines.join('\n')}
+
+A run that fails prints the command that tells its story again.`;
+
 export interface LabOptions {
   readonly fixed: Fixed;
   /** How many sessions are to be struck by chance, or `null` for each point in turn. */
@@ -17,6 +70,7 @@ export interface LabOptions {
   readonly writeTable: boolean;
   /** The page is written of the run that is kept, and nothing is run. */
   readonly writePage: boolean;
+  readonly help: boolean;
 }
 
 /** A word that the lab does not understand; the message says what to write. */
@@ -56,6 +110,7 @@ export function readOptions(words: readonly string[], now: number = Date.now()):
     soak: count('soak', values.soak, 1_000_000) ?? null,
     writeTable,
     writePage: values['write-page'],
+    help: values.help,
   };
 }
 
@@ -72,26 +127,9 @@ function parsed(words: readonly string[]): ReturnType<typeof parse> {
 }
 
 function parse(args: string[]): {
-  [name in 'soak' | 'seed' | 'only' | 'keys' | 'kinds' | 'turns' | 'strike' | 'stack' | 'workers']?: string;
-} & { messages: boolean; quiet: boolean; 'write-table': boolean; 'write-page': boolean } {
-  return parseArgs({
-    args,
-    options: {
-      soak: { type: 'string' },
-      seed: { type: 'string' },
-      only: { type: 'string' },
-      keys: { type: 'string' },
-      kinds: { type: 'string' },
-      turns: { type: 'string' },
-      strike: { type: 'string' },
-      stack: { type: 'string' },
-      workers: { type: 'string' },
-      messages: { type: 'boolean', default: false },
-      quiet: { type: 'boolean', default: false },
-      'write-table': { type: 'boolean', default: false },
-      'write-page': { type: 'boolean', default: false },
-    },
-  }).values;
+  [name in Exclude<keyof typeof OPTIONS, Flag>]?: string;
+} & { [name in Flag]: boolean } {
+  return parseArgs({ args, options: OPTIONS }).values;
 }
 
 function count(name: string, given: string | undefined, most: number): number | undefined {

@@ -1,6 +1,6 @@
 /** The lab's command line: what its words fix, and that a wrong one is refused with what to write. */
 import { expect, test } from 'vitest';
-import { OptionError, readOptions } from '../../faults/options.ts';
+import { HELP, OptionError, readOptions } from '../../faults/options.ts';
 import { quickPlan, soakPlan } from '../../faults/plan.ts';
 import { POINTS } from '../../faults/points/index.ts';
 import { replyLost } from '../../faults/points/reply-lost.ts';
@@ -11,7 +11,13 @@ const read = (line: string): ReturnType<typeof readOptions> =>
   readOptions(line === '' ? [] : line.split(' '), 1_234_567);
 
 test('a run by itself, and a story', () => {
-  expect(read('')).toEqual({ fixed: { seed: 34_567 }, soak: null, writeTable: false, writePage: false });
+  expect(read('')).toEqual({
+    fixed: { seed: 34_567 },
+    soak: null,
+    writeTable: false,
+    writePage: false,
+    help: false,
+  });
   expect(
     read('--only a@gap,b --keys ignored --kinds mutate,blind --turns 2 --strike 2 --quiet --seed 0').fixed,
   ).toEqual({
@@ -25,6 +31,11 @@ test('a run by itself, and a story', () => {
   });
   expect(read('--write-table --seed 41').writeTable).toBe(true);
   expect(read('--write-page').writePage).toBe(true);
+});
+
+test('help is printed, and asks for nothing else', () => {
+  expect(read('--help')).toMatchObject({ help: true, soak: null, writeTable: false });
+  expect(HELP).toContain('--only <points>            Some points, or one step of a point');
 });
 
 test.each<[string, number]>([
