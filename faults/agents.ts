@@ -81,9 +81,15 @@ function runsPoint({ metadata, data }: Payload): string | null {
   return activity === null && Buffer.from(data ?? '').includes('"carried":{') ? 'rolling-over' : null;
 }
 
+/** The task of a session with the decision of a person. */
+function decisionPoint({ data }: Payload): string | null {
+  const isActivity = asyncLocalStorage.getStore() !== undefined;
+  return !isActivity && Buffer.from(data ?? '').includes('"decision":{') ? 'child-decided' : null;
+}
+
 const codecs = [
   ...(process.env['LAB_HOLD_TASKS'] === '1' ? [holding(() => 'task')] : []),
-  ...(process.env['LAB_HOLD_RUNS'] === '1' ? [holding(runsPoint)] : []),
+  ...(process.env['LAB_HOLD_RUNS'] === '1' ? [holding(runsPoint), holding(decisionPoint)] : []),
 ];
 
 /** Options of the lab's workers; read by the harness. */

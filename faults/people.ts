@@ -11,9 +11,9 @@ export interface PersonRecord {
 }
 
 /** Helps a session that waits for somebody; of one that does not, nothing. */
-export async function help(stage: Stage, actor: Actor, view: SessionView): Promise<void> {
-  try {
-    if (actor.task.below !== undefined) await helpBelow(stage, actor);
+export function help(stage: Stage, actor: Actor, view: SessionView): Promise<void> {
+  return unlessLate(async () => {
+    if (actor.task.below !== undefined) await answerBelow(stage, actor);
     if (view.phase === 'unknown_effect') for (const call of view.pending) await settle(stage, actor, call);
     else if (view.phase === 'approval') {
       for (const call of view.pending) {
@@ -24,6 +24,17 @@ export async function help(stage: Stage, actor: Actor, view: SessionView): Promi
       actor.people.push({ what: 'waiting', callId: null, reason: view.wait?.message ?? '' });
       await actor.session.resume({ by: 'lab' });
     }
+  });
+}
+
+/** Answers from the root of a tree for what waits below it. */
+export function helpBelow(stage: Stage, actor: Actor): Promise<void> {
+  return unlessLate(() => answerBelow(stage, actor));
+}
+
+async function unlessLate(act: () => Promise<void>): Promise<void> {
+  try {
+    await act();
   } catch (error) {
     // It has gone on meanwhile, or a worker is away: the next look says which.
     const codes = ['CALL_NOT_PENDING', 'DISPATCH_MISMATCH', 'UNKNOWN_CALL'] as const;
@@ -31,8 +42,7 @@ export async function help(stage: Stage, actor: Actor, view: SessionView): Promi
   }
 }
 
-/** Answers from the root of a tree for what waits below it. */
-async function helpBelow(stage: Stage, actor: Actor): Promise<void> {
+async function answerBelow(stage: Stage, actor: Actor): Promise<void> {
   const { session, people } = actor;
   for (const { sessionId, call } of (await session.tree()).open) {
     if (call === null || sessionId === session.id) continue;

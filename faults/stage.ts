@@ -1,6 +1,6 @@
 /** The stage of one run: sessions, workers that are held at a step, wires, and the people who help. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Session, SessionView } from 'perdure';
+import type { Session, SessionView, StartOptions } from 'perdure';
 import {
   createHarness,
   type Harness,
@@ -12,7 +12,7 @@ import { Crew } from './crew.ts';
 import type { Lane } from './lane.ts';
 import { eventsOf } from './lost.ts';
 import { look, PATIENCE_MS, retried } from './patience.ts';
-import { help, type PersonRecord } from './people.ts';
+import { help, helpBelow, type PersonRecord } from './people.ts';
 import { type Heard, scriptOf } from './script.ts';
 import { breakpointOf } from './steps.ts';
 import {
@@ -135,9 +135,19 @@ export class Stage {
       globally?: readonly number[];
       /** The pool of money that they share. */
       pool?: string;
+      /** Caps of each session. */
+      budget?: StartOptions['budget'];
     } = {},
   ): Promise<void> {
-    const { agent = 'careful', mode = 'plain', cutReply, compacts, pool, globally = [1, 2] } = options;
+    const {
+      agent = 'careful',
+      mode = 'plain',
+      cutReply,
+      compacts,
+      pool,
+      budget,
+      globally = [1, 2],
+    } = options;
     for (const kind of this.story.kinds) {
       for (const n of kind === 'global' ? globally : [1]) {
         const id = `${this.#name}-${kind}-${n}`;
@@ -153,7 +163,12 @@ export class Stage {
           ...(cutReply === undefined ? {} : { cutReply }),
         };
         const message = { id: 'first', text: taskText(task) };
-        const session = await this.harness.startSession(agent, { id, message, ...(pool && { pool }) });
+        const session = await this.harness.startSession(agent, {
+          id,
+          message,
+          ...(pool && { pool }),
+          ...(budget && { budget }),
+        });
         this.actors.push({
           task,
           session,
@@ -226,6 +241,15 @@ export class Stage {
     for (const { session, acknowledged } of this.actors) {
       const sent = retried(() => session.send({ id, text })).then(() => void acknowledged.push(id));
       // A refusal is told to whoever asks for `sent()`; until then nobody waits for it.
+      sent.catch(() => {});
+      this.#sending.push(sent);
+    }
+  }
+
+  /** People approve from the roots of the trees what waits below. */
+  approveBelow(): void {
+    for (const actor of this.actors) {
+      const sent = helpBelow(this, actor);
       sent.catch(() => {});
       this.#sending.push(sent);
     }

@@ -37,6 +37,7 @@ export function breakpointOf(step: Step, kind: ToolKind): string | null {
       return 'after storePast';
     case 'rolling-over':
     case 'fetching':
+    case 'child-decided':
       return step;
     case 'delegated':
       return `after attach ${DELEGATE[2]}`;

@@ -13,7 +13,7 @@ import { modelWire } from './model-wire.ts';
 import { newRun } from './new-run.ts';
 import { oneSlot } from './one-slot.ts';
 import type { FaultPoint } from './point.ts';
-import { pool } from './pool.ts';
+import { pool, poolTree } from './pool.ts';
 import { replyLost } from './reply-lost.ts';
 import { requestLate } from './request-late.ts';
 import { requestLost } from './request-lost.ts';
@@ -44,6 +44,7 @@ export const POINTS: readonly FaultPoint[] = [
   taskDeaths,
   newRun,
   pool,
+  poolTree,
   undo,
   compacting,
   oneSlot,

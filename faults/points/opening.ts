@@ -41,12 +41,15 @@ export async function open(
     await stage.held(worker, step, 1);
     return worker;
   }
-  if (step === 'child-asks') {
-    const worker = await stage.startWorker(options);
+  if (step === 'child-asks' || step === 'child-decided') {
+    const worker = await stage.startWorker({ ...options, holdAt: [step] });
     await stage.begin({ agent: 'director', mode: 'ask' });
     await stage.until(async (_, { session }) =>
       (await session.tree()).open.some(({ call }) => call !== null),
     );
+    if (step === 'child-asks') return worker;
+    stage.approveBelow();
+    await stage.held(worker);
     return worker;
   }
   const phase = { 'between-turns': 'idle', approval: 'approval' }[step as string];

@@ -1,6 +1,6 @@
-import type { PoolView } from 'perdure';
+import type { PoolView, Session } from 'perdure';
 import { PATIENCE_MS } from '../patience.ts';
-import type { Stage } from '../stage.ts';
+import { sessionsBelow } from '../trees.ts';
 import { type FaultPoint, kill } from './point.ts';
 
 const BEFORE = 'before draw';
@@ -39,13 +39,56 @@ export const pool: FaultPoint = {
     const told = await kill(third, 'all');
     await stage.startWorker();
     stage.strike(`${before} before the draw, ${drawn} after it, ${told} after the next one`, at);
-    return () => agrees(stage, () => shared.get());
+    return () =>
+      agrees(
+        stage.actors.map(({ session }) => session),
+        () => shared.get(),
+      );
+  },
+};
+
+/** Workers that die in a tree. */
+const DEATHS = 5;
+
+/** SIGKILL around what the sessions of a tree draw from the pool of its caps, and give back to it. */
+export const poolTree: FaultPoint = {
+  name: 'pool-tree',
+  about:
+    'The sessions of a tree share its caps as one pool. Five workers in a row are killed (SIGKILL), each when a session has drawn or given back and this is not recorded.',
+  anyService: true,
+  steps: ['delegated'],
+  // The kind of the call at the bottom is no matter of money.
+  kinds: () => ['mutate'],
+  oneTurn: true,
+  inject: async (stage) => {
+    const dead: string[] = [];
+    let at = 0;
+    for (let death = 1; death <= DEATHS; death++) {
+      const worker = await stage.startWorker({ breakAt: [AFTER] });
+      if (death === 1) await stage.begin({ agent: 'director', budget: CAPS });
+      // What the one before has drawn is drawn once more, and then comes the next.
+      for (let visit = 1; visit <= Math.min(2, death); visit++) {
+        if (visit > 1) worker.release(AFTER);
+        for (const _ of stage.actors) await worker.reached(AFTER);
+      }
+      at ||= Date.now();
+      dead.push(await kill(worker, 'all'));
+    }
+    await stage.startWorker();
+    stage.strike(`${dead.join(', ')}, each after a draw`, at);
+    return async () => {
+      for (const { session } of stage.actors) {
+        const below = await sessionsBelow(stage, session);
+        const all = [session, ...below.map((each) => each.session)];
+        await agrees(all, () => stage.harness.sessions.pool(`tree/${session.id}`).get());
+      }
+    };
   },
 };
 
 /** @throws where a pool at rest has not what its sessions have used, or still holds something for them. */
-async function agrees({ actors }: Stage, look: () => Promise<PoolView>): Promise<void> {
-  const spent = await Promise.all(actors.map(async ({ session }) => (await session.budget()).spent));
+async function agrees(sessions: readonly Session[], look: () => Promise<PoolView>): Promise<void> {
+  const spent = await Promise.all(sessions.map(async (session) => (await session.budget()).spent));
   const used = {
     tokens: spent.reduce((sum, { inputTokens, outputTokens }) => sum + inputTokens + outputTokens, 0),
     usd: spent.reduce((sum, { usd }) => sum + usd, 0),

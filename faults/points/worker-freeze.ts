@@ -8,6 +8,15 @@ import { type FaultPoint, MISSED } from './point.ts';
 
 const QUICK: readonly Step[] = ['model-asked', 'gap', 'returned', 'delegated', 'child-done'];
 
+/** Steps at which the worker has a workflow task or nothing. */
+const OF_TASKS: readonly Step[] = [
+  'between-turns',
+  'approval',
+  'child-asks',
+  'child-decided',
+  'rolling-over',
+];
+
 /** SIGSTOP past the heartbeat; another worker takes over; SIGCONT when that has finished. */
 export const workerFreeze: FaultPoint = {
   name: 'worker-freeze',
@@ -41,8 +50,7 @@ export const workerFreeze: FaultPoint = {
 async function overtaken(stage: Stage, since: number): Promise<void> {
   const { step } = stage.story;
   // No activity is lost where a workflow task is.
-  if (step === 'between-turns' || step === 'approval' || step === 'child-asks' || step === 'rolling-over')
-    return;
+  if (OF_TASKS.includes(step)) return;
   // Reads share the activity of the model call that follows them.
   const types =
     step === 'model-asked' || step === 'asking' || step === 'model-answered' || step === 'fetching'
