@@ -2,15 +2,16 @@
 import type { Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
-import type { LoadInput, LoadResult } from '../contract/activities.ts';
+import type { LoadEffectsInput, LoadInput, LoadResult } from '../contract/activities.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
-import { canonicalJson, type JsonObject } from '../contract/json.ts';
+import { canonicalJson, type JsonObject, jsonSize } from '../contract/json.ts';
+import { effectsDigest } from '../contract/keys.ts';
 import type { ArchivedOrigin, Loaded } from '../contract/loaded.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { ValueStore } from '../contract/values.ts';
 import { type FoldedTask, foldHistory, leftState, stepsSince, whatHappened } from '../history/index.ts';
 import { loadParts, readPages } from '../temporal/index.ts';
-import { copyPieces, wholeState } from '../temporal/past.ts';
+import { copyPieces, earlierEffects, wholeState } from '../temporal/past.ts';
 import { Values } from '../values/index.ts';
 import { beating } from './heartbeats.ts';
 import { attempted } from './last-failure.ts';
@@ -24,13 +25,36 @@ const texts = new LRUCache<string, string>({
   sizeCalculation: ({ length }) => length + 1,
 });
 
-/** Reads a part of a checkpoint. The result says if the history is missing or cannot be read. */
-export function runLoad(values: ValueStore | undefined, input: LoadInput): Promise<LoadResult> {
+/** Effects that a session undoes before it asks for more, and their bytes of JSON. */
+const EFFECTS = { count: 50, bytes: 400_000 } as const;
+
+/** Reads a part of a checkpoint, or effects of earlier runs. The result says if these are missing or cannot be read. */
+export function runLoad(
+  values: ValueStore | undefined,
+  input: LoadInput | LoadEffectsInput,
+): Promise<LoadResult> {
   return beating((context) => attempted(context, () => load(context, values, input)));
 }
 
-async function load(context: Context, values: ValueStore | undefined, input: LoadInput): Promise<LoadResult> {
+/** The last effects before `end`. */
+async function effects(client: Client, { sessionId, past, end }: LoadEffectsInput): Promise<LoadResult> {
+  const all = await earlierEffects(client, sessionId, past);
+  const last = Math.min(end ?? all.length, all.length);
+  let from = last;
+  for (let bytes = 0; from > 0 && last - from < EFFECTS.count; from--) {
+    bytes += jsonSize(all[from - 1]);
+    if (bytes > EFFECTS.bytes && from < last) break;
+  }
+  return { kind: 'effects', calls: all.slice(from, last), from, digest: effectsDigest(all) };
+}
+
+async function load(
+  context: Context,
+  values: ValueStore | undefined,
+  input: LoadInput | LoadEffectsInput,
+): Promise<LoadResult> {
   try {
+    if (input.kind === 'undo') return await effects(context.client, input);
     const { kind, sessionId, runId, eventId, leaves, archived, undo = false } = input;
     const { namespace } = context.client.options;
     // What is loaded names pieces of the session that loads it.

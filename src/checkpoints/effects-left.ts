@@ -5,7 +5,7 @@ import type { Origin } from '../contract/origin.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { UndoPlan } from '../contract/undo.ts';
 import { leftState, stepsSince } from '../history/index.ts';
-import { planOf } from '../session/undo.ts';
+import { planOf } from '../session/undo-plan.ts';
 import { orNull, readStartInput } from '../temporal/index.ts';
 import { wholeState } from '../temporal/past.ts';
 import { type EffectSince, effectsBetween } from './effects-since.ts';

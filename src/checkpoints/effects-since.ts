@@ -34,6 +34,7 @@ export function effectsBetween(
   branch: SessionState | null = null,
 ): EffectSince[] {
   const endedThen = new Set(past.calls.filter(isFinal).map(sameCall));
+  const undoneThen = new Set(past.calls.flatMap((call) => (call.compensatedBy ? [sameCall(call)] : [])));
   const openThen = new Set(past.calls.filter(isOpen).map(sameCall));
   const carriedThen = new Set(past.carried.map(({ idempotencyKey }) => idempotencyKey));
   // What a rewind to a call that was open has carried is in the call itself, too.
@@ -47,7 +48,7 @@ export function effectsBetween(
   for (const { callId, tool, idempotencyKey, output, doubt, undone, compensates } of carried) {
     if (compensates !== undefined && doubt === undefined) continue;
     const key = sameCall({ id: callId, idempotencyKey });
-    if (carriedThen.has(idempotencyKey) || endedThen.has(key)) continue;
+    if (carriedThen.has(idempotencyKey) || (endedThen.has(key) && undone !== true)) continue;
     const known = undone === true ? 'undone' : 'answered';
     const again = doubt === undefined ? known : 'doubtful';
     take(key, { callId, tool, again, args: null, output, completedAt: null });
@@ -55,7 +56,8 @@ export function effectsBetween(
   const idempotent = left.flatMap(({ calls }) => calls.filter(({ effect }) => effect === 'idempotent'));
   for (const call of [...(branch?.calls ?? []), ...idempotent, ...present.calls]) {
     const key = sameCall(call);
-    const known = endedThen.has(key) || (isOpen(call) && openThen.has(key));
+    const ended = call.compensatedBy === undefined ? endedThen : undoneThen;
+    const known = ended.has(key) || (isOpen(call) && openThen.has(key));
     const again = known || call.replayOf !== null || call.dispatches.length === 0 ? null : onRepeat(call);
     if (again === null) continue;
     const { id: callId, name: tool, args, result, completedAt } = call;

@@ -5,17 +5,10 @@ import { clean, inline } from './terminal.ts';
 /** The most characters of a value. */
 const BRIEF = 200;
 
-export function planOfUndo({ steps, earlier }: UndoPlan): string[] {
+export function planOfUndo({ steps }: UndoPlan): string[] {
   const [own, others] = (['tool', 'person'] as const).map((by) => steps.filter((step) => step.by === by));
-  const before =
-    earlier === undefined
-      ? []
-      : [
-          `${earlier} calls of earlier runs are not on the list: perdure checkpoints rewind --undo reaches them`,
-        ];
-  if (steps.length === 0) return ['There is no effect to undo.', ...before];
+  if (steps.length === 0) return ['There is no effect to undo.'];
   return [
-    ...before,
     ...section('To be undone, in this order:', own),
     ...section('Not undone, for no tool can. A person has to look:', others),
   ];

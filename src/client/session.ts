@@ -3,7 +3,14 @@ import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temp
 import type { Decision, Resolution, SeenCall, SeenDispatch } from '../contract/calls.ts';
 import type { EditInput } from '../contract/edit.ts';
 import { invalid, isPerdureError, PerdureError } from '../contract/errors.ts';
-import type { BudgetInput, CancelInput, PauseInput, SendInput, SessionResult } from '../contract/inputs.ts';
+import type {
+  BudgetInput,
+  CancelInput,
+  CancelRequest,
+  PauseInput,
+  SendInput,
+  SessionResult,
+} from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { LiveChannel } from '../contract/live-text.ts';
@@ -25,7 +32,6 @@ import type {
   SessionView,
   TranscriptPage,
 } from '../contract/views.ts';
-import { undoPlan } from '../session/undo.ts';
 import { budgetView, callDetail, callsPage, messagesPage, sessionView } from '../session/views.ts';
 import { retryHint, sessionError } from '../temporal/errors.ts';
 import { explained } from '../temporal/unanswered.ts';
@@ -40,6 +46,7 @@ import { withId } from './start-options.ts';
 import { type StreamOptions, type StreamPart, streamSession } from './stream.ts';
 import { presentCursor } from './stream-runs.ts';
 import { readTree, type Tree } from './tree.ts';
+import { readUndoPlan } from './undo-plan.ts';
 
 /** What a program shares with the workers. */
 export interface SessionStores {
@@ -353,11 +360,13 @@ export class Session<OUTPUT = unknown> {
   }
 
   /**
-   * What an undo would do now: each effect of the session, the last one first, and whether its tool can undo it. Look at it,
-   * then approve the list: `cancel({ undo: { digest } })`.
+   * What an undo would do now: each effect of the session, those of earlier runs included, the last one first, and whether
+   * its tool can undo it. Look at it, then approve the list: `cancel({ undo: { digest } })`.
+   *
+   * @throws PerdureError `CHECKPOINT_CORRUPTION` when earlier runs cannot be read
    */
   async undoPlan(): Promise<UndoPlan> {
-    return undoPlan(await this.snapshot());
+    return this.#mapped(async () => readUndoPlan(this.#client, await this.snapshot()));
   }
 
   /**
@@ -366,7 +375,9 @@ export class Session<OUTPUT = unknown> {
    * undone waits for a person. `undo: false` gives up what has not been undone yet.
    */
   async cancel(input: CancelInput = {}): Promise<void> {
-    await this.#signal(SIGNAL.cancel, input);
+    const { undo = false } = input;
+    const request: CancelRequest = undo === false ? input : { ...input, whole: true };
+    await this.#signal(SIGNAL.cancel, request);
   }
 
   /**

@@ -5,7 +5,7 @@
  * are Temporal's own: time-outs, cancellation, a lost worker, and the retries of model, `read` and `idempotent` calls.
  */
 
-import type { EffectOutcome, EffectRef, EffectWait, ToolAnswer, ToolQuestion } from './calls.ts';
+import type { EffectOutcome, EffectRef, EffectWait, ToolAnswer, ToolCall, ToolQuestion } from './calls.ts';
 import type { WaiterInput } from './inputs.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import type { Effect, Manifest } from './manifest.ts';
@@ -22,6 +22,7 @@ import type {
 } from './model-call.ts';
 import type { ACTIVITY } from './names.ts';
 import type { DeliverInput, NotifyInput } from './notifications.ts';
+import type { Past } from './past.ts';
 import type { DrawAnswer, DrawRequest } from './pool.ts';
 import type { ContentRef } from './thread.ts';
 import type { ChildEnd, ChildStart, SteerInput } from './tree.ts';
@@ -39,9 +40,21 @@ export interface LoadInput {
   /** 0, 1, …: large content comes in parts. */
   part: number;
 }
-/** A part of the canonical JSON of what is loaded. */
+
+/** Input of `load`: effects of earlier runs that a cancelled session undoes. */
+export interface LoadEffectsInput {
+  kind: 'undo';
+  sessionId: string;
+  past: Pick<Past, 'newest' | 'sealed' | 'calls'>;
+  /** How many of the effects are left to undo. Absent: all. */
+  end?: number;
+}
+
 export type LoadResult =
+  /** A part of the canonical JSON of what is loaded. */
   | { kind: 'part'; parts: number; text: string }
+  /** The last effects before `end`, oldest first, the index of the first of them, and the digest of all effects. */
+  | { kind: 'effects'; calls: ToolCall[]; from: number; digest: string }
   | { kind: 'unavailable'; message: string };
 
 /** Input of `describe`: which agent, and the context that has to fit it. */
@@ -215,7 +228,7 @@ export interface PrepareInput {
 
 /** The activities that a worker offers to sessions. */
 export interface SessionActivities {
-  load(input: LoadInput): Promise<LoadResult>;
+  load(input: LoadInput | LoadEffectsInput): Promise<LoadResult>;
   describe(input: DescribeInput): Promise<DescribeResult>;
   model(input: ModelInput): Promise<ModelResult>;
   tool(input: ToolInput): Promise<ToolResult>;

@@ -103,12 +103,13 @@ export interface ResumeInput {
 }
 
 /** Ends the session, after a mutation in flight has settled. */
-export const cancelSchema: LazySchema<CancelInput> = lazySchema(() =>
+export const cancelSchema: LazySchema<CancelRequest> = lazySchema(() =>
   z.object({
     by: actor,
     verified,
     reason: z.optional(z.string().check(z.maxLength(10_000))),
     undo: z.optional(undoInput()),
+    whole: z.optional(z.literal(true)),
   }),
 );
 export interface CancelInput {
@@ -117,6 +118,11 @@ export interface CancelInput {
   verified?: true | undefined;
   reason?: string | undefined;
   undo?: UndoInput | undefined;
+}
+/** {@link CancelInput} as the session gets it. */
+export interface CancelRequest extends CancelInput {
+  /** See {@link Undo}. Absent in requests of older clients. */
+  whole?: true | undefined;
 }
 
 /** Starts no new call before a rewind: a session is sealed at rest, so there is no `now`. */

@@ -100,6 +100,11 @@ export function keyAfterUndo(effect: string): string {
   return sha256Hex(`${effect}:again`);
 }
 
+/** The digest of a list of effects. */
+export function effectsDigest(effects: readonly { id: string; idempotencyKey: string }[]): string {
+  return digestJson(effects.map(({ id, idempotencyKey }) => [id, idempotencyKey]));
+}
+
 /** The digest of an empty transcript. */
 export const EMPTY_DIGEST = '';
 

@@ -21,8 +21,6 @@ export interface UndoPlan {
   /** Of the list: pass it on to approve the list. */
   digest: string;
   steps: UndoStep[];
-  /** Tool calls of earlier runs, which are not on the list: a rewind with `undo` reaches them. Absent: none. */
-  earlier?: number;
 }
 
 /** An effect that has happened, or may have. */
@@ -50,7 +48,13 @@ export interface Undo {
   at: string;
   /** Ids of the calls whose effects are on the list that was approved. */
   approved?: string[];
-  /** The compensations are among the calls. */
+  /** The digest that was approved of the effects of earlier runs. */
+  seen?: string;
+  /** The effects of earlier runs are undone, too, and those of a fork's origin are left to people. */
+  whole?: true;
+  /** How many effects of earlier runs are still to be undone. Absent: nobody has looked. */
+  earlier?: number;
+  /** The compensations are among the calls. Those of effects of earlier runs follow in portions. */
   begun?: true;
   /** Of a rewind: the calls of the reply that was open at the checkpoint. They go on afterwards. */
   batch?: string[];

@@ -6,7 +6,7 @@ import type { SessionState } from '../contract/state.ts';
 import type { KeyedStep } from '../contract/undo.ts';
 import { chargeLost } from '../session/budget.ts';
 import { isOpen } from '../session/state.ts';
-import { undoSteps } from '../session/undo.ts';
+import { undoSteps } from '../session/undo-plan.ts';
 
 /**
  * What a rewind must know of what it leaves: from the state at the checkpoint, the last state of the session, and
@@ -18,18 +18,23 @@ export function whatHappened(
   branch: SessionState | null = last,
 ): NonNullable<Loaded['after']> {
   const endedThen = new Set(past.calls.filter(isFinal).map(sameCall));
+  const undoneThen = new Set(past.calls.filter(isCompensated).map(sameCall));
   const runs = branch === null || branch === last ? [last] : [branch, last];
+  const isNews = (call: ToolCall): boolean =>
+    isCompensated(call)
+      ? !undoneThen.has(sameCall(call))
+      : call.effect === 'mutate' && !endedThen.has(sameCall(call));
   const effects = new Map<string, CarriedEffect>();
   const take = (effect: CarriedEffect): void => {
     const key = `${effect.callId} ${effect.idempotencyKey}`;
     // What is known of one branch is not in doubt because another was left earlier.
-    const isNews = effect.undone === true || effects.get(key)?.doubt !== undefined;
-    if (isNews || !effects.has(key)) effects.set(key, effect);
+    const isBetter = effect.undone === true || effects.get(key)?.doubt !== undefined;
+    if (isBetter || !effects.has(key)) effects.set(key, effect);
   };
   for (const run of runs) {
     run.carried.forEach(take);
     run.calls
-      .filter((call) => call.effect === 'mutate' && call.replayOf === null && !endedThen.has(sameCall(call)))
+      .filter((call) => call.replayOf === null && isNews(call))
       .flatMap(carriedEffect)
       .forEach(take);
   }
@@ -80,6 +85,10 @@ export function spentAtWorst({ budget }: SessionState): SessionState['budget']['
 /** What tells a call from all others: runs that went on from one checkpoint give their own calls the same ids. */
 export function sameCall({ id, idempotencyKey }: Pick<ToolCall, 'id' | 'idempotencyKey'>): string {
   return `${id} ${idempotencyKey}`;
+}
+
+function isCompensated({ compensatedBy }: ToolCall): boolean {
+  return compensatedBy !== undefined;
 }
 
 function isAbsent(status: ToolCall['status']): boolean {

@@ -17,7 +17,6 @@ export const undoPlanSchema: z.ZodMiniType<UndoPlan> = exactly<UndoPlan>()(
         reason: z.exactOptional(z.string()),
       }),
     ),
-    earlier: z.exactOptional(z.int()),
   }),
 );
 
@@ -25,5 +24,5 @@ export type CancelBody = Omit<CancelInput, 'verified'>;
 /** The token says whether the caller's name is verified. */
 export const cancelBodySchema: z.ZodMiniType<CancelBody> = z.omit(
   cancelSchema() as unknown as z.ZodMiniObject,
-  { verified: true },
+  { verified: true, whole: true },
 );

@@ -33,7 +33,7 @@ import { steerStep } from './steer.ts';
 import { lookForAgent, lookForTools } from './stuck.ts';
 import { delegationProblem, isCrowded, isDelegated, reportEnd } from './sub-agents.ts';
 import { toolCommand, verifyCommand } from './tool-command.ts';
-import { isCompensation, isUndoing, undoStep } from './undo.ts';
+import { hasEarlier, isCompensation, isUndoing, undoStep } from './undo.ts';
 
 const BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
 /** How long the session rests before it repeats a model call whose workers were lost. */
@@ -210,7 +210,7 @@ function decideCancel(state: SessionState, calls: readonly ToolCall[], moment: M
   const stopping = stopFirst(
     state,
     (flight) =>
-      (EXCLUSIVE.includes(flight.kind) && flight.gives !== true) ||
+      (EXCLUSIVE.includes(flight.kind) && flight.gives !== true && !hasEarlier(state)) ||
       (flight.kind === 'prepare' && !isUntold(theCall(state, flight.callId ?? ''))) ||
       flight.kind === 'ttl' ||
       flight.kind === 'aside' ||
@@ -228,8 +228,7 @@ function decideCancel(state: SessionState, calls: readonly ToolCall[], moment: M
   if (state.inFlight.length > 0 || calls.some((call) => !isFinal(call))) return null;
   if (calls.length > 0) return undoStep(state) ?? { type: 'append_results' };
   const undoing = undoStep(state);
-  if (undoing !== null) return undoing;
-  return ending(state, 'cancelled');
+  return undoing !== null || hasEarlier(state) ? undoing : ending(state, 'cancelled');
 }
 
 function isIdle(state: SessionState, call: ToolCall): boolean {

@@ -6,6 +6,7 @@ import type {
   DescribeResult,
   DrawInput,
   DrawResult,
+  LoadEffectsInput,
   LoadInput,
   LoadResult,
   PrepareInput,
@@ -23,7 +24,7 @@ import type { EditInput } from '../contract/edit.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
 import type {
   BudgetInput,
-  CancelInput,
+  CancelRequest,
   DecideInput,
   EditMessageInput,
   EffectDoneInput,
@@ -56,7 +57,7 @@ export type PersonInput =
   | { type: 'send'; value: SendInput }
   | { type: 'pause'; value: PauseInput }
   | { type: 'resume'; value: ResumeInput }
-  | { type: 'cancel'; value: CancelInput }
+  | { type: 'cancel'; value: CancelRequest }
   | { type: 'decide'; value: DecideInput }
   | { type: 'resolve'; value: ResolveInput }
   | { type: 'budget'; value: BudgetInput }
@@ -97,7 +98,7 @@ export type Input = PersonInput | { type: 'outcome'; seq: number; outcome: Outco
 
 /** A command of a session: an activity, a timer, a cancellation. `seq` numbers commands within a run and is the activity's id. */
 export type Command =
-  | { kind: 'load'; seq: number; input: LoadInput }
+  | { kind: 'load'; seq: number; input: LoadInput | LoadEffectsInput }
   | { kind: 'describe'; seq: number; input: DescribeInput }
   | {
       kind: 'model';

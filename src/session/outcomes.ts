@@ -16,6 +16,7 @@ import { applyDraw } from './pool.ts';
 import { applyReads } from './reads.ts';
 import { endCall, isActive, iso, note, theCall, toolOf } from './state.ts';
 import { lookedForAgent, lookedForTools } from './stuck.ts';
+import { applyEarlier } from './undo.ts';
 import { cannotAct, stop } from './wait.ts';
 
 /** Applies the outcome of a command. An outcome of a command that is not in flight any more changes nothing. */
@@ -130,7 +131,10 @@ function applyKnown(state: SessionState, flight: InFlight, outcome: Outcome, mom
 
 function applyLoad(state: SessionState, outcome: ActivityOutcome<LoadResult>, moment: Moment): void {
   const { loading, origin } = state;
-  if (loading === null || origin === null) return;
+  if (loading === null || origin === null) {
+    applyEarlier(state, outcome, moment);
+    return;
+  }
   if (!outcome.ok) {
     if (outcome.failure.kind !== 'cancelled')
       stop(state, moment, 'history_unreadable', outcome.failure.message);
@@ -141,6 +145,7 @@ function applyLoad(state: SessionState, outcome: ActivityOutcome<LoadResult>, mo
     stop(state, moment, 'history_unreadable', result.message);
     return;
   }
+  if (result.kind !== 'part') return;
   loading.parts.push(result.text);
   if (loading.parts.length < result.parts) return;
   const loaded = readLoaded(loading.parts.join(''));

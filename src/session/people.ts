@@ -257,9 +257,9 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       return null;
     }
     case 'cancel': {
-      const { by = UNNAMED, verified, reason = '', undo } = input.value;
+      const { by = UNNAMED, verified, reason = '', undo, whole } = input.value;
       state.cancelling ??= { by, at, reason };
-      requestUndo(state, undo, { by, ...defined({ verified }), at }, moment);
+      requestUndo(state, undo, { by, ...defined({ verified, whole }), at }, moment);
       return null;
     }
     case 'decide': {

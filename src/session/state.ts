@@ -266,7 +266,10 @@ export function phaseOf(state: SessionState): Phase {
   if (calls.some(needsPerson)) return 'unknown_effect';
   if (state.cancelling !== null) {
     const asks = calls.some((call) => call.compensates !== undefined && call.status.kind === 'approval');
-    return asks && state.undo?.givenUp !== true ? 'approval' : 'cancelling';
+    if (asks && state.undo?.givenUp !== true) return 'approval';
+    // It cannot read which effects of earlier runs it is to undo.
+    const isStopped = state.undo?.whole === true && state.undo.begun === true && state.wait !== null;
+    return isStopped && state.undo?.givenUp !== true ? 'waiting' : 'cancelling';
   }
   if (state.paused !== null || state.sealed !== null) return 'paused';
   if (state.wait !== null) return 'waiting';

@@ -1,105 +1,23 @@
 /** Undoing effects: each compensation is a mutating call of its own, which the batch runs in reverse order. */
-import { type EffectRef, isFinal, type ToolCall } from '../contract/calls.ts';
-import { defined, digestJson, type JsonValue } from '../contract/json.ts';
+import type { LoadResult } from '../contract/activities.ts';
+import type { EffectRef, ToolCall } from '../contract/calls.ts';
+import type { ActivityOutcome } from '../contract/failure.ts';
+import { defined, type JsonValue } from '../contract/json.ts';
 import { compensationKey, keyAfterUndo } from '../contract/keys.ts';
 import type { Manifest } from '../contract/manifest.ts';
 import type { SessionState } from '../contract/state.ts';
-import { childId, isChildOf } from '../contract/tree.ts';
-import type { KeyedStep, Undo, UndoInput, UndoPlan, UndoStep } from '../contract/undo.ts';
+import type { KeyedStep, Undo, UndoInput } from '../contract/undo.ts';
 import { approverProblem, rulesOf, takesMore } from './approvers.ts';
 import type { Moment, Step } from './events.ts';
-import { batchCalls, findCall, freeId, freshCall, iso, note, toolOf, wasStopped } from './state.ts';
-
-/** What would be undone now, the last effect first. What runs now is not on the list. */
-export function undoPlan(state: SessionState): UndoPlan {
-  const earlier = earlierCalls(state);
-  return { ...planOf(undoSteps(state)), ...(earlier > 0 ? { earlier } : {}) };
-}
-
-/** The calls of earlier runs. */
-function earlierCalls({ past }: SessionState): number {
-  return past?.calls ?? 0;
-}
-
-/** A list with its digest, without the keys. */
-export function planOf(keyed: readonly KeyedStep[]): UndoPlan {
-  const steps = keyed.map(
-    ({ callId, tool, args, output, by, reason }): UndoStep => ({
-      callId,
-      tool,
-      args,
-      output,
-      by,
-      ...defined({ reason }),
-    }),
-  );
-  const digest = digestJson(
-    steps.map(({ callId, tool, args, output, by }) => ({ callId, tool, args, output, by })),
-  );
-  return { digest, steps };
-}
-
-/** The steps of {@link undoPlan}, with the keys of their effects. */
-export function undoSteps(state: SessionState): KeyedStep[] {
-  return [...state.calls.toReversed().flatMap((call) => stepOf(state, call)), ...carriedSteps(state)];
-}
-
-function stepOf(state: SessionState, call: ToolCall): KeyedStep[] {
-  const { id: callId, name: tool, args, effect, status, result, compensates, compensatedBy } = call;
-  if (effect === 'read' || call.replayOf !== null || call.dispatches.length === 0) return [];
-  if (compensates !== undefined || compensatedBy !== undefined) return [];
-  const { idempotencyKey } = call;
-  const below = undoneBelow(state, call);
-  const about = { callId, tool, args, output: result?.content ?? null, idempotencyKey };
-  const person = (reason: string): KeyedStep[] => [{ ...about, by: 'person', reason }];
-  const isDoubtful = wasStopped(call) || (status.kind === 'failed' && !status.certain);
-  const mayHaveBegun = status.kind === 'completed' || status.kind === 'awaiting' || isDoubtful;
-  if (below !== null) return mayHaveBegun ? person(below) : [];
-  if (status.kind === 'completed') {
-    if (call.scope === 'global') return person('other sessions share the effect');
-    return toolOf(state, call)?.compensate === undefined
-      ? person('the tool has no compensate')
-      : [{ ...about, by: 'tool' }];
-  }
-  return isDoubtful && isFinal(call) ? person('nobody knows whether it happened') : [];
-}
-
-/** What a person types to undo the effects of a sub-agent, which are its own; `null`: no agent answers the call. */
-function undoneBelow(
-  { children, manifest, origin, sessionId }: SessionState,
-  call: Pick<ToolCall, 'name' | 'idempotencyKey'>,
-): string | null {
-  const { name, idempotencyKey } = call;
-  const child = children?.find((one) => isChildOf(one.sessionId, call));
-  if (child === undefined && manifest?.tools[name]?.agent === undefined) return null;
-  const above = origin?.kind === 'fork' ? origin.sessionId : sessionId;
-  const id = child?.sessionId ?? childId(above, name, idempotencyKey);
-  return child !== undefined && child.end === undefined
-    ? `its sub-agent is at work. First: perdure cancel ${id} --undo`
-    : `its sub-agent has effects of its own: perdure checkpoints rewind ${id} <checkpoint> --undo`;
-}
-
-/** Of effects from before a rewind, only the output is known. */
-function carriedSteps(state: SessionState): KeyedStep[] {
-  return state.carried
-    .filter(({ undone, compensates }) => undone !== true && compensates === undefined)
-    .map(({ callId, tool, output, doubt, idempotencyKey }) => ({
-      callId,
-      tool,
-      args: null,
-      output,
-      by: 'person' as const,
-      reason: undoneBelow(state, { name: tool, idempotencyKey }) ?? doubt ?? 'it is from before a rewind',
-      idempotencyKey,
-    }))
-    .toReversed();
-}
+import { batchCalls, findCall, freeId, freshCall, iso, note } from './state.ts';
+import { earlierDigest, earlierSteps, planOf, undoSteps } from './undo-plan.ts';
+import { stop } from './wait.ts';
 
 /** Takes a request to undo the session's effects, or to give that up. */
 export function requestUndo(
   state: SessionState,
   undo: UndoInput | undefined,
-  who: Pick<Undo, 'by' | 'verified' | 'at'>,
+  who: Pick<Undo, 'by' | 'verified' | 'at' | 'whole'>,
   moment: Moment,
 ): void {
   if (undo === undefined || state.mode === 'effect') return;
@@ -108,8 +26,8 @@ export function requestUndo(
     return;
   }
   // The undo of a rewind may be over, and another one begin.
-  if (state.undo !== undefined && state.undo.begun !== true) return;
-  const next = newUndo(state, undo, undoSteps(state), who, moment);
+  if (state.undo !== undefined && (state.undo.begun !== true || hasEarlier(state))) return;
+  const next = newUndo(state, undo, undoSteps(state, who.whole), who, moment);
   if (isUndoing(state) && state.undo?.batch !== undefined) state.undo.next = next;
   else if (!isUndoing(state)) state.undo = next;
 }
@@ -118,14 +36,20 @@ function newUndo(
   state: SessionState,
   undo: Exclude<UndoInput, false>,
   steps: readonly KeyedStep[],
-  who: Pick<Undo, 'by' | 'verified' | 'at'>,
+  who: Pick<Undo, 'by' | 'verified' | 'at' | 'whole'>,
   moment: Moment,
 ): Undo {
   if (undo === true) return { ...who };
-  if (planOf(steps).digest === undo.digest)
-    return { ...who, approved: steps.filter(({ by }) => by === 'tool').map(({ callId }) => callId) };
-  note(state, moment, 'undo', 'the effects are others than on the approved list: a person approves each');
+  const [own, earlier] = undo.digest.split('.');
+  if (planOf(steps).digest === own) return { ...who, approved: idsOf(steps), ...defined({ seen: earlier }) };
+  note(state, moment, 'undo', OTHERS);
   return { ...who };
+}
+
+const OTHERS = 'the effects are others than on the approved list: a person approves each';
+
+function idsOf(steps: readonly KeyedStep[]): string[] {
+  return steps.filter(({ by }) => by === 'tool').map(({ callId }) => callId);
 }
 
 /** Begins a run after a rewind with the compensations of what it leaves. The calls of the checkpoint go on afterwards. */
@@ -174,9 +98,44 @@ export function undoStep(state: SessionState): Step | null {
   );
   if (done !== undefined) return { type: 'mark_undone', callId: done.id };
   const { undo } = state;
-  return undo === undefined || undo.begun === true || undo.givenUp === true || state.batch.length > 0
-    ? null
-    : { type: 'begin_undo' };
+  if (undo === undefined || undo.givenUp === true || state.batch.length > 0) return null;
+  if (undo.begun !== true) return { type: 'begin_undo' };
+  const { past, sessionId } = state;
+  if (past === undefined || !hasEarlier(state) || state.wait !== null) return null;
+  const { newest, sealed, calls } = past;
+  const from = { newest, sealed, calls };
+  const input = { kind: 'undo' as const, sessionId, past: from, ...defined({ end: undo.earlier }) };
+  return { type: 'issue', command: { kind: 'load', seq: state.seq + 1, input } };
+}
+
+/** Whether effects of earlier runs are still to be undone. Until they are, the session does not end. */
+export function hasEarlier({ undo, past }: SessionState): boolean {
+  const isWhole = undo?.whole === true && undo.begun === true && undo.givenUp !== true;
+  return isWhole && (undo.earlier ?? past?.calls ?? 0) > 0;
+}
+
+/** Adds the compensations of some effects of earlier runs. */
+export function applyEarlier(
+  state: SessionState,
+  outcome: ActivityOutcome<LoadResult>,
+  moment: Moment,
+): void {
+  const { undo } = state;
+  if (undo === undefined || !hasEarlier(state)) return;
+  if (outcome.ok && outcome.value.kind === 'effects') {
+    const { from, calls, digest } = outcome.value;
+    const steps = earlierSteps(state, calls);
+    const isFirst = undo.earlier === undefined;
+    if (undo.seen === earlierDigest(state, digest)) undo.approved = idsOf(steps);
+    else if (isFirst && undo.seen !== undefined) note(state, moment, 'undo', OTHERS);
+    undo.earlier = from;
+    addSteps(state, steps, moment);
+    return;
+  }
+  if (!outcome.ok && outcome.failure.kind === 'cancelled') return;
+  const why = outcome.ok ? 'message' in outcome.value && outcome.value.message : outcome.failure.message;
+  const message = `the effects of earlier runs cannot be read, and are not undone: ${why}`;
+  stop(state, moment, 'history_unreadable', message);
 }
 
 function isMarked(state: SessionState, effect: EffectRef): boolean {
@@ -208,15 +167,17 @@ export function beginUndo(state: SessionState, moment: Moment): void {
   const { undo } = state;
   if (undo === undefined) return;
   undo.begun = true;
-  const earlier = earlierCalls(state);
-  if (earlier > 0)
+  const earlier = state.past?.calls ?? 0;
+  // A wait of the turn that was cancelled is over.
+  if (undo.whole === true) state.wait = null;
+  else if (earlier > 0)
     note(
       state,
       moment,
       'undo',
       `the effects of ${earlier} calls of earlier runs stay: a rewind with undo reaches them`,
     );
-  addSteps(state, undoSteps(state), moment);
+  addSteps(state, undoSteps(state, undo.whole), moment);
 }
 
 function addSteps(state: SessionState, steps: readonly KeyedStep[], moment: Moment): void {

@@ -2,6 +2,7 @@
 import { promisify } from 'node:util';
 import { brotliCompress, brotliDecompress, constants } from 'node:zlib';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import type { EffectRef, ToolCall } from '../contract/calls.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { canonicalJson, type JsonObject, sha256Hex } from '../contract/json.ts';
 import { chainMessage, EMPTY_DIGEST } from '../contract/keys.ts';
@@ -78,6 +79,9 @@ export async function loadPiece(client: Client, ref: ContentRef): Promise<Piece>
   );
 }
 
+/** What names the pieces of a state. */
+type Sealed = Pick<Past, 'newest' | 'sealed' | 'calls'>;
+
 /** All pieces, oldest first. */
 async function loadPieces(client: Client, newest: ContentRef): Promise<Piece[]> {
   const last = await loadPiece(client, newest);
@@ -90,7 +94,7 @@ async function loadPieces(client: Client, newest: ContentRef): Promise<Piece[]> 
  * All pieces of a state, oldest first. Retention removes those that were merged, which checkpoints of earlier runs name. The
  * session's later pieces have their content.
  */
-async function piecesOf(client: Client, sessionId: string, past: Past): Promise<Piece[]> {
+async function piecesOf(client: Client, sessionId: string, past: Sealed): Promise<Piece[]> {
   try {
     return await loadPieces(client, past.newest);
   } catch (error) {
@@ -103,7 +107,7 @@ async function piecesOf(client: Client, sessionId: string, past: Past): Promise<
 }
 
 /** The content of all pieces of a state, as the session's present run names it; `null` when that has another past. */
-async function laterPiece(client: Client, sessionId: string, past: Past): Promise<Piece | null> {
+async function laterPiece(client: Client, sessionId: string, past: Sealed): Promise<Piece | null> {
   const input = (await readStartInput(client, sessionId)) as { carried?: SessionState } | null;
   const newest = input?.carried?.past?.newest;
   if (newest === undefined || newest.key === past.newest.key) return null;
@@ -153,10 +157,41 @@ export async function wholeState(client: Client, state: SessionState): Promise<S
   return {
     ...own,
     transcript: [...pieces.flatMap(({ messages }) => messages).slice(0, past.messages), ...own.transcript],
-    calls: [...pieces.flatMap(({ calls }) => calls), ...own.calls],
+    calls: withUndone([...pieces.flatMap(({ calls }) => calls), ...own.calls]),
     pauses: [...pieces.flatMap(({ pauses }) => pauses), ...own.pauses],
     ...notesOf([...pieces, own]),
   };
+}
+
+/** Marks the effects of earlier runs that the present one has undone. */
+function withUndone(calls: readonly ToolCall[]): ToolCall[] {
+  const by = new Map<string, string>();
+  for (const { id, compensates, status } of calls)
+    if (compensates !== undefined && status.kind === 'completed') by.set(keyOf(compensates), id);
+  return calls.map((call) => {
+    const compensatedBy = by.get(keyOf({ callId: call.id, idempotencyKey: call.idempotencyKey }));
+    return compensatedBy === undefined ? call : { ...call, compensatedBy };
+  });
+}
+
+function keyOf({ callId, idempotencyKey }: EffectRef): string {
+  return `${callId} ${idempotencyKey}`;
+}
+
+/**
+ * The effects of earlier runs that may have happened and were not undone, oldest first. It includes those of runs that a
+ * reset has left.
+ */
+export async function earlierEffects(client: Client, sessionId: string, past: Sealed): Promise<ToolCall[]> {
+  const pieces = await piecesOf(client, sessionId, past);
+  const effects = new Map<string, ToolCall>();
+  for (const call of withUndone(pieces.flatMap(({ left = [], calls }) => [...left, ...calls]))) {
+    const { id: callId, idempotencyKey, effect, replayOf, dispatches, compensates, compensatedBy } = call;
+    if (effect === 'read' || replayOf !== null || dispatches.length === 0) continue;
+    if (compensates === undefined && compensatedBy === undefined)
+      effects.set(keyOf({ callId, idempotencyKey }), call);
+  }
+  return [...effects.values()];
 }
 
 /** Stores the pieces of a state for another session, or for one that goes back to them. */

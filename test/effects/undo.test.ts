@@ -13,8 +13,10 @@ import {
   TemporalSaver,
   undoPlanSince,
 } from '../../src/index.ts';
+import { deletePieces } from '../../src/temporal/past.ts';
 import { expectSound } from '../session/support/sound.ts';
 import { decide, resolve } from '../support/decide.ts';
+import { expectFoldEqualsLive } from '../support/fold.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 
 /** A travel agency: what is booked, by key, and what it was asked for, in order. */
@@ -73,13 +75,15 @@ const FLIGHT = { name: 'book', args: { what: 'flight' } };
 const LETTER = { name: 'letter', args: { to: 'Ada' } };
 
 /** A session that has booked a hotel, written a letter, and booked a flight. */
-async function booked(): Promise<{ stage: Stage; agency: Agency; session: Session }> {
+async function booked(
+  options: { runTurns?: number } = {},
+): Promise<{ stage: Stage; agency: Agency; session: Session }> {
   const stage = await openStage(({ toolResults }) => {
     const next = [HOTEL, LETTER, FLIGHT][toolResults.length];
     return next === undefined ? { text: 'done' } : { toolCalls: [next] };
   });
   const agency = new Agency();
-  await stage.startWorker([agency.agent(stage)]);
+  await stage.startWorker([agency.agent(stage, options)]);
   const session = await stage.sessions.start('travel', { id: stage.id(), message: 'a trip' });
   await untilPhase(session, 'idle');
   return { stage, agency, session };
@@ -262,4 +266,111 @@ test('a rewind with undo undoes what happened since the checkpoint, before it go
   await until(again, ({ phase, turn }) => phase === 'idle' && turn === 4);
   expect(agency.log.slice(before)).toEqual(['cancel flight ref flight', 'book flight']);
   await expectSound(stage, again);
+});
+
+test('cancel with undo reaches the effects of earlier runs, after those of the present one', async () => {
+  const { stage, agency, session } = await booked({ runTurns: 1 });
+  expect((await session.snapshot()).past?.calls).toBe(3);
+  const { digest, steps } = await session.undoPlan();
+  expect(steps.map(({ callId, by }) => [callId, by])).toEqual([
+    ['call_3_0', 'tool'],
+    ['call_2_0', 'person'],
+    ['call_1_0', 'tool'],
+  ]);
+  const saver = new TemporalSaver(stage.client);
+  const then = (await saver.list(session.id, { limit: 100 })).find(
+    ({ metadata, state }) => metadata['turn'] === 2 && (state as unknown as SessionState).batch.length === 0,
+  );
+  await session.cancel({ undo: { digest }, by: 'ada' });
+  expect(await session.result()).toMatchObject({ status: 'cancelled' });
+  expect(agency.log.slice(3)).toEqual(['cancel flight ref flight', 'cancel hotel ref hotel']);
+  const state = await expectFoldEqualsLive(stage.client, session);
+  expect(state.calls.map(({ id, decision }) => [id, decision?.by])).toEqual([
+    ['undo_call_3_0', 'ada'],
+    ['undo_call_1_0', 'ada'],
+  ]);
+  expect(state.notices.map(({ message }) => message)).toContain(
+    'letter call_2_0 is not undone: the tool has no compensate',
+  );
+
+  // The hotel was booked before this checkpoint, and cancelled since: an equal call books it again, under another key.
+  const last = await saver.get(session.id);
+  if (then === undefined || last === null) throw new Error('no checkpoint');
+  const since = await effectsSince(stage.client, then, last);
+  expect(since.map(({ callId, again }) => `${callId} ${again}`).sort()).toEqual([
+    'call_1_0 undone',
+    'call_3_0 undone',
+  ]);
+  const from = { sessionId: session.id, checkpointId: then.id };
+  const taken = await stage.sessions.rewind(from, { by: 'ada', reason: 'again' });
+  await until(taken, ({ phase, turn }) => phase === 'idle' && turn > 2);
+  expect([...agency.booked.values()]).toEqual(['flight']);
+  expect((await taken.undoPlan()).steps.map(({ callId }) => callId)).toEqual(['call_3_0', 'call_2_0']);
+});
+
+test('without an approved list, a person approves the undo of each effect of earlier runs', async () => {
+  const { stage, agency, session } = await booked({ runTurns: 1 });
+  await session.cancel({ undo: { digest: `${(await session.undoPlan()).digest.split('.')[0]}.another` } });
+  const { pending } = await untilPhase(session, 'approval');
+  expect(pending.map(({ callId }) => callId)).toEqual(['undo_call_3_0', 'undo_call_1_0']);
+  for (const { callId } of pending) await decide(session, callId, { decision: 'approve' });
+  expect(await session.result()).toMatchObject({ status: 'cancelled' });
+  expect(agency.booked.size).toBe(0);
+  await expectFoldEqualsLive(stage.client, session);
+});
+
+test('many effects of earlier runs are undone in portions, and each once', async () => {
+  const count = 60;
+  const stage = await openStage(({ toolResults }) =>
+    toolResults.length > 0
+      ? { text: 'done' }
+      : { toolCalls: [...Array(count).keys()].map((n) => ({ name: 'book', args: { what: `room ${n}` } })) },
+  );
+  const agency = new Agency();
+  await stage.startWorker([agency.agent(stage, { runTurns: 1 })]);
+  const session = await stage.sessions.start('travel', { id: stage.id(), message: 'a hotel' });
+  await untilPhase(session, 'idle');
+  const { digest, steps } = await session.undoPlan();
+  expect(steps).toHaveLength(count);
+  await session.cancel({ undo: { digest } });
+  await session.result();
+  expect(agency.log.slice(count)).toEqual(
+    [...Array(count).keys()].reverse().map((n) => `cancel room ${n} ref room ${n}`),
+  );
+});
+
+test('when the effects of earlier runs cannot be read, the session waits, and a person gives the undo up', async () => {
+  const { stage, agency, session } = await booked({ runTurns: 1 });
+  const { digest } = await session.undoPlan();
+  await deletePieces(stage.client, session.id, (await session.snapshot()).past?.newest);
+  await session.cancel({ undo: { digest } });
+  const { wait } = await untilPhase(session, 'waiting');
+  expect(wait).toMatchObject({
+    reason: 'history_unreadable',
+    message: expect.stringMatching(/^the effects of earlier runs cannot be read, and are not undone: /),
+    next: { action: 'resume' },
+  });
+  await session.resume();
+  await untilPhase(session, 'waiting');
+  await session.cancel({ undo: false });
+  expect(await session.result()).toMatchObject({ status: 'cancelled' });
+  expect(agency.booked.size).toBe(2);
+});
+
+test('the undo of a fork leaves what its origin did to people', async () => {
+  const { stage, agency, session } = await booked();
+  const last = await new TemporalSaver(stage.client).get(session.id);
+  const from = { sessionId: session.id, checkpointId: last?.id ?? '' };
+  const fork = await stage.sessions.fork(from, { id: stage.id('fork'), by: 'ada', reason: 'try' });
+  await untilPhase(fork, 'idle');
+  const { digest, steps } = await fork.undoPlan();
+  expect(steps).toHaveLength(3);
+  for (const step of steps)
+    expect(step).toMatchObject({
+      by: 'person',
+      reason: 'the session that this one is a fork of has done it',
+    });
+  await fork.cancel({ undo: { digest } });
+  await fork.result();
+  expect([...agency.booked.values()]).toEqual(['hotel', 'flight']);
 });

@@ -1,0 +1,130 @@
+/** What an undo would do. */
+import type { EffectRef, ToolCall } from '../contract/calls.ts';
+import { isFinal } from '../contract/calls.ts';
+import { defined, digestJson } from '../contract/json.ts';
+import { effectsDigest } from '../contract/keys.ts';
+import type { SessionState } from '../contract/state.ts';
+import { childId, isChildOf } from '../contract/tree.ts';
+import type { KeyedStep, UndoPlan, UndoStep } from '../contract/undo.ts';
+import { toolOf, wasStopped } from './state.ts';
+
+/**
+ * What would be undone now, the last effect first. What runs now is not on the list.
+ *
+ * @param earlier - the effects of earlier runs, oldest first
+ */
+export function undoPlan(state: SessionState, earlier: readonly ToolCall[] = []): UndoPlan {
+  const { digest, steps } = planOf(undoSteps(state, true));
+  if (earlier.length === 0) return { digest, steps };
+  return {
+    digest: `${digest}.${earlierDigest(state, effectsDigest(earlier))}`,
+    steps: [...steps, ...planOf(earlierSteps(state, earlier)).steps],
+  };
+}
+
+/** The digest of the effects of earlier runs, and of which tools can undo them. */
+export function earlierDigest({ manifest }: SessionState, digest: string): string {
+  const tools = Object.entries(manifest?.tools ?? {});
+  return digestJson({
+    digest,
+    undone: tools.flatMap(([name, tool]) => (tool.compensate ? [name] : [])).sort(),
+  });
+}
+
+/** The steps of an undo of effects of earlier runs, the last one first. */
+export function earlierSteps(state: SessionState, earlier: readonly ToolCall[]): KeyedStep[] {
+  return stepsOf(state, earlier, true);
+}
+
+/** A list with its digest, without the keys. */
+export function planOf(keyed: readonly KeyedStep[]): UndoPlan {
+  const steps = keyed.map(
+    ({ callId, tool, args, output, by, reason }): UndoStep => ({
+      callId,
+      tool,
+      args,
+      output,
+      by,
+      ...defined({ reason }),
+    }),
+  );
+  const digest = digestJson(
+    steps.map(({ callId, tool, args, output, by }) => ({ callId, tool, args, output, by })),
+  );
+  return { digest, steps };
+}
+
+/**
+ * The steps of an undo of what the run knows, with the keys of their effects.
+ *
+ * @param whole - what {@link Undo} says
+ */
+export function undoSteps(state: SessionState, whole = false): KeyedStep[] {
+  return [...stepsOf(state, state.calls, whole), ...carriedSteps(state)];
+}
+
+function stepsOf(state: SessionState, calls: readonly ToolCall[], whole: boolean): KeyedStep[] {
+  const steps = calls.toReversed().flatMap((call) => stepOf(state, call, whole));
+  // An undo after the checkpoint of a rewind has undone them.
+  return whole ? steps.filter((step) => !isUndone(state, step)) : steps;
+}
+
+function isUndone({ carried }: SessionState, { callId, idempotencyKey }: EffectRef): boolean {
+  return carried.some(
+    (effect) =>
+      effect.undone === true && effect.callId === callId && effect.idempotencyKey === idempotencyKey,
+  );
+}
+
+function stepOf(state: SessionState, call: ToolCall, whole: boolean): KeyedStep[] {
+  const { id: callId, name: tool, args, effect, status, result, compensates, compensatedBy } = call;
+  if (effect === 'read' || call.replayOf !== null || call.dispatches.length === 0) return [];
+  if (compensates !== undefined || compensatedBy !== undefined) return [];
+  const { idempotencyKey } = call;
+  const below = undoneBelow(state, call);
+  const about = { callId, tool, args, output: result?.content ?? null, idempotencyKey };
+  const person = (reason: string): KeyedStep[] => [{ ...about, by: 'person', reason }];
+  const isDoubtful = wasStopped(call) || (status.kind === 'failed' && !status.certain);
+  const mayHaveBegun = status.kind === 'completed' || status.kind === 'awaiting' || isDoubtful;
+  if (below !== null) return mayHaveBegun ? person(below) : [];
+  if (status.kind === 'completed') {
+    if (call.scope === 'global') return person('other sessions share the effect');
+    if (whole && call.issuedAt !== null && call.issuedAt < state.createdAt)
+      return person('the session that this one is a fork of has done it');
+    return toolOf(state, call)?.compensate === undefined
+      ? person('the tool has no compensate')
+      : [{ ...about, by: 'tool' }];
+  }
+  return isDoubtful && isFinal(call) ? person('nobody knows whether it happened') : [];
+}
+
+/** What a person types to undo the effects of a sub-agent, which are its own; `null`: no agent answers the call. */
+function undoneBelow(
+  { children, manifest, origin, sessionId }: SessionState,
+  call: Pick<ToolCall, 'name' | 'idempotencyKey'>,
+): string | null {
+  const { name, idempotencyKey } = call;
+  const child = children?.find((one) => isChildOf(one.sessionId, call));
+  if (child === undefined && manifest?.tools[name]?.agent === undefined) return null;
+  const above = origin?.kind === 'fork' ? origin.sessionId : sessionId;
+  const id = child?.sessionId ?? childId(above, name, idempotencyKey);
+  return child !== undefined && child.end === undefined
+    ? `its sub-agent is at work. First: perdure cancel ${id} --undo`
+    : `its sub-agent has effects of its own: perdure checkpoints rewind ${id} <checkpoint> --undo`;
+}
+
+/** Of effects from before a rewind, only the output is known. */
+function carriedSteps(state: SessionState): KeyedStep[] {
+  return state.carried
+    .filter(({ undone, compensates }) => undone !== true && compensates === undefined)
+    .map(({ callId, tool, output, doubt, idempotencyKey }) => ({
+      callId,
+      tool,
+      args: null,
+      output,
+      by: 'person' as const,
+      reason: undoneBelow(state, { name: tool, idempotencyKey }) ?? doubt ?? 'it is from before a rewind',
+      idempotencyKey,
+    }))
+    .toReversed();
+}
