@@ -193,7 +193,16 @@ export type {
   WaitReason,
 } from './contract/state.ts';
 export type { ContentRef } from './contract/thread.ts';
-export type { Child, ChildEnd, ParentLink, TreeUsage } from './contract/tree.ts';
+export type {
+  AgentReport,
+  AtEnd,
+  Background,
+  BackgroundStart,
+  Child,
+  ChildEnd,
+  ParentLink,
+  TreeUsage,
+} from './contract/tree.ts';
 export type { Undo, UndoInput, UndoPlan, UndoStep } from './contract/undo.ts';
 export type { StoredValue, ValueRef, ValueStore } from './contract/values.ts';
 export type {

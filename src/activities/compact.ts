@@ -97,13 +97,14 @@ function wordsFor(
   keep: number,
 ): Pick<Compacted, 'verbatim' | 'open' | 'pinned'> {
   const older = view.slice(0, cut);
-  const users = older.filter(({ role, summary }) => role === 'user' && summary === undefined);
+  const isUsers = ({ role, report }: Message): boolean => role === 'user' && report === undefined;
+  const users = older.filter((message) => isUsers(message) && message.summary === undefined);
   const pinned = pinnedBlocks(older);
   const [first] = older;
   const before = first?.summary === undefined ? { verbatim: [wordsOf(users[0])], open: [] } : wordsIn(first);
   const fits = (words: string): boolean => words !== '' && words.length <= keep;
   const verbatim = before.verbatim.filter(fits);
-  const stays = view.slice(cut).some(({ role }) => role === 'user');
+  const stays = view.slice(cut).some(isUsers);
   const last = users.length > 0 ? wordsOf(users.at(-1)) : (before.open[0] ?? '');
   const isOpen = !stays && fits(last) && !verbatim.includes(last);
   return {

@@ -24,6 +24,7 @@ import { tracedTool, tracedVerify } from './traced.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
 import { runVerify } from './verify.ts';
 
+export { backgroundTools } from './agent-status.ts';
 export { HandedPasts } from './handed-past.ts';
 export { IssuedCalls } from './issued-calls.ts';
 export { RateGate } from './rate-gate.ts';

@@ -240,7 +240,12 @@ async function toolManifest(agent: string, name: string, tool: DefinedTool): Pro
         }),
     ...(tool.agent === undefined
       ? {}
-      : { agent: { name: tool.agent.name, ...defined({ taskQueue: tool.agent.taskQueue }) } }),
+      : {
+          agent: {
+            name: tool.agent.name,
+            ...defined({ taskQueue: tool.agent.taskQueue, background: tool.agent.background }),
+          },
+        }),
   };
 }
 

@@ -3,7 +3,8 @@ import type { Duration } from '@temporalio/common';
 import type { FlexibleSchema } from 'ai';
 import * as z from 'zod';
 import { PerdureError } from '../contract/errors.ts';
-import { nameProblem } from './checks.ts';
+import type { AtEnd, BackgroundStart } from '../contract/tree.ts';
+import { choiceProblem, kindProblem, nameProblem } from './checks.ts';
 import type { DefinedAgent } from './define-agent.ts';
 import { checkedTool, type DefinedTool, NotAttemptedError, type ToolOptions } from './define-tool.ts';
 
@@ -18,6 +19,13 @@ export interface AgentToolOptions<INPUT = { task: string }>
   message?: (input: INPUT) => string;
   /** The task queue of the agent's workers. Default: the caller's own. */
   taskQueue?: string;
+  /**
+   * The call's result comes at once: a {@link BackgroundStart}. The caller goes on, and gets a message when the agent has ended.
+   * Its model gets the tools `agent_status` and `agent_stop`. Default: the call waits for the agent.
+   */
+  background?: boolean;
+  /** What the end of the caller's task does to an agent in the background that still works. Default: `wait`. */
+  atEnd?: AtEnd;
   /** How long to wait for a report before the session looks at the agent's by itself. Default: one minute, then twice that, and so on. */
   recheck?: Duration;
 }
@@ -27,6 +35,8 @@ const NAMES: readonly (keyof AgentToolOptions)[] = [
   'input',
   'message',
   'taskQueue',
+  'background',
+  'atEnd',
   'recheck',
   'idempotency',
   'needsApproval',
@@ -42,6 +52,8 @@ const TASK = z.object({ task: z.string().min(1).describe('What to do, with all t
  * message gets the same answer.
  *
  * A worker that has the caller has the agent, too. An agent of other workers is given by its name, with a `taskQueue`.
+ *
+ * With `background`, the call does not wait: {@link AgentToolOptions.background}.
  *
  * - An agent that ends without an answer (it is cancelled, meets a cap, is unknown) is an error result, with the reason.
  * - On a lost worker: the agent's session goes on with the next worker. It is not started twice.
@@ -62,11 +74,19 @@ const TASK = z.object({ task: z.string().min(1).describe('What to do, with all t
  * });
  * ```
  */
+export function agentTool<INPUT = { task: string }>(
+  agent: string | DefinedAgent<never> | DefinedAgent<object>,
+  options: AgentToolOptions<INPUT> & { background: true },
+): DefinedTool<INPUT, BackgroundStart>;
 export function agentTool<INPUT = { task: string }, OUTPUT = unknown>(
+  agent: string | DefinedAgent<never, OUTPUT> | DefinedAgent<object, OUTPUT>,
+  options?: AgentToolOptions<INPUT>,
+): DefinedTool<INPUT, OUTPUT>;
+export function agentTool<INPUT, OUTPUT>(
   agent: string | DefinedAgent<never, OUTPUT> | DefinedAgent<object, OUTPUT>,
   options: AgentToolOptions<INPUT> = {},
 ): DefinedTool<INPUT, OUTPUT> {
-  const { description, input, message, taskQueue, recheck, ...rest } = options;
+  const { description, input, message, taskQueue, recheck, background, atEnd, ...rest } = options;
   const name: unknown = typeof agent === 'string' ? agent : agent?.name;
   const problem =
     (typeof name === 'string' && name !== ''
@@ -81,11 +101,18 @@ export function agentTool<INPUT = { task: string }, OUTPUT = unknown>(
       : 'agentTool: message is not a function: write message: (input) => …') ??
     (taskQueue === undefined || (typeof taskQueue === 'string' && taskQueue !== '')
       ? null
-      : `agentTool: taskQueue is ${JSON.stringify(taskQueue)}: write the name of a task queue, or leave it out`);
+      : `agentTool: taskQueue is ${JSON.stringify(taskQueue)}: write the name of a task queue, or leave it out`) ??
+    (background === undefined ? null : kindProblem('agentTool: background', background, 'true or false')) ??
+    choiceProblem('agentTool: atEnd', atEnd, ['wait', 'cancel']) ??
+    (atEnd === undefined || background === true
+      ? null
+      : 'agentTool: atEnd is for agents in the background: add background: true, or leave atEnd out');
   if (problem !== null) throw new PerdureError('INVALID_DEFINITION', problem);
   const tool = checkedTool<INPUT, OUTPUT, unknown>({
     ...rest,
-    description: description ?? `Gives a task to the agent ${String(name)}, and returns its answer.`,
+    description:
+      description ??
+      `Gives a task to the agent ${String(name)}${background === true ? ', which works in the background. A message tells you when it has ended' : ', and returns its answer'}.`,
     inputSchema: input ?? (TASK as unknown as FlexibleSchema<INPUT>),
     effect: 'mutate',
     ...(recheck === undefined ? {} : { timeout: recheck }),
@@ -99,6 +126,7 @@ export function agentTool<INPUT = { task: string }, OUTPUT = unknown>(
       name: String(name),
       ...(typeof agent === 'string' || taskQueue !== undefined ? {} : { definition: agent }),
       ...(taskQueue === undefined ? {} : { taskQueue }),
+      ...(background === true ? { background: atEnd ?? 'wait' } : {}),
       message: (value) => messageOf(value, message as ((given: unknown) => string) | undefined),
     },
   };
@@ -108,6 +136,11 @@ function messageOf(value: unknown, message: ((input: unknown) => string) | undef
   if (message !== undefined) return message(value);
   const { task } = (value ?? {}) as { task?: unknown };
   return typeof task === 'string' ? task : JSON.stringify(value);
+}
+
+/** Whether an agent has another one in the background among its tools. */
+export function hasBackground({ tools }: DefinedAgent): boolean {
+  return Object.values(tools).some(({ agent }) => agent?.background !== undefined);
 }
 
 /** The agents with all that are behind their tools, and behind the tools of these. A listed agent stands for one of its name. */

@@ -107,6 +107,18 @@ export interface ScratchpadWrite {
   append?: boolean | undefined;
 }
 
+/** The tool with which a model stops its agents in the background. */
+export function agentStop(): DefinedTool<{ session: string; reason?: string | undefined }, JsonValue> {
+  return builtIn(
+    { kind: 'agent_stop' },
+    'Stop an agent that works for you in the background. What it has begun settles first, and you get a message when it has ended.',
+    z.object({
+      session: z.string().describe('As in the result of the call that started it'),
+      reason: z.string().max(1_000).optional(),
+    }),
+  );
+}
+
 function builtIn<INPUT>(
   answeredBy: BuiltIn,
   description: string,

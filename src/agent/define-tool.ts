@@ -4,6 +4,7 @@ import type { BuiltIn } from '../contract/built-in.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { JsonValue } from '../contract/json.ts';
 import type { Effect, IdempotencyScope } from '../contract/manifest.ts';
+import type { AtEnd } from '../contract/tree.ts';
 import { choiceProblem, countProblem, durationProblem, kindProblem, nameProblem } from './checks.ts';
 import { type Compensation, compensationProblem } from './compensation.ts';
 import { contextSchemaProblem, schemaProblem } from './input-schema.ts';
@@ -146,6 +147,8 @@ export interface SubAgent {
   /** Absent: other workers have it. */
   readonly definition?: { readonly perdure: 'agent'; readonly name: string };
   readonly taskQueue?: string;
+  /** It works in the background. Absent: the call waits for it. */
+  readonly background?: AtEnd;
   /** The agent's first message. */
   readonly message: (input: unknown) => string;
 }

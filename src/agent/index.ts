@@ -6,9 +6,10 @@ export {
   plainToolsWarning,
   resolveAgent,
 } from './agent-runtime.ts';
-export { type AgentToolOptions, agentTool, withSubAgents } from './agent-tool.ts';
+export { type AgentToolOptions, agentTool, hasBackground, withSubAgents } from './agent-tool.ts';
 export { type AskPersonOptions, askPerson, type Question } from './ask-person.ts';
 export {
+  agentStop,
   type ReminderInput,
   remindMe,
   type ScratchpadWrite,

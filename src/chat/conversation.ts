@@ -209,14 +209,16 @@ function toolState(sessionId: string, call: ToolCall): Record<string, unknown> &
   return { state: decision === null ? 'input-available' : 'approval-responded', ...answer };
 }
 
-/** Whether a person has said it. Summaries stand for older messages, and the session itself asks for repairs. */
+/** Whether a person has said it. Summaries stand for older messages; the session itself asks for repairs, and reports. */
 export function isPersons({
   role,
   summary,
   repair,
   aside,
-}: Pick<Message, 'role' | 'summary' | 'repair' | 'aside'>): boolean {
-  return role === 'user' && summary === undefined && repair === undefined && aside === undefined;
+  report,
+}: Pick<Message, 'role' | 'summary' | 'repair' | 'aside' | 'report'>): boolean {
+  const isOwn = summary !== undefined || repair !== undefined || report !== undefined;
+  return role === 'user' && !isOwn && aside === undefined;
 }
 
 export function isReply({ role, summary, aside }: Pick<Message, 'role' | 'summary' | 'aside'>): boolean {

@@ -198,9 +198,10 @@ export function messageLines(messages: readonly Message[], terminal: Terminal): 
     .join('\n');
 }
 
-function authorOf({ role, summary, pinned, repair, aside }: Message): string {
+function authorOf({ role, summary, pinned, repair, aside, report }: Message): string {
   if (summary !== undefined) return `summary of messages 0 to ${summary.before - 1}`;
   if (repair === true) return 'asked again';
+  if (report !== undefined) return `report of ${report.agent}: ${report.status}`;
   if (aside === true) return `${role} (on the side)`;
   return pinned === true ? `${role} (pinned)` : role;
 }

@@ -27,7 +27,7 @@ export type SessionNews =
   /** A message is recorded: `text` is the text of its blocks. The answer of the model has the role `assistant`. */
   | ({ type: 'message'; text: string } & Pick<
       Message,
-      'id' | 'role' | 'blocks' | 'summary' | 'output' | 'repair' | 'aside'
+      'id' | 'role' | 'blocks' | 'summary' | 'output' | 'repair' | 'aside' | 'report'
     >)
   /** Something people may want to see, such as a call that was answered from the record of an equal one. */
   | { type: 'notice'; notice: Notice }
@@ -118,9 +118,16 @@ export function partsBetween(before: Told | null, state: SessionState, cause?: R
   const requested = new Set(messages.flatMap(({ blocks }) => blocks.flatMap(callIdOf)));
   const calls = loaded ? changedCalls(before, state, isCut ? requested : new Set()) : [];
   for (const { before: was, call } of calls) if (was !== undefined) parts.push(callPart(was, call));
-  for (const { id, role, blocks, summary, output, repair, aside } of messages) {
+  for (const { id, role, blocks, summary, output, repair, aside, report } of messages) {
     const text = textsOf({ blocks }).join('');
-    parts.push({ type: 'message', id, role, text, blocks, ...defined({ summary, output, repair, aside }) });
+    parts.push({
+      type: 'message',
+      id,
+      role,
+      text,
+      blocks,
+      ...defined({ summary, output, repair, aside, report }),
+    });
   }
   for (const { before: was, call } of calls) if (was === undefined) parts.push(callPart(was, call));
   for (const { before: was, call } of calls) parts.push(...approvalParts(was, call, view));

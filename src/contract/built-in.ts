@@ -6,7 +6,9 @@ export type BuiltIn =
   | { kind: 'sleep'; maxMs: number }
   /** Sends the session a message at a time, at most this far away. */
   | { kind: 'reminder'; maxMs: number }
-  | { kind: 'scratchpad'; verb: 'read' | 'write' | 'list' };
+  | { kind: 'scratchpad'; verb: 'read' | 'write' | 'list' }
+  /** Stops a sub-agent in the background. */
+  | { kind: 'agent_stop' };
 
 /** A message that the session sends itself at a time. */
 export interface Reminder {

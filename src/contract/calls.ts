@@ -208,6 +208,8 @@ export interface ToolCall {
   result: CallResult | null;
   /** The call whose record answered this one, which was not executed. */
   replayOf: string | null;
+  /** Its sub-agent works in the background, after the call's end. */
+  background?: true;
   /** It undoes the effect of this call. Its arguments are those of that call, and its output. */
   compensates?: EffectRef;
   /** The call that has undone its effect. An equal call runs again, with another key. */

@@ -1,6 +1,7 @@
 /** An agent as data. It enters the session at its start and whenever the worker's definition has changed. */
 import type { BuiltIn } from './built-in.ts';
 import type { JsonObject, JsonValue } from './json.ts';
+import type { AtEnd } from './tree.ts';
 
 /**
  * What a call of a tool does to the world.
@@ -114,6 +115,8 @@ export interface AgentPolicy {
   name: string;
   /** Of its workers. Absent: the session's own. */
   taskQueue?: string;
+  /** It works in the background, and this happens to it when the caller's task ends. Absent: the call waits for it. */
+  background?: AtEnd;
 }
 
 /** An agent without its code. `digest` is over everything else. */

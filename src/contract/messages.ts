@@ -5,6 +5,7 @@
 import * as z from 'zod/mini';
 import { defined, type JsonObject, type JsonValue } from './json.ts';
 import { type LazySchema, lazySchema } from './lazy-schema.ts';
+import type { AgentReport } from './tree.ts';
 import { type ValueRef, valueRefSchema } from './values.ts';
 
 /** Text of a person or the model. `metadata` is the provider's: some need it back. */
@@ -88,6 +89,8 @@ export interface Message {
   repair?: true;
   /** A side question, or its answer. Later prompts leave it out. */
   aside?: true;
+  /** The session itself says it to the model, of a sub-agent in the background. */
+  report?: AgentReport;
 }
 
 /** What a summary stands for: the messages with indexes from `from` to before `before`, and the summary before it. */
@@ -182,6 +185,14 @@ export const messageSchema: LazySchema<Message> = lazySchema(
       output: z.optional(z.json()),
       repair: z.optional(z.literal(true)),
       aside: z.optional(z.literal(true)),
+      report: z.optional(
+        z.object({
+          agent: z.string(),
+          session_id: z.string(),
+          call_id: z.string(),
+          status: z.enum(['completed', 'cancelled', 'failed', 'left']),
+        }),
+      ),
     }) as z.ZodMiniType<Message>,
 );
 

@@ -10,7 +10,7 @@ import type { CarriedEffect, Origin } from './origin.ts';
 import type { Past } from './past.ts';
 import type { PoolShare } from './pool.ts';
 import type { Limited } from './rates.ts';
-import type { Child, ParentLink, TreeUsage } from './tree.ts';
+import type { AgentReport, Child, ParentLink, TreeUsage } from './tree.ts';
 import type { Undo, UndoInput } from './undo.ts';
 
 /**
@@ -111,6 +111,8 @@ export interface QueuedMessage {
   aside?: true;
   /** How often its side answer was lost. */
   lost?: number;
+  /** The session itself says it, of a sub-agent. */
+  report?: AgentReport;
 }
 
 /** A command in flight. */
@@ -142,7 +144,8 @@ export interface InFlight {
     | 'aside'
     | 'draw'
     | 'steer'
-    | 'pool_recheck';
+    | 'pool_recheck'
+    | 'child_recheck';
   callId?: string;
   /** Of a timer, ISO 8601: when it fires. */
   until?: string;

@@ -98,6 +98,46 @@ export interface Child {
   told?: 'run' | 'pause' | 'pause_now' | 'cancel';
   /** How it has ended, without its answer. Absent: it is open. */
   end?: { status: ChildEnd['status']; at: string; usage?: TreeUsage };
+  /** It works while its caller goes on. Absent: the call waits for it. */
+  background?: Background;
+}
+
+/** What a session knows of a sub-agent in the background. */
+export interface Background {
+  /** The tool that has started it. */
+  tool: string;
+  /** What the end of its caller's task does to it. */
+  atEnd: AtEnd;
+  /** Looks without a report. */
+  checks: number;
+  /** A look is to be made now. */
+  due?: true;
+  /** Why the caller's model has stopped it. */
+  stop?: string;
+}
+
+/** What a task does at its end with a sub-agent in the background: it waits for it, or cancels it. */
+export type AtEnd = 'wait' | 'cancel';
+
+/**
+ * What a message of the session itself reports of a sub-agent in the background. `left`: it works for the session that this
+ * one is a fork of.
+ */
+export interface AgentReport {
+  agent: string;
+  session_id: string;
+  call_id: string;
+  status: ChildEnd['status'] | 'left';
+}
+
+/** The result of a call that has started a sub-agent in the background. */
+export interface BackgroundStart {
+  /** The id of the sub-agent's session. */
+  session: string;
+  agent: string;
+  /** Other than `running`: it has ended already, and `answer` says how. */
+  status: 'running' | ChildEnd['status'];
+  answer?: JsonValue;
 }
 
 /** Input of `steer`: what sub-agents are told. */

@@ -1,3 +1,4 @@
+export { readBackground } from './background.ts';
 export { readChild } from './child-end.ts';
 export type { RunEnd } from './event-inputs.ts';
 export { type Fold, type FoldedTask, Folder, foldHistory } from './fold.ts';

@@ -105,6 +105,8 @@ function carriedEffect(call: ToolCall): CarriedEffect[] {
     ...defined({ compensates }),
     ...(call.compensatedBy === undefined ? {} : { undone: true as const }),
   };
+  // An equal call finds the session of a sub-agent in the background, and what became of it.
+  if (call.background === true) return [{ ...effect, output: null, open: true }];
   if (status.kind === 'completed') return [{ ...effect, output: result?.content ?? null }];
   // An effect of scope `global` has a session of its own, which knows what became of it.
   const doubtful = isOpen(call) || (status.kind === 'failed' && !status.certain);

@@ -23,6 +23,14 @@ export const queuedMessageSchema: z.ZodMiniType<QueuedMessage> = exactly<QueuedM
     check: z.exactOptional(z.literal(true)),
     aside: z.exactOptional(z.literal(true)),
     lost: z.exactOptional(z.number()),
+    report: z.exactOptional(
+      z.object({
+        agent: z.string(),
+        session_id: z.string(),
+        call_id: z.string(),
+        status: z.enum(['completed', 'cancelled', 'failed', 'left']),
+      }),
+    ),
   }),
 );
 

@@ -153,6 +153,7 @@ export const toolCall: z.ZodMiniType<ToolCall> = exactly<ToolCall>()(
       }),
     ),
     replayOf: z.nullable(z.string()),
+    background: z.exactOptional(z.literal(true)),
     compensates: z.exactOptional(z.object({ callId: z.string(), idempotencyKey: z.string() })),
     compensatedBy: z.exactOptional(z.string()),
   }),
@@ -241,10 +242,17 @@ const toolManifest: z.ZodMiniType<ToolManifest> = exactly<ToolManifest>()(
       z.discriminatedUnion('kind', [
         z.object({ kind: z.enum(['sleep', 'reminder']), maxMs: z.number() }),
         z.object({ kind: z.literal('scratchpad'), verb: z.enum(['read', 'write', 'list']) }),
+        z.object({ kind: z.literal('agent_stop') }),
       ]),
     ),
     compensate: z.exactOptional(z.object({ verify: z.boolean(), unasked: z.exactOptional(z.literal(true)) })),
-    agent: z.exactOptional(z.object({ name: z.string(), taskQueue: z.exactOptional(z.string()) })),
+    agent: z.exactOptional(
+      z.object({
+        name: z.string(),
+        taskQueue: z.exactOptional(z.string()),
+        background: z.exactOptional(z.enum(['wait', 'cancel'])),
+      }),
+    ),
   }),
 );
 

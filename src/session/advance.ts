@@ -4,6 +4,7 @@ import { defined } from '../contract/json.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { addAuthor } from './approvers.ts';
 import { asideBytes, queueAside, takeQueued } from './aside.ts';
+import { lookingAt } from './background.ts';
 import { usd, worstCase } from './budget.ts';
 import { addedBytes } from './compaction.ts';
 import { decide } from './decide.ts';
@@ -22,6 +23,7 @@ import { replay, replayCall } from './replay.ts';
 import {
   appendMessage,
   endCall,
+  findCall,
   isActive,
   iso,
   isTimer,
@@ -85,21 +87,26 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
       else flight.cancelled = true;
       return { kind: 'cancel', seq: step.seq, timer };
     }
-    case 'take_messages':
-      for (const message of takeQueued(state)) {
-        state.messagesTaken += 1;
-        state.message = state.messagesTaken;
-        const { id, at: created_at, pin: pinned, verified } = message;
-        addAuthor(state, message.by);
+    case 'take_messages': {
+      const taken = takeQueued(state);
+      for (const message of taken) {
+        const { id, at: created_at, pin: pinned, verified, report } = message;
+        // A report asks for nothing: an equal call after it is still in answer to the user's message.
+        if (report === undefined) {
+          state.messagesTaken += 1;
+          state.message = state.messagesTaken;
+          addAuthor(state, message.by);
+        }
         const by = verified === true ? message.by : undefined;
         const blocks = messageBlocks(message);
-        appendMessage(state, { id, role: 'user', created_at, blocks, ...defined({ by, pinned }) });
+        appendMessage(state, { id, role: 'user', created_at, blocks, ...defined({ by, pinned, report }) });
       }
       state.interrupted = false;
       delete state.misfits;
       // A user who asks again wants it done again.
-      state.loop.count = 0;
+      if (taken.some(({ report }) => report === undefined)) state.loop.count = 0;
       return null;
+    }
     case 'queue_aside':
       queueAside(state, step, moment);
       return null;
@@ -227,7 +234,11 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
   if (command.kind === 'report' && command.input.end !== undefined) {
     state.ending = state.cancelling === null ? 'completed' : 'cancelled';
   } else if (command.kind === 'report') reporting(state, command.input.waiters);
-  else if (command.kind === 'attach') looking(theCall(state, command.input.callId));
+  else if (command.kind === 'attach') {
+    const call = findCall(state, command.input.callId);
+    if (call !== undefined) looking(call);
+    lookingAt(state, command.input.callId);
+  }
   return command;
 }
 

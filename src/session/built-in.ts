@@ -3,6 +3,7 @@ import { type BuiltIn, REMINDERS, type Sleeping } from '../contract/built-in.ts'
 import type { ToolCall } from '../contract/calls.ts';
 import type { JsonValue } from '../contract/json.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
+import { stopAgent } from './agent-stop.ts';
 import type { Moment, Step } from './events.ts';
 import { readScratchpad, type ScratchpadArgs } from './scratchpad.ts';
 import { batchCalls, endCall, freeId, hasMessage, iso } from './state.ts';
@@ -29,6 +30,10 @@ export function answerBuiltIn(state: SessionState, call: ToolCall, builtIn: Buil
       { content, isError },
       at,
     );
+  if (builtIn.kind === 'agent_stop') {
+    stopAgent(state, call, moment);
+    return;
+  }
   if (builtIn.kind === 'scratchpad') {
     const { content, isError } = readScratchpad(state, builtIn.verb, call.args as ScratchpadArgs);
     end(content, isError);

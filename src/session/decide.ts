@@ -4,6 +4,7 @@ import { defined } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { asideStep, hasQueued, isAnswering } from './aside.ts';
+import { isStale, tendBackground } from './background.ts';
 import { type Exceeded, exceeded, worstCase } from './budget.ts';
 import { reminderStep } from './built-in.ts';
 import { addedBytes, compaction } from './compaction.ts';
@@ -31,7 +32,7 @@ import {
 } from './state.ts';
 import { steerStep } from './steer.ts';
 import { lookForAgent, lookForTools } from './stuck.ts';
-import { delegationProblem, isCrowded, isDelegated, reportEnd } from './sub-agents.ts';
+import { delegationProblem, isCrowded, isDelegated, openBackground, reportEnd } from './sub-agents.ts';
 import { toolCommand, verifyCommand } from './tool-command.ts';
 import { hasEarlier, isCompensation, isUndoing, undoStep } from './undo.ts';
 
@@ -79,6 +80,7 @@ function nextStep(state: SessionState, moment: Moment): Step | null {
   const tending =
     tendCalls(state, calls, moment) ??
     reportStep(state) ??
+    tendBackground(state) ??
     steerStep(state) ??
     notifyStep(state, moment) ??
     reminderStep(state, moment) ??
@@ -190,9 +192,11 @@ const WAITS_FOR: { [kind in InFlight['kind']]?: readonly ToolCall['status']['kin
 };
 
 function dropStaleTimer(state: SessionState): Step | null {
-  return stopFirst(state, ({ kind, callId }) => {
+  return stopFirst(state, (flight) => {
+    const { kind, callId } = flight;
     if (kind === 'model_backoff') return !state.resting;
     if (kind === 'pool_recheck') return !asksAgain(state);
+    if (kind === 'child_recheck') return isStale(state, flight);
     if (kind === 'rate_recheck') return state.limited === undefined;
     if (kind === 'agent_recheck') return state.wait?.reason !== 'agent_unavailable';
     const waitsFor = WAITS_FOR[kind];
@@ -226,6 +230,7 @@ function decideCancel(state: SessionState, calls: readonly ToolCall[], moment: M
     return { type: 'skip_call', callId: idle.id, reason };
   }
   if (state.inFlight.length > 0 || calls.some((call) => !isFinal(call))) return null;
+  if (openBackground(state).length > 0) return null;
   if (calls.length > 0) return undoStep(state) ?? { type: 'append_results' };
   const undoing = undoStep(state);
   return undoing !== null || hasEarlier(state) ? undoing : ending(state, 'cancelled');
@@ -263,7 +268,7 @@ function decideBatch(state: SessionState, calls: readonly ToolCall[], moment: Mo
     if (isDelegated(state, call)) {
       const reason = delegationProblem(state, call);
       if (reason !== null) return { type: 'skip_call', callId: call.id, reason };
-      if (!isCrowded(state)) return poolOfTree(state) ?? attachStep(state, call);
+      if (!isCrowded(state, call)) return poolOfTree(state) ?? attachStep(state, call);
       continue;
     }
     if (call.scope === 'global') return attachStep(state, call);
@@ -326,7 +331,7 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
   if (last.role === 'assistant') {
     if (state.mode === 'chat' && !state.finishing) return storeStep(state, moment);
     if (isAnswering(state)) return null;
-    return ending(state, 'completed');
+    return openBackground(state).length > 0 ? storeStep(state, moment) : ending(state, 'completed');
   }
   const store = storeStep(state, moment);
   if (store !== null) return store;

@@ -233,7 +233,11 @@ export function applyPrepare(
 /** Whether a call with an unchecked edit at the checkpoint of a rewind was executed afterwards: then it is not skipped. */
 function knownSince(state: SessionState, call: ToolCall, moment: Moment): boolean {
   const isOfCall = (effect: CarriedEffect): boolean =>
-    effect.callId === call.id && effect.idempotencyKey === call.idempotencyKey && effect.undone !== true;
+    effect.callId === call.id &&
+    effect.idempotencyKey === call.idempotencyKey &&
+    effect.undone !== true &&
+    // A sub-agent in the background: the call finds its session.
+    (effect.open !== true || effect.doubt !== undefined);
   const since = state.carried.find(isOfCall);
   if (since === undefined) return false;
   if (since.doubt === undefined) {

@@ -167,8 +167,8 @@ export type Issued = Exclude<Command, { kind: 'cancel' } | { kind: 'close' } | {
 
 /** What the session decides by itself; applied to the state like any other event. */
 export type Step =
-  /** `timer`: what a timer that belongs to no call is for. */
-  | { type: 'issue'; command: Issued; callId?: string; timer?: 'reminder' | 'pool_recheck' }
+  /** `timer`: what a timer is for that no status of a call needs. */
+  | { type: 'issue'; command: Issued; callId?: string; timer?: 'reminder' | 'pool_recheck' | 'child_recheck' }
   | { type: 'stop'; seq: number }
   | { type: 'take_messages' }
   /** A message gets no side answer. */

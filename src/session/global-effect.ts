@@ -5,12 +5,20 @@
 import type { AttachInput, AttachResult } from '../contract/activities.ts';
 import { type EffectWait, isFinal, type ToolCall } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
+import type { ToolManifest } from '../contract/manifest.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { applyTool } from './effect-outcome.ts';
 import type { Moment, Step } from './events.ts';
 import { contextPart } from './model-command.ts';
 import { flightOf, heartbeatMs, isGivenUp, toolOf } from './state.ts';
-import { applyChildEnd, childOf, childPart, isDelegated } from './sub-agents.ts';
+import {
+  applyChildEnd,
+  childOf,
+  childPart,
+  isDelegated,
+  notStarted,
+  startedInBackground,
+} from './sub-agents.ts';
 import { resultLimit } from './tool-command.ts';
 
 /** How much longer than a call may take the session waits for its effect, before it looks without a signal. */
@@ -57,11 +65,15 @@ export function tendAwaiting(state: SessionState, call: ToolCall): Step | null {
   if (status.due === true) return attach(state, call);
   const stopping = state.cancelling !== null || (state.interrupted && state.paused === null);
   if (flightOf(state, call.id, 'recheck') !== undefined || (stopping && isGivenUp(state, call))) return null;
-  const tool = toolOf(state, call);
-  const firstMs = (tool?.timeoutMs ?? 0) + (tool?.settleMs ?? 0) + RECHECK_MARGIN_MS;
-  const ms = Math.min(RECHECK_MAX_MS, firstMs * 2 ** status.checks);
+  const ms = recheckMs(toolOf(state, call), status.checks);
   const summary = `look at ${whatOf(state, call)} of ${call.name} ${call.id} again`;
   return { type: 'issue', callId: call.id, command: { kind: 'timer', seq: state.seq + 1, ms, summary } };
+}
+
+/** How long to wait for a report before the session looks by itself: twice as long after each look. */
+export function recheckMs(tool: ToolManifest | undefined, checks: number): number {
+  const firstMs = (tool?.timeoutMs ?? 0) + (tool?.settleMs ?? 0) + RECHECK_MARGIN_MS;
+  return Math.min(RECHECK_MAX_MS, firstMs * 2 ** checks);
 }
 
 /** Lets a call wait for its effect. */
@@ -107,10 +119,14 @@ export function applyAttach(
     return;
   }
   const result = outcome.value;
-  if (result.kind === 'waiting') {
+  const child = childOf(state, call);
+  if (result.kind === 'waiting' && child?.background !== undefined) {
+    startedInBackground(call, child, moment);
+    if (due) child.background.due = true;
+  } else if (result.kind === 'waiting') {
     awaitEffect(call, { checks: before.checks, person: result.person, due });
   } else if (result.kind === 'ended') {
-    applyChildEnd(state, childOf(state, call)?.sessionId ?? '', result.end, moment);
+    applyChildEnd(state, child?.sessionId ?? '', result.end, moment);
   } else if (result.kind === 'gone') {
     const dispatch = call.dispatches.at(-1);
     if (dispatch !== undefined) Object.assign(dispatch, { outcome: 'absent', reason: result.reason });
@@ -118,6 +134,7 @@ export function applyAttach(
   } else {
     call.status = { kind: 'running' };
     applyTool(state, call, flight, { ok: true, value: result }, moment);
+    if (child !== undefined) notStarted(state, child);
   }
 }
 

@@ -5,6 +5,7 @@ import type { Loaded } from '../contract/loaded.ts';
 import type { Origin } from '../contract/origin.ts';
 import type { SessionState } from '../contract/state.ts';
 import { addAuthor, expiryFrom, isPartly } from './approvers.ts';
+import { leaveBehind, lookAtAll } from './background.ts';
 import { capProblem } from './budget.ts';
 import { applyEdit, editProblem } from './edit.ts';
 import { stopped } from './effect-outcome.ts';
@@ -21,6 +22,7 @@ import {
   pause,
   theCall,
 } from './state.ts';
+import { childOf } from './sub-agents.ts';
 import { isCompensation, undoSince } from './undo.ts';
 import { stop } from './wait.ts';
 
@@ -63,6 +65,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   if (past.withdrawn !== undefined) state.withdrawn = past.withdrawn;
   const own = state.inbox;
   state.inbox = past.inbox;
+  if (origin.kind === 'fork') leaveBehind(state, past, moment);
   // Message ids come from positions, so a message of the past may have the same id.
   for (const message of own) {
     state.inbox.push(hasMessage(state, message.id) ? { ...message, id: freshMessageId(state) } : message);
@@ -83,6 +86,8 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
     if (past.parent !== undefined) state.parent = past.parent;
     if (past.children !== undefined) state.children = past.children;
     if (past.childrenUsed !== undefined) state.childrenUsed = past.childrenUsed;
+    // A report may have come to the run that is left.
+    lookAtAll(state);
     state.namespace = past.namespace;
     state.createdAt = past.createdAt;
     const pauses = past.pauses.map((pause) => ({ ...pause, resumedAt: pause.resumedAt ?? iso(moment) }));
@@ -112,7 +117,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
       endCall(call, { kind: 'skipped' }, { content, isError: true }, iso(moment));
       continue;
     }
-    reopen(call, origin, loaded, moment, origin.kind === 'fork' || isOther);
+    reopen(state, call, origin, loaded, moment, origin.kind === 'fork' || isOther);
     askAnew(state, call, moment);
   }
   // An open call of the batch holds the same doubt itself.
@@ -137,7 +142,14 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
 }
 
 /** Reopens a call that was open at the checkpoint. No worker has it any more. */
-function reopen(call: ToolCall, origin: Origin, { after }: Loaded, moment: Moment, isChecked: boolean): void {
+function reopen(
+  state: SessionState,
+  call: ToolCall,
+  origin: Origin,
+  { after }: Loaded,
+  moment: Moment,
+  isChecked: boolean,
+): void {
   const { status } = call;
   const { kind } = status;
   // It waits for the same time.
@@ -166,7 +178,8 @@ function reopen(call: ToolCall, origin: Origin, { after }: Loaded, moment: Momen
       return;
     }
     // A global effect runs in a workflow of its own, as the sub-agent of a rewound session: the call finds it there.
-    const elsewhere = call.scope === 'global' || (origin.kind === 'rewind' && status.kind === 'awaiting');
+    const works = status.kind === 'awaiting' || childOf(state, call)?.background !== undefined;
+    const elsewhere = call.scope === 'global' || (origin.kind === 'rewind' && works);
     const lost = !elsewhere && (isOpen(call) || call.dispatches.at(-1)?.outcome === null);
     if (since !== undefined || (lost && after?.ended[call.id] !== 'absent')) {
       close(call, 'unknown');

@@ -1,9 +1,10 @@
 /** Applies the outcomes of commands to the state. */
 import type { LoadResult } from '../contract/activities.ts';
-import type { EffectOutcome } from '../contract/calls.ts';
+import { type EffectOutcome, isFinal } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { applyAside } from './aside.ts';
+import { applyLook, lookNow } from './background.ts';
 import { deliverReminders, wake } from './built-in.ts';
 import { applyPrepare, applyTool, applyVerify, releaseCall } from './effect-outcome.ts';
 import type { Moment, Outcome } from './events.ts';
@@ -14,7 +15,7 @@ import { plant, readLoaded } from './origin.ts';
 import { applyStorePast, applyTakenIds } from './past.ts';
 import { applyDraw } from './pool.ts';
 import { applyReads } from './reads.ts';
-import { endCall, isActive, iso, note, theCall, toolOf } from './state.ts';
+import { endCall, findCall, isActive, iso, note, theCall, toolOf } from './state.ts';
 import { lookedForAgent, lookedForTools } from './stuck.ts';
 import { applyEarlier } from './undo.ts';
 import { cannotAct, stop } from './wait.ts';
@@ -86,9 +87,12 @@ function applyKnown(state: SessionState, flight: InFlight, outcome: Outcome, mom
     case 'tool':
       applyTool(state, theCall(state, flight.callId ?? ''), flight, outcome.result, moment);
       return;
-    case 'attach':
-      applyAttach(state, theCall(state, flight.callId ?? ''), flight, outcome.result, moment);
+    case 'attach': {
+      const call = findCall(state, flight.callId ?? '');
+      if (call === undefined || isFinal(call)) applyLook(state, flight, outcome.result, moment);
+      else applyAttach(state, call, flight, outcome.result, moment);
       return;
+    }
     case 'report':
     case 'steer':
       return;
@@ -167,6 +171,10 @@ function applyTimer(state: SessionState, flight: InFlight, moment: Moment): void
   }
   if (flight.kind === 'pool_recheck') {
     if (state.pool !== undefined) state.pool.due = true;
+    return;
+  }
+  if (flight.kind === 'child_recheck') {
+    lookNow(state, flight);
     return;
   }
   if (flight.kind === 'agent_recheck') {

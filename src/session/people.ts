@@ -15,6 +15,7 @@ import type { SessionState } from '../contract/state.ts';
 import { effectId } from '../contract/workflow-ids.ts';
 import { approverProblem, takesMore } from './approvers.ts';
 import { mayAnswerAside } from './aside.ts';
+import { lookAtAll } from './background.ts';
 import { wake } from './built-in.ts';
 import { applyEdit, editProblem } from './edit.ts';
 import { readyAgain } from './effect-outcome.ts';
@@ -250,6 +251,7 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       delete state.compaction;
       state.loop.count = 0;
       resumeChildren(state);
+      lookAtAll(state);
       for (const call of state.calls) {
         if (call.status.kind === 'stuck') call.status = { kind: 'ready' };
         else lookAtEffect(state, call);

@@ -135,6 +135,7 @@ const TIMERS: ReadonlySet<InFlight['kind']> = new Set([
   'recheck',
   'agent_recheck',
   'pool_recheck',
+  'child_recheck',
   'rate_recheck',
   'ttl',
   'sleep',
@@ -285,7 +286,9 @@ export function phaseOf(state: SessionState): Phase {
   // It goes on in a new run in the middle of a turn.
   const isNew = state.past !== undefined || state.inFlight.some(({ kind }) => kind === 'storePast');
   if (isNew && lastMessage(state)?.role !== 'assistant') return 'thinking';
-  return 'idle';
+  // A task ends when its sub-agents have: nobody need say anything to it.
+  const waits = state.mode === 'task' && state.children?.some(({ end }) => end === undefined) === true;
+  return waits ? 'acting' : 'idle';
 }
 
 /** The caps that are set, so that no `undefined` enters the state. */

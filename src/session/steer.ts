@@ -4,7 +4,7 @@ import type { SessionState } from '../contract/state.ts';
 import type { Child, SteerInput } from '../contract/tree.ts';
 import type { Step } from './events.ts';
 import { flightOf, heartbeatMs } from './state.ts';
-import { openChildren } from './sub-agents.ts';
+import { isOver, openChildren } from './sub-agents.ts';
 
 /** Sub-agents that one activity tells. */
 const AT_ONCE = 50;
@@ -14,15 +14,20 @@ type Told = NonNullable<Child['told']>;
 /** Tells sub-agents what they have not been told; `null` when all know. */
 export function steerStep(state: SessionState): Step | null {
   if (state.inFlight.some(({ kind }) => kind === 'steer')) return null;
-  const want = wanted(state);
   // A sub-agent is told when it has been started.
   const late = openChildren(state).filter(
-    ({ told = 'run', callId }) =>
-      told !== want && told !== 'cancel' && flightOf(state, callId, 'attach') === undefined,
+    ({ told = 'run', callId, ...child }) =>
+      told !== wanted(state, child) && told !== 'cancel' && flightOf(state, callId, 'attach') === undefined,
   );
-  if (late.length === 0) return null;
-  const sessions = late.slice(0, AT_ONCE).map(({ sessionId }) => sessionId);
-  const input: SteerInput = { sessions, to: want, ...reasonOf(state, want) };
+  const [first] = late;
+  if (first === undefined) return null;
+  const want = wanted(state, first);
+  const { reason } = reasonOf(state, want, first);
+  const same = late.filter(
+    (child) => wanted(state, child) === want && reasonOf(state, want, child).reason === reason,
+  );
+  const sessions = same.slice(0, AT_ONCE).map(({ sessionId }) => sessionId);
+  const input: SteerInput = { sessions, to: want, ...reasonOf(state, want, first) };
   const summary = `tell ${sessions.length} sub-agents: ${want}`;
   return {
     type: 'issue',
@@ -30,15 +35,20 @@ export function steerStep(state: SessionState): Step | null {
   };
 }
 
-function wanted({ cancelling, interrupted, paused }: SessionState): Told {
-  if (cancelling !== null) return 'cancel';
+function wanted(state: SessionState, { background }: Pick<Child, 'background'>): Told {
+  const { cancelling, interrupted, paused, finishing } = state;
+  if (cancelling !== null || background?.stop !== undefined) return 'cancel';
+  if (background !== undefined && isOver(state) && (finishing || background.atEnd === 'cancel'))
+    return 'cancel';
   if (paused !== null) return paused.requestedNow ? 'pause_now' : 'pause';
-  return interrupted ? 'cancel' : 'run';
+  // One in the background does not belong to the turn that is interrupted.
+  return interrupted && background === undefined ? 'cancel' : 'run';
 }
 
 function reasonOf(
   { cancelling, paused, sessionId }: SessionState,
   want: Told,
+  { background }: Child,
 ): Pick<SteerInput, 'by' | 'reason'> {
   const said = want === 'cancel' ? cancelling : want === 'run' ? null : paused;
   if (said !== null) {
@@ -46,7 +56,8 @@ function reasonOf(
     const by = said.by === 'temporal' || said.by === UNNAMED ? sessionId.slice(0, 200) : said.by;
     return { by, reason: said.reason };
   }
-  const reason = want === 'cancel' ? 'a new message of the user came first' : '';
+  const ended = background && (background.stop ?? `session ${sessionId} has given its answer`);
+  const reason = want === 'cancel' ? (ended ?? 'a new message of the user came first') : '';
   return { by: sessionId.slice(0, 200), reason };
 }
 

@@ -3,20 +3,33 @@
  * for it as a call of scope `global` waits for its effect: with nothing in flight.
  */
 import type { AttachInput } from '../contract/activities.ts';
-import type { ToolCall } from '../contract/calls.ts';
+import { isFinal, type ToolCall } from '../contract/calls.ts';
 import { defined } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { SessionState } from '../contract/state.ts';
 import {
+  type AgentReport,
+  type BackgroundStart,
   type Child,
   type ChildEnd,
+  type ChildStart,
   childId,
   isChildOf,
   TREE_LIMIT,
   type TreeUsage,
 } from '../contract/tree.ts';
 import type { Moment, Step } from './events.ts';
-import { endCall, heartbeatMs, iso, lastOutput, lastText, toolOf } from './state.ts';
+import {
+  endCall,
+  findCall,
+  freshMessageId,
+  heartbeatMs,
+  iso,
+  lastMessage,
+  lastOutput,
+  lastText,
+  toolOf,
+} from './state.ts';
 import { resultLimit } from './tool-command.ts';
 
 /** The sub-agent of a call, if the call has started one. */
@@ -34,25 +47,40 @@ export function openChildren({ children = [] }: SessionState): Child[] {
   return children.filter(({ end }) => end === undefined);
 }
 
+/** The sub-agents in the background that have not ended. */
+export function openBackground(state: SessionState): (Child & Required<Pick<Child, 'background'>>)[] {
+  return openChildren(state).filter((child) => child.background !== undefined) as ReturnType<
+    typeof openBackground
+  >;
+}
+
 /** What to tell an `attach` activity of the sub-agent of a call. */
 export function childPart(state: SessionState, call: ToolCall): Pick<AttachInput, 'child'> {
   const tool = toolOf(state, call)?.agent;
   const agent = childOf(state, call)?.agent ?? tool?.name;
   if (agent === undefined) return {};
+  const sessionId = childId(state.sessionId, call.name, call.idempotencyKey);
+  const child = childStart(state, { sessionId, agent, callId: call.id });
+  return { child: { ...child, ...defined({ taskQueue: tool?.taskQueue }) } };
+}
+
+/** What an `attach` activity has to know of a sub-agent. */
+export function childStart(
+  state: SessionState,
+  { sessionId: child, agent, callId }: Pick<Child, 'sessionId' | 'agent' | 'callId'>,
+): ChildStart {
   const { sessionId, parent } = state;
   return {
-    child: {
-      sessionId: childId(sessionId, call.name, call.idempotencyKey),
-      agent,
-      ...defined({ taskQueue: tool?.taskQueue, pool: state.pool?.id }),
-      parent: {
-        sessionId,
-        callId: call.id,
-        root: parent?.root ?? sessionId,
-        depth: (parent?.depth ?? 0) + 1,
-        path: [...(parent?.path ?? []), state.agent],
-        ...resultLimit(state),
-      },
+    sessionId: child,
+    agent,
+    ...defined({ pool: state.pool?.id }),
+    parent: {
+      sessionId,
+      callId,
+      root: parent?.root ?? sessionId,
+      depth: (parent?.depth ?? 0) + 1,
+      path: [...(parent?.path ?? []), state.agent],
+      ...resultLimit(state),
     },
   };
 }
@@ -69,14 +97,26 @@ export function delegationProblem(state: SessionState, call: ToolCall): string |
   if (parent.depth > depth) {
     return `${parent.path.join(' > ')} is as deep as agents may go (${depth}). Do this yourself, or end with what you have`;
   }
+  const limit = openLimit(state);
+  if (
+    isCrowded(state, call) &&
+    openBackground(state).length >= (toolOf(state, call)?.agent?.background ? 0 : limit)
+  ) {
+    return `${limit} agents are at work for you, and there may be no more. Wait for a report, or stop one`;
+  }
   return sessionId.length > LIMIT.sessionId
     ? `the id of its session would have more than ${LIMIT.sessionId} characters: ${sessionId}. Give the root a shorter id`
     : null;
 }
 
 /** Whether a call has to wait until another sub-agent has ended. */
-export function isCrowded(state: SessionState): boolean {
-  return openChildren(state).length >= (state.manifest?.subAgents?.open ?? TREE_LIMIT.open);
+export function isCrowded(state: SessionState, call: ToolCall): boolean {
+  const others = openChildren(state).filter(({ callId }) => callId !== call.id);
+  return others.length >= openLimit(state);
+}
+
+function openLimit({ manifest }: SessionState): number {
+  return manifest?.subAgents?.open ?? TREE_LIMIT.open;
 }
 
 /** Records that a sub-agent is being started. After a rewind it may be there already. */
@@ -85,10 +125,33 @@ export function delegated(state: SessionState, call: ToolCall): void {
   if (child === undefined) return;
   const { sessionId, agent } = child;
   const others = (state.children ?? []).filter((other) => other.sessionId !== sessionId);
-  state.children = [...others, { sessionId, agent, callId: call.id }];
+  const atEnd = toolOf(state, call)?.agent?.background;
+  const background = atEnd && { tool: call.name, atEnd, checks: 0 };
+  state.children = [...others, { sessionId, agent, callId: call.id, ...defined({ background }) }];
 }
 
-/** Ends a call with what its sub-agent reports. */
+/** Ends the call of a sub-agent in the background, which works on. */
+export function startedInBackground(call: ToolCall, child: Child, moment: Moment): void {
+  call.background = true;
+  endBackgroundCall(call, { session: child.sessionId, agent: child.agent, status: 'running' }, moment);
+}
+
+function endBackgroundCall(call: ToolCall, start: BackgroundStart, moment: Moment): void {
+  const dispatch = call.dispatches.at(-1);
+  if (dispatch !== undefined) dispatch.outcome = 'returned';
+  const isError = start.status === 'cancelled' || start.status === 'failed';
+  const status = isError ? ({ kind: 'failed', certain: false } as const) : ({ kind: 'completed' } as const);
+  endCall(call, status, { content: { ...start }, isError }, iso(moment));
+}
+
+/** Forgets a sub-agent in the background that was not started. */
+export function notStarted(state: SessionState, child: Child): void {
+  if (child.background === undefined) return;
+  state.children = (state.children ?? []).filter((other) => other !== child);
+  if (state.children.length === 0) delete state.children;
+}
+
+/** Ends a call with what its sub-agent reports. Of one in the background, the model gets a message. */
 export function applyChildEnd(
   state: SessionState,
   childSession: string,
@@ -99,7 +162,13 @@ export function applyChildEnd(
   if (child === undefined || child.end !== undefined) return;
   const at = iso(moment);
   child.end = { status: end.status, at, ...defined({ usage: end.usage }) };
-  const call = state.calls.findLast(({ id }) => id === child.callId);
+  const call = findCall(state, child.callId);
+  if (child.background !== undefined) {
+    const { agent, sessionId: session } = child;
+    if (call === undefined || isFinal(call)) report(state, child, end, moment);
+    else endBackgroundCall(call, { session, agent, status: end.status, answer: end.output }, moment);
+    return;
+  }
   if (call === undefined || (call.status.kind !== 'running' && call.status.kind !== 'awaiting')) return;
   const dispatch = call.dispatches.at(-1);
   if (dispatch !== undefined) dispatch.outcome = 'returned';
@@ -110,6 +179,43 @@ export function applyChildEnd(
   const why = typeof end.output === 'string' ? end.output : JSON.stringify(end.output);
   const content = `${child.agent} ended without an answer: ${why}`;
   endCall(call, { kind: 'failed', certain: false }, { content, isError: true }, at);
+}
+
+/** Queues the message that tells the model how a sub-agent in the background has ended. */
+function report(state: SessionState, child: Child, end: ChildEnd, moment: Moment): void {
+  const isDone = isOver(state) && (state.finishing || child.background?.atEnd === 'cancel');
+  if (state.cancelling !== null || isDone) return;
+  const output = typeof end.output === 'string' ? end.output : JSON.stringify(end.output);
+  const said =
+    end.status === 'completed'
+      ? `It has completed. Its answer:\n\n${output}`
+      : `It ended without an answer: ${output}`;
+  queueReport(state, child, end.status, said, moment);
+}
+
+/** Queues a message about a sub-agent. It wakes a session that rests. */
+export function queueReport(
+  state: SessionState,
+  { agent, sessionId, callId }: Child,
+  status: AgentReport['status'],
+  said: string,
+  moment: Moment,
+): void {
+  const text = `Report of your background agent ${agent}, session ${sessionId}, not a message of the user. ${said}`;
+  state.inbox.push({
+    id: freshMessageId(state),
+    text,
+    by: agent,
+    at: iso(moment),
+    report: { agent, session_id: sessionId, call_id: callId, status },
+  });
+}
+
+/** Whether the session has given its last answer, and ends when its sub-agents have. */
+export function isOver(state: SessionState): boolean {
+  const { mode, finishing, batch, inbox } = state;
+  const isLast = batch.length === 0 && inbox.length === 0 && lastMessage(state)?.role === 'assistant';
+  return (mode === 'task' || finishing) && isLast;
 }
 
 /** What a session and the sessions below it have used. */

@@ -11,6 +11,7 @@ import {
   type WorkerPlugin,
 } from '@temporalio/worker';
 import {
+  backgroundTools,
   createActivities,
   HandedPasts,
   IssuedCalls,
@@ -21,6 +22,7 @@ import {
 import {
   type AgentRuntime,
   type DefinedAgent,
+  hasBackground,
   type ModelRegistry,
   plainToolsWarning,
   resolveAgent,
@@ -291,7 +293,8 @@ async function resolveAgents(
     if (runtimes.has(agent.name)) {
       throw new PerdureError('INVALID_DEFINITION', `agents: two agents are named ${agent.name}: rename one`);
     }
-    const runtime = await resolveAgent(agent, models, builtIn, policyFor(webhooks, agent.name));
+    const own = hasBackground(agent) ? { ...builtIn, ...backgroundTools() } : builtIn;
+    const runtime = await resolveAgent(agent, models, own, policyFor(webhooks, agent.name));
     runtimes.set(agent.name, runtime);
     const warning = plainToolsWarning(runtime.definition);
     if (warning !== null) Runtime.instance().logger.warn(warning);

@@ -12,7 +12,7 @@ import type { InFlight, SessionState } from '../../contract/state.ts';
 import { isMain } from '../../contract/view.ts';
 import { usd } from '../../session/budget.ts';
 import { lastText, phaseOf } from '../../session/state.ts';
-import { childOf } from '../../session/sub-agents.ts';
+import { childOf, openBackground } from '../../session/sub-agents.ts';
 import type {
   RunCheckpoint,
   RunPhase,
@@ -169,7 +169,10 @@ function snapshotOf(checkpoint: Checkpoint, state: SessionState): RuntimeSnapsho
     final_structured: structured(lastText(state)),
     final_response: terminalOf(state),
     replayed_effect_count: state.calls.filter(({ replayOf }) => replayOf !== null).length,
-    background_tools_pending: state.calls.filter((call) => !isFinal(call)).map(({ id }) => id),
+    background_tools_pending: [
+      ...state.calls.filter((call) => !isFinal(call)).map(({ id }) => id),
+      ...openBackground(state).map(({ callId }) => callId),
+    ],
     thread_id: state.sessionId,
   });
 }
@@ -191,8 +194,9 @@ function subAgentExecutions(state: SessionState): JsonValue[] {
   return state.calls.filter(isFinal).flatMap((call) => {
     const child = childOf(state, call);
     if (child === undefined) return [];
-    const { sessionId: session_id, agent } = child;
-    return [{ ...execution(call), agent, session_id, status: child.end?.status ?? 'failed' }];
+    const { sessionId: session_id, agent, background } = child;
+    const status = child.end?.status ?? (background === undefined ? 'failed' : 'running');
+    return [{ ...execution(call), agent, session_id, status }];
   });
 }
 

@@ -162,12 +162,12 @@ function constraints(
 }
 
 function entryOf(
-  { id, role, created_at, blocks }: Message,
+  { id, role, created_at, blocks, report }: Message,
   { agent, manifest }: SessionState,
 ): TranscriptEvent {
   const named = (kind: 'tool_call' | 'tool_result'): string[] =>
     blocks.flatMap((block) => (block.kind === kind ? (manifest?.tools[block.name]?.agent?.name ?? []) : []));
-  const [childAgentId] = named('tool_result');
+  const [childAgentId = report?.agent] = named('tool_result');
   const targets = named('tool_call');
   return {
     id,

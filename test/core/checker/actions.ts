@@ -99,6 +99,7 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
     case 'model_backoff':
     case 'recheck':
     case 'agent_recheck':
+    case 'child_recheck':
     case 'rate_recheck':
     case 'ttl':
     case 'sleep':
