@@ -1,8 +1,7 @@
 /** Draws from a pool of money, for a session, and gives back. */
-import { type Client, WithStartWorkflowOperation, WorkflowNotFoundError } from '@temporalio/client';
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import type { DrawInput, DrawResult } from '../contract/activities.ts';
 import { isPerdureError } from '../contract/errors.ts';
-import { WORKFLOW } from '../contract/names.ts';
 import {
   type DrawAnswer,
   type DrawRequest,
@@ -13,7 +12,7 @@ import {
 import { poolWorkflowId } from '../contract/workflow-ids.ts';
 import { spentOfEnded } from '../history/index.ts';
 import { findExecution } from '../temporal/executions.ts';
-import { type PoolWorkflow, poolStart } from '../temporal/pool-start.ts';
+import { updatePool } from '../temporal/pool-update.ts';
 import { beating } from './heartbeats.ts';
 
 /** How long the pool may take, in milliseconds. Temporal repeats the attempt: the request has a number. */
@@ -25,24 +24,16 @@ const ANSWER_MS = 10_000;
  */
 export async function runDraw({ pool, ...input }: DrawInput): Promise<DrawResult> {
   return beating(async ({ client, info }) => {
+    const { taskQueue } = info;
     const handle = client.workflow.getHandle(poolWorkflowId(pool));
-    const tell = <T>(name: string, args: object): Promise<T> =>
-      client.withDeadline(Date.now() + ANSWER_MS, () =>
-        handle.executeUpdate<T, [object]>(name, { args: [args] }),
-      );
+    const within = <T>(ask: () => Promise<T>): Promise<T> => client.withDeadline(Date.now() + ANSWER_MS, ask);
+    const tell = <T>(name: string, input: object): Promise<T> =>
+      within(() => handle.executeUpdate<T, [object]>(name, { args: [input] }));
     // A session that tells its caps makes the pool.
     const draw = (request: DrawRequest): Promise<DrawAnswer> =>
       request.caps === undefined
         ? tell(POOL_UPDATE.draw, request)
-        : client.withDeadline(Date.now() + ANSWER_MS, () =>
-            client.workflow.executeUpdateWithStart<PoolWorkflow, DrawAnswer, [unknown]>(POOL_UPDATE.draw, {
-              args: [request],
-              startWorkflowOperation: new WithStartWorkflowOperation<PoolWorkflow>(
-                WORKFLOW.pool,
-                poolStart(pool, info.taskQueue),
-              ),
-            }),
-          );
+        : within(() => updatePool(client, { pool, taskQueue, name: POOL_UPDATE.draw, input: request }));
     const request: DrawRequest = { ...input, sessionId: info.workflowExecution?.workflowId ?? '' };
     try {
       const answer = await draw(request);

@@ -8,6 +8,7 @@ import type { AgentRuntime, Model } from '../agent/index.ts';
 import { tenantOf } from '../contract/context.ts';
 import { messageOf } from '../contract/errors.ts';
 import { utf8Length } from '../contract/json.ts';
+import { TASK_TIMEOUT } from '../contract/limits.ts';
 import type { Message } from '../contract/messages.ts';
 import type { ModelInput, ModelResult } from '../contract/model-call.ts';
 import { WORKFLOW } from '../contract/names.ts';
@@ -29,6 +30,8 @@ import { TokenEstimate } from './token-estimate.ts';
 const PACE_MS = 250;
 /** How long a limiter may take to answer. A grant that took longer than this is not used. */
 const ANSWER_MS = 8_000;
+/** Events in one run of a limiter. A worker without its state replays the run within {@link TASK_TIMEOUT}. */
+const RUN_EVENTS = 600;
 /** The pause after a 429 that names none, as a part of the window. */
 const BACK_OFF = 1 / 20;
 
@@ -278,7 +281,8 @@ class Line {
       workflowId: rateLimiterId(this.#taskQueue, this.#key),
       taskQueue: this.#taskQueue,
       workflowIdConflictPolicy: 'USE_EXISTING',
-      args: [{ key: this.#key }],
+      workflowTaskTimeout: TASK_TIMEOUT,
+      args: [{ key: this.#key, runEvents: RUN_EVENTS }],
       staticSummary: `the rate limit of ${this.#key}`.slice(0, 130),
     });
     return this.#client.withDeadline(Date.now() + ANSWER_MS, () =>

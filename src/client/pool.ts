@@ -1,9 +1,8 @@
 /** A pool of money, from outside. */
-import { type Client, WithStartWorkflowOperation, type WorkflowHandle } from '@temporalio/client';
+import type { Client, WorkflowHandle } from '@temporalio/client';
 import { invalid } from '../contract/errors.ts';
 import { parseInput } from '../contract/inputs.ts';
 import { defined, toJson } from '../contract/json.ts';
-import { WORKFLOW } from '../contract/names.ts';
 import {
   POOL_QUERY,
   POOL_UPDATE,
@@ -15,7 +14,7 @@ import {
 import { parseKnown } from '../contract/unknown-name.ts';
 import { poolWorkflowId } from '../contract/workflow-ids.ts';
 import { poolError } from '../temporal/errors.ts';
-import { type PoolWorkflow, poolStart } from '../temporal/pool-start.ts';
+import { updatePool } from '../temporal/pool-update.ts';
 import { ANSWER_MS } from './requests.ts';
 
 /**
@@ -46,14 +45,8 @@ export class Pool {
   async set(input: PoolSetInput): Promise<PoolView> {
     const parsed = parseKnown(poolSetSchema, toJson(defined(input), 'pool'));
     if (!parsed.ok) throw invalid(parsed.field, parsed.problem);
-    const start = poolStart(this.id, this.#taskQueue);
-    const startWorkflowOperation = new WithStartWorkflowOperation<PoolWorkflow>(WORKFLOW.pool, start);
-    return this.#answered(() =>
-      this.#client.workflow.executeUpdateWithStart<PoolWorkflow, PoolView, [unknown]>(POOL_UPDATE.set, {
-        args: [parsed.value],
-        startWorkflowOperation,
-      }),
-    );
+    const to = { pool: this.id, taskQueue: this.#taskQueue, name: POOL_UPDATE.set };
+    return this.#answered(() => updatePool(this.#client, { ...to, input: parsed.value }));
   }
 
   /**

@@ -13,7 +13,22 @@ export interface PoolAmount {
 /** Nothing of all. */
 export const NO_AMOUNT: Readonly<PoolAmount> = { nanoUsd: 0, tokens: 0, turns: 0, activeMs: 0 };
 
-export type PoolCap = 'usd' | 'tokens' | 'turns' | 'activeMs';
+/** What an amount counts. */
+export const AMOUNT_KINDS = ['nanoUsd', 'tokens', 'turns', 'activeMs'] as const;
+
+/** An amount, each part by its name. */
+export function amountOf(part: (kind: keyof PoolAmount) => number): PoolAmount {
+  return {
+    nanoUsd: part('nanoUsd'),
+    tokens: part('tokens'),
+    turns: part('turns'),
+    activeMs: part('activeMs'),
+  };
+}
+
+/** The caps in the order in which they are checked. */
+export const POOL_CAPS = ['usd', 'tokens', 'turns', 'activeMs'] as const;
+export type PoolCap = (typeof POOL_CAPS)[number];
 
 /** Caps of a pool. Absent means no cap. */
 export interface PoolLimits {
@@ -165,6 +180,8 @@ export const poolClosedSchema: LazySchema<PoolClosedInput> = lazySchema(() =>
 /** The argument of the pool's workflow. */
 export interface PoolInput {
   poolId: string;
+  /** Updates after which the pool goes on in a new run. */
+  runUpdates?: number;
   /** What one run passes to the next. */
   carried?: unknown;
 }

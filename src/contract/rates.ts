@@ -73,6 +73,8 @@ export const RATES = { exchange: 'exchange', view: 'rates' } as const;
 /** Input of the workflow that keeps the limit of a key. */
 export interface RateLimiterInput {
   key: string;
+  /** Events after which it goes on in a new run. */
+  runEvents?: number;
   /** Of the run before. */
   state?: unknown;
 }

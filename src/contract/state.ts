@@ -63,6 +63,9 @@ export type Phase =
   | 'cancelling'
   | 'closed';
 
+/** Money is counted in whole billionths of a US dollar. */
+export const NANO_PER_USD = 1_000_000_000;
+
 /** What a session has spent. */
 export interface Spent {
   turns: number;

@@ -7,9 +7,12 @@
 
 import { defined } from '../contract/json.ts';
 import {
+  AMOUNT_KINDS,
+  amountOf,
   type DrawAnswer,
   type DrawRequest,
   NO_AMOUNT,
+  POOL_CAPS,
   type PoolAmount,
   type PoolAmounts,
   type PoolCap,
@@ -19,9 +22,9 @@ import {
   type PoolSetInput,
   type PoolView,
 } from '../contract/pool.ts';
+import { NANO_PER_USD } from '../contract/state.ts';
 import { periodEnd, periodOf } from './period.ts';
 
-const NANO_PER_USD = 1_000_000_000;
 /** Beyond what a session needs, it gets this part of what is left: near the cap, the others need some, too. */
 const SHARE = 4;
 /** Sessions that may hold something at a time, that may wait, and that are remembered without holding anything. */
@@ -31,10 +34,8 @@ const BATCH = 100;
 /** Holders that a refusal names. */
 const NAMED = 10;
 const LISTED = 100;
-const KINDS = ['nanoUsd', 'tokens', 'turns', 'activeMs'] as const;
-/** The caps in the order in which they are checked, and what each counts. */
+/** What each cap counts. */
 const KIND_OF = { usd: 'nanoUsd', tokens: 'tokens', turns: 'turns', activeMs: 'activeMs' } as const;
-const CAPS = Object.keys(KIND_OF) as PoolCap[];
 const NO_CAPS = { usd: null, tokens: null, turns: null, activeMs: null } as const;
 const UNITS: Readonly<Record<PoolCap, string>> = {
   usd: 'US dollars',
@@ -92,15 +93,15 @@ export function setProblem(
   input: PoolSetInput,
 ): { field: string; problem: string } | null {
   const next = { ...limits, ...defined(input) };
-  return CAPS.some((name) => typeof next[name] === 'number')
+  return POOL_CAPS.some((name) => typeof next[name] === 'number')
     ? null
-    : { field: 'limits', problem: `the pool needs a cap: ${CAPS.join(', ')}` };
+    : { field: 'limits', problem: `the pool needs a cap: ${POOL_CAPS.join(', ')}` };
 }
 
 /** Changes the caps and the period. What was spent in the present period stays spent. */
 export function setPool(pool: PoolData, input: PoolSetInput, now: number): void {
   roll(pool, now);
-  for (const name of CAPS) {
+  for (const name of POOL_CAPS) {
     const limit = input[name];
     if (limit === null) delete pool.limits[name];
     else if (limit !== undefined) pool.limits[name] = limit;
@@ -134,7 +135,7 @@ export function draw(pool: PoolData, request: DrawRequest, now: number): DrawAns
     return { kind: 'refused', settled: spent, ...refused };
   }
   const left = available(pool);
-  for (const kind of KINDS) {
+  for (const kind of AMOUNT_KINDS) {
     const more = pool.waiting.length > 0 ? 0 : Math.floor((left[kind] - need[kind]) / SHARE);
     holder.held[kind] = Math.min(Math.max(need[kind], want?.[kind] ?? 0), need[kind] + more);
   }
@@ -157,7 +158,7 @@ export function wake(pool: PoolData, now: number): string[] {
   const left = available(pool);
   const woken = pool.waiting.filter(({ need }) => {
     const fits = isWithin(need, left);
-    if (fits) for (const kind of KINDS) left[kind] -= need[kind];
+    if (fits) for (const kind of AMOUNT_KINDS) left[kind] -= need[kind];
     return fits;
   });
   pool.waiting = pool.waiting.filter((one) => !woken.includes(one));
@@ -215,7 +216,7 @@ function currentOf({ period, zone }: PoolData, now: number): string {
 /** Charges what a session has spent since. It can be more than it held, where a provider ignores `max_tokens`. */
 function charge(pool: PoolData, before: PoolAmount, spent: PoolAmount): PoolAmount {
   const after = { ...before };
-  for (const kind of KINDS) {
+  for (const kind of AMOUNT_KINDS) {
     const more = Math.max(0, spent[kind] - before[kind]);
     after[kind] += more;
     pool.spent = { ...pool.spent, [kind]: pool.spent[kind] + more };
@@ -249,7 +250,7 @@ function refusal(
     return { message, holders };
   }
   const left = available(pool);
-  const cap = CAPS.find((name) => need[KIND_OF[name]] > left[KIND_OF[name]]);
+  const cap = POOL_CAPS.find((name) => need[KIND_OF[name]] > left[KIND_OF[name]]);
   if (cap === undefined) return null;
   const kind = KIND_OF[cap];
   const held = heldOf(pool)[kind];
@@ -270,7 +271,7 @@ function refusal(
 /** Raises the caps by what is missing. */
 function raiseFor(pool: PoolData, need: PoolAmount): void {
   const left = available(pool);
-  for (const cap of CAPS) {
+  for (const cap of POOL_CAPS) {
     const missing = need[KIND_OF[cap]] - left[KIND_OF[cap]];
     if (missing > 0) pool.limits[cap] = (pool.limits[cap] ?? 0) + inUnit(cap, missing);
   }
@@ -280,7 +281,7 @@ function raiseFor(pool: PoolData, need: PoolAmount): void {
 function available(pool: PoolData): PoolAmount {
   const held = heldOf(pool);
   const left = { ...NO_AMOUNT };
-  for (const cap of CAPS) {
+  for (const cap of POOL_CAPS) {
     const kind = KIND_OF[cap];
     const limit = pool.limits[cap];
     const most = limit === undefined ? Number.MAX_SAFE_INTEGER : toAmount(cap, limit);
@@ -294,7 +295,7 @@ function heldOf({ holders }: PoolData): PoolAmount {
 }
 
 function isHolding({ held }: Holder): boolean {
-  return KINDS.some((kind) => held[kind] > 0);
+  return AMOUNT_KINDS.some((kind) => held[kind] > 0);
 }
 
 /** Forgets those that were not heard of for longest. Each reports what the pool had confirmed, so nothing counts twice. */
@@ -308,16 +309,11 @@ function forget(pool: PoolData): void {
 }
 
 function isWithin(need: PoolAmount, left: PoolAmount): boolean {
-  return KINDS.every((kind) => need[kind] <= left[kind]);
+  return AMOUNT_KINDS.every((kind) => need[kind] <= left[kind]);
 }
 
 function sum(a: PoolAmount, b: PoolAmount): PoolAmount {
-  return {
-    nanoUsd: a.nanoUsd + b.nanoUsd,
-    tokens: a.tokens + b.tokens,
-    turns: a.turns + b.turns,
-    activeMs: a.activeMs + b.activeMs,
-  };
+  return amountOf((kind) => a[kind] + b[kind]);
 }
 
 function toAmount(cap: PoolCap, value: number): number {

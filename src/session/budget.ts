@@ -5,10 +5,9 @@ import type { BudgetLimits, Manifest, ModelManifest } from '../contract/manifest
 import type { Usage } from '../contract/model-call.ts';
 import { outputRequest } from '../contract/output.ts';
 import { PLAN_DESCRIPTION, PLAN_SCHEMA } from '../contract/plan.ts';
-import type { SessionState } from '../contract/state.ts';
+import { NANO_PER_USD, type SessionState } from '../contract/state.ts';
 import { BYTES_PER_TOKEN } from '../contract/view.ts';
 
-const NANO_PER_USD = 1_000_000_000;
 /** Tokens that chat templates add around a message and around the whole prompt. */
 const OVERHEAD = { message: 16, prompt: 64 };
 const PLAN_LENGTH = PLAN_DESCRIPTION.length + JSON.stringify(PLAN_SCHEMA).length;

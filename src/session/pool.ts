@@ -6,7 +6,10 @@ import type { DrawResult } from '../contract/activities.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
 import { defined } from '../contract/json.ts';
 import {
+  AMOUNT_KINDS,
+  amountOf,
   NO_AMOUNT,
+  POOL_CAPS,
   type PoolAmount,
   type PoolAmounts,
   type PoolLimits,
@@ -25,8 +28,6 @@ const CALLS = 8;
 const ACTIVE_MS = { want: 600_000, need: 1 };
 /** A session that waits asks again after pauses that double: a signal of the pool may be lost. */
 const RECHECK = { firstMs: 60_000, maxMs: 3_600_000 };
-const CAPS = ['usd', 'tokens', 'turns', 'activeMs'] as const;
-const KINDS = ['nanoUsd', 'tokens', 'turns', 'activeMs'] as const;
 
 /** A session's share of a pool, from which it has drawn nothing. */
 export function newShare(id: string): PoolShare {
@@ -46,7 +47,7 @@ export function isCovered(state: SessionState, reserve: { nanoUsd: number; token
   if (pool === undefined) return true;
   const spent = spentOf(state, pool);
   const need = needOf(state, reserve);
-  return KINDS.every((kind) => spent[kind] + need[kind] <= pool.ceiling[kind]);
+  return AMOUNT_KINDS.every((kind) => spent[kind] + need[kind] <= pool.ceiling[kind]);
 }
 
 /** What a session does that waits for its pool: it asks when it is told to, and now and then by itself. */
@@ -88,7 +89,7 @@ export function settleEnd(state: SessionState): Step | null {
   const { pool } = state;
   if (pool === undefined || hasActivity(state) || (pool.unsettled === true && pool.due !== true)) return null;
   const spent = spentOf(state, pool);
-  const isSettled = KINDS.every(
+  const isSettled = AMOUNT_KINDS.every(
     (kind) => spent[kind] === pool.settled[kind] && spent[kind] >= pool.ceiling[kind],
   );
   return isSettled && hasTold(state, pool) ? null : drawWith(state, pool, null);
@@ -99,7 +100,7 @@ export function poolHeld(state: SessionState): { id: string; held: PoolAmounts }
   const { pool } = state;
   if (pool === undefined) return undefined;
   const spent = spentOf(state, pool);
-  const { nanoUsd, ...held } = amount((kind) => Math.max(0, pool.ceiling[kind] - spent[kind]));
+  const { nanoUsd, ...held } = amountOf((kind) => Math.max(0, pool.ceiling[kind] - spent[kind]));
   return { id: pool.id, held: { usd: usd(nanoUsd), ...held } };
 }
 
@@ -130,7 +131,7 @@ function capsOf({ budget: { limits } }: SessionState): PoolLimits {
 function hasTold(state: SessionState, { caps: told }: PoolShare): boolean {
   if (told === undefined) return true;
   const caps: PoolLimits = capsOf(state);
-  return CAPS.every((cap) => caps[cap] === told[cap]);
+  return POOL_CAPS.every((cap) => caps[cap] === told[cap]);
 }
 
 /** Records that a request to the pool is in flight. */
@@ -173,7 +174,7 @@ export function applyDraw(
     // The session was taken back from outside. What it had spent before stays spent.
     const own = spentOf(state, { ...pool, before: NO_AMOUNT });
     pool.no = answer.no;
-    pool.before = amount((kind) => Math.max(0, answer.settled[kind] - own[kind]));
+    pool.before = amountOf((kind) => Math.max(0, answer.settled[kind] - own[kind]));
     pool.settled = answer.settled;
     pool.ceiling = answer.settled;
     if (waitsForPool(state)) pool.due = true;
@@ -217,7 +218,7 @@ function drawWith(
   const unpriced = state.manifest?.models.find(({ price }) => price === null)?.id;
   const need = reserve && needOf(state, reserve);
   const want = reserve && {
-    ...amount((kind) => CALLS * needOf(state, reserve)[kind]),
+    ...amountOf((kind) => CALLS * needOf(state, reserve)[kind]),
     activeMs: ACTIVE_MS.want,
   };
   const input = {
@@ -263,9 +264,5 @@ export function poolSpent(
   before: PoolAmount = NO_AMOUNT,
 ): PoolAmount {
   const own = { nanoUsd, turns, activeMs, tokens: inputTokens + outputTokens };
-  return amount((kind) => own[kind] + before[kind]);
-}
-
-function amount(of: (kind: keyof PoolAmount) => number): PoolAmount {
-  return { nanoUsd: of('nanoUsd'), tokens: of('tokens'), turns: of('turns'), activeMs: of('activeMs') };
+  return amountOf((kind) => own[kind] + before[kind]);
 }

@@ -6,11 +6,10 @@
  */
 import type * as Otel from '@opentelemetry/api';
 import { defined } from '../contract/json.ts';
+import { NANO_PER_USD } from '../contract/state.ts';
 import type { SessionEvent, SessionEvents } from '../contract/telemetry.ts';
 import { instruments } from './metrics.ts';
 import { otel, SCOPE, spanIdOf, type Turn, turnAttributes, turnContext } from './otel.ts';
-
-const NANO_PER_USD = 1_000_000_000;
 
 interface PastSpan {
   turn: Turn;

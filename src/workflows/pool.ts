@@ -12,6 +12,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { type ParsedInput, parseInput } from '../contract/inputs.ts';
+import { defined } from '../contract/json.ts';
 import type { LazySchema } from '../contract/lazy-schema.ts';
 import { SIGNAL } from '../contract/names.ts';
 import {
@@ -42,14 +43,14 @@ import {
 } from '../pool/pool-state.ts';
 import { failure } from './failure.ts';
 
-/** The server takes 2,000 updates in a run. */
+/** Updates after which a pool goes on in a new run, if its start does not say. */
 const RUN_UPDATES = 1_000;
 
 /**
  * A pool. It never ends by itself, and ignores Temporal's cancellation: its sessions would wait for it. Somebody who wants it
  * gone terminates it.
  */
-export async function budgetPool({ poolId, ...input }: PoolInput): Promise<void> {
+export async function budgetPool({ poolId, runUpdates, ...input }: PoolInput): Promise<void> {
   const { workflowId } = workflowInfo();
   if (workflowId !== poolWorkflowId(poolId)) {
     throw ApplicationFailure.nonRetryable(`${workflowId} is not pool ${poolId}`, 'INVALID_ARGUMENT');
@@ -133,7 +134,8 @@ export async function budgetPool({ poolId, ...input }: PoolInput): Promise<void>
     description: 'Caps, what is spent and held, and by whom',
   });
   await CancellationScope.nonCancellable(async () => {
-    const isDue = (): boolean => updates >= RUN_UPDATES || workflowInfo().continueAsNewSuggested;
+    const isDue = (): boolean =>
+      updates >= (runUpdates ?? RUN_UPDATES) || workflowInfo().continueAsNewSuggested;
     const isChanged = (period: PoolData['period'], zone: string): boolean =>
       isDue() || pool.period !== period || pool.zone !== zone;
     while (!isDue()) {
@@ -143,6 +145,6 @@ export async function budgetPool({ poolId, ...input }: PoolInput): Promise<void>
       else if (!(await condition(() => isChanged(period, zone), end - Date.now()))) tellThoseWhoCanGoOn();
     }
     await condition(() => telling === 0 && allHandlersFinished());
-    await continueAsNew<typeof budgetPool>({ poolId, carried: pool });
+    await continueAsNew<typeof budgetPool>({ poolId, ...defined({ runUpdates }), carried: pool });
   });
 }

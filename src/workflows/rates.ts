@@ -9,6 +9,7 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
+import { defined } from '../contract/json.ts';
 import { SIGNAL } from '../contract/names.ts';
 import {
   RATES,
@@ -19,13 +20,14 @@ import {
 } from '../contract/rates.ts';
 import { exchange, isAtRest, newRates, nextAt, type RateState, rateView, serve } from '../rates/limiter.ts';
 
-/** Events after which it goes on in a new run: a short history replays fast on another worker. */
-const EVENTS = 4_000;
+/** Events after which it goes on in a new run, if its start does not say. */
+const RUN_EVENTS = 4_000;
 /** A limiter that nobody needs ends after this time. The next request starts it again. */
 const REST_MS = 600_000;
 
 /** It decides nothing itself: `exchange` and `serve` do. */
-export async function rateLimiter({ key, state: carried }: RateLimiterInput): Promise<void> {
+export async function rateLimiter({ key, runEvents, state: carried }: RateLimiterInput): Promise<void> {
+  const maxEvents = runEvents ?? RUN_EVENTS;
   const state = (carried as RateState | undefined) ?? newRates();
   /** Signals that are under way. */
   let sending = 0;
@@ -61,18 +63,18 @@ export async function rateLimiter({ key, state: carried }: RateLimiterInput): Pr
   for (;;) {
     call(serve(state, Date.now()));
     const { historyLength, continueAsNewSuggested } = workflowInfo();
-    if (historyLength > EVENTS || continueAsNewSuggested) break;
+    if (historyLength > maxEvents || continueAsNewSuggested) break;
     wakesAt = nextAt(state) ?? Number.POSITIVE_INFINITY;
     const ms = wakesAt === Number.POSITIVE_INFINITY ? REST_MS : Math.max(stepOf(state), wakesAt - Date.now());
     const isSooner = (): boolean =>
-      (nextAt(state) ?? Number.POSITIVE_INFINITY) < wakesAt || workflowInfo().historyLength > EVENTS;
+      (nextAt(state) ?? Number.POSITIVE_INFINITY) < wakesAt || workflowInfo().historyLength > maxEvents;
     const woken = await condition(isSooner, ms);
     if (woken || wakesAt < Number.POSITIVE_INFINITY) continue;
     serve(state, Date.now());
     if (isAtRest(state) && sending === 0) return;
   }
   await condition(() => sending === 0 && allHandlersFinished());
-  await continueAsNew<typeof rateLimiter>({ key, state });
+  await continueAsNew<typeof rateLimiter>({ key, ...defined({ runEvents }), state });
 }
 
 /** Wakes are this far apart at least: what becomes free meanwhile is given out together. */

@@ -1,5 +1,6 @@
 /** A pool of money that sessions share, on a real server. */
 import { expect, onTestFinished, test } from 'vitest';
+import { poolWorkflowId } from '../../src/contract/workflow-ids.ts';
 import {
   agentTool,
   type DefinedAgent,
@@ -281,4 +282,16 @@ test("a session's caps hold for its sub-agents, too, and raising them lets the o
   const end = await untilPool(pool, (view) => view.spent.usd === 8 && view.held.usd === 0);
   expect(end.limits).toEqual({ usd: 20 });
   await expectSound(stage, session);
+});
+
+test('a pool goes on in a new run after a hundred updates, so that a worker without its state soon has it', async () => {
+  const stage = await openStage([]);
+  await stage.startWorker([agentOf(stage)]);
+  const pool = stage.sessions.pool(stage.id('pool'));
+  await pool.set({ usd: 5, tokens: 1 });
+  for (let tokens = 2; tokens <= 250; tokens += 1) await pool.set({ tokens });
+  expect(await pool.get()).toMatchObject({ limits: { usd: 5, tokens: 250 } });
+  const { historyLength } = await stage.client.workflow.getHandle(poolWorkflowId(pool.id)).describe();
+  // An update of its own is five events.
+  expect(historyLength).toBeLessThan(600);
 });

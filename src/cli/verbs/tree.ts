@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { usd } from '../../session/budget.ts';
 import { commandsFor } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
 import { clean, inline } from '../terminal.ts';
@@ -19,7 +20,7 @@ export function tree(program: Command, cli: Cli): void {
       terminal.result({ sessionId, nodes, open }, () =>
         [
           ...nodes.map(({ agent, status, depth, sessionId: id, usage }) => {
-            const used = usage === null ? '' : `  ${usage.turns} turns, $${(usage.nanoUsd / 1e9).toFixed(4)}`;
+            const used = usage === null ? '' : `  ${usage.turns} turns, $${usd(usage.nanoUsd).toFixed(4)}`;
             return `${'  '.repeat(depth)}${clean(agent)}  ${status}${used}  ${clean(id)}`;
           }),
           ...open.flatMap(({ path, call, wait }) => {
