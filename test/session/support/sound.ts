@@ -107,7 +107,11 @@ function expectSeen(stage: Stage, { id }: Session, { runId: run, checkpoints, pl
  * @returns what {@link foldOf} does.
  */
 export async function expectSound(stage: Stage, session: Session): Promise<FoldedSession> {
-  const folded = await foldOf(stage, session);
+  let folded = await foldOf(stage, session);
+  // At rest, it may still give back to its pool.
+  const isSettled = (): boolean =>
+    folded.end !== null || !(folded.state?.inFlight ?? []).some(({ kind }) => kind === 'draw');
+  while (!isSettled()) folded = await foldOf(stage, session);
   const { state, checkpoints, end, history } = folded;
   if (end === null && state !== null) await expectLive(session, state);
   await lookOn(stage, session);
