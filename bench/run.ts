@@ -9,6 +9,7 @@ import { gap } from './measures/gap.ts';
 import { langgraph } from './measures/langgraph.ts';
 import { listing } from './measures/listing.ts';
 import { long } from './measures/long.ts';
+import { mcp } from './measures/mcp.ts';
 import { memory } from './measures/memory.ts';
 import { peers } from './measures/peers.ts';
 import { rates } from './measures/rates.ts';
@@ -46,6 +47,7 @@ const TAKE: Readonly<Record<MeasureName, Measure>> = {
   memory,
   waiting,
   rates,
+  mcp,
   cold,
   values,
   long,

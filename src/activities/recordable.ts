@@ -2,6 +2,7 @@ import type { DefinedTool } from '../agent/index.ts';
 import {
   canonicalJson,
   isDeeperThan,
+  type JsonObject,
   type JsonValue,
   jsonSize,
   MAX_DEPTH,
@@ -103,6 +104,7 @@ function asText(json: JsonValue): string {
 const MODEL_OUTPUT_MS = 5_000;
 
 async function inTime<T>(given: T | PromiseLike<T>): Promise<T> {
+  if (!isPromise(given)) return given;
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error('toModelOutput gave no answer in time')), MODEL_OUTPUT_MS);
@@ -116,7 +118,7 @@ async function inTime<T>(given: T | PromiseLike<T>): Promise<T> {
 
 const MODEL_OUTPUTS: ReadonlySet<unknown> = new Set(['text', 'json', 'content', 'error-text', 'error-json']);
 
-/** An output for the history, with the result of the tool's `toModelOutput` for the model. */
+/** An output for the history, with the result of the tool's `toModelOutput` for the model where that is another one. */
 export async function recorded(
   tool: DefinedTool,
   value: unknown,
@@ -124,18 +126,12 @@ export async function recorded(
   storing: Storing | undefined,
   output: unknown,
 ): Promise<ToolOutput> {
+  const given = await modelOutputOf(tool, callId, value, output);
+  if (given === null) return kept(output, resultLimit, storing);
   // Both enter the history, each with half of the limit.
-  const limit = tool.toModelOutput === undefined ? resultLimit : Math.floor(resultLimit / 2);
+  const limit = Math.floor(resultLimit / 2);
   const own = await kept(output, limit, storing);
-  if (tool.toModelOutput === undefined) return own;
   try {
-    const given = toJson(
-      JSON.parse(
-        JSON.stringify(await inTime(tool.toModelOutput({ toolCallId: callId, input: value, output }))),
-      ),
-    );
-    const isOutput = typeof given === 'object' && given !== null && !Array.isArray(given);
-    if (!isOutput || !MODEL_OUTPUTS.has(given['type'])) return own;
     const small = storing === undefined ? given : await storedFiles(given, storing);
     if (jsonSize(small) <= (storing === undefined ? limit : Math.min(limit, LIMIT.inlineResult)))
       return { ...own, modelOutput: small };
@@ -144,6 +140,29 @@ export async function recorded(
   } catch {
     return own;
   }
+}
+
+/** What `toModelOutput` returns; `null` where the model gets the output itself. */
+async function modelOutputOf(
+  tool: DefinedTool,
+  toolCallId: string,
+  input: unknown,
+  output: unknown,
+): Promise<JsonObject | null> {
+  if (tool.toModelOutput === undefined) return null;
+  try {
+    const given = await inTime(tool.toModelOutput({ toolCallId, input, output }));
+    if (given.type === (typeof output === 'string' ? 'text' : 'json') && given.value === output) return null;
+    const json = toJson(JSON.parse(JSON.stringify(given)));
+    const isOutput = typeof json === 'object' && json !== null && !Array.isArray(json);
+    return isOutput && MODEL_OUTPUTS.has(json['type']) ? json : null;
+  } catch {
+    return null;
+  }
+}
+
+function isPromise<T>(given: T | PromiseLike<T>): given is PromiseLike<T> {
+  return typeof (given as { then?: unknown } | null)?.then === 'function';
 }
 
 function asJson(output: unknown): JsonValue {

@@ -68,7 +68,9 @@ export class McpConnection {
 
   async tools(): Promise<Tool[]> {
     const client = await this.#connected();
-    return (await client.listTools(undefined, { timeout: OPEN_MS })).tools;
+    const { tools } = await client.listTools(undefined, { timeout: OPEN_MS });
+    // With the schema of its output, the SDK would refuse what was done.
+    return tools.map(({ outputSchema: _, ...tool }) => tool);
   }
 
   async client(): Promise<OpenConnection> {
@@ -87,8 +89,8 @@ export class McpConnection {
                 signal: options.signal,
                 timeout: CALL_MS,
                 allowInputRequired: true,
-                // With a definition the SDK sends a call once, and without the schema of its output it does not refuse what was done.
-                toolDefinition: withoutOutputSchema(tool),
+                // With a definition the SDK sends a call once.
+                toolDefinition: tool,
               },
             );
             if (call.asked !== null) throw call.asked;
@@ -185,10 +187,6 @@ export class McpConnection {
 
 function isInputRequired(result: object): result is InputRequiredResult {
   return (result as { resultType?: unknown }).resultType === 'input_required';
-}
-
-function withoutOutputSchema({ outputSchema: _outputSchema, ...tool }: Tool): Tool {
-  return tool;
 }
 
 async function loaded(): Promise<typeof mcp> {

@@ -76,6 +76,14 @@ test('a session reads, changes, sees a picture and hears of a failure', async ()
     ['refuse', 'completed', { isError: true, text: 'it is locked' }],
     ['sample', 'completed', { isError: true, text: expect.stringMatching(/./) }],
   ]);
+  // A text is what the model gets, and enters the history once.
+  expect(items.map(({ result }) => result?.modelOutput?.['type'])).toEqual([
+    undefined,
+    undefined,
+    'content',
+    'error-text',
+    'error-text',
+  ]);
   expect(closed()).toEqual(['t1']);
   await expectSound(stage, session);
 });
