@@ -21,6 +21,7 @@ export const MEASURES = [
   'memory',
   'waiting',
   'rates',
+  'trees',
   'mcp',
   'cold',
   'values',

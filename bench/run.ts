@@ -19,6 +19,7 @@ import { send } from './measures/send.ts';
 import { server } from './measures/server.ts';
 import { start } from './measures/start.ts';
 import { stream } from './measures/stream.ts';
+import { trees } from './measures/trees.ts';
 import { turns } from './measures/turns.ts';
 import { values } from './measures/values.ts';
 import { waiting } from './measures/waiting.ts';
@@ -47,6 +48,7 @@ const TAKE: Readonly<Record<MeasureName, Measure>> = {
   memory,
   waiting,
   rates,
+  trees,
   mcp,
   cold,
   values,

@@ -4,6 +4,7 @@ import type { FloorActivities, FloorMessage } from './activities.ts';
 
 export { heard } from './heard.ts';
 export { store } from './store.ts';
+export { leaf, tree } from './tree.ts';
 
 const { model } = proxyActivities<FloorActivities>({
   startToCloseTimeout: '15m',

@@ -8,49 +8,15 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LanguageModelV3 } from '@ai-sdk/provider';
 import { createWorker, defineAgent } from '../../src/index.ts';
-import { SESSION_SEARCH_ATTRIBUTES } from '../../src/server/index.ts';
-import { freePort } from '../../src/server/server-process.ts';
 import type { Measure } from '../support/context.ts';
+import { type Actions, actionsLine, countedScene, minus, sum } from '../support/counted.ts';
 import { instantModel } from '../support/instant-model.ts';
 import { jobText } from '../support/job.ts';
 import type { Line } from '../support/report.ts';
 import type { Scene } from '../support/scene.ts';
-import { stockScene } from '../support/stock.ts';
-
-/** Actions by type. */
-type Actions = Record<string, number>;
-
-/** The server brings its metrics up to date once a second. */
-const REPORT_MS = 2_000;
 
 /** How long the slow model streams, in seconds. */
 const STREAM_S = 10;
-
-/** A metric's line: its labels and its value. */
-const METRIC = /^action\{([^}]*)\} (\S+)$/;
-
-/** Reads the Actions of the namespace `default` from the server's metrics. */
-export function readActions(metrics: string): Actions {
-  const actions: Actions = {};
-  for (const line of metrics.split('\n')) {
-    const [, labels = '', value = '0'] = METRIC.exec(line) ?? [];
-    const type = /action_type="([^"]*)"/.exec(labels)?.[1];
-    if (type === undefined || !labels.includes('namespace="default"')) continue;
-    actions[type] = (actions[type] ?? 0) + Number(value);
-  }
-  return actions;
-}
-
-function minus(after: Actions, before: Actions, share = 1): Actions {
-  const left: Actions = {};
-  for (const [type, count] of Object.entries(after)) {
-    const more = count - (before[type] ?? 0);
-    if (more !== 0) left[type] = more / share;
-  }
-  return left;
-}
-
-const sum = (actions: Actions): number => Object.values(actions).reduce((all, count) => all + count, 0);
 
 /** A worker of its own, whose model takes its time. */
 async function streaming(
@@ -94,31 +60,9 @@ async function streaming(
 
 /** Sessions of one kind of turn, a session that waits, and a reply that a model takes its time for. */
 export const actions: Measure = async (context) => {
-  const port = await freePort();
-  const attributes = Object.entries(SESSION_SEARCH_ATTRIBUTES);
-  const scene = await stockScene(
-    context,
-    '--metrics-port',
-    String(port),
-    ...attributes.flatMap(([name, type]) => ['--search-attribute', `${name}=${type}`]),
-  );
-  const taken = async (): Promise<Actions> => {
-    await sleep(REPORT_MS);
-    return readActions(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text());
-  };
-  const during = async (work: () => Promise<unknown>): Promise<Actions> => {
-    const before = await taken();
-    await work();
-    return minus(await taken(), before);
-  };
-  const line = (what: string, found: Actions, more: Partial<Line> = {}): Line => ({
-    measure: 'actions',
-    what,
-    value: sum(found),
-    unit: '',
-    of: found,
-    ...more,
-  });
+  const { scene, during } = await countedScene(context);
+  const line = (what: string, found: Actions, more: Partial<Line> = {}): Line =>
+    actionsLine('actions', what, found, more);
   const turns = 10;
   // The turns that one session has more than another: what a session costs besides is in neither.
   const once = async (run: (count: number) => Promise<unknown>): Promise<Actions> =>

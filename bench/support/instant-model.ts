@@ -33,6 +33,11 @@ export function instantModel(onRequest: OnRequest = () => {}, cache?: PromptCach
     onRequest(job, turn, counted);
     return answerOf(job, turn, counted ?? { tokens: 500 * turn, cached: 0 });
   };
+  return answering(answer);
+}
+
+/** A model that answers at once, as it is told. */
+export function answering(answer: (request: LanguageModelV3CallOptions) => Answer): LanguageModelV3 {
   return {
     specificationVersion: 'v3',
     provider: 'bench',
@@ -44,7 +49,7 @@ export function instantModel(onRequest: OnRequest = () => {}, cache?: PromptCach
 }
 
 const SUMMARY = 'The job goes on as before. '.repeat(20);
-const STOP: LanguageModelV3FinishReason = { unified: 'stop', raw: 'stop' };
+export const STOP: LanguageModelV3FinishReason = { unified: 'stop', raw: 'stop' };
 
 function isSummary(prompt: LanguageModelV3Prompt): boolean {
   const last = prompt.at(-1);
@@ -52,14 +57,14 @@ function isSummary(prompt: LanguageModelV3Prompt): boolean {
   return part?.type === 'text' && part.text === SUMMARY_REQUEST;
 }
 
-function usageOf({ tokens, cached }: Counted = { tokens: 0, cached: 0 }): LanguageModelV3Usage {
+export function usageOf({ tokens, cached }: Counted = { tokens: 0, cached: 0 }): LanguageModelV3Usage {
   return {
     inputTokens: { total: tokens, noCache: tokens - cached, cacheRead: cached, cacheWrite: undefined },
     outputTokens: { total: 280, text: undefined, reasoning: undefined },
   };
 }
 
-interface Answer {
+export interface Answer {
   content: LanguageModelV3Content[];
   finishReason: LanguageModelV3FinishReason;
   usage: LanguageModelV3Usage;

@@ -25,7 +25,7 @@ import { Values } from '../values/index.ts';
 import { isGone } from './gone.ts';
 import { beating } from './heartbeats.ts';
 import { recordable } from './recordable.ts';
-import { attachChild } from './sub-agent.ts';
+import { type Attaching, attachChild } from './sub-agent.ts';
 import { type FindAgent, missing } from './tool.ts';
 
 /** How long to wait before an effect that is about to change is read again, in milliseconds. */
@@ -56,7 +56,7 @@ export async function runAttach(
     const result =
       child === undefined
         ? await attach(context, { find, searchAttributes, input })
-        : await attachChild(context, find, input, child);
+        : await attachChild(context, { find, searchAttributes, input }, child);
     // The effect may be deleted before the session. Temporal repeats the attempt when the store cannot be used.
     if (result.kind === 'output' && result.value !== undefined && values !== undefined) {
       const sessionId = context.info.workflowExecution?.workflowId ?? '';
@@ -66,18 +66,7 @@ export async function runAttach(
   });
 }
 
-async function attach(
-  context: Context,
-  {
-    find,
-    searchAttributes,
-    input,
-  }: {
-    find: FindAgent;
-    searchAttributes: () => Promise<readonly string[]>;
-    input: AttachInput;
-  },
-): Promise<AttachResult> {
+async function attach(context: Context, { find, searchAttributes, input }: Attaching): Promise<AttachResult> {
   const { client, info } = context;
   const id = effectId(input.idempotencyKey);
   const waiter = { sessionId: info.workflowExecution?.workflowId ?? '', callId: input.callId };

@@ -1,19 +1,30 @@
 /** Sub-agents: starts the session of a call, or looks at it. */
 import type { Context } from '@temporalio/activity';
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import { parseArgs } from '../agent/index.ts';
+import { type AgentRuntime, parseArgs } from '../agent/index.ts';
 import type { AttachInput, AttachResult } from '../contract/activities.ts';
 import { messageOf } from '../contract/errors.ts';
 import type { SessionInput } from '../contract/inputs.ts';
-import { defined } from '../contract/json.ts';
+import { defined, type JsonObject, jsonSize } from '../contract/json.ts';
 import { LIMIT, TASK_TIMEOUT } from '../contract/limits.ts';
 import { SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { ChildEnd, ChildStart, SteerInput } from '../contract/tree.ts';
 import { readChild } from '../history/index.ts';
+import { contextMisfit } from './context-misfit.ts';
 import { isGone } from './gone.ts';
 import { beating } from './heartbeats.ts';
 import { recordable } from './recordable.ts';
 import { type FindAgent, missing } from './tool.ts';
+
+/** A larger definition does not go into the input, which also holds the message. */
+const DESCRIBED_BYTES = 100_000;
+
+/** What attaching to an effect or a sub-agent needs. */
+export interface Attaching {
+  find: FindAgent;
+  searchAttributes: () => Promise<readonly string[]>;
+  input: AttachInput;
+}
 
 /**
  * Starts the session of a sub-agent, or finds the one that this call, or an equal one, has started. Temporal may retry it
@@ -21,8 +32,7 @@ import { type FindAgent, missing } from './tool.ts';
  */
 export async function attachChild(
   { client, info }: Context,
-  find: FindAgent,
-  input: AttachInput,
+  { find, searchAttributes, input }: Attaching,
   child: ChildStart,
 ): Promise<AttachResult> {
   if (input.start === undefined) return look(client, child, input);
@@ -43,12 +53,14 @@ export async function attachChild(
   }
   const { sessionId, agent, taskQueue = info.taskQueue, pool, parent } = child;
   const by = parent.sessionId.slice(0, 200);
+  const { context } = input.start;
   const session: SessionInput = {
     agent,
     mode: 'task',
     message: { text, by },
-    ...defined({ context: input.start.context, pool }),
+    ...defined({ context, pool }),
     parent,
+    ...(taskQueue === info.taskQueue ? await describedPart(find(agent), searchAttributes, context) : {}),
   };
   try {
     await client.workflow.start(WORKFLOW.session, {
@@ -64,6 +76,17 @@ export async function attachChild(
     throw error;
   }
   return { kind: 'waiting' };
+}
+
+/** What a worker that has the agent says of it. A session that has to wait for something finds out by itself. */
+async function describedPart(
+  agent: AgentRuntime | undefined,
+  searchAttributes: Attaching['searchAttributes'],
+  context: JsonObject | undefined,
+): Promise<Pick<SessionInput, 'described'>> {
+  if (agent === undefined || jsonSize(agent.manifest) > DESCRIBED_BYTES) return {};
+  if ((await contextMisfit(agent, context)) !== null) return {};
+  return { described: { manifest: agent.manifest, searchAttributes: [...(await searchAttributes())] } };
 }
 
 /** Reads from the sub-agent's history how it has ended, if it has. */

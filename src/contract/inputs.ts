@@ -278,6 +278,10 @@ export interface EffectInput {
   doubt?: string | undefined;
 }
 
+const manifestSchema = lazySchema(() =>
+  z.custom<Manifest>((value) => (value as Manifest | null)?.schema === 1, 'unknown manifest version'),
+);
+
 const effectSchema = lazySchema(() =>
   z.object({
     tool: z.string(),
@@ -286,13 +290,20 @@ const effectSchema = lazySchema(() =>
     argsDigest: z.string(),
     idempotencyKey: z.string(),
     requestedBy: z.string(),
-    manifest: z.custom<Manifest>(
-      (value) => (value as Manifest | null)?.schema === 1,
-      'unknown manifest version',
-    ),
+    manifest: manifestSchema(),
     searchAttributes: z.array(z.string()),
     doubt: z.optional(z.string()),
   }),
+);
+
+/** An agent, as a worker has it. */
+export interface DescribedAgent {
+  manifest: Manifest;
+  searchAttributes: string[];
+}
+
+const describedSchema: LazySchema<DescribedAgent> = lazySchema(() =>
+  z.object({ manifest: manifestSchema(), searchAttributes: z.array(z.string()) }),
 );
 
 const carriedSchema = lazySchema(() =>
@@ -315,6 +326,7 @@ export const sessionInputSchema: LazySchema<SessionInput> = lazySchema(() =>
     effect: z.optional(effectSchema()),
     origin: z.optional(originSchema()),
     parent: z.optional(parentSchema()),
+    described: z.optional(describedSchema()),
     carried: z.optional(carriedSchema()),
   }),
 );
@@ -331,6 +343,8 @@ export interface SessionInput {
   origin?: OriginInput | undefined;
   /** The call of another session that has started it. */
   parent?: ParentLink | undefined;
+  /** The agent of a sub-agent, where the worker that starts it has the agent: the session need not ask a worker. */
+  described?: DescribedAgent | undefined;
   /** What one run passes to the next. Only a session that goes on may have it. */
   carried?: SessionState | undefined;
 }

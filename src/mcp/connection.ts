@@ -70,7 +70,7 @@ export class McpConnection {
     const client = await this.#connected();
     const { tools } = await client.listTools(undefined, { timeout: OPEN_MS });
     // With the schema of its output, the SDK would refuse what was done.
-    return tools.map(({ outputSchema: _, ...tool }) => tool);
+    return tools.map(({ outputSchema: _outputSchema, ...tool }) => tool);
   }
 
   async client(): Promise<OpenConnection> {

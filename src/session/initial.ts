@@ -3,6 +3,7 @@ import { defined } from '../contract/json.ts';
 import { EMPTY_DIGEST, effectNamespace } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { Moment } from './events.ts';
+import { setManifest } from './manifest.ts';
 import { continued } from './past.ts';
 import { applyPerson } from './people.ts';
 import { newShare } from './pool.ts';
@@ -87,6 +88,10 @@ export function initialState(identity: SessionIdentity, input: SessionInput, mom
   if (input.parent !== undefined) state.parent = input.parent;
   if (input.effect !== undefined) becomeEffect(state, input.effect);
   if (input.message !== undefined) applyPerson(state, { type: 'send', value: input.message }, moment);
+  if (input.described !== undefined) {
+    state.searchAttributes = input.described.searchAttributes;
+    setManifest(state, input.described.manifest, moment);
+  }
   return state;
 }
 

@@ -1,6 +1,6 @@
 /** What the bench reads of the server's metrics. */
 import { expect, test } from 'vitest';
-import { readActions } from '../../bench/measures/actions.ts';
+import { readActions } from '../../bench/support/counted.ts';
 
 test('Actions are summed by type, of the namespace of the sessions only', () => {
   const metrics = `# TYPE action counter

@@ -29,6 +29,27 @@ test('an agent answers another one from a session of its own, with the context o
   expect(await own.state()).toMatchObject({ context: { tenant: 'acme' }, mode: 'task' });
 });
 
+test('a sub-agent asks no worker what it is when the worker that starts it has the agent', async () => {
+  const stage = await openStage(
+    scripted({
+      lead: once([{ name: 'research', args: { task: 'Find whales.' } }]),
+      researcher: () => ({ text: 'ok' }),
+    }),
+  );
+  const research = agentTool(agent(stage, 'researcher'));
+  await stage.startWorker([agent(stage, 'lead', { research })]);
+  const session = await ask(stage);
+  await untilPhase(session, 'idle');
+  const [child] = (await session.snapshot()).children ?? [];
+  const own = stage.sessions.get(child?.sessionId ?? '');
+  await expectFoldEqualsLive(stage.client, own);
+  const { events } = await stage.client.workflow.getHandle(own.id).fetchHistory();
+  const types = (events ?? []).flatMap(
+    ({ activityTaskScheduledEventAttributes: scheduled }) => scheduled?.activityType?.name ?? [],
+  );
+  expect(types).toEqual(['perdure.model', 'perdure.report']);
+});
+
 test('agents of one reply work side by side, and equal calls are one session', async () => {
   let working = 0;
   let most = 0;
