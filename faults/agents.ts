@@ -20,6 +20,7 @@ import { createPaymentsClient, PaymentsError } from '../examples/payments/client
 import { activityKind } from '../src/contract/names.ts';
 import { stepClock } from './clock.ts';
 import { enlarged } from './large.ts';
+import type { AgentPlan } from './mcp/plan.ts';
 import { ALSO_READ, DELEGATE, MODES, type Mode, PRICE, type Step, TOOL, type ToolKind } from './story.ts';
 
 /** What a call of the lab says: whose it is, and how its tool is to behave. */
@@ -254,6 +255,19 @@ export const repentant: DefinedAgent = defineAgent({
   name: 'repentant',
   tools: { [TOOL.mutate]: reversible },
 });
+
+/** Its tools are those of an MCP server. Other workers have none. */
+export const connected: DefinedAgent | null = await withMcp(process.env['LAB_MCP']);
+
+async function withMcp(plan: string | undefined): Promise<DefinedAgent | null> {
+  if (plan === undefined) return null;
+  const { mcpToolsOf } = await import('./mcp/agent.ts');
+  return defineAgent({
+    ...common,
+    name: 'connected',
+    tools: await mcpToolsOf(JSON.parse(plan) as AgentPlan, service),
+  });
+}
 
 /** Misses no heartbeat for an hour. */
 export const patient: DefinedAgent = defineAgent({

@@ -5,7 +5,7 @@ import { largeProblems } from './large.ts';
 import { type Claim, unexplained } from './linearize.ts';
 import type { Observed, ObservedSession } from './observe.ts';
 import type { FaultPoint } from './points/point.ts';
-import { callTags, MORE, REPLY_NANO_USD, type ToolKind } from './story.ts';
+import { callTags, isKeyOf, MORE, REPLY_NANO_USD, type ToolKind } from './story.ts';
 import { treeProblems } from './trees.ts';
 
 /** What can be wrong with a run. */
@@ -260,7 +260,7 @@ function judgeEffect(
   const effect = effects[call.idempotencyKey];
   if (effect !== undefined) claims.push(...claimsOf('effect', effect));
   const keyed = own
-    .filter(({ key }) => key === call.idempotencyKey)
+    .filter(({ key }) => isKeyOf(call, key, tag))
     .map(({ id, at }) => ({ id, at: Date.parse(at) }));
   if (keyed.length < own.length) add('duplicate', `${tag} landed under another key than its call's`);
   const why = unexplained(claims, keyed);

@@ -33,3 +33,12 @@ export async function retried<T>(act: () => Promise<T>): Promise<T> {
 export function passing(error: unknown): boolean {
   return isUnanswered(error) || isPerdureError(error, 'SERVER_UNAVAILABLE');
 }
+
+/** Waits for something that no session says. */
+export async function polled(condition: () => boolean, otherwise: string): Promise<void> {
+  const deadline = Date.now() + PATIENCE_MS;
+  while (!condition()) {
+    if (Date.now() > deadline) throw new Error(otherwise);
+    await sleep(20);
+  }
+}

@@ -2,6 +2,7 @@
 import { isPerdureError, type PendingCall, type SessionView } from 'perdure';
 import { passing } from './patience.ts';
 import type { Actor, Stage } from './stage.ts';
+import { isKeyOf } from './story.ts';
 
 /** Something that needed a person. */
 export interface PersonRecord {
@@ -58,7 +59,7 @@ async function settle(stage: Stage, actor: Actor, call: PendingCall): Promise<vo
   const { callId, idempotencyKey, status } = call;
   if (status.kind === 'approval') return;
   actor.people.push({ what: status.kind, callId, reason: 'reason' in status ? status.reason : '' });
-  const row = stage.lane.ledger().find(({ key }) => key === idempotencyKey);
+  const row = stage.lane.ledger().find(({ key, args }) => isKeyOf(call, key, args.reason));
   const resolution =
     row === undefined
       ? ({ outcome: 'absent' } as const)

@@ -126,7 +126,7 @@ export class Stage {
   /** Starts the sessions; each has its task from its first message. */
   async begin(
     options: {
-      agent?: 'careful' | 'director' | 'hasty' | 'late' | 'patient' | 'repentant';
+      agent?: 'careful' | 'connected' | 'director' | 'hasty' | 'late' | 'patient' | 'repentant';
       mode?: Task['mode'];
       cutReply?: number;
       /** Sessions make three calls at least, and summarize older messages before the last. */

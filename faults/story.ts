@@ -1,4 +1,5 @@
 /** What a run of the lab is made of, as plain data: a seed gives it, a command line names it, shrinking cuts it down. */
+import type { ToolCall } from 'perdure';
 import type { ScriptedRequest } from 'perdure/testing';
 
 /** The kinds of tools that the guarantees differ for. */
@@ -161,6 +162,16 @@ function effectTag(task: Pick<Task, 'tag'>, turn: number): string {
 export function callTags(task: Pick<Task, 'tag' | 'kind' | 'mode'>, turn: number): string[] {
   const tag = effectTag(task, turn);
   return task.kind === 'read' && task.mode !== 'large' && task.mode !== 'stored' ? [tag, `${tag}+`] : [tag];
+}
+
+/** Whether a row of the ledger has the key of a call. A server between the two knows no key: it names an effect by its tag. */
+export function isKeyOf(
+  { idempotencyKey, args }: Pick<ToolCall, 'idempotencyKey' | 'args'>,
+  key: string | null,
+  tag: string,
+): boolean {
+  const own = (args as { tag?: unknown } | null)?.tag;
+  return key === idempotencyKey || (own === tag && key === tag);
 }
 
 /** The task of the sub-agent that a session gives its task of a turn to. */

@@ -8,6 +8,7 @@ import { deploy } from './deploy.ts';
 import { deployCode } from './deploy-code.ts';
 import { largeValues } from './large-values.ts';
 import { longReads } from './long-reads.ts';
+import { mcpChange, mcpFreeze, mcpKill, mcpLies } from './mcp.ts';
 import { modelCut } from './model-cut.ts';
 import { modelWire } from './model-wire.ts';
 import { newRun } from './new-run.ts';
@@ -62,6 +63,10 @@ export const POINTS: readonly FaultPoint[] = [
   toolThrows,
   largeValues,
   storing,
+  mcpKill,
+  mcpFreeze,
+  mcpLies,
+  mcpChange,
   modelCut,
   modelWire,
   deploy,

@@ -1,7 +1,13 @@
 /** Tools of an MCP server, with the guard that their effects need. */
 import type { CallToolResult, Tool, Transport } from '@modelcontextprotocol/client';
 import { type FlexibleSchema, jsonSchema } from 'ai';
-import { type DefinedTool, defineTool, NotAttemptedError, type ToolOptions } from '../agent/index.ts';
+import {
+  type DefinedTool,
+  defineTool,
+  NotAttemptedError,
+  type ToolOptions,
+  type Verification,
+} from '../agent/index.ts';
 import { messageOf, PerdureError } from '../contract/errors.ts';
 import { digestJson, type JsonObject, type JsonValue, toJson } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
@@ -27,6 +33,11 @@ export interface McpToolOptions
   > {
   /** The name that the model gets. Default: the server's, after `prefix`. */
   as?: string;
+  /**
+   * Asks `verify` after each answer of the server, which may be wrong. A call that the server has failed and `verify` has
+   * found is done. A call that the server has done and `verify` has not found is *unknown*. Default: false.
+   */
+  confirm?: boolean;
 }
 
 export interface McpToolsOptions {
@@ -119,6 +130,8 @@ export async function mcpTools(options: McpToolsOptions): Promise<Record<string,
         `tools.${tool.name}: ${as} is no name for a tool: set as to letters, digits, - and _`,
       );
     if (Object.hasOwn(made, as)) throw invalid(name, `tools.${tool.name}: two tools are named ${as}: set as`);
+    if (given?.confirm === true && given.verify === undefined)
+      throw invalid(name, `tools.${tool.name}.confirm: set verify, too. It confirms the answers`);
     made[as] = toolOf(connection, tool, given ?? {}, options.trusted === true) as DefinedTool;
   }
   return made;
@@ -150,7 +163,7 @@ function checkRead(name: string, taken: readonly Tool[], read: string | undefine
 function toolOf(
   connection: McpConnection,
   tool: Tool,
-  { as: _as, ...given }: McpToolOptions,
+  { as: _as, confirm = false, ...given }: McpToolOptions,
   trusted: boolean,
 ): DefinedTool<JsonObject, JsonValue> {
   const effect = given.effect ?? (trusted ? hinted(tool) : 'mutate');
@@ -162,7 +175,8 @@ function toolOf(
     ...(given.idempotency === undefined ? { idempotency: { scope: 'call' } } : {}),
     ...given,
     effect,
-    execute: async (input, { abortSignal, fence, answers }) => {
+    execute: async (input, context) => {
+      const { abortSignal, fence, answers } = context;
       const client = await connection.client().catch((error: unknown) => {
         throw new NotAttemptedError(`the server cannot be reached: ${messageOf(error)}`, { cause: error });
       });
@@ -170,7 +184,9 @@ function toolOf(
       try {
         const options = { signal: abortSignal, answers, mayRepeat: effect !== 'mutate' };
         const { result, declined } = await client.call(tool, input, options);
-        return outputOf(withDeclined(result, declined));
+        const output = outputOf(withDeclined(result, declined));
+        if (!confirm || given.verify === undefined) return output;
+        return confirmed(output, result.isError === true, await given.verify(input, context));
       } catch (error) {
         const refusal = refusalOf(error);
         if (refusal === null) throw error;
@@ -179,6 +195,15 @@ function toolOf(
     },
     toModelOutput: ({ output }) => modelOutput(output),
   });
+}
+
+/** @throws Error when `verify` does not find what the server says that it has done: the call is unknown */
+function confirmed(output: JsonValue, isError: boolean, found: Verification<JsonValue>): JsonValue {
+  if (found.outcome === 'landed') return isError ? (found.output ?? null) : output;
+  if (found.outcome === 'absent' && isError) return output;
+  throw new Error(
+    `the server says that it is ${isError ? 'not done' : 'done'}, and verify says ${found.outcome}`,
+  );
 }
 
 function hinted({ annotations }: Tool): Effect {

@@ -92,6 +92,43 @@ test.each(['before', 'after'] as const)(
   },
 );
 
+test('a server whose answers are wrong: verify confirms them where an agent asks for it', async () => {
+  const file = newFile();
+  const landed: McpToolOptions = {
+    confirm: true,
+    verify: () => ({ outcome: 'landed', output: 'it is done' }),
+  };
+  const absent: McpToolOptions = {
+    effect: 'mutate',
+    confirm: true,
+    verify: () => ({ outcome: 'absent' }),
+    settle: 10,
+    maxAttempts: 1,
+  };
+  const { results, session: ended } = await session(
+    desk({ file }),
+    [
+      ['refuse', t1],
+      ['close', t1],
+      ['find', t1],
+    ],
+    { refuse: landed, close: landed, find: absent },
+  );
+  expect(results.slice(0, 2)).toEqual(['it is done', 't1 is closed']);
+  const { items } = await ended.calls();
+  expect(items.map(({ status }) => status.kind)).toEqual(['completed', 'completed', 'failed']);
+  expect(items[2]?.dispatches[0]).toMatchObject({
+    outcome: 'absent',
+    reason: expect.stringContaining('the server says that it is done, and verify says absent'),
+  });
+  const unverified = mcpTools({
+    name: 'desk',
+    transport: desk({ file }),
+    tools: { close: { confirm: true } },
+  });
+  await expect(unverified).rejects.toThrow('tools.close.confirm: set verify, too');
+});
+
 test('a read that is given up does not cut off a mutation that the same server has', async () => {
   const file = newFile();
   const stage = await openStage(({ toolResults, lastUserText: ticket }) => {

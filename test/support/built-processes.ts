@@ -29,6 +29,8 @@ const MODULES = [
 /** The package by its name. */
 const DOORS = {
   perdure: './src/index.ts',
+  'perdure/encryption': './src/encryption/index.ts',
+  'perdure/mcp': './src/mcp/index.ts',
   'perdure/package.json': './package.json',
   'perdure/testing': './src/testing/index.ts',
 };
