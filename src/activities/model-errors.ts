@@ -49,13 +49,15 @@ const TOO_LONG = new RegExp(
   'i',
 );
 
+/** The answer of a provider that an error stands for. The AI SDK's gateway wraps it. */
+export function apiErrorOf(error: unknown): APICallError | undefined {
+  if (APICallError.isInstance(error)) return error;
+  return error instanceof Error && APICallError.isInstance(error.cause) ? error.cause : undefined;
+}
+
 /** Whether a provider refused a prompt as too large. A limit of tokens a minute is another thing: waiting helps. */
 function isTooLong(error: unknown, message: string): boolean {
-  const refused = APICallError.isInstance(error)
-    ? error
-    : error instanceof Error && APICallError.isInstance(error.cause)
-      ? error.cause
-      : undefined;
+  const refused = apiErrorOf(error);
   if (refused?.statusCode === TOO_MANY) return false;
   // A body may repeat the prompt, in which anybody may have written these words.
   const code = /"(context_length_exceeded|request_too_large)"/.exec(refused?.responseBody ?? '')?.[1];

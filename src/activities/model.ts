@@ -209,7 +209,11 @@ async function askInOrder(
     }
     live.begin();
     const result = await tracedRequest(input, request, () =>
-      requestModel({ ...request, onAnswer: () => entry?.answered() }),
+      requestModel({
+        ...request,
+        onAnswer: () => entry?.answered(),
+        onHead: (head) => entry?.said(head),
+      }),
     );
     entry?.end(result);
     if (result.ok) {

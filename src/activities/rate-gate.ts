@@ -18,12 +18,15 @@ import {
   type RateDemand,
   type RateExchange,
   type RateLimiterInput,
+  type RateSaid,
   type RateSettlement,
   type WindowLimit,
 } from '../contract/rates.ts';
 import { bytesOf } from '../contract/view.ts';
 import { rateLimiterId } from '../contract/workflow-ids.ts';
+import { saidLimits } from './rate-headers.ts';
 import type { RequestResult } from './reply-collector.ts';
+import type { AnswerHead } from './request-model.ts';
 import { TokenEstimate } from './token-estimate.ts';
 
 /** A worker tells a limiter its news this often at most, in milliseconds. The first news goes at once. */
@@ -39,6 +42,8 @@ const BACK_OFF = 1 / 20;
 interface Slot {
   /** The provider has answered: it has counted the request by now. */
   answered(): void;
+  /** What came first of its answer, which may say the provider's limits. */
+  said(head: AnswerHead): void;
   /** What it has used. Without a result it was not sent. */
   end(result: RequestResult | null): void;
 }
@@ -89,10 +94,11 @@ export class RateGate {
     const { tools } = request.agent.manifest;
     const bytes = utf8Length(request.instructions) + bytesOf(request.messages) + JSON.stringify(tools).length;
     const prompt = estimate.prompt(bytes);
-    if (limit.tokens !== undefined && prompt > limit.tokens) {
+    const { tokens: most = prompt } = line.limit;
+    if (prompt > most) {
       const message =
-        `rateLimits.${key}.tokensPerMinute: the prompt has about ${prompt} tokens, and ${limit.tokens} are allowed ` +
-        `in ${limit.windowMs / 1_000} seconds. Raise it, widen the window, or set a smaller contextWindow`;
+        `rateLimits.${key}${limit.tokens === most ? '.tokensPerMinute' : ''}: the prompt has about ${prompt} tokens, and ${most} ` +
+        `are allowed in ${limit.windowMs / 1_000} seconds. Raise it, widen the window, or set a smaller contextWindow`;
       return refused({ kind: 'failed', failure: 'provider_rejected', message, maybeBilled: 0 });
     }
     const { workflowId = '' } = context.info.workflowExecution ?? {};
@@ -113,7 +119,7 @@ export class RateGate {
     if (ahead !== null) {
       if (isAside) line.leave(sessionId);
       const others = ahead === 0 ? 'it is the next one' : `${ahead} sessions are before it`;
-      return refused({ kind: 'limited', key, message: `${wordsOf(key, limit)}, and ${others}` });
+      return refused({ kind: 'limited', key, message: `${wordsOf(key, line.limit)}, and ${others}` });
     }
     return { kind: 'granted', ...line.slot(demand, estimate, bytes) };
   }
@@ -148,7 +154,13 @@ function wordsOf(key: string, { requests, tokens, windowMs }: WindowLimit): stri
     ...(requests === undefined ? [] : [`${requests} requests`]),
     ...(tokens === undefined ? [] : [`${tokens} tokens`]),
   ];
+  if (amounts.length === 0) return `${key} has a limit`;
   return `${key} allows ${amounts.join(' and ')} in ${windowMs / 1_000} seconds`;
+}
+
+/** A moment of this process is an age for others. */
+function withAge({ at, ...said }: Omit<RateSaid, 'agoMs'> & { at: number }, now: number): RateSaid {
+  return { ...said, agoMs: Math.floor(now - at) };
 }
 
 /** From when on it may be sent, or how many sessions are before it. */
@@ -163,7 +175,10 @@ interface Asking {
 /** What a worker has to tell one limiter. One update carries the news of all its sessions. */
 class Line {
   readonly #key: string;
+  /** As the worker's options have it. */
   readonly #limit: WindowLimit;
+  /** With what the provider has said, as the limiter answered last. */
+  limit: WindowLimit;
   readonly #client: Client;
   readonly #taskQueue: string;
   readonly #estimates = new Map<string, TokenEstimate>();
@@ -171,11 +186,16 @@ class Line {
   /** With the moment of the answer, by this process's clock. */
   #settled: (Omit<RateSettlement, 'agoMs'> & { answeredAt: number })[] = [];
   #left: string[] = [];
+  /** What the provider has said, and when. */
+  #said: (Omit<RateSaid, 'agoMs'> & { at: number }) | undefined;
+  /** The limiter does not know what the provider says. */
+  #unlearned = true;
   #telling = false;
 
   constructor(options: { key: string; limit: WindowLimit; client: Client; taskQueue: string }) {
     this.#key = options.key;
     this.#limit = options.limit;
+    this.limit = options.limit;
     this.#client = options.client;
     this.#taskQueue = options.taskQueue;
   }
@@ -204,11 +224,15 @@ class Line {
 
   slot({ id }: RateDemand, estimate: TokenEstimate, bytes: number): Slot {
     let answeredAt: number | undefined;
+    let resetMs: number | undefined;
     const answered = (): void => {
       answeredAt ??= performance.now();
     };
     return {
       answered,
+      said: (head) => {
+        resetMs = this.#hear(id, head);
+      },
       end: (result) => {
         answered();
         const settlement = { id, answeredAt: answeredAt ?? 0 };
@@ -219,11 +243,26 @@ class Line {
           const isCounted = inputTokens !== null && outputTokens !== null;
           this.#settle({ ...settlement, ...(isCounted ? { tokens: inputTokens + outputTokens } : {}) });
         } else if (result.failure.limited === true) {
-          const backOffMs = result.failure.retryAfterMs ?? this.#limit.windowMs * BACK_OFF;
+          const backOffMs = result.failure.retryAfterMs ?? resetMs ?? this.#limit.windowMs * BACK_OFF;
           this.#settle({ ...settlement, tokens: 0, backOffMs: Math.ceil(backOffMs) });
         } else this.#settle({ ...settlement, ...(result.failure.billed ? {} : { tokens: 0 }) });
       },
     };
+  }
+
+  /** @returns when an amount that is used up is free again, in milliseconds */
+  #hear(id: string, { ok, headers }: AnswerHead): number | undefined {
+    if (this.#limit.fromHeaders !== true) return undefined;
+    const said = saidLimits(headers);
+    const amounts = Object.values(said);
+    // One that says nothing says that there is no limit.
+    if (amounts.length > 0 || (ok && this.#unlearned)) {
+      const answered = [...(this.#said?.answered ?? []), ...(ok ? [id] : [])];
+      this.#said = { ...said, answered, at: performance.now() };
+      this.#tell();
+    }
+    const usedUp = amounts.filter(({ remaining }) => remaining === 0).map((each) => each.resetMs ?? 0);
+    return Math.max(0, ...usedUp) || undefined;
   }
 
   leave(sessionId: string): void {
@@ -247,14 +286,17 @@ class Line {
   async #tellAll(): Promise<void> {
     // What begins together goes together.
     await Promise.resolve();
-    while (this.#asking.length + this.#settled.length + this.#left.length > 0) {
+    while (this.#hasNews()) {
       const asking = this.#asking.splice(0);
       const settled = this.#settled.splice(0);
       const left = this.#left.splice(0);
+      const said = this.#said;
+      this.#said = undefined;
       const now = performance.now();
       try {
         const answer = await this.#exchange({
           limit: this.#limit,
+          ...(said === undefined ? {} : { said: withAge(said, now) }),
           demands: asking.map(({ demand }) => demand),
           settled: settled.map(({ answeredAt, ...rest }) => ({
             ...rest,
@@ -262,6 +304,8 @@ class Line {
           })),
           left,
         });
+        this.limit = answer.limit ?? this.#limit;
+        this.#unlearned = answer.unlearned === true;
         const granted = new Map(answer.granted.map(({ id, afterMs }) => [id, afterMs]));
         const ahead = new Map(answer.queued.map((queued) => [queued.id, queued.ahead]));
         for (const { demand, resolve } of asking) {
@@ -274,6 +318,10 @@ class Line {
       }
       await delay(PACE_MS);
     }
+  }
+
+  #hasNews(): boolean {
+    return this.#asking.length + this.#settled.length + this.#left.length > 0 || this.#said !== undefined;
   }
 
   #exchange(given: RateExchange): Promise<RateAnswer> {

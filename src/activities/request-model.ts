@@ -6,6 +6,7 @@ import { messageOf } from '../contract/errors.ts';
 import type { LiveDelta } from '../contract/live-text.ts';
 import type { Message } from '../contract/messages.ts';
 import type { Files } from './files.ts';
+import { apiErrorOf } from './model-errors.ts';
 import { setsOwnCache, toPrompt, toTools, withBreakpoints } from './prompt.ts';
 import { ReplyCollector, type RequestResult, type StreamPart } from './reply-collector.ts';
 import { stopWith } from './stop-with.ts';
@@ -25,6 +26,7 @@ const SUMMARY =
  *
  * @param onDelta - called with each piece of the reply.
  * @param onAnswer - called when the provider has begun to answer
+ * @param onHead - called with the headers of an answer or refusal
  * @param abortSignal - ends the request. The result is then a failure of the kind `interrupted`.
  */
 export async function requestModel(options: {
@@ -38,6 +40,7 @@ export async function requestModel(options: {
   abortSignal: AbortSignal;
   onDelta: (delta: LiveDelta) => void;
   onAnswer?: () => void;
+  onHead?: (head: AnswerHead) => void;
 }): Promise<RequestResult> {
   const { agent, model, abortSignal, onDelta } = options;
   const { modelTimeoutMs } = agent;
@@ -49,7 +52,8 @@ export async function requestModel(options: {
   );
   const collected = new ReplyCollector();
   try {
-    for await (const part of parts(model, { ...callOptions(options), abortSignal: signal }, signal)) {
+    const call = { ...callOptions(options), abortSignal: signal };
+    for await (const part of parts(model, call, signal, options.onHead)) {
       timer.refresh();
       options.onAnswer?.();
       collected.add(part);
@@ -59,6 +63,8 @@ export async function requestModel(options: {
     }
   } catch (error) {
     collected.error ??= { value: error };
+    const headers = apiErrorOf(error)?.responseHeaders;
+    if (headers !== undefined) options.onHead?.({ ok: false, headers });
   } finally {
     clearTimeout(timer);
   }
@@ -121,11 +127,19 @@ function callOptions({
   };
 }
 
+/** What came first of an answer. */
+export interface AnswerHead {
+  /** The request was not refused. */
+  ok: boolean;
+  headers: Readonly<Record<string, string | undefined>>;
+}
+
 /** The parts of the reply. Ends when the signal aborts, even if the model ignores the signal. */
 async function* parts(
   model: Model,
   options: LanguageModelV3CallOptions,
   signal: AbortSignal,
+  onHead: ((head: AnswerHead) => void) | undefined,
 ): AsyncGenerator<StreamPart> {
   signal.throwIfAborted();
   const stopped = new Promise<never>((_, reject) =>
@@ -133,7 +147,8 @@ async function* parts(
   );
   stopped.catch(() => {});
   // Version 2 of the interface differs only in its last part, and the collector reads both.
-  const { stream } = await Promise.race([(model as LanguageModelV3).doStream(options), stopped]);
+  const { stream, response } = await Promise.race([(model as LanguageModelV3).doStream(options), stopped]);
+  onHead?.({ ok: true, headers: response?.headers ?? {} });
   const reader = stream.getReader();
   try {
     for (;;) {

@@ -5,6 +5,25 @@ export interface WindowLimit {
   windowMs: number;
   requests?: number;
   tokens?: number;
+  /** The provider's answers say what else it allows. */
+  fromHeaders?: true;
+}
+
+/** What an answer says of a limit. The amounts are those of a window. */
+export interface SaidAmount {
+  limit?: number;
+  remaining?: number;
+  /** When all of it is free again. */
+  resetMs?: number;
+}
+
+/** What an answer of a provider says of its limits. */
+export interface RateSaid {
+  agoMs: number;
+  /** The requests that were answered since the worker told the last one: the provider counts them. */
+  answered: string[];
+  requests?: SaidAmount;
+  tokens?: SaidAmount;
 }
 
 /** A model request that a session wants to send. */
@@ -33,7 +52,10 @@ export interface RateSettlement {
 
 /** What a worker tells a limiter. Nothing in it takes effect twice. */
 export interface RateExchange {
-  limit: WindowLimit;
+  /** Absent: as before. */
+  limit?: WindowLimit;
+  /** What the provider has said last. */
+  said?: RateSaid;
   demands: RateDemand[];
   settled: RateSettlement[];
   /** Sessions that do not wait any more. */
@@ -45,6 +67,10 @@ export interface RateAnswer {
   granted: { id: string; afterMs: number }[];
   /** The other demands: the limiter signals their sessions when it is their turn. */
   queued: { id: string; ahead: number }[];
+  /** The limit with what the provider has said. */
+  limit?: WindowLimit;
+  /** The limiter does not know yet what the provider says. */
+  unlearned?: true;
 }
 
 /** A session that waits for the limit of a key. */
@@ -59,7 +85,7 @@ export interface Limited {
 export interface RateView {
   key: string;
   limit: WindowLimit;
-  /** What counts against the limit now, with requests that were granted and have no answer yet. */
+  /** What counts against the limit now, with requests that were granted and have no answer yet, and what others use. */
   used: { requests: number; tokens: number };
   /** Sessions that wait, by tenant. */
   waiting: { tenant: string; sessions: number }[];

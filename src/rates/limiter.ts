@@ -13,10 +13,12 @@ import type {
   RateAnswer,
   RateDemand,
   RateExchange,
+  RateSaid,
   RateSettlement,
   RateView,
   WindowLimit,
 } from '../contract/rates.ts';
+import { type Learned, learnLeft, learnLimits, limitWith, usedByOthers } from './learned.ts';
 
 /** How long after its grant a request may still be sent. */
 const START_MS = 10_000;
@@ -38,11 +40,18 @@ interface Waiting extends Omit<RateDemand, 'id'> {
 /** A request that was granted and is not settled. */
 interface Open extends Omit<RateDemand, 'sessionId'> {
   at: number;
+  /** The provider has begun to answer it. */
+  answered?: true;
 }
 
 /** Plain JSON, for a new run of the workflow. */
 export interface RateState {
+  /** The limit that counts. */
   limit: WindowLimit;
+  /** The limit as workers tell it, when the provider says more. */
+  told?: WindowLimit;
+  /** What the provider has said. */
+  learned?: Learned;
   /** Settled requests, in order: from when on they count, and what they count. */
   counted: { at: number; requests: number; tokens: number }[];
   open: Open[];
@@ -76,16 +85,19 @@ export function newRates(): RateState {
 /** Takes what a worker tells. @returns its answer, and the other sessions whose turn it is now */
 export function exchange(
   state: RateState,
-  { limit, demands, settled, left }: RateExchange,
+  { limit, said, demands, settled, left }: RateExchange,
   now: number,
 ): { answer: RateAnswer; called: string[] } {
-  state.limit = limit;
+  if (limit !== undefined) setLimit(state, limit);
   expire(state, now);
   for (const settlement of settled) settle(state, settlement, now);
   for (const sessionId of left) leave(state, sessionId);
+  if (said !== undefined) hear(state, said, now);
   for (const demand of demands) join(state, demand);
   const called = new Set(serve(state, now));
   const answer: RateAnswer = { granted: [], queued: [] };
+  if (state.told !== undefined) answer.limit = state.limit;
+  if (state.told !== undefined && state.learned === undefined) answer.unlearned = true;
   for (const demand of demands) {
     called.delete(demand.sessionId);
     const startsAt = grant(state, demand, now);
@@ -97,6 +109,33 @@ export function exchange(
       });
   }
   return { answer, called: [...called] };
+}
+
+/** Takes the limit as a worker tells it. */
+function setLimit(state: RateState, limit: WindowLimit): void {
+  if (limit.fromHeaders === true) state.told = limit;
+  else {
+    delete state.told;
+    delete state.learned;
+  }
+  state.limit = limitWith(limit, state.learned);
+}
+
+/** Takes what the provider has said. What was settled before counts already. */
+function hear(state: RateState, said: RateSaid, now: number): void {
+  if (state.told === undefined) return;
+  // So far the pace was that of a guess.
+  if (state.learned === undefined) delete state.paced;
+  state.learned = learnLimits(state.learned, said);
+  state.limit = limitWith(state.told, state.learned);
+  for (const open of state.open) if (said.answered.includes(open.id)) open.answered = true;
+  const { learned: _, ...own } = state;
+  // What the provider has not seen yet is not in its count.
+  const used = usedBy({ ...own, called: [], open: own.open.filter(({ answered }) => answered) });
+  learnLeft(state.learned, { said, limit: state.limit, used, now });
+  // One that asks for more than a limit that has become smaller would wait for ever.
+  const { tokens: most = Number.POSITIVE_INFINITY } = state.limit;
+  for (const each of [...state.waiting, ...state.called]) each.tokens = Math.min(each.tokens, most);
 }
 
 /** Calls the sessions whose turn it is. */
@@ -197,6 +236,12 @@ function roomAt(state: RateState, tokens: number): number {
     ...state.counted.map(({ at, ...counts }) => ({ at: at + windowMs, ...counts })),
     ...state.open.map((open) => ({ at: open.at + START_MS + windowMs, requests: 1, tokens: open.tokens })),
     ...state.called.map((call) => ({ at: call.until ?? 0, requests: 1, tokens: call.tokens })),
+    ...(state.learned?.others ?? []).map(({ amount, count: held, until }) => ({
+      at: until,
+      requests: 0,
+      tokens: 0,
+      [amount]: held,
+    })),
   ].sort((a, b) => a.at - b.at);
   const used = usedBy(state);
   let room = 0;
@@ -274,6 +319,8 @@ function charge(state: RateState, tenant: string, more: number): void {
 
 function expire(state: RateState, now: number): void {
   const { windowMs } = state.limit;
+  if (state.learned !== undefined)
+    state.learned.others = state.learned.others.filter(({ until }) => until > now);
   state.counted = state.counted.filter(({ at }) => at + windowMs > now);
   state.open = state.open.filter(({ at }) => at + START_MS + windowMs > now);
   for (const call of state.called.filter(({ until = 0 }) => until <= now)) cancelCall(state, call);
@@ -319,8 +366,12 @@ function hasRoom({ limit }: RateState, used: RateView['used'], tokens: number): 
 }
 
 /** @param at - what has left the window by then does not count */
-function usedBy({ counted, open, called, limit: { windowMs } }: RateState, at = 0): RateView['used'] {
-  const used = { requests: open.length + called.length, tokens: 0 };
+function usedBy(
+  { counted, open, called, learned, limit: { windowMs } }: RateState,
+  at = 0,
+): RateView['used'] {
+  const used = usedByOthers(learned, at);
+  used.requests += open.length + called.length;
   for (const entry of counted) {
     if (entry.at + windowMs <= at) continue;
     used.requests += entry.requests;

@@ -6,7 +6,7 @@ import { defined } from '../contract/json.ts';
 import type { WindowLimit } from '../contract/rates.ts';
 import { msToNumber } from '../temporal/sdk-time.ts';
 
-/** What a provider allows a key. At least one of the two amounts must be given. */
+/** What a provider allows a key. Give an amount, or `fromHeaders`. */
 export interface RateLimit {
   requestsPerMinute?: number;
   /** Input plus output tokens. */
@@ -16,10 +16,15 @@ export interface RateLimit {
    * minute.
    */
   window?: Duration;
+  /**
+   * The limit is learned from the provider's answers: `x-ratelimit-*` as OpenAI sends them, or `anthropic-ratelimit-*`. They
+   * are read as amounts of a window. An amount that is given, too, stays the maximum. Default: `false`.
+   */
+  fromHeaders?: boolean;
 }
 
 const MINUTE_MS = 60_000;
-const FIELDS: readonly string[] = ['requestsPerMinute', 'tokensPerMinute', 'window'];
+const FIELDS: readonly string[] = ['requestsPerMinute', 'tokensPerMinute', 'window', 'fromHeaders'];
 
 /** @throws PerdureError `INVALID_DEFINITION` that names the field */
 export function windowLimits(limits: Readonly<Record<string, RateLimit>>): Map<string, WindowLimit> {
@@ -29,12 +34,14 @@ export function windowLimits(limits: Readonly<Record<string, RateLimit>>): Map<s
 }
 
 function windowLimit(field: string, limit: RateLimit): WindowLimit {
-  const { requestsPerMinute, tokensPerMinute, window = MINUTE_MS } = limit;
+  const { requestsPerMinute, tokensPerMinute, window = MINUTE_MS, fromHeaders = false } = limit;
   const problem =
     nameProblem(`${field}.`, limit, FIELDS) ?? durationProblem(`${field}.window`, window, 1_000);
   if (problem !== null) throw new PerdureError('INVALID_DEFINITION', problem);
-  if (requestsPerMinute === undefined && tokensPerMinute === undefined)
-    throw invalid(field, 'set requestsPerMinute, tokensPerMinute or both');
+  if (typeof fromHeaders !== 'boolean')
+    throw invalid(`${field}.fromHeaders`, `${JSON.stringify(fromHeaders)} must be true or false`);
+  if (requestsPerMinute === undefined && tokensPerMinute === undefined && !fromHeaders)
+    throw invalid(field, 'set requestsPerMinute, tokensPerMinute or fromHeaders: true');
   const windowMs = msToNumber(window);
   const inWindow = (name: string, perMinute: number | undefined): number | undefined => {
     if (perMinute === undefined) return undefined;
@@ -46,6 +53,7 @@ function windowLimit(field: string, limit: RateLimit): WindowLimit {
   };
   return {
     windowMs,
+    ...(fromHeaders ? { fromHeaders } : {}),
     ...defined({
       requests: inWindow('requestsPerMinute', requestsPerMinute),
       tokens: inWindow('tokensPerMinute', tokensPerMinute),

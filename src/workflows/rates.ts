@@ -40,7 +40,7 @@ export async function rateLimiter({ key, runEvents, state: carried }: RateLimite
       // A session that has ended leaves its turn to others.
       sent
         .catch(() => {
-          const answer = exchange(state, { ...nothing(state), left: [sessionId] }, Date.now());
+          const answer = exchange(state, { demands: [], settled: [], left: [sessionId] }, Date.now());
           call(answer.called);
         })
         .finally(() => {
@@ -80,8 +80,4 @@ export async function rateLimiter({ key, runEvents, state: carried }: RateLimite
 /** Wakes are this far apart at least: what becomes free meanwhile is given out together. */
 function stepOf({ limit }: RateState): number {
   return Math.max(1, Math.floor(limit.windowMs / 200));
-}
-
-function nothing({ limit }: RateState): RateExchange {
-  return { limit, demands: [], settled: [], left: [] };
 }

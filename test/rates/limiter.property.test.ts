@@ -256,3 +256,36 @@ test('a 429 holds back the whole key, and a session that leaves loses its turn a
   expect(tell(5_002, { demands: [demand('third')] }).answer.granted).toEqual([]);
   expect(tell(5_003, { left: ['second'] }).called).toEqual(['third']);
 });
+
+test('what others use of a key is kept free until the provider says that it is', () => {
+  const limit: WindowLimit = { windowMs: 60_000, fromHeaders: true };
+  const state = newRates();
+  const none = { demands: [], settled: [], left: [] };
+  const demandOf = (id: string, tokens: number) => ({ id, sessionId: id, tenant: '', tokens });
+  const ask = (id: string, tokens: number, now: number) =>
+    exchange(state, { ...none, limit, demands: [demandOf(id, tokens)] }, now).answer;
+  const hear = (remaining: number, now: number) =>
+    exchange(
+      state,
+      {
+        ...none,
+        limit,
+        said: { agoMs: 0, answered: ['a'], tokens: { limit: 1_000, remaining, resetMs: 20_000 } },
+      },
+      now,
+    );
+  expect(ask('a', 100, 0)).toMatchObject({ granted: [{ id: 'a' }], unlearned: true });
+  // 100 are ours. Others have used 600.
+  expect(hear(300, 1_000).answer).toMatchObject({ limit: { ...limit, tokens: 1_000 } });
+  expect(ask('b', 400, 2_000).granted).toEqual([]);
+  expect(ask('c', 2_000, 2_000).granted).toEqual([]);
+  expect(rateView('key', state, 2_000).used.tokens).toBe(700);
+  // The provider says that it is free, before the time that it had said.
+  expect(hear(900, 3_000).called).toEqual(['b']);
+  expect(hear(300, 4_000).called).toEqual([]);
+  expect(rateView('key', state, 4_000).used.tokens).toBe(1_100);
+  // A prompt that is larger than the limit has the whole limit once nothing else counts.
+  expect(nextAt(state)).toBeGreaterThan(24_000 - 3_000);
+  expect(exchange(state, { ...none, limit: LIMIT }, 200_000).answer.limit).toBeUndefined();
+  expect(rateView('key', state, 200_000).limit).toEqual(LIMIT);
+});

@@ -18,7 +18,7 @@ interface Stage extends Harness {
   begin(...tenants: string[]): Promise<Session[]>;
 }
 
-async function openStage(limit: { tokens: number; windowMs: number } = LIMIT): Promise<Stage> {
+async function openStage(limit: Parameters<typeof limitedProvider>[0] = LIMIT): Promise<Stage> {
   const provider = limitedProvider(limit);
   const harness = await createHarness({
     script: provider.script,
@@ -60,10 +60,10 @@ test('sessions wait for the limit without a 429, show it, and all are answered',
   for (const session of sessions.slice(0, 12)) await expectFoldEqualsLive(stage.client, session);
 });
 
-const waitingAt = async ({ client, taskQueue }: Stage): Promise<RateView['waiting']> => {
-  const limiter = client.workflow.getHandle(rateLimiterId(taskQueue, 'scripted'));
-  return (await limiter.query<RateView>(RATES.view)).waiting;
-};
+const viewOf = ({ client, taskQueue }: Stage): Promise<RateView> =>
+  client.workflow.getHandle(rateLimiterId(taskQueue, 'scripted')).query<RateView>(RATES.view);
+
+const waitingAt = async (stage: Stage): Promise<RateView['waiting']> => (await viewOf(stage)).waiting;
 
 test('a worker that is killed with grants loses them, and neither the limit nor a session is lost', async () => {
   const stage = await openStage();
@@ -129,6 +129,55 @@ test('a 429 despite the limit holds back all sessions of the key', async () => {
   }
 });
 
+test("a limit is learned from the provider's headers, without a 429", async () => {
+  const stage = await openStage({ ...LIMIT, says: true });
+  await stage.startWorker({ rateLimits: { scripted: { fromHeaders: true, window: LIMIT.windowMs } } });
+  const sessions = await stage.begin(...Array<string>(20).fill('a'));
+  for (const session of sessions) await stage.until(session, 'idle');
+  expect(stage.provider).toMatchObject({ refused: 0, answered: { length: 20 } });
+  expect((await viewOf(stage)).limit).toEqual({ windowMs: 3_000, tokens: 3_000, fromHeaders: true });
+  // At the first moment nobody knows the limit: some requests ask.
+  const [first = 0] = stage.provider.answered.map(({ at }) => at);
+  expect(stage.provider.answered.filter(({ at }) => at < first + 100).length).toBeLessThanOrEqual(5);
+});
+
+test('a limit that is configured stays the maximum, whatever the headers say', async () => {
+  const stage = await openStage({ tokens: 60_000, windowMs: 3_000, says: true });
+  await stage.startWorker({
+    rateLimits: { scripted: { fromHeaders: true, tokensPerMinute: 20_000, window: '3s' } },
+  });
+  const sessions = await stage.begin(...Array<string>(6).fill('a'));
+  for (const session of sessions) await stage.until(session, 'idle');
+  expect((await viewOf(stage)).limit).toMatchObject({ tokens: 1_000 });
+  const { answered } = stage.provider;
+  for (const { at } of answered)
+    expect(answered.filter((each) => each.at >= at && each.at < at + 2_900).length).toBeLessThanOrEqual(3);
+});
+
+test("a 429's retry-after holds back all sessions of a key without a configured number", async () => {
+  let refusedAt = 0;
+  const times: number[] = [];
+  const stage = await createHarness({
+    script: () => {
+      times.push(performance.now());
+      if (refusedAt > 0) return { text: 'Done.' };
+      refusedAt = performance.now();
+      return { fault: 'status', status: 429, headers: { 'retry-after': '3' } };
+    },
+    agents: [limited],
+    server: inject('temporal'),
+  });
+  onTestFinished(() => stage.stop());
+  await stage.startWorker({ rateLimits: { scripted: { fromHeaders: true } } });
+  const start = (): Promise<Session> =>
+    stage.startSession('limited', { message: 'go', context: { tenant: 'a' } });
+  const first = await start();
+  await stage.until(first, ({ limited: wait }) => wait !== undefined);
+  const others = await Promise.all([start(), start(), start()]);
+  for (const session of [first, ...others]) await stage.until(session, 'idle');
+  expect(times.filter((at) => at > refusedAt && at < refusedAt + 2_900)).toEqual([]);
+});
+
 test('a prompt that is larger than the limit waits for a person, with the name of the limit', async () => {
   const stage = await openStage({ tokens: 500, windowMs: 60_000 });
   await stage.startWorker({ rateLimits: { 'scripted:scripted:model': { tokensPerMinute: 500 } } });
@@ -145,9 +194,10 @@ test('a prompt that is larger than the limit waits for a person, with the name o
 });
 
 test.each<[Record<string, unknown>, RegExp]>([
-  [{}, /^rateLimits\.openai: set requestsPerMinute, tokensPerMinute or both$/],
+  [{}, /^rateLimits\.openai: set requestsPerMinute, tokensPerMinute or fromHeaders: true$/],
   [{ tokensPerMinute: 0 }, /^rateLimits\.openai\.tokensPerMinute: 0 must be a number above 0$/],
   [{ requestsPerMinute: Number.NaN }, /^rateLimits\.openai\.requestsPerMinute: NaN must be/],
+  [{ fromHeaders: 'yes' }, /^rateLimits\.openai\.fromHeaders: "yes" must be true or false$/],
   [{ tokensPerMinuet: 5 }, /^rateLimits\.openai\.tokensPerMinuet is unknown/],
   [{ requestsPerMinute: 5, window: 'soon' }, /^rateLimits\.openai\.window is "soon": write milliseconds/],
   [

@@ -18,6 +18,7 @@ export type Plan =
       opening: unknown[];
       pieces: unknown[];
       closing: unknown[];
+      headers: Readonly<Record<string, string>>;
       delayMs: number;
       chunkDelayMs: number;
       broken?: { how: Break; afterChunks: number; message: string };
@@ -46,6 +47,7 @@ export function planAnswer(decision: Reply | Fault, request: ScriptedRequest, in
   const plan = (reply: Reply, shape: Partial<Shape> = {}): Extract<Plan, { kind: 'reply' }> => ({
     kind: 'reply',
     outcome,
+    headers: reply.headers ?? {},
     delayMs: reply.delayMs ?? 0,
     chunkDelayMs: reply.chunkDelayMs ?? 0,
     ...render(reply, request, includeUsage, { calls: wireCalls(reply.toolCalls ?? [], request), ...shape }),

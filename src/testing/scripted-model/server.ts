@@ -208,6 +208,7 @@ async function answer(
   if (!stream) return answerAtOnce(response, plan, signal);
 
   response.writeHead(200, {
+    ...plan.headers,
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-cache',
   });
@@ -230,11 +231,11 @@ async function answer(
 
 async function answerAtOnce(
   response: ServerResponse,
-  { completion, broken }: Extract<Plan, { kind: 'reply' }>,
+  { completion, headers, broken }: Extract<Plan, { kind: 'reply' }>,
   signal: AbortSignal,
 ): Promise<void> {
   const body = JSON.stringify(completion);
-  if (broken === undefined) return sendJson(response, 200, body);
+  if (broken === undefined) return sendJson(response, 200, body, headers);
   if (broken.how === 'error-event') return sendJson(response, 500, errorBody(broken.message, 'server_error'));
   const half = body.slice(0, body.length / 2);
   if (broken.how === 'garbage') return sendJson(response, 200, half);
@@ -243,8 +244,8 @@ async function answerAtOnce(
   return broken.how === 'hang' ? untilGone(signal) : void response.destroy();
 }
 
-function sendJson(response: ServerResponse, status: number, body: string): void {
-  response.writeHead(status, { 'content-type': 'application/json' }).end(body);
+function sendJson(response: ServerResponse, status: number, body: string, headers: object = {}): void {
+  response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(body);
 }
 
 /** Resolves when the kernel has the bytes, so that a cut comes after them and does not replace them. */

@@ -98,6 +98,8 @@ export interface Reply {
   readonly usage?: ReplyUsage | 'omit';
   /** Default: `tool_calls` with tool calls, otherwise `stop`. */
   readonly finishReason?: ReplyFinishReason;
+  /** HTTP headers of the answer, besides those that it has anyway. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** Milliseconds before the first byte. */
   readonly delayMs?: number;
   /** Milliseconds before each piece of a stream. */

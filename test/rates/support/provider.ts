@@ -13,20 +13,41 @@ export interface Provider {
   refused: number;
 }
 
-/** Refuses with 429 what would exceed the limit in a sliding window. */
-export function limitedProvider({ tokens, windowMs }: { tokens: number; windowMs: number }): Provider {
+/**
+ * Refuses with 429 what would exceed the limit in a sliding window.
+ *
+ * @param says - its answers carry OpenAI's headers
+ */
+export function limitedProvider({
+  tokens,
+  windowMs,
+  says = false,
+}: {
+  tokens: number;
+  windowMs: number;
+  says?: boolean;
+}): Provider {
   const provider: Provider = {
     answered: [],
     refused: 0,
     script: ({ lastUserText: text }) => {
       const at = performance.now();
-      const recent = provider.answered.filter((each) => each.at > at - windowMs).length;
-      if ((recent + 1) * TOKENS > tokens) {
+      const recent = provider.answered.filter((each) => each.at > at - windowMs);
+      const left = tokens - recent.length * TOKENS;
+      const heads = (remaining: number): Record<string, string> =>
+        says
+          ? {
+              'x-ratelimit-limit-tokens': String(tokens),
+              'x-ratelimit-remaining-tokens': String(remaining),
+              'x-ratelimit-reset-tokens': `${Math.ceil((recent[0]?.at ?? at) + windowMs - at)}ms`,
+            }
+          : {};
+      if (left < TOKENS) {
         provider.refused += 1;
-        return { fault: 'status', status: 429, headers: { 'retry-after-ms': '500' } };
+        return { fault: 'status', status: 429, headers: { 'retry-after-ms': '500', ...heads(left) } };
       }
       provider.answered.push({ at, text });
-      return { text: 'Done.', usage: USED };
+      return { text: 'Done.', usage: USED, headers: heads(left - TOKENS) };
     },
   };
   return provider;
