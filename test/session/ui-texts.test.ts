@@ -102,9 +102,14 @@ test('a session, its activities and timers say what they are for; the details sa
 
 test('the call stack of a waiting session names its places', async () => {
   const stage = await openStage(() => ({ text: 'done' }));
-  await stage.startWorker([
-    defineAgent({ name: 'stacked', model: stage.provider('m'), instructions: 'Wait.', tools: {} }),
-  ]);
+  const stacked = defineAgent({
+    name: 'stacked',
+    model: stage.provider('m'),
+    instructions: 'Wait.',
+    tools: {},
+  });
+  // Only a thread of its own keeps call stacks.
+  await stage.startWorker([stacked], { debugMode: false });
   const session = await stage.sessions.start('stacked', { id: stage.id(), message: 'go' });
   await untilPhase(session, 'idle');
   const text = await stage.client.workflow.getHandle(session.id).query<string>('__stack_trace');
