@@ -10,6 +10,7 @@ const write = defineTool({
   inputSchema: z.object({ line: z.string() }),
   effect: 'mutate',
   settle: '100ms',
+  maxAttempts: 10,
   execute: async ({ line }, { idempotencyKey }) => {
     await breakpoint('write');
     appendFileSync(process.env['TREE_LEDGER'] ?? '', `${line} ${idempotencyKey}\n`);
@@ -33,4 +34,12 @@ export const root: DefinedAgent = defineAgent({
   name: 'root',
   model: 'root',
   tools: { middle: agentTool(middle), leaf: agentTool(leaf) },
+});
+/** Goes on in a new run after each turn. */
+export const boss: DefinedAgent = defineAgent({
+  ...common,
+  name: 'boss',
+  model: 'boss',
+  runTurns: 1,
+  tools: { helper: agentTool(leaf, { background: true }) },
 });

@@ -71,16 +71,34 @@ export function children(state: SessionState, world: World): Action[] {
   });
 }
 
-/** A session waits for its sub-agents before it goes on, and before it ends. */
+/**
+ * A session waits for its sub-agents before it goes on, and before it ends. Of one in the background, its model is told once.
+ */
 export function checkChildren(state: SessionState, world: World): void {
-  for (const { callId, end } of state.children ?? []) {
+  for (const { callId, end, background } of state.children ?? []) {
     const call = state.calls.find(({ id }) => id === callId);
     const effect = call && world.effects[call.idempotencyKey];
     if (end !== undefined && end.status !== ENDS[effect === 'landed' ? 'landed' : 'absent'].status)
       throw new Violation(`the sub-agent of ${callId} is on record as ${end.status}, and is ${effect}`);
     if (end !== undefined && effect === 'running')
       throw new Violation(`the sub-agent of ${callId} has ended on record, and works`);
-    if (end === undefined && (state.status.kind !== 'active' || call?.completedAt !== null))
+    const isOver = background === undefined && call?.completedAt !== null;
+    if (background !== undefined)
+      checkTold(state, callId, call?.background === true ? end?.status : undefined);
+    if (end === undefined && (state.status.kind !== 'active' || isOver))
       throw new Violation(`${callId} has ended before its sub-agent`);
   }
+}
+
+/** @param status - how the sub-agent has ended after its call; `undefined` when its model must not be told */
+function checkTold({ transcript, inbox, cancelling }: SessionState, callId: string, status?: string): void {
+  const told = [...transcript, ...inbox].flatMap(({ report }) =>
+    report?.call_id === callId ? [report.status] : [],
+  );
+  const right = status === undefined ? [] : [status];
+  const untold = told.length === 0 && cancelling !== null;
+  if (!untold && told.join() !== right.join())
+    throw new Violation(
+      `the sub-agent of ${callId} is ${right.join() || 'at work'}, and the model is told: ${told.join()}`,
+    );
 }

@@ -236,7 +236,8 @@ function checkEffects(state: SessionState, world: World): void {
     const landed = effect === 'landed' || (world.landedByCall[`${call.id} ${call.idempotencyKey}`] ?? 0) > 0;
     // Without the settle assumption nobody can be certain of that.
     const nothing = world.landsForEver || (!landed && !open);
-    if (call.status.kind === 'completed' && call.effect === 'mutate') {
+    // One in the background is held to what its message reports.
+    if (call.status.kind === 'completed' && call.effect === 'mutate' && call.background !== true) {
       promise(
         (world.landed[call.idempotencyKey] ?? 0) === 1,
         `${call.id} is completed, but nothing has landed`,
@@ -307,9 +308,10 @@ export function checkTranscript(state: SessionState): void {
 
 function checkMessages(state: SessionState, world: World): void {
   const taken = state.transcript
-    .filter(({ role, summary }) => role === 'user' && summary === undefined)
+    .filter(({ role, summary, report }) => role === 'user' && summary === undefined && report === undefined)
     .flatMap(({ blocks }) => blocks.map((block) => (block.kind === 'text' ? block.text : '')));
-  const there = [...taken, ...state.inbox.map(({ text }) => text)].sort();
+  const queued = state.inbox.filter(({ report }) => report === undefined).map(({ text }) => text);
+  const there = [...taken, ...queued].sort();
   const sent = [...world.sent].sort();
   promise(
     there.join() === sent.join(),

@@ -250,7 +250,7 @@ function essence(state: SessionState): unknown[] {
       call.compensatedBy,
       call.result?.isError,
     ]),
-    state.children?.map(({ callId, told, end }) => [callId, told, end?.status]),
+    state.children?.map(({ callId, told, end, background }) => [callId, told, end?.status, background?.due]),
     state.batch,
     state.interrupted,
     state.inFlight.map(({ kind, callId, cancelled, told, summarize, compact }) => [

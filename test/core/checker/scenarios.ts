@@ -348,6 +348,12 @@ export const SCENARIOS: readonly Scenario[] = [
     may: { unavailable: 2, pauseNow: 1, interrupt: 1, cancel: 1 },
   },
   {
+    name: 'a sub-agent in the background whose reports come twice or never, with an interrupt and a cancellation',
+    tools: { pay: { agent: { name: 'helper', background: 'wait' } } },
+    replies: [[pay('a')]],
+    may: { unavailable: 2, interrupt: 1, cancel: 1 },
+  },
+  {
     name: 'two sub-agents at once, and runs that end with each turn',
     tools: { pay: { agent: { name: 'helper' } } },
     manifest: rolling,

@@ -25,11 +25,40 @@ const delegated: Scenario = {
   may: { cancel: 1 },
 };
 
+const inBackground: Scenario = {
+  ...one,
+  name: 'one sub-agent in the background',
+  tools: { pay: { agent: { name: 'helper', background: 'wait' } } },
+  may: { unavailable: 1, cancel: 1 },
+};
+
 export const DISPATCHES: readonly Fault[] = [
   {
     name: 'a session ends over a sub-agent that works',
     scenario: delegated,
     protocol: instead('awaiting', { kind: 'failed', certain: false }),
+    breaks: /has ended before its sub-agent/,
+  },
+  {
+    name: 'a report of a sub-agent in the background is lost',
+    scenario: inBackground,
+    protocol: evolving((state, input, evolve) => {
+      const refusal = evolve();
+      if (input.type === 'child_done') state.inbox = state.inbox.filter(({ report }) => report === undefined);
+      return refusal;
+    }),
+    breaks: /and the model is told: $/,
+  },
+  {
+    name: 'a task ends while a sub-agent works in the background',
+    scenario: inBackground,
+    protocol: deciding((state, decide, moment) => {
+      const children = state.children ?? [];
+      delete state.children;
+      const step = decide(state, moment);
+      state.children = children;
+      return step;
+    }),
     breaks: /has ended before its sub-agent/,
   },
   {
