@@ -23,6 +23,7 @@ export const MEASURES = [
   'rates',
   'trees',
   'mcp',
+  'pool',
   'cold',
   'values',
   'long',

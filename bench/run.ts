@@ -12,6 +12,7 @@ import { long } from './measures/long.ts';
 import { mcp } from './measures/mcp.ts';
 import { memory } from './measures/memory.ts';
 import { peers } from './measures/peers.ts';
+import { pool } from './measures/pool.ts';
 import { rates } from './measures/rates.ts';
 import { recovery } from './measures/recovery.ts';
 import { saver } from './measures/saver.ts';
@@ -50,6 +51,7 @@ const TAKE: Readonly<Record<MeasureName, Measure>> = {
   rates,
   trees,
   mcp,
+  pool,
   cold,
   values,
   long,

@@ -26,7 +26,7 @@ export interface Scene {
   readonly client: Client;
   readonly sessions: Sessions;
   /** Ends with its last answer. */
-  runOurs(tool: BenchTool, turns: number): Promise<Run>;
+  runOurs(tool: BenchTool, turns: number, pool?: string): Promise<Run>;
   runFloor(turns: number): Promise<Run>;
   /** Stay open after their last answer. */
   holdOurs(turns: number): Promise<Session>;
@@ -77,8 +77,13 @@ export async function openScene(address: string): Promise<Scene> {
     requests.delete(id);
     return { workflowId: id, turnMs: times.slice(1).map((time, i) => time - (times[i] ?? time)) };
   };
-  const startOurs = async (job: Job, mode: 'task' | 'chat'): Promise<Session> =>
-    sessions.start('bench', { id: job.id, message: jobText(job), mode });
+  const startOurs = async (job: Job, mode: 'task' | 'chat', pool?: string): Promise<Session> =>
+    sessions.start('bench', {
+      id: job.id,
+      message: jobText(job),
+      mode,
+      ...(pool === undefined ? {} : { pool }),
+    });
   const startFloor = (job: Job, hold: boolean) =>
     client.workflow.start('floor', {
       workflowId: job.id,
@@ -94,9 +99,9 @@ export async function openScene(address: string): Promise<Scene> {
     address,
     client,
     sessions,
-    runOurs: async (tool, turns) => {
+    runOurs: async (tool, turns, pool) => {
       const job = newJob(tool, turns);
-      await (await startOurs(job, 'task')).result();
+      await (await startOurs(job, 'task', pool)).result();
       return ended(job);
     },
     runFloor: async (turns) => {

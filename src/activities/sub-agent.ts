@@ -1,13 +1,15 @@
 /** Sub-agents: starts the session of a call, or looks at it. */
 import type { Context } from '@temporalio/activity';
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import { defineSearchAttributeKey, type SearchAttributePair } from '@temporalio/common';
 import { type AgentRuntime, parseArgs } from '../agent/index.ts';
 import type { AttachInput, AttachResult } from '../contract/activities.ts';
+import { tenantOf } from '../contract/context.ts';
 import { messageOf } from '../contract/errors.ts';
 import type { SessionInput } from '../contract/inputs.ts';
 import { defined, type JsonObject, jsonSize } from '../contract/json.ts';
 import { LIMIT, TASK_TIMEOUT } from '../contract/limits.ts';
-import { SIGNAL, WORKFLOW } from '../contract/names.ts';
+import { SEARCH_ATTRIBUTE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { ChildEnd, ChildStart, SteerInput } from '../contract/tree.ts';
 import { readChild } from '../history/index.ts';
 import { contextMisfit } from './context-misfit.ts';
@@ -69,6 +71,7 @@ export async function attachChild(
       args: [session] as [unknown],
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
       workflowTaskTimeout: TASK_TIMEOUT,
+      typedSearchAttributes: attributesOf(session),
       staticSummary: `${agent} · ${sessionId}`.slice(0, 200),
     });
   } catch (error) {
@@ -87,6 +90,22 @@ async function describedPart(
   if (agent === undefined || jsonSize(agent.manifest) > DESCRIBED_BYTES) return {};
   if ((await contextMisfit(agent, context)) !== null) return {};
   return { described: { manifest: agent.manifest, searchAttributes: [...(await searchAttributes())] } };
+}
+
+/**
+ * The search attributes that the session would write in its first task. The server refuses one that it has lost since the
+ * worker looked. The next attempts of the activity look again.
+ */
+function attributesOf({ agent, context, described }: SessionInput): SearchAttributePair[] {
+  const values: Record<string, string | null> = {
+    [SEARCH_ATTRIBUTE.agent]: agent,
+    [SEARCH_ATTRIBUTE.tenant]: tenantOf(context ?? null),
+    [SEARCH_ATTRIBUTE.status]: 'active',
+  };
+  return (described?.searchAttributes ?? []).flatMap((name) => {
+    const value = values[name] ?? null;
+    return value === null ? [] : [{ key: defineSearchAttributeKey(name, 'KEYWORD'), value }];
+  });
 }
 
 /** Reads from the sub-agent's history how it has ended, if it has. */

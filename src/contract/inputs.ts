@@ -278,6 +278,8 @@ export interface EffectInput {
   doubt?: string | undefined;
 }
 
+type DescribedAgent = Pick<EffectInput, 'manifest' | 'searchAttributes'>;
+
 const manifestSchema = lazySchema(() =>
   z.custom<Manifest>((value) => (value as Manifest | null)?.schema === 1, 'unknown manifest version'),
 );
@@ -295,12 +297,6 @@ const effectSchema = lazySchema(() =>
     doubt: z.optional(z.string()),
   }),
 );
-
-/** An agent, as a worker has it. */
-export interface DescribedAgent {
-  manifest: Manifest;
-  searchAttributes: string[];
-}
 
 const describedSchema: LazySchema<DescribedAgent> = lazySchema(() =>
   z.object({ manifest: manifestSchema(), searchAttributes: z.array(z.string()) }),
@@ -344,7 +340,7 @@ export interface SessionInput {
   /** The call of another session that has started it. */
   parent?: ParentLink | undefined;
   /** The agent of a sub-agent, where the worker that starts it has the agent: the session need not ask a worker. */
-  described?: DescribedAgent | undefined;
+  described?: Pick<EffectInput, 'manifest' | 'searchAttributes'> | undefined;
   /** What one run passes to the next. Only a session that goes on may have it. */
   carried?: SessionState | undefined;
 }

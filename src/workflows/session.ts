@@ -97,7 +97,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
   const queried = new QueriedTask();
   const remembered: Remembered = { of: state.transcript, position: state.past?.sealed ?? NOTHING };
   const telemetry = new TelemetryTracker(state, task.now);
-  const shown: Shown = { values: new Map(), tell: newsLogger() };
+  const shown: Shown = { values: givenAttributes(parsed.value), tell: newsLogger() };
   let result: SessionResult | null = null;
   let awake = false;
   void Promise.resolve().then(() => {
@@ -293,6 +293,12 @@ function nextLine(next: NextStep): string {
   return `Next: ${commandsFor(next)
     .map((line) => `\`${line}\``)
     .join(' or ')}`;
+}
+
+/** The search attributes that a sub-agent is started with. Other sessions write theirs in each run. */
+function givenAttributes({ described }: SessionInput): Map<string, string> {
+  const given = described === undefined ? [] : workflowInfo().typedSearchAttributes.getAll();
+  return new Map(given.map(({ key, value }) => [key.name, String(value)]));
 }
 
 interface Shown {

@@ -44,10 +44,20 @@ test('a sub-agent asks no worker what it is when the worker that starts it has t
   const own = stage.sessions.get(child?.sessionId ?? '');
   await expectFoldEqualsLive(stage.client, own);
   const { events } = await stage.client.workflow.getHandle(own.id).fetchHistory();
+  const start = events?.[0]?.workflowExecutionStartedEventAttributes;
   const types = (events ?? []).flatMap(
     ({ activityTaskScheduledEventAttributes: scheduled }) => scheduled?.activityType?.name ?? [],
   );
   expect(types).toEqual(['perdure.model', 'perdure.report']);
+  // Its status stands there from its start, and changes once.
+  const { PerdureAgent, PerdureStatus } = start?.searchAttributes?.indexedFields ?? {};
+  expect([PerdureAgent, PerdureStatus].map((payload) => String(payload?.data))).toEqual([
+    '"researcher"',
+    '"active"',
+  ]);
+  expect(
+    (events ?? []).filter(({ upsertWorkflowSearchAttributesEventAttributes: upsert }) => upsert),
+  ).toHaveLength(1);
 });
 
 test('agents of one reply work side by side, and equal calls are one session', async () => {
