@@ -6,7 +6,7 @@ import { defined } from '../contract/json.ts';
 import { LIMIT, tooLarge } from '../contract/limits.ts';
 import type { FileBlock, MessageBlock } from '../contract/messages.ts';
 import type { ValueStore } from '../contract/values.ts';
-import { Values } from '../values/index.ts';
+import { usable, Values } from '../values/index.ts';
 
 /** Bytes, base64, a `data:` URL, or the URL of a file that the provider fetches. */
 export type FileData = Uint8Array | ArrayBuffer | URL | string;
@@ -50,7 +50,8 @@ export async function storedMessage(
       );
     }
     const { bytes, ...file } = part;
-    const value = await new Values(values, client).put({ bytes, mediaType: file.media_type }, sessionId);
+    const store = new Values(values, client);
+    const value = await usable(() => store.put({ bytes, mediaType: file.media_type }, sessionId));
     blocks.push({ ...file, value });
   }
   return { ...rest, text: text ?? textOf(blocks), blocks };

@@ -31,7 +31,7 @@ export class DirectoryValues implements ValueStore {
       await this.#mark(digest, owner);
       const path = join(this.#at(digest), VALUE);
       // Its age counts from now on.
-      if (!(await this.#touch(digest))) await this.#write(path, bytes);
+      if (!(await this.#touch(digest)) && (await this.#write(path, bytes))) await sync(join(path, '..'));
       // Somebody who removed the value before the mark may have removed the folder with it.
       if (await this.has(digest, owner)) return;
     }
@@ -112,19 +112,19 @@ export class DirectoryValues implements ValueStore {
         // While another process removes the folder, Node reports the new one as "not a directory".
         const made = mkdir(folder, { recursive: true, mode: 0o700 });
         await (tries < FOLDER_TRIES ? orNull(made) : made);
-        if (await found(writeFile(join(folder, name), owner, { mode: 0o600, flush: true }))) break;
+        if (await this.#write(join(folder, name), Buffer.from(owner))) break;
       }
     }
   }
 
-  async #write(path: string, bytes: Uint8Array): Promise<void> {
+  /** The file is there whole, or not at all: a disk may have no room. `false` when its folder was removed just now. */
+  async #write(path: string, bytes: Uint8Array): Promise<boolean> {
     const folder = join(this.#root, 'writing');
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const temporary = join(folder, randomUUID());
     try {
       await writeFile(temporary, bytes, { mode: 0o600, flush: true });
-      // The folder may have been removed just now: then the value is written again.
-      if (await found(rename(temporary, path))) await sync(join(path, '..'));
+      return await found(rename(temporary, path));
     } finally {
       await rm(temporary, { force: true });
     }

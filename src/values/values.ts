@@ -115,7 +115,7 @@ export class Values {
 }
 
 /** Gives what a store throws a code. */
-async function usable<T>(call: () => Promise<T>): Promise<T> {
+export async function usable<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (cause) {
