@@ -86,7 +86,7 @@ export const pool: Measure = async (context) => {
       'pool',
       `Actions that a pool adds to a turn, in a message that takes ${turns} turns`,
       minus(long, {}, turns + 1),
-      { target: { atMost: 0.5 }, note: 'each turn adds 500 tokens to the prompt' },
+      { target: { atMost: 0.3 }, note: 'each turn adds 500 tokens to the prompt' },
     ),
     {
       measure: 'pool',

@@ -1,4 +1,5 @@
 /** Sub-agents beside bare child workflows, and the way of a decision from the root of a tree to its leaf. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Session } from '../../src/index.ts';
 import type { Measure } from '../support/context.ts';
 import { type Actions, actionsLine, countedScene, minus } from '../support/counted.ts';
@@ -7,6 +8,8 @@ import { AT_ONCE, openTrees, type Trees } from '../support/trees.ts';
 import { until } from '../support/until.ts';
 
 const DEPTH = 5;
+/** Between a look at the tree and the decision, so that the session is at rest. */
+const REST_MS = 100;
 
 /** Approves the next call of a tree at its root. @returns milliseconds until the call runs */
 async function decided(root: Session, trees: Trees): Promise<number> {
@@ -15,6 +18,7 @@ async function decided(root: Session, trees: Trees): Promise<number> {
     { everyMs: 50 },
   );
   if (call === null) throw new Error('nothing waits');
+  await delay(REST_MS);
   const from = performance.now();
   await root.decide({ ...call, sessionId }, { decision: 'approve' });
   await until(() => trees.ranAt() > from);

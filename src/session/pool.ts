@@ -22,8 +22,8 @@ import type { Command, Moment, Step } from './events.ts';
 import { hasActivity, heartbeatMs } from './state.ts';
 import { stop } from './wait.ts';
 
-/** Model calls for which a session draws at once. */
-const CALLS = 8;
+/** Model calls for which a session draws at once. A pool that has little gives less. */
+const CALLS = 16;
 /** Active time that a session draws at once, in milliseconds, and without which it does not begin a model call. */
 const ACTIVE_MS = { want: 600_000, need: 1 };
 /** A session that waits asks again after pauses that double: a signal of the pool may be lost. */

@@ -222,6 +222,20 @@ test('when all has come to rest, the pool has on record what the sessions have s
   );
 });
 
+test('a pool that has enough gives a session what sixteen model calls can cost', () => {
+  const world = begin();
+  setPool(world.pool, { tokens: 1_000_000, turns: null }, MOMENT.now);
+  const run = world.runs.get('a') as Run;
+  for (const act of actions(world, 'a', run, true)) act();
+  const [draws] = run.open.values();
+  if (draws?.kind !== 'draw') throw new Error('it does not draw');
+  expect(drawn(world, 'a', draws.input).kind).toBe('granted');
+  expect(poolView(world.pool, MOMENT.now).held).toMatchObject({
+    tokens: 16 * (draws.input.need?.tokens ?? 0),
+    turns: 16,
+  });
+});
+
 test('a pool by the day begins anew at midnight of its time zone, and what is held counts for the new day', () => {
   const pool = newPool('p');
   const evening = Date.parse('2026-03-28T22:30:00Z');
