@@ -30,20 +30,31 @@ export function Conversation({
   );
   return (
     <ol class="conversation">
-      {shown.map(({ id, role, created_at, blocks, summary, aside }) => (
-        <li key={id} class={`${role}${aside === true ? ' aside' : ''}`}>
-          <p class="who hint">
-            <strong>{summary === undefined ? ROLES[role] : 'Summary of earlier messages'}</strong>
-            {aside === true && <span>aside: nothing pending has changed</span>}
-            {created_at !== undefined && <Time at={created_at} />}
-          </p>
-          {blocks.map((block, index) => (
-            <BlockOf key={index} block={block} calls={calls} agents={agents} />
-          ))}
-        </li>
-      ))}
+      {shown.map((message) => {
+        const { id, role, created_at, blocks, aside, report } = message;
+        return (
+          <li key={id} class={`${role}${aside === true ? ' aside' : ''}`}>
+            <p class="who hint">
+              <strong>{titleOf(message)}</strong>
+              {report !== undefined && (
+                <a href={linkTo({ name: 'session', id: report.session_id })}>session</a>
+              )}
+              {aside === true && <span>aside: nothing pending has changed</span>}
+              {created_at !== undefined && <Time at={created_at} />}
+            </p>
+            {blocks.map((block, index) => (
+              <BlockOf key={index} block={block} calls={calls} agents={agents} />
+            ))}
+          </li>
+        );
+      })}
     </ol>
   );
+}
+
+function titleOf({ role, summary, report }: Pick<Message, 'role' | 'summary' | 'report'>): string {
+  if (report !== undefined) return visible(`Report of ${report.agent}`);
+  return summary === undefined ? ROLES[role] : 'Summary of earlier messages';
 }
 
 function BlockOf({ block, calls, agents }: { block: Block } & Calls): JSX.Element | null {

@@ -287,8 +287,8 @@ export function phaseOf(state: SessionState): Phase {
   const isNew = state.past !== undefined || state.inFlight.some(({ kind }) => kind === 'storePast');
   if (isNew && lastMessage(state)?.role !== 'assistant') return 'thinking';
   // A task ends when its sub-agents have: nobody need say anything to it.
-  const waits = state.mode === 'task' && state.children?.some(({ end }) => end === undefined) === true;
-  return waits ? 'acting' : 'idle';
+  const waits = state.children?.some(({ background, end }) => background !== undefined && end === undefined);
+  return state.mode === 'task' && waits === true ? 'acting' : 'idle';
 }
 
 /** The caps that are set, so that no `undefined` enters the state. */

@@ -73,6 +73,48 @@ export const tree: Story = {
   },
 };
 
+/**
+ * Two sub-agents in the background. The session looks at both, and is told of the end of each: one answers, and the model
+ * stops the other in a new run, which their calls have left.
+ */
+export const background: Story = {
+  script: scripted({
+    story: ({ assistantCount, lastUserText, toolResults }) => {
+      if (assistantCount === 0)
+        return { toolCalls: ['Whales.', 'Sharks.'].map((task) => ({ name: 'research', args: { task } })) };
+      if (lastUserText !== 'Stop.' || toolResults.length > 2) return { text: `heard ${lastUserText}` };
+      const { session } = JSON.parse(toolResults[0]?.text ?? '') as { session: string };
+      return { toolCalls: [{ name: 'agent_stop', args: { session } }] };
+    },
+    researcher: once([{ name: 'hold', args: {} }]),
+  }),
+  agent: (stage) => {
+    const research = agentTool(agent(stage, 'researcher', { hold }), { background: true });
+    return agent(stage, 'story', { research }, { runTurns: 4 });
+  },
+  message: 'Report.',
+  act: async (session, { sessions }) => {
+    await untilPhase(session, 'idle');
+    const { children = [] } = await session.snapshot();
+    const [whales, sharks] = children.map(({ sessionId }) => sessions.get(sessionId));
+    if (whales === undefined || sharks === undefined) throw new Error('nobody works');
+    for (const leaf of [whales, sharks]) await untilPhase(leaf, 'approval');
+    await session.send('One.');
+    await until(session, ({ lastText }) => lastText === 'heard One.');
+    await session.pause({ by: 'ada' });
+    await untilPhase(sharks, 'paused');
+    await session.resume({ by: 'ada' });
+    await untilPhase(sharks, 'approval');
+    for (const call of await sharks.approvals()) await sharks.decide(call, { decision: 'approve' });
+    await until(session, ({ lastText }) => lastText.includes('It has completed'));
+    await session.send('Stop.');
+    await until(session, ({ lastText }) => lastText.includes('It ended without an answer'));
+    await untilPhase(session, 'idle');
+  },
+  run: 0,
+  also: (session) => Promise.resolve({ 'background-later': session.id }),
+};
+
 /** A session that waits for its turn under a rate limit, and for a pool with a cap for each day that a person raises. */
 export const shared: Story = {
   script: ({ lastUserText }) => ({ text: `heard ${lastUserText}`, usage }),
