@@ -107,10 +107,12 @@ function itemsOf({ id, agent, tenant }: SessionSummary, view: SessionView): Inbo
   return [...calls, { ...common, ...item }];
 }
 
-function whyCall({ status, tool, question }: PendingCall): Pick<InboxItem, 'kind' | 'reason'> {
+function whyCall({ status, tool, question, compensates }: PendingCall): Pick<InboxItem, 'kind' | 'reason'> {
   switch (status.kind) {
     case 'approval':
       if (question !== undefined) return { kind: 'question', reason: question.text };
+      if (compensates !== undefined)
+        return { kind: 'approval', reason: `The effect of ${tool} ${compensates} is to be undone.` };
       return { kind: 'approval', reason: status.problem ?? `The agent asks to run ${tool}.` };
     case 'awaiting':
       return { kind: status.person?.kind ?? 'unknown', reason: status.person?.reason ?? '' };
@@ -170,6 +172,13 @@ function ofQuestion(answer: string, { otherwise }: PendingQuestion): string | nu
 function meanings(next: NextStep): [answer: string, does: string][] {
   switch (next.action) {
     case 'decide':
+      if (next.undoes === true) {
+        return [
+          ['approve', 'The effect is undone.'],
+          ['reject', 'The effect stays.'],
+          ['respond', 'Records that somebody has undone the effect, with the output that you give.'],
+        ];
+      }
       return [
         ['approve', 'The call runs with these arguments.'],
         ['reject', 'The call does not run. The model is told your reason.'],

@@ -160,15 +160,15 @@ function GoOn({ id, checkpoint }: { id: string; checkpoint: Checkpoint }): JSX.E
       setError(asApiError(failure));
     }
   };
-  const rewind = async (confirm: boolean): Promise<void> => {
+  const rewind = async (how: { confirm?: true; undo?: true } = {}): Promise<void> => {
     setError(null);
     try {
-      await request('POST', sessionPath(id, '/rewind'), { ...body, ...(confirm ? { confirm } : {}) });
+      await request('POST', sessionPath(id, '/rewind'), { ...body, ...how });
       setEffects(null);
     } catch (failure) {
       const known = asApiError(failure);
       // Without a confirmation nothing happens, and the error lists the effects.
-      if (!confirm && known.details['field'] === 'confirm')
+      if (how.confirm !== true && known.details['field'] === 'confirm')
         setEffects((known.details['effects'] ?? []) as Effect[]);
       else setError(known);
     }
@@ -190,11 +190,7 @@ function GoOn({ id, checkpoint }: { id: string; checkpoint: Checkpoint }): JSX.E
           <button type="button" disabled={reason === '' || refusal !== null} onClick={() => void fork()}>
             Fork into a new session
           </button>
-          <button
-            type="button"
-            disabled={reason === '' || refusal !== null}
-            onClick={() => void rewind(false)}
-          >
+          <button type="button" disabled={reason === '' || refusal !== null} onClick={() => void rewind()}>
             Rewind this session…
           </button>
         </div>
@@ -215,9 +211,18 @@ function GoOn({ id, checkpoint }: { id: string; checkpoint: Checkpoint }): JSX.E
             ))}
           </ul>
           <div class="answers">
-            <button type="button" class="primary" onClick={() => void rewind(true)}>
+            <button type="button" class="primary" onClick={() => void rewind({ confirm: true })}>
               Confirm: rewind
             </button>
+            {effects.some(({ again }) => again !== 'undone') && (
+              <button
+                type="button"
+                title="Effects whose tools can are undone first, each once a person has approved it."
+                onClick={() => void rewind({ confirm: true, undo: true })}
+              >
+                Rewind and undo
+              </button>
+            )}
             <button type="button" onClick={() => setEffects(null)}>
               Back
             </button>

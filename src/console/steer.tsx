@@ -1,11 +1,13 @@
 /** What a person can do with a session: say something, pause it, let it continue, end it. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import type { UndoPlan } from '../contract/undo.ts';
 import type { SessionView } from '../contract/views.ts';
 import { command } from '../session/commands.ts';
 import { type ApiError, request, sessionPath } from './api.ts';
-import { asApiError } from './hooks.ts';
+import { asApiError, useRead } from './hooks.ts';
 import { CommandLine, Problem } from './parts.tsx';
+import { UndoList } from './undo-plan.tsx';
 import { useYou } from './you.ts';
 
 type Verb = 'pause' | 'resume' | 'cancel';
@@ -27,6 +29,9 @@ export function Steer({ view }: { view: SessionView }): JSX.Element | null {
   const [verb, setVerb] = useState<Verb | null>(null);
   const [reason, setReason] = useState('');
   const [error, setError] = useState<ApiError | null>(null);
+  const [undo, setUndo] = useState(false);
+  const undoes = undo && verb === 'cancel';
+  const { value: plan, error: planError } = useRead<UndoPlan>(undoes ? sessionPath(id, '/undo') : null);
   if (status.kind !== 'active') return null;
 
   const act = async (path: string, body: object): Promise<boolean> => {
@@ -46,7 +51,9 @@ export function Steer({ view }: { view: SessionView }): JSX.Element | null {
   const confirm = async (): Promise<void> => {
     if (verb === null) return;
     const said = VERBS[verb].hasReason && reason !== '' ? { reason } : {};
-    if (await act(`/${verb}`, said)) setVerb(null);
+    // Who may decide approves the list that is shown. Otherwise somebody approves each compensation.
+    const asked = lacks('decide') === null ? { digest: plan?.digest } : true;
+    if (await act(`/${verb}`, undoes ? { ...said, undo: asked } : said)) setVerb(null);
   };
   const [cannotTalk, cannotOperate] = [lacks('talk'), lacks('operate')];
   const hasOpenCalls = phase === 'acting' || phase === 'approval' || phase === 'unknown_effect';
@@ -129,9 +136,23 @@ export function Steer({ view }: { view: SessionView }): JSX.Element | null {
               <input value={reason} onInput={(event) => setReason(event.currentTarget.value)} />
             </label>
           )}
+          {verb === 'cancel' && (
+            <label class="line">
+              <input
+                type="checkbox"
+                checked={undo}
+                onChange={(event) => setUndo(event.currentTarget.checked)}
+              />
+              <span>First undo what can be undone</span>
+            </label>
+          )}
+          {undoes && <UndoList plan={plan} error={planError} />}
+          {undoes && lacks('decide') !== null && (
+            <p class="hint">Somebody with the role decide then approves each.</p>
+          )}
           <div class="answers">
-            <button type="submit" class="primary">
-              Confirm: {VERBS[verb].label.toLowerCase()}
+            <button type="submit" class="primary" disabled={undoes && plan === null}>
+              Confirm: {undoes ? 'undo and cancel' : VERBS[verb].label.toLowerCase()}
             </button>
             <button type="button" onClick={() => setVerb(null)}>
               Back
@@ -141,6 +162,7 @@ export function Steer({ view }: { view: SessionView }): JSX.Element | null {
             command={command(
               verb,
               id,
+              ...(undoes ? ['--undo'] : []),
               ...(VERBS[verb].hasReason && reason !== '' ? ['--reason', reason] : []),
             )}
           />

@@ -164,7 +164,7 @@ export async function wholeState(client: Client, state: SessionState): Promise<S
 }
 
 /** Marks the effects of earlier runs that the present one has undone. */
-function withUndone(calls: readonly ToolCall[]): ToolCall[] {
+export function withUndone(calls: readonly ToolCall[]): ToolCall[] {
   const by = new Map<string, string>();
   for (const { id, compensates, status } of calls)
     if (compensates !== undefined && status.kind === 'completed') by.set(keyOf(compensates), id);

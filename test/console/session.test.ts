@@ -58,6 +58,39 @@ test.skipIf(NO_BROWSER)('a session is paused, continued and cancelled after a co
   await page.locator('.status', { hasText: 'cancelled' }).waitFor();
 });
 
+test.skipIf(NO_BROWSER)('a cancellation shows what it would undo first, and undoes it', async () => {
+  const id = await started('refund ch_1:100');
+  const { page } = await stage.browse(`/sessions/${id}`);
+  await page.getByLabel('Your name').fill('ada');
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByLabel('First undo what can be undone').check();
+  await page.getByText('Will be undone, in this order:').waitFor();
+  await page.getByText('refund {"chargeId":"ch_1","cents":100} → {"refunded":100}').waitFor();
+  await page.getByText(`perdure cancel ${id} --undo`).waitFor();
+  expect(await violations(page)).toEqual([]);
+  await page.setViewportSize({ width: 360, height: 740 });
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360);
+  await page.getByRole('button', { name: 'Confirm: undo and cancel' }).click();
+  await page.locator('.status', { hasText: 'cancelled' }).waitFor();
+  const { calls } = await stage.session(id).snapshot();
+  expect(calls.at(-1)).toMatchObject({ status: { kind: 'completed' }, decision: { by: 'ada' } });
+});
+
+test.skipIf(NO_BROWSER)('the approval of an undo does not offer to edit its arguments', async () => {
+  const id = await started('refund ch_1:100');
+  await stage.json('cancel', id, '--undo', '--each');
+  await untilPhase(stage.session(id), 'approval');
+  const { page } = await stage.browse();
+  await page.getByText(id).first().click();
+  await page.getByText('The effect of refund call_1_0 is to be undone.').first().waitFor();
+  const approve = page.getByRole('button', { name: /^Approve/ });
+  await approve.waitFor();
+  expect(await page.getByRole('button', { name: /^Edit/ }).count()).toBe(0);
+  await approve.click();
+  await page.getByRole('button', { name: 'Confirm: approve' }).click();
+  expect(await stage.session(id).result()).toMatchObject({ status: 'cancelled' });
+});
+
 test.skipIf(NO_BROWSER)(
   'two checkpoints are compared, one is forked from, and a rewind says what it does not undo',
   async () => {

@@ -1,5 +1,5 @@
 /** Agents of the CLI's tests, served by a real `perdure worker`. Their model is the one that the environment names. */
-import { agentTool, askPerson, type DefinedAgent, defineAgent, defineTool } from 'perdure';
+import { agentTool, askPerson, type DefinedAgent, defineAgent, defineTool, sleepUntil } from 'perdure';
 import * as z from 'zod';
 
 const model = 'env:scripted';
@@ -15,6 +15,7 @@ const refund = defineTool({
     if (chargeId === 'lost') throw new Error('the connection was lost');
     return { refunded: cents };
   },
+  compensate: { execute: ({ cents }) => ({ charged: cents }), verify: () => ({ outcome: 'absent' }) },
 });
 
 const order = defineTool({
@@ -45,6 +46,7 @@ export const desk: DefinedAgent = defineAgent({
       approval: { people: 2, byAnother: true },
       execute: ({ invoice }) => ({ paid: invoice }),
     }),
+    sleep_until: sleepUntil(),
     ask_person: askPerson({ otherwise: 'any' }),
     ask_trip: askPerson({ answer: z.object({ seat: z.enum(['window', 'aisle']), nights: z.int() }) }),
   },

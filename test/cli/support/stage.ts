@@ -112,6 +112,8 @@ const script: Script = ({ lastUserText, stepInTurn }) => {
       };
     case 'trip':
       return { toolCalls: [{ name: 'ask_trip', args: { question: words.join(' ') } }] };
+    case 'sleep':
+      return { toolCalls: [{ name: 'sleep_until', args: { seconds: 3_600, reason: 'lunch' } }] };
     case 'plan':
       return { toolCalls: [{ name: 'update_plan', args: PLAN }] };
     case 'hang':

@@ -1,6 +1,7 @@
 /** What can happen in a state: what the world may answer, and what people may ask. */
 
 import type { DescribeResult } from '../../../src/contract/activities.ts';
+import { effectsDigest } from '../../../src/contract/keys.ts';
 import type { ModelFailureKind, ModelResult, PreparedCall } from '../../../src/contract/model-call.ts';
 import { isOver, sealedCalls, unsealedFrom } from '../../../src/contract/past.ts';
 import { bytesOf, isCut, viewOf } from '../../../src/contract/view.ts';
@@ -83,6 +84,7 @@ function flightActions(scenario: Scenario, state: SessionState, world: World, fl
       ];
     }
     case 'load': {
+      if (state.loading === null) return [earlierAction(state, world, flight)];
       const value = { kind: 'part', parts: 1, text: world.loaded } as const;
       return [answer(flight, 'the checkpoint is loaded', { kind: 'load', result: { ok: true, value } })];
     }
@@ -180,6 +182,20 @@ function storeActions(state: SessionState, world: World, flight: InFlight): Acti
     actions.push(answer(flight, 'the past cannot be stored', outcome, (now) => spend(now, 'unstored')));
   }
   return actions;
+}
+
+/** The effects of earlier runs are read, one at a time. */
+function earlierAction({ undo }: SessionState, { sealed }: World, flight: InFlight): Action {
+  const all = sealed.calls.filter(
+    ({ effect, replayOf, dispatches }) => effect !== 'read' && replayOf === null && dispatches.length > 0,
+  );
+  const end = Math.min(undo?.earlier ?? all.length, all.length);
+  const from = Math.max(0, end - 1);
+  const value = { kind: 'effects', calls: all.slice(from, end), from, digest: effectsDigest(all) } as const;
+  return answer(flight, 'an effect of an earlier run is read', {
+    kind: 'load',
+    result: { ok: true, value: structuredClone(value) },
+  });
 }
 
 /** What comes before the next run begins goes along. */

@@ -138,9 +138,17 @@ function checkCompensation(state: SessionState, world: World, callId: string, ef
   const { idempotencyKey: key } = effect;
   promise(world.approvals[callId] === 'granted', `${callId} was dispatched without an approval`);
   promise(world.landed[key] === 1, `${callId} undoes an effect that has not landed`);
-  const own = batchCalls(state).findIndex(({ id }) => id === callId);
-  const before = batchCalls(state).slice(0, own);
-  promise(before.every(isFinal), `${callId} was dispatched before the effects after its own were undone`);
+  const { calls } = wholeOf(state, world);
+  const own = calls.findIndex(({ idempotencyKey }) => idempotencyKey === key);
+  for (const later of calls.slice(own + 1)) {
+    if (later.compensates !== undefined || later.replayOf !== null || later.status.kind !== 'completed')
+      continue;
+    const tried = calls.find(({ compensates }) => compensates?.idempotencyKey === later.idempotencyKey);
+    promise(
+      tried !== undefined && isFinal(tried),
+      `${callId} was dispatched before the effects after its own were undone`,
+    );
+  }
 }
 
 function dispatched(state: SessionState, world: World, command: Extract<Command, { kind: 'tool' }>): void {
@@ -202,6 +210,7 @@ export function checkState(scenario: Scenario, state: SessionState, world: World
     checkPauses(whole, world);
   }
   checkRest(state, world, moves);
+  if (phaseOf(state) === 'closed') checkUndone(whole, world);
 }
 
 /** The keys that equal calls of scope `message` can have, one for each message that was taken. */
@@ -371,7 +380,6 @@ function checkRest(state: SessionState, world: World, moves: boolean): void {
   );
   if (phase === 'closed') {
     promise(state.batch.length === 0, 'the session closed with calls that have no results');
-    checkUndone(state, world);
     promise(
       state.status.kind !== 'completed' || state.inbox.length === 0,
       'the session closed over a message',

@@ -273,7 +273,7 @@ function essence(state: SessionState): unknown[] {
     state.pauses.at(-1)?.resumedAt === null,
     state.wait?.reason,
     state.cancelling === null,
-    state.undo && [state.undo.begun, state.undo.givenUp],
+    state.undo && [state.undo.begun, state.undo.givenUp, state.undo.earlier],
     state.finishing,
     state.loop.count,
     state.modelFailures,

@@ -79,7 +79,7 @@ export function personActions(scenario: Scenario, state: SessionState, world: Wo
   if (has('undo')) {
     ask(
       'cancels and undoes',
-      { type: 'cancel', value: { undo: true } },
+      { type: 'cancel', value: { undo: true, whole: true } },
       (now) => {
         now.cancelled = true;
       },

@@ -71,6 +71,14 @@ export const SCENARIOS: readonly Scenario[] = [
     may: { undo: 1 },
   },
   {
+    name: 'mutations of earlier runs that are undone, and an undo that is given up',
+    tools: { pay: { compensate: { verify: true }, maxAttempts: 1 } },
+    dispatches: 1,
+    manifest: { runTurns: 1 },
+    replies: [[pay('a')], [pay('b')]],
+    may: { undo: 1, giveUp: 1 },
+  },
+  {
     name: 'two mutations at once',
     tools: { pay: {} },
     manifest: parallel,

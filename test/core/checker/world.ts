@@ -2,6 +2,7 @@
 import { isAnswered } from '../../../src/contract/calls.ts';
 import type { InFlight, SessionState, ToolCall } from '../../../src/index.ts';
 import type { Input, Outcome } from '../../../src/session/events.ts';
+import { withUndone } from '../../../src/temporal/past.ts';
 import type { Chance, Scenario } from './scenario.ts';
 
 /** One dispatch of a mutation that can still land or whose landing is not settled. */
@@ -64,7 +65,7 @@ export function wholeOf(state: SessionState, { sealed }: Pick<World, 'sealed'>):
   return {
     ...own,
     transcript: [...sealed.transcript.slice(0, past.messages), ...own.transcript],
-    calls: [...sealed.calls, ...own.calls],
+    calls: withUndone([...sealed.calls, ...own.calls]),
     pauses: [...sealed.pauses, ...own.pauses],
   };
 }

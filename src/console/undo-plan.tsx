@@ -1,0 +1,47 @@
+/** What an undo would do, before somebody asks for it. */
+import type { JSX } from 'preact';
+import type { UndoPlan, UndoStep } from '../contract/undo.ts';
+import type { ApiError } from './api.ts';
+import { Problem } from './parts.tsx';
+import { readable, visible } from './text.ts';
+
+/** The most characters of a value. */
+const BRIEF = 200;
+
+export function UndoList({ plan, error }: { plan: UndoPlan | null; error: ApiError | null }): JSX.Element {
+  if (plan === null) return error === null ? <p class="hint">Reading…</p> : <Problem error={error} />;
+  const [own, others] = (['tool', 'person'] as const).map((by) =>
+    plan.steps.filter((step) => step.by === by),
+  );
+  return (
+    <>
+      {plan.steps.length === 0 && <p>There is no effect to undo.</p>}
+      <Steps title="Will be undone, in this order:" steps={own} />
+      <Steps title="Stays, for no tool can undo it. A person has to look:" steps={others} />
+    </>
+  );
+}
+
+function Steps({ title, steps = [] }: { title: string; steps?: readonly UndoStep[] }): JSX.Element | null {
+  if (steps.length === 0) return null;
+  return (
+    <>
+      <p>
+        <strong>{title}</strong>
+      </p>
+      <ol class="changes" tabIndex={0} aria-label={title}>
+        {steps.map(({ callId, tool, args, output, reason }) => (
+          <li key={callId}>
+            {visible(tool)} <code>{brief(args)}</code> → <code>{brief(output)}</code>
+            {reason !== undefined && <span class="hint"> {visible(reason)}</span>}
+          </li>
+        ))}
+      </ol>
+    </>
+  );
+}
+
+function brief(value: unknown): string {
+  const text = readable(JSON.stringify(value));
+  return text.length > BRIEF ? `${text.slice(0, BRIEF)}…` : text;
+}
