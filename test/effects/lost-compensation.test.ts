@@ -1,5 +1,6 @@
 /** A worker dies while it undoes an effect: the effect is undone once, whenever it died. */
 import { expect, test } from 'vitest';
+import { TemporalSaver, undoPlanSince } from '../../src/index.ts';
 import type { WorkerProcess } from '../../src/testing/index.ts';
 import { calls, openWorld, type World } from '../support/world.ts';
 
@@ -49,3 +50,36 @@ test('frozen before the request of a compensation while another worker takes ove
   });
   expect(outcomes).toEqual(['absent', 'returned']);
 });
+
+test.each([
+  ['compensation', ['absent', 'returned']],
+  ['compensated', ['landed']],
+])(
+  'killed at %s while a rewind undoes an effect: it is undone once, and the session goes on',
+  async (breakAt, outcomes) => {
+    const world = await openWorld([calls('refundUndone'), { text: 'Refunded.' }, { text: 'Sorry.' }], {
+      ignoreKeys: true,
+    });
+    const first = await world.startWorkerProcess({ breakAt: [breakAt] });
+    const session = await world.begin();
+    await world.until(session, 'idle');
+    const all = await new TemporalSaver(world.client).list(session.id, { limit: 100 });
+    const [now, then] = [all[0], all.findLast(({ metadata }) => metadata['phase'] === 'thinking')];
+    if (then === undefined || now === undefined) throw new Error('no checkpoints');
+    const undo = { digest: (await undoPlanSince(world.client, then, now)).digest };
+    const from = { sessionId: session.id, checkpointId: then.id };
+    const taken = await world.sessions.rewind(from, { by: 'ada', reason: 'not this one', undo });
+    await first.reached(breakAt);
+    await first.crash();
+    await world.startWorkerProcess();
+    await world.until(taken, 'idle');
+    const { calls: log, carried } = await world.check(taken);
+    const undone = log.find(({ compensates }) => compensates !== undefined);
+    expect(undone?.dispatches.map(({ outcome }) => outcome)).toEqual(outcomes);
+    expect(carried.filter(({ compensates }) => compensates === undefined)).toMatchObject([{ undone: true }]);
+    expect(await world.control.emails()).toMatchObject([{ key: undone?.idempotencyKey }]);
+    // Asked again, it refunds again: another effect.
+    const keys = (await world.control.refunds()).map(({ key }) => key);
+    expect(new Set(keys).size).toBe(2);
+  },
+);

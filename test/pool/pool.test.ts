@@ -296,3 +296,40 @@ test('a pool goes on in a new run after a hundred updates, so that a worker with
   // An update of its own is five events.
   expect(historyLength).toBeLessThan(600);
 });
+
+test('money of a pool stays exact over a rewind, and a fork draws for itself', async () => {
+  // Each message is answered for 2 dollars.
+  const stage = await openStage(() => ({ text: 'done', usage: { inputTokens: 10, outputTokens: 200 } }));
+  await stage.startWorker([agentOf(stage)]);
+  const pool = stage.sessions.pool(stage.id('pool'));
+  await pool.set({ usd: 9 });
+  const session = await stage.sessions.start('spender', { id: stage.id(), message: 'go', pool: pool.id });
+  await untilPhase(session, 'idle');
+  const checkpointId = (await new TemporalSaver(stage.client).get(session.id))?.id ?? '';
+  await session.send('and again');
+  await until(session, ({ phase, turn }) => phase === 'idle' && turn === 2);
+  const from = { sessionId: session.id, checkpointId };
+  const taken = await stage.sessions.rewind(from, { by: 'ada', reason: 'another way', message: 'so' });
+  await until(taken, ({ phase, turn }) => phase === 'idle' && turn === 2);
+  // What the run that was left has spent is spent.
+  const view = await untilPool(pool, ({ spent, held }) => spent.usd === 6 && held.usd === 0);
+  expect(view.total.usd).toBe(6);
+  expect((await taken.budget()).spent.usd).toBe(6);
+
+  const fork = await stage.sessions.fork(from, {
+    id: stage.id('fork'),
+    by: 'ada',
+    reason: 'try',
+    message: 'so',
+  });
+  await until(fork, ({ phase, turn }) => phase === 'idle' && turn === 2);
+  await untilPool(pool, ({ spent, held }) => spent.usd === 8 && held.usd === 0);
+  expect([(await fork.budget()).spent.usd, (await taken.budget()).spent.usd]).toEqual([2, 6]);
+  // A dollar is left, and each may need two.
+  for (const each of [fork, taken]) {
+    await each.send('more');
+    const { wait } = await untilPhase(each, 'waiting');
+    expect(wait?.message).toBe(`usd: pool ${pool.id} has 9 US dollars: 8 spent, 2 needed`);
+    await expectSound(stage, each);
+  }
+});
