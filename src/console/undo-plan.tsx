@@ -29,6 +29,7 @@ function Steps({ title, steps = [] }: { title: string; steps?: readonly UndoStep
       <p>
         <strong>{title}</strong>
       </p>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a list that scrolls takes the focus, so that keys can scroll it */}
       <ol class="changes" tabIndex={0} aria-label={title}>
         {steps.map(({ callId, tool, args, output, reason }) => (
           <li key={callId}>
