@@ -9,6 +9,7 @@ import {
   defineAgent,
   defineTool,
   NotAttemptedError,
+  type RateLimit,
   type SessionWorkerOptions,
   type ToolContext,
   type ToolOptions,
@@ -19,6 +20,7 @@ import * as z from 'zod';
 import { createPaymentsClient, PaymentsError } from '../examples/payments/client.ts';
 import { activityKind } from '../src/contract/names.ts';
 import { stepClock } from './clock.ts';
+import { codecWith } from './keys.ts';
 import { enlarged } from './large.ts';
 import type { AgentPlan } from './mcp/plan.ts';
 import { ALSO_READ, DELEGATE, MODES, type Mode, PRICE, type Step, TOOL, type ToolKind } from './story.ts';
@@ -88,7 +90,14 @@ function decisionPoint({ data }: Payload): string | null {
   return !isActivity && Buffer.from(data ?? '').includes('"decision":{') ? 'child-decided' : null;
 }
 
+/** An answer of a rate limiter that allows a request. */
+function grantPoint({ data }: Payload): string | null {
+  return Buffer.from(data ?? '').includes('"granted":[{') ? 'granted' : null;
+}
+
 const codecs = [
+  ...(process.env['LAB_KEYS'] === undefined ? [] : [codecWith(...process.env['LAB_KEYS'].split(','))]),
+  ...(process.env['LAB_RATE'] === undefined ? [] : [holding(grantPoint)]),
   ...(process.env['LAB_HOLD_TASKS'] === '1' ? [holding(() => 'task')] : []),
   ...(process.env['LAB_HOLD_RUNS'] === '1' ? [holding(runsPoint), holding(decisionPoint)] : []),
 ];
@@ -99,6 +108,9 @@ export const workerOptions: Partial<SessionWorkerOptions> = {
   ...(process.env['LAB_SLOTS'] === undefined
     ? {}
     : { maxConcurrentActivityTaskExecutions: Number(process.env['LAB_SLOTS']) }),
+  ...(process.env['LAB_RATE'] === undefined
+    ? {}
+    : { rateLimits: { scripted: JSON.parse(process.env['LAB_RATE']) as RateLimit } }),
   ...(process.env['LAB_VALUES'] === undefined ? {} : { values: new HeldValues(process.env['LAB_VALUES']) }),
   // Each worker can be held while it decodes a workflow task.
   ...(codecs.length === 0 ? {} : { dataConverter: { payloadCodecs: codecs } }),

@@ -45,7 +45,7 @@ let runs = 0;
 export async function tell(point: FaultPoint, story: Story, lane: Lane): Promise<RunResult> {
   const started = performance.now();
   runs += 1;
-  const stage = await Stage.open(`run-${process.pid}-${runs}`, story, lane);
+  const stage = await Stage.open(`run-${process.pid}-${runs}`, story, lane, point.key);
   const { observed, findings } = await judged(stage, point, await played(stage, point));
   const unclosed = await stage.close().then(() => null, words);
   return {

@@ -1,6 +1,7 @@
 /** The stage of one run: sessions, workers that are held at a step, wires, and the people who help. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Session, SessionView, StartOptions } from 'perdure';
+import { Client } from '@temporalio/client';
+import { type Session, Sessions, type SessionView, type StartOptions } from 'perdure';
 import {
   createHarness,
   type Harness,
@@ -9,6 +10,7 @@ import {
   type Wire,
 } from 'perdure/testing';
 import { Crew } from './crew.ts';
+import { codecWith, KEYS } from './keys.ts';
 import type { Lane } from './lane.ts';
 import { eventsOf } from './lost.ts';
 import { look, PATIENCE_MS, retried } from './patience.ts';
@@ -59,6 +61,15 @@ const OF_MODEL: readonly Step[] = ['model-asked', 'asking', 'model-answered'];
 /** Steps of a tree that all kinds come to at one breakpoint. */
 const OF_TREE = TREE.filter((step) => step !== 'child-running');
 
+/** A harness whose client encrypts with a key, and has another one. */
+function withKeys(harness: Harness, key: string): Harness {
+  const { connection, options } = harness.client;
+  const dataConverter = { payloadCodecs: [codecWith(...KEYS.filter((id) => id !== key), key)] };
+  const client = new Client({ connection, namespace: options.namespace, dataConverter });
+  const sessions = new Sessions(client, { taskQueue: harness.taskQueue });
+  return { ...harness, client, sessions, startSession: (agent, start) => sessions.start(agent, start) };
+}
+
 export class Stage {
   readonly story: Story;
   readonly lane: Lane;
@@ -83,7 +94,8 @@ export class Stage {
     this.random = randomOf(story.seed);
   }
 
-  static async open(name: string, story: Story, lane: Lane): Promise<Stage> {
+  /** @param key - the id of the key that its client encrypts with */
+  static async open(name: string, story: Story, lane: Lane, key?: string): Promise<Stage> {
     const heard = new Map<string, Heard>();
     const harness = await createHarness({
       module: AGENTS,
@@ -93,7 +105,7 @@ export class Stage {
       env: { PAYMENTS_URL: `http://${lane.payments}` },
       timeoutMs: PATIENCE_MS,
     });
-    return new Stage(name, story, lane, harness, heard);
+    return new Stage(name, story, lane, key === undefined ? harness : withKeys(harness, key), heard);
   }
 
   get recordFile(): string {

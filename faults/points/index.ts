@@ -6,6 +6,7 @@ import { databaseFull } from './database-full.ts';
 import { databaseKill } from './database-kill.ts';
 import { deploy } from './deploy.ts';
 import { deployCode } from './deploy-code.ts';
+import { keyLost } from './key-lost.ts';
 import { largeValues } from './large-values.ts';
 import { longReads } from './long-reads.ts';
 import { mcpChange, mcpFreeze, mcpKill, mcpLies } from './mcp.ts';
@@ -15,6 +16,7 @@ import { newRun } from './new-run.ts';
 import { oneSlot } from './one-slot.ts';
 import type { FaultPoint } from './point.ts';
 import { pool, poolTree } from './pool.ts';
+import { rateGrant } from './rate-grant.ts';
 import { replyLost } from './reply-lost.ts';
 import { requestLate } from './request-late.ts';
 import { requestLost } from './request-lost.ts';
@@ -63,12 +65,14 @@ export const POINTS: readonly FaultPoint[] = [
   toolThrows,
   largeValues,
   storing,
+  keyLost,
   mcpKill,
   mcpFreeze,
   mcpLies,
   mcpChange,
   modelCut,
   modelWire,
+  rateGrant,
   deploy,
   deployCode,
   clockStep,

@@ -29,6 +29,8 @@ export interface FaultPoint {
   readonly anyService?: boolean;
   /** Why it cannot be told on this machine, or `null`. */
   readonly missing?: () => string | null;
+  /** The id of the key that clients encrypt with; default none. */
+  readonly key?: string;
   /** Sessions make one call, whatever the story says. */
   readonly oneTurn?: boolean;
   /**

@@ -135,6 +135,9 @@ export function encryptedError(id: string, cause?: unknown): PerdureError {
   );
 }
 
+/** The SDK's message of a failure that a codec has encrypted. */
+const ENCODED = 'Encoded failure';
+
 function codedError(id: string, messages: ErrorMessages, error: unknown): unknown {
   if (isPerdureError(error)) return error;
   if (isUnknownEncoding(error)) return encryptedError(id, error);
@@ -155,6 +158,10 @@ function codedError(id: string, messages: ErrorMessages, error: unknown): unknow
   if (code === GRPC.unavailable) {
     const message = 'The Temporal server cannot be reached. Start one: perdure dev';
     return new PerdureError('SERVER_UNAVAILABLE', message, { cause: error });
+  }
+  if (code === GRPC.invalidArgument && (error as Error).message.includes(ENCODED)) {
+    const message = `A worker failed to answer for ${id}, and its error is encrypted. It may lack an encryption key: read its log`;
+    return new PerdureError('TASK_FAILING', message, { cause: error });
   }
   if (code === GRPC.invalidArgument) {
     const message = `The server refused the request: ${(error as Error).message}`;

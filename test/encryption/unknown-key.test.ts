@@ -31,6 +31,21 @@ test('without the key workflow tasks fail with its id; a worker with the key goe
   expect((await untilPhase(session, 'idle')).lastText).toBe('heard first');
 });
 
+test('a session at rest whose worker lacks its key says that to whoever asks', async () => {
+  const stage = await openStage(() => ({ text: 'heard' }));
+  const agent = defineAgent({ name: 'resting', model: stage.provider('m'), instructions: 'Listen.' });
+  const sessions = sessionsOf(stage.client, stage.taskQueue, withKeys('new', 'old'));
+  const first = await stage.startWorker([agent], { dataConverter: withKeys('old') });
+  const session = await sessions.start('resting', { id: stage.id(), message: 'first' });
+  await untilPhase(session, 'idle');
+  await first.stop();
+  await stage.startWorker([agent], { dataConverter: withKeys('new') });
+  await expect(session.ping()).rejects.toMatchObject({
+    code: 'TASK_FAILING',
+    message: expect.stringContaining('It may lack an encryption key'),
+  });
+});
+
 test('a mutation that reaches a worker without the key has not run, and runs once on a worker with the key', async () => {
   const stage = await openStage(({ stepInTurn }) =>
     stepInTurn === 0 ? { toolCalls: [{ name: 'pay', args: { cents: 1 } }] } : { text: 'paid' },
