@@ -60,7 +60,7 @@ export const LIMIT = {
  * How long a worker has for one workflow task of a session, if the start does not say. After a worker has frozen, two tasks may
  * run out before another worker gets one.
  */
-export const TASK_TIMEOUT = '3s';
+export const TASK_TIMEOUT = '3.5s';
 
 /** Bytes that the message with all results may have, when the same activity asks the model after the reads. */
 export function resultBytesOf(first: { ended?: readonly object[]; resultBytes?: number }): number {

@@ -1,5 +1,6 @@
 /** What a worker depends on that the SDK does not promise. See `temporal/sdk-internals.ts`. */
 import { Worker } from '@temporalio/worker';
+import type { Workflow, WorkflowCreator } from '@temporalio/worker/lib/workflow/interface.js';
 import { isOwnBundle } from './workflow-bundle.ts';
 
 /**
@@ -27,6 +28,39 @@ export class UntimedWorker extends Worker {
     const own = given && 'codePath' in given && isOwnBundle(given.codePath);
     // A limit has to be a number to be given as an option; none is `undefined`.
     const untimed = { ...options, isolateExecutionTimeoutMs: undefined as unknown as number };
-    return Worker.createWorkflowCreator(bundle, own ? untimed : options, logger);
+    const creator = await Worker.createWorkflowCreator(bundle, own ? untimed : options, logger);
+    return own ? new QuietReplays(creator) : creator;
+  }
+}
+
+/**
+ * The SDK asks the thread of the sandbox for the calls of sinks after each workflow task, also in a replay, where our own
+ * workflows make none. The first task after the replay brings what there is.
+ * - Figure: the takeover of a session with 49 turns takes a fifth less processor time, by a new worker 293 instead of 363 ms.
+ * - Test: `test/session/quiet-replay.test.ts`.
+ * - When the SDK renames a method: TypeScript refuses it. When it asks in another way: that test fails.
+ */
+class QuietReplays implements WorkflowCreator {
+  readonly #creator: WorkflowCreator;
+
+  constructor(creator: WorkflowCreator) {
+    this.#creator = creator;
+  }
+
+  async createWorkflow(...options: Parameters<WorkflowCreator['createWorkflow']>): Promise<Workflow> {
+    const workflow = await this.#creator.createWorkflow(...options);
+    let replaying = false;
+    return {
+      activate: (activation) => {
+        replaying = activation.isReplaying ?? false;
+        return workflow.activate(activation);
+      },
+      getAndResetSinkCalls: async () => (replaying ? [] : workflow.getAndResetSinkCalls()),
+      dispose: () => workflow.dispose(),
+    };
+  }
+
+  destroy(): Promise<void> {
+    return this.#creator.destroy();
   }
 }
