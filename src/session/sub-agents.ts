@@ -102,7 +102,7 @@ export function delegationProblem(state: SessionState, call: ToolCall): string |
     isCrowded(state, call) &&
     openBackground(state).length >= (toolOf(state, call)?.agent?.background ? 0 : limit)
   ) {
-    return `${limit} agents are at work for you, and there may be no more. Wait for a report, or stop one`;
+    return `as many agents as allowed (${limit}) are at work for you. Wait for a report, or stop one`;
   }
   return sessionId.length > LIMIT.sessionId
     ? `the id of its session would have more than ${LIMIT.sessionId} characters: ${sessionId}. Give the root a shorter id`

@@ -163,3 +163,14 @@ test.skipIf(NO_BROWSER)('a call of a sub-agent links to its session, which links
   await page.getByText('done: delegate refund ch_8:9000').waitFor();
   expect(page.url()).toMatch(new RegExp(`/${id}$`));
 });
+
+test.skipIf(NO_BROWSER)('the report of an agent in the background is no message of a person', async () => {
+  const id = stage.id('people');
+  await stage.json('start', 'lead', 'later order 1', '--id', id);
+  const { page } = await stage.browse(`/sessions/${id}`);
+  const report = page.locator('.conversation > li', { hasText: 'It has completed' }).first();
+  await report.getByText('Report of support', { exact: true }).waitFor();
+  expect(await violations(page)).toEqual([]);
+  await report.getByRole('link', { name: 'session' }).click();
+  await page.getByText('lead › support, started by').waitFor();
+});

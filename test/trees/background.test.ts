@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { agentTool, type Session, TemporalSaver } from '../../src/index.ts';
+import { readSnapshot, runCheckpoint, sessionCheckpoint } from '../../src/saver/records/index.ts';
 import type { Script } from '../../src/testing/index.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
@@ -48,6 +49,19 @@ test('an agent in the background lets its caller go on, and its end wakes the ca
     result: { content: { session: child.id, agent: 'researcher', status: 'running' } },
   });
   expect(before.transcript.at(-1)?.role).toBe('assistant');
+  const records = async () => {
+    const checkpoint =
+      (await new TemporalSaver(stage.client).get(session.id)) ?? expect.fail('no checkpoint');
+    const run = readSnapshot(runCheckpoint(checkpoint).payload);
+    return { run, agents: sessionCheckpoint(checkpoint).activeAgents.map(({ agentId }) => agentId) };
+  };
+  expect(await records()).toMatchObject({
+    run: {
+      subagent_executions: [{ session_id: child.id, status: 'running' }],
+      background_tools_pending: [before.calls[0]?.id],
+    },
+    agents: ['lead', 'researcher'],
+  });
 
   await approve(child);
   await expect.poll(() => reports(session), { timeout: 10_000 }).toEqual(['completed']);
@@ -63,6 +77,11 @@ test('an agent in the background lets its caller go on, and its end wakes the ca
   });
   expect(JSON.stringify(said?.blocks)).toContain('It has completed. Its answer:\\n\\nFound whales.');
   expect(state.messagesTaken).toBe(1);
+  expect(state.children?.[0]?.end?.usage?.turns).toBe(2);
+  expect(await records()).toMatchObject({
+    run: { subagent_executions: [{ status: 'completed' }], background_tools_pending: [] },
+    agents: ['lead'],
+  });
   expect(state.inFlight).toEqual([]);
 });
 
@@ -203,7 +222,7 @@ test('more agents than may be at work are refused, and asking again after each r
   expect(state.wait).toMatchObject({ reason: 'loop' });
   expect(state.calls[1]?.result).toMatchObject({
     isError: true,
-    content: expect.stringContaining('1 agents are at work for you'),
+    content: expect.stringContaining('as many agents as allowed (1) are at work'),
   });
 });
 

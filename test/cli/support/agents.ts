@@ -57,7 +57,7 @@ export const lead: DefinedAgent = defineAgent({
   name: 'lead',
   model,
   instructions: 'Delegate.',
-  tools: { support: agentTool(support) },
+  tools: { support: agentTool(support), later: agentTool(support, { background: true }) },
 });
 
 export const echo: DefinedAgent = defineAgent({ name: 'echo', model, instructions: 'Repeat what is said.' });

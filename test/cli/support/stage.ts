@@ -102,6 +102,8 @@ const script: Script = ({ lastUserText, stepInTurn }) => {
       return { toolCalls: [{ name: 'order', args: { id: words[0] } }] };
     case 'delegate':
       return { toolCalls: [{ name: 'support', args: { task: words.join(' ') } }] };
+    case 'later':
+      return { toolCalls: [{ name: 'later', args: { task: words.join(' ') } }] };
     case 'pay':
       return { toolCalls: [{ name: 'pay', args: { invoice: words[0] } }] };
     case 'ask':
