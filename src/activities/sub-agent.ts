@@ -12,6 +12,7 @@ import { LIMIT, TASK_TIMEOUT } from '../contract/limits.ts';
 import { SEARCH_ATTRIBUTE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { ChildEnd, ChildStart, SteerInput } from '../contract/tree.ts';
 import { readChild } from '../history/index.ts';
+import { isPolled } from '../temporal/pollers.ts';
 import { contextMisfit } from './context-misfit.ts';
 import { isGone } from './gone.ts';
 import { beating } from './heartbeats.ts';
@@ -37,7 +38,7 @@ export async function attachChild(
   { find, searchAttributes, input }: Attaching,
   child: ChildStart,
 ): Promise<AttachResult> {
-  if (input.start === undefined) return look(client, child, input);
+  if (input.start === undefined) return look({ client, info }, child, input);
   const tool = find(input.agent)?.definition.tools[input.tool];
   if (tool?.agent === undefined) {
     return { kind: 'unavailable', message: missing(find, input.agent, input.tool) };
@@ -75,10 +76,10 @@ export async function attachChild(
       staticSummary: `${agent} · ${sessionId}`.slice(0, 200),
     });
   } catch (error) {
-    if (error instanceof WorkflowExecutionAlreadyStartedError) return look(client, child, input);
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return look({ client, info }, child, input);
     throw error;
   }
-  return { kind: 'waiting' };
+  return waiting({ client, info }, agent, taskQueue);
 }
 
 /** What a worker that has the agent says of it. A session that has to wait for something finds out by itself. */
@@ -108,9 +109,20 @@ function attributesOf({ agent, context, described }: SessionInput): SearchAttrib
   });
 }
 
+/** Its session is open. One on a task queue without workers does not go on, and nobody else would say so. */
+async function waiting({ client, info }: Own, agent: string, taskQueue: string): Promise<AttachResult> {
+  // This worker polls its own.
+  if (taskQueue === info.taskQueue || (await isPolled(client, taskQueue).catch(() => true)))
+    return { kind: 'waiting' };
+  const reason = `${agent} waits for a worker: none polls task queue ${taskQueue}. Start one there, or cancel`;
+  return { kind: 'waiting', person: { kind: 'stuck', reason, taskQueue } };
+}
+
+type Own = Pick<Context, 'client' | 'info'>;
+
 /** Reads from the sub-agent's history how it has ended, if it has. */
 async function look(
-  client: Context['client'],
+  { client, info }: Own,
   { sessionId, agent, parent }: ChildStart,
   { resultLimit = LIMIT.toolResult }: AttachInput,
 ): Promise<AttachResult> {
@@ -121,7 +133,8 @@ async function look(
   if (found.type !== WORKFLOW.session) return failed(taken);
   const { state, end } = await readChild(client, sessionId, found.runId);
   if (state.parent?.sessionId !== parent.sessionId || state.agent !== agent) return failed(taken);
-  if (state.status.kind === 'active' && found.status.name === 'RUNNING') return { kind: 'waiting' };
+  if (state.status.kind === 'active' && found.status.name === 'RUNNING')
+    return waiting({ client, info }, agent, found.taskQueue);
   if (state.status.kind === 'active') {
     const output = `its session was ${found.status.name.toLowerCase().replaceAll('_', ' ')} from outside`;
     return { kind: 'ended', end: { ...end, status: 'failed', output } };

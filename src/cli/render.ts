@@ -29,12 +29,18 @@ function doingOf({ phase, pending }: SessionView): string {
   const needs = pending.map(({ status, tool }) => ({
     kind: status.kind === 'awaiting' ? status.person?.kind : status.kind,
     misfit: status.kind === 'stuck' && status.misfit === true,
+    taskQueue:
+      status.kind === 'awaiting' && status.person !== undefined && 'taskQueue' in status.person
+        ? status.person.taskQueue
+        : null,
     tool,
   }));
   if (phase !== 'unknown_effect' || needs.some(({ kind }) => kind === 'unknown')) return PHASE[phase];
   const misfits = needs.filter(({ misfit }) => misfit).map(({ tool }) => clean(tool));
   if (misfits.length > 0)
     return `waits: its context does not fit the tool ${[...new Set(misfits)].join(', ')}`;
+  const queues = needs.flatMap(({ taskQueue }) => (taskQueue === null ? [] : [clean(taskQueue)]));
+  if (queues.length > 0) return `waits for a worker on task queue ${[...new Set(queues)].join(', ')}`;
   const missing = needs.filter(({ kind }) => kind === 'stuck').map(({ tool }) => clean(tool));
   return `waits for a worker that has the tool ${[...new Set(missing)].join(', ')}`;
 }

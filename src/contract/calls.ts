@@ -145,12 +145,15 @@ export type CallStatus =
   | { kind: 'deferred'; to: string }
   /** A worker has it. */
   | { kind: 'running' }
-  /** Waits for its global effect. `checks` counts the looks without a request, `due` requests one. */
+  /** Waits for its global effect, or its sub-agent. `checks` counts the looks without a request, `due` requests one. */
   | {
       kind: 'awaiting';
       checks: number;
       due?: true;
-      person?: { kind: 'unknown' | 'stuck'; reason: string; call: SeenDispatch };
+      person?:
+        | { kind: 'unknown' | 'stuck'; reason: string; call: SeenDispatch }
+        /** No worker polls the task queue of its sub-agent. */
+        | { kind: 'stuck'; reason: string; taskQueue: string };
     }
   /** Certainly not attempted. Waits before it is dispatched again. */
   | { kind: 'backoff' }
@@ -174,7 +177,7 @@ export type CallStatus =
   /** Never dispatched: rejected, invalid, or the turn was interrupted. */
   | { kind: 'skipped' };
 
-/** Why a global effect waits for a person, and for which call. */
+/** Why a global effect or a sub-agent waits for a person. */
 export type EffectWait = NonNullable<Extract<CallStatus, { kind: 'awaiting' }>['person']>;
 
 /** One entry of the tool-call log. */

@@ -30,7 +30,7 @@ export interface InboxItem {
   path?: string[];
   /**
    * `approval`: a call waits for a decision. `question`: the model asks a person. `unknown`: nobody knows whether a call took effect. `stuck`: no worker has the
-   * tool. `budget`: a cap is reached. `wait`: another reason, in `wait`. `unreadable`: the session cannot be read.
+   * tool, or polls the task queue of the sub-agent. `budget`: a cap is reached. `wait`: another reason, in `wait`. `unreadable`: the session cannot be read.
    */
   kind: 'approval' | 'question' | 'unknown' | 'stuck' | 'budget' | 'wait' | 'unreadable';
   /** Why it waits. */

@@ -69,7 +69,10 @@ const awaitingStatus = z.object({
   checks: z.int(),
   due: z.exactOptional(z.literal(true)),
   person: z.exactOptional(
-    z.object({ kind: z.enum(['unknown', 'stuck']), reason: z.string(), call: z.object(seenDispatch) }),
+    z.union([
+      z.object({ kind: z.enum(['unknown', 'stuck']), reason: z.string(), call: z.object(seenDispatch) }),
+      z.object({ kind: z.literal('stuck'), reason: z.string(), taskQueue: z.string() }),
+    ]),
   ),
 });
 

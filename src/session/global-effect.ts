@@ -10,7 +10,7 @@ import type { InFlight, SessionState } from '../contract/state.ts';
 import { applyTool } from './effect-outcome.ts';
 import type { Moment, Step } from './events.ts';
 import { contextPart } from './model-command.ts';
-import { flightOf, heartbeatMs, isGivenUp, toolOf } from './state.ts';
+import { flightOf, heartbeatMs, isGivenUp, note, toolOf } from './state.ts';
 import {
   applyChildEnd,
   childOf,
@@ -65,7 +65,8 @@ export function tendAwaiting(state: SessionState, call: ToolCall): Step | null {
   if (status.due === true) return attach(state, call);
   const stopping = state.cancelling !== null || (state.interrupted && state.paused === null);
   if (flightOf(state, call.id, 'recheck') !== undefined || (stopping && isGivenUp(state, call))) return null;
-  const ms = recheckMs(toolOf(state, call), status.checks);
+  // A worker may come at any time.
+  const ms = recheckMs(toolOf(state, call), isWorkerless(status.person) ? 0 : status.checks);
   const summary = `look at ${whatOf(state, call)} of ${call.name} ${call.id} again`;
   return { type: 'issue', callId: call.id, command: { kind: 'timer', seq: state.seq + 1, ms, summary } };
 }
@@ -74,6 +75,11 @@ export function tendAwaiting(state: SessionState, call: ToolCall): Step | null {
 export function recheckMs(tool: ToolManifest | undefined, checks: number): number {
   const firstMs = (tool?.timeoutMs ?? 0) + (tool?.settleMs ?? 0) + RECHECK_MARGIN_MS;
   return Math.min(RECHECK_MAX_MS, firstMs * 2 ** checks);
+}
+
+/** Whether no worker polls the task queue of a sub-agent. */
+function isWorkerless(person: EffectWait | undefined): person is Extract<EffectWait, { taskQueue: string }> {
+  return person !== undefined && 'taskQueue' in person;
 }
 
 /** Lets a call wait for its effect. */
@@ -120,6 +126,8 @@ export function applyAttach(
   }
   const result = outcome.value;
   const child = childOf(state, call);
+  if (result.kind === 'waiting' && status.kind === 'running' && isWorkerless(result.person))
+    note(state, moment, 'no_worker', `${call.id} ${call.name}: ${result.person.reason}`);
   if (result.kind === 'waiting' && child?.background !== undefined) {
     startedInBackground(call, child, moment);
     if (due) child.background.due = true;

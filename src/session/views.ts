@@ -149,6 +149,7 @@ function nextOf(
     case 'awaiting': {
       const { person } = status;
       if (person === undefined) return null;
+      if ('taskQueue' in person) return { action: 'resume', sessionId };
       const effect = effectId(idempotencyKey);
       return person.kind === 'unknown'
         ? { action: 'resolve', sessionId: effect, ...person.call }

@@ -1,9 +1,12 @@
 /** What a tree of agents may be, where its parts run, and whose effects are undone. */
 import { expect, test } from 'vitest';
 import * as z from 'zod';
+import { header } from '../../src/cli/render.ts';
+import { Terminal } from '../../src/cli/terminal.ts';
 import { childId } from '../../src/contract/tree.ts';
 import { agentTool, defineTool, type Session, TemporalSaver, undoPlanSince } from '../../src/index.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
+import { polled } from '../support/polled.ts';
 import { openStage, until, untilPhase } from '../support/stage.ts';
 import { agent, ask, hold, once, scripted } from '../support/tree.ts';
 
@@ -29,6 +32,45 @@ test('an agent of another task queue is given by its name, and works there', asy
   expect(calls[0]?.result).toEqual({ content: 'found: Whales.', isError: false });
   const child = await stage.client.workflow.getHandle(children[0]?.sessionId ?? '').describe();
   expect(child.taskQueue).toBe(taskQueue);
+});
+
+test('a sub-agent on a task queue without a worker is shown by its parent, and goes on once a worker is there', async () => {
+  const stage = await openStage(
+    scripted({
+      lead: once([{ name: 'research', args: { task: 'Whales.' } }]),
+      researcher: ({ lastUserText }) => ({ text: `found: ${lastUserText}` }),
+    }),
+  );
+  const taskQueue = `${stage.taskQueue}-research`;
+  const research = agentTool('researcher', { description: 'Looks things up.', taskQueue });
+  await stage.startWorker([agent(stage, 'lead', { research })]);
+  const session = await ask(stage);
+  const { pending } = await untilPhase(session, 'unknown_effect');
+  const reason = `researcher waits for a worker: none polls task queue ${taskQueue}. Start one there, or cancel`;
+  expect(pending).toMatchObject([
+    {
+      tool: 'research',
+      status: { kind: 'awaiting', person: { kind: 'stuck', reason, taskQueue } },
+      next: { action: 'resume', sessionId: session.id },
+    },
+  ]);
+  expect((await session.state()).notices).toMatchObject([
+    { kind: 'no_worker', message: `call_1_0 research: ${reason}` },
+  ]);
+  expect(header(await session.state(), new Terminal())).toContain(
+    `waits for a worker on task queue ${taskQueue}`,
+  );
+  await polled(
+    async () =>
+      (await stage.sessions.inbox({ agent: 'lead', limit: 1_000 })).items.some(
+        (item) => item.sessionId === session.id && item.kind === 'stuck' && item.reason === reason,
+      ),
+    () => 'it is not in the inbox',
+  );
+  await stage.startWorker([agent(stage, 'researcher')], { taskQueue });
+  await untilPhase(session, 'idle');
+  const { calls } = await expectFoldEqualsLive(stage.client, session);
+  expect(calls[0]?.result).toEqual({ content: 'found: Whales.', isError: false });
 });
 
 test('a session has no more open sub-agents than its agent says, and a tree is no deeper', async () => {
