@@ -66,7 +66,7 @@ export class ArchivedSaver implements CheckpointSaver {
     return this.#merged(threadId, present, archived, limit);
   }
 
-  /** Removes the thread from both. @throws what the primary throws. Then the archive is unchanged */
+  /** Removes the thread from both, and a session with its sub-agents. @throws what the primary throws. Then the archive is unchanged */
   async delete(threadId: string, options: { end?: boolean } = {}): Promise<void> {
     await this.#primary.delete(threadId, options);
     await this.#archive.delete(threadId);

@@ -3,6 +3,7 @@ import type { Change } from '../checkpoints/diff.ts';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { isPerdureError, messageOf, PerdureError } from '../contract/errors.ts';
 import { copyJson, digestJson, type JsonObject } from '../contract/json.ts';
+import { isBelow } from '../contract/tree.ts';
 import { checkpointPlace } from '../temporal/checkpoint-id.ts';
 import { type ArchiveDatabase, type ArchiveStatements, WHOLE_EVERY } from './database.ts';
 import { applyChanges } from './deltas.ts';
@@ -183,8 +184,32 @@ export abstract class CheckpointArchive {
     yield* this.#read(db, sessionId, runId, run.seq, { first: 1, last: run.cursor });
   }
 
-  /** Removes a thread's checkpoints. A running export does not restore them. */
+  /** Removes a thread's checkpoints, and those of the sub-agents below a session. A running export does not restore them. */
   async delete(sessionId: string): Promise<void> {
+    for (const id of await this.#below(sessionId)) await this.#deleteOne(id);
+    await this.#deleteOne(sessionId);
+  }
+
+  async #below(sessionId: string): Promise<string[]> {
+    const db = await this.#open();
+    const prefix = `${sessionId}/`;
+    const rows = await db.all<{ thread_id: string }>(
+      'SELECT DISTINCT thread_id FROM runs WHERE substr(thread_id, 1, ?) = ?',
+      Array.from(prefix).length,
+      prefix,
+    );
+    const found: string[] = [];
+    for (const { thread_id: id } of rows) {
+      if (!isBelow(id, sessionId)) continue;
+      // A person may have chosen an id like that of a sub-agent.
+      const [latest] = await this.list(id, null, 1);
+      if (latest?.state['parent'] !== undefined || latest?.metadata['unreadable'] !== undefined)
+        found.push(id);
+    }
+    return found;
+  }
+
+  async #deleteOne(sessionId: string): Promise<void> {
     const db = await this.#open();
     await db.transaction(async (writing) => {
       await writing.all(

@@ -241,6 +241,34 @@ inEachHome('', (server, locked) => {
       await expect(saver.put(5 as unknown as string, {})).rejects.toThrow(TypeError);
     });
 
+    test('a session is deleted with the sub-agents below it, and with no other session', async () => {
+      const stage = await server.open();
+      const session = await stage.talk('one');
+      const [latest] = await stage.present(session.id);
+      if (latest === undefined) throw new Error('no checkpoint');
+      const store = (sessionId: string, state: object): Promise<unknown> =>
+        stage.archive.append({
+          sessionId,
+          runId: runOf(latest.id),
+          startedAt: 1,
+          epoch: 0,
+          after: 0,
+          checkpoints: [{ ...latest, thread_id: sessionId, state: { ...latest.state, ...state } }],
+          previous: null,
+          events: 9,
+          complete: true,
+        });
+      const child = `${session.id}/research.0123456789`;
+      const below = [child, `${child}/look.0123456789`];
+      const others = [`${session.id}/notes`, `${session.id}/research.9876543210`, `${session.id}2`];
+      await store(session.id, {});
+      for (const id of below) await store(id, { parent: { sessionId: session.id } });
+      for (const id of others) await store(id, {});
+      await new ArchivedSaver(stage.saver, stage.archive).delete(session.id, { end: true });
+      for (const id of [session.id, ...below]) expect(await stage.archive.runs(id)).toEqual([]);
+      for (const id of others) expect(await stage.archive.list(id, null, 10)).toHaveLength(1);
+    });
+
     test('what was deleted stays deleted, also when an export was under way', async () => {
       const stage = await server.open();
       const session = await stage.talk('one');
