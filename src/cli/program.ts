@@ -31,10 +31,14 @@ import { tree } from './verbs/tree.ts';
 import { values } from './verbs/values.ts';
 import { versions } from './verbs/versions.ts';
 import { wake } from './verbs/wake.ts';
+import { webhooks } from './verbs/webhooks.ts';
 import { worker } from './verbs/worker.ts';
 
 const GROUPS = [
-  { heading: 'Run agents:', verbs: [dev, worker, versions, serve, mcp, codecServer, archive, setup, doctor] },
+  {
+    heading: 'Run agents:',
+    verbs: [dev, worker, versions, serve, mcp, codecServer, archive, webhooks, setup, doctor],
+  },
   { heading: 'Talk to sessions:', verbs: [start, send, queue, ls, show, tree, tail, schedule] },
   { heading: 'Decide about tool calls:', verbs: [inbox, decide, resolve] },
   { heading: 'Control sessions:', verbs: [pause, resume, wake, cancel, budget, pool] },

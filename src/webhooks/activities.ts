@@ -1,5 +1,4 @@
 /** The activities that start the delivery of notifications, and that deliver one. */
-import { createHmac } from 'node:crypto';
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import { messageOf } from '../contract/errors.ts';
@@ -7,7 +6,8 @@ import { WORKFLOW } from '../contract/names.ts';
 import type { DeliverInput, NotifyInput, WebhookInput } from '../contract/notifications.ts';
 import { webhookWorkflowId } from '../contract/workflow-ids.ts';
 import { eventOf, webhookId } from './body.ts';
-import { keysOf, type Webhook, wants } from './options.ts';
+import { type Webhook, wants } from './options.ts';
+import { send } from './send.ts';
 
 export interface WebhookRunner {
   webhooks: Readonly<Record<string, Webhook>>;
@@ -15,8 +15,6 @@ export interface WebhookRunner {
   consoleUrl: string | undefined;
 }
 
-/** How long a receiver may take, in milliseconds. */
-const ANSWER_MS = 15_000;
 /** The longest wait that a receiver can ask for, in milliseconds. */
 const LONGEST_WAIT_MS = 3_600_000;
 const GONE = 410;
@@ -64,30 +62,14 @@ export async function runDeliver(
   if (!wants(webhook, agent, notification.event)) return;
   const event = eventOf(input, { args: webhook.args === true, consoleUrl });
   const body = JSON.stringify(webhook.format === undefined ? event : webhook.format(event));
-  const id = webhookId(namespace, input);
-  const timestamp = String(Math.floor(Date.now() / 1_000));
-  const signatures = keysOf(webhook).map(
-    (key) => `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`,
-  );
-  const headers = {
-    'content-type': 'application/json',
-    'webhook-id': id,
-    'webhook-timestamp': timestamp,
-    // From 2 on, the receiver may have seen this id before.
-    'perdure-attempt': String(attempt),
-    ...(signatures.length === 0 ? {} : { 'webhook-signature': signatures.join(' ') }),
-  };
-  const signal = AbortSignal.any([AbortSignal.timeout(ANSWER_MS), context.cancellationSignal]);
-  const response = await fetch(webhook.url, {
-    method: 'POST',
-    headers,
+  const response = await send(webhook, {
+    id: webhookId(namespace, input),
     body,
-    redirect: 'manual',
-    signal,
+    attempt,
+    signal: context.cancellationSignal,
   }).catch((error: unknown) => {
-    throw ApplicationFailure.retryable(`${name} cannot be reached: ${reasonOf(error)}`, 'NotDelivered');
+    throw ApplicationFailure.retryable(`${name} cannot be reached: ${messageOf(error)}`, 'NotDelivered');
   });
-  await response.body?.cancel();
   if (response.ok) return;
   const message = `${name} answered ${response.status}`;
   if (response.status === GONE) throw ApplicationFailure.nonRetryable(message, 'NotDelivered');
@@ -97,9 +79,4 @@ export async function runDeliver(
     type: 'NotDelivered',
     ...(seconds > 0 ? { nextRetryDelay: Math.min(seconds * 1_000, LONGEST_WAIT_MS) } : {}),
   });
-}
-
-/** Undici says `fetch failed` and keeps why in the cause. */
-function reasonOf(error: unknown): string {
-  return messageOf((error as { cause?: unknown }).cause ?? error);
 }

@@ -6,8 +6,8 @@ import type { DeliverInput, Notification } from '../contract/notifications.ts';
 
 /** The body of a request, unless the webhook has a `format`. */
 export interface WebhookEvent {
-  /** `session.approval`, `session.unknown`, `session.wait` or `session.end`. */
-  type: `session.${NotifyEvent}`;
+  /** `session.approval`, `session.unknown`, `session.wait` or `session.end`; `session.test` from `perdure webhooks test`. */
+  type: `session.${NotifyEvent | 'test'}`;
   /** ISO 8601: when it happened. */
   timestamp: string;
   data: {
@@ -42,6 +42,16 @@ export function eventOf(
       ...about,
     },
   };
+}
+
+/** An event that stands for no session. */
+export function testEvent(at: string, consoleUrl: string | undefined): WebhookEvent {
+  const data = {
+    session: 'test',
+    agent: 'test',
+    text: 'A test of perdure webhooks: nobody has to do anything',
+  };
+  return { type: 'session.test', timestamp: at, data: { ...data, ...defined({ url: consoleUrl }) } };
 }
 
 function textOf(

@@ -5,7 +5,7 @@ import { expect, inject, onTestFinished, test } from 'vitest';
 import { errorOf, run, start } from './support/perdure.ts';
 
 const VERBS = (
-  'dev worker versions serve mcp codec-server archive setup doctor start send ls show tail ' +
+  'dev worker versions serve mcp codec-server archive webhooks setup doctor start send ls show tail ' +
   'approve edit reject respond resolve pause resume cancel budget checkpoints'
 ).split(' ');
 const OF_VERSIONS = ['ls', 'set-current', 'move'];
@@ -24,6 +24,7 @@ test('every help fits a terminal of 80 columns', async () => {
     ...VERBS.map((verb) => [verb]),
     ...TIME_TRAVEL.map((verb) => ['checkpoints', verb]),
     ...OF_VERSIONS.map((verb) => ['versions', verb]),
+    ['webhooks', 'test'],
     [],
   ];
   for (const verb of verbs) {
