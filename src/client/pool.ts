@@ -20,6 +20,19 @@ import { ANSWER_MS } from './requests.ts';
 /**
  * A handle of a pool: caps that many sessions share. A session that was started with `pool` draws from it before it asks a
  * model. When a cap is met, it waits until the cap is raised, the next period begins, or others give back.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { Sessions } from 'perdure/client';
+ *
+ * const sessions = new Sessions(new Client());
+ * const pool = sessions.pool('tenant-7');
+ * await pool.set({ usd: 100, period: 'month', zone: 'Europe/Berlin' });
+ * await sessions.start('desk', { id: 'ticket-7', message: 'Where is my order?', pool: pool.id });
+ * const { spent, limits, waiting } = await pool.get();
+ * console.log(`${spent.usd} of ${limits.usd} dollars are spent, ${waiting.length} sessions wait`);
+ * ```
  */
 export class Pool {
   readonly id: string;

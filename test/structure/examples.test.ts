@@ -13,6 +13,7 @@ const WITH_EXAMPLE = [
   'effectsSince',
   'LangGraphSaver',
   'PerdurePlugin',
+  'Pool',
   'runCheckpoint',
   'Sessions',
   'TemporalSaver',
