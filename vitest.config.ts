@@ -143,6 +143,8 @@ const config: ViteUserConfig = defineConfig({
     maxWorkers: 2,
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    // The default of a second is over before a busy machine gets to what a test waits for.
+    expect: { poll: { timeout: 60_000 } },
     // Processes are killed and frozen on machines that others share: a story that failed once is told again, and said so.
     retry: process.env['CI'] === undefined ? 0 : 2,
     reporters: ['default'],

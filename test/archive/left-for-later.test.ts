@@ -100,7 +100,7 @@ test('a round that follows one which stored something does not look again at onc
   const second = environment();
   const round = second.run(archiveRound, { archiveId: first.archiveId });
   // Its first look is over; it is ended as it rests.
-  await expect.poll(async () => (await stage.archive.status()).upTo, { timeout: 20_000 }).not.toBeNull();
+  await expect.poll(async () => (await stage.archive.status()).upTo).not.toBeNull();
   second.cancel();
   await round;
   const [one = 0, two = 0] = looks;

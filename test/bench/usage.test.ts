@@ -32,7 +32,7 @@ test.skipIf(!canTell)('others are those that no process of ours has started', as
   });
   await once(shell, 'exit');
   const said = (): Promise<string> => readFile(mark, 'utf8').catch(() => '');
-  await expect.poll(said, { timeout: 20_000 }).toMatch(/\d/);
+  await expect.poll(said).toMatch(/\d/);
   const pid = Number(await said());
   onTestFinished(() => void process.kill(pid, 'SIGKILL'));
   const others = share() ?? Number.NaN;

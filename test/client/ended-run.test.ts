@@ -45,6 +45,6 @@ test('the view of a session that was terminated says so, with the reason, and no
 test('the view of a session that Temporal has timed out says so', async () => {
   const { session } = await waiting({ workflowRunTimeout: '3s' });
   await expect
-    .poll(async () => (await session.state()).status, { timeout: 20_000 })
+    .poll(async () => (await session.state()).status)
     .toMatchObject({ kind: 'ended', run: 'timed_out', reason: '' });
 });

@@ -235,9 +235,7 @@ test('ids that mean something to a shell, a query or a path are only ids', async
     });
     await until(session, ({ lastText }) => lastText === 'heard hi');
     expect((await session.state()).sessionId).toBe(session.id);
-    await expect
-      .poll(() => listed(stage.sessions, { tenant: name }), { timeout: 10_000 })
-      .toContain(session.id);
+    await expect.poll(() => listed(stage.sessions, { tenant: name })).toContain(session.id);
   }
   // The server's own store does not find what has a quotation mark or a backslash.
   for (const name of ['back\\slash', '{"x":1}']) {

@@ -113,7 +113,7 @@ test.skipIf(NO_BROWSER)('queued messages are seen live, changed and withdrawn', 
   const second = queue.getByRole('listitem').last();
   await second.getByRole('button', { name: 'Withdraw' }).click();
   await page.getByRole('button', { name: 'Confirm: withdraw' }).click();
-  await expect.poll(() => queue.getByRole('listitem').count(), { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => queue.getByRole('listitem').count()).toBe(1);
   expect(await stage.session(id).queue()).toMatchObject([{ text: 'take your time', edited: { by: 'hedy' } }]);
 });
 

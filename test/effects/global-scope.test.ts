@@ -50,7 +50,7 @@ test('a session that is cancelled while its global effect waits for a person end
     const { items } = await stage.sessions.inbox({ limit: 1_000 });
     return items.filter(({ call }) => call?.next.sessionId === effect.id).map(({ sessionId }) => sessionId);
   };
-  await expect.poll(asked, { timeout: 10_000 }).toEqual([session.id]);
+  await expect.poll(asked).toEqual([session.id]);
   await session.cancel();
 
   expect(await session.result()).toMatchObject({ status: 'cancelled' });

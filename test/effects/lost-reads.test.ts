@@ -11,7 +11,7 @@ async function heartbeats(world: World, session: Session, ...said: string[]): Pr
     const { raw } = await world.client.workflow.getHandle(session.id).describe();
     return Buffer.from(raw.pendingActivities?.[0]?.heartbeatDetails?.payloads?.[0]?.data ?? []).toString();
   };
-  for (const text of said) await expect.poll(details, { timeout: 20_000 }).toContain(text);
+  for (const text of said) await expect.poll(details).toContain(text);
 }
 
 /** A session that has ended its turn although its worker died at this point of the reply that follows the reads. */

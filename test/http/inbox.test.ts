@@ -49,7 +49,7 @@ test('the inbox shows what waits in all sessions, what expires first, and what e
   const lost = await begin('lost', 'unknown_effect');
   const poor = await begin('poor', 'waiting', 0);
   const read = (): Promise<Inbox> => sessions.inbox({ tenant });
-  await expect.poll(async () => (await read()).items.length, { timeout: 20_000 }).toBe(4);
+  await expect.poll(async () => (await read()).items.length).toBe(4);
 
   const { items, waiting } = await read();
   expect(waiting).toBe(4);

@@ -10,6 +10,7 @@ import { createMcpHandler } from '@modelcontextprotocol/server';
 import { expect, onTestFinished, test } from 'vitest';
 import { defineAgent, type JsonValue, type Session } from '../../src/index.ts';
 import { type McpToolOptions, mcpTools } from '../../src/mcp/index.ts';
+import { programOf } from '../support/built-file.ts';
 import { rejection } from '../support/rejection.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 import { type DeskOptions, deskServer } from './support/desk-server.ts';
@@ -30,7 +31,7 @@ function desk(options: DeskOptions): () => Transport {
     for (const transport of open) await transport.close();
   });
   return () => {
-    const args = ['--import', 'tsx', SERVER, JSON.stringify(options)];
+    const args = [...programOf(SERVER), JSON.stringify(options)];
     const made = new StdioClientTransport({ command: process.execPath, args });
     open.push(made);
     return made;

@@ -11,6 +11,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { defineAgent } from '../../src/index.ts';
 import { type McpToolsOptions, mcpTools } from '../../src/mcp/index.ts';
 import { expectSound } from '../session/support/sound.ts';
+import { programOf } from '../support/built-file.ts';
 import { rejection } from '../support/rejection.ts';
 import { openStage, until, untilPhase } from '../support/stage.ts';
 import { type DeskOptions, deskServer } from './support/desk-server.ts';
@@ -31,7 +32,7 @@ function desk(options: Partial<DeskOptions> = {}): Desk {
   return {
     closed: () => readFileSync(file, 'utf8').trim().split('\n'),
     transport: () => {
-      const args = ['--import', 'tsx', SERVER, JSON.stringify({ file, ...options })];
+      const args = [...programOf(SERVER), JSON.stringify({ file, ...options })];
       const transport = new StdioClientTransport({ command: process.execPath, args });
       open.push(transport);
       return transport;

@@ -8,6 +8,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { type DefinedAgent, defineAgent, type JsonValue, type Session } from '../../src/index.ts';
 import { type McpToolOptions, mcpTools } from '../../src/mcp/index.ts';
 import { expectSound } from '../session/support/sound.ts';
+import { programOf } from '../support/built-file.ts';
 import { decide } from '../support/decide.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 import type { DeskOptions } from './support/desk-server.ts';
@@ -37,7 +38,7 @@ async function desk(
     for (const transport of open) await transport.close();
   });
   const transport = (): StdioClientTransport => {
-    const args = ['--import', 'tsx', SERVER, JSON.stringify({ file, old, together })];
+    const args = [...programOf(SERVER), JSON.stringify({ file, old, together })];
     const made = new StdioClientTransport({ command: process.execPath, args });
     open.push(made);
     return made;

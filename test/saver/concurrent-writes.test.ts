@@ -141,7 +141,7 @@ describe('steps that are large', () => {
     await saver.putStep(thread, 'large', ['y'.repeat(40_000)]);
     expect((await fresh.getStep(thread, 'large'))?.value).toEqual(['y'.repeat(40_000)]);
     await saver.delete(thread);
-    await expect.poll(async () => (await threads.contents(thread)).length, { timeout: 20_000 }).toBe(0);
+    await expect.poll(async () => (await threads.contents(thread)).length).toBe(0);
     expect(await fresh.listSteps(thread)).toEqual([]);
   });
 

@@ -82,8 +82,7 @@ test.each([
     const puts = Array.from({ length: AT_ONCE }, (_, n) =>
       namedSaver(`update-${n}`, taskQueue).put(thread, { n }, { id: `id-${n}`, metadata: metadata(size) }),
     );
-    for (let n = 0; n < AT_ONCE; n++)
-      await expect.poll(() => isAdmitted(thread, `update-${n}`), { timeout: 10_000 }).toBe(true);
+    for (let n = 0; n < AT_ONCE; n++) await expect.poll(() => isAdmitted(thread, `update-${n}`)).toBe(true);
     await threads.startWorker(taskQueue);
     const stored = await Promise.all(puts);
 

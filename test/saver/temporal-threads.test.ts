@@ -41,9 +41,7 @@ async function closedRuns(thread: string): Promise<string[]> {
 
 /** Waits for a thread to have sealed what it held so often: it does so after it has answered. */
 async function untilSealed(thread: string, times = 1): Promise<string[]> {
-  await expect
-    .poll(async () => (await closedRuns(thread)).length, { timeout: 20_000 })
-    .toBeGreaterThanOrEqual(times);
+  await expect.poll(async () => (await closedRuns(thread)).length).toBeGreaterThanOrEqual(times);
   return closedRuns(thread);
 }
 
@@ -150,7 +148,7 @@ describe('a thread over many runs', () => {
       await segment.signal('noise', '').catch(() => undefined);
       return (await findExecution(threads.client, id))?.runId;
     };
-    await expect.poll(touched, { timeout: 20_000 }).not.toBe(first);
+    await expect.poll(touched).not.toBe(first);
     const next = await findExecution(threads.client, id);
     expect(next?.running).toBe(true);
     expect(await runsUpTo(threads.client, id, next?.runId ?? '')).toEqual([first, next?.runId]);
@@ -191,7 +189,7 @@ describe('large states', () => {
     await fill(`${thread}-b`, 1, 100_000);
     await expect.poll(async () => (await threads.contents(thread)).length).toBeGreaterThan(6);
     await saver.delete(thread);
-    await expect.poll(() => threads.contents(thread), { timeout: 20_000 }).toEqual([]);
+    await expect.poll(() => threads.contents(thread)).toEqual([]);
     expect(await saver.list(`${thread}-b`)).toHaveLength(1);
   });
 

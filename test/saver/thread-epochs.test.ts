@@ -114,7 +114,7 @@ describe('a thread whose workflow was terminated from outside', () => {
     await saver.delete(thread);
     expect(await saver.list(thread)).toEqual([]);
     expect(await segments()).toBe(0);
-    await expect.poll(async () => (await threads.contents(thread)).length, { timeout: 20_000 }).toBe(0);
+    await expect.poll(async () => (await threads.contents(thread)).length).toBe(0);
     const anew = await threads.newSaver().put(thread, { n: 'new' }, { id: 'large' });
     expect(await saver.list(thread)).toEqual([anew]);
   });

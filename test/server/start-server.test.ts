@@ -117,7 +117,7 @@ describe('a server over a file', () => {
         const history = await handle.fetchHistory();
         expect(history.events?.at(-1)?.workflowTaskScheduledEventAttributes).toBeTruthy();
         return history.events ?? [];
-      });
+      }, 60_000);
       const [started, scheduled] = events.map(
         ({ eventTime }) => Number(eventTime?.seconds) * 1_000 + (eventTime?.nanos ?? 0) / 1e6,
       );
@@ -307,7 +307,7 @@ describe('a server that does not come up', () => {
   it('names a fixed port that is taken', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     onTestFinished(() => void taken.close());
-    await vi.waitFor(() => expect(taken.listening).toBe(true));
+    await vi.waitFor(() => expect(taken.listening).toBe(true), { timeout: 60_000 });
     const port = (taken.address() as { port: number }).port;
     const error = await refusal(startServer({ inMemory: true, port }));
     expect(error.code).toBe('SERVER_UNAVAILABLE');

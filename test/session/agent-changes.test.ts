@@ -33,7 +33,7 @@ test('a worker without the agent: the session waits visibly, and goes on with a 
   await session.resume();
   await until(session, ({ phase, wait: again }) => phase === 'waiting' && again?.since !== wait?.since);
   // A look at a worker that still lacks the agent leaves the session where it is.
-  await expect.poll(async () => (await session.snapshot()).away?.checks, { timeout: 20_000 }).toBe(1);
+  await expect.poll(async () => (await session.snapshot()).away?.checks).toBe(1);
 
   await other.stop();
   await stage.startWorker([agentOf(stage)]);

@@ -53,7 +53,7 @@ async function hanging(check: 'needsApproval' | 'schema'): Promise<Hanging> {
     stage.startWorker([agent], { shutdownGraceTime: '100ms', shutdownForceTime: '20s' });
   const worker = await startWorker();
   const session = await stage.sessions.start('payer', { id: stage.id(), message: 'go' });
-  await expect.poll(() => asked, { timeout: 20_000 }).toEqual(['a']);
+  await expect.poll(() => asked).toEqual(['a']);
   return { stage, session, startWorker, worker, paid, asked };
 }
 
@@ -61,9 +61,7 @@ test('paused at once: the reply is kept, and a person looks at what was not deci
   const { stage, session, paid, asked } = await hanging('needsApproval');
   await session.pause({ now: true });
   await expect
-    .poll(async () => (await session.calls()).items.map(({ status }) => status.kind), {
-      timeout: 20_000,
-    })
+    .poll(async () => (await session.calls()).items.map(({ status }) => status.kind))
     .toEqual(['approval', 'approval']);
   await session.resume();
   await decide(session, 'call_1_0', { decision: 'approve' });

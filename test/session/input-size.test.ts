@@ -50,7 +50,7 @@ test('our client refuses what is over the limit before it sends it', async () =>
 test('a message just under the limit is taken whole', async () => {
   const { stage, session } = await rested();
   await session.send({ text: text(379_000) });
-  await expect.poll(async () => (await session.state()).messages, { timeout: 20_000 }).toBe(4);
+  await expect.poll(async () => (await session.state()).messages).toBe(4);
   const { items } = await session.transcript({ before: 3, limit: 1 });
   expect(items[0]?.blocks).toEqual([{ kind: 'text', text: text(379_000) }]);
   await expectAlive(stage, session);

@@ -167,9 +167,7 @@ test("Temporal's own cancellation is an orderly end, too", async () => {
   await stage.model.waitFor((requests) => requests.length === 1);
   await stage.client.workflow.getHandle(session.id).cancel();
   await expect
-    .poll(async () => (await stage.client.workflow.getHandle(session.id).describe()).status.name, {
-      timeout: 10_000,
-    })
+    .poll(async () => (await stage.client.workflow.getHandle(session.id).describe()).status.name)
     .toBe('CANCELLED');
   expect((await session.state()).status).toMatchObject({ kind: 'cancelled', by: 'temporal' });
   await expectSound(stage, session);

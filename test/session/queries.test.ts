@@ -129,9 +129,7 @@ test('sessions are listed by agent, status and tenant', async () => {
     [cancelled.id]: 'cancelled',
   };
   await expect
-    .poll(async () => Object.fromEntries((await list({})).map(({ id, status }) => [id, status])), {
-      timeout: 10_000,
-    })
+    .poll(async () => Object.fromEntries((await list({})).map(({ id, status }) => [id, status])))
     .toEqual(statuses);
   for (const [id, status] of Object.entries(statuses)) {
     expect((await list({ status })).map((summary) => summary.id)).toEqual([id]);
@@ -166,10 +164,8 @@ test('what was ended from outside is listed as that, and not as what it did', as
     for await (const { id } of stage.sessions.list({ agent, status })) ids.push(id);
     return ids.toSorted();
   };
-  await expect
-    .poll(() => listed('terminated'), { timeout: 10_000 })
-    .toEqual([killed.id, rewound.id].toSorted());
-  await expect.poll(() => listed('active'), { timeout: 10_000 }).toEqual([rewound.id]);
+  await expect.poll(() => listed('terminated')).toEqual([killed.id, rewound.id].toSorted());
+  await expect.poll(() => listed('active')).toEqual([rewound.id]);
   expect(await listed('paused')).toEqual([]);
   expect(await listed('failed')).toEqual([]);
 });

@@ -263,9 +263,7 @@ test.each(['pause', 'message'])(
       (await stage.client.workflow.getHandle(session.id).describe()).raw.pendingActivities?.[0]
         ?.heartbeatDetails;
     await expect
-      .poll(async () => Buffer.from((await pending())?.payloads?.[0]?.data ?? []).toString(), {
-        timeout: 10_000,
-      })
+      .poll(async () => Buffer.from((await pending())?.payloads?.[0]?.data ?? []).toString())
       .toContain('"running":["call_1_0"],"stage":"reading"');
     if (what === 'pause') await session.pause();
     else await session.send('And b?');

@@ -16,6 +16,7 @@ const MODULES = [
   'examples/support-desk/shop.ts',
   'faults/agents.ts',
   'src/testing/harness/worker-main.ts',
+  'test/mcp/support/stdio-server.ts',
   'test/saver/support/rollover-agents.ts',
   'test/support/corrected-agents.ts',
   'test/support/dying-agents.ts',
@@ -23,7 +24,12 @@ const MODULES = [
   'test/support/limited-agents.ts',
   'test/support/live-agents.ts',
   'test/support/notifying-agents.ts',
+  'test/support/rolling-agents.ts',
   'test/support/traced-agents.ts',
+  'test/support/tree-agents.ts',
+  'test/support/value-agents.ts',
+  'test/support/versioned-agents.ts',
+  'test/support/window-agents.ts',
 ];
 
 /** The package by its name. */

@@ -2,8 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { builtFile } from './built-file.ts';
-import { SHORT_LIVED } from './short-lived.ts';
+import { programOf } from './built-file.ts';
 
 /** A running process and what it said when it was ready. */
 export interface ReadyProcess {
@@ -18,10 +17,7 @@ export interface ReadyProcess {
 
 /** Starts `file` (TypeScript) with `args` and resolves when it has printed its line; rejects when it ends before. */
 export async function startProcess(file: string, args: readonly string[]): Promise<ReadyProcess> {
-  const built = builtFile(file);
-  // One process, not the loader's two: a SIGKILL must hit the one that does the work.
-  const program = built === undefined ? ['--import', 'tsx', file] : [...SHORT_LIVED, built];
-  const child = spawn(process.execPath, [...program, ...args], {
+  const child = spawn(process.execPath, [...programOf(file), ...args], {
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   let stderr = '';

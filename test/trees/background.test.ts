@@ -23,7 +23,7 @@ async function startHolding(
   const research = agentTool(agent(stage, 'researcher', { hold }), { background: true, ...options });
   await stage.startWorker([agent(stage, 'lead', { research }, more)]);
   const session = await ask(stage, start);
-  await expect.poll(async () => (await session.snapshot()).children?.length, { timeout: 10_000 }).toBe(1);
+  await expect.poll(async () => (await session.snapshot()).children?.length).toBe(1);
   const { children = [] } = await session.snapshot();
   const child = stage.sessions.get(children[0]?.sessionId ?? '');
   await untilPhase(child, 'approval', 'closed');
@@ -64,7 +64,7 @@ test('an agent in the background lets its caller go on, and its end wakes the ca
   });
 
   await approve(child);
-  await expect.poll(() => reports(session), { timeout: 10_000 }).toEqual(['completed']);
+  await expect.poll(() => reports(session)).toEqual(['completed']);
   await untilPhase(session, 'idle');
   const state = await expectFoldEqualsLive(stage.client, session);
   const [told, said] = state.transcript.slice(-2);
@@ -128,7 +128,7 @@ test('the model asks how far its agents are, and stops one', async () => {
   await session.send('How far?');
   await until(session, ({ lastText }) => lastText === 'How far?');
   await session.send('Stop.');
-  await expect.poll(() => reports(session), { timeout: 10_000 }).toEqual(['cancelled']);
+  await expect.poll(() => reports(session)).toEqual(['cancelled']);
   await untilPhase(session, 'idle');
 
   const { calls } = await expectFoldEqualsLive(stage.client, session);
@@ -186,7 +186,7 @@ test('a report comes after a rewind and a new run, and a fork is told that none 
   }
   expect((await session.snapshot()).calls).toEqual([]);
   await approve(child);
-  await expect.poll(() => reports(session), { timeout: 10_000 }).toEqual(['completed']);
+  await expect.poll(() => reports(session)).toEqual(['completed']);
   await untilPhase(session, 'idle');
 
   // A report that the rewind leaves behind is found again.
@@ -194,7 +194,7 @@ test('a report comes after a rewind and a new run, and a fork is told that none 
     { sessionId: session.id, checkpointId: at },
     { by: 'ann', reason: 'again' },
   );
-  await expect.poll(() => reports(again), { timeout: 10_000 }).toEqual(['completed']);
+  await expect.poll(() => reports(again)).toEqual(['completed']);
   await untilPhase(again, 'idle');
   await expectFoldEqualsLive(stage.client, again);
   expect(stage.model.requests.filter(({ request }) => request.model === 'researcher')).toHaveLength(2);

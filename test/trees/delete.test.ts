@@ -15,7 +15,7 @@ async function openTree(): Promise<{ stage: Stage; saver: TemporalSaver; root: S
   const middle = agent(stage, 'middle', { leaf: agentTool(agent(stage, 'leaf', { hold })) });
   await stage.startWorker([agent(stage, 'lead', { middle: agentTool(middle) })]);
   const root = await ask(stage, { mode: 'task' });
-  await expect.poll(async () => (await root.tree()).open.length, { timeout: 20_000 }).toBe(1);
+  await expect.poll(async () => (await root.tree()).open.length).toBe(1);
   const ids = (await root.tree()).nodes.map(({ sessionId }) => sessionId);
   return { stage, saver: new TemporalSaver(stage.client), root, ids };
 }

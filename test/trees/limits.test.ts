@@ -144,7 +144,7 @@ test('the runs of a session roll over before and after its sub-agent works, and 
   await stage.startWorker([agent(stage, 'lead', { middle }, { runTurns: 1 })]);
   const session = await ask(stage);
   const worker = async (): Promise<Session> => {
-    await expect.poll(async () => (await session.tree()).open.length, { timeout: 20_000 }).toBe(1);
+    await expect.poll(async () => (await session.tree()).open.length).toBe(1);
     return stage.sessions.get((await session.tree()).open[0]?.sessionId ?? '');
   };
   const first = await worker();

@@ -20,9 +20,7 @@ async function openTree(): Promise<{ stage: Stage; session: Session; leaves: Ses
   const middle = agent(stage, 'middle', { leaf: agentTool(agent(stage, 'leaf', { hold })) });
   await stage.startWorker([agent(stage, 'lead', { middle: agentTool(middle) })]);
   const session = await ask(stage);
-  await expect
-    .poll(async () => (await session.tree()).open.length, { timeout: 20_000, interval: 50 })
-    .toBe(2);
+  await expect.poll(async () => (await session.tree()).open.length, { interval: 50 }).toBe(2);
   const leaves = (await session.tree()).open.map(({ sessionId }) => stage.sessions.get(sessionId));
   return { stage, session, leaves };
 }
@@ -40,7 +38,7 @@ test('approvals of a tree are one list at its root, where a decision reaches the
     (await stage.sessions.inbox({ agent: 'leaf', limit: 1_000 })).items.filter(
       ({ root }) => root === session.id,
     );
-  await expect.poll(async () => (await asked()).length, { timeout: 10_000 }).toBe(2);
+  await expect.poll(async () => (await asked()).length).toBe(2);
   expect((await asked())[0]?.path).toEqual(['lead', 'middle', 'leaf']);
 
   const [first, second] = open.map(({ call, sessionId }) => ({ ...call, sessionId }));
@@ -128,7 +126,7 @@ test('a rewind of the root finds the sub-agent that works, and what it has answe
     );
   const again = await back();
   const open = async (): Promise<string[]> => (await again.tree()).open.map(({ sessionId }) => sessionId);
-  await expect.poll(open, { timeout: 20_000 }).toEqual(leaves.map(({ id }) => id));
+  await expect.poll(open).toEqual(leaves.map(({ id }) => id));
   for (const leaf of leaves)
     for (const call of await leaf.approvals()) await leaf.decide(call, { decision: 'approve' });
   await untilPhase(again, 'idle');

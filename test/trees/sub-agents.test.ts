@@ -75,7 +75,7 @@ test('agents of one reply work side by side, and equal calls are one session', a
         if (assistantCount === 0) asked += 1;
         working += 1;
         most = Math.max(most, working);
-        await expect.poll(() => most, { timeout: 10_000, interval: 5 }).toBe(2);
+        await expect.poll(() => most, { interval: 5 }).toBe(2);
         working -= 1;
         return { text: lastUserText };
       },
@@ -133,7 +133,7 @@ test('an agent that is cancelled, meets its cap, or lacks its context is an erro
     }),
   ]);
   const session = await ask(stage);
-  await expect.poll(async () => (await session.snapshot()).children?.length, { timeout: 10_000 }).toBe(3);
+  await expect.poll(async () => (await session.snapshot()).children?.length).toBe(3);
   const { children = [] } = await session.snapshot();
   const stopped = stage.sessions.get(children[0]?.sessionId ?? '');
   await untilPhase(stopped, 'approval');
@@ -158,7 +158,7 @@ test('an agent whose session is terminated is an error result', async () => {
   const research = agentTool(agent(stage, 'researcher', { hold }));
   await stage.startWorker([agent(stage, 'lead', { research })]);
   const session = await ask(stage);
-  await expect.poll(async () => (await session.snapshot()).children?.length, { timeout: 10_000 }).toBe(1);
+  await expect.poll(async () => (await session.snapshot()).children?.length).toBe(1);
   const { children = [] } = await session.snapshot();
   const child = stage.client.workflow.getHandle(children[0]?.sessionId ?? '');
   await untilPhase(stage.sessions.get(child.workflowId), 'approval');
