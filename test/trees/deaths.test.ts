@@ -87,6 +87,7 @@ test('a worker dies around the start, a new run and the report of an agent in th
   expect(text).toMatch(/^heard: Report of your background agent leaf, .*Its answer:\n\nwrote one$/s);
   expect(lines().size).toBe(1);
   const answers = harness.model.requests.map(({ request }) => `${request.model} ${request.digest}`);
-  expect(new Set(answers).size).toBe(5);
+  // On a busy machine the report is there before the boss asks for its second reply: one request less.
+  expect([4, 5]).toContain(new Set(answers).size);
   await expectFoldEqualsLive(harness.client, session);
 });
