@@ -137,7 +137,7 @@ And for every session, whatever its tools:
 - **Nothing is shortened silently.** A larger result than the limit is shortened, with a notice of its size. A larger reply
   is refused and charged, and the model is asked again.
 - **A tree is its sessions.** A sub-agent is started once, its answer reaches its caller once, and what the tree has used is
-  the sum of what its sessions have used. The lab strikes trees of three levels, whose sessions go on in a new run after
+  the sum of what its sessions have used, and so does the pool of its caps say. The lab strikes trees of three levels, whose sessions go on in a new run after
   each turn.
 - **A claim is true.** What a session says of a key (landed, absent or unknown) agrees with the service's ledger and with
   the clock (linearizability, checked for each key).
@@ -155,6 +155,8 @@ And for every session, whatever its tools:
   worker needs up to 100 ms of its own time to notice.
 - The declared effect is right: a tool that is declared \`read\` or \`idempotent\` can be repeated.
 - A tool throws \`NotAttemptedError\` only when nothing has happened.
+- A service's answer is true. An MCP server that says *done* is believed, unless its tool asks \`verify\` to
+  [confirm](mcp.md#what-a-call-does-to-the-world) the answers.
 
 ## What is not guaranteed
 
