@@ -35,9 +35,9 @@ export function passing(error: unknown): boolean {
 }
 
 /** Waits for something that no session says. */
-export async function polled(condition: () => boolean, otherwise: string): Promise<void> {
+export async function polled(condition: () => boolean | Promise<boolean>, otherwise: string): Promise<void> {
   const deadline = Date.now() + PATIENCE_MS;
-  while (!condition()) {
+  while (!(await condition())) {
     if (Date.now() > deadline) throw new Error(otherwise);
     await sleep(20);
   }
