@@ -18,7 +18,8 @@ function section(title: string, steps: readonly UndoStep[] = []): string[] {
   return steps.length === 0 ? [] : [title, ...steps.map(line)];
 }
 
-function line({ callId, tool, args, output, reason }: UndoStep): string {
+function line({ callId, tool, args, output, reason, session }: UndoStep): string {
   const why = reason === undefined ? '' : `  (${clean(reason)})`;
-  return `  ${clean(tool)} ${inline(args, BRIEF)} -> ${inline(output, BRIEF)}  [${clean(callId)}]${why}`;
+  const by = session === undefined ? '' : ` of ${clean(session)}`;
+  return `  ${clean(tool)} ${inline(args, BRIEF)} -> ${inline(output, BRIEF)}  [${clean(callId)}${by}]${why}`;
 }

@@ -361,12 +361,14 @@ export class Session<OUTPUT = unknown> {
 
   /**
    * What an undo would do now: each effect of the session, those of earlier runs included, the last one first, and whether
-   * its tool can undo it. Look at it, then approve the list: `cancel({ undo: { digest } })`.
+   * its tool can undo it. Look at it, then approve the list: `cancel({ undo: { digest } })`. What its sub-agents have done is
+   * on the list for a person, with the session to undo it in.
    *
    * @throws PerdureError `CHECKPOINT_CORRUPTION` when earlier runs cannot be read
    */
   async undoPlan(): Promise<UndoPlan> {
-    return this.#mapped(async () => readUndoPlan(this.#client, await this.snapshot()));
+    const read = (id: string): Promise<SessionState> => new Session(this.#client, id).snapshot();
+    return this.#mapped(async () => readUndoPlan(this.#client, await this.snapshot(), read));
   }
 
   /**

@@ -1,11 +1,30 @@
 import type { Client } from '@temporalio/client';
+import { defined } from '../contract/json.ts';
 import type { SessionState } from '../contract/state.ts';
-import type { UndoPlan } from '../contract/undo.ts';
+import type { UndoPlan, UndoStep } from '../contract/undo.ts';
 import { undoPlan } from '../session/undo-plan.ts';
 import { earlierEffects } from '../temporal/past.ts';
 
-/** What an undo of a session would do, with the effects of its earlier runs. */
-export async function readUndoPlan(client: Client, state: SessionState): Promise<UndoPlan> {
+type ReadState = (sessionId: string) => Promise<SessionState>;
+
+/**
+ * What an undo of a session would do, with the effects of its earlier runs. What its sub-agents have done follows their calls:
+ * it is undone in their own sessions.
+ */
+export async function readUndoPlan(client: Client, state: SessionState, read: ReadState): Promise<UndoPlan> {
   const { past, sessionId } = state;
-  return undoPlan(state, past === undefined ? [] : await earlierEffects(client, sessionId, past));
+  const plan = undoPlan(state, past === undefined ? [] : await earlierEffects(client, sessionId, past));
+  const steps: UndoStep[] = [];
+  for (const step of plan.steps) {
+    steps.push(step);
+    const { child: session, reason } = step;
+    if (session === undefined) continue;
+    // One that was deleted or cannot be read must not hide the rest: the command to type is on the list.
+    const below = await read(session)
+      .then((own) => readUndoPlan(client, own, read))
+      .catch(() => null);
+    for (const effect of below?.steps ?? [])
+      steps.push({ session, ...defined({ reason }), ...effect, by: 'person' });
+  }
+  return { ...plan, steps };
 }

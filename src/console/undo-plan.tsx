@@ -31,9 +31,10 @@ function Steps({ title, steps = [] }: { title: string; steps?: readonly UndoStep
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a list that scrolls takes the focus, so that keys can scroll it */}
       <ol class="changes" tabIndex={0} aria-label={title}>
-        {steps.map(({ callId, tool, args, output, reason }) => (
-          <li key={callId}>
+        {steps.map(({ callId, tool, args, output, reason, session }) => (
+          <li key={`${session ?? ''} ${callId}`}>
             {visible(tool)} <code>{brief(args)}</code> → <code>{brief(output)}</code>
+            {session !== undefined && <span class="hint"> by {visible(session)}</span>}
             {reason !== undefined && <span class="hint"> {visible(reason)}</span>}
           </li>
         ))}

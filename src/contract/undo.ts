@@ -34,6 +34,10 @@ export interface UndoStep {
   by: 'tool' | 'person';
   /** Why a person has to. */
   reason?: string;
+  /** Of a call that another agent has answered: the session of that sub-agent. What it has done follows on the list. */
+  child?: string;
+  /** The session of a sub-agent that has done it: it is undone there. Absent: this session has done it. */
+  session?: string;
 }
 
 /** A step with the key of its effect. */

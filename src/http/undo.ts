@@ -15,6 +15,8 @@ export const undoPlanSchema: z.ZodMiniType<UndoPlan> = exactly<UndoPlan>()(
         output: jsonValue,
         by: z.enum(['tool', 'person']),
         reason: z.exactOptional(z.string()),
+        child: z.exactOptional(z.string()),
+        session: z.exactOptional(z.string()),
       }),
     ),
   }),

@@ -39,13 +39,13 @@ export function earlierSteps(state: SessionState, earlier: readonly ToolCall[]):
 /** A list with its digest, without the keys. */
 export function planOf(keyed: readonly KeyedStep[]): UndoPlan {
   const steps = keyed.map(
-    ({ callId, tool, args, output, by, reason }): UndoStep => ({
+    ({ callId, tool, args, output, by, reason, child }): UndoStep => ({
       callId,
       tool,
       args,
       output,
       by,
-      ...defined({ reason }),
+      ...defined({ reason, child }),
     }),
   );
   const digest = digestJson(
@@ -86,7 +86,7 @@ function stepOf(state: SessionState, call: ToolCall, whole: boolean): KeyedStep[
   const person = (reason: string): KeyedStep[] => [{ ...about, by: 'person', reason }];
   const isDoubtful = wasStopped(call) || (status.kind === 'failed' && !status.certain);
   const mayHaveBegun = status.kind === 'completed' || status.kind === 'awaiting' || isDoubtful;
-  if (below !== null) return mayHaveBegun ? person(below) : [];
+  if (below !== null) return mayHaveBegun ? [{ ...about, by: 'person', ...below }] : [];
   if (status.kind === 'completed') {
     if (call.scope === 'global') return person('other sessions share the effect');
     if (whole && call.issuedAt !== null && call.issuedAt < state.createdAt)
@@ -98,19 +98,21 @@ function stepOf(state: SessionState, call: ToolCall, whole: boolean): KeyedStep[
   return isDoubtful && isFinal(call) ? person('nobody knows whether it happened') : [];
 }
 
-/** What a person types to undo the effects of a sub-agent, which are its own; `null`: no agent answers the call. */
+/** A sub-agent's session, and what a person types to undo its effects; `null`: no agent answers the call. */
 function undoneBelow(
   { children, manifest, origin, sessionId }: SessionState,
   call: Pick<ToolCall, 'name' | 'idempotencyKey'>,
-): string | null {
+): { child: string; reason: string } | null {
   const { name, idempotencyKey } = call;
   const child = children?.find((one) => isChildOf(one.sessionId, call));
   if (child === undefined && manifest?.tools[name]?.agent === undefined) return null;
   const above = origin?.kind === 'fork' ? origin.sessionId : sessionId;
   const id = child?.sessionId ?? childId(above, name, idempotencyKey);
-  return child !== undefined && child.end === undefined
-    ? `its sub-agent is at work. First: perdure cancel ${id} --undo`
-    : `its sub-agent has effects of its own: perdure checkpoints rewind ${id} <checkpoint> --undo`;
+  const reason =
+    child !== undefined && child.end === undefined
+      ? `its sub-agent is at work. First: perdure cancel ${id} --undo`
+      : `its sub-agent has effects of its own: perdure checkpoints rewind ${id} <checkpoint> --undo`;
+  return { child: id, reason };
 }
 
 /** Of effects from before a rewind, only the output is known. */
@@ -123,7 +125,8 @@ function carriedSteps(state: SessionState): KeyedStep[] {
       args: null,
       output,
       by: 'person' as const,
-      reason: undoneBelow(state, { name: tool, idempotencyKey }) ?? doubt ?? 'it is from before a rewind',
+      reason: doubt ?? 'it is from before a rewind',
+      ...undoneBelow(state, { name: tool, idempotencyKey }),
       idempotencyKey,
     }))
     .toReversed();

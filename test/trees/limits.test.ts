@@ -165,7 +165,7 @@ test('the runs of a session roll over before and after its sub-agent works, and 
   await untilPhase(fork, 'unknown_effect');
 });
 
-test('an undo leaves the effects of sub-agents to a person, and says what to type', async () => {
+test('an undo lists the effects of sub-agents for a person, and says what to type', async () => {
   const booked: string[] = [];
   let asked = 0;
   const stage = await openStage(
@@ -187,7 +187,19 @@ test('an undo leaves the effects of sub-agents to a person, and says what to typ
   const child = (await session.tree()).nodes[1]?.sessionId ?? '';
   const { steps } = await session.undoPlan();
   expect(steps).toMatchObject([
-    { tool: 'travel', by: 'person', reason: expect.stringContaining(`rewind ${child} <checkpoint> --undo`) },
+    {
+      tool: 'travel',
+      by: 'person',
+      child,
+      reason: expect.stringContaining(`rewind ${child} <checkpoint> --undo`),
+    },
+    {
+      tool: 'book',
+      by: 'person',
+      session: child,
+      reason: expect.stringContaining(`rewind ${child} `),
+      output: 'ref 1',
+    },
   ]);
   await session.cancel({ undo: true });
   await session.result();
