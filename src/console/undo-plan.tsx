@@ -10,19 +10,17 @@ const BRIEF = 200;
 
 export function UndoList({ plan, error }: { plan: UndoPlan | null; error: ApiError | null }): JSX.Element {
   if (plan === null) return error === null ? <p class="hint">Reading…</p> : <Problem error={error} />;
-  const [own, others] = (['tool', 'person'] as const).map((by) =>
-    plan.steps.filter((step) => step.by === by),
-  );
+  const stepsOf = (who: UndoStep['by']): UndoStep[] => plan.steps.filter(({ by }) => by === who);
   return (
     <>
       {plan.steps.length === 0 && <p>There is no effect to undo.</p>}
-      <Steps title="Will be undone, in this order:" steps={own} />
-      <Steps title="Stays, for no tool can undo it. A person has to look:" steps={others} />
+      <Steps title="Will be undone, in this order:" steps={stepsOf('tool')} />
+      <Steps title="Stays, for no tool can undo it. A person has to look:" steps={stepsOf('person')} />
     </>
   );
 }
 
-function Steps({ title, steps = [] }: { title: string; steps?: readonly UndoStep[] }): JSX.Element | null {
+function Steps({ title, steps }: { title: string; steps: readonly UndoStep[] }): JSX.Element | null {
   if (steps.length === 0) return null;
   return (
     <>
