@@ -26,9 +26,9 @@ export function amountOf(part: (kind: keyof PoolAmount) => number): PoolAmount {
   };
 }
 
+export type PoolCap = 'usd' | 'tokens' | 'turns' | 'activeMs';
 /** The caps in the order in which they are checked. */
-export const POOL_CAPS = ['usd', 'tokens', 'turns', 'activeMs'] as const;
-export type PoolCap = (typeof POOL_CAPS)[number];
+export const POOL_CAPS: readonly PoolCap[] = ['usd', 'tokens', 'turns', 'activeMs'];
 
 /** Caps of a pool. Absent means no cap. */
 export interface PoolLimits {
