@@ -68,7 +68,11 @@ export const mcp: Measure = async (context) => {
       },
     });
     if (look === undefined) throw new Error('the server has no tool');
-    const client = new Client({ name: 'bench', version: '1.0.0' }, { versionNegotiation: { mode: 'auto' } });
+    const client = new Client(
+      { name: 'bench', version: '1.0.0' },
+      // Each request says what the client can do, and the server reads it.
+      { versionNegotiation: { mode: 'auto' }, capabilities: { elicitation: { form: {}, url: {} } } },
+    );
     await client.connect(transport());
     // As each client does once. Later calls check their results by the list.
     await client.listTools();
