@@ -18,69 +18,17 @@ import type {
   RateView,
   WindowLimit,
 } from '../contract/rates.ts';
-import { type Learned, learnLeft, learnLimits, limitWith, usedByOthers } from './learned.ts';
+import { learnLeft, learnLimits, limitWith } from './learned.ts';
+import type { RateState, Waiting } from './rate-state.ts';
+import { count, hasRoom, roomAt, START_MS, usedBy } from './room.ts';
+import { charge, nextOf, servedOf, share, startOf } from './turns.ts';
 
-/** How long after its grant a request may still be sent. */
-const START_MS = 10_000;
 /** How long a session that was called may take to ask again. */
 const CALL_MS = 30_000;
 /** How long before there is room for it a session is called, at most: it takes a while until it asks again. */
 const LEAD_MS = 3_000;
 /** How much of a limit that was full is given out at once. */
 const BURST = 0.05;
-/** What is counted is summed up in steps of this part of a window. */
-const STEPS = 200;
-
-/** A session that waits, or was called. */
-interface Waiting extends Omit<RateDemand, 'id'> {
-  /** When a call ends that the session does not answer. */
-  until?: number;
-}
-
-/** A request that was granted and is not settled. */
-interface Open extends Omit<RateDemand, 'sessionId'> {
-  at: number;
-  /** The provider has begun to answer it. */
-  answered?: true;
-}
-
-/** Plain JSON, for a new run of the workflow. */
-export interface RateState {
-  /** The limit that counts. */
-  limit: WindowLimit;
-  /** The limit as workers tell it, when the provider says more. */
-  told?: WindowLimit;
-  /** What the provider has said. */
-  learned?: Learned;
-  /** Settled requests, in order: from when on they count, and what they count. */
-  counted: { at: number; requests: number; tokens: number }[];
-  open: Open[];
-  /** Sessions whose turn it is, until they ask again. */
-  called: Waiting[];
-  /** In the order of their arrival. */
-  waiting: Waiting[];
-  /** The virtual time up to which each tenant was served, in shares of the limit. */
-  served: { tenant: string; upTo: number }[];
-  /** The virtual time of the last turn. */
-  clock: number;
-  backOffUntil: number;
-  /** While sessions wait for a limit that was full: the share that may be given out, and as of when. */
-  paced?: { share: number; at: number };
-}
-
-/** A limiter that has counted nothing. */
-export function newRates(): RateState {
-  return {
-    limit: { windowMs: 60_000 },
-    counted: [],
-    open: [],
-    called: [],
-    waiting: [],
-    served: [],
-    clock: 0,
-    backOffUntil: 0,
-  };
-}
 
 /** Takes what a worker tells. @returns its answer, and the other sessions whose turn it is now */
 export function exchange(
@@ -229,31 +177,6 @@ function grant(
   return at;
 }
 
-/** When there is room for so many tokens, if nothing else is called. */
-function roomAt(state: RateState, tokens: number): number {
-  const { windowMs } = state.limit;
-  const ends = [
-    ...state.counted.map(({ at, ...counts }) => ({ at: at + windowMs, ...counts })),
-    ...state.open.map((open) => ({ at: open.at + START_MS + windowMs, requests: 1, tokens: open.tokens })),
-    ...state.called.map((call) => ({ at: call.until ?? 0, requests: 1, tokens: call.tokens })),
-    ...(state.learned?.others ?? []).map(({ amount, count: held, until }) => ({
-      at: until,
-      requests: 0,
-      tokens: 0,
-      [amount]: held,
-    })),
-  ].sort((a, b) => a.at - b.at);
-  const used = usedBy(state);
-  let room = 0;
-  for (const { at, ...counts } of ends) {
-    if (hasRoom(state, used, tokens)) break;
-    used.requests -= counts.requests;
-    used.tokens -= counts.tokens;
-    room = at;
-  }
-  return room;
-}
-
 /** Not long beside a short window: a session that was called keeps others from the room that it is called for. */
 function leadOf({ limit: { windowMs } }: RateState): number {
   return Math.min(LEAD_MS, windowMs / 4);
@@ -279,17 +202,6 @@ function settle(state: RateState, settlement: RateSettlement, now: number): void
   count(state, at, used);
 }
 
-function count({ counted, limit: { windowMs } }: RateState, at: number, tokens: number): void {
-  const step = Math.max(1, Math.floor(windowMs / STEPS));
-  const rounded = Math.ceil(at / step) * step;
-  const index = counted.findLastIndex((entry) => entry.at <= rounded);
-  const entry = counted[index];
-  if (entry?.at === rounded) {
-    entry.requests += 1;
-    entry.tokens += tokens;
-  } else counted.splice(index + 1, 0, { at: rounded, requests: 1, tokens });
-}
-
 function leave(state: RateState, sessionId: string): void {
   state.waiting = state.waiting.filter((waiting) => waiting.sessionId !== sessionId);
   const call = state.called.find((called) => called.sessionId === sessionId);
@@ -300,21 +212,6 @@ function leave(state: RateState, sessionId: string): void {
 function cancelCall(state: RateState, call: Waiting): void {
   state.called.splice(state.called.indexOf(call), 1);
   charge(state, call.tenant, -share(state, call.tokens));
-}
-
-function servedOf({ served }: RateState, tenant: string): RateState['served'][number] | undefined {
-  return served.find((each) => each.tenant === tenant);
-}
-
-/** The virtual time at which a tenant's next request starts. One that was away begins at the clock. */
-function startOf(state: RateState, tenant: string): number {
-  return Math.max(state.clock, servedOf(state, tenant)?.upTo ?? 0);
-}
-
-function charge(state: RateState, tenant: string, more: number): void {
-  const known = servedOf(state, tenant);
-  if (known === undefined) state.served.push({ tenant, upTo: more });
-  else known.upTo += more;
 }
 
 function expire(state: RateState, now: number): void {
@@ -333,50 +230,4 @@ function expire(state: RateState, now: number): void {
   const { paced } = state;
   if (paced !== undefined)
     state.paced = { share: Math.min(BURST, paced.share + (now - paced.at) / windowMs), at: now };
-}
-
-/** The first session of the tenant that is furthest behind. */
-function nextOf(state: RateState): Waiting | undefined {
-  let next: Waiting | undefined;
-  let least = Number.POSITIVE_INFINITY;
-  const seen = new Set<string>();
-  for (const candidate of state.waiting) {
-    const { tenant } = candidate;
-    if (seen.has(tenant)) continue;
-    seen.add(tenant);
-    const start = startOf(state, tenant);
-    if (start < least) {
-      least = start;
-      next = candidate;
-    }
-  }
-  return next;
-}
-
-/** The part of the limit that a request takes. */
-function share({ limit }: RateState, tokens: number): number {
-  return Math.max(tokens / (limit.tokens ?? Number.POSITIVE_INFINITY), 1 / (limit.requests ?? 1e9));
-}
-
-function hasRoom({ limit }: RateState, used: RateView['used'], tokens: number): boolean {
-  return (
-    used.requests + 1 <= (limit.requests ?? Number.POSITIVE_INFINITY) &&
-    used.tokens + tokens <= (limit.tokens ?? Number.POSITIVE_INFINITY)
-  );
-}
-
-/** @param at - what has left the window by then does not count */
-function usedBy(
-  { counted, open, called, learned, limit: { windowMs } }: RateState,
-  at = 0,
-): RateView['used'] {
-  const used = usedByOthers(learned, at);
-  used.requests += open.length + called.length;
-  for (const entry of counted) {
-    if (entry.at + windowMs <= at) continue;
-    used.requests += entry.requests;
-    used.tokens += entry.tokens;
-  }
-  for (const { tokens } of [...open, ...called]) used.tokens += tokens;
-  return used;
 }

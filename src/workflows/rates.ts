@@ -18,7 +18,8 @@ import {
   type RateLimiterInput,
   type RateView,
 } from '../contract/rates.ts';
-import { exchange, isAtRest, newRates, nextAt, type RateState, rateView, serve } from '../rates/limiter.ts';
+import { exchange, isAtRest, nextAt, rateView, serve } from '../rates/limiter.ts';
+import { newRates, type RateState } from '../rates/rate-state.ts';
 
 /** Events after which it goes on in a new run, if its start does not say. */
 const RUN_EVENTS = 4_000;

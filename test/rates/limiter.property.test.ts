@@ -2,15 +2,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { RateSettlement, WindowLimit } from '../../src/contract/rates.ts';
-import {
-  exchange,
-  isAtRest,
-  newRates,
-  nextAt,
-  type RateState,
-  rateView,
-  serve,
-} from '../../src/rates/limiter.ts';
+import { exchange, isAtRest, nextAt, rateView, serve } from '../../src/rates/limiter.ts';
+import { newRates, type RateState } from '../../src/rates/rate-state.ts';
 import '../core/seed.ts';
 
 const RUNS = { numRuns: Number(process.env['PERDURE_RUNS'] ?? 200) };
