@@ -124,7 +124,6 @@ export type {
   ResolveInput,
   ResumeInput,
   SendInput,
-  SessionResult,
 } from './contract/inputs.ts';
 export type { JsonObject, JsonValue } from './contract/json.ts';
 export { LIMIT } from './contract/limits.ts';
@@ -178,6 +177,7 @@ export type {
   PoolView,
 } from './contract/pool.ts';
 export type { Limited } from './contract/rates.ts';
+export type { SessionResult } from './contract/session-input.ts';
 export type {
   Budget,
   InFlight,

@@ -4,7 +4,7 @@ import { Client, StreamableHTTPClientTransport, type Transport } from '@modelcon
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import * as z from 'zod';
 import { recorded } from '../../src/activities/recordable.ts';
-import { execute } from '../../src/activities/tool.ts';
+import { execute } from '../../src/activities/tool-execution.ts';
 import { type DefinedTool, defineTool, parseArgs, type ToolContext } from '../../src/agent/index.ts';
 import { mcpTools } from '../../src/mcp/index.ts';
 import type { Measure } from '../support/context.ts';

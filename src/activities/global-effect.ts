@@ -10,12 +10,13 @@ import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/c
 import { ApplicationFailure } from '@temporalio/common';
 import type { AttachInput, AttachResult, ReportInput } from '../contract/activities.ts';
 import { dispatchNoOf, isFinal, type ToolCall } from '../contract/calls.ts';
-import type { EffectInput, SessionInput, WaiterInput } from '../contract/inputs.ts';
+import type { WaiterInput } from '../contract/inputs.ts';
 import { canonicalJson, defined, type JsonValue } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
 import { LIMIT, TASK_TIMEOUT } from '../contract/limits.ts';
 import { SIGNAL, WORKFLOW } from '../contract/names.ts';
 import { replayedContent } from '../contract/replay.ts';
+import type { EffectInput, SessionInput } from '../contract/session-input.ts';
 import type { EffectRecord } from '../contract/state.ts';
 import type { ChildDoneInput } from '../contract/tree.ts';
 import type { ValueStore } from '../contract/values.ts';

@@ -40,16 +40,8 @@ import { recorded } from './recordable.ts';
 import { shutDown } from './shut-down.ts';
 import { stopWith } from './stop-with.ts';
 import { type Storing, storingOf } from './storing.ts';
-import {
-  aborted,
-  contextOf,
-  errorText,
-  execute,
-  type FindAgent,
-  newManifest,
-  noAgent,
-  noTool,
-} from './tool.ts';
+import { type FindAgent, newManifest, noAgent, noTool } from './tool.ts';
+import { aborted, contextOf, errorText, execute } from './tool-execution.ts';
 import { tracedRead } from './traced.ts';
 import { transcript } from './transcript.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';

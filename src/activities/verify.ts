@@ -7,7 +7,8 @@ import type { ValueStore } from '../contract/values.ts';
 import { attempted } from './last-failure.ts';
 import { recorded } from './recordable.ts';
 import { type Storing, storingOf } from './storing.ts';
-import { aborted, contextOf, errorText, type FindAgent, runnable, withHeartbeats } from './tool.ts';
+import { type FindAgent, runnable, withHeartbeats } from './tool.ts';
+import { aborted, contextOf, errorText } from './tool-execution.ts';
 
 /** Pause after the first failed try of `verify`, in milliseconds; twice that after the second. */
 const VERIFY_PAUSE_MS = 1_000;

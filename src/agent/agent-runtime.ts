@@ -14,8 +14,9 @@ import type {
   ToolManifest,
 } from '../contract/manifest.ts';
 import { msToNumber } from '../temporal/sdk-time.ts';
+import type { DefinedAgent } from './agent-options.ts';
 import { contextWindowPart } from './context-window.ts';
-import { checkedAgent, type DefinedAgent } from './define-agent.ts';
+import { checkedAgent } from './define-agent.ts';
 import { type DefinedTool, scopeOf } from './define-tool.ts';
 import { inputSchema } from './input-schema.ts';
 

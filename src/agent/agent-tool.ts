@@ -4,9 +4,10 @@ import type { FlexibleSchema } from 'ai';
 import * as z from 'zod';
 import { PerdureError } from '../contract/errors.ts';
 import type { AtEnd, BackgroundStart } from '../contract/tree.ts';
+import type { DefinedAgent } from './agent-options.ts';
 import { choiceProblem, kindProblem, nameProblem } from './checks.ts';
-import type { DefinedAgent } from './define-agent.ts';
-import { checkedTool, type DefinedTool, NotAttemptedError, type ToolOptions } from './define-tool.ts';
+import { checkedTool, type DefinedTool, NotAttemptedError } from './define-tool.ts';
+import type { ToolOptions } from './tool-options.ts';
 
 /** Options of {@link agentTool}. */
 export interface AgentToolOptions<INPUT = { task: string }>

@@ -1,3 +1,4 @@
+export type { AgentOptions, AnyTool, DefinedAgent, ModelChoice } from './agent-options.ts';
 export {
   type AgentRuntime,
   ANTHROPIC,
@@ -27,27 +28,23 @@ export {
   type ContextWindowOptions,
   chooseCompaction,
 } from './context-window.ts';
+export { defineAgent } from './define-agent.ts';
 export {
-  type AgentOptions,
-  type AnyTool,
-  type DefinedAgent,
-  defineAgent,
-  type ModelChoice,
-} from './define-agent.ts';
-export {
-  type ApprovalOptions,
-  type ApprovalRules,
   type DefinedTool,
   defineTool,
-  type Idempotency,
-  type ModelOutputOptions,
   NotAttemptedError,
   type SubAgent,
   type ToolEffect,
-  type ToolOptions,
 } from './define-tool.ts';
 export { instructionsFor } from './instructions.ts';
 export { parseArgs, prepareCall } from './prepare-call.ts';
 export { QuestionError } from './question-error.ts';
 export type { ToolContext, Verification } from './tool-context.ts';
+export type {
+  ApprovalOptions,
+  ApprovalRules,
+  Idempotency,
+  ModelOutputOptions,
+  ToolOptions,
+} from './tool-options.ts';
 export { deadline, validate } from './validate.ts';

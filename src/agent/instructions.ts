@@ -1,7 +1,7 @@
 /** The instructions of an agent for one model call. */
 import type { JsonObject } from '../contract/json.ts';
+import type { DefinedAgent } from './agent-options.ts';
 import { readContext } from './context.ts';
-import type { DefinedAgent } from './define-agent.ts';
 import { describe, withDeadline } from './validate.ts';
 
 /** How long an `instructions` function may take, in milliseconds. */

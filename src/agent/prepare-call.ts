@@ -4,7 +4,8 @@ import { canonicalJson, type JsonObject, type JsonValue, sha256Hex } from '../co
 import type { PreparedCall } from '../contract/model-call.ts';
 import type { AgentRuntime } from './agent-runtime.ts';
 import { readContext } from './context.ts';
-import type { ApprovalOptions, DefinedTool } from './define-tool.ts';
+import type { DefinedTool } from './define-tool.ts';
+import type { ApprovalOptions } from './tool-options.ts';
 import { type Checked, type Deadline, deadline, describe, validate, withDeadline } from './validate.ts';
 
 /** The longest identity that is recorded as text, in characters of JSON. A longer one is recorded as a digest. */

@@ -1,7 +1,8 @@
 import type { Client } from '@temporalio/client';
 import type { Checkpoint } from '../contract/checkpoint.ts';
-import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
+import { parseInput } from '../contract/inputs.ts';
 import type { Origin } from '../contract/origin.ts';
+import { sessionInputSchema } from '../contract/session-input.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { UndoPlan } from '../contract/undo.ts';
 import { leftState, stepsSince } from '../history/index.ts';

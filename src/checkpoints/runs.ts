@@ -1,6 +1,7 @@
 /** The runs of a session or thread, in order. The first event of each names the run before. */
 import type { Client } from '@temporalio/client';
-import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
+import { parseInput } from '../contract/inputs.ts';
+import { sessionInputSchema } from '../contract/session-input.ts';
 import { firstValue, orNull, readEvents, readStart, resetOf } from '../temporal/index.ts';
 import { inChunks } from '../temporal/store-content.ts';
 import { quoted, unsearchable } from '../temporal/visibility.ts';

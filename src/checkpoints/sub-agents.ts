@@ -1,7 +1,7 @@
 /** The sessions below a session: they are deleted with it. */
 import type { Client } from '@temporalio/client';
-import type { SessionInput } from '../contract/inputs.ts';
 import { WORKFLOW } from '../contract/names.ts';
+import type { SessionInput } from '../contract/session-input.ts';
 import { isBelow } from '../contract/tree.ts';
 import { type Execution, findExecution } from '../temporal/executions.ts';
 import { readStartInput } from '../temporal/index.ts';

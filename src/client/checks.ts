@@ -1,9 +1,9 @@
 /** Checks of what callers pass, before anything is sent. */
 import { type Client, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
 import { invalid } from '../contract/errors.ts';
-import type { SessionInput } from '../contract/inputs.ts';
 import { defined, type JsonObject, type JsonValue, toJson } from '../contract/json.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
+import type { SessionInput } from '../contract/session-input.ts';
 import { unknownInput } from '../contract/unknown-name.ts';
 import { reservedProblem } from '../contract/workflow-ids.ts';
 import { headroomProblem } from '../session/headroom.ts';

@@ -23,7 +23,6 @@ export type {
   ResolveInput,
   ResumeInput,
   SendInput,
-  SessionResult,
 } from '../contract/inputs.ts';
 export type { JsonObject, JsonValue } from '../contract/json.ts';
 export { LIMIT } from '../contract/limits.ts';
@@ -42,6 +41,7 @@ export type {
   PoolShare,
   PoolView,
 } from '../contract/pool.ts';
+export type { SessionResult } from '../contract/session-input.ts';
 export type { Phase, SessionState } from '../contract/state.ts';
 export type { Child, ChildEnd, ParentLink, TreeUsage } from '../contract/tree.ts';
 export type { Undo, UndoInput, UndoPlan, UndoStep } from '../contract/undo.ts';

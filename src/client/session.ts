@@ -3,20 +3,14 @@ import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temp
 import type { Decision, Resolution, SeenCall, SeenDispatch } from '../contract/calls.ts';
 import type { EditInput } from '../contract/edit.ts';
 import { invalid, isPerdureError, PerdureError } from '../contract/errors.ts';
-import type {
-  BudgetInput,
-  CancelInput,
-  CancelRequest,
-  PauseInput,
-  SendInput,
-  SessionResult,
-} from '../contract/inputs.ts';
+import type { BudgetInput, CancelInput, CancelRequest, PauseInput, SendInput } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { LiveChannel } from '../contract/live-text.ts';
 import type { Message } from '../contract/messages.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
 import type { Piece } from '../contract/piece.ts';
+import type { SessionResult } from '../contract/session-input.ts';
 import type { Phase, PlanStep, QueuedMessage, SessionState } from '../contract/state.ts';
 import type { UndoPlan } from '../contract/undo.ts';
 import type { ValueRef, ValueStore } from '../contract/values.ts';

@@ -8,10 +8,11 @@ import {
 } from '@temporalio/client';
 import { invalid, isPerdureError, PerdureError } from '../contract/errors.ts';
 import type { Inbox, InboxOptions } from '../contract/inbox.ts';
-import type { SendInput, SessionInput } from '../contract/inputs.ts';
+import type { SendInput } from '../contract/inputs.ts';
 import { canonicalJson, defined } from '../contract/json.ts';
 import { DEFAULT_TASK_QUEUE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
+import type { SessionInput } from '../contract/session-input.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
 import type { SessionSummary } from '../contract/views.ts';
 import { parseCheckpointId } from '../temporal/checkpoint-id.ts';

@@ -1,19 +1,13 @@
 /** What people and programs send to a session. Schemas check what arrives as a signal or update from any language. */
 import * as z from 'zod/mini';
 import type { SeenCall, SeenDispatch } from './calls.ts';
-import { contextSchema } from './context.ts';
-import type { JsonObject, JsonValue } from './json.ts';
+import type { JsonValue } from './json.ts';
 import { type LazySchema, lazySchema } from './lazy-schema.ts';
-import type { Manifest } from './manifest.ts';
 import { type MessageBlock, messageBlocksSchema } from './messages.ts';
-import { type OriginInput, originSchema } from './origin.ts';
-import { poolIdSchema } from './pool.ts';
-import type { SessionState } from './state.ts';
-import { type ParentLink, parentSchema } from './tree.ts';
 import { type UndoInput, undoInput } from './undo.ts';
 
 const actor = z.optional(z.string().check(z.maxLength(200)));
-const json: z.ZodMiniType<JsonValue> = z.json();
+export const jsonValue: z.ZodMiniType<JsonValue> = z.json();
 /** Whether the sender has verified `by`. */
 const verified = z.optional(z.literal(true));
 
@@ -133,9 +127,9 @@ export const sealSchema: LazySchema<PauseInput> = lazySchema(() =>
 export const decisionSchema: LazySchema<DecideInput['decision']> = lazySchema(() =>
   z.discriminatedUnion('decision', [
     z.object({ decision: z.literal('approve') }),
-    z.object({ decision: z.literal('edit'), args: json }),
+    z.object({ decision: z.literal('edit'), args: jsonValue }),
     z.object({ decision: z.literal('reject'), reason: z.optional(z.string()) }),
-    z.object({ decision: z.literal('respond'), output: json }),
+    z.object({ decision: z.literal('respond'), output: jsonValue }),
   ]),
 );
 
@@ -163,7 +157,7 @@ export interface DecideInput extends SeenCall {
 
 export const resolutionSchema: LazySchema<ResolveInput['resolution']> = lazySchema(() =>
   z.discriminatedUnion('outcome', [
-    z.object({ outcome: z.literal('landed'), output: json }),
+    z.object({ outcome: z.literal('landed'), output: jsonValue }),
     z.object({ outcome: z.literal('absent') }),
     z.object({ outcome: z.literal('failed'), reason: z.optional(z.string()) }),
   ]),
@@ -261,97 +255,6 @@ export interface BudgetInput {
   limits?: BudgetLimitsInput | undefined;
   finish?: boolean | undefined;
   by?: string | undefined;
-}
-
-/** What starts a `global` effect. */
-export interface EffectInput {
-  tool: string;
-  args: JsonValue;
-  argsDigest: string;
-  idempotencyKey: string;
-  /** `session/call` of the request. */
-  requestedBy: string;
-  /** The agent's manifest with this tool only. */
-  manifest: Manifest;
-  searchAttributes: string[];
-  /** Why it may have happened already. It then settles and is verified before it is dispatched. */
-  doubt?: string | undefined;
-}
-
-type DescribedAgent = Pick<EffectInput, 'manifest' | 'searchAttributes'>;
-
-const manifestSchema = lazySchema(() =>
-  z.custom<Manifest>((value) => (value as Manifest | null)?.schema === 1, 'unknown manifest version'),
-);
-
-const effectSchema = lazySchema(() =>
-  z.object({
-    tool: z.string(),
-    // Unchanged, because a copy would lose a key such as `__proto__`, which is in the digest.
-    args: z.custom<JsonValue>((value) => json.safeParse(value).success),
-    argsDigest: z.string(),
-    idempotencyKey: z.string(),
-    requestedBy: z.string(),
-    manifest: manifestSchema(),
-    searchAttributes: z.array(z.string()),
-    doubt: z.optional(z.string()),
-  }),
-);
-
-const describedSchema: LazySchema<DescribedAgent> = lazySchema(() =>
-  z.object({ manifest: manifestSchema(), searchAttributes: z.array(z.string()) }),
-);
-
-const carriedSchema = lazySchema(() =>
-  z.custom<SessionState>(
-    (value) => (value as SessionState | null)?.schema === 1,
-    'a newer version wrote it: update the workers',
-  ),
-);
-
-/** The argument of the session's workflow. */
-export const sessionInputSchema: LazySchema<SessionInput> = lazySchema(() =>
-  z.object({
-    agent: z.string().check(z.minLength(1), z.maxLength(64)),
-    message: z.optional(sendSchema()),
-    mode: z.optional(z.enum(['chat', 'task'])),
-    context: z.optional(contextSchema()),
-    budget: z.optional(budgetLimitsSchema()),
-    pool: z.optional(poolIdSchema()),
-    scratchpadRoot: z.optional(z.string()),
-    effect: z.optional(effectSchema()),
-    origin: z.optional(originSchema()),
-    parent: z.optional(parentSchema()),
-    described: z.optional(describedSchema()),
-    carried: z.optional(carriedSchema()),
-  }),
-);
-export interface SessionInput {
-  agent: string;
-  message?: SendInput | undefined;
-  mode?: 'chat' | 'task' | undefined;
-  context?: JsonObject | undefined;
-  budget?: BudgetLimitsInput | undefined;
-  /** The pool of money that it shares with other sessions. */
-  pool?: string | undefined;
-  scratchpadRoot?: string | undefined;
-  effect?: EffectInput | undefined;
-  origin?: OriginInput | undefined;
-  /** The call of another session that has started it. */
-  parent?: ParentLink | undefined;
-  /** The agent of a sub-agent, where the worker that starts it has the agent: the session need not ask a worker. */
-  described?: Pick<EffectInput, 'manifest' | 'searchAttributes'> | undefined;
-  /** What one run passes to the next. Only a session that goes on may have it. */
-  carried?: SessionState | undefined;
-}
-
-/** What a session returns when it ends. */
-export interface SessionResult<OUTPUT = unknown> {
-  status: 'completed' | 'cancelled';
-  text: string;
-  turns: number;
-  /** The value of the last answer, if the agent has an `output` schema. A cancelled session has none. */
-  output?: OUTPUT;
 }
 
 /** Replaces the payload of a signal that cannot be decoded. */

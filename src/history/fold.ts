@@ -6,8 +6,9 @@
  * been seen by the workflow yet.
  */
 import proto from '@temporalio/proto';
-import { parseInput, sessionInputSchema } from '../contract/inputs.ts';
+import { parseInput } from '../contract/inputs.ts';
 import { activityKind, SIGNAL, WORKFLOW } from '../contract/names.ts';
+import { sessionInputSchema } from '../contract/session-input.ts';
 import type { SessionState } from '../contract/state.ts';
 import { advance } from '../session/advance.ts';
 import type { Input, Moment } from '../session/events.ts';

@@ -1,8 +1,8 @@
 /** What a caller may do: roles, tenants, the `authorize` hook, and the name that is recorded. */
 import { tenantOf } from '../contract/context.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
-import type { SessionInput } from '../contract/inputs.ts';
 import type { JsonObject } from '../contract/json.ts';
+import type { SessionInput } from '../contract/session-input.ts';
 import { readStartInput } from '../temporal/index.ts';
 import { shownTenant } from '../temporal/visibility.ts';
 import type { Backend, Operation } from './operation.ts';

@@ -35,7 +35,6 @@ import type {
   ResumeInput,
   SearchAttributesInput,
   SendInput,
-  SessionResult,
   WaiterInput,
   WithdrawInput,
 } from '../contract/inputs.ts';
@@ -49,6 +48,7 @@ import type {
 } from '../contract/model-call.ts';
 import type { NotifyInput } from '../contract/notifications.ts';
 import type { CarriedEffect } from '../contract/origin.ts';
+import type { SessionResult } from '../contract/session-input.ts';
 import type { Wait } from '../contract/state.ts';
 import type { ChildDoneInput, SteerInput } from '../contract/tree.ts';
 

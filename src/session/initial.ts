@@ -1,6 +1,6 @@
-import type { EffectInput, SessionInput } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
 import { EMPTY_DIGEST, effectNamespace } from '../contract/keys.ts';
+import type { EffectInput, SessionInput } from '../contract/session-input.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { Moment } from './events.ts';
 import { setManifest } from './manifest.ts';

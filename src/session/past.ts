@@ -1,7 +1,6 @@
 /** Going on in a new run: what leaves the old one, and what goes along. */
 import type { StorePastResult, TakenIdsResult } from '../contract/activities.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
-import type { SessionInput } from '../contract/inputs.ts';
 import { defined, jsonSize } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
@@ -14,6 +13,7 @@ import {
   unsealedFrom,
 } from '../contract/past.ts';
 import { MESSAGE_NOTES } from '../contract/piece.ts';
+import type { SessionInput } from '../contract/session-input.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { isMain } from '../contract/view.ts';
 import type { Moment, Step } from './events.ts';

@@ -2,7 +2,6 @@ import { hostname } from 'node:os';
 import {
   type ActivityInterceptorsFactory,
   type BundleOptions,
-  type InjectedSinks,
   type NativeConnection,
   type ReplayWorkerOptions,
   Runtime,
@@ -31,17 +30,18 @@ import {
 import { PerdureError } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
 import type { LiveChannel } from '../contract/live-text.ts';
-import { RATE_LIMITED, type SessionEvent, type SessionEvents } from '../contract/telemetry.ts';
 import { READ_VALUE_TOOL, type ValueStore } from '../contract/values.ts';
-import { flush, observeSessions, reportSession } from '../telemetry/index.ts';
+import { flush, observeSessions } from '../telemetry/index.ts';
 import { checkWebhooks, policyFor, type Webhook } from '../webhooks/index.ts';
 import { bundleDigest, type DeploymentOptions, versionOptions } from './deployment.ts';
 import { withEncodedFailures } from './encoded-failures.ts';
 import { InFlightJournal, journalDirectory, recoverPredecessors } from './in-flight.ts';
 import { modelsFromEnvironment } from './models.ts';
+import { partitionsOf, pollers, USUAL_PARTITIONS, workflowPollers } from './pollers.ts';
 import { type RateLimit, windowLimits } from './rate-limits.ts';
 import { SANDBOX_TIME_LIMIT } from './sdk-internals.ts';
 import { countSessions, KnownAttributes } from './search-attributes.ts';
+import { NOWHERE, sinksOf } from './sinks.ts';
 import { isOwnBundle, runsOwnCode, withSessionWorkflows, workflowsFor } from './workflow-bundle.ts';
 
 export interface PerdurePluginOptions {
@@ -80,12 +80,6 @@ export interface PerdurePluginOptions {
 }
 
 const MEMORY_BYTES = 256_000_000;
-
-/** Temporal's default for a task queue. */
-const USUAL_PARTITIONS = 4;
-
-/** Polls of the sticky queue. A task without a waiting poll goes through the queue's store, which is slower. */
-const STICKY_POLLS = 8;
 
 /**
  * Adds agent sessions to a Temporal worker of your own: their activities, sinks, settings and workflows. Workflows of
@@ -300,99 +294,4 @@ async function resolveAgents(
     if (warning !== null) Runtime.instance().logger.warn(warning);
   }
   return runtimes;
-}
-
-type Sinks = InjectedSinks<{
-  perdure: {
-    remember(piece: Parameters<TranscriptMemory['remember']>[1]): void;
-    forget(): void;
-    issued(call: Parameters<IssuedCalls['note']>[1]): void;
-    leaves(past: Parameters<HandedPasts['note']>[1]): void;
-    writes(searchAttributes: string[]): void;
-    happened(events: SessionEvents): void;
-  };
-}>;
-
-/** Sinks of a replay. */
-const NOWHERE: Sinks = {
-  perdure: {
-    remember: { fn: () => {} },
-    forget: { fn: () => {} },
-    issued: { fn: () => {} },
-    leaves: { fn: () => {} },
-    writes: { fn: () => {} },
-    happened: { fn: () => {} },
-  },
-};
-
-function sinksOf(told: {
-  memory: TranscriptMemory;
-  issued: IssuedCalls;
-  handed: HandedPasts;
-  attributes: KnownAttributes | null;
-  rates: RateGate | undefined;
-}): Sinks {
-  const { memory, issued, handed, attributes, rates } = told;
-  return {
-    perdure: {
-      remember: { fn: (info, piece) => memory.remember(info.workflowId, piece), callDuringReplay: false },
-      forget: { fn: ({ workflowId }) => memory.forget(workflowId), callDuringReplay: true },
-      issued: {
-        fn: (info, call) => issued.note(info, call),
-        // In a replay, the call was scheduled before.
-        callDuringReplay: false,
-      },
-      leaves: { fn: ({ runId }, past) => handed.note(runId, past), callDuringReplay: false },
-      writes: {
-        // Not awaited: the task must not wait for the server's list.
-        fn: (info, names) => void attributes?.check(info, names),
-        callDuringReplay: false,
-      },
-      happened: {
-        fn: (info, happened) => {
-          reportSession(info, happened);
-          const hasLeft = happened.events.some((event) => event.kind === 'wait' && isLeft(event));
-          if (hasLeft) rates?.leave(info.workflowId);
-        },
-        callDuringReplay: false,
-      },
-    },
-  };
-}
-
-/** Whether a session has left the queue of a rate limit. */
-function isLeft({ reason, outcome }: Extract<SessionEvent, { kind: 'wait' }>): boolean {
-  return reason === RATE_LIMITED && outcome !== 'resumed';
-}
-
-/** This many polls of the common queue, and those of the sticky one. */
-function workflowPollers(common: number): Partial<WorkerOptions> {
-  const maximum = common + STICKY_POLLS;
-  return {
-    workflowTaskPollerBehavior: { type: 'simple-maximum', maximum },
-    // The SDK rounds down what the ratio leaves to the common queue.
-    nonStickyToStickyPollRatio: (common + 0.5) / maximum,
-  };
-}
-
-/** A poll for each partition at rest, and more under load. */
-function pollers(atRest: number): { type: 'autoscaling'; minimum: number; initial: number; maximum: number } {
-  return { type: 'autoscaling', minimum: atRest, initial: atRest, maximum: Math.max(10, 2 * atRest) };
-}
-
-/** The partitions of a task queue, or Temporal's default. */
-async function partitionsOf(
-  connection: NativeConnection,
-  namespace: string,
-  taskQueue: string,
-): Promise<number> {
-  try {
-    const { activityTaskQueuePartitions: found } = await connection.workflowService.listTaskQueuePartitions({
-      namespace,
-      taskQueue: { name: taskQueue },
-    });
-    return found?.length || USUAL_PARTITIONS;
-  } catch {
-    return USUAL_PARTITIONS;
-  }
 }

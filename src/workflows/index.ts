@@ -1,13 +1,7 @@
 /** The sandbox's door: what a worker registers, and what a workflow of your own may import. */
 
 export type { ArchiveInput, ArchiveStatus, UnreadableRun } from '../contract/archive.ts';
-export type {
-  BudgetLimitsInput,
-  EffectInput,
-  SendInput,
-  SessionInput,
-  SessionResult,
-} from '../contract/inputs.ts';
+export type { BudgetLimitsInput, SendInput } from '../contract/inputs.ts';
 export type { Message, Position } from '../contract/messages.ts';
 export { DEFAULT_TASK_QUEUE, QUERY, SEARCH_ATTRIBUTE, SIGNAL, UPDATE, WORKFLOW } from '../contract/names.ts';
 export type { NotifyInput, WebhookInput } from '../contract/notifications.ts';
@@ -15,6 +9,7 @@ export type { OriginInput } from '../contract/origin.ts';
 export type { Leaving, MessageNotes } from '../contract/piece.ts';
 export type { PoolInput } from '../contract/pool.ts';
 export type { RateLimiterInput } from '../contract/rates.ts';
+export type { EffectInput, SessionInput, SessionResult } from '../contract/session-input.ts';
 export type { SessionEvent, SessionEvents, WaitKind } from '../contract/telemetry.ts';
 export type {
   ContentRef,

@@ -16,12 +16,13 @@ import {
 import type { ToolInput } from '../contract/activities.ts';
 import { tenantOf } from '../contract/context.ts';
 import { ASK_AGAIN } from '../contract/failure.ts';
-import { parseInput, type SessionInput, type SessionResult, sessionInputSchema } from '../contract/inputs.ts';
+import { parseInput } from '../contract/inputs.ts';
 import { argsDigest, EMPTY_DIGEST } from '../contract/keys.ts';
 import type { Message, Position } from '../contract/messages.ts';
 import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import { leavingOf } from '../contract/piece.ts';
+import { type SessionInput, type SessionResult, sessionInputSchema } from '../contract/session-input.ts';
 import type { Phase, SessionState } from '../contract/state.ts';
 import { effectId, reservedProblem } from '../contract/workflow-ids.ts';
 import { advance } from '../session/advance.ts';

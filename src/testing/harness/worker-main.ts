@@ -9,7 +9,7 @@ import {
   Runtime,
   type WorkerInterceptors,
 } from '@temporalio/worker';
-import { execute } from '../../activities/tool.ts';
+import { execute } from '../../activities/tool-execution.ts';
 import type { DefinedAgent, DefinedTool } from '../../agent/index.ts';
 import type { ToolInput } from '../../contract/activities.ts';
 import { PerdureError } from '../../contract/errors.ts';

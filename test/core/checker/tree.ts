@@ -1,8 +1,8 @@
 /** A tree of two levels with one pool: both sessions and the pool are the real cores, and everything that can be lost is. */
 import type { DrawInput } from '../../../src/contract/activities.ts';
-import type { SessionInput } from '../../../src/contract/inputs.ts';
 import type { ModelResult } from '../../../src/contract/model-call.ts';
 import type { DrawAnswer, DrawRequest } from '../../../src/contract/pool.ts';
+import type { SessionInput } from '../../../src/contract/session-input.ts';
 import type { ChildStart } from '../../../src/contract/tree.ts';
 import { spentAtWorst } from '../../../src/history/what-happened.ts';
 import type { SessionState } from '../../../src/index.ts';
