@@ -108,6 +108,7 @@ test('what a caller does is recorded under the name of the token, and no other',
   const view = await untilPhase(stage.sessions.get(id), 'paused');
   expect(view.paused).toMatchObject({ by: 'ada' });
   await as('ada', `POST /sessions/${id}/resume`);
+  await untilPhase(stage.sessions.get(id), 'idle');
   const { body: before } = await as('ada', `GET /threads/${id}/latest`);
   const edit = { state: { ...(before['state'] as object), plan: [] }, metadata: { reason: 'tidy' } };
   expect(await as('ada', `PUT /threads/${id}/checkpoints`, edit)).toMatchObject({ status: 200 });
