@@ -10,7 +10,7 @@ export {
   type Versions,
 } from '../temporal/versions.ts';
 export type { SessionListOptions } from '../temporal/visibility.ts';
-export type { StartedAgent } from './checks.ts';
+export { checkNewId, type StartedAgent } from './checks.ts';
 export type { FileData, MessagePart, PartsInput } from './message-parts.ts';
 export { Pool } from './pool.ts';
 export { type ScheduleInput, scheduleSessions } from './schedule.ts';

@@ -1,7 +1,7 @@
 /** Starting, steering and deciding sessions over HTTP. */
 import * as z from 'zod/mini';
 import { effectsKept } from '../checkpoints/effects-left.ts';
-import type { ForkOptions, StartOptions } from '../client/index.ts';
+import { checkNewId, type ForkOptions, type StartOptions } from '../client/index.ts';
 import { type EditInput, editSchema } from '../contract/edit.ts';
 import { type ErrorCode, UNANSWERED } from '../contract/errors.ts';
 import {
@@ -282,6 +282,7 @@ export const sessionOperations: readonly Operation[] = [
       const { checkpointId, ...body } = request.body;
       const from = { sessionId: request.param('id'), checkpointId };
       const id = addressable(idempotencyKey(request, body.id));
+      if (id !== undefined) checkNewId(id);
       if (body.edits !== undefined) await pastOf(backend, from, body.edits);
       const options = defined({ ...body, id }) as ForkOptions;
       return { id: (await backend.sessions.fork(from, options)).id };
