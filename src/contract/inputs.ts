@@ -7,7 +7,7 @@ import { type MessageBlock, messageBlocksSchema } from './messages.ts';
 import { type UndoInput, undoInput } from './undo.ts';
 
 const actor = z.optional(z.string().check(z.maxLength(200)));
-export const jsonValue: z.ZodMiniType<JsonValue> = z.json();
+export const jsonValue: LazySchema<JsonValue> = lazySchema(() => z.json());
 /** Whether the sender has verified `by`. */
 const verified = z.optional(z.literal(true));
 
@@ -127,9 +127,9 @@ export const sealSchema: LazySchema<PauseInput> = lazySchema(() =>
 export const decisionSchema: LazySchema<DecideInput['decision']> = lazySchema(() =>
   z.discriminatedUnion('decision', [
     z.object({ decision: z.literal('approve') }),
-    z.object({ decision: z.literal('edit'), args: jsonValue }),
+    z.object({ decision: z.literal('edit'), args: jsonValue() }),
     z.object({ decision: z.literal('reject'), reason: z.optional(z.string()) }),
-    z.object({ decision: z.literal('respond'), output: jsonValue }),
+    z.object({ decision: z.literal('respond'), output: jsonValue() }),
   ]),
 );
 
@@ -157,7 +157,7 @@ export interface DecideInput extends SeenCall {
 
 export const resolutionSchema: LazySchema<ResolveInput['resolution']> = lazySchema(() =>
   z.discriminatedUnion('outcome', [
-    z.object({ outcome: z.literal('landed'), output: jsonValue }),
+    z.object({ outcome: z.literal('landed'), output: jsonValue() }),
     z.object({ outcome: z.literal('absent') }),
     z.object({ outcome: z.literal('failed'), reason: z.optional(z.string()) }),
   ]),

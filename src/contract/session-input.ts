@@ -41,7 +41,7 @@ const effectSchema = lazySchema(() =>
   z.object({
     tool: z.string(),
     // Unchanged, because a copy would lose a key such as `__proto__`, which is in the digest.
-    args: z.custom<JsonValue>((value) => jsonValue.safeParse(value).success),
+    args: z.custom<JsonValue>((value) => jsonValue().safeParse(value).success),
     argsDigest: z.string(),
     idempotencyKey: z.string(),
     requestedBy: z.string(),
