@@ -3,6 +3,7 @@ import type { Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
 import type { LoadEffectsInput, LoadInput, LoadResult } from '../contract/activities.ts';
+import type { ToolCall } from '../contract/calls.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { canonicalJson, type JsonObject, jsonSize } from '../contract/json.ts';
 import { effectsDigest } from '../contract/keys.ts';
@@ -19,7 +20,7 @@ import { attempted } from './last-failure.ts';
 /** Characters of one part: at most three bytes each, under Temporal's limit for a payload. */
 const PART = 500_000;
 
-/** The folded state of one part serves the others. */
+/** What was read for one part, or for one portion of effects, serves the next ones. */
 const texts = new LRUCache<string, string>({
   maxSize: 64_000_000,
   sizeCalculation: ({ length }) => length + 1,
@@ -38,7 +39,10 @@ export function runLoad(
 
 /** The last effects before `end`. */
 async function effects(client: Client, { sessionId, past, end }: LoadEffectsInput): Promise<LoadResult> {
-  const all = await earlierEffects(client, sessionId, past);
+  const key = JSON.stringify([client.options.namespace, sessionId, past]);
+  const text = texts.get(key) ?? JSON.stringify(await earlierEffects(client, sessionId, past));
+  texts.set(key, text);
+  const all = JSON.parse(text) as ToolCall[];
   const last = Math.min(end ?? all.length, all.length);
   let from = last;
   for (let bytes = 0; from > 0 && last - from < EFFECTS.count; from--) {

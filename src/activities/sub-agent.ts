@@ -4,11 +4,11 @@ import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { defineSearchAttributeKey, type SearchAttributePair } from '@temporalio/common';
 import { type AgentRuntime, parseArgs } from '../agent/index.ts';
 import type { AttachInput, AttachResult } from '../contract/activities.ts';
-import { tenantOf } from '../contract/context.ts';
+import { attributesOf } from '../contract/context.ts';
 import { messageOf } from '../contract/errors.ts';
 import { defined, type JsonObject, jsonSize } from '../contract/json.ts';
 import { LIMIT, TASK_TIMEOUT } from '../contract/limits.ts';
-import { SEARCH_ATTRIBUTE, SIGNAL, WORKFLOW } from '../contract/names.ts';
+import { SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { SessionInput } from '../contract/session-input.ts';
 import type { ChildEnd, ChildStart, SteerInput } from '../contract/tree.ts';
 import { readChild } from '../history/index.ts';
@@ -72,7 +72,7 @@ export async function attachChild(
       args: [session] as [unknown],
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
       workflowTaskTimeout: TASK_TIMEOUT,
-      typedSearchAttributes: attributesOf(session),
+      typedSearchAttributes: firstAttributes(session),
       staticSummary: `${agent} · ${sessionId}`.slice(0, 200),
     });
   } catch (error) {
@@ -97,16 +97,11 @@ async function describedPart(
  * The search attributes that the session would write in its first task. The server refuses one that it has lost since the
  * worker looked. The next attempts of the activity look again.
  */
-function attributesOf({ agent, context, described }: SessionInput): SearchAttributePair[] {
-  const values: Record<string, string | null> = {
-    [SEARCH_ATTRIBUTE.agent]: agent,
-    [SEARCH_ATTRIBUTE.tenant]: tenantOf(context ?? null),
-    [SEARCH_ATTRIBUTE.status]: 'active',
-  };
-  return (described?.searchAttributes ?? []).flatMap((name) => {
-    const value = values[name] ?? null;
-    return value === null ? [] : [{ key: defineSearchAttributeKey(name, 'KEYWORD'), value }];
-  });
+function firstAttributes(session: SessionInput): SearchAttributePair[] {
+  const known = session.described?.searchAttributes ?? [];
+  return attributesOf(session, 'active')
+    .filter(([name]) => known.includes(name))
+    .map(([name, value]) => ({ key: defineSearchAttributeKey(name, 'KEYWORD'), value }));
 }
 
 /** Its session is open. One on a task queue without workers does not go on, and nobody else would say so. */

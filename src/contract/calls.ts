@@ -241,3 +241,10 @@ export function isAnswered({ status, effect, compensatedBy }: ToolCall): boolean
   if (compensatedBy !== undefined) return false;
   return status.kind === 'completed' || (status.kind === 'failed' && !status.certain && effect === 'mutate');
 }
+
+/** Whether an undo has to look at a call: it may have an effect of its own that was not undone. */
+export function isUndoable(call: ToolCall): boolean {
+  const { effect, replayOf, dispatches, compensates, compensatedBy } = call;
+  if (effect === 'read' || replayOf !== null || dispatches.length === 0) return false;
+  return compensates === undefined && compensatedBy === undefined;
+}

@@ -3,6 +3,7 @@ import * as z from 'zod/mini';
 import { type JsonObject, type JsonValue, jsonSize } from './json.ts';
 import { type LazySchema, lazySchema } from './lazy-schema.ts';
 import { LIMIT } from './limits.ts';
+import { SEARCH_ATTRIBUTE } from './names.ts';
 
 const json: z.ZodMiniType<JsonValue> = z.json();
 /** A search attribute holds 2 KB, and one that it cannot hold would stop the session. */
@@ -27,4 +28,17 @@ export const contextSchema: LazySchema<JsonObject> = lazySchema(() =>
 export function tenantOf(context: JsonObject | null | undefined): string | null {
   const tenant = context?.['tenant'];
   return typeof tenant === 'string' ? tenant : null;
+}
+
+/** The values of a session's search attributes. */
+export function attributesOf(
+  { agent, context }: { agent: string; context?: JsonObject | null | undefined },
+  status: string,
+): [name: string, value: string][] {
+  const tenant = tenantOf(context);
+  return [
+    [SEARCH_ATTRIBUTE.agent, agent],
+    ...(tenant === null ? [] : [[SEARCH_ATTRIBUTE.tenant, tenant] satisfies [string, string]]),
+    [SEARCH_ATTRIBUTE.status, status],
+  ];
 }

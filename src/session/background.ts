@@ -8,8 +8,8 @@ import type { ActivityOutcome } from '../contract/failure.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import type { Moment, Step } from './events.ts';
 import { recheckMs } from './global-effect.ts';
-import { findCall, flightOf, heartbeatMs } from './state.ts';
-import { applyChildEnd, childStart, openBackground, queueReport } from './sub-agents.ts';
+import { findCall, flightOf, heartbeatMs, openBackground } from './state.ts';
+import { applyChildEnd, childStart, queueReport } from './sub-agents.ts';
 import { resultLimit } from './tool-command.ts';
 
 /** A look at a sub-agent that is due, or the timer until the next one; otherwise `null`. */

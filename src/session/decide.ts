@@ -27,12 +27,13 @@ import {
   lastMessage,
   lastOutput,
   lastText,
+  openBackground,
   theCall,
   toolOf,
 } from './state.ts';
 import { steerStep } from './steer.ts';
 import { lookForAgent, lookForTools } from './stuck.ts';
-import { delegationProblem, isCrowded, isDelegated, openBackground, reportEnd } from './sub-agents.ts';
+import { delegationProblem, isCrowded, isDelegated, reportEnd } from './sub-agents.ts';
 import { toolCommand, verifyCommand } from './tool-command.ts';
 import { hasEarlier, isCompensation, isUndoing, undoStep } from './undo.ts';
 

@@ -13,6 +13,7 @@ import {
   textsOf,
 } from '../contract/messages.ts';
 import type { InFlight, Phase, SessionState } from '../contract/state.ts';
+import type { Child } from '../contract/tree.ts';
 import { isMain, promptBytes } from '../contract/view.ts';
 import type { Moment } from './events.ts';
 
@@ -116,6 +117,18 @@ export function wasStopped({ effect, dispatches }: ToolCall): boolean {
 /** Whether only the check of a call's edit can tell if the call happened after the checkpoint of a rewind. */
 export function isUntold({ status }: ToolCall): boolean {
   return status.kind === 'preparing' && status.rewound === true;
+}
+
+/** The sub-agents that have not ended. */
+export function openChildren({ children = [] }: SessionState): Child[] {
+  return children.filter(({ end }) => end === undefined);
+}
+
+/** The sub-agents in the background that have not ended. */
+export function openBackground(state: SessionState): (Child & Required<Pick<Child, 'background'>>)[] {
+  return openChildren(state).filter(
+    (child): child is ReturnType<typeof openBackground>[number] => child.background !== undefined,
+  );
 }
 
 /** The command of one of these kinds that is in flight for a call. */
@@ -287,8 +300,7 @@ export function phaseOf(state: SessionState): Phase {
   const isNew = state.past !== undefined || state.inFlight.some(({ kind }) => kind === 'storePast');
   if (isNew && lastMessage(state)?.role !== 'assistant') return 'thinking';
   // A task ends when its sub-agents have: nobody need say anything to it.
-  const waits = state.children?.some(({ background, end }) => background !== undefined && end === undefined);
-  return state.mode === 'task' && waits === true ? 'acting' : 'idle';
+  return state.mode === 'task' && openBackground(state).length > 0 ? 'acting' : 'idle';
 }
 
 /** The caps that are set, so that no `undefined` enters the state. */

@@ -3,8 +3,8 @@ import { UNNAMED } from '../contract/calls.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { Child, SteerInput } from '../contract/tree.ts';
 import type { Step } from './events.ts';
-import { flightOf, heartbeatMs } from './state.ts';
-import { isOver, openChildren } from './sub-agents.ts';
+import { flightOf, heartbeatMs, openChildren } from './state.ts';
+import { isOver } from './sub-agents.ts';
 
 /** Sub-agents that one activity tells. */
 const AT_ONCE = 50;
@@ -14,21 +14,20 @@ type Told = NonNullable<Child['told']>;
 /** Tells sub-agents what they have not been told; `null` when all know. */
 export function steerStep(state: SessionState): Step | null {
   if (state.inFlight.some(({ kind }) => kind === 'steer')) return null;
-  // A sub-agent is told when it has been started.
-  const late = openChildren(state).filter(
-    ({ told = 'run', callId, ...child }) =>
-      told !== wanted(state, child) && told !== 'cancel' && flightOf(state, callId, 'attach') === undefined,
-  );
+  const late = openChildren(state).flatMap((child) => {
+    const { told = 'run', callId, sessionId } = child;
+    const to = wanted(state, child);
+    // A sub-agent is told when it has been started.
+    const isLate = told !== to && told !== 'cancel' && flightOf(state, callId, 'attach') === undefined;
+    return isLate ? [{ sessionId, to, ...reasonOf(state, to, child) }] : [];
+  });
   const [first] = late;
   if (first === undefined) return null;
-  const want = wanted(state, first);
-  const { reason } = reasonOf(state, want, first);
-  const same = late.filter(
-    (child) => wanted(state, child) === want && reasonOf(state, want, child).reason === reason,
-  );
+  const { to, by, reason } = first;
+  const same = late.filter((child) => child.to === to && child.reason === reason);
   const sessions = same.slice(0, AT_ONCE).map(({ sessionId }) => sessionId);
-  const input: SteerInput = { sessions, to: want, ...reasonOf(state, want, first) };
-  const summary = `tell ${sessions.length} sub-agents: ${want}`;
+  const input: SteerInput = { sessions, to, by, reason };
+  const summary = `tell ${sessions.length} sub-agents: ${to}`;
   return {
     type: 'issue',
     command: { kind: 'steer', seq: state.seq + 1, input, heartbeatMs: heartbeatMs(state), summary },

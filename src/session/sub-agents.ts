@@ -28,6 +28,8 @@ import {
   lastMessage,
   lastOutput,
   lastText,
+  openBackground,
+  openChildren,
   toolOf,
 } from './state.ts';
 import { resultLimit } from './tool-command.ts';
@@ -40,18 +42,6 @@ export function childOf({ children }: SessionState, call: ToolCall): Child | und
 /** Whether another agent answers a call. */
 export function isDelegated(state: SessionState, call: ToolCall): boolean {
   return toolOf(state, call)?.agent !== undefined || childOf(state, call) !== undefined;
-}
-
-/** The sub-agents that have not ended. */
-export function openChildren({ children = [] }: SessionState): Child[] {
-  return children.filter(({ end }) => end === undefined);
-}
-
-/** The sub-agents in the background that have not ended. */
-export function openBackground(state: SessionState): (Child & Required<Pick<Child, 'background'>>)[] {
-  return openChildren(state).filter((child) => child.background !== undefined) as ReturnType<
-    typeof openBackground
-  >;
 }
 
 /** What to tell an `attach` activity of the sub-agent of a call. */

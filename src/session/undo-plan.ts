@@ -1,6 +1,5 @@
 /** What an undo would do. */
-import type { EffectRef, ToolCall } from '../contract/calls.ts';
-import { isFinal } from '../contract/calls.ts';
+import { type EffectRef, isFinal, isUndoable, type ToolCall } from '../contract/calls.ts';
 import { defined, digestJson } from '../contract/json.ts';
 import { effectsDigest } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
@@ -77,10 +76,8 @@ function isUndone({ carried }: SessionState, { callId, idempotencyKey }: EffectR
 }
 
 function stepOf(state: SessionState, call: ToolCall, whole: boolean): KeyedStep[] {
-  const { id: callId, name: tool, args, effect, status, result, compensates, compensatedBy } = call;
-  if (effect === 'read' || call.replayOf !== null || call.dispatches.length === 0) return [];
-  if (compensates !== undefined || compensatedBy !== undefined) return [];
-  const { idempotencyKey } = call;
+  if (!isUndoable(call)) return [];
+  const { id: callId, name: tool, args, status, result, idempotencyKey } = call;
   const below = undoneBelow(state, call);
   const about = { callId, tool, args, output: result?.content ?? null, idempotencyKey };
   const person = (reason: string): KeyedStep[] => [{ ...about, by: 'person', reason }];

@@ -2,7 +2,7 @@
 import { promisify } from 'node:util';
 import { brotliCompress, brotliDecompress, constants } from 'node:zlib';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import type { EffectRef, ToolCall } from '../contract/calls.ts';
+import { type EffectRef, isUndoable, type ToolCall } from '../contract/calls.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { canonicalJson, type JsonObject, sha256Hex } from '../contract/json.ts';
 import { chainMessage, EMPTY_DIGEST } from '../contract/keys.ts';
@@ -186,10 +186,8 @@ export async function earlierEffects(client: Client, sessionId: string, past: Se
   const pieces = await piecesOf(client, sessionId, past);
   const effects = new Map<string, ToolCall>();
   for (const call of withUndone(pieces.flatMap(({ left = [], calls }) => [...left, ...calls]))) {
-    const { id: callId, idempotencyKey, effect, replayOf, dispatches, compensates, compensatedBy } = call;
-    if (effect === 'read' || replayOf !== null || dispatches.length === 0) continue;
-    if (compensates === undefined && compensatedBy === undefined)
-      effects.set(keyOf({ callId, idempotencyKey }), call);
+    const { id: callId, idempotencyKey } = call;
+    if (isUndoable(call)) effects.set(keyOf({ callId, idempotencyKey }), call);
   }
   return [...effects.values()];
 }

@@ -14,7 +14,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { ToolInput } from '../contract/activities.ts';
-import { tenantOf } from '../contract/context.ts';
+import { attributesOf } from '../contract/context.ts';
 import { ASK_AGAIN } from '../contract/failure.ts';
 import { parseInput } from '../contract/inputs.ts';
 import { argsDigest, EMPTY_DIGEST } from '../contract/keys.ts';
@@ -318,15 +318,10 @@ function showStatus(state: SessionState, { values, tell }: Shown): number {
   tell(state);
   if (state.manifest === null) return 0;
   const status = phase === 'closed' ? state.status.kind : needsPerson(phase) ? phase : 'active';
-  const wanted: [string, string | null][] = [
-    [SEARCH_ATTRIBUTE.agent, state.agent],
-    [SEARCH_ATTRIBUTE.tenant, tenantOf(state.context)],
-    [SEARCH_ATTRIBUTE.status, status],
-  ];
   const pairs: SearchAttributePair[] = [];
-  for (const [name, value] of wanted) {
+  for (const [name, value] of attributesOf(state, status)) {
     if (!state.searchAttributes.includes(name)) values.delete(name);
-    else if (value !== null && values.get(name) !== value) {
+    else if (values.get(name) !== value) {
       values.set(name, value);
       pairs.push({ key: defineSearchAttributeKey(name, 'KEYWORD'), value });
     }

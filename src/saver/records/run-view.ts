@@ -11,8 +11,8 @@ import type { Message } from '../../contract/messages.ts';
 import type { InFlight, SessionState } from '../../contract/state.ts';
 import { isMain } from '../../contract/view.ts';
 import { usd } from '../../session/budget.ts';
-import { lastText, phaseOf } from '../../session/state.ts';
-import { childOf, openBackground } from '../../session/sub-agents.ts';
+import { lastText, openBackground, phaseOf } from '../../session/state.ts';
+import { childOf } from '../../session/sub-agents.ts';
 import type {
   RunCheckpoint,
   RunPhase,

@@ -7,8 +7,8 @@ import { canonicalJson, defined } from '../../contract/json.ts';
 import type { Block, Message } from '../../contract/messages.ts';
 import type { SessionState } from '../../contract/state.ts';
 import { usd } from '../../session/budget.ts';
-import { batchCalls, toolOf } from '../../session/state.ts';
-import { childOf, openChildren } from '../../session/sub-agents.ts';
+import { batchCalls, openChildren, toolOf } from '../../session/state.ts';
+import { childOf } from '../../session/sub-agents.ts';
 import type {
   AgentCheckpoint,
   ConstraintState,

@@ -7,8 +7,8 @@ import { bytesOf, isMain, viewOf } from '../../../src/contract/view.ts';
 import type { EffectRef, InFlight, SessionState, ToolCall } from '../../../src/index.ts';
 import { usd } from '../../../src/session/budget.ts';
 import type { Command } from '../../../src/session/events.ts';
-import { batchCalls, phaseOf } from '../../../src/session/state.ts';
-import { isDelegated, openChildren } from '../../../src/session/sub-agents.ts';
+import { batchCalls, openChildren, phaseOf } from '../../../src/session/state.ts';
+import { isDelegated } from '../../../src/session/sub-agents.ts';
 import { keyOf, plannedCall, type Scenario } from './scenario.ts';
 import { answeredBefore, type World, wholeOf } from './world.ts';
 
