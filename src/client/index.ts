@@ -18,7 +18,7 @@ export { Session, type SessionReading, type SessionStores } from './session.ts';
 export { Sessions } from './sessions.ts';
 export type { ForkOptions, StartOptions } from './start-options.ts';
 export type { StreamOptions, StreamPart } from './stream.ts';
-export type { LivePart } from './stream-live.ts';
+export type { LivePart } from './stream-answer.ts';
 export type { CallNews, RunCause, SessionNews } from './stream-parts.ts';
 export type { DurablePart } from './stream-subscription.ts';
 export type { Tree, TreeItem, TreeNode } from './tree.ts';

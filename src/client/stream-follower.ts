@@ -12,7 +12,8 @@ import { followPages } from '../temporal/follow-events.ts';
 import { endReason, type HistoryEvent, isNotFound } from '../temporal/index.ts';
 import { endedError, TAKEN_BACK, withEnd } from './ended.ts';
 import { describeSession } from './read-session.ts';
-import { LiveAnswer, type LivePart } from './stream-live.ts';
+import type { LivePart } from './stream-answer.ts';
+import { LiveAnswer } from './stream-live.ts';
 import {
   partsBetween,
   type RunCause,

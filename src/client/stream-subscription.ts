@@ -1,5 +1,5 @@
 /** A reader of a stream. */
-import type { LivePart } from './stream-live.ts';
+import type { LivePart } from './stream-answer.ts';
 import type { SessionNews } from './stream-parts.ts';
 
 /** A part that the history records. */

@@ -2,8 +2,8 @@
 import type { Client } from '@temporalio/client';
 import { invalid } from '../contract/errors.ts';
 import type { LiveChannel } from '../contract/live-text.ts';
+import type { LivePart } from './stream-answer.ts';
 import { subscribe } from './stream-follower.ts';
-import type { LivePart } from './stream-live.ts';
 import type { DurablePart, Rest } from './stream-subscription.ts';
 
 /**

@@ -4,12 +4,13 @@ import { jsonSize } from './json.ts';
 import { LIMIT } from './limits.ts';
 import type { ReadEnd } from './model-call.ts';
 
-/** A piece of an answer that is being written. */
-export type LiveDelta =
+/** A piece of an answer that is being written. Readers share it, so it never changes. */
+export type LiveDelta = Readonly<
   | { type: 'text'; text: string }
   | { type: 'reasoning'; text: string }
   /** A piece of a tool call's JSON. `id` tells the calls of an answer apart; it is not the id of the recorded call. */
-  | { type: 'tool_input'; id: string; name: string; text: string };
+  | { type: 'tool_input'; id: string; name: string; text: string }
+>;
 
 /** Which model call: the activity of a run. */
 export interface LiveKey {
@@ -84,6 +85,13 @@ export function addDelta(said: LiveDelta[], delta: LiveDelta): void {
   const isSame =
     last?.type === delta.type &&
     (last.type !== 'tool_input' || delta.type !== 'tool_input' || last.id === delta.id);
-  if (last !== undefined && isSame) last.text += delta.text;
-  else said.push({ ...delta });
+  if (last !== undefined && isSame) said[said.length - 1] = { ...last, text: last.text + delta.text };
+  else said.push(delta);
+}
+
+/** Whether a request, named `<attempt>.<number>`, began before another. `''` is before all. */
+export function isOlder(request: string, than: string): boolean {
+  const [attempt = 0, number = 0] = request.split('.').map(Number);
+  const [thanAttempt = 0, thanNumber = 0] = than.split('.').map(Number);
+  return attempt < thanAttempt || (attempt === thanAttempt && number < thanNumber);
 }

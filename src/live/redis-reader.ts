@@ -1,6 +1,12 @@
 /** Reads the streams of all followed model calls over one connection that blocks. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { addDelta, type LiveCoding, type LiveDelta, type LiveListener } from '../contract/live-text.ts';
+import {
+  addDelta,
+  isOlder,
+  type LiveCoding,
+  type LiveDelta,
+  type LiveListener,
+} from '../contract/live-text.ts';
 import type { Entry } from './entry.ts';
 import { RETRY_MS, type RedisLink } from './redis-link.ts';
 
@@ -121,7 +127,7 @@ class Followed {
   join(listener: LiveListener): void {
     this.#listeners.add(listener);
     if (this.#request !== null) listener.begin(this.#request);
-    for (const delta of this.#said) listener.say({ ...delta });
+    for (const delta of this.#said) listener.say(delta);
   }
 
   leave(listener: LiveListener): void {
@@ -150,14 +156,8 @@ class Followed {
 
   #say(delta: LiveDelta): void {
     addDelta(this.#said, delta);
-    for (const listener of this.#listeners) listener.say({ ...delta });
+    for (const listener of this.#listeners) listener.say(delta);
   }
-}
-
-function isOlder(request: string, than: string): boolean {
-  const [attempt = 0, number = 0] = request.split('.').map(Number);
-  const [thanAttempt = 0, thanNumber = 0] = than.split('.').map(Number);
-  return attempt < thanAttempt || (attempt === thanAttempt && number < thanNumber);
 }
 
 /** What a reader lacks of the whole. */

@@ -86,7 +86,7 @@ export class RedisWriter implements LiveWriter {
     this.#since = isWhole ? 0 : this.#since + fresh.length;
     const request = this.#request;
     if (!isWhole) return { request, at: this.#count - fresh.length, said: fresh };
-    return { request, at: this.#count, said: this.#said.map((delta) => ({ ...delta })), whole: true };
+    return { request, at: this.#count, said: [...this.#said], whole: true };
   }
 
   async #send(entry: Entry): Promise<void> {

@@ -1,6 +1,7 @@
 /** What the model calls of this process say, for streams in the same process. It may be lost: the history has the answer. */
 import {
   addDelta,
+  isOlder,
   type LiveDelta,
   type LiveKey,
   type LiveListener,
@@ -25,7 +26,10 @@ export class LiveSource implements LiveWriter {
   }
 
   begin(request: string): void {
-    this.#own = { request, said: [] };
+    const other = answers.get(this.#key);
+    // The activity of an earlier attempt may still run.
+    this.#own = other !== undefined && isOlder(request, other.request) ? null : { request, said: [] };
+    if (this.#own === null) return;
     answers.set(this.#key, this.#own);
     for (const listener of listeners.get(this.#key) ?? []) listener.begin(request);
   }

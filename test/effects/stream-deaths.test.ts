@@ -10,11 +10,14 @@ import { openWorld } from '../support/world.ts';
 
 const words = (n: number): string => Array.from({ length: n }, (_, i) => `word${i}`).join(' ');
 
+/** More than a heartbeat holds. */
+const TRUE = `true ${words(4_000)}`;
+
 /** The first reply is slow, and its worker will not live to record it. */
 const slowFirst: Script = ({ repeat }) =>
   repeat === 0
     ? { text: `FALSE START ${words(100)}`, chunks: 100, chunkDelayMs: 100 }
-    : { text: `true ${words(40)}`, chunks: 40, chunkDelayMs: 30 };
+    : { text: TRUE, chunks: 40, chunkDelayMs: 30 };
 
 /** Follows a session until it is idle. */
 function follow(session: Session): { parts: StreamPart[]; end: Promise<void> } {
@@ -52,7 +55,7 @@ test('a worker that is killed in mid-answer: the reader drops what it has, and g
   await end;
   const seen = screens(parts);
   expect(parts.filter(({ type }) => type === 'reset')).toHaveLength(1);
-  expect(seen.at(-1)).toBe(`true ${words(40)}`);
+  expect(seen.at(-1)).toBe(TRUE);
   for (const screen of seen)
     expect([`FALSE START ${words(100)}`, seen.at(-1)].some((whole) => whole?.startsWith(screen))).toBe(true);
   expect(new Set(cursors(parts)).size).toBe(cursors(parts).length);
