@@ -1,6 +1,4 @@
 /** The agents of the lab: the module that its worker processes load. One tool of each kind, over the payments service. */
-import { asyncLocalStorage } from '@temporalio/activity';
-import type { Payload, PayloadCodec } from '@temporalio/common';
 import {
   agentTool,
   type DefinedAgent,
@@ -18,9 +16,8 @@ import {
 import { breakpoint } from 'perdure/testing';
 import * as z from 'zod';
 import { createPaymentsClient, PaymentsError } from '../examples/payments/client.ts';
-import { activityKind } from '../src/contract/names.ts';
 import { stepClock } from './clock.ts';
-import { codecWith } from './keys.ts';
+import { codecs, interceptors } from './holds.ts';
 import { enlarged } from './large.ts';
 import type { AgentPlan } from './mcp/plan.ts';
 import { ALSO_READ, DELEGATE, MODES, type Mode, PRICE, type Step, TOOL, type ToolKind } from './story.ts';
@@ -48,6 +45,8 @@ const lies = process.env['LAB_LYING_VERIFY'] === '1';
 /** ... and a tool that is never done again. */
 const givesUp = process.env['LAB_GIVE_UP'] === '1';
 const runTurns = process.env['LAB_RUN_TURNS'] ?? '';
+/** What the end of a task does to its sub-agent in the background. */
+const atEnd = process.env['LAB_AT_END'] === 'cancel' ? 'cancel' : 'wait';
 /** Its tools certainly do nothing. */
 const refuses = process.env['LAB_REFUSES'] === '1';
 
@@ -63,47 +62,9 @@ class HeldValues extends DirectoryValues {
   }
 }
 
-/** Holds what a worker decodes at a breakpoint. */
-function holding(pointOf: (payload: Payload) => string | null): PayloadCodec {
-  return {
-    encode: async (payloads) => payloads,
-    decode: async (payloads) => {
-      const point = payloads.map(pointOf).find((name) => name !== null) ?? null;
-      if (point !== null) await breakpoint(point);
-      return payloads;
-    },
-  };
-}
-
-/** The first task of a new run has the state of the one before, and a model call of another worker asks for its messages. */
-function runsPoint({ metadata, data }: Payload): string | null {
-  const running = asyncLocalStorage.getStore();
-  const activity = running === undefined ? null : activityKind(running.info.activityType);
-  const isPiece = Buffer.from(metadata?.['encoding'] ?? '').toString() === 'binary/plain';
-  if (activity === 'model' && isPiece) return 'fetching';
-  return activity === null && Buffer.from(data ?? '').includes('"carried":{') ? 'rolling-over' : null;
-}
-
-/** The task of a session with the decision of a person. */
-function decisionPoint({ data }: Payload): string | null {
-  const isActivity = asyncLocalStorage.getStore() !== undefined;
-  return !isActivity && Buffer.from(data ?? '').includes('"decision":{') ? 'child-decided' : null;
-}
-
-/** An answer of a rate limiter that allows a request. */
-function grantPoint({ data }: Payload): string | null {
-  return Buffer.from(data ?? '').includes('"granted":[{') ? 'granted' : null;
-}
-
-const codecs = [
-  ...(process.env['LAB_KEYS'] === undefined ? [] : [codecWith(...process.env['LAB_KEYS'].split(','))]),
-  ...(process.env['LAB_RATE'] === undefined ? [] : [holding(grantPoint)]),
-  ...(process.env['LAB_HOLD_TASKS'] === '1' ? [holding(() => 'task')] : []),
-  ...(process.env['LAB_HOLD_RUNS'] === '1' ? [holding(runsPoint), holding(decisionPoint)] : []),
-];
-
 /** Options of the lab's workers; read by the harness. */
 export const workerOptions: Partial<SessionWorkerOptions> = {
+  interceptors,
   ...(process.env['LAB_WORKFLOWS'] === undefined ? {} : { workflowsPath: process.env['LAB_WORKFLOWS'] }),
   ...(process.env['LAB_SLOTS'] === undefined
     ? {}
@@ -225,20 +186,40 @@ export const careful: DefinedAgent = defineAgent({
   tools: tools({ timeout: '30000ms', settle: '300ms' }),
 });
 
-const delegating = (
-  below: number,
-  agent: DefinedAgent,
-): Record<string, DefinedTool<{ tag: string; task: string }>> => ({
-  [DELEGATE[below] ?? '']: agentTool(agent, { input: z.object({ tag: z.string(), task: z.string() }) }),
-});
+const taskInput = z.object({ tag: z.string(), task: z.string() });
 
-const manager = defineAgent({ ...common, name: 'manager', tools: delegating(1, careful) });
+const manager = defineAgent({
+  ...common,
+  name: 'manager',
+  tools: { [DELEGATE.assign]: agentTool(careful, { input: taskInput }) },
+});
 
 /** The root of a tree of three levels. */
 export const director: DefinedAgent = defineAgent({
   ...common,
   name: 'director',
-  tools: delegating(2, manager),
+  tools: { [DELEGATE.delegate]: agentTool(manager, { input: taskInput }) },
+});
+
+const inBackground = { input: taskInput, background: true, atEnd } as const;
+
+const steward = defineAgent({
+  ...common,
+  name: 'steward',
+  tools: {
+    [DELEGATE.assign]: agentTool(careful, { input: taskInput }),
+    [DELEGATE.launch]: agentTool(careful, inBackground),
+  },
+});
+
+/** The root of a tree of three levels, of which one is in the background. */
+export const overseer: DefinedAgent = defineAgent({
+  ...common,
+  name: 'overseer',
+  tools: {
+    [DELEGATE.delegate]: agentTool(steward, { input: taskInput }),
+    [DELEGATE.launch]: agentTool(steward, inBackground),
+  },
 });
 
 /** An e-mail undoes a payment. */

@@ -42,9 +42,11 @@ export class Crew {
     this.#holding.add(member);
   }
 
-  /** Lets everything that is held at a breakpoint go on, in the frozen ones when they wake. */
-  release(point: string): void {
-    for (const member of this.#members) if (!this.#crashed.has(member)) member.release(point);
+  /** Lets everything that is held at a breakpoint, or at any, go on, in the frozen ones when they wake. */
+  release(point?: string): void {
+    const points = point === undefined ? this.#points : [point];
+    for (const member of this.#members)
+      if (!this.#crashed.has(member)) for (const each of points) member.release(each);
     this.#holding.clear();
   }
 

@@ -136,9 +136,10 @@ And for every session, whatever its tools:
 - **The history is the state.** The state that is computed from the history, without a worker, is the worker's state.
 - **Nothing is shortened silently.** A larger result than the limit is shortened, with a notice of its size. A larger reply
   is refused and charged, and the model is asked again.
-- **A tree is its sessions.** A sub-agent is started once, its answer reaches its caller once, and what the tree has used is
-  the sum of what its sessions have used, and so does the pool of its caps say. The lab strikes trees of three levels, whose sessions go on in a new run after
-  each turn.
+- **A tree is its sessions.** A sub-agent is started once, and its answer or report reaches its caller once. A
+  sub-agent in the background whose caller is cancelled, or ends with \`atEnd: 'cancel'\`, is cancelled and not reported.
+  What the tree has used is the sum of what its sessions have used, and the pool of its caps says the same. The lab strikes trees of three levels, with sub-agents in the foreground and
+  in the background, whose sessions go on in a new run after each turn.
 - **A claim is true.** What a session says of a key (landed, absent or unknown) agrees with the service's ledger and with
   the clock (linearizability, checked for each key).
 

@@ -1,6 +1,7 @@
 /** Which stories a run of the lab tells: all points at all their steps, or as many as a soak asks for. */
 import type { FaultPoint } from './points/point.ts';
 import {
+  BACKGROUND,
   type Keys,
   KINDS,
   ROLLING,
@@ -36,7 +37,7 @@ const AT: { readonly [step in Step]?: readonly ToolKind[] } = {
   telling: ['global'],
   verifying: ['mutate', 'global'],
   verified: ['mutate', 'global'],
-  ...Object.fromEntries(TREE.map((step) => [step, ['idempotent', 'mutate', 'blind']])),
+  ...Object.fromEntries([...TREE, ...BACKGROUND].map((step) => [step, ['idempotent', 'mutate', 'blind']])),
 };
 
 /** The kinds that are asked for and can be struck at a step. */
@@ -63,6 +64,7 @@ const ELSEWHERE: readonly Step[] = [
   'verified',
   ...ROLLING,
   ...TREE.filter((step) => step !== 'child-running'),
+  ...BACKGROUND.filter((step) => step !== 'background-running' && step !== 'caller-ended'),
 ];
 
 /**
@@ -78,11 +80,16 @@ export function quickPlan(points: readonly FaultPoint[], fixed: Fixed, full: boo
     next += 1;
     return SERVICES.slice(next % 2, (next % 2) + 1);
   };
-  return points.flatMap((point) =>
+  const all = points.flatMap((point) =>
     point.steps
       .concat(named(point, fixed.only))
-      .filter((step, i, all) => all.indexOf(step) === i && wanted(point, step, fixed))
-      .flatMap((step) => servicesAt(point, step).map((keys) => storyOf(point, step, keys, fixed, random))),
+      .filter((step, i, own) => own.indexOf(step) === i && wanted(point, step, fixed))
+      .map((step) => ({ point, step })),
+  );
+  // Those of the background come last: a seed still tells the other stories as before there were any.
+  const isLast = ({ step }: { step: Step }): boolean => BACKGROUND.includes(step);
+  return [...all.filter((each) => !isLast(each)), ...all.filter(isLast)].flatMap(({ point, step }) =>
+    servicesAt(point, step).map((keys) => storyOf(point, step, keys, fixed, random)),
   );
 }
 
@@ -114,9 +121,10 @@ export function soakPlan(points: readonly FaultPoint[], fixed: Fixed, faults: nu
 function storyOf(point: FaultPoint, step: Step, keys: Keys, fixed: Fixed, random: () => number): Story {
   const kinds = kindsAt(point, step, fixed);
   // A call attaches more than once, which would be counted as a turn. A workflow task that is held long is repeated.
-  const first = point.oneTurn === true || ['attached', 'telling', 'rolling-over', ...TREE].includes(step);
+  const first =
+    point.oneTurn === true || ['attached', 'telling', 'rolling-over', ...TREE, ...BACKGROUND].includes(step);
   const drawn = { turns: 1 + Math.floor(random() * 2), strike: random(), messages: random(), seed: random() };
-  const turns = point.oneTurn === true ? 1 : (fixed.turns ?? drawn.turns);
+  const turns = point.oneTurn === true || BACKGROUND.includes(step) ? 1 : (fixed.turns ?? drawn.turns);
   return {
     point: point.name,
     step,
@@ -124,7 +132,8 @@ function storyOf(point: FaultPoint, step: Step, keys: Keys, fixed: Fixed, random
     kinds,
     turns,
     strike: first ? 1 : Math.min(turns, fixed.strike ?? 1 + Math.floor(drawn.strike * turns)),
-    messages: fixed.messages ?? drawn.messages < 0.7,
+    // Nobody writes to a session that is cancelled.
+    messages: step !== 'caller-ended' && (fixed.messages ?? drawn.messages < 0.7),
     stack: fixed.stack ?? 'dev',
     workers: fixed.workers ?? 1,
     seed: fixed.only === undefined ? Math.floor(drawn.seed * 2 ** 31) : fixed.seed,

@@ -5,7 +5,7 @@ import { LARGE_REPLY, TOO_LARGE_REPLY } from './large.ts';
 import {
   ALSO_READ,
   callTags,
-  DELEGATE,
+  delegateOf,
   MORE,
   type Task,
   TOOL,
@@ -47,7 +47,7 @@ export function scriptOf(heard: Map<string, Heard>): Script {
     if (task.compacts === true && JSON.stringify(messages).length > WINDOW)
       return { fault: 'status', status: 400, message: 'prompt is too long' };
     const turn = results / callTags(task, 1).length + 1;
-    const delegate = DELEGATE[task.below ?? 0];
+    const delegate = delegateOf(task);
     const toolCalls = callTags(task, turn).map((tag, i) =>
       delegate === undefined
         ? { name: i === 0 ? TOOL[task.kind] : ALSO_READ, args: { tag, mode: task.mode } }

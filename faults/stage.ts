@@ -1,7 +1,6 @@
 /** The stage of one run: sessions, workers that are held at a step, wires, and the people who help. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Client } from '@temporalio/client';
-import { type Session, Sessions, type SessionView, type StartOptions } from 'perdure';
+import type { Session, SessionView, StartOptions } from 'perdure';
 import {
   createHarness,
   type Harness,
@@ -10,14 +9,16 @@ import {
   type Wire,
 } from 'perdure/testing';
 import { Crew } from './crew.ts';
-import { codecWith, KEYS } from './keys.ts';
+import { withKeys } from './keys.ts';
 import type { Lane } from './lane.ts';
 import { eventsOf } from './lost.ts';
 import { look, PATIENCE_MS, retried } from './patience.ts';
 import { help, helpBelow, type PersonRecord } from './people.ts';
 import { type Heard, scriptOf } from './script.ts';
-import { breakpointOf } from './steps.ts';
+import { breakpointOf, envOf, visitsOf } from './steps.ts';
 import {
+  BACKGROUND,
+  callerBelow,
   MORE,
   ROLLING,
   randomOf,
@@ -28,6 +29,7 @@ import {
   TREE,
   taskText,
 } from './story.ts';
+import { isQuiet } from './trees.ts';
 
 const AGENTS = new URL('./agents.ts', import.meta.url);
 
@@ -54,21 +56,12 @@ export interface Actor {
 
 /** Steps at which each session has a call of its own; at the others sessions that share an effect share the call. */
 const OWN: readonly Step[] = ['attached', 'between-turns', 'approval'];
-/** Each turn ends a run. */
-const ROLLING_ENV = { LAB_RUN_TURNS: '1', LAB_HOLD_RUNS: '1' };
 /** Steps of a model call. */
 const OF_MODEL: readonly Step[] = ['model-asked', 'asking', 'model-answered'];
 /** Steps of a tree that all kinds come to at one breakpoint. */
-const OF_TREE = TREE.filter((step) => step !== 'child-running');
-
-/** A harness whose client encrypts with a key, and has another one. */
-function withKeys(harness: Harness, key: string): Harness {
-  const { connection, options } = harness.client;
-  const dataConverter = { payloadCodecs: [codecWith(...KEYS.filter((id) => id !== key), key)] };
-  const client = new Client({ connection, namespace: options.namespace, dataConverter });
-  const sessions = new Sessions(client, { taskQueue: harness.taskQueue });
-  return { ...harness, client, sessions, startSession: (agent, start) => sessions.start(agent, start) };
-}
+const OF_TREE = [...TREE, ...BACKGROUND].filter(
+  (step) => step !== 'child-running' && step !== 'background-running',
+);
 
 export class Stage {
   readonly story: Story;
@@ -120,13 +113,13 @@ export class Stage {
     options: HarnessProcessOptions & { readonly holdAt?: readonly Step[] } = {},
   ): Promise<Crew> {
     const { holdAt = [], breakAt = [], ...rest } = options;
-    const env = [...ROLLING, ...TREE].includes(this.story.step) ? { ...ROLLING_ENV, ...rest.env } : rest.env;
+    const env = { ...envOf(this.story), ...rest.env };
     const points = holdAt.flatMap((step) => this.story.kinds.map((kind) => breakpointOf(step, kind)));
     const all = [...new Set([...breakAt, ...points.filter((point) => point !== null)])];
     const there = this.#crews.reduce((sum, { crew, counts }) => sum + (counts ? crew.pids.length : 0), 0);
     const members = await Promise.all(
       Array.from({ length: Math.max(1, this.story.workers - there) }, () =>
-        this.harness.startWorkerProcess({ ...rest, ...(env && { env }), breakAt: all }),
+        this.harness.startWorkerProcess({ ...rest, env, breakAt: all }),
       ),
     );
     const crew = new Crew(members, all);
@@ -138,7 +131,7 @@ export class Stage {
   /** Starts the sessions; each has its task from its first message. */
   async begin(
     options: {
-      agent?: 'careful' | 'connected' | 'director' | 'hasty' | 'late' | 'patient' | 'repentant';
+      agent?: 'careful' | 'connected' | 'director' | 'hasty' | 'late' | 'overseer' | 'patient' | 'repentant';
       mode?: Task['mode'];
       cutReply?: number;
       /** Sessions make three calls at least, and summarize older messages before the last. */
@@ -172,6 +165,7 @@ export class Stage {
           mode,
           ...(compacts === undefined ? {} : { compacts }),
           ...(agent === 'director' ? { below: 2 } : {}),
+          ...(agent === 'overseer' ? { below: 2, background: callerBelow(this.story) } : {}),
           ...(cutReply === undefined ? {} : { cutReply }),
         };
         const message = { id: 'first', text: taskText(task) };
@@ -197,9 +191,7 @@ export class Stage {
 
   /** Resolves when a worker is held at a step by every session that comes to it, on the turn that is struck. */
   async held(worker: Crew, step: Step = this.story.step, turns: number = this.story.strike): Promise<void> {
-    // The first request of all comes before any call.
-    // In a tree, the lowest session rolls over first.
-    const visits = step === 'asking' || step === 'parent-sealing' ? turns + 1 : turns;
+    const visits = visitsOf(this.story, step, turns);
     for (let visit = 1; ; visit++) {
       await this.#visits(worker, step);
       if (visit === visits) return;
@@ -229,10 +221,10 @@ export class Stage {
     }
   }
 
-  /** Lets what is held at a step go on, and never holds the worker there again. */
-  letGo(worker: Crew, step: Step = this.story.step): void {
-    this.release(worker, step);
-    this.#releases.push(setInterval(() => this.release(worker, step), 20));
+  /** Lets all that is held go on, at one point or at all, and never holds the worker there again. */
+  letGo(worker: Crew, point?: string): void {
+    worker.release(point);
+    this.#releases.push(setInterval(() => worker.release(point), 20));
   }
 
   /**
@@ -282,7 +274,8 @@ export class Stage {
           actor.view = (await look(actor.session)) ?? actor.view;
           const { phase, queued = 0 } = actor.view ?? {};
           // Only one that somebody has cancelled closes.
-          if (phase === 'closed' || (phase === 'idle' && queued === 0)) {
+          const rests = phase === 'closed' || (phase === 'idle' && queued === 0);
+          if (rests && (actor.task.background === undefined || (await isQuiet(actor.session)))) {
             actor.restedAt = Date.now();
             return;
           }

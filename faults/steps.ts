@@ -1,5 +1,19 @@
 /** The steps of a turn as breakpoints of a worker. */
-import { ALSO_READ, DELEGATE, type Step, TOOL, type ToolKind } from './story.ts';
+import {
+  ALSO_READ,
+  BACKGROUND,
+  callerBelow,
+  DELEGATE,
+  ROLLING,
+  type Step,
+  type Story,
+  TOOL,
+  type ToolKind,
+  TREE,
+} from './story.ts';
+
+/** The caller of a sub-agent in the background is about to store what leaves its run. */
+export const CALLER_SEALING = 'caller sealing';
 
 /** Where a worker is held for a step, or `null` where no worker is. */
 export function breakpointOf(step: Step, kind: ToolKind): string | null {
@@ -38,9 +52,10 @@ export function breakpointOf(step: Step, kind: ToolKind): string | null {
     case 'rolling-over':
     case 'fetching':
     case 'child-decided':
+    case 'report-carried':
       return step;
     case 'delegated':
-      return `after attach ${DELEGATE[2]}`;
+      return `after attach ${DELEGATE.delegate}`;
     case 'child-running':
       return `landed ${tool}`;
     case 'child-done':
@@ -49,6 +64,18 @@ export function breakpointOf(step: Step, kind: ToolKind): string | null {
       return 'after report';
     case 'parent-sealing':
       return 'before storePast';
+    case 'background-started':
+      return `after attach ${DELEGATE.launch}`;
+    case 'background-running':
+      return `landed ${tool}`;
+    case 'background-done':
+      return 'before report';
+    case 'background-told':
+      return 'after report';
+    case 'report-queued':
+      return CALLER_SEALING;
+    case 'caller-ended':
+      return 'after steer';
     case 'child-asks':
     case 'between-turns':
     case 'approval':
@@ -56,4 +83,25 @@ export function breakpointOf(step: Step, kind: ToolKind): string | null {
     default:
       return step satisfies never;
   }
+}
+
+/** The visit of a step's breakpoint, from 1, on which the sessions are at the step in a turn. */
+export function visitsOf(story: Pick<Story, 'seed'>, step: Step, turn: number): number {
+  // The first request of all comes before any call.
+  if (step === 'asking') return turn + 1;
+  // The lowest session of a tree rolls over and reports first.
+  const ofRoot = (step === 'background-done' || step === 'background-told') && callerBelow(story) === 2;
+  return step === 'parent-sealing' || ofRoot ? turn + 1 : turn;
+}
+
+/** Each turn ends a run. */
+const ROLLING_ENV = { LAB_RUN_TURNS: '1', LAB_HOLD_RUNS: '1' };
+
+/** The environment that the steps of a story need in its workers. */
+export function envOf(story: Story): Record<string, string> {
+  const { step } = story;
+  if ([...ROLLING, ...TREE].includes(step)) return ROLLING_ENV;
+  if (!BACKGROUND.includes(step)) return {};
+  const atEnd: Record<string, string> = step === 'caller-ended' ? { LAB_AT_END: 'cancel' } : {};
+  return { ...ROLLING_ENV, LAB_CALLER_DEPTH: String(2 - callerBelow(story)), ...atEnd };
 }

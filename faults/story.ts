@@ -54,6 +54,16 @@ export const STEPS = {
   'child-done': 'the lowest sub-agent is about to report its answer',
   'child-told': 'the lowest sub-agent has reported its answer, nothing is recorded',
   'parent-sealing': 'a sub-agent with an answer from below is about to go on in a new run',
+  'background-started': 'the session of a sub-agent in the background has been started, nothing is recorded',
+  'background-running':
+    'the caller has answered; below its sub-agent in the background, the effect has happened and the tool has not returned',
+  'background-done': 'a sub-agent in the background is about to report its answer',
+  'background-told': 'a sub-agent in the background has reported its answer, nothing is recorded',
+  'report-queued':
+    'the caller is about to go on in a new run, and has the report of its sub-agent in its queue',
+  'report-carried': 'the worker has the first task of a new run, and the report is in its queue',
+  'caller-ended':
+    'the caller has ended or was cancelled while its sub-agent works, and has told it to stop, nothing is recorded',
 } as const;
 export type Step = keyof typeof STEPS;
 
@@ -71,8 +81,34 @@ export const TREE: readonly Step[] = [
   'parent-sealing',
 ];
 
-/** The tool that gives a task to the level below, by the levels that are there. */
-export const DELEGATE: Readonly<Record<number, string>> = { 1: 'assign', 2: 'delegate' };
+/**
+ * Steps of a tree of three levels with one sub-agent in the background: below the root, which has one in the foreground
+ * itself, or below a sub-agent in the foreground.
+ */
+export const BACKGROUND: readonly Step[] = [
+  'background-started',
+  'background-running',
+  'background-done',
+  'background-told',
+  'report-queued',
+  'report-carried',
+  'caller-ended',
+];
+
+/** The tools that give a task to the level below. */
+export const DELEGATE = { assign: 'assign', delegate: 'delegate', launch: 'launch' } as const;
+
+/** The tool that a session gives its tasks to the level below with, if it has one. */
+export function delegateOf({ below, background }: Pick<Task, 'below' | 'background'>): string | undefined {
+  if (below === undefined) return undefined;
+  if (below === background) return DELEGATE.launch;
+  return below === 1 ? DELEGATE.assign : DELEGATE.delegate;
+}
+
+/** The caller of the sub-agent in the background, by the levels below it: the root, or the sub-agent of the root. */
+export function callerBelow({ seed }: Pick<Story, 'seed'>): 1 | 2 {
+  return seed % 2 === 0 ? 2 : 1;
+}
 
 /** Whether the service takes a key twice as one effect, or as two. */
 export type Keys = 'honoured' | 'ignored';
@@ -140,6 +176,8 @@ export interface Task {
   readonly compacts?: true;
   /** The levels of sub-agents below it; the lowest makes the calls of its kind, the others delegate. */
   readonly below?: number;
+  /** The session with so many levels below it lets its sub-agent work in the background. */
+  readonly background?: 1 | 2;
 }
 
 export function taskText(task: Task): string {
@@ -176,7 +214,7 @@ export function isKeyOf(
 
 /** The task of the sub-agent that a session gives its task of a turn to. */
 export function taskBelow(task: Task, turn: number): Task {
-  const { session, kind, mode, below = 0 } = task;
+  const { session, kind, mode, below = 0, background } = task;
   const tag = effectTag(task, turn);
   return {
     session: `${session}/${turn}`,
@@ -184,7 +222,7 @@ export function taskBelow(task: Task, turn: number): Task {
     tag,
     turns: 1,
     mode,
-    ...(below > 1 ? { below: below - 1 } : {}),
+    ...(below > 1 ? { below: below - 1, ...(background && { background }) } : {}),
   };
 }
 

@@ -1,8 +1,11 @@
 /** Trees of sessions in the lab: which sessions are below another one, and whether they agree. */
-import type { Session } from 'perdure';
+import type { BackgroundStart, Session, SessionState, ToolCall } from 'perdure';
+import { textsOf } from '../src/contract/messages.ts';
 import { childId } from '../src/contract/tree.ts';
+import { lastText, openChildren, phaseOf } from '../src/session/state.ts';
 import { usageOf } from '../src/session/sub-agents.ts';
 import { wholeState } from '../src/temporal/past.ts';
+import type { Breach } from './judge.ts';
 import type { Observed, ObservedSession } from './observe.ts';
 import { retried } from './patience.ts';
 import type { Stage } from './stage.ts';
@@ -16,7 +19,7 @@ export async function sessionsBelow(
   const { client, sessions } = stage.harness;
   const { calls } = await retried(async () => wholeState(client, await session.snapshot()));
   const below = calls
-    .filter(({ name }) => Object.values(DELEGATE).includes(name))
+    .filter(({ name }) => Object.values<string>(DELEGATE).includes(name))
     .map(({ name, idempotencyKey, args }) => ({
       session: sessions.get(childId(session.id, name, idempotencyKey)),
       task: JSON.parse((args as unknown as { task: string }).task) as Task,
@@ -26,13 +29,35 @@ export async function sessionsBelow(
   return [...below, ...lower.flat()];
 }
 
+/** Each session that has a sub-agent in the background, as it is now. */
+export async function callers(stage: Stage): Promise<SessionState[]> {
+  const found = stage.actors.map(async ({ session, task }) => {
+    const below = task.below === task.background ? [] : await sessionsBelow(stage, session);
+    const caller = below.find((each) => each.task.below === each.task.background);
+    return retried(() => (caller?.session ?? session).snapshot());
+  });
+  return Promise.all(found);
+}
+
+/** Whether a session rests, and nothing works for it in the background. */
+export async function isQuiet(session: Session): Promise<boolean> {
+  const state = await retried(() => session.snapshot());
+  const phase = phaseOf(state);
+  return (
+    phase === 'closed' || (phase === 'idle' && state.inbox.length === 0 && openChildren(state).length === 0)
+  );
+}
+
+type Problem = [Breach, string];
+
 /** Where a session that delegates is not what is below it: its calls, its sub-agents, what the tree has used. */
 export function treeProblems(
-  { sessions }: Pick<Observed, 'sessions'>,
+  { sessions, story }: Pick<Observed, 'sessions' | 'story'>,
   { task, state }: Pick<ObservedSession, 'task' | 'state'>,
-): ['loss' | 'not-done' | 'duplicate' | 'stuck' | 'budget', string][] {
+): Problem[] {
   if (task.below === undefined || state === null) return [];
-  const problems: ReturnType<typeof treeProblems> = [];
+  const problems: Problem[] = [];
+  const isStopped = state.status.kind === 'cancelled';
   for (let turn = 1; turn <= task.turns; turn++) {
     const id = `${task.session}/${turn}`;
     const [tag] = callTags(task, turn);
@@ -42,23 +67,65 @@ export function treeProblems(
     if (calls.length > 1) problems.push(['duplicate', `${tag} was delegated ${calls.length} times`]);
     if (found.length > 1) problems.push(['duplicate', `${id} is ${found.length} sessions`]);
     if (child === undefined) problems.push(['stuck', `${id} was never started`]);
+    if (child?.state?.status.kind === 'active') problems.push(['stuck', `${id} has not ended`]);
     const [call] = calls;
     if (call === undefined) continue;
-    const said = child?.state?.transcript.findLast(({ role }) => role === 'assistant')?.blocks ?? [];
-    if (call.status.kind !== 'completed')
-      problems.push([
-        'not-done',
-        `${call.id} is ${call.status.kind}: ${JSON.stringify(call.result?.content ?? null)}`,
-      ]);
-    else if (!JSON.stringify(said).includes(JSON.stringify(call.result?.content)))
-      problems.push([
-        'loss',
-        `${call.id} has ${JSON.stringify(call.result?.content)}, ${id} said ${JSON.stringify(said)}`,
-      ]);
+    const isBackground = task.below === task.background;
+    if (isBackground && story.step === 'caller-ended')
+      problems.push(...stopProblems(state, call, child?.state));
+    else if (isBackground) problems.push(...reportProblems(state, call, child?.state));
+    // What a session that is cancelled has asked for is cancelled, too.
+    else if (!isStopped) problems.push(...answerProblems(call, child?.state));
   }
   const own = sessions.filter((each) => `${each.task.session}/`.startsWith(`${task.session}/`));
   const sum = own.reduce((total, each) => total + (each.state?.budget.spent.nanoUsd ?? 0), 0);
   const { nanoUsd } = usageOf(state);
   if (nanoUsd !== sum) problems.push(['budget', `its tree has used ${nanoUsd}, its sessions ${sum}`]);
+  return problems;
+}
+
+type Below = SessionState | null | undefined;
+
+/** What is wrong with the answer of a sub-agent in the foreground, which is the result of its call. */
+function answerProblems({ id, status, result }: ToolCall, child: Below): Problem[] {
+  const content = JSON.stringify(result?.content ?? null);
+  if (status.kind !== 'completed') return [['not-done', `${id} is ${status.kind}: ${content}`]];
+  const said = JSON.stringify(child?.transcript.findLast(({ role }) => role === 'assistant')?.blocks ?? []);
+  return said.includes(content) ? [] : [['loss', `${id} has ${content}, its sub-agent said ${said}`]];
+}
+
+/** What is wrong with the report of a sub-agent in the background: it is told once, as a message or in the result. */
+function reportProblems({ transcript }: SessionState, call: ToolCall, child: Below): Problem[] {
+  const { id, status, result } = call;
+  if (status.kind !== 'completed')
+    return [['not-done', `${id} is ${status.kind}: ${JSON.stringify(result?.content ?? null)}`]];
+  const start = (result?.content ?? {}) as Partial<BackgroundStart>;
+  const told = transcript.flatMap((message) => {
+    const { report } = message;
+    if (report?.call_id !== id) return [];
+    return [{ session: report.session_id, status: report.status, text: textsOf(message).join() }];
+  });
+  // It may end before its start is recorded.
+  if (start.answer !== undefined)
+    told.push({ ...start, text: JSON.stringify(start.answer) } as (typeof told)[0]);
+  const [only] = told;
+  if (only === undefined) return [['message-lost', `${id}: its sub-agent has ended, and no report has come`]];
+  if (told.length > 1) return [['message-twice', `${id}: the report has come ${told.length} times`]];
+  const said = child ? lastText(child) : '';
+  const isTrue =
+    only.session === child?.sessionId && only.status === child.status.kind && only.text.includes(said);
+  if (isTrue) return [];
+  const fact = `${child?.sessionId} is ${child?.status.kind}: ${said}`;
+  return [['loss', `${id}: the report is ${JSON.stringify(only)}, and ${fact}`]];
+}
+
+/** What is wrong with a sub-agent in the background whose caller has ended before it: it ends, and nothing is told. */
+function stopProblems({ transcript }: SessionState, { id }: ToolCall, child: Below): Problem[] {
+  const problems: Problem[] = [];
+  const reports = transcript.filter(({ report }) => report?.call_id === id);
+  if (reports.length > 0)
+    problems.push(['message-twice', `${id}: a report has come to a caller that has ended`]);
+  if (child?.status.kind !== 'cancelled')
+    problems.push(['not-done', `${id}: its sub-agent is ${child?.status.kind}, and should be cancelled`]);
   return problems;
 }

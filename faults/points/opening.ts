@@ -1,11 +1,12 @@
 import type { HarnessProcessOptions } from 'perdure/testing';
 import type { Crew } from '../crew.ts';
 import type { Stage } from '../stage.ts';
-import { STEPS, type Step, TREE } from '../story.ts';
+import { BACKGROUND, STEPS, type Step, TREE } from '../story.ts';
+import { openBackground } from './background.ts';
 
 /** All steps of a session by itself but those that a point has already: a soak goes through them, too. */
 export function allBut(steps: readonly Step[]): Step[] {
-  return (Object.keys(STEPS) as Step[]).filter((step) => ![...steps, ...TREE].includes(step));
+  return (Object.keys(STEPS) as Step[]).filter((step) => ![...steps, ...TREE, ...BACKGROUND].includes(step));
 }
 
 /**
@@ -52,6 +53,7 @@ export async function open(
     await stage.held(worker);
     return worker;
   }
+  if (BACKGROUND.includes(step)) return openBackground(stage, options);
   const phase = { 'between-turns': 'idle', approval: 'approval' }[step as string];
   const worker = await stage.startWorker({ ...options, holdAt: phase === undefined ? [step] : [] });
   await stage.begin({

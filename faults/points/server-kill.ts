@@ -1,4 +1,4 @@
-import { type Step, TREE } from '../story.ts';
+import { BACKGROUND, type Step, TREE } from '../story.ts';
 import { allBut, open } from './opening.ts';
 import { type FaultPoint, gone } from './point.ts';
 
@@ -9,6 +9,8 @@ const QUICK: readonly Step[] = [
   'between-turns',
   'delegated',
   'child-told',
+  'background-done',
+  'report-queued',
 ];
 
 /** The Temporal server is killed and starts again over its file; the worker lives. */
@@ -18,7 +20,7 @@ export const serverKill: FaultPoint = {
     'The Temporal server is killed (SIGKILL) and starts again over its file, under a worker that goes on.',
   anyService: true,
   steps: QUICK,
-  soakSteps: [...allBut(QUICK), ...TREE.filter((step) => !QUICK.includes(step))],
+  soakSteps: [...allBut(QUICK), ...[...TREE, ...BACKGROUND].filter((step) => !QUICK.includes(step))],
   inject: async (stage) => {
     const { step } = stage.story;
     const { server } = stage.lane;

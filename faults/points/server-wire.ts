@@ -1,8 +1,8 @@
-import type { Step } from '../story.ts';
+import { BACKGROUND, type Step } from '../story.ts';
 import { allBut, open } from './opening.ts';
 import type { FaultPoint } from './point.ts';
 
-const QUICK: readonly Step[] = ['dispatched', 'landed'];
+const QUICK: readonly Step[] = ['dispatched', 'landed', 'background-told', 'caller-ended'];
 
 /** The worker loses Temporal past its heartbeat, another one takes over, and the connection comes back. */
 export const serverWire: FaultPoint = {
@@ -10,7 +10,7 @@ export const serverWire: FaultPoint = {
   about:
     'The connection between worker and Temporal is cut, another worker takes over, and the connection comes back.',
   steps: QUICK,
-  soakSteps: allBut(QUICK),
+  soakSteps: [...allBut(QUICK), ...BACKGROUND.filter((step) => !QUICK.includes(step))],
   oneTurn: true,
   inject: async (stage) => {
     const wire = await stage.wire(stage.lane.server.address);

@@ -1,12 +1,19 @@
 import { execFileSync } from 'node:child_process';
 import { lostActivities } from '../lost.ts';
 import type { Stage } from '../stage.ts';
-import { type Step, TREE } from '../story.ts';
+import { BACKGROUND, type Step, TREE } from '../story.ts';
 import { sessionsBelow } from '../trees.ts';
 import { allBut, open } from './opening.ts';
 import { type FaultPoint, MISSED } from './point.ts';
 
-const QUICK: readonly Step[] = ['model-asked', 'gap', 'returned', 'delegated', 'child-done'];
+const QUICK: readonly Step[] = [
+  'model-asked',
+  'gap',
+  'returned',
+  'delegated',
+  'child-done',
+  'background-told',
+];
 
 /** Steps at which the worker has a workflow task or nothing. */
 const OF_TASKS: readonly Step[] = [
@@ -14,8 +21,18 @@ const OF_TASKS: readonly Step[] = [
   'approval',
   'child-asks',
   'child-decided',
+  'report-carried',
   'rolling-over',
 ];
+
+const REPORTING: readonly Step[] = [
+  'telling',
+  'child-done',
+  'child-told',
+  'background-done',
+  'background-told',
+];
+const STORING: readonly Step[] = ['sealing', 'sealed', 'parent-sealing', 'report-queued'];
 
 /** SIGSTOP past the heartbeat; another worker takes over; SIGCONT when that has finished. */
 export const workerFreeze: FaultPoint = {
@@ -23,7 +40,7 @@ export const workerFreeze: FaultPoint = {
   about:
     'The worker is stopped (SIGSTOP) past its heartbeat, another one takes over, and the first one wakes.',
   steps: QUICK,
-  soakSteps: [...allBut(QUICK), ...TREE.filter((step) => !QUICK.includes(step))],
+  soakSteps: [...allBut(QUICK), ...[...TREE, ...BACKGROUND].filter((step) => !QUICK.includes(step))],
   overtakes: true,
   oneTurn: true,
   inject: async (stage) => {
@@ -57,15 +74,17 @@ async function overtaken(stage: Stage, since: number): Promise<void> {
       ? ['model']
       : step === 'verifying' || step === 'verified'
         ? ['verify']
-        : step === 'attached' || step === 'delegated'
+        : step === 'attached' || step === 'delegated' || step === 'background-started'
           ? ['attach']
-          : step === 'telling' || step === 'child-done' || step === 'child-told'
+          : REPORTING.includes(step)
             ? ['report']
-            : step === 'sealing' || step === 'sealed' || step === 'parent-sealing'
+            : STORING.includes(step)
               ? ['storePast']
-              : ['tool', 'model'];
+              : step === 'caller-ended'
+                ? ['steer']
+                : ['tool', 'model'];
   for (const { session } of stage.actors) {
-    const below = TREE.includes(step) ? await sessionsBelow(stage, session) : [];
+    const below = [...TREE, ...BACKGROUND].includes(step) ? await sessionsBelow(stage, session) : [];
     const ids = new Set([
       session.id,
       (await stage.ownerOf(session))?.id ?? session.id,

@@ -1,4 +1,4 @@
-import { TREE } from '../story.ts';
+import { BACKGROUND, TREE } from '../story.ts';
 import { allBut, open } from './opening.ts';
 import { type FaultPoint, kill } from './point.ts';
 
@@ -6,7 +6,7 @@ import { type FaultPoint, kill } from './point.ts';
 export const workerKill: FaultPoint = {
   name: 'worker-kill',
   about: 'The worker is killed (SIGKILL) and another one starts.',
-  steps: [...allBut([]), ...TREE],
+  steps: [...allBut([]), ...TREE, ...BACKGROUND],
   inject: async (stage) => {
     const { step } = stage.story;
     const worker = await open(stage);

@@ -55,6 +55,13 @@ test('an effect that is given up, and said to be, fails the lab too', async () =
   expect(code).toBe(1);
 });
 
+test('a report that is not what the sub-agent said fails the lab', async () => {
+  const story = STORY.map((word) => word.replace('landed', 'background-told'));
+  const { code, text } = await lab({ LAB_LYING_REPORT: '1' }, story);
+  expect(text).toMatch(/loss: .* the report is .*Nothing after 1\..* is completed: Done after 1\./);
+  expect(code).toBe(1);
+});
+
 const missing = await findBinaries(null).then(
   () => null,
   (error: unknown) => {

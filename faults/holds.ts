@@ -1,0 +1,86 @@
+/** Where a worker of the lab can be held outside its tools: in what it decodes, and around its activities. */
+import { asyncLocalStorage } from '@temporalio/activity';
+import type { Payload, PayloadCodec } from '@temporalio/common';
+import type { ActivityInterceptorsFactory, WorkerInterceptors } from '@temporalio/worker';
+import { breakpoint } from 'perdure/testing';
+import { activityKind } from '../src/contract/names.ts';
+import type { SessionInput } from '../src/contract/session-input.ts';
+import { codecWith } from './keys.ts';
+import { CALLER_SEALING } from './steps.ts';
+
+/** Holds what a worker decodes at a breakpoint. */
+function holding(pointOf: (payload: Payload) => string | null): PayloadCodec {
+  return {
+    encode: async (payloads) => payloads,
+    decode: async (payloads) => {
+      const point = payloads.map(pointOf).find((name) => name !== null) ?? null;
+      if (point !== null) await breakpoint(point);
+      return payloads;
+    },
+  };
+}
+
+/** The first task of a new run has the state of the one before, and a model call of another worker asks for its messages. */
+function runsPoint({ metadata, data }: Payload): string | null {
+  const running = asyncLocalStorage.getStore();
+  const activity = running === undefined ? null : activityKind(running.info.activityType);
+  const isPiece = Buffer.from(metadata?.['encoding'] ?? '').toString() === 'binary/plain';
+  if (activity === 'model' && isPiece) return 'fetching';
+  return activity === null && Buffer.from(data ?? '').includes('"carried":{') ? 'rolling-over' : null;
+}
+
+/** The task of a session with the decision of a person. */
+function decisionPoint({ data }: Payload): string | null {
+  const isActivity = asyncLocalStorage.getStore() !== undefined;
+  return !isActivity && Buffer.from(data ?? '').includes('"decision":{') ? 'child-decided' : null;
+}
+
+/** The first task of a new run that has a report of a sub-agent in its queue. */
+function reportPoint(payload: Payload): string | null {
+  if (runsPoint(payload) !== 'rolling-over') return null;
+  const { carried } = JSON.parse(Buffer.from(payload.data ?? '').toString()) as SessionInput;
+  return carried?.inbox.some(({ report }) => report !== undefined) === true ? 'report-carried' : null;
+}
+
+/** A planted mistake: changes the answer that a sub-agent's session reports to its caller. */
+const lyingReports: PayloadCodec = {
+  encode: async (payloads) =>
+    payloads.map((payload) => {
+      const text = Buffer.from(payload.data ?? '').toString();
+      if (!text.startsWith('{"child":')) return payload;
+      return { ...payload, data: Buffer.from(text.replace('"output":"Done', '"output":"Nothing')) };
+    }),
+  decode: async (payloads) => payloads,
+};
+
+/** Holds the caller of a sub-agent in the background before it stores what leaves its run. */
+const callerSealing: ActivityInterceptorsFactory = ({ info: { activityType, workflowExecution } }) => ({
+  inbound: {
+    execute: async (input, next) => {
+      const depth = (workflowExecution?.workflowId.split('/').length ?? 0) - 1;
+      const isCaller = process.env['LAB_CALLER_DEPTH'] === String(depth);
+      if (isCaller && activityKind(activityType) === 'storePast') await breakpoint(CALLER_SEALING);
+      return next(input);
+    },
+  },
+});
+
+/** An answer of a rate limiter that allows a request. */
+function grantPoint({ data }: Payload): string | null {
+  return Buffer.from(data ?? '').includes('"granted":[{') ? 'granted' : null;
+}
+
+/** The codecs of a worker. */
+export const codecs: PayloadCodec[] = [
+  ...(process.env['LAB_KEYS'] === undefined ? [] : [codecWith(...process.env['LAB_KEYS'].split(','))]),
+  ...(process.env['LAB_RATE'] === undefined ? [] : [holding(grantPoint)]),
+  ...(process.env['LAB_LYING_REPORT'] === '1' ? [lyingReports] : []),
+  ...(process.env['LAB_HOLD_TASKS'] === '1' ? [holding(() => 'task')] : []),
+  ...(process.env['LAB_HOLD_RUNS'] === '1'
+    ? [holding(runsPoint), holding(decisionPoint), holding(reportPoint)]
+    : []),
+];
+
+/** The interceptors of a worker. */
+export const interceptors: WorkerInterceptors =
+  process.env['LAB_CALLER_DEPTH'] === undefined ? {} : { activity: [callerSealing] };

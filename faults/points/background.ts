@@ -1,0 +1,48 @@
+import type { SessionState } from 'perdure';
+import type { HarnessProcessOptions } from 'perdure/testing';
+import { lastText } from '../../src/session/state.ts';
+import type { Crew } from '../crew.ts';
+import { polled } from '../patience.ts';
+import type { Stage } from '../stage.ts';
+import { CALLER_SEALING } from '../steps.ts';
+import { callerBelow, type Step } from '../story.ts';
+import { callers } from '../trees.ts';
+
+/** Steps that a worker is held at on the way to another one. */
+const ON_THE_WAY: { readonly [step in Step]?: readonly Step[] } = {
+  'report-carried': ['report-queued'],
+  'caller-ended': ['report-queued', 'background-running'],
+};
+
+/** Brings every tree with a sub-agent in the background to the step of the story. The worker that is returned is held there. */
+export async function openBackground(stage: Stage, options: HarnessProcessOptions): Promise<Crew> {
+  const { step } = stage.story;
+  const before = ON_THE_WAY[step] ?? [];
+  const worker = await stage.startWorker({ ...options, holdAt: [...before, step] });
+  await stage.begin({ agent: 'overseer' });
+  for (const each of before) await stage.held(worker, each);
+  if (step === 'report-carried') {
+    await everyCaller(stage, hasReport);
+    stage.release(worker, 'report-queued');
+  } else if (step === 'caller-ended') {
+    stage.letGo(worker, CALLER_SEALING);
+    // The end of a task cancels by itself.
+    if (callerBelow(stage.story) === 2) {
+      await stage.until(({ phase }) => phase === 'idle');
+      for (const { session } of stage.actors) await session.cancel({ by: 'lab' });
+    }
+  }
+  await stage.held(worker);
+  if (step === 'background-running') await everyCaller(stage, (state) => lastText(state) !== '');
+  if (step === 'report-queued') await everyCaller(stage, hasReport);
+  return worker;
+}
+
+function everyCaller(stage: Stage, condition: (state: SessionState) => boolean): Promise<void> {
+  const { step } = stage.story;
+  return polled(async () => (await callers(stage)).every(condition), `a caller did not come to ${step}`);
+}
+
+function hasReport({ inbox }: SessionState): boolean {
+  return inbox.some(({ report }) => report !== undefined);
+}
