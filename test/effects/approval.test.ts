@@ -26,7 +26,7 @@ test('"no snapshot found" after a process change: it waits over the death of its
   const session = await world.begin();
   const asked = await world.until(session, 'approval');
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   expect((await session.state()).pending).toEqual(asked.pending);
   await decide(session, 'call_1_0', { decision: 'approve' }, { by: 'ada' });
   await world.until(session, 'idle');
@@ -49,7 +49,7 @@ test('its worker is killed between the approvals of two people: the first one st
     decide(session, 'call_1_0', { decision: 'approve' }, { by, verified: true });
   await approve('ann');
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   expect((await session.state()).pending).toMatchObject([
     { callId: 'call_1_0', needs: { people: 2, given: [{ by: 'ann' }], notBy: ['ann'] } },
   ]);
@@ -70,7 +70,7 @@ test('its worker dies while the session goes on in a new run, before and after t
     await worker.reached(point);
     await worker.crash();
   }
-  await world.startWorkerProcess();
+  await world.startWorker();
   const asked = await world.until(session, (view) => view.phase === 'approval' && view.runId !== runId);
   expect(asked.pending).toMatchObject([{ callId: 'call_1_0', args: PEN, decision: null }]);
   await decide(session, 'call_1_0', { decision: 'approve' }, { by: 'ada' });
@@ -97,7 +97,7 @@ test('an approved tool asked again: its worker dies in the middle of it, the app
   await decide(session, 'call_1_0', { decision: 'approve' }, { by: 'ada' });
   await first.reached('request');
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle', 'approval');
 
   const { calls: log } = await world.check(session);

@@ -17,7 +17,7 @@ test('crash after turn 4 and resume', async () => {
   await first.reached('after refund');
   await first.crash();
   const asked = world.model.requests.length;
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
 
   const state = await world.check(session);
@@ -53,7 +53,7 @@ test('the same e-mail twice in a session goes out once', async () => {
   await world.until(session, 'idle');
   // Also when another process takes the second message.
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   await session.send('Please send it again.');
   await world.until(session, ({ phase, turn }) => phase === 'idle' && turn === 4);
 

@@ -10,7 +10,7 @@ test('woken before its request: it asks whether the call is still its own, and p
   first.freeze();
   // It is released, and will go on at this line as soon as it wakes.
   first.release('before model');
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
   expect(world.model.requests).toHaveLength(1);
 

@@ -11,7 +11,7 @@ test('woken before its fence: the fence stops it before a second effect', async 
   first.freeze();
   // It is released, and will go on at this line as soon as it wakes.
   first.release('fence');
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
   expect(await world.control.refunds()).toHaveLength(1);
 
@@ -33,7 +33,7 @@ test('woken before it had run the tool: the fence before the tool stops it', asy
   await first.reached('before refundCareless');
   first.freeze();
   first.release('before refundCareless');
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
 
   first.wake();
@@ -50,7 +50,7 @@ test('woken between its last fence and its request: nothing of ours can stop it,
   await first.reached('request');
   first.freeze();
   first.release('request');
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
 
   first.wake();
@@ -66,7 +66,7 @@ test('woken with the reply in its hands: its result comes too late, and the veri
   await first.reached('refunded');
   first.freeze();
   first.release('refunded');
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
   first.wake();
   await first.reached('after refundCareless');
@@ -86,7 +86,7 @@ test('cut off from Temporal, and never frozen: it is refused at its fence when i
   const session = await world.begin();
   await first.reached('fence');
   wire.hold();
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
   // It goes on now, and its question does not get through.
   first.release('fence');
@@ -106,7 +106,7 @@ test('cut off from Temporal, and never frozen: it has stopped its request by its
   const session = await world.begin();
   await first.reached('request');
   wire.hold();
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
   // Nobody could tell it, and it asks nobody.
   const { detail } = await first.reached('after refund');

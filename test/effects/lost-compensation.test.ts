@@ -19,7 +19,7 @@ async function killedAt(
   await world.until(session, 'idle');
   await session.cancel({ undo: { digest: (await session.undoPlan()).digest } });
   await fault(world, first);
-  await world.startWorkerProcess();
+  await world.startWorker();
   expect(await session.result()).toMatchObject({ status: 'cancelled' });
   const state = await world.check(session);
   const [refund, undone] = state.calls;
@@ -71,7 +71,7 @@ test.each([
     const taken = await world.sessions.rewind(from, { by: 'ada', reason: 'not this one', undo });
     await first.reached(breakAt);
     await first.crash();
-    await world.startWorkerProcess();
+    await world.startWorker();
     await world.until(taken, 'idle');
     const { calls: log, carried } = await world.check(taken);
     const undone = log.find(({ compensates }) => compensates !== undefined);

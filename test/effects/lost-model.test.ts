@@ -23,7 +23,7 @@ test('four workers lost in one model call: it goes on by itself, with a rest bet
   const world = await openWorld(hangs(4));
   const session = await world.begin('priced');
   await loseWorkers(world, 4);
-  await world.startWorkerProcess();
+  await world.startWorker();
   const { budget, notices, lastText } = await world.until(session, 'idle', 'waiting');
   expect(lastText).toBe('Hello.');
   expect(notices.map(({ kind }) => kind)).toEqual(Array(4).fill('worker_lost'));
@@ -45,7 +45,7 @@ test('workers lost in a model call: the budget is the cap', async () => {
   await session.setBudget({ limits: { tokens: Math.floor(budget.reserved.tokens * 2.5) } });
   await worker.crash();
   await loseWorkers(world, 1);
-  await world.startWorkerProcess();
+  await world.startWorker();
   const view = await world.until(session, 'idle', 'waiting');
   expect(view.wait).toMatchObject({ reason: 'budget', message: expect.stringMatching(/^tokens: /) });
   expect(view.budget.spent.lostReplies).toBe(2);

@@ -23,7 +23,7 @@ test('killed before the call was dispatched, while the model answered: the model
   const session = await world.begin();
   await first.reached('after model');
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   expect(await onceRefunded(world, session)).toEqual(['returned']);
   // Three requests: the first reply was never recorded.
   expect(world.model.requests.map(({ request }) => request.assistantCount)).toEqual([0, 0, 1]);
@@ -35,7 +35,7 @@ test('killed when it had the call and had not run the tool: verified absent, dis
   const session = await world.begin();
   await first.reached('before refund');
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   expect(await onceRefunded(world, session)).toEqual(['absent', 'returned']);
 });
 
@@ -45,7 +45,7 @@ test('killed in the tool, before its request: verified absent, dispatched again 
   const session = await world.begin();
   await first.reached('request');
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   expect(await onceRefunded(world, session)).toEqual(['absent', 'returned']);
 });
 
@@ -57,7 +57,7 @@ test('killed after the effect, with the reply still to come: verified landed, it
   const session = await world.begin();
   await world.control.held();
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   expect(await onceRefunded(world, session)).toEqual(['landed']);
 });
 
@@ -68,7 +68,7 @@ test('killed when the tool had returned and nothing was recorded: verified lande
   const { detail } = await first.reached('after refund');
   expect(JSON.parse(detail)).toMatchObject({ kind: 'output', output: PEN });
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   expect(await onceRefunded(world, session)).toEqual(['landed']);
 });
 
@@ -84,7 +84,7 @@ test('killed when its result was on the wire and had not arrived: verified lande
   await wire.held('"kind":"output"');
   await first.crash();
   await wire.close();
-  await world.startWorkerProcess();
+  await world.startWorker();
   expect(await onceRefunded(world, session)).toEqual(['landed']);
 });
 
@@ -95,6 +95,6 @@ test('killed as soon as its result was sent: recorded or not, it happened once',
   await first.reached('after refund');
   first.release('after refund');
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   expect([['returned'], ['landed']]).toContainEqual(await onceRefunded(world, session));
 });

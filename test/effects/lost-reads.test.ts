@@ -23,7 +23,7 @@ async function diedAtSecondReply(point: string): Promise<{ world: World; session
   first.release(point);
   await first.reached(point);
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
   return { world, session };
 }
@@ -35,7 +35,7 @@ test('a worker that dies while reads run long: its successor takes what was read
   await first.reached('peek');
   await heartbeats(world, session, '"callId":"call_1_0"', '"stage":"reading"');
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
 
   const { calls: log, budget } = await world.check(session);
@@ -61,7 +61,7 @@ test('a worker that dies between long reads and the reply: what was read stays, 
   await first.reached('model request');
   await heartbeats(world, session, '"callId":"call_1_1"');
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
 
   const { calls: log, budget } = await world.check(session);
@@ -100,7 +100,7 @@ test('a read that kills its worker again and again: the model is charged once at
     await worker.reached('peek');
     await worker.crash();
   }
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
 
   const { calls: log, budget } = await world.check(session);
@@ -118,7 +118,7 @@ test('a worker that dies within the first moments of a read: its successor knows
   const session = await world.begin('silent');
   await first.reached('peek');
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
 
   const { calls: log, budget } = await world.check(session);
@@ -139,7 +139,7 @@ test('two workers that die one after the other: the third takes what the first h
   await second.reached('instructions');
   await heartbeats(world, session, '"attempt":2', '"callId":"call_1_0"');
   await second.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
 
   const { calls: log, budget } = await world.check(session);

@@ -12,7 +12,7 @@ test('an idempotent call is run again with the same key, in the same dispatch: a
   const session = await world.begin();
   await first.reached('after note');
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
 
   const { calls: log } = await world.check(session);
@@ -29,7 +29,7 @@ test('an idempotent call may happen twice where the service ignores the key: tha
   const session = await world.begin();
   await first.reached('after note');
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
 
   const { calls: log } = await world.check(session);
@@ -45,7 +45,7 @@ test('workers that die before an idempotent call begins: only the first of them 
     await worker.reached('before note');
     await worker.crash();
   }
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
   const { calls: log } = await world.check(session);
   expect(log[0]).toMatchObject({ status: { kind: 'completed' }, dispatches: [{ outcome: 'returned' }] });
@@ -60,7 +60,7 @@ test('workers that die after an idempotent call has begun: it ends after its att
     await worker.reached('after note');
     await worker.crash();
   }
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
   const { calls: log } = await world.check(session);
   expect(log[0]).toMatchObject({

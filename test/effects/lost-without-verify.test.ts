@@ -13,7 +13,7 @@ async function lose(world: World, point: string): Promise<Session> {
   const session = await world.begin();
   await first.reached(point);
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   const view = await world.until(session, 'unknown_effect');
   expect(view.pending).toMatchObject([
     { callId: 'call_1_0', tool: 'refundBlind', args: PEN, status: { kind: 'unknown' } },

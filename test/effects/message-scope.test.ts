@@ -159,7 +159,7 @@ test('a worker that is killed after the effect changes nothing: one effect for e
   const session = await world.begin();
   await first.reached('after refund');
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
   await session.send('Once more.');
   await world.until(session, ({ phase, turn }) => phase === 'idle' && turn === 6);

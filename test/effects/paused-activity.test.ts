@@ -88,7 +88,7 @@ test('a lost call whose attempts an operator sets back is not made again, but lo
   await world.client.workflowService.pauseActivity(activity);
   await first.crash();
   // The successor gives the call up for the dead worker; the server takes that for one attempt of many, and waits.
-  await world.startWorkerProcess();
+  await world.startWorker();
   await expect.poll(async () => (await pending())?.attempt, { timeout: 30_000 }).toBe(2);
   await world.client.workflowService.unpauseActivity({ ...activity, resetAttempts: true });
   await world.until(session, 'idle');

@@ -79,7 +79,7 @@ test('cancelled, and then the worker dies: the successor verifies before the ses
   await world.control.held();
   await session.cancel({ by: 'ada' });
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   expect(await session.result()).toMatchObject({ status: 'cancelled' });
   expect(await theCall(world, session)).toMatchObject({
     status: { kind: 'completed' },
@@ -122,7 +122,7 @@ test('terminated with a result that it has not seen: it reads as its history fol
   await world.client.workflow.getHandle(session.id).terminate();
   const folded = await foldOf(world.client, session);
   expect(folded).toMatchObject({ paused: null, calls: [{ status: { kind: 'verifying' } }] });
-  await world.startWorkerProcess();
+  await world.startWorker();
   expect(await session.read()).toMatchObject({ state: folded, source: 'history', run: 'terminated' });
   expect(await rejection(session.send('Go on.'))).toMatchObject({ code: 'SESSION_CLOSED' });
 });

@@ -12,7 +12,7 @@ test('killed before the tool began: it is dispatched again, though the tool has 
     await worker.reached('before refundOnce');
     await worker.crash();
   }
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
   const { calls: log } = await world.check(session);
   expect(log[0]).toMatchObject({
@@ -32,7 +32,7 @@ test('killed before the tool began, without a verify: it is dispatched again, an
   const session = await world.begin('silent');
   await first.reached('before refundBlind');
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle', 'unknown_effect');
   const { calls: log } = await world.check(session);
   expect(log[0]).toMatchObject({
@@ -50,7 +50,7 @@ test('frozen before the tool began: its heartbeat time-out says that it did not,
   await first.reached('before refundOnce');
   first.freeze();
   first.release('before refundOnce');
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
 
   first.wake();
@@ -75,7 +75,7 @@ test('a worker that begins no call: it is dispatched again after longer and long
     .poll(async () => (await session.calls()).items[0]?.dispatches.length, { timeout: 60_000 })
     .toBeGreaterThanOrEqual(4);
   await first.crash();
-  await world.startWorkerProcess();
+  await world.startWorker();
   await world.until(session, 'idle');
 
   const { calls: log } = await world.check(session);
@@ -96,7 +96,7 @@ test.each(['killed', 'frozen'])(
     await first.reached('request');
     if (how === 'killed') await first.crash();
     else first.freeze();
-    await world.startWorkerProcess();
+    await world.startWorker();
     await world.until(session, 'idle');
     const { calls: log } = await world.check(session);
     expect(log[0]).toMatchObject({

@@ -2,9 +2,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect, inject, onTestFinished } from 'vitest';
 import { createPaymentsControl, type PaymentsControl } from '../../examples/payments/control.ts';
+import { startPayments } from '../../examples/payments/service.ts';
 import type { DefinedAgent, Session, SessionState, ToolCall } from '../../src/index.ts';
 import {
   createHarness,
@@ -16,12 +16,11 @@ import {
   type ScriptedTurn,
   type Wire,
 } from '../../src/testing/index.ts';
-import { effects, parallel, priced } from './effect-agents.ts';
+import { effects, parallel, priced, rolling, silent, slowToBegin } from './effect-agents.ts';
 import { expectFoldEqualsLive } from './fold.ts';
 import { polled } from './polled.ts';
-import { type ReadyProcess, startProcess } from './ready-process.ts';
+import './runtime.ts';
 
-const SERVICE = fileURLToPath(new URL('../../examples/payments/server.ts', import.meta.url));
 const AGENTS = new URL('./effect-agents.ts', import.meta.url);
 
 /** The refund that most stories are about: of order 1001, in full. */
@@ -40,7 +39,7 @@ export function calls(...toolCalls: (string | [name: string, args: object])[]): 
 /** A harness with the payments service beside it. */
 export interface World extends Harness {
   readonly control: PaymentsControl;
-  /** Kills the service; what it has answered is on its disk. */
+  /** Stops the service and cuts its connections; what it has answered is on its disk. */
   stopService(): Promise<void>;
   /** Starts it again where it was. */
   startService(): Promise<void>;
@@ -63,19 +62,19 @@ export async function openWorld(
   options: { ignoreKeys?: boolean; agents?: readonly DefinedAgent[]; module?: URL } = {},
 ): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), 'effects-'));
-  const args = ['--ledger', join(folder, 'ledger.jsonl'), '--with-stdin'];
-  if (options.ignoreKeys === true) args.push('--ignore-keys');
-  let service: ReadyProcess = await startProcess(SERVICE, args);
-  const { url, port } = service.ready;
+  const ledger = { ledger: join(folder, 'ledger.jsonl'), honourKeys: options.ignoreKeys !== true };
+  // In this process: `payments-process.test.ts` kills one of its own.
+  let service = await startPayments(ledger);
+  const { url, port } = service;
   onTestFinished(async () => {
-    await service.kill();
+    await service.stop();
     rmSync(folder, { recursive: true });
   });
   // Workers in this process read it, too.
   process.env['PAYMENTS_URL'] = url;
   const harness = await createHarness({
     script,
-    agents: options.agents ?? [effects, parallel, priced],
+    agents: options.agents ?? [effects, parallel, priced, rolling, silent, slowToBegin],
     module: options.module ?? AGENTS,
     server: inject('temporal'),
     env: { PAYMENTS_URL: url },
@@ -85,10 +84,12 @@ export async function openWorld(
     (await session.calls()).items.find(({ id }) => id === callId);
   return {
     ...harness,
+    // Workflow code in this thread: see `openStage`. A worker that takes over from a dead process needs no process of its own.
+    startWorker: (own = {}) => harness.startWorker({ debugMode: true, ...own }),
     control: createPaymentsControl(url),
-    stopService: () => service.kill(),
+    stopService: () => service.stop(),
     startService: async () => {
-      service = await startProcess(SERVICE, [...args, '--port', String(port)]);
+      service = await startPayments({ ...ledger, port });
     },
     openWire: async () => {
       const wire = await openWire(harness.address);
