@@ -124,7 +124,7 @@ export async function mcpTools(options: McpToolsOptions): Promise<Record<string,
   for (const tool of taken) {
     const given = Object.hasOwn(own, tool.name) ? own[tool.name] : undefined;
     const as = given?.as ?? prefix + tool.name;
-    if (!NAME.test(as))
+    if (!NAME.test(as) || as === '__proto__')
       throw invalid(
         name,
         `tools.${tool.name}: ${as} is no name for a tool: set as to letters, digits, - and _`,

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { serve } from '@hono/node-server';
 import { StreamableHTTPClientTransport, type Transport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { createMcpHandler } from '@modelcontextprotocol/server';
+import { createMcpHandler, type McpServerFactory, Server } from '@modelcontextprotocol/server';
 import { expect, onTestFinished, test } from 'vitest';
 import { defineAgent } from '../../src/index.ts';
 import { type McpToolsOptions, mcpTools } from '../../src/mcp/index.ts';
@@ -120,17 +120,38 @@ test('a server that dies in a mutation leaves it unknown, verify tells, and the 
   await expectSound(stage, session);
 });
 
-test('a server over HTTP', async () => {
-  const file = join(mkdtempSync(join(tmpdir(), 'mcp-')), 'closed');
-  const handler = createMcpHandler(() => deskServer({ file }));
+async function overHttp(made: McpServerFactory): Promise<() => Transport> {
+  const handler = createMcpHandler(made);
   const server = serve({ fetch: (request) => handler.fetch(request), port: 0, hostname: '127.0.0.1' });
   onTestFinished(() => void server.close());
   await new Promise((resolve) => server.once('listening', resolve));
   const { port } = server.address() as { port: number };
-  const transport = (): Transport =>
-    new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${port}/mcp`));
+  return () => new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${port}/mcp`));
+}
+
+test('a server over HTTP', async () => {
+  const file = join(mkdtempSync(join(tmpdir(), 'mcp-')), 'closed');
+  const transport = await overHttp(() => deskServer({ file }));
   expect(await effects({ transport, trusted: true, only: ['find'] })).toEqual({ find: 'read' });
 });
+
+test.each(['', 'two words', 'größe', 'x'.repeat(65), '__proto__'])(
+  'a tool of a server with the name "%s" is refused with what to write, and taken by another name',
+  async (name) => {
+    const transport = await overHttp(() => {
+      // oxlint-disable-next-line typescript/no-deprecated -- McpServer cannot offer each of these names
+      const server = new Server({ name: 'desk', version: '1.0.0' }, { capabilities: { tools: {} } });
+      server.setRequestHandler('tools/list', () => ({ tools: [{ name, inputSchema: { type: 'object' } }] }));
+      return server;
+    });
+    expect(await rejection(mcpTools({ name: 'desk', transport }))).toMatchObject({
+      code: 'INVALID_DEFINITION',
+      message: `MCP server desk: tools.${name}: ${name} is no name for a tool: set as to letters, digits, - and _`,
+    });
+    const tools = Object.fromEntries([[name, { as: 'named' }]]);
+    expect(await effects({ transport, tools })).toEqual({ named: 'mutate' });
+  },
+);
 
 test.each<[name: string, desk: Partial<DeskOptions>, options: object, message: string]>([
   [
