@@ -144,3 +144,31 @@ export const shared: Story = {
     'shared-limiter': rateLimiterId(taskQueue, 'scripted'),
   }),
 };
+
+const said = (tokens: number, remaining: number): Record<string, string> => ({
+  'x-ratelimit-limit-tokens': String(tokens),
+  'x-ratelimit-remaining-tokens': String(remaining),
+  'x-ratelimit-reset-tokens': '2s',
+});
+
+/** A limit that is learned from the headers of answers, holds a session back, and gets lower after a refusal. */
+export const learned: Story = {
+  script: ({ lastUserText, repeat }) =>
+    lastUserText === 'three' && repeat === 0
+      ? { fault: 'status', status: 429, headers: { 'retry-after-ms': '500', ...said(400, 0) } }
+      : { text: `heard ${lastUserText}`, usage, headers: said(500, lastUserText === 'one' ? 100 : 400) },
+  agent: (stage) => agent(stage, 'story', {}, priced(stage, 'm')),
+  message: 'one',
+  worker: { rateLimits: { scripted: { fromHeaders: true, window: '3s' } } },
+  act: async (session) => {
+    await untilPhase(session, 'idle');
+    await session.send({ text: 'two', id: 'm2' });
+    await until(session, ({ limited }) => limited !== undefined);
+    await until(session, ({ turn, phase }) => turn === 2 && phase === 'idle');
+    await session.send({ text: 'three', id: 'm3' });
+    await until(session, ({ turn, phase }) => turn === 3 && phase === 'idle');
+    await session.cancel({ by: 'ada', reason: 'done' });
+    await session.result();
+  },
+  also: async (_, { taskQueue }) => ({ 'learned-limiter': rateLimiterId(taskQueue, 'scripted') }),
+};

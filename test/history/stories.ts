@@ -17,7 +17,7 @@ import {
 import type { Script } from '../../src/testing/index.ts';
 import { decide, resolve } from '../support/decide.ts';
 import { type Stage, until, untilPhase } from '../support/stage.ts';
-import { background, shared, tree } from './shared-stories.ts';
+import { background, learned, shared, tree } from './shared-stories.ts';
 
 /** A session that is run to its end once, for its history. */
 export interface Story {
@@ -399,4 +399,5 @@ export const STORIES: Readonly<Record<string, Story>> = {
   tree,
   background,
   shared,
+  learned,
 };
