@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { TemporalSaver, undoPlanSince } from '../../src/index.ts';
 import type { WorkerProcess } from '../../src/testing/index.ts';
-import { calls, openWorld, type World } from '../support/world.ts';
+import { calls, openWorld, PEN, type World } from '../support/world.ts';
 
 /** Kills the worker at a breakpoint of the compensation. Resolves with the outcomes of its dispatches. */
 async function killedAt(
@@ -83,3 +83,33 @@ test.each([
     expect(new Set(keys).size).toBe(2);
   },
 );
+
+test('killed before and after the next portion of many effects of earlier runs is read: each is undone once', async () => {
+  // The worker reads fifty at a time.
+  const reasons = [...Array(52).keys()].map((n) => `item ${n}`);
+  const refunds = reasons.map((reason) => ['refundUndone', { ...PEN, cents: 1, reason }] as [string, object]);
+  const world = await openWorld([calls(...refunds), { text: 'Refunded.' }], { ignoreKeys: true });
+  const before = await world.startWorkerProcess({ breakAt: ['before load'] });
+  const session = await world.begin('rolling');
+  await world.until(session, 'idle');
+  const { digest, steps } = await session.undoPlan();
+  expect(steps).toHaveLength(reasons.length);
+  await session.cancel({ undo: { digest } });
+  await before.reached('before load');
+  before.release('before load');
+  await before.reached('before load');
+  await before.crash();
+  expect(await world.control.emails()).toHaveLength(50);
+  const after = await world.startWorkerProcess({ breakAt: ['after load'] });
+  await after.reached('after load');
+  await after.crash();
+  await world.startWorkerProcess();
+  expect(await session.result()).toMatchObject({ status: 'cancelled' });
+  const state = await world.check(session);
+  const undone = state.calls.filter(({ compensates }) => compensates !== undefined);
+  expect(undone.map(({ status }) => status.kind)).toEqual(reasons.map(() => 'completed'));
+  const mails = await world.control.emails();
+  expect(mails.map(({ key }) => key)).toEqual(undone.map(({ idempotencyKey }) => idempotencyKey));
+  const paid = await world.control.refunds();
+  expect(mails.map(({ args }) => args.body)).toEqual(paid.map(({ id }) => id).toReversed());
+});
