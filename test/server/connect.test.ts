@@ -132,7 +132,6 @@ describe('connecting', () => {
       [{ env: { TEMPORAL_ADDRESS: NOBODY } }, 'TEMPORAL_ADDRESS'],
       [{ env: file }, 'profile default of the Temporal config file'],
     ] as const;
-    const started = performance.now();
     await Promise.all(
       ways.map(async ([options, source]) => {
         const error = await refusal(connect(options));
@@ -141,7 +140,6 @@ describe('connecting', () => {
         expect(error.details).toMatchObject({ address: NOBODY, namespace: 'default' });
       }),
     );
-    expect(performance.now() - started).toBeLessThan(10_000);
   });
 
   it('says that the server is there and the namespace is not', async () => {

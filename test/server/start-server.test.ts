@@ -105,11 +105,11 @@ describe('a server over a file', () => {
     const dir = await scratch();
     const client = await clientOf(await start({ dir }));
     expect(existsSync(join(dir, 'temporal.db-wal'))).toBe(true);
-    // Several, for the untuned server is late only with those that fall behind its last look.
-    for (const workflowId of ['first', 'second', 'third', 'fourth']) {
+    let started = 0;
+    const lateness = async (): Promise<number> => {
       const handle = await client.workflow.start('note', {
         taskQueue: 'nobody',
-        workflowId,
+        workflowId: `note-${started++}`,
         // A timer of the server, which needs no worker.
         startDelay: '10ms',
       });
@@ -118,11 +118,19 @@ describe('a server over a file', () => {
         expect(history.events?.at(-1)?.workflowTaskScheduledEventAttributes).toBeTruthy();
         return history.events ?? [];
       }, 60_000);
-      const [started, scheduled] = events.map(
+      const [start = 0, due = 0] = events.map(
         ({ eventTime }) => Number(eventTime?.seconds) * 1_000 + (eventTime?.nanos ?? 0) / 1e6,
       );
-      expect((scheduled ?? 0) - (started ?? 0), workflowId).toBeLessThan(500);
-    }
+      return due - start;
+    };
+    // Several in a row, for the untuned server is late only with those that fall behind its last look. A busy machine may
+    // need more than one try.
+    const latest = async (): Promise<number> => {
+      const each: number[] = [];
+      for (let n = 0; n < 4; n++) each.push(await lateness());
+      return Math.max(...each);
+    };
+    await expect.poll(latest).toBeLessThan(500);
   });
 });
 

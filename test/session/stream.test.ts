@@ -38,9 +38,20 @@ const words = (n: number): string => Array.from({ length: n }, (_, i) => `word${
 
 test('text arrives in pieces before the reply is recorded, and ends with the whole when the session rests', async () => {
   const answer = words(60);
-  const { stage, start } = await speaker(() => ({ text: answer, chunks: 30, chunkDelayMs: 60 }));
+  let open = (): void => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const { stage, start } = await speaker(async () => {
+    await opened;
+    return { text: answer, chunks: 30, chunkDelayMs: 10 };
+  });
   const session = await start('speak');
-  const parts = await collect(session);
+  const parts: StreamPart[] = [];
+  for await (const part of session.stream()) {
+    parts.push(part);
+    if (part.type === 'phase' && part.phase === 'thinking') open();
+  }
   const kinds = parts.map(({ type }) => type);
   const pieces = parts.filter((part) => part.type === 'text');
   expect(pieces.length).toBeGreaterThanOrEqual(3);

@@ -17,20 +17,24 @@ export interface Provider {
  * Refuses with 429 what would exceed the limit in a sliding window.
  *
  * @param says - its answers carry OpenAI's headers
+ * @param opens - before it answers
  */
 export function limitedProvider({
   tokens,
   windowMs,
   says = false,
+  opens,
 }: {
   tokens: number;
   windowMs: number;
   says?: boolean;
+  opens?: Promise<void>;
 }): Provider {
   const provider: Provider = {
     answered: [],
     refused: 0,
-    script: ({ lastUserText: text }) => {
+    script: async ({ lastUserText: text }) => {
+      await opens;
       const at = performance.now();
       const recent = provider.answered.filter((each) => each.at > at - windowMs);
       const left = tokens - recent.length * TOKENS;
