@@ -215,13 +215,18 @@ function copy<T>(value: T): T {
 export function nameOf(node: Node): string {
   const { state, world } = node;
   const attempts = world.attempts.map(({ callId, key, landed, lost }) => [callId, key, landed, lost]);
-  const known = { ...world, attempts, checkpoint: world.checkpoint?.name };
+  // Nobody reads again what has been loaded.
+  const loads = state.inFlight.some(({ kind }) => kind === 'load');
+  const loaded = loads || state.loading !== null ? world.loaded : '';
+  const known = { ...world, attempts, loaded, checkpoint: world.checkpoint?.name };
   return hash('sha1', JSON.stringify([essence(state), known]), 'base64');
 }
 
 function essence(state: SessionState): unknown[] {
   const { budget } = state;
   const capped = budget.limits.usd !== undefined || budget.limits.tokens !== undefined;
+  // Without a cap nobody decides by what is spent, and no cap can come: only caps that are reached are raised.
+  const spent = capped ? budget.spent : { ...budget.spent, inputTokens: 0, outputTokens: 0, nanoUsd: 0 };
   return [
     state.status.kind,
     state.manifest === null,
@@ -264,7 +269,7 @@ function essence(state: SessionState): unknown[] {
     state.compaction,
     state.summarized,
     budget.limits,
-    { ...budget.spent, ...(capped ? {} : { inputTokens: 0, outputTokens: 0, nanoUsd: 0 }) },
+    Object.keys(budget.limits).length > 0 ? spent : 0,
     capped || state.manifest?.contextWindow !== undefined
       ? [budget.reserved, state.promptBytes, state.measured]
       : 0,
