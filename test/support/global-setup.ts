@@ -1,12 +1,12 @@
 /**
- * One Temporal dev server for the whole run, in memory, tuned, with the project's search attributes, and one build of the
- * processes that tests start. Tests get at the server with `inject('temporal')` and keep apart by their task queues and
+ * One Temporal dev server for each project of tests, in memory, tuned, with our search attributes, and one build for all of
+ * the processes that tests start. Tests get the server with `inject('temporal')` and keep apart by their task queues and
  * workflow ids.
  */
 
 import type { TestProject } from 'vitest/node';
 import { SESSION_SEARCH_ATTRIBUTES, startServer } from '../../src/server/index.ts';
-import { buildProcesses } from './built-processes.ts';
+import { type BuiltProcesses, buildProcesses } from './built-processes.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -20,11 +20,17 @@ declare module 'vitest' {
   }
 }
 
+/** Each project loads this module anew, in one process: they share the build. */
+const run = globalThis as { perdureBuild?: Promise<BuiltProcesses> };
+
 /** Starts the server and builds before the first test file; what it returns ends both after the last. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const processes = await buildProcesses();
+  run.perdureBuild ??= buildProcesses().then((built) => {
+    project.onTestsRerun(built.rebuild);
+    return built;
+  });
+  const processes = await run.perdureBuild;
   project.provide('builtProcesses', processes.folder);
-  project.onTestsRerun(processes.rebuild);
   // The server of a run that ends soon has memory to spare, and collects it for a tenth of its processor time.
   process.env['GOGC'] ??= '400';
   const server = await startServer({
