@@ -2,23 +2,14 @@
 
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import { type AgentRuntime, deadline, instructionsFor, prepareCall } from '../agent/index.ts';
+import { type AgentRuntime, instructionsFor } from '../agent/index.ts';
 import { MODEL_ATTEMPTS } from '../contract/activities.ts';
 import { messageOf } from '../contract/errors.ts';
 import { LOST, UNKNOWN_KEY } from '../contract/failure.ts';
-import { defined, sha256Hex } from '../contract/json.ts';
-import { shortDigest } from '../contract/keys.ts';
 import { resultBytesOf } from '../contract/limits.ts';
-import { type Message, textsOf } from '../contract/messages.ts';
-import type {
-  ModelFailureKind,
-  ModelInput,
-  ModelResult,
-  PreparedCall,
-  ReadEnd,
-} from '../contract/model-call.ts';
+import type { Message } from '../contract/messages.ts';
+import type { ModelFailureKind, ModelInput, ModelResult, ReadEnd } from '../contract/model-call.ts';
 import { outputRequest } from '../contract/output.ts';
-import { PLAN_TOOL } from '../contract/plan.ts';
 import type { ValueStore } from '../contract/values.ts';
 import { viewOf } from '../contract/view.ts';
 import { asidePrompt } from './aside.ts';
@@ -29,12 +20,12 @@ import { type Files, filesOf } from './files.ts';
 import { lastFailure } from './last-failure.ts';
 import { detailsBefore, type LiveOutlet, LiveSender } from './live-sender.ts';
 import type { RequestFailure } from './model-errors.ts';
-import { checkOutput } from './output.ts';
 import { messagesWithFiles } from './prompt.ts';
 import type { RateGate } from './rate-gate.ts';
 import { Reading } from './reads.ts';
-import type { RequestedCall, RequestResult } from './reply-collector.ts';
-import { type RequestMode, requestModel } from './request-model.ts';
+import { recordedReply } from './recorded-reply.ts';
+import type { RequestResult } from './reply-collector.ts';
+import { modeOf, requestModel } from './request-model.ts';
 import { shutDown } from './shut-down.ts';
 import { type Storing, storingOf } from './storing.ts';
 import { type FindAgent, newManifest, noAgent } from './tool.ts';
@@ -46,10 +37,6 @@ import type { TranscriptMemory } from './transcript-memory.ts';
 const UNBILLED = 'ProviderUnavailable';
 /** The longest `retry-after` that an attempt waits for, in milliseconds. After a longer one the session waits visibly. */
 const QUIET_MS = 60_000;
-type ReplyBlock = Extract<ModelResult, { kind: 'reply' }>['blocks'][number];
-
-/** Finish reasons that are not recorded. */
-const USUAL_ENDS: ReadonlySet<string> = new Set(['stop', 'tool-calls']);
 
 /** Asks the models in order. {@link ModelResult} lists the outcomes. */
 export async function runModel(
@@ -217,29 +204,13 @@ async function askInOrder(
     );
     entry?.end(result);
     if (result.ok) {
-      // The reply is paid for, so a hanging check must not prevent its recording.
-      const waits = deadline(context.cancellationSignal);
-      const calls = await prepare(agent, input, result.calls, waits);
-      const blocks = await recordedBlocks(result.blocks, storing);
-      const isAnswer = calls.length === 0 && modeOf(input) === 'reply';
-      const output = isAnswer ? await checkOutput(agent, textsOf({ blocks }).join('\n'), waits) : undefined;
-      return {
-        kind: 'reply',
-        ...(index > 0 ? { model: index } : {}),
-        blocks,
-        calls,
-        ...defined({ output }),
-        ...(USUAL_ENDS.has(result.finishReason) ? {} : { finishReason: result.finishReason }),
-        usage: result.usage,
-        ...(agent.manifest.instructionsBytes === undefined
-          ? {}
-          : { instructions: shortDigest(sha256Hex(instructions)) }),
-        ...(failures.length === 0
-          ? {}
-          : {
-              fallbacks: failures.map(({ model: at, failure }) => ({ model: at, message: failure.message })),
-            }),
-      };
+      return recordedReply(context, agent, input, {
+        result,
+        model: index,
+        instructions,
+        fallbacks: failures.map(({ model: at, failure }) => ({ model: at, message: failure.message })),
+        storing,
+      });
     }
     // A larger model would cost more for ever: the prompt is compacted first.
     if (result.failure.kind === 'context_window' && agent.manifest.contextWindow !== undefined)
@@ -258,36 +229,6 @@ async function askInOrder(
     context,
     failures.map(({ failure }) => failure),
   );
-}
-
-function modeOf({ summarize, compact: how, aside }: ModelInput): RequestMode {
-  if (aside !== undefined) return 'aside';
-  if (how !== undefined) return how.again === true ? 'compact-strictly' : 'compact';
-  return summarize === true ? 'finish' : 'reply';
-}
-
-/** Stores the files that the model made. The reply is paid for: a file that cannot be stored is a text that says so. */
-async function recordedBlocks(
-  blocks: Extract<RequestResult, { ok: true }>['blocks'],
-  storing: Storing | undefined,
-): Promise<ReplyBlock[]> {
-  const recorded: ReplyBlock[] = [];
-  for (const block of blocks) {
-    if (block.kind !== 'given_file') {
-      recorded.push(block);
-      continue;
-    }
-    const { media_type, bytes, metadata } = block;
-    const stored = (await storing?.({ bytes, mediaType: media_type })) ?? {
-      problem: 'the worker has no store of values',
-    };
-    recorded.push(
-      'problem' in stored
-        ? { kind: 'text', text: `[a file of ${media_type} was not kept: ${stored.problem}]` }
-        : { kind: 'file', media_type, value: stored, ...defined({ metadata }) },
-    );
-  }
-  return recorded;
 }
 
 function billedFailure({ failure }: Extract<RequestResult, { ok: false }>, model: number): ModelResult {
@@ -316,27 +257,6 @@ function unbilledFailure(context: Context, failures: readonly RequestFailure[]):
     type: UNBILLED,
     ...(nextRetryDelay > 0 ? { nextRetryDelay } : {}),
   });
-}
-
-async function prepare(
-  agent: AgentRuntime,
-  input: ModelInput,
-  requested: readonly RequestedCall[],
-  waits: ReturnType<typeof deadline>,
-): Promise<PreparedCall[]> {
-  const prepared: PreparedCall[] = [];
-  const context = defined({ context: input.context });
-  for (const [i, { name, args, metadata, unreadable }] of requested.entries()) {
-    const callId = `call_${input.turn}_${i}`;
-    const builtIn = name === PLAN_TOOL && agent.manifest.plan;
-    const call: PreparedCall = unreadable
-      ? { name, args, problem: `Invalid arguments for ${name}: they are not JSON.` }
-      : builtIn
-        ? { name, args }
-        : await prepareCall(agent, { name, args, callId, ...context }, waits);
-    prepared.push(metadata === undefined ? call : { ...call, metadata });
-  }
-  return prepared;
 }
 
 /** How the previous attempt ended. `unbilled`: its failure says that nothing was billed. */

@@ -5,6 +5,7 @@ import type { AgentRuntime, Model } from '../agent/index.ts';
 import { messageOf } from '../contract/errors.ts';
 import type { LiveDelta } from '../contract/live-text.ts';
 import type { Message } from '../contract/messages.ts';
+import type { ModelInput } from '../contract/model-call.ts';
 import type { Files } from './files.ts';
 import { apiErrorOf } from './model-errors.ts';
 import { setsOwnCache, toPrompt, toTools, withBreakpoints } from './prompt.ts';
@@ -16,6 +17,13 @@ import { stopWith } from './stop-with.ts';
  * tools, because without them providers could not use their prompt caches. Only `reply` and `compact` allow to call them.
  */
 export type RequestMode = 'reply' | 'finish' | 'compact' | 'compact-strictly' | 'aside';
+
+/** What the model is asked for in a call. */
+export function modeOf({ summarize, compact: how, aside }: ModelInput): RequestMode {
+  if (aside !== undefined) return 'aside';
+  if (how !== undefined) return how.again === true ? 'compact-strictly' : 'compact';
+  return summarize === true ? 'finish' : 'reply';
+}
 
 const SUMMARY =
   'The budget of this session is used up. Do not call tools. Answer now with a summary: what was done, what is open.';

@@ -4,22 +4,21 @@ import { defined } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { asideStep, hasQueued, isAnswering } from './aside.ts';
-import { isStale, tendBackground } from './background.ts';
+import { tendBackground } from './background.ts';
 import { type Exceeded, exceeded, worstCase } from './budget.ts';
 import { reminderStep } from './built-in.ts';
 import { addedBytes, compaction } from './compaction.ts';
 import { answerOf, answerOrRelease } from './equal-calls.ts';
 import type { Moment, Step } from './events.ts';
-import { attachStep, isReporting, reportStep, tendAwaiting } from './global-effect.ts';
+import { attachStep, isReporting, reportStep } from './global-effect.ts';
 import { limitedStep } from './limited.ts';
-import { contextPart, describeCommand, modelCommand } from './model-command.ts';
+import { describeCommand, modelCommand } from './model-command.ts';
 import { endNotice, notifyStep } from './notify.ts';
 import { checkIdsStep, fitsNewRun, storeAtRest, storeStep } from './past.ts';
-import { asksAgain, drawStep, giveBack, lookAtPool, poolOfTree, settleEnd } from './pool.ts';
+import { drawStep, giveBack, lookAtPool, poolOfTree, settleEnd } from './pool.ts';
 import { issueReads } from './reads.ts';
 import {
   batchCalls,
-  flightOf,
   hasActivity,
   isGivenUp,
   isOpen,
@@ -29,15 +28,14 @@ import {
   lastText,
   openBackground,
   theCall,
-  toolOf,
 } from './state.ts';
 import { steerStep } from './steer.ts';
 import { lookForAgent, lookForTools } from './stuck.ts';
 import { delegationProblem, isCrowded, isDelegated, reportEnd } from './sub-agents.ts';
-import { toolCommand, verifyCommand } from './tool-command.ts';
+import { checkArguments, dropStaleTimer, stopFirst, tendCalls } from './tend-calls.ts';
+import { toolCommand } from './tool-command.ts';
 import { hasEarlier, isCompensation, isUndoing, undoStep } from './undo.ts';
 
-const BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
 /** How long the session rests before it repeats a model call whose workers were lost. */
 const MODEL_BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
 
@@ -115,99 +113,6 @@ function nextStep(state: SessionState, moment: Moment): Step | null {
 /** Whether the session is about to go on in a new run, and starts nothing new. */
 function isLeaving({ continuing, cancelling, inFlight }: SessionState): boolean {
   return continuing === 'next' || (cancelling === null && inFlight.some(({ kind }) => kind === 'storePast'));
-}
-
-/** What calls need in every phase: timers, verification, the check of edited arguments. */
-function tendCalls(state: SessionState, calls: readonly ToolCall[], moment: Moment): Step | null {
-  const seq = state.seq + 1;
-  // Calls that are about to be skipped need nothing. A command that is stopped in its own activation leaves no trace in
-  // the history, and the fold would lose count.
-  const skipping = (state.cancelling !== null || state.interrupted) && !isUndoing(state);
-  for (const call of calls) {
-    const timer = (ms: number, summary: string): Step => ({
-      type: 'issue',
-      callId: call.id,
-      command: { kind: 'timer', seq, ms, summary },
-    });
-    const { status } = call;
-    if (
-      status.kind === 'approval' &&
-      !skipping &&
-      status.expiresAt !== null &&
-      !flightOf(state, call.id, 'approval_expiry')
-    ) {
-      return timer(
-        Math.max(1, Date.parse(status.expiresAt) - moment.now),
-        `approval of ${call.name} ${call.id} expires`,
-      );
-    }
-    if (status.kind === 'sleeping' && !skipping && !flightOf(state, call.id, 'sleep')) {
-      return timer(Math.max(1, Date.parse(status.until) - moment.now), `${call.name} ${call.id} waits`);
-    }
-    if (status.kind === 'settling' && !flightOf(state, call.id, 'settle')) {
-      // The workflow of the effect was ended, so its last dispatch may still run.
-      const running = state.effect !== null && call.dispatches.length === 0;
-      const tool = toolOf(state, call);
-      const ms = (tool?.settleMs ?? 0) + (running ? (tool?.timeoutMs ?? 0) : 0);
-      if (ms === 0) return { type: 'release_call', callId: call.id };
-      return timer(ms, `${call.name} ${call.id} settles`);
-    }
-    if (status.kind === 'awaiting') {
-      const step = tendAwaiting(state, call);
-      if (step !== null) return step;
-    }
-    if (status.kind === 'backoff' && !skipping && !flightOf(state, call.id, 'backoff')) {
-      const ms = Math.min(BACKOFF.maxMs, BACKOFF.firstMs * 2 ** (call.dispatches.length - 1));
-      return timer(ms, `${call.name} ${call.id} is tried again`);
-    }
-    if (status.kind === 'verifying' && !flightOf(state, call.id, 'verify')) {
-      return { type: 'issue', callId: call.id, command: verifyCommand(state, call, seq) };
-    }
-    const checking = checkArguments(state, [call]);
-    if (checking !== null) return checking;
-  }
-  return null;
-}
-
-/** Checks the arguments of a call that is being prepared. */
-function checkArguments(state: SessionState, calls: readonly ToolCall[]): Step | null {
-  const call = calls.find(
-    (each) =>
-      each.status.kind === 'preparing' &&
-      (state.cancelling === null || isUntold(each)) &&
-      !flightOf(state, each.id, 'prepare'),
-  );
-  if (call === undefined) return null;
-  const { id: callId, name: tool, args } = call;
-  const input = { agent: state.agent, tool, callId, args, ...contextPart(state) };
-  const summary = `check ${tool} ${callId}`;
-  return { type: 'issue', callId, command: { kind: 'prepare', seq: state.seq + 1, input, summary } };
-}
-
-/** The status that a timer belongs to, where a person may end it. */
-const WAITS_FOR: { [kind in InFlight['kind']]?: readonly ToolCall['status']['kind'][] } = {
-  approval_expiry: ['approval'],
-  backoff: ['backoff'],
-  sleep: ['sleeping'],
-  recheck: ['awaiting', 'stuck'],
-};
-
-function dropStaleTimer(state: SessionState): Step | null {
-  return stopFirst(state, (flight) => {
-    const { kind, callId } = flight;
-    if (kind === 'model_backoff') return !state.resting;
-    if (kind === 'pool_recheck') return !asksAgain(state);
-    if (kind === 'child_recheck') return isStale(state, flight);
-    if (kind === 'rate_recheck') return state.limited === undefined;
-    if (kind === 'agent_recheck') return state.wait?.reason !== 'agent_unavailable';
-    const waitsFor = WAITS_FOR[kind];
-    return waitsFor !== undefined && !waitsFor.includes(theCall(state, callId ?? '').status.kind);
-  });
-}
-
-function stopFirst(state: SessionState, which: (flight: InFlight) => boolean): Step | null {
-  const flight = state.inFlight.find((candidate) => candidate.cancelled !== true && which(candidate));
-  return flight === undefined ? null : { type: 'stop', seq: flight.seq };
 }
 
 function decideCancel(state: SessionState, calls: readonly ToolCall[], moment: Moment): Step | null {
