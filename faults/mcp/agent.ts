@@ -1,10 +1,11 @@
 /** The agent whose tools are those of an MCP server: one of each kind. */
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import type { DefinedTool, JsonObject, JsonValue, Verification } from 'perdure';
 import { type McpToolOptions, mcpTools } from 'perdure/mcp';
 import type { PaymentsClient } from '../../examples/payments/client.ts';
 import { ALSO_READ, TOOL, type ToolKind } from '../story.ts';
-import type { AgentPlan } from './plan.ts';
+import { type AgentPlan, urlOf } from './plan.ts';
 
 export function mcpToolsOf(plan: AgentPlan, service: PaymentsClient): Promise<Record<string, DefinedTool>> {
   const { timeout, settle } = plan;
@@ -19,16 +20,20 @@ export function mcpToolsOf(plan: AgentPlan, service: PaymentsClient): Promise<Re
     blind: { idempotency: { scope: 'message' } },
     global: { verify, confirm: true, idempotency: { scope: 'global', ttl: '1h' } },
   };
+  // A server that nobody but the lab starts is away for longer than three attempts last.
+  const limits = { timeout, settle, ...(plan.port === undefined ? {} : { maxAttempts: 10 }) };
   const kinds = Object.entries(options).map(
-    ([kind, each]) => [TOOL[kind as ToolKind], { ...each, timeout, settle }] as const,
+    ([kind, each]) => [TOOL[kind as ToolKind], { ...each, ...limits }] as const,
   );
   return mcpTools({
     name: 'payments',
     transport: () =>
-      new StdioClientTransport({
-        command: process.execPath,
-        args: ['--import', 'tsx', plan.program, JSON.stringify(plan)],
-      }),
-    tools: { ...Object.fromEntries(kinds), [ALSO_READ]: { effect: 'read', timeout, settle } },
+      plan.port === undefined
+        ? new StdioClientTransport({
+            command: process.execPath,
+            args: ['--import', 'tsx', plan.program, JSON.stringify(plan)],
+          })
+        : new StreamableHTTPClientTransport(new URL(urlOf(plan.port))),
+    tools: { ...Object.fromEntries(kinds), [ALSO_READ]: { effect: 'read', ...limits } },
   });
 }

@@ -4,6 +4,8 @@ export interface ServerPlan {
   /** The URL of the payments service. */
   readonly payments: string;
   readonly dir: string;
+  /** It serves streamable HTTP there. Default: it speaks over its standard input and output. */
+  readonly port?: number;
   /** Where each call waits until {@link GO} is there. */
   readonly holdAt?: 'gap' | 'landed';
   /** What the first call of each tag is told: that it is done, though it is not, or the other way round. */
@@ -16,6 +18,11 @@ export interface AgentPlan extends ServerPlan {
   readonly program: string;
   readonly timeout: `${number}ms`;
   readonly settle: `${number}ms`;
+}
+
+/** Where a server is that serves over HTTP. */
+export function urlOf(port: number): string {
+  return `http://127.0.0.1:${port}/mcp`;
 }
 
 /** The fault is over. */

@@ -4,7 +4,8 @@
  */
 import { existsSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { McpServer } from '@modelcontextprotocol/server';
+import { serve } from '@hono/node-server';
+import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import * as z from 'zod';
 import { createPaymentsClient } from '../../examples/payments/client.ts';
@@ -17,7 +18,7 @@ const isThere = (name: string): boolean => existsSync(`${plan.dir}/${name}`);
 /** The next version of its tools. */
 const isChanged = isThere(CHANGED);
 
-serveStdio(() => {
+function paymentsServer(): McpServer {
   const server = new McpServer({ name: 'payments', version: isChanged ? '2.0.0' : '1.0.0' });
   const inputSchema = z.object({
     tag: z.string(),
@@ -43,7 +44,13 @@ serveStdio(() => {
     });
   }
   return server;
-});
+}
+
+if (plan.port === undefined) serveStdio(paymentsServer);
+else {
+  const { fetch } = createMcpHandler(paymentsServer);
+  serve({ fetch: (request) => fetch(request), port: plan.port, hostname: '127.0.0.1' });
+}
 
 function text(value: string): { content: { type: 'text'; text: string }[] } {
   return { content: [{ type: 'text', text: value }] };

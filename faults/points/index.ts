@@ -9,7 +9,7 @@ import { deployCode } from './deploy-code.ts';
 import { keyLost } from './key-lost.ts';
 import { largeValues } from './large-values.ts';
 import { longReads } from './long-reads.ts';
-import { mcpChange, mcpFreeze, mcpKill, mcpLies } from './mcp.ts';
+import { mcpChange, mcpFreeze, mcpHttpKill, mcpKill, mcpLies } from './mcp.ts';
 import { modelCut } from './model-cut.ts';
 import { modelWire } from './model-wire.ts';
 import { newRun } from './new-run.ts';
@@ -78,4 +78,5 @@ export const POINTS: readonly FaultPoint[] = [
   clockStep,
   signals,
   staleResolve,
+  mcpHttpKill,
 ];

@@ -1,71 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { type AgentPlan, CHANGED, GO, markOf } from '../mcp/plan.ts';
+import { LabServer } from '../mcp/lab-server.ts';
+import { CHANGED } from '../mcp/plan.ts';
 import { polled } from '../patience.ts';
-import type { Stage } from '../stage.ts';
-import { callTags, type ToolKind } from '../story.ts';
+import type { ToolKind } from '../story.ts';
 import { type FaultPoint, gone, kill } from './point.ts';
 
-const PROGRAM = fileURLToPath(new URL('../mcp/server.ts', import.meta.url));
 /** The model is told of what may be repeated. */
 const TOLD: readonly ToolKind[] = ['read', 'idempotent'];
-
-/** The MCP server of a run, which its workers start. */
-class LabServer {
-  readonly #stage: Stage;
-  readonly #plan: AgentPlan;
-
-  constructor(stage: Stage, plan: Partial<AgentPlan> = {}) {
-    this.#stage = stage;
-    const dir = stage.lane.file(`mcp-${stage.harness.taskQueue}`);
-    mkdirSync(dir);
-    this.#plan = {
-      program: PROGRAM,
-      payments: `http://${stage.lane.payments}`,
-      dir,
-      timeout: '30000ms',
-      settle: '300ms',
-      ...plan,
-    };
-    stage.onClose(async () => {
-      for (const pid of this.#pids()) if (!gone(pid)) process.kill(pid, 'SIGKILL');
-    });
-  }
-
-  get env(): Record<string, string> {
-    return { LAB_MCP: JSON.stringify(this.#plan) };
-  }
-
-  /** Resolves when the server has done wrong on a call of every session. @returns its process id */
-  async struck(): Promise<number> {
-    await polled(() => this.#pids().length === this.#marks().length, 'a call never came to the MCP server');
-    const pids = new Set(this.#pids());
-    const [pid] = pids;
-    if (pid === undefined || pids.size > 1) throw new Error(`the calls are in ${pids.size} servers`);
-    return pid;
-  }
-
-  /** From now on it does nothing wrong. */
-  mend(): void {
-    this.say(GO);
-  }
-
-  say(word: typeof GO | typeof CHANGED): void {
-    writeFileSync(`${this.#plan.dir}/${word}`, '');
-  }
-
-  #marks(): string[] {
-    const tags = this.#stage.actors.flatMap(({ task }) => callTags(task, 1));
-    return [...new Set(tags)].map((tag) => `${this.#plan.dir}/${markOf(tag)}`);
-  }
-
-  #pids(): number[] {
-    return this.#marks()
-      .filter((file) => existsSync(file))
-      .map((file) => Number(readFileSync(file, 'utf8')));
-  }
-}
 
 async function killed(pid: number): Promise<string> {
   process.kill(pid, 'SIGKILL');
@@ -89,6 +30,28 @@ export const mcpKill: FaultPoint = {
     const evidence = await killed(pid);
     server.mend();
     stage.strike(`${evidence}: ${stage.story.step}`, at);
+  },
+};
+
+/** SIGKILL of an MCP server over HTTP in the calls of all sessions. Nobody but the lab starts it again. */
+export const mcpHttpKill: FaultPoint = {
+  name: 'mcp-http-kill',
+  about:
+    'Tools are those of an MCP server over streamable HTTP. It is killed (SIGKILL) in a call, before its effect or after it, and comes back on its port.',
+  steps: ['gap', 'landed'],
+  fails: TOLD,
+  oneTurn: true,
+  inject: async (stage) => {
+    const server = new LabServer(stage, { holdAt: stage.story.step as 'gap' | 'landed' });
+    await server.serve();
+    await stage.startWorker({ env: server.env });
+    await stage.begin({ agent: 'connected' });
+    const pid = await server.struck();
+    const at = Date.now();
+    const evidence = await killed(pid);
+    server.mend();
+    await server.serve();
+    stage.strike(`${evidence}: ${stage.story.step}; ${server.pid} has its port`, at);
   },
 };
 

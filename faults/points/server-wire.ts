@@ -1,4 +1,4 @@
-import { BACKGROUND, type Step } from '../story.ts';
+import type { Step } from '../story.ts';
 import { allBut, open } from './opening.ts';
 import type { FaultPoint } from './point.ts';
 
@@ -10,7 +10,7 @@ export const serverWire: FaultPoint = {
   about:
     'The connection between worker and Temporal is cut, another worker takes over, and the connection comes back.',
   steps: QUICK,
-  soakSteps: [...allBut(QUICK), ...BACKGROUND.filter((step) => !QUICK.includes(step))],
+  soakSteps: allBut(QUICK),
   oneTurn: true,
   inject: async (stage) => {
     const wire = await stage.wire(stage.lane.server.address);
