@@ -368,7 +368,8 @@ export class Session<OUTPUT = unknown> {
   /**
    * Ends the session, after a mutation in flight has settled. With `undo`, it undoes its effects first, the last one first.
    * Each is a call that a person approves, unless `undo` has the digest of {@link Session.undoPlan}. An effect that cannot be
-   * undone waits for a person. `undo: false` gives up what has not been undone yet.
+   * undone waits for a person. `undo: false` gives up what has not been undone yet. The effects of a session that has ended are
+   * undone with `sessions.undo`.
    */
   async cancel(input: CancelInput = {}): Promise<void> {
     const { undo = false } = input;

@@ -6,18 +6,20 @@ import {
   WorkflowNotFoundError,
   type WorkflowStartOptions,
 } from '@temporalio/client';
+import { UNNAMED } from '../contract/calls.ts';
 import { invalid, isPerdureError, PerdureError } from '../contract/errors.ts';
 import type { Inbox, InboxOptions } from '../contract/inbox.ts';
-import type { SendInput } from '../contract/inputs.ts';
+import type { CancelInput, SendInput } from '../contract/inputs.ts';
 import { canonicalJson, defined } from '../contract/json.ts';
 import { DEFAULT_TASK_QUEUE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { OriginInput } from '../contract/origin.ts';
 import type { SessionInput } from '../contract/session-input.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
+import type { UndoInput } from '../contract/undo.ts';
 import type { SessionSummary } from '../contract/views.ts';
 import { parseCheckpointId } from '../temporal/checkpoint-id.ts';
 import { retryHint, sessionError } from '../temporal/errors.ts';
-import { isCompletedTask } from '../temporal/executions.ts';
+import { isCompletedTask, lastCompletedTask } from '../temporal/executions.ts';
 import { readStart, readStartInput } from '../temporal/index.ts';
 import { storeParts } from '../temporal/store-content.ts';
 import { listSessions, type SessionListOptions } from '../temporal/visibility.ts';
@@ -147,13 +149,49 @@ export class Sessions {
    * `SESSION_NOT_FOUND`, `CHECKPOINT_NOT_FOUND`. Then nothing has changed
    */
   async rewind(from: { sessionId: string; checkpointId: string }, options: ForkOptions): Promise<Session> {
+    return this.#rewind(from, options);
+  }
+
+  /**
+   * Undoes the effects of a session and ends it, as {@link Session.cancel} does with `undo`. A session that has ended goes on
+   * from its last checkpoint, in a new run that undoes and ends: its model is not asked.
+   *
+   * @param input - `undo`: `true`, and a person approves each; or the digest of {@link Session.undoPlan}, which approves the list.
+   * @throws PerdureError `SESSION_NOT_FOUND`; `CONFLICT` when somebody else has just begun the same; `INVALID_ARGUMENT`
+   */
+  async undo(sessionId: string, input: CancelInput & { undo: Exclude<UndoInput, false> }): Promise<Session> {
+    const session = this.get(sessionId);
+    try {
+      await session.cancel(input);
+      return session;
+    } catch (error) {
+      if (!isPerdureError(error, 'SESSION_CLOSED')) throw error;
+    }
+    const { by = UNNAMED, reason = 'undo its effects', undo, verified } = input;
+    try {
+      const { taskQueue } = await this.#client.workflow.getHandle(sessionId).describe();
+      const last = await lastCompletedTask(this.#client, sessionId);
+      // It has ended before it did anything.
+      if (last === null) return session;
+      const from = { sessionId, checkpointId: `${last.runId}:${last.eventId}` };
+      return await this.#rewind(from, { by, reason, taskQueue }, { cancel: undo, ...defined({ verified }) });
+    } catch (error) {
+      throw sessionError(sessionId, error);
+    }
+  }
+
+  async #rewind(
+    from: { sessionId: string; checkpointId: string },
+    options: ForkOptions,
+    more: Pick<OriginInput, 'cancel' | 'verified'> = {},
+  ): Promise<Session> {
     const { sessionId } = from;
     // Other clients may start sessions with ids that we refuse.
     checkFreeId(sessionId);
     checkOptions('fork', options);
     if (options.pool !== undefined)
       throw invalid('pool', 'a session keeps its pool when it is rewound: leave it out');
-    const origin = originOf('rewind', from, options);
+    const origin = { ...originOf('rewind', from, options), ...more };
     const sent = await this.#stored(sessionId, options);
     // Invalid input fails before the session is touched.
     sessionInput(options.agent ?? 'the same', sent, origin);

@@ -39,19 +39,25 @@ const NOTHING: Followed = {
   live: false,
 };
 
-/** Follows a session. What it shows changes with each event of its stream. */
-export function useSession(id: string): Followed & { earlier: () => Promise<void> } {
+/** Follows a session until it ends. What it shows changes with each event of its stream. */
+export function useSession(id: string): Followed & {
+  earlier: () => Promise<void>;
+  /** Follows a session that has ended, and goes on. */
+  again: () => void;
+} {
   const [state, setState] = useState(NOTHING);
+  const [round, setRound] = useState(0);
   const latest = useRef(state);
   latest.current = state;
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each round follows the session anew
   useEffect(() => {
     const stop = new AbortController();
     void follow(id, stop.signal, (change) => {
       if (!stop.signal.aborted) setState(change);
     });
     return () => stop.abort();
-  }, [id]);
+  }, [id, round]);
 
   const earlier = async (): Promise<void> => {
     const { first, messages } = latest.current;
@@ -65,7 +71,7 @@ export function useSession(id: string): Followed & { earlier: () => Promise<void
       calls: new Map([...calls.items.map((call) => [call.id, call] as const), ...now.calls]),
     }));
   };
-  return { ...state, earlier };
+  return { ...state, earlier, again: () => setRound((before) => before + 1) };
 }
 
 type Change = (next: (now: Followed) => Followed) => void;
@@ -81,7 +87,10 @@ async function follow(id: string, signal: AbortSignal, change: Change): Promise<
         if (!isRead || event.event === 'transcript' || event.event === 'run')
           change(await present(id, signal));
         isRead = true;
-        if (event.event === 'end') return change((now) => ({ ...now, live: false }));
+        if (event.event === 'end') {
+          change(await present(id, signal));
+          return change((now) => ({ ...now, live: false }));
+        }
         change((now) => after(now, event));
       }
       if (!isRead) change(await present(id, signal));

@@ -34,7 +34,8 @@ const AGAIN: Readonly<Record<Effect['again'], string>> = {
   undone: 'it was undone: an equal call runs again, with another key',
 };
 
-export function Past({ id }: { id: string }): JSX.Element {
+/** @param onRewound - the session had ended, and goes on */
+export function Past({ id, onRewound }: { id: string; onRewound?: (() => void) | undefined }): JSX.Element {
   const [before, setBefore] = useState<string | null>(null);
   const [marked, setMarked] = useState<readonly Checkpoint[]>([]);
   const rest = before === null ? '' : `&before=${encodeURIComponent(before)}`;
@@ -82,7 +83,9 @@ export function Past({ id }: { id: string }): JSX.Element {
         )}
       </p>
       {older !== undefined && newer !== undefined && <Difference from={older} to={newer} />}
-      {older !== undefined && newer === undefined && <GoOn key={older.id} id={id} checkpoint={older} />}
+      {older !== undefined && newer === undefined && (
+        <GoOn key={older.id} id={id} checkpoint={older} onRewound={onRewound} />
+      )}
       <CommandLine command={command('checkpoints', 'ls', id)} />
     </div>
   );
@@ -133,7 +136,15 @@ function inWords(change: Change): string {
 }
 
 /** Forks or rewinds. A rewind says first which effects stay. */
-function GoOn({ id, checkpoint }: { id: string; checkpoint: Checkpoint }): JSX.Element {
+function GoOn({
+  id,
+  checkpoint,
+  onRewound,
+}: {
+  id: string;
+  checkpoint: Checkpoint;
+  onRewound: (() => void) | undefined;
+}): JSX.Element {
   const { signature, lacks } = useYou();
   const refusal = lacks('operate');
   const [reason, setReason] = useState('');
@@ -165,6 +176,7 @@ function GoOn({ id, checkpoint }: { id: string; checkpoint: Checkpoint }): JSX.E
     try {
       await request('POST', sessionPath(id, '/rewind'), { ...body, ...how });
       setEffects(null);
+      onRewound?.();
     } catch (failure) {
       const known = asApiError(failure);
       // Without a confirmation nothing happens, and the error lists the effects.

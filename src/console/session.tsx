@@ -14,9 +14,10 @@ import { visible } from './text.ts';
 import { Conversation } from './transcript.tsx';
 
 export function Session({ id }: { id: string }): JSX.Element {
-  const { earlier, ...session } = useSession(id);
+  const { earlier, again, ...session } = useSession(id);
   const { view, error, live } = session;
   const [past, setPast] = useState(false);
+  const hasEnded = view !== null && view.status.kind !== 'active';
   if (view === null)
     return (
       <main class="page">{error === null ? <p class="hint">Reading…</p> : <Problem error={error} />}</main>
@@ -46,13 +47,13 @@ export function Session({ id }: { id: string }): JSX.Element {
         </header>
         <Talk session={session} earlier={earlier} />
         {view.status.kind === 'active' && <Queue sessionId={id} messages={session.queue} />}
-        <Steer view={view} />
+        <Steer view={view} onAgain={again} />
       </section>
       <aside class="side">
         <Side view={view} />
         <Part name="Checkpoints">
           {past ? (
-            <Past id={id} />
+            <Past id={id} onRewound={hasEnded ? again : undefined} />
           ) : (
             <button type="button" onClick={() => setPast(true)}>
               Show the checkpoints

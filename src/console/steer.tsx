@@ -10,7 +10,7 @@ import { CommandLine, Problem } from './parts.tsx';
 import { UndoList } from './undo-plan.tsx';
 import { useYou } from './you.ts';
 
-type Verb = 'pause' | 'resume' | 'cancel';
+type Verb = 'pause' | 'resume' | 'cancel' | 'undo';
 
 const VERBS: Readonly<Record<Verb, { label: string; does: string; hasReason: boolean }>> = {
   pause: { label: 'Pause', does: 'No new call begins. Calls in flight end first.', hasReason: true },
@@ -20,9 +20,15 @@ const VERBS: Readonly<Record<Verb, { label: string; does: string; hasReason: boo
     does: 'Ends the session for good, once a mutation in flight has settled.',
     hasReason: true,
   },
+  undo: {
+    label: 'Undo effects',
+    does: 'Undoes the effects of the session, and ends it again. Its model is not asked.',
+    hasReason: true,
+  },
 };
 
-export function Steer({ view }: { view: SessionView }): JSX.Element | null {
+/** @param onAgain - the session has ended, and goes on */
+export function Steer({ view, onAgain }: { view: SessionView; onAgain: () => void }): JSX.Element {
   const { sessionId: id, status, phase } = view;
   const { signature, lacks } = useYou();
   const [text, setText] = useState('');
@@ -30,9 +36,9 @@ export function Steer({ view }: { view: SessionView }): JSX.Element | null {
   const [reason, setReason] = useState('');
   const [error, setError] = useState<ApiError | null>(null);
   const [undo, setUndo] = useState(false);
-  const undoes = undo && verb === 'cancel';
+  const undoes = verb === 'undo' || (undo && verb === 'cancel');
   const { value: plan, error: planError } = useRead<UndoPlan>(undoes ? sessionPath(id, '/undo') : null);
-  if (status.kind !== 'active') return null;
+  const hasEnded = status.kind !== 'active';
 
   const act = async (path: string, body: object): Promise<boolean> => {
     setError(null);
@@ -53,72 +59,80 @@ export function Steer({ view }: { view: SessionView }): JSX.Element | null {
     const said = VERBS[verb].hasReason && reason !== '' ? { reason } : {};
     // Who may decide approves the list that is shown. Otherwise somebody approves each compensation.
     const asked = lacks('decide') === null ? { digest: plan?.digest } : true;
-    if (await act(`/${verb}`, undoes ? { ...said, undo: asked } : said)) setVerb(null);
+    if (!(await act(undoes ? '/cancel' : `/${verb}`, undoes ? { ...said, undo: asked } : said))) return;
+    setVerb(null);
+    if (hasEnded) onAgain();
   };
   const [cannotTalk, cannotOperate] = [lacks('talk'), lacks('operate')];
   const hasOpenCalls = phase === 'acting' || phase === 'approval' || phase === 'unknown_effect';
   const isBusy = phase === 'thinking' || hasOpenCalls;
   const held = phase === 'paused' || phase === 'waiting';
+  const verbs: readonly Verb[] = hasEnded ? ['undo'] : [held ? 'resume' : 'pause', 'cancel'];
+  const buttons = verbs.map((name) => (
+    <button
+      key={name}
+      type="button"
+      aria-expanded={verb === name}
+      disabled={cannotOperate !== null}
+      title={cannotOperate ?? VERBS[name].does}
+      onClick={() => setVerb(verb === name ? null : name)}
+    >
+      {VERBS[name].label}
+    </button>
+  ));
   return (
     <div class="steer">
-      <form
-        aria-label="Message"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void say();
-        }}
-      >
-        <textarea
-          aria-label="Message to the session"
-          placeholder={isBusy ? 'A message waits in the queue until this turn has ended' : 'Message'}
-          rows={2}
-          disabled={cannotTalk !== null}
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
-          onKeyDown={(event) => {
-            if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) void say();
+      {hasEnded ? (
+        <div class="answers">{buttons}</div>
+      ) : (
+        <form
+          aria-label="Message"
+          onSubmit={(event) => {
+            event.preventDefault();
+            void say();
           }}
-        />
-        <div class="answers">
-          <button type="submit" class="primary" disabled={text.trim() === ''}>
-            Send
-          </button>
-          {hasOpenCalls && (
-            <button
-              type="button"
-              title="The model answers now, without tools. What is pending stays as it is."
-              disabled={text.trim() === ''}
-              onClick={() => void say('aside')}
-            >
-              Ask aside
+        >
+          <textarea
+            aria-label="Message to the session"
+            placeholder={isBusy ? 'A message waits in the queue until this turn has ended' : 'Message'}
+            rows={2}
+            disabled={cannotTalk !== null}
+            value={text}
+            onInput={(event) => setText(event.currentTarget.value)}
+            onKeyDown={(event) => {
+              if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) void say();
+            }}
+          />
+          <div class="answers">
+            <button type="submit" class="primary" disabled={text.trim() === ''}>
+              Send
             </button>
-          )}
-          {isBusy && (
-            <button
-              type="button"
-              title="Ends this turn early. Calls that have not begun are skipped."
-              disabled={text.trim() === ''}
-              onClick={() => void say('interrupt')}
-            >
-              Interrupt
-            </button>
-          )}
-          <span class="grow" />
-          {(held ? (['resume', 'cancel'] as const) : (['pause', 'cancel'] as const)).map((name) => (
-            <button
-              key={name}
-              type="button"
-              aria-expanded={verb === name}
-              disabled={cannotOperate !== null}
-              title={cannotOperate ?? VERBS[name].does}
-              onClick={() => setVerb(verb === name ? null : name)}
-            >
-              {VERBS[name].label}
-            </button>
-          ))}
-        </div>
-      </form>
-      {verb !== null && (
+            {hasOpenCalls && (
+              <button
+                type="button"
+                title="The model answers now, without tools. What is pending stays as it is."
+                disabled={text.trim() === ''}
+                onClick={() => void say('aside')}
+              >
+                Ask aside
+              </button>
+            )}
+            {isBusy && (
+              <button
+                type="button"
+                title="Ends this turn early. Calls that have not begun are skipped."
+                disabled={text.trim() === ''}
+                onClick={() => void say('interrupt')}
+              >
+                Interrupt
+              </button>
+            )}
+            <span class="grow" />
+            {buttons}
+          </div>
+        </form>
+      )}
+      {verb !== null && verbs.includes(verb) && (
         <form
           class="panel"
           aria-label={VERBS[verb].label}
@@ -152,7 +166,7 @@ export function Steer({ view }: { view: SessionView }): JSX.Element | null {
           )}
           <div class="answers">
             <button type="submit" class="primary" disabled={undoes && plan === null}>
-              Confirm: {undoes ? 'undo and cancel' : VERBS[verb].label.toLowerCase()}
+              Confirm: {verb === 'cancel' && undo ? 'undo and cancel' : VERBS[verb].label.toLowerCase()}
             </button>
             <button type="button" onClick={() => setVerb(null)}>
               Back
@@ -160,7 +174,7 @@ export function Steer({ view }: { view: SessionView }): JSX.Element | null {
           </div>
           <CommandLine
             command={command(
-              verb,
+              undoes ? 'cancel' : verb,
               id,
               ...(undoes ? ['--undo'] : []),
               ...(VERBS[verb].hasReason && reason !== '' ? ['--reason', reason] : []),
@@ -168,7 +182,9 @@ export function Steer({ view }: { view: SessionView }): JSX.Element | null {
           />
         </form>
       )}
-      {[cannotTalk, cannotOperate].map((reason) => reason !== null && <p class="hint">{reason}</p>)}
+      {[hasEnded ? null : cannotTalk, cannotOperate].map(
+        (reason) => reason !== null && <p class="hint">{reason}</p>,
+      )}
       {text.trim() !== '' && <CommandLine command={command('send', id, text)} />}
       <Problem error={error} />
     </div>

@@ -18,6 +18,8 @@ export interface Origin {
   /** The completed workflow task that is the checkpoint. */
   eventId: number;
   by: Actor;
+  /** The HTTP API, or your program, has verified `by`. */
+  verified?: true | undefined;
   reason: string;
   /** Of a rewind: the run that the session leaves, which may be later than the checkpoint's. */
   leaves?: string | undefined;
@@ -30,6 +32,8 @@ export interface OriginInput extends Origin {
   edits?: EditInput | undefined;
   /** Of a rewind: undoes the effects since the checkpoint first. */
   undo?: UndoInput | undefined;
+  /** Of a rewind to the end of a session: `by` cancels it, and all its effects are undone first. */
+  cancel?: UndoInput | undefined;
 }
 
 export const originSchema: LazySchema<OriginInput> = lazySchema(() =>
@@ -39,11 +43,13 @@ export const originSchema: LazySchema<OriginInput> = lazySchema(() =>
     runId: z.string().check(z.minLength(1)),
     eventId: z.int().check(z.positive()),
     by: z.string(),
+    verified: z.optional(z.literal(true)),
     reason: z.string(),
     leaves: z.optional(z.string().check(z.minLength(1))),
     archived: z.optional(contentSchema()),
     edits: z.optional(editSchema()),
     undo: z.optional(undoInput()),
+    cancel: z.optional(undoInput()),
   }),
 );
 

@@ -265,7 +265,7 @@ export interface SessionState {
   ending?: 'completed' | 'cancelled';
   /** The checkpoint that it started from. `loading` holds the parts of it that have arrived. */
   origin: Origin | null;
-  loading: { parts: string[]; edits: EditInput | null; undo?: UndoInput } | null;
+  loading: { parts: string[]; edits: EditInput | null; undo?: UndoInput; cancel?: UndoInput } | null;
   /** Effects from after a rewind's checkpoint. They answer their keys. */
   carried: CarriedEffect[];
   /** Nothing is issued any more, because a successor takes over. `resume` undoes it. */

@@ -219,15 +219,19 @@ export const sessionOperations: readonly Operation[] = [
     summary: 'End the session once a mutation in flight has settled',
     description:
       'With undo, it undoes its effects first: with true, a person approves each. With the digest of GET ' +
-      '/sessions/{id}/undo, the caller approves the list, and needs the role decide. With false, an undo is given up.',
+      '/sessions/{id}/undo, the caller approves the list, and needs the role decide. With false, an undo is given up. ' +
+      'The effects of a session that has ended are undone in a new run.',
     body: cancelBodySchema,
     answer: ACCEPTED,
-    codes: SIGNALLED,
+    codes: [...SIGNALLED, 'CONFLICT', ...UNANSWERED],
     handle: (request, backend) => {
       const { body, principal } = request;
       if (typeof body.undo === 'object') needRole('cancelSession with a digest', 'decide', principal);
-      const who = { ...defined(body), ...verifiedBy(principal) };
-      return accepted(backend, request.param('id'), (session) => session.cancel(who));
+      const { undo = false, ...who } = { ...defined(body), ...verifiedBy(principal) };
+      return accepted(backend, request.param('id'), async (session) => {
+        if (undo === false) await session.cancel({ ...who, ...defined({ undo: body.undo }) });
+        else await backend.sessions.undo(session.id, { ...who, undo });
+      });
     },
   }),
   operation<EditInput>({

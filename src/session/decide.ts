@@ -85,7 +85,9 @@ function nextStep(state: SessionState, moment: Moment): Step | null {
     reminderStep(state, moment) ??
     dropStaleTimer(state);
   if (tending !== null) return tending;
-  if (state.cancelling !== null) return decideCancel(state, calls, moment);
+  // One that is to undo its effects has to read them first.
+  const isEnding = state.cancelling !== null && state.loading?.cancel === undefined;
+  if (isEnding) return decideCancel(state, calls, moment);
   if (state.paused !== null) {
     if (!state.paused.requestedNow) return null;
     return stopFirst(state, ({ kind }) => PAUSED.includes(kind));
@@ -100,7 +102,7 @@ function nextStep(state: SessionState, moment: Moment): Step | null {
   const aside = isFull(moment) ? null : asideStep(state);
   if (state.inFlight.some(({ kind }) => EXCLUSIVE.includes(kind))) return aside;
   if (state.loading !== null && state.origin !== null) {
-    const { by: _by, reason: _reason, ...from } = state.origin;
+    const { by: _by, verified: _verified, reason: _reason, ...from } = state.origin;
     const undo = state.loading.undo === undefined ? {} : { undo: true as const };
     const input = { ...from, ...undo, part: state.loading.parts.length };
     return { type: 'issue', command: { kind: 'load', seq: state.seq + 1, input } };

@@ -81,9 +81,9 @@ export function initialState(identity: SessionIdentity, input: SessionInput, mom
   };
   if (input.pool !== undefined) state.pool = newShare(input.pool);
   if (input.origin !== undefined) {
-    const { edits, undo, ...origin } = input.origin;
+    const { edits, undo, cancel, ...origin } = input.origin;
     state.origin = origin;
-    state.loading = { parts: [], edits: edits ?? null, ...defined({ undo }) };
+    state.loading = { parts: [], edits: edits ?? null, ...defined({ undo, cancel }) };
   }
   if (input.parent !== undefined) state.parent = input.parent;
   if (input.effect !== undefined) becomeEffect(state, input.effect);

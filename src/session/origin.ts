@@ -1,6 +1,6 @@
 /** Starting from a checkpoint: what a fork or a rewound session takes over from the past. */
 import { isFinal, type ToolCall } from '../contract/calls.ts';
-import { canonicalJson } from '../contract/json.ts';
+import { canonicalJson, defined } from '../contract/json.ts';
 import type { Loaded } from '../contract/loaded.ts';
 import type { Origin } from '../contract/origin.ts';
 import type { SessionState } from '../contract/state.ts';
@@ -23,7 +23,7 @@ import {
   theCall,
 } from './state.ts';
 import { childOf } from './sub-agents.ts';
-import { isCompensation, undoSince } from './undo.ts';
+import { isCompensation, requestUndo, undoSince } from './undo.ts';
 import { stop } from './wait.ts';
 
 /** Reads what was loaded. @returns `null` when it is not a state that this version knows. */
@@ -40,7 +40,7 @@ export function readLoaded(text: string): Loaded | null {
 /** Plants a checkpoint's state into a session that has done nothing yet. Its own first message stays queued. */
 export function plant(state: SessionState, origin: Origin, loaded: Loaded, moment: Moment): void {
   const { state: past, after } = loaded;
-  const { edits = null, undo } = state.loading ?? {};
+  const { edits = null, undo, cancel } = state.loading ?? {};
   state.loading = null;
   state.manifest = past.manifest;
   if (past.agentChanges !== undefined) state.agentChanges = past.agentChanges;
@@ -137,6 +137,12 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
     pause(state, { by: origin.by, at: iso(moment), reason, requestedNow: false });
   }
   if (after?.undo !== undefined) undoSince(state, undo, after.undo, origin.by, moment);
+  if (cancel !== undefined) {
+    const { by, verified, reason } = origin;
+    const at = iso(moment);
+    state.cancelling ??= { by, at, reason };
+    requestUndo(state, cancel, { by, ...defined({ verified }), at, whole: true }, moment);
+  }
   const problem = state.manifest && capProblem(state.manifest, state.budget.limits);
   if (problem !== null) stop(state, moment, 'budget', problem);
 }

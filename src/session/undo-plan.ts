@@ -64,14 +64,16 @@ export function undoSteps(state: SessionState, whole = false): KeyedStep[] {
 
 function stepsOf(state: SessionState, calls: readonly ToolCall[], whole: boolean): KeyedStep[] {
   const steps = calls.toReversed().flatMap((call) => stepOf(state, call, whole));
-  // An undo after the checkpoint of a rewind has undone them.
   return whole ? steps.filter((step) => !isUndone(state, step)) : steps;
 }
 
-function isUndone({ carried }: SessionState, { callId, idempotencyKey }: EffectRef): boolean {
-  return carried.some(
-    (effect) =>
-      effect.undone === true && effect.callId === callId && effect.idempotencyKey === idempotencyKey,
+/** Whether an effect was undone after the checkpoint of a rewind, or by this run, whose undo reaches earlier ones. */
+function isUndone({ carried, calls: own }: SessionState, { callId, idempotencyKey }: EffectRef): boolean {
+  const isIt = (effect?: EffectRef): boolean =>
+    effect?.callId === callId && effect.idempotencyKey === idempotencyKey;
+  return (
+    carried.some((effect) => effect.undone === true && isIt(effect)) ||
+    own.some(({ compensates, status }) => status.kind === 'completed' && isIt(compensates))
   );
 }
 
@@ -105,11 +107,9 @@ function undoneBelow(
   if (child === undefined && manifest?.tools[name]?.agent === undefined) return null;
   const above = origin?.kind === 'fork' ? origin.sessionId : sessionId;
   const id = child?.sessionId ?? childId(above, name, idempotencyKey);
-  const reason =
-    child !== undefined && child.end === undefined
-      ? `its sub-agent is at work. First: perdure cancel ${id} --undo`
-      : `its sub-agent has effects of its own: perdure checkpoints rewind ${id} <checkpoint> --undo`;
-  return { child: id, reason };
+  const isAtWork = child !== undefined && child.end === undefined;
+  const why = isAtWork ? 'its sub-agent is at work. First' : 'its sub-agent has effects of its own';
+  return { child: id, reason: `${why}: perdure cancel ${id} --undo` };
 }
 
 /** Of effects from before a rewind, only the output is known. */

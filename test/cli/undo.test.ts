@@ -55,6 +55,12 @@ test('cancel --undo --each asks for an approval of each, and --no-undo gives the
   expect(await stage.session(id).result()).toMatchObject({ status: 'cancelled' });
   const { calls } = await stage.session(id).snapshot();
   expect(calls.find(({ id: call }) => call === 'call_1_0')?.compensatedBy).toBeUndefined();
+
+  // It has ended. What is left can still be undone.
+  await stage.json('cancel', id, '--undo', '--yes', '--by', 'ada');
+  expect(await stage.session(id).result()).toMatchObject({ status: 'cancelled' });
+  const after = await stage.session(id).snapshot();
+  expect(after.calls.find(({ id: call }) => call === 'call_1_0')?.compensatedBy).toBeDefined();
 });
 
 test('checkpoints rewind --undo undoes what has happened since', async () => {

@@ -76,6 +76,23 @@ test.skipIf(NO_BROWSER)('a cancellation shows what it would undo first, and undo
   expect(calls.at(-1)).toMatchObject({ status: { kind: 'completed' }, decision: { by: 'ada' } });
 });
 
+test.skipIf(NO_BROWSER)('the effects of a session that has ended can be undone', async () => {
+  const id = await started('refund ch_1:100');
+  await stage.json('cancel', id);
+  await stage.session(id).result();
+  const { page } = await stage.browse(`/sessions/${id}`);
+  await page.getByLabel('Your name').fill('ada');
+  await page.getByRole('button', { name: 'Undo effects' }).click();
+  await page.getByText('refund {"chargeId":"ch_1","cents":100} → {"refunded":100}').waitFor();
+  expect(await violations(page)).toEqual([]);
+  await page.setViewportSize({ width: 360, height: 740 });
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360);
+  await page.getByRole('button', { name: 'Confirm: undo effects' }).click();
+  await page.getByText('its effect is undone by undo_call_1_0').waitFor();
+  const { calls } = await stage.session(id).snapshot();
+  expect(calls.at(-1)).toMatchObject({ name: 'refund', compensates: {}, decision: { by: 'ada' } });
+});
+
 test.skipIf(NO_BROWSER)('the approval of an undo does not offer to edit its arguments', async () => {
   const id = await started('refund ch_1:100');
   await stage.json('cancel', id, '--undo', '--each');

@@ -17,7 +17,7 @@ import { deletePieces } from '../../src/temporal/past.ts';
 import { expectSound } from '../session/support/sound.ts';
 import { decide, resolve } from '../support/decide.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
-import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
+import { openStage, type RunningWorker, type Stage, until, untilPhase } from '../support/stage.ts';
 
 /** A travel agency: what is booked, by key, and what it was asked for, in order. */
 class Agency {
@@ -77,16 +77,16 @@ const LETTER = { name: 'letter', args: { to: 'Ada' } };
 /** A session that has booked a hotel, written a letter, and booked a flight. */
 async function booked(
   options: { runTurns?: number } = {},
-): Promise<{ stage: Stage; agency: Agency; session: Session }> {
+): Promise<{ stage: Stage; agency: Agency; session: Session; worker: RunningWorker }> {
   const stage = await openStage(({ toolResults }) => {
     const next = [HOTEL, LETTER, FLIGHT][toolResults.length];
     return next === undefined ? { text: 'done' } : { toolCalls: [next] };
   });
   const agency = new Agency();
-  await stage.startWorker([agency.agent(stage, options)]);
+  const worker = await stage.startWorker([agency.agent(stage, options)]);
   const session = await stage.sessions.start('travel', { id: stage.id(), message: 'a trip' });
   await untilPhase(session, 'idle');
-  return { stage, agency, session };
+  return { stage, agency, session, worker };
 }
 
 const effects = (state: SessionState) =>
@@ -373,4 +373,45 @@ test('the undo of a fork leaves what its origin did to people', async () => {
   await fork.cancel({ undo: { digest } });
   await fork.result();
   expect([...agency.booked.values()]).toEqual(['hotel', 'flight']);
+});
+
+test('the effects of a session that has ended are undone in a new run, which does not ask its model', async () => {
+  const { stage, agency, session } = await booked({ runTurns: 2 });
+  await session.cancel();
+  await session.result();
+  await expect(session.cancel({ undo: true })).rejects.toMatchObject({ code: 'SESSION_CLOSED' });
+  const { turn } = await session.state();
+  const { digest, steps } = await session.undoPlan();
+  expect(steps.map(({ callId, by }) => [callId, by])).toEqual([
+    ['call_3_0', 'tool'],
+    ['call_2_0', 'person'],
+    ['call_1_0', 'tool'],
+  ]);
+  const undone = await stage.sessions.undo(session.id, { undo: { digest }, by: 'ada', reason: 'a mistake' });
+  expect(await undone.result()).toMatchObject({ status: 'cancelled' });
+  expect(agency.log.slice(3)).toEqual(['cancel flight ref flight', 'cancel hotel ref hotel']);
+  const state = await expectFoldEqualsLive(stage.client, undone);
+  expect(state).toMatchObject({ turn, cancelling: { by: 'ada', reason: 'a mistake' } });
+  await expectSound(stage, undone);
+
+  // Once more: nothing is left for a tool.
+  expect((await undone.undoPlan()).steps.map(({ by }) => by)).toEqual(['person']);
+  const again = await stage.sessions.undo(session.id, { undo: true });
+  expect(await again.result()).toMatchObject({ status: 'cancelled' });
+  expect(agency.log).toHaveLength(5);
+});
+
+test('a cancellation does not overtake the undo of a session that has ended', async () => {
+  const { stage, agency, session, worker } = await booked();
+  await session.cancel();
+  await session.result();
+  await worker.stop();
+  const undone = await stage.sessions.undo(session.id, { undo: true });
+  await undone.cancel({ by: 'bob' });
+  await stage.startWorker([agency.agent(stage)]);
+  const { pending } = await untilPhase(undone, 'approval');
+  expect(pending.map(({ callId }) => callId)).toEqual(['undo_call_3_0', 'undo_call_1_0']);
+  for (const { callId } of pending) await decide(undone, callId, { decision: 'approve' });
+  expect(await undone.result()).toMatchObject({ status: 'cancelled' });
+  expect(agency.booked.size).toBe(0);
 });

@@ -244,6 +244,8 @@ test('a session is paused, resumed and cancelled, and reads the same when it is 
     });
     expect(answer, route).toMatchObject({ status: 409, code: 'SESSION_CLOSED' });
   }
+  expect(await call(`POST ${path}/cancel`, { json: { undo: true } })).toMatchObject({ status: 202 });
+  await until(path, 'closed');
   const routes = ['', '/transcript', '/calls', '/approvals', '/budget', '/plan'].map(
     (part) => `GET ${path}${part}`,
   );

@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { header } from '../../src/cli/render.ts';
 import { Terminal } from '../../src/cli/terminal.ts';
 import { childId } from '../../src/contract/tree.ts';
-import { agentTool, defineTool, type Session, TemporalSaver, undoPlanSince } from '../../src/index.ts';
+import { agentTool, defineTool, type Session, TemporalSaver } from '../../src/index.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { polled } from '../support/polled.ts';
 import { openStage, until, untilPhase } from '../support/stage.ts';
@@ -191,13 +191,13 @@ test('an undo lists the effects of sub-agents for a person, and says what to typ
       tool: 'travel',
       by: 'person',
       child,
-      reason: expect.stringContaining(`rewind ${child} <checkpoint> --undo`),
+      reason: expect.stringContaining(`perdure cancel ${child} --undo`),
     },
     {
       tool: 'book',
       by: 'person',
       session: child,
-      reason: expect.stringContaining(`rewind ${child} `),
+      reason: expect.stringContaining(`cancel ${child} --undo`),
       output: 'ref 1',
     },
   ]);
@@ -205,16 +205,9 @@ test('an undo lists the effects of sub-agents for a person, and says what to typ
   await session.result();
   expect(booked).toEqual(['flight']);
 
-  const saver = new TemporalSaver(stage.client);
-  const checkpoints = await saver.list(child, { limit: 100 });
-  const [then, now] = [checkpoints.at(-1), checkpoints[0]];
-  if (then === undefined || now === undefined) throw new Error('no checkpoint');
-  const { digest } = await undoPlanSince(stage.client, then, now);
-  const again = await stage.sessions.rewind(
-    { sessionId: child, checkpointId: then.id },
-    { by: 'ann', reason: 'undo', undo: { digest } },
-  );
-  // It is undone, and works on from there: its model asks for nothing this time.
-  expect(await again.result()).toMatchObject({ status: 'completed', text: 'Done.' });
+  const plan = await stage.sessions.get(child).undoPlan();
+  const again = await stage.sessions.undo(child, { undo: { digest: plan.digest }, by: 'ann' });
+  expect(await again.result()).toMatchObject({ status: 'cancelled' });
+  expect(asked).toBe(2);
   expect(booked).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { PerdureError } from '../../contract/errors.ts';
 import { defined } from '../../contract/json.ts';
-import type { UndoInput, UndoPlan } from '../../contract/undo.ts';
+import type { UndoPlan } from '../../contract/undo.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT } from '../failures.ts';
@@ -23,7 +23,7 @@ export function cancel(program: Command, cli: Cli): void {
     .summary('end a session')
     .description(
       'End a session. A mutating call in flight is settled first. With --undo, the session then undoes its effects, ' +
-        'the last one first: the list is shown, and who confirms it approves it.',
+        'the last one first: the list is shown, and who confirms it approves it. That works for a session that has ended, too.',
     )
     .argument('<session>', 'id of the session')
     .option('--undo', 'undo the effects of the session')
@@ -41,9 +41,12 @@ export function cancel(program: Command, cli: Cli): void {
         process.exitCode = EXIT.failure;
         return;
       }
-      const undo: UndoInput | undefined =
-        plan === undefined || options.each === true ? options.undo : { digest: plan.digest };
-      await session.cancel({ by: actor, ...defined({ reason, undo }) });
+      const said = { by: actor, ...defined({ reason }) };
+      if (plan === undefined) await session.cancel({ ...said, ...defined({ undo: options.undo }) });
+      else {
+        const { sessions } = await cli.connect();
+        await sessions.undo(sessionId, { ...said, undo: options.each === true || { digest: plan.digest } });
+      }
       const next = command('show', sessionId);
       cli.terminal.result(
         { sessionId, asked: 'cancel', by: actor, ...defined({ undo: plan }), next },
