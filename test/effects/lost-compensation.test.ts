@@ -84,6 +84,31 @@ test.each([
   },
 );
 
+test.each([
+  ['after load', ['returned']],
+  ['compensated', ['landed']],
+])(
+  'killed at %s while the effect of a session that has ended is undone: it is undone once, and the session ends',
+  async (breakAt, outcomes) => {
+    const world = await openWorld([calls('refundUndone'), { text: 'Refunded.' }], { ignoreKeys: true });
+    const first = await world.startWorkerProcess({ breakAt: [breakAt] });
+    const session = await world.begin();
+    await world.until(session, 'idle');
+    await session.cancel();
+    await session.result();
+    const { digest } = await session.undoPlan();
+    const again = await world.sessions.undo(session.id, { undo: { digest } });
+    await first.reached(breakAt);
+    await first.crash();
+    await world.startWorker();
+    expect(await again.result()).toMatchObject({ status: 'cancelled' });
+    const { calls: log } = await world.check(again);
+    const undone = log.filter(({ compensates }) => compensates !== undefined);
+    expect(undone.map(({ dispatches }) => dispatches.map(({ outcome }) => outcome))).toEqual([outcomes]);
+    expect(await world.control.emails()).toMatchObject([{ key: undone[0]?.idempotencyKey }]);
+  },
+);
+
 test('killed before and after the next portion of many effects of earlier runs is read: each is undone once', async () => {
   // The worker reads fifty at a time.
   const reasons = [...Array(52).keys()].map((n) => `item ${n}`);
