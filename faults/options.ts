@@ -56,8 +56,9 @@ const optionLines = Object.entries(HELP_OF).map(([name, [value, text]]) =>
 /** What `--help` prints. */
 export const HELP: string = `npm run faults -- [options]
 
-Strikes sessions with every fault at every step of a turn, and judges what they claim. Exits with 1 when a guarantee was
-broken, or a fault did not land. Ctrl-C ends a run with the table of the stories that were told.
+Strikes sessions with every fault at every step of a turn, and trees of sessions whose sub-agents work in the foreground
+and in the background. Judges what they claim. docs/guarantees.md lists the points and their steps. Exits with 1 when a
+guarantee was broken, or a fault did not land. Ctrl-C ends a run with the table of the stories that were told.
 
 ${optionLines.join('\n')}
 

@@ -112,9 +112,8 @@ function reportProblems({ transcript }: SessionState, call: ToolCall, child: Bel
   if (only === undefined) return [['message-lost', `${id}: its sub-agent has ended, and no report has come`]];
   if (told.length > 1) return [['message-twice', `${id}: the report has come ${told.length} times`]];
   const said = child ? lastText(child) : '';
-  const isTrue =
-    only.session === child?.sessionId && only.status === child.status.kind && only.text.includes(said);
-  if (isTrue) return [];
+  const isOf = only.session === child?.sessionId && only.status === child.status.kind;
+  if (isOf && said !== '' && only.text.includes(said)) return [];
   const fact = `${child?.sessionId} is ${child?.status.kind}: ${said}`;
   return [['loss', `${id}: the report is ${JSON.stringify(only)}, and ${fact}`]];
 }

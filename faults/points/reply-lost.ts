@@ -4,7 +4,7 @@ import type { FaultPoint } from './point.ts';
 export const replyLost: FaultPoint = {
   name: 'reply-lost',
   about: 'The connection between worker and service breaks after the effect: the reply is lost.',
-  steps: ['landed'],
+  steps: ['landed', 'background-running'],
   kinds: () => ['idempotent', 'mutate', 'blind', 'global'],
   oneTurn: true,
   inject: async (stage) => {
@@ -12,7 +12,7 @@ export const replyLost: FaultPoint = {
     const effects = stage.effects();
     await stage.lane.control.arm({ on: 'refunds', when: 'after-write', do: 'hang', times: effects });
     await stage.startWorker({ env: { PAYMENTS_URL: `http://${wire.address}` } });
-    await stage.begin();
+    await stage.begin(stage.story.step === 'landed' ? {} : { agent: 'overseer' });
     const held = await stage.lane.control.held(effects);
     const rows = held.map(({ row }) => row);
     if (rows.includes(null)) throw new Error('an effect was held that had not landed');
