@@ -2,15 +2,14 @@
 import type { Client } from '@temporalio/client';
 import { PerdureError } from '../contract/errors.ts';
 import type { LiveChannel } from '../contract/live-text.ts';
-import type { Phase, SessionState } from '../contract/state.ts';
-import type { SessionView } from '../contract/views.ts';
+import type { SessionState } from '../contract/state.ts';
 import { Folder, type RunEnd } from '../history/index.ts';
 import { isAnswering } from '../session/aside.ts';
 import { sessionView } from '../session/views.ts';
 import { sessionError } from '../temporal/errors.ts';
 import { followPages } from '../temporal/follow-events.ts';
-import { endReason, type HistoryEvent, isNotFound } from '../temporal/index.ts';
-import { endedError, TAKEN_BACK, withEnd } from './ended.ts';
+import { isNotFound } from '../temporal/index.ts';
+import { withEnd } from './ended.ts';
 import { describeSession } from './read-session.ts';
 import type { LivePart } from './stream-answer.ts';
 import { LiveAnswer } from './stream-live.ts';
@@ -22,17 +21,18 @@ import {
   toldOf,
   toldToNewcomer,
 } from './stream-parts.ts';
-import { type Cursor, firstRun, parseCursor } from './stream-runs.ts';
-import { type Batch, type DurablePart, type Head, type Rest, Subscription } from './stream-subscription.ts';
+import { type Cursor, firstRun, nextRun, parseCursor, presentHead, successorOf } from './stream-runs.ts';
+import {
+  type Batch,
+  type DurablePart,
+  type Head,
+  type Rest,
+  restOf,
+  Subscription,
+} from './stream-subscription.ts';
 
 /** Parts that are kept for readers who reconnect while others read. */
 const KEPT = 50;
-/** How long the successor of a rewound run may take, in milliseconds. */
-const SUCCESSOR_MS = 10_000;
-const LOOK_MS = 50;
-
-/** Phases in which nothing happens without a person. */
-const RESTING: ReadonlySet<Phase> = new Set(['approval', 'unknown_effect', 'waiting', 'paused']);
 
 interface Run {
   runId: string;
@@ -136,7 +136,7 @@ class Follower {
   /** Finds what a reader who joins must not miss: what was sent to the session just now is not read yet. */
   async #admit(reader: Subscription): Promise<void> {
     try {
-      reader.head = await this.#present();
+      reader.head = await presentHead(this.#client, this.#id);
       this.#tellRest();
     } catch (error) {
       reader.end({ error: this.#known(error) });
@@ -174,17 +174,12 @@ class Follower {
   }
 
   async #run(since: Cursor | 'start' | undefined): Promise<void> {
-    this.#head = await this.#present();
+    this.#head = await presentHead(this.#client, this.#id);
     this.first.head = this.#head;
     let run: Run | null = { runId: await firstRun(this.#client, this.#id, this.#head, since) };
     // The reader may have a part of an answer.
     if (typeof since === 'object') this.first.push({ parts: [{ type: 'reset' }] });
     while (run !== null && !this.#stop.signal.aborted) run = await this.#follow(run);
-  }
-
-  async #present(): Promise<Head> {
-    const { runId, historyLength } = await describeSession(this.#client, this.#id);
-    return { runId, events: historyLength };
   }
 
   /** Follows one run to its end. @returns the run after it */
@@ -311,19 +306,10 @@ class Follower {
       if (runId === this.#head.runId) this.#head = { runId: next, events: 1 };
       return { runId: next, cause: 'continued' };
     }
-    const execution = { workflowId: this.#id, runId };
-    const isTakenBack =
-      end === 'terminated' && (await endReason(this.#client, execution)).startsWith(TAKEN_BACK);
-    for (const deadline = Date.now() + SUCCESSOR_MS; ; ) {
-      const now = await this.#present();
-      if (now.runId !== runId && end === 'terminated') {
-        this.#head = now;
-        return { runId: now.runId, cause: isTakenBack ? 'rewound' : 'reset' };
-      }
-      if (!isTakenBack) break;
-      if (Date.now() > deadline)
-        throw await endedError(this.#client, execution, new PerdureError('SESSION_CLOSED', ''));
-      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    const found = await successorOf(this.#client, this.#id, { runId, end });
+    if (found !== null) {
+      this.#head = found.head;
+      return { runId: found.head.runId, cause: found.cause };
     }
     await this.#close();
     return null;
@@ -348,16 +334,6 @@ class Follower {
     this.#welcome([...this.#newcomers]);
     this.#push({ parts: [], rest: 'closed' });
   }
-}
-
-function restOf({ phase, queued }: SessionView): Rest {
-  if (phase === 'closed') return 'closed';
-  if (phase === 'idle') return queued === 0 ? 'idle' : null;
-  return RESTING.has(phase) ? 'rest' : null;
-}
-
-function nextRun(events: readonly HistoryEvent[]): string {
-  return events.at(-1)?.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId ?? '';
 }
 
 /** The text that comes before the message of an answer. */

@@ -1,8 +1,18 @@
-/** Where a stream begins: a cursor, and the run that it is in. */
+/** The runs that a stream follows: the one of its cursor, and those after it. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { invalid, PerdureError } from '../contract/errors.ts';
+import type { RunEnd } from '../history/index.ts';
 import { runsUpTo } from '../temporal/executions.ts';
-import { orNull, readEvents, readStart } from '../temporal/index.ts';
+import { endReason, type HistoryEvent, orNull, readEvents, readStart } from '../temporal/index.ts';
+import { endedError, TAKEN_BACK } from './ended.ts';
+import { describeSession } from './read-session.ts';
+import type { RunCause } from './stream-parts.ts';
+import type { Head } from './stream-subscription.ts';
+
+/** How long the successor of a rewound run may take, in milliseconds. */
+const SUCCESSOR_MS = 10_000;
+const LOOK_MS = 50;
 
 /** A place in the history: after `index` parts of the workflow task whose completion is event `eventId`. */
 export interface Cursor {
@@ -58,6 +68,40 @@ function notFound(id: string, { runId, eventId, index }: Cursor, why: string): P
     `since: session ${id} cannot be followed from ${cursor}: ${why}. Read its transcript again, and stream without since`,
     { details: { field: 'since', cursor } },
   );
+}
+
+/** The last event of a session at this moment. */
+export async function presentHead(client: Client, id: string): Promise<Head> {
+  const { runId, historyLength } = await describeSession(client, id);
+  return { runId, events: historyLength };
+}
+
+/** The run that a run which continued as new names in its last event. */
+export function nextRun(events: readonly HistoryEvent[]): string {
+  return events.at(-1)?.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId ?? '';
+}
+
+/**
+ * The run that has replaced one: by a rewind, which begins it a moment later, or by a reset. `null`: the session has ended.
+ *
+ * @throws PerdureError when a rewind began no run
+ */
+export async function successorOf(
+  client: Client,
+  id: string,
+  { runId, end }: { runId: string; end: RunEnd },
+): Promise<{ head: Head; cause: RunCause } | null> {
+  const execution = { workflowId: id, runId };
+  const isTakenBack = end === 'terminated' && (await endReason(client, execution)).startsWith(TAKEN_BACK);
+  for (const deadline = Date.now() + SUCCESSOR_MS; ; ) {
+    const head = await presentHead(client, id);
+    if (head.runId !== runId && end === 'terminated')
+      return { head, cause: isTakenBack ? 'rewound' : 'reset' };
+    if (!isTakenBack) return null;
+    if (Date.now() > deadline)
+      throw await endedError(client, execution, new PerdureError('SESSION_CLOSED', ''));
+    await delay(LOOK_MS);
+  }
 }
 
 /** The cursor of the present: after the last completed workflow task of the session's run. */
