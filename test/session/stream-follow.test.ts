@@ -21,23 +21,34 @@ const CUTS = Number(process.env['PERDURE_CUTS'] ?? 300);
 
 /** Does what the user says: `pay` with an approval, `look` without, `talk` at length. */
 const teller =
-  (mayTalk: Promise<void> | undefined): Script =>
+  (mayAnswer: Promise<void> | undefined): Script =>
   async ({ lastUserText, toolResults, stepInTurn }) => {
+    await mayAnswer;
     const [verb = ''] = lastUserText.split(' ');
     if (stepInTurn === 0 && (verb === 'pay' || verb === 'look'))
       return { toolCalls: [{ name: verb, args: { what: lastUserText } }] };
-    if (verb === 'talk') await mayTalk;
     if (verb === 'talk') return { text: words(60), chunks: 60, chunkDelayMs: 15 };
     return { text: `${lastUserText}: ${toolResults.at(-1)?.text ?? 'nothing'}` };
   };
 
 const words = (n: number): string => Array.from({ length: n }, (_, i) => `word${i}`).join(' ');
 
+/** Holds the model's answer until a reader follows it: what is said before that comes in one piece. */
+function gate(): { opens: Promise<void>; open: () => void } {
+  let open = (): void => {};
+  const opens = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opens, open };
+}
+
+const isThinking = (part: StreamPart): boolean => part.type === 'phase' && part.phase === 'thinking';
+
 async function open(
   runTurns?: number,
-  mayTalk?: Promise<void>,
+  mayAnswer?: Promise<void>,
 ): Promise<{ stage: Stage; session: Session; worker: RunningWorker }> {
-  const stage = await openStage(teller(mayTalk));
+  const stage = await openStage(teller(mayAnswer));
   const inputSchema = z.object({ what: z.string() });
   const agent = defineAgent({
     name: 'teller',
@@ -273,9 +284,12 @@ test('a stream that is opened right after a message shows its answer, also besid
 });
 
 test('the JSON of a tool call comes as the model writes it', async () => {
-  const { session } = await open();
+  const { opens, open: mayAnswer } = gate();
+  const { session } = await open(undefined, opens);
   await session.send('look around');
-  const parts = await read(session);
+  const parts = await read(session, {}, (part) => {
+    if (isThinking(part)) mayAnswer();
+  });
   const written = parts.flatMap((part) => (part.type === 'tool_input' ? [part] : []));
   expect(new Set(written.map(({ name }) => name))).toEqual(new Set(['look']));
   expect(JSON.parse(written.map(({ text }) => text).join(''))).toEqual({ what: 'look around' });
@@ -323,11 +337,8 @@ test('a session that was terminated in Temporal says so, and the stream ends', a
 });
 
 test('each token of a worker in this process is a part of its own, and who comes late gets what was said so far', async () => {
-  let talk = (): void => {};
-  const mayTalk = new Promise<void>((resolve) => {
-    talk = resolve;
-  });
-  const { stage, session } = await open(undefined, mayTalk);
+  const { opens, open: mayAnswer } = gate();
+  const { stage, session } = await open(undefined, opens);
   const describes = vi.spyOn(stage.client.workflowService, 'describeWorkflowExecution');
   const queries = vi.spyOn(stage.client.workflowService, 'queryWorkflow');
   await session.send('talk');
@@ -335,7 +346,7 @@ test('each token of a worker in this process is a part of its own, and who comes
   let pieces = 0;
   let described = 0;
   const parts = await read(session, {}, (part) => {
-    if (part.type === 'phase' && part.phase === 'thinking') talk();
+    if (isThinking(part)) mayAnswer();
     if (part.type !== 'text') return;
     pieces += 1;
     if (pieces === 1) describes.mockClear();
