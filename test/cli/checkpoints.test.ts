@@ -39,7 +39,7 @@ const list = async (id: string, ...args: string[]): Promise<Listed[]> => {
 async function refunded(): Promise<{ id: string; between: Listed; view: SessionView }> {
   // An id that a shell would take apart.
   const id = `${stage.id('it is')} & more`;
-  await stage.json('start', 'support', 'refund ch_1:100', '--id', id);
+  await stage.begin(id, 'support', 'refund ch_1:100');
   await untilPhase(stage.session(id), 'idle');
   const [between] = await list(id, '--limit', '1');
   if (between === undefined) throw new Error('no checkpoint');
@@ -52,7 +52,7 @@ describe('checkpoints', () => {
   test('of a session over many runs show it as one', async () => {
     const id = stage.id('brief');
     const session = stage.session(id);
-    await stage.json('start', 'brief', 'word 0', '--id', id);
+    await stage.begin(id, 'brief', 'word 0');
     for (let n = 1; n < 6; n++) {
       await until(session, ({ phase, messages }) => phase === 'idle' && messages === 2 * n);
       await session.send(`word ${n}`);
@@ -131,7 +131,7 @@ describe('checkpoints', () => {
 
   test('are not exported in part: a file that cannot take all of them is not made, and can be named again', async () => {
     const id = stage.id('large');
-    await stage.json('start', 'support', `refund ch_1:100 ${'x'.repeat(20_000)}`, '--id', id);
+    await stage.begin(id, 'support', `refund ch_1:100 ${'x'.repeat(20_000)}`);
     await untilPhase(stage.session(id), 'idle');
     const into = await mkdtemp(join(directory, 'full-'));
     const file = join(into, 'session.jsonl');
@@ -288,7 +288,7 @@ describe('checkpoints', () => {
     expect(errorOf(nobody)).toMatchObject({ code: 'SESSION_NOT_FOUND', next: 'perdure ls' });
 
     const id = stage.id('lost');
-    await stage.json('start', 'support', 'refund lost:100', '--id', id);
+    await stage.begin(id, 'support', 'refund lost:100');
     await untilPhase(stage.session(id), 'unknown_effect');
     const [latest] = await list(id);
     const missing = await stage.perdure('checkpoints', 'show', id, `${latest?.id}0`, '--json');
@@ -316,7 +316,7 @@ describe('checkpoints', () => {
 
   test('are archived by a process of their own, also when it was killed, and the archive is held against the history', async () => {
     const id = stage.id('archived');
-    await stage.json('start', 'echo', 'hello', '--id', id);
+    await stage.begin(id, 'echo', 'hello');
     await untilPhase(stage.session(id), 'idle');
     const some = await list(id, '--limit', '100');
     const file = join(directory, 'archive.sqlite');

@@ -18,7 +18,7 @@ afterAll(() => stage.close());
 /** Starts a session whose model asks for these refunds, and waits until it waits. */
 async function waiting(phase: SessionView['phase'], ...charges: string[]): Promise<string> {
   const id = stage.id('decide');
-  await stage.json('start', 'support', `refund ${charges.join(' ')}`, '--id', id);
+  await stage.begin(id, 'support', `refund ${charges.join(' ')}`);
   await untilPhase(stage.session(id), phase);
   return id;
 }
@@ -265,7 +265,7 @@ describe('a decision holds for what was seen', () => {
 
   test('not for another call that has its id after a rewind', async () => {
     const id = stage.id('decide');
-    await stage.json('start', 'support', 'hello', '--id', id);
+    await stage.begin(id, 'support', 'hello');
     await untilPhase(stage.session(id), 'idle');
     const [hello] = await stage.saver.list(id, { limit: 1 });
     await stage.session(id).send('refund ch_21:5001');

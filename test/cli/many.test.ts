@@ -77,7 +77,7 @@ test('ls shows what a session waits for and its task queue, and resume --all let
 
 test('the worker logs a lost call, an unknown effect and a wait', async () => {
   const lost = stage.id('lost');
-  await stage.json('start', 'support', 'refund lost:100', '--id', lost);
+  await stage.begin(lost, 'support', 'refund lost:100');
   await untilPhase(stage.session(lost), 'unknown_effect');
   const poor = stage.id('broke');
   await stage.json('start', 'support', 'order 1', '--id', poor, '--turns', '1');
@@ -92,7 +92,7 @@ test('the worker logs a lost call, an unknown effect and a wait', async () => {
 
 test('doctor knows at once that a worker of this machine has died', async () => {
   const id = stage.id('orphan');
-  await stage.json('start', 'support', 'refund ch_2:9000', '--id', id);
+  await stage.begin(id, 'support', 'refund ch_2:9000');
   await untilPhase(stage.session(id), 'approval');
   const doomed = stage.start([
     'worker',

@@ -19,7 +19,7 @@ async function printed(id: string): Promise<string[][]> {
 
 test('each way to resolve a call is a command of its own, and does what it says', async () => {
   const id = stage.id("it's lost");
-  await stage.json('start', 'support', 'refund lost:100', '--id', id);
+  await stage.begin(id, 'support', 'refund lost:100');
   await untilPhase(stage.session(id), 'unknown_effect');
   const commands = await printed(id);
   const digest: unknown = expect.stringMatching(/^[0-9a-f]{12}$/);
@@ -53,7 +53,7 @@ test('a used-up budget names a cap that lets the session go on, and the way to l
 
 test('what only a person knows is a placeholder that is refused as a value', async () => {
   const id = stage.id('placeholder');
-  await stage.json('start', 'support', 'refund ch_1:9000', '--id', id);
+  await stage.begin(id, 'support', 'refund ch_1:9000');
   await untilPhase(stage.session(id), 'approval');
   const commands = await printed(id);
   expect(commands.map(([verb]) => verb)).toEqual(['approve', 'reject', 'edit', 'respond']);

@@ -83,7 +83,7 @@ describe('start', () => {
 
   test('refuses an id that exists, unless the running session is wanted, which then gets the message', async () => {
     const id = stage.id('twice');
-    await stage.json('start', 'echo', 'first', '--id', id);
+    await stage.begin(id, 'echo', 'first');
     await untilPhase(stage.session(id), 'idle');
     const refused = await stage.perdure('start', 'echo', 'second', '--id', id, '--json');
     expect(refused).toMatchObject({ code: 4, stdout: '' });
@@ -99,7 +99,7 @@ describe('start', () => {
 
   test('gives no message to a session of another agent', async () => {
     const id = stage.id('others');
-    await stage.json('start', 'support', 'first', '--id', id);
+    await stage.begin(id, 'support', 'first');
     await untilPhase(stage.session(id), 'idle');
     const ran = await stage.perdure('start', 'echo', 'second', '--id', id, '--use-existing', '--json');
     expect(ran).toMatchObject({ code: 4, stdout: '' });
@@ -124,7 +124,7 @@ describe('start', () => {
 describe('send', () => {
   test('queues a message once, however often it is sent with one id', async () => {
     const id = stage.id('once');
-    await stage.json('start', 'echo', '--id', id);
+    await stage.begin(id, 'echo');
     await untilPhase(stage.session(id), 'idle');
     for (const _ of [1, 2]) {
       const sent = await stage.json('send', id, 'only once', '--id', 'm1', '--pin');
@@ -136,7 +136,7 @@ describe('send', () => {
 
   test('waits in the queue, where it is seen, changed and withdrawn', async () => {
     const id = stage.id('queue');
-    await stage.json('start', 'echo', 'hang', '--id', id);
+    await stage.begin(id, 'echo', 'hang');
     await untilPhase(stage.session(id), 'thinking');
     for (const name of ['one', 'two']) await stage.json('send', id, name, '--id', name, '--by', 'ada');
     expect((await stage.perdure('queue', id)).stdout).toMatch(
@@ -155,7 +155,7 @@ describe('send', () => {
 
   test('interrupts a turn that does not end by itself', async () => {
     const id = stage.id('interrupt');
-    await stage.json('start', 'echo', 'hang', '--id', id);
+    await stage.begin(id, 'echo', 'hang');
     await untilPhase(stage.session(id), 'thinking');
     const { code, stdout } = await stage.perdure('send', id, 'stop it', '--interrupt', '--follow');
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'you said: stop it\n' });
@@ -163,7 +163,7 @@ describe('send', () => {
 
   test('answers a message on the side while a call waits for its approval', async () => {
     const id = stage.id('aside');
-    await stage.json('start', 'support', 'refund ch_1:9000', '--id', id);
+    await stage.begin(id, 'support', 'refund ch_1:9000');
     await untilPhase(stage.session(id), 'approval');
     const { code, stdout } = await stage.perdure('send', id, 'why?', '--aside', '--follow');
     expect(code).toBe(0);
@@ -213,7 +213,7 @@ describe('show', () => {
 
   test('says that a model has no price instead of a cost of nothing', async () => {
     const id = stage.id('unpriced');
-    await stage.json('start', 'echo', 'hello', '--id', id);
+    await stage.begin(id, 'echo', 'hello');
     await untilPhase(stage.session(id), 'idle');
     expect((await stage.perdure('show', id)).stdout).toMatch(/\n {2}usd +no price for \S*scripted\n/);
     const { unpriced } = await stage.json<{ unpriced: string[] }>('budget', id);
@@ -222,7 +222,7 @@ describe('show', () => {
 
   test('shows what would move the cursor of a terminal as text', async () => {
     const id = stage.id('escape');
-    await stage.json('start', 'echo', 'escape', '--id', id);
+    await stage.begin(id, 'echo', 'escape');
     await untilPhase(stage.session(id), 'idle');
     for (const args of [
       ['show', id],
@@ -238,7 +238,7 @@ describe('show', () => {
 describe('tail', () => {
   test('shows what is said until the session is closed', async () => {
     const id = stage.id('tail');
-    await stage.json('start', 'echo', 'one', '--id', id);
+    await stage.begin(id, 'echo', 'one');
     await untilPhase(stage.session(id), 'idle');
     const tail = stage.start(['tail', id, '--json']);
     const message = (text: string): Promise<boolean> =>
@@ -261,7 +261,7 @@ describe('tail', () => {
 
   test('ends with 130 at Ctrl-C, and the session goes on', async () => {
     const id = stage.id('ctrl-c');
-    await stage.json('start', 'echo', 'one', '--id', id);
+    await stage.begin(id, 'echo', 'one');
     const tail = stage.start(['tail', id, '--json']);
     await tail.line((line) => line.includes('"idle"'));
     tail.child.kill('SIGINT');
@@ -317,7 +317,7 @@ test('ls with ids that were not named fits a terminal of 80 columns', async () =
 describe('pause, resume, cancel', () => {
   test('stop a session, let it go on, and end it, by name and with the reason', async () => {
     const id = stage.id('steered');
-    await stage.json('start', 'echo', 'hang', '--id', id);
+    await stage.begin(id, 'echo', 'hang');
     await untilPhase(stage.session(id), 'thinking');
     expect(await stage.json('pause', id, '--now', '--reason', 'lunch')).toEqual({
       sessionId: id,

@@ -26,7 +26,7 @@ async function startUnanswered(args: readonly string[], text: string): Promise<{
 
 test('a message that was sent and not answered for is sent again with its id', async () => {
   const id = stage.id('sent');
-  await stage.json('start', 'echo', '--id', id);
+  await stage.begin(id, 'echo');
   const session = stage.session(id);
   await untilPhase(session, 'idle');
   const { wire, ran } = await startUnanswered(['send', id, "it's said once"], 'said once');

@@ -14,7 +14,7 @@ afterAll(() => stage.close());
 
 async function refunded(): Promise<string> {
   const id = stage.id('undo');
-  await stage.json('start', 'support', 'refund ch_1:100 ch_2:200', '--id', id);
+  await stage.begin(id, 'support', 'refund ch_1:100 ch_2:200');
   await untilPhase(stage.session(id), 'idle');
   return id;
 }
@@ -81,7 +81,7 @@ test('checkpoints rewind --undo undoes what has happened since', async () => {
 
 test('wake ends the wait of a call, and names those that wait', async () => {
   const id = stage.id('sleeper');
-  await stage.json('start', 'desk', 'sleep', '--id', id);
+  await stage.begin(id, 'desk', 'sleep');
   await expect
     .poll(async () => (await stage.session(id).state()).sleeping.length, { timeout: 20_000 })
     .toBe(1);
@@ -93,7 +93,7 @@ test('wake ends the wait of a call, and names those that wait', async () => {
 
 test('tree shows a session with its sub-agents, and what waits in it', async () => {
   const id = stage.id('tree');
-  await stage.json('start', 'lead', 'delegate refund ch_1:9000', '--id', id);
+  await stage.begin(id, 'lead', 'delegate refund ch_1:9000');
   const waits = async (): Promise<string> => (await stage.perdure('tree', id)).stdout;
   await expect
     .poll(waits, { timeout: 30_000 })

@@ -35,7 +35,7 @@ test('a deploy: a version becomes current, sessions are listed by version, moved
   await current('one');
   const ids = [stage.id('a'), stage.id('b')];
   for (const id of ids) {
-    await stage.json('start', 'echo', 'hello', '--id', id);
+    await stage.begin(id, 'echo', 'hello');
     await untilPhase(stage.session(id), 'idle');
   }
   const next = await startVersion(deployment, 'two');

@@ -43,7 +43,7 @@ describe('without a worker', () => {
 
   test('what needs one says so, and what does not is done', async () => {
     const id = stage.id('alone');
-    await stage.json('start', 'support', 'hello', '--id', id);
+    await stage.begin(id, 'support', 'hello');
     expect(await stage.json('pause', id)).toMatchObject({ asked: 'pause' });
     const [sent, tailed] = await Promise.all([
       stage.perdure('send', id, 'hello?', '--json'),
@@ -79,7 +79,7 @@ describe('without a worker', () => {
   test('a session is read from its history: while it waits, and when it is closed or was ended from outside', async () => {
     const worker = await stage.startWorker();
     const [waits, ended, killed] = [stage.id('waits'), stage.id('ended'), stage.id('killed')];
-    for (const id of [waits, killed]) await stage.json('start', 'support', 'refund ch_1:9000', '--id', id);
+    for (const id of [waits, killed]) await stage.begin(id, 'support', 'refund ch_1:9000');
     await stage.json('start', 'support', 'order 1', '--id', ended, '--task');
     await stage.session(ended).result();
     for (const id of [waits, killed]) await untilPhase(stage.session(id), 'approval');

@@ -90,7 +90,7 @@ describe('the module', () => {
           taskQueue: stage.taskQueue,
         });
         const id = stage.id('mine');
-        await stage.json('start', 'mine', 'hello', '--id', id);
+        await stage.begin(id, 'mine', 'hello');
         expect((await untilPhase(stage.session(id), 'idle')).lastText).toBe('you said: hello');
       } finally {
         await stop(worker, 'SIGTERM');

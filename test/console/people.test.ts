@@ -12,7 +12,7 @@ afterAll(() => stage?.close());
 /** Starts a session, and waits until it needs a person. */
 async function waiting(agent: string, text: string): Promise<string> {
   const id = stage.id('people');
-  await stage.json('start', agent, text, '--id', id);
+  await stage.begin(id, agent, text);
   await untilPhase(stage.session(id), 'approval');
   return id;
 }
@@ -146,7 +146,7 @@ test.skipIf(NO_BROWSER)('sessions that wait for one pool are one item, and its c
 
 test.skipIf(NO_BROWSER)('a call of a sub-agent links to its session, which links back', async () => {
   const id = stage.id('people');
-  await stage.json('start', 'lead', 'delegate refund ch_8:9000', '--id', id);
+  await stage.begin(id, 'lead', 'delegate refund ch_8:9000');
   const { page } = await stage.browse(`/sessions/${id}`);
   const child = page.getByRole('region', { name: 'of support' }).getByRole('link');
   await child.click();
@@ -166,7 +166,7 @@ test.skipIf(NO_BROWSER)('a call of a sub-agent links to its session, which links
 
 test.skipIf(NO_BROWSER)('the report of an agent in the background is no message of a person', async () => {
   const id = stage.id('people');
-  await stage.json('start', 'lead', 'later order 1', '--id', id);
+  await stage.begin(id, 'lead', 'later order 1');
   const { page } = await stage.browse(`/sessions/${id}`);
   const report = page.locator('.conversation > li', { hasText: 'It has completed' }).first();
   await report.getByText('Report of support', { exact: true }).waitFor();

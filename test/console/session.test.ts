@@ -12,7 +12,7 @@ afterAll(() => stage?.close());
 
 async function started(text: string, phase: 'idle' | 'approval' = 'idle'): Promise<string> {
   const id = stage.id('talk');
-  await stage.json('start', 'support', text, '--id', id);
+  await stage.begin(id, 'support', text);
   await untilPhase(stage.session(id), phase);
   return id;
 }

@@ -18,6 +18,8 @@ export interface CliStage {
   /** `perdure --json …`, which must succeed; its document. */
   json<T = Record<string, unknown>>(...args: string[]): Promise<T>;
   start(args: readonly string[], options?: RunOptions): Running;
+  /** Starts a session as `perdure start` does, without a process: for tests of what comes after. */
+  begin(id: string, agent: string, text?: string): Promise<void>;
   readonly client: Client;
   /** The library's own handle, to wait with. */
   session(id: string): Session;
@@ -59,6 +61,10 @@ export async function openStage(): Promise<CliStage> {
       const { code, stdout, stderr } = await perdure('--json', ...args);
       if (code !== 0) throw new Error(`perdure ${args.join(' ')} ended with ${code}:\n${stderr}`);
       return JSON.parse(stdout) as T;
+    },
+    begin: async (id, agent, text) => {
+      const message = text === undefined ? {} : { message: { text, by: 'ada' } };
+      await sessions.start(agent, { id, ...message });
     },
     start: (args, options) => start(args, { ...options, env: { ...env, ...options?.env } }),
     client,
