@@ -30,6 +30,8 @@ export async function openBackground(stage: Stage, options: HarnessProcessOption
     if (callerBelow(stage.story) === 2) {
       await stage.until(({ phase }) => phase === 'idle');
       for (const { session } of stage.actors) await session.cancel({ by: 'lab' });
+      // Its sub-agent tells the one below, too: both are held.
+      await stage.held(worker);
     }
   }
   await stage.held(worker);
