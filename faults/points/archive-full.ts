@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { archiveStatus, auditSession, SqliteArchive } from 'perdure/archive';
 import { isUnanswered } from '../../src/contract/errors.ts';
@@ -5,7 +6,10 @@ import { startArchiver } from '../archiver.ts';
 import { roomIsFixed, takeRoom } from '../stack/room.ts';
 import type { FaultPoint } from './point.ts';
 
-/** How long an archive may take to come after, in milliseconds: it tries again less and less often. */
+/**
+ * How long an archive may store nothing, in milliseconds: it tries again less and less often. It stores all sessions of the
+ * namespace, those of other stories first.
+ */
 const PATIENCE_MS = 120_000;
 
 /** The archive can store nothing more, the sessions go on, and then it can again. */
@@ -42,13 +46,17 @@ export const archiveFull: FaultPoint = {
     return async () => {
       await giveRoom();
       const archive = new SqliteArchive(archiver.path);
-      const deadline = Date.now() + PATIENCE_MS;
+      let deadline = Date.now() + PATIENCE_MS;
+      let stored = 0;
       try {
         for (const { session } of stage.actors) {
           for (;;) {
             const audit = await auditSession(client, archive, session.id);
             if (audit.difference !== null) throw new Error(JSON.stringify(audit.difference));
             if (audit.pending === 0 && audit.equal > 0) break;
+            const bytes = sizeOf(archiver.path);
+            if (bytes !== stored) deadline = Date.now() + PATIENCE_MS;
+            stored = bytes;
             if (Date.now() > deadline) throw new Error(`still not archived: ${JSON.stringify(audit)}`);
             await sleep(200);
           }
@@ -59,3 +67,9 @@ export const archiveFull: FaultPoint = {
     };
   },
 };
+
+/** The bytes of a database, with its log. */
+function sizeOf(path: string): number {
+  const sizes = [path, `${path}-wal`].map((file) => statSync(file, { throwIfNoEntry: false })?.size ?? 0);
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
