@@ -1,9 +1,11 @@
 /**
- * One Temporal dev server for each project of tests, in memory, tuned, with our search attributes, and one build for all of
- * the processes that tests start. Tests get the server with `inject('temporal')` and keep apart by their task queues and
- * workflow ids.
+ * One Temporal dev server for each project of tests, tuned, with our search attributes, and one build for all of the processes
+ * that tests start. The server has a file: SQLite in memory loses all when a busy machine makes it drop its connection. Tests
+ * get the server with `inject('temporal')` and keep apart by their task queues and workflow ids.
  */
-
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { SESSION_SEARCH_ATTRIBUTES, startServer } from '../../src/server/index.ts';
 import { type BuiltProcesses, buildProcesses } from './built-processes.ts';
@@ -33,14 +35,16 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   project.provide('builtProcesses', processes.folder);
   // The server of a run that ends soon has memory to spare, and collects it for a tenth of its processor time.
   process.env['GOGC'] ??= '400';
+  const dir = await mkdtemp(join(tmpdir(), 'perdure-tests-'));
   const server = await startServer({
-    inMemory: true,
+    dir,
     searchAttributes: SESSION_SEARCH_ATTRIBUTES,
     onProgress: (line) => console.error(`[temporal] ${line}`),
   });
   project.provide('temporal', { address: server.address, namespace: server.namespace });
   return async () => {
     await server.stop();
+    await rm(dir, { recursive: true, force: true });
     await processes.remove();
   };
 }
