@@ -69,7 +69,9 @@ export async function writeGuarantees(): Promise<string> {
 
 /** The command that plans the same run again. */
 export function commandLine(words: readonly string[], seed: number): string {
-  return `npm run faults -- ${[...words, ...(words.includes('--seed') ? [] : ['--seed', String(seed)])].join(' ')}`;
+  const turns = process.env['LAB_RUN_TURNS'];
+  const set = turns === undefined ? '' : `LAB_RUN_TURNS=${turns} `;
+  return `${set}npm run faults -- ${[...words, ...(words.includes('--seed') ? [] : ['--seed', String(seed)])].join(' ')}`;
 }
 
 /** What broke a guarantee in a run, or kept its fault from landing: said on the page, not left out. */

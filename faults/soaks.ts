@@ -45,7 +45,8 @@ export async function keepSoak(
       .filter(({ breaches }) => breaches.length > 0)
       .map(({ story, breaches }) => ({
         story,
-        breaches: breaches.map(({ breach, text }) => `${breach}: ${text}`),
+        // The stack of an error names files of this machine.
+        breaches: breaches.map(({ breach, text }) => `${breach}: ${text.split('\n')[0]}`),
       })),
     rows,
   };
