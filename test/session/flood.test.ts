@@ -1,5 +1,6 @@
 /** Many signals at once to an idle session. */
 import { expect, test } from 'vitest';
+import { textsOf } from '../../src/contract/messages.ts';
 import { SIGNAL } from '../../src/contract/names.ts';
 import { defineAgent, type SessionReading, TemporalSaver } from '../../src/index.ts';
 import { openStage, until, untilPhase } from '../support/stage.ts';
@@ -68,15 +69,14 @@ test('2,000 messages to a session that goes on in new runs meanwhile: each is ta
       for (const no of left) await handle.signal(SIGNAL.send, { id: `m-${no}`, text: String(no) });
     }),
   );
-  await until(session, ({ phase, queued }) => phase === 'idle' && queued === 0);
-  const said = (await allPages((page) => session.transcript(page)))
-    .filter(({ role }) => role === 'user')
-    .flatMap(({ blocks }) => blocks.flatMap((block) => (block.kind === 'text' ? [block.text] : [])));
-  expect(
-    said
-      .slice(1)
-      .map(Number)
-      .toSorted((a, b) => a - b),
-  ).toEqual(numbers);
+  const said = async (): Promise<number[]> => {
+    const messages = await allPages((page) => session.transcript(page));
+    const texts = messages.flatMap(({ role, blocks }) => (role === 'user' ? textsOf({ blocks }) : []));
+    return texts.slice(1).map(Number);
+  };
+  // The session may rest before its worker has seen the last ones.
+  await expect.poll(async () => (await said()).length, { timeout: 60_000 }).toBe(numbers.length);
+  expect((await said()).toSorted((a, b) => a - b)).toEqual(numbers);
+  await untilPhase(session, 'idle');
   expect((await new TemporalSaver(stage.client).get(session.id))?.state['past']).toBeDefined();
 });
