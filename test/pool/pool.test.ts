@@ -270,11 +270,10 @@ test("a session's caps hold for its sub-agents, too, and raising them lets the o
   const session = await stage.sessions.start('lead', { id: stage.id(), message: 'go', budget: { usd: 5 } });
   const pool = stage.sessions.pool(`tree/${session.id}`);
   const isSet = async (): Promise<boolean> => (await session.budget()).pool !== undefined;
-  await polled(
-    async () => (await isSet()) && (await pool.get()).waiting.length === 1,
-    () => 'one sub-agent waits',
-  );
-  const { limits, spent, waiting } = await untilPool(pool, (view) => view.spent.usd === 4);
+  await polled(isSet, () => 'the session has a pool');
+  // The one that waits asks again, and leaves the list for a moment, when the other one has spent.
+  const isFull = ({ spent, waiting }: PoolView): boolean => spent.usd === 4 && waiting.length === 1;
+  const { limits, spent, waiting } = await untilPool(pool, isFull);
   expect({ limits, spent: spent.usd }).toEqual({ limits: { usd: 5 }, spent: 4 });
   const leaf = stage.sessions.get(waiting[0]?.sessionId ?? '');
   expect((await untilPhase(leaf, 'waiting')).wait?.next).toMatchObject({ action: 'pool', pool: pool.id });
