@@ -181,17 +181,18 @@ function toolOf(
         throw new NotAttemptedError(`the server cannot be reached: ${messageOf(error)}`, { cause: error });
       });
       if (effect === 'mutate') await fence();
-      try {
-        const options = { signal: abortSignal, answers, mayRepeat: effect !== 'mutate' };
-        const { result, declined } = await client.call(tool, input, options);
-        const output = outputOf(withDeclined(result, declined));
-        if (!confirm || given.verify === undefined) return output;
-        return confirmed(output, result.isError === true, await given.verify(input, context));
-      } catch (error) {
-        const refusal = refusalOf(error);
-        if (refusal === null) throw error;
-        return { isError: true, text: refusal };
-      }
+      const options = { signal: abortSignal, answers, mayRepeat: effect !== 'mutate' };
+      const result = await client.call(tool, input, options).then(
+        (answer) => withDeclined(answer.result, answer.declined),
+        (error: unknown): CallToolResult => {
+          const refusal = refusalOf(error);
+          if (refusal === null) throw error;
+          return { isError: true, content: [{ type: 'text', text: refusal }] };
+        },
+      );
+      const output = outputOf(result);
+      if (!confirm || given.verify === undefined) return output;
+      return confirmed(output, result.isError === true, await given.verify(input, context));
     },
     toModelOutput: ({ output }) => modelOutput(output),
   });

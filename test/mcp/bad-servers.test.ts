@@ -112,12 +112,16 @@ test('a server whose answers are wrong: verify confirms them where an agent asks
       ['refuse', t1],
       ['close', t1],
       ['find', t1],
+      // From then on the server refuses to close.
+      ['lose', t1],
+      ['close', t2],
     ],
     { refuse: landed, close: landed, find: absent },
   );
   expect(results.slice(0, 2)).toEqual(['it is done', 't1 is closed']);
+  expect(results[4]).toBe('it is done');
   const { items } = await ended.calls();
-  expect(items.map(({ status }) => status.kind)).toEqual(['completed', 'completed', 'failed']);
+  expect(items.map(({ status }) => status.kind).slice(0, 3)).toEqual(['completed', 'completed', 'failed']);
   expect(items[2]?.dispatches[0]).toMatchObject({
     outcome: 'absent',
     reason: expect.stringContaining('the server says that it is done, and verify says absent'),
