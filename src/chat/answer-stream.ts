@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Session, StreamPart } from '../client/index.ts';
 import { isUnanswered, PerdureError } from '../contract/errors.ts';
-import type { Phase } from '../contract/state.ts';
+import { needsPerson, type Phase } from '../contract/state.ts';
 import type { SessionView } from '../contract/views.ts';
 import {
   callPart,
@@ -122,7 +122,7 @@ export async function* answerChunks(
       write(writer, part, turn + 1);
       const chunks = writer.take();
       if (chunks.length > 0) yield chunks;
-      if (rest !== parts && part.type === 'phase' && RESTS.has(part.phase) && !writer.hasDecidedCall) break;
+      if (rest !== parts && part.type === 'phase' && needsPerson(part.phase) && !writer.hasDecidedCall) break;
     }
     // A client that asks by itself when an approval was answered would ask again and again before the call has ended.
     const isOpen = writer.hasDecidedCall && now.phase !== 'closed' && !signal.aborted;
@@ -179,8 +179,6 @@ async function* withSilence(
   }
 }
 
-/** Phases in which nothing happens without a person. */
-export const RESTS: ReadonlySet<Phase> = new Set(['approval', 'unknown_effect', 'waiting', 'paused']);
 const FINISH: Partial<Record<Phase, 'stop' | 'tool-calls'>> = { idle: 'stop', approval: 'tool-calls' };
 
 function write(writer: AnswerWriter, part: StreamPart, turn: number): void {

@@ -1,10 +1,12 @@
 /** A durable chat over HTTP, for `useChat` of the AI SDK. */
+
 import type { Session, Sessions, StartedAgent } from '../client/index.ts';
 import { invalid, isPerdureError, PerdureError } from '../contract/errors.ts';
 import { defined, type JsonObject } from '../contract/json.ts';
+import { needsPerson } from '../contract/state.ts';
 import type { PendingCall, SessionView } from '../contract/views.ts';
 import { errorBody, STATUS } from '../http/errors.ts';
-import { type AnswerOptions, answerChunks, openStream, RESTS } from './answer-stream.ts';
+import { type AnswerOptions, answerChunks, openStream } from './answer-stream.ts';
 import { readConversation } from './conversation.ts';
 import { decide } from './decide.ts';
 import type { FileUrl } from './parts.ts';
@@ -233,7 +235,7 @@ async function resume(chat: Chat): Promise<Response> {
 /** Whether an answer is being written, or has just ended: a page that has loaded the messages may not have its end. */
 async function isAtWork(session: Session, { phase, queued }: SessionView): Promise<boolean> {
   if (phase === 'closed') return false;
-  if (phase !== 'idle') return !RESTS.has(phase);
+  if (phase !== 'idle') return !needsPerson(phase);
   if (queued > 0) return true;
   const last = (await session.transcript({ limit: 1 })).items[0];
   if (last === undefined) return false;

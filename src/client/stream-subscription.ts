@@ -1,5 +1,5 @@
 /** A reader of a stream. */
-import type { Phase } from '../contract/state.ts';
+import { needsPerson } from '../contract/state.ts';
 import type { SessionView } from '../contract/views.ts';
 import type { LivePart } from './stream-answer.ts';
 import type { SessionNews } from './stream-parts.ts';
@@ -13,14 +13,11 @@ export type DurablePart = SessionNews & {
 /** Where a session rests: `idle` has nothing to do, `rest` waits for somebody, `closed` has ended. `null`: it works. */
 export type Rest = 'idle' | 'rest' | 'closed' | null;
 
-/** Phases in which nothing happens without a person. */
-const RESTING: ReadonlySet<Phase> = new Set(['approval', 'unknown_effect', 'waiting', 'paused']);
-
 /** Where a session rests, by what it shows. */
 export function restOf({ phase, queued }: SessionView): Rest {
   if (phase === 'closed') return 'closed';
   if (phase === 'idle') return queued === 0 ? 'idle' : null;
-  return RESTING.has(phase) ? 'rest' : null;
+  return needsPerson(phase) ? 'rest' : null;
 }
 
 /** What a subscriber gets at once. `rest` is absent while the session is not at rest or not read up to the present. */

@@ -63,6 +63,14 @@ export type Phase =
   | 'cancelling'
   | 'closed';
 
+/** Phases in which nothing happens without a person. */
+export const WAITING_PHASES: readonly Phase[] = ['approval', 'unknown_effect', 'waiting', 'paused'];
+
+/** Whether nothing happens without a person. */
+export function needsPerson(phase: string): boolean {
+  return WAITING_PHASES.some((waiting) => waiting === phase);
+}
+
 /** Money is counted in whole billionths of a US dollar. */
 export const NANO_PER_USD = 1_000_000_000;
 

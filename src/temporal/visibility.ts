@@ -1,8 +1,10 @@
 /** Queries of Temporal's visibility. */
+
 import { type Client, type WorkflowExecutionInfo, WorkflowNotFoundError } from '@temporalio/client';
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import { SEARCH_ATTRIBUTE, WORKFLOW } from '../contract/names.ts';
+import { WAITING_PHASES } from '../contract/state.ts';
 import type { SessionSummary } from '../contract/views.ts';
 import { sessionError } from './errors.ts';
 
@@ -118,15 +120,12 @@ function attributeOf(
   return typedSearchAttributes.get(defineSearchAttributeKey(name, 'KEYWORD')) ?? null;
 }
 
-/** Statuses of open sessions that wait for a person. */
-export const WAITING_STATUSES = ['approval', 'unknown_effect', 'waiting', 'paused'] as const;
-
 /** The query of a status, see {@link statusOf}. */
 function statusCondition(status: string): string {
   if (status === 'terminated') return "ExecutionStatus = 'Terminated'";
   if (status === 'failed') return "ExecutionStatus = 'Failed'";
   if (status === 'waits') {
-    const waiting = WAITING_STATUSES.map((each) => `'${each}'`);
+    const waiting = WAITING_PHASES.map((each) => `'${each}'`);
     return `ExecutionStatus = 'Running' AND ${SEARCH_ATTRIBUTE.status} IN (${waiting.join(', ')})`;
   }
   const said = `${SEARCH_ATTRIBUTE.status} = ${quoted('status', status)}`;

@@ -1,8 +1,10 @@
 /** What a worker knows of the namespace's search attributes, and how sessions learn of a change. */
+
 import { Client, type ClientOptions } from '@temporalio/client';
 import { type NativeConnection, Runtime } from '@temporalio/worker';
 import { SEARCH_ATTRIBUTE, SIGNAL } from '../contract/names.ts';
-import { runningSessions, WAITING_STATUSES } from '../temporal/visibility.ts';
+import { WAITING_PHASES } from '../contract/state.ts';
+import { runningSessions } from '../temporal/visibility.ts';
 
 /** `INDEXED_VALUE_TYPE_KEYWORD` of Temporal's API. */
 const KEYWORD = 2;
@@ -80,7 +82,7 @@ export class KnownAttributes {
 }
 
 /** Statuses of open sessions. */
-const OPEN_STATUSES = ['active', ...WAITING_STATUSES] as const;
+const OPEN_STATUSES = ['active', ...WAITING_PHASES];
 
 /** Counts the open sessions of the namespace by status. @throws errors of the server, as without our search attributes */
 export async function countSessions(

@@ -23,7 +23,7 @@ import { SEARCH_ATTRIBUTE } from '../contract/names.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import { leavingOf } from '../contract/piece.ts';
 import { type SessionInput, type SessionResult, sessionInputSchema } from '../contract/session-input.ts';
-import type { Phase, SessionState } from '../contract/state.ts';
+import { needsPerson, type Phase, type SessionState } from '../contract/state.ts';
 import { effectId, reservedProblem } from '../contract/workflow-ids.ts';
 import { advance } from '../session/advance.ts';
 import { commandsFor } from '../session/commands.ts';
@@ -330,8 +330,4 @@ function showStatus(state: SessionState, { values, tell }: Shown): number {
   upsertSearchAttributes(pairs);
   if (!isReplaying()) worker.writes(pairs.map(({ key }) => key.name));
   return 1;
-}
-
-function needsPerson(phase: Phase): boolean {
-  return phase === 'approval' || phase === 'unknown_effect' || phase === 'waiting' || phase === 'paused';
 }

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { SessionSummary, Sessions } from '../../client/index.ts';
 import { PerdureError } from '../../contract/errors.ts';
+import { needsPerson, WAITING_PHASES } from '../../contract/state.ts';
 import { inChunks } from '../../temporal/store-content.ts';
 import type { Cli } from '../cli.ts';
 import { count } from '../input.ts';
@@ -16,20 +17,7 @@ interface Options {
 
 type Listed = SessionSummary & { waits: string | null };
 
-const WAITING: ReadonlySet<string> = new Set(['approval', 'unknown_effect', 'waiting', 'paused']);
-
-const STATUSES = [
-  'active',
-  'approval',
-  'unknown_effect',
-  'waiting',
-  'paused',
-  'unknown',
-  'completed',
-  'cancelled',
-  'failed',
-  'terminated',
-];
+const STATUSES = ['active', ...WAITING_PHASES, 'unknown', 'completed', 'cancelled', 'failed', 'terminated'];
 
 /** `perdure ls`: sessions, newest first. */
 export function ls(program: Command, cli: Cli): void {
@@ -108,7 +96,7 @@ function age(ms: number): string {
 
 /** What a session waits for, in a few words; `null` if it does not wait, or cannot be read. */
 async function waitsOf(sessions: Sessions, { id, status, closedAt }: SessionSummary): Promise<string | null> {
-  if (closedAt !== null || !WAITING.has(status)) return null;
+  if (closedAt !== null || !needsPerson(status)) return null;
   const view = await sessions
     .get(id)
     .state()
