@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { LabServer } from '../mcp/lab-server.ts';
 import { CHANGED } from '../mcp/plan.ts';
 import { polled } from '../patience.ts';
+import type { Stage } from '../stage.ts';
 import type { ToolKind } from '../story.ts';
 import { type FaultPoint, gone, kill } from './point.ts';
 
@@ -14,6 +15,13 @@ async function killed(pid: number): Promise<string> {
   return `MCP server ${pid} is gone, it had a call of every session`;
 }
 
+/** Begins sessions whose tools are those of the server. @returns its process, when it has done wrong on a call of each */
+async function struckBy(stage: Stage, server: LabServer): Promise<number> {
+  await stage.startWorker({ env: server.env });
+  await stage.begin({ agent: 'connected' });
+  return server.struck();
+}
+
 /** SIGKILL of an MCP server in the calls of all sessions. */
 export const mcpKill: FaultPoint = {
   name: 'mcp-kill',
@@ -23,9 +31,7 @@ export const mcpKill: FaultPoint = {
   oneTurn: true,
   inject: async (stage) => {
     const server = new LabServer(stage, { holdAt: stage.story.step as 'gap' | 'landed' });
-    await stage.startWorker({ env: server.env });
-    await stage.begin({ agent: 'connected' });
-    const pid = await server.struck();
+    const pid = await struckBy(stage, server);
     const at = Date.now();
     const evidence = await killed(pid);
     server.mend();
@@ -44,9 +50,7 @@ export const mcpHttpKill: FaultPoint = {
   inject: async (stage) => {
     const server = new LabServer(stage, { holdAt: stage.story.step as 'gap' | 'landed' });
     await server.serve();
-    await stage.startWorker({ env: server.env });
-    await stage.begin({ agent: 'connected' });
-    const pid = await server.struck();
+    const pid = await struckBy(stage, server);
     const at = Date.now();
     const evidence = await killed(pid);
     server.mend();
@@ -67,9 +71,7 @@ export const mcpFreeze: FaultPoint = {
   inject: async (stage) => {
     const limits = { timeout: '3000ms', settle: '6000ms' } as const;
     const server = new LabServer(stage, { holdAt: stage.story.step as 'gap' | 'landed', ...limits });
-    await stage.startWorker({ env: server.env });
-    await stage.begin({ agent: 'connected' });
-    const pid = await server.struck();
+    const pid = await struckBy(stage, server);
     const at = Date.now();
     process.kill(pid, 'SIGSTOP');
     const state = execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' });
@@ -101,9 +103,7 @@ export const mcpLies: FaultPoint = {
   inject: async (stage) => {
     const lie = stage.story.step === 'gap' ? 'done' : 'not-done';
     const server = new LabServer(stage, { lie });
-    await stage.startWorker({ env: server.env });
-    await stage.begin({ agent: 'connected' });
-    const pid = await server.struck();
+    const pid = await struckBy(stage, server);
     stage.strike(`MCP server ${pid} has told every session of its first call: ${lie}`);
   },
 };

@@ -1,5 +1,4 @@
 /** A durable chat over HTTP, for `useChat` of the AI SDK. */
-
 import type { Session, Sessions, StartedAgent } from '../client/index.ts';
 import { invalid, isPerdureError, PerdureError } from '../contract/errors.ts';
 import { defined, type JsonObject } from '../contract/json.ts';

@@ -169,11 +169,11 @@ export class Sessions {
     }
     const { by = UNNAMED, reason = 'undo its effects', undo, verified } = input;
     try {
-      const { taskQueue } = await this.#client.workflow.getHandle(sessionId).describe();
-      const last = await lastCompletedTask(this.#client, sessionId);
+      const { runId, taskQueue } = await this.#client.workflow.getHandle(sessionId).describe();
+      const last = await lastCompletedTask(this.#client, { workflowId: sessionId, runId });
       // It has ended before it did anything.
       if (last === null) return session;
-      const from = { sessionId, checkpointId: `${last.runId}:${last.eventId}` };
+      const from = { sessionId, checkpointId: `${runId}:${last}` };
       return await this.#rewind(from, { by, reason, taskQueue }, { cancel: undo, ...defined({ verified }) });
     } catch (error) {
       throw sessionError(sessionId, error);

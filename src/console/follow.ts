@@ -74,6 +74,9 @@ export function useSession(id: string): Followed & {
   return { ...state, earlier, again: () => setRound((before) => before + 1) };
 }
 
+/** After these events more has changed than they say. */
+const READ_ANEW: ReadonlySet<string> = new Set(['transcript', 'run', 'end']);
+
 type Change = (next: (now: Followed) => Followed) => void;
 
 async function follow(id: string, signal: AbortSignal, change: Change): Promise<void> {
@@ -84,13 +87,9 @@ async function follow(id: string, signal: AbortSignal, change: Change): Promise<
         // The stream is open, so nothing can be missed between what is read now and what it says.
         // The stream tells again what the model has written so far.
         if (!isRead) change((now) => ({ ...now, text: '', reasoning: '' }));
-        if (!isRead || event.event === 'transcript' || event.event === 'run')
-          change(await present(id, signal));
+        if (!isRead || READ_ANEW.has(event.event)) change(await present(id, signal));
         isRead = true;
-        if (event.event === 'end') {
-          change(await present(id, signal));
-          return change((now) => ({ ...now, live: false }));
-        }
+        if (event.event === 'end') return change((now) => ({ ...now, live: false }));
         change((now) => after(now, event));
       }
       if (!isRead) change(await present(id, signal));

@@ -34,8 +34,13 @@ const AGAIN: Readonly<Record<Effect['again'], string>> = {
   undone: 'it was undone: an equal call runs again, with another key',
 };
 
-/** @param onRewound - the session had ended, and goes on */
-export function Past({ id, onRewound }: { id: string; onRewound?: (() => void) | undefined }): JSX.Element {
+interface Props {
+  id: string;
+  /** Of a session that has ended: it goes on. */
+  onAgain: (() => void) | undefined;
+}
+
+export function Past({ id, onAgain }: Props): JSX.Element {
   const [before, setBefore] = useState<string | null>(null);
   const [marked, setMarked] = useState<readonly Checkpoint[]>([]);
   const rest = before === null ? '' : `&before=${encodeURIComponent(before)}`;
@@ -84,7 +89,7 @@ export function Past({ id, onRewound }: { id: string; onRewound?: (() => void) |
       </p>
       {older !== undefined && newer !== undefined && <Difference from={older} to={newer} />}
       {older !== undefined && newer === undefined && (
-        <GoOn key={older.id} id={id} checkpoint={older} onRewound={onRewound} />
+        <GoOn key={older.id} id={id} checkpoint={older} onAgain={onAgain} />
       )}
       <CommandLine command={command('checkpoints', 'ls', id)} />
     </div>
@@ -136,15 +141,7 @@ function inWords(change: Change): string {
 }
 
 /** Forks or rewinds. A rewind says first which effects stay. */
-function GoOn({
-  id,
-  checkpoint,
-  onRewound,
-}: {
-  id: string;
-  checkpoint: Checkpoint;
-  onRewound: (() => void) | undefined;
-}): JSX.Element {
+function GoOn({ id, checkpoint, onAgain }: Props & { checkpoint: Checkpoint }): JSX.Element {
   const { signature, lacks } = useYou();
   const refusal = lacks('operate');
   const [reason, setReason] = useState('');
@@ -176,7 +173,7 @@ function GoOn({
     try {
       await request('POST', sessionPath(id, '/rewind'), { ...body, ...how });
       setEffects(null);
-      onRewound?.();
+      onAgain?.();
     } catch (failure) {
       const known = asApiError(failure);
       // Without a confirmation nothing happens, and the error lists the effects.

@@ -17,11 +17,13 @@ export function Session({ id }: { id: string }): JSX.Element {
   const { earlier, again, ...session } = useSession(id);
   const { view, error, live } = session;
   const [past, setPast] = useState(false);
-  const hasEnded = view !== null && view.status.kind !== 'active';
   if (view === null)
     return (
       <main class="page">{error === null ? <p class="hint">Reading…</p> : <Problem error={error} />}</main>
     );
+  const isActive = view.status.kind === 'active';
+  // Nobody follows a session that has ended until it goes on.
+  const onAgain = isActive ? undefined : again;
   return (
     <main class="session">
       <section class="talk" aria-label="Conversation">
@@ -31,7 +33,7 @@ export function Session({ id }: { id: string }): JSX.Element {
           </h1>
           <p class="facts">
             <span>{visible(view.agent)}</span>
-            <Status status={view.status.kind === 'active' ? view.phase : view.status.kind} />
+            <Status status={isActive ? view.phase : view.status.kind} />
             {view.parent !== undefined && (
               <span>
                 {view.parent.path.map(visible).join(' › ')} › {visible(view.agent)}, started by{' '}
@@ -40,20 +42,20 @@ export function Session({ id }: { id: string }): JSX.Element {
                 </a>
               </span>
             )}
-            <span>{live ? 'live' : view.status.kind === 'active' ? 'not live: reconnects' : ''}</span>
+            <span>{live ? 'live' : isActive ? 'not live: reconnects' : ''}</span>
           </p>
           <Problem error={error} />
           <Waits view={view} />
         </header>
         <Talk session={session} earlier={earlier} />
-        {view.status.kind === 'active' && <Queue sessionId={id} messages={session.queue} />}
-        <Steer view={view} onAgain={again} />
+        {isActive && <Queue sessionId={id} messages={session.queue} />}
+        <Steer view={view} onAgain={onAgain} />
       </section>
       <aside class="side">
         <Side view={view} />
         <Part name="Checkpoints">
           {past ? (
-            <Past id={id} onRewound={hasEnded ? again : undefined} />
+            <Past id={id} onAgain={onAgain} />
           ) : (
             <button type="button" onClick={() => setPast(true)}>
               Show the checkpoints

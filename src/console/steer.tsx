@@ -27,8 +27,13 @@ const VERBS: Readonly<Record<Verb, { label: string; does: string; hasReason: boo
   },
 };
 
-/** @param onAgain - the session has ended, and goes on */
-export function Steer({ view, onAgain }: { view: SessionView; onAgain: () => void }): JSX.Element {
+interface Props {
+  view: SessionView;
+  /** Of a session that has ended: it goes on. */
+  onAgain: (() => void) | undefined;
+}
+
+export function Steer({ view, onAgain }: Props): JSX.Element {
   const { sessionId: id, status, phase } = view;
   const { signature, lacks } = useYou();
   const [text, setText] = useState('');
@@ -61,7 +66,7 @@ export function Steer({ view, onAgain }: { view: SessionView; onAgain: () => voi
     const asked = lacks('decide') === null ? { digest: plan?.digest } : true;
     if (!(await act(undoes ? '/cancel' : `/${verb}`, undoes ? { ...said, undo: asked } : said))) return;
     setVerb(null);
-    if (hasEnded) onAgain();
+    onAgain?.();
   };
   const [cannotTalk, cannotOperate] = [lacks('talk'), lacks('operate')];
   const hasOpenCalls = phase === 'acting' || phase === 'approval' || phase === 'unknown_effect';

@@ -225,6 +225,10 @@ export interface EffectRef {
   idempotencyKey: string;
 }
 
+export function isSameEffect(a: EffectRef, b: EffectRef): boolean {
+  return a.callId === b.callId && a.idempotencyKey === b.idempotencyKey;
+}
+
 /** The number of a call's last dispatch, or 0. */
 export function dispatchNoOf({ dispatches }: ToolCall): number {
   return dispatches.at(-1)?.no ?? 0;

@@ -1,5 +1,5 @@
 /** What an undo would do. */
-import { type EffectRef, isFinal, isUndoable, type ToolCall } from '../contract/calls.ts';
+import { type EffectRef, isFinal, isSameEffect, isUndoable, type ToolCall } from '../contract/calls.ts';
 import { defined, digestJson } from '../contract/json.ts';
 import { effectsDigest } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
@@ -68,12 +68,13 @@ function stepsOf(state: SessionState, calls: readonly ToolCall[], whole: boolean
 }
 
 /** Whether an effect was undone after the checkpoint of a rewind, or by this run, whose undo reaches earlier ones. */
-function isUndone({ carried, calls: own }: SessionState, { callId, idempotencyKey }: EffectRef): boolean {
-  const isIt = (effect?: EffectRef): boolean =>
-    effect?.callId === callId && effect.idempotencyKey === idempotencyKey;
+function isUndone({ carried, calls: own }: SessionState, effect: EffectRef): boolean {
   return (
-    carried.some((effect) => effect.undone === true && isIt(effect)) ||
-    own.some(({ compensates, status }) => status.kind === 'completed' && isIt(compensates))
+    carried.some((each) => each.undone === true && isSameEffect(each, effect)) ||
+    own.some(
+      ({ compensates, status }) =>
+        status.kind === 'completed' && compensates !== undefined && isSameEffect(compensates, effect),
+    )
   );
 }
 

@@ -1,6 +1,6 @@
 /** Undoing effects: each compensation is a mutating call of its own, which the batch runs in reverse order. */
 import type { LoadResult } from '../contract/activities.ts';
-import type { EffectRef, ToolCall } from '../contract/calls.ts';
+import { type EffectRef, isSameEffect, type ToolCall } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
 import { defined, type JsonValue } from '../contract/json.ts';
 import { compensationKey, keyAfterUndo } from '../contract/keys.ts';
@@ -139,10 +139,7 @@ export function applyEarlier(
 }
 
 function isMarked(state: SessionState, effect: EffectRef): boolean {
-  const { callId, idempotencyKey } = effect;
-  const carried = state.carried.find(
-    (each) => each.callId === callId && each.idempotencyKey === idempotencyKey,
-  );
+  const carried = state.carried.find((each) => isSameEffect(each, effect));
   if (carried !== undefined && carried.undone !== true) return false;
   const call = effectCall(state, effect);
   return call === undefined || call.compensatedBy !== undefined;
@@ -153,13 +150,11 @@ function effectCall({ calls }: SessionState, { callId, idempotencyKey }: EffectR
 }
 
 /** Marks the effect that a completed compensation has undone. */
-export function markUndone(state: SessionState, compensation: ToolCall): void {
-  if (compensation.compensates === undefined) return;
-  const { callId, idempotencyKey } = compensation.compensates;
-  const effect = effectCall(state, compensation.compensates);
-  if (effect !== undefined) effect.compensatedBy = compensation.id;
-  for (const carried of state.carried)
-    if (carried.callId === callId && carried.idempotencyKey === idempotencyKey) carried.undone = true;
+export function markUndone(state: SessionState, { id, compensates }: ToolCall): void {
+  if (compensates === undefined) return;
+  const effect = effectCall(state, compensates);
+  if (effect !== undefined) effect.compensatedBy = id;
+  for (const carried of state.carried) if (isSameEffect(carried, compensates)) carried.undone = true;
 }
 
 /** Adds the compensations, and says what is left to people. */

@@ -3,7 +3,6 @@ import type { Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { isPerdureError, messageOf, PerdureError } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
-import type { CheckpointPlace } from './checkpoint-id.ts';
 import { readError } from './errors.ts';
 import { firstValue, isNotFound, orNull, readPages, readStart } from './index.ts';
 import { tsToMs } from './sdk-time.ts';
@@ -121,14 +120,15 @@ export async function isCompletedTask(
   }
 }
 
-/** The last completed workflow task of the last run, which is the latest checkpoint. `null` when there is none. */
-export async function lastCompletedTask(client: Client, workflowId: string): Promise<CheckpointPlace | null> {
-  const run = await findExecution(client, workflowId);
-  if (run === null) return null;
+/** The last completed workflow task of a run, which is its latest checkpoint. `null` when there is none. */
+export async function lastCompletedTask(
+  client: Client,
+  execution: { workflowId: string; runId: string },
+): Promise<number | null> {
   let last: number | null = null;
-  for await (const page of readPages(client, { workflowId, runId: run.runId })) {
+  for await (const page of readPages(client, execution)) {
     const task = page.findLast((event) => event.workflowTaskCompletedEventAttributes);
     if (task !== undefined) last = Number(task.eventId);
   }
-  return last === null ? null : { runId: run.runId, eventId: last };
+  return last;
 }

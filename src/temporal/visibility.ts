@@ -1,5 +1,4 @@
 /** Queries of Temporal's visibility. */
-
 import { type Client, type WorkflowExecutionInfo, WorkflowNotFoundError } from '@temporalio/client';
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';

@@ -1,5 +1,4 @@
 /** What a worker knows of the namespace's search attributes, and how sessions learn of a change. */
-
 import { Client, type ClientOptions } from '@temporalio/client';
 import { type NativeConnection, Runtime } from '@temporalio/worker';
 import { SEARCH_ATTRIBUTE, SIGNAL } from '../contract/names.ts';
