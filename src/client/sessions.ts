@@ -161,6 +161,8 @@ export class Sessions {
    */
   async undo(sessionId: string, input: CancelInput & { undo: Exclude<UndoInput, false> }): Promise<Session> {
     const session = this.get(sessionId);
+    // Without it, a session that has ended would go on.
+    if (!input.undo) throw invalid('undo', 'write true, or the { digest } of session.undoPlan()');
     try {
       await session.cancel(input);
       return session;

@@ -387,6 +387,11 @@ test('the effects of a session that has ended are undone in a new run, which doe
     ['call_2_0', 'person'],
     ['call_1_0', 'tool'],
   ]);
+  // As a program without types may call it.
+  await expect(stage.sessions.undo(session.id, {} as { undo: true })).rejects.toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    details: { field: 'undo' },
+  });
   const undone = await stage.sessions.undo(session.id, { undo: { digest }, by: 'ada', reason: 'a mistake' });
   expect(await undone.result()).toMatchObject({ status: 'cancelled' });
   expect(agency.log.slice(3)).toEqual(['cancel flight ref flight', 'cancel hotel ref hotel']);
