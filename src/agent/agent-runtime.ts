@@ -106,7 +106,7 @@ export async function resolveAgent(
     modelCallMs: duration(definition.modelCallTimeout, DEFAULTS.modelCallMs),
     ...(definition.runTurns === false
       ? {}
-      : { runTurns: definition.runTurns ?? DEFAULTS.runTurns, runsAtRest: true }),
+      : { runTurns: definition.runTurns ?? DEFAULTS.runTurns, runsAtRest: true, runsInReads: true }),
     ...defined({ output }),
     ...contextWindowPart(
       definition.contextWindow,

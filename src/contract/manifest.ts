@@ -145,6 +145,8 @@ export interface Manifest {
   runTurns?: number;
   /** A session that waits may go on in a new run, too. Absent: it does so between turns only. */
   runsAtRest?: true;
+  /** A session that only reads may do so before its next reads, too. Absent: it does so when its run is full. */
+  runsInReads?: true;
   /** JSON Schema of an answer. Absent: an answer is a text. */
   output?: JsonObject;
   /** What keeps prompts within the models' context windows. Absent: nothing does. */

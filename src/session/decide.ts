@@ -14,7 +14,7 @@ import { attachStep, isReporting, reportStep } from './global-effect.ts';
 import { limitedStep } from './limited.ts';
 import { describeCommand, modelCommand } from './model-command.ts';
 import { endNotice, notifyStep } from './notify.ts';
-import { checkIdsStep, fitsNewRun, storeAtRest, storeStep } from './past.ts';
+import { checkIdsStep, fitsNewRun, storeAtRest, storeInReads, storeStep } from './past.ts';
 import { drawStep, giveBack, lookAtPool, poolOfTree, settleEnd } from './pool.ts';
 import { issueReads } from './reads.ts';
 import {
@@ -185,7 +185,12 @@ function decideBatch(state: SessionState, calls: readonly ToolCall[], moment: Mo
     const isTwin = reads.some(({ idempotencyKey: key }) => key === call.idempotencyKey);
     if (call.scope === 'call' || !isTwin) reads.push(call);
   }
-  if (reads.length > 0) return issueReads(state, reads, !isFull(moment));
+  if (reads.length > 0) {
+    const step = issueReads(state, reads, !isFull(moment));
+    // The reply in the same activity may ask for reads again: no other moment without an activity may come.
+    const isChain = step.type === 'issue' && step.command.kind === 'model';
+    return (isChain ? storeInReads(state, moment) : null) ?? step;
+  }
   return calls.every(isFinal) ? { type: 'append_results' } : null;
 }
 

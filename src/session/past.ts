@@ -55,6 +55,11 @@ export function storeAtRest(state: SessionState, moment: Moment): Step | null {
   return sealed === null && cancelling === null ? storeStep(state, moment) : null;
 }
 
+/** As {@link storeStep}, before reads that the next reply follows in one activity: a chain of them never comes to rest. */
+export function storeInReads(state: SessionState, moment: Moment): Step | null {
+  return state.manifest?.runsInReads === true ? storeAtRest(state, moment) : null;
+}
+
 /** Bytes of a history that a new run would begin with: they are no reason for one. */
 function carriedBytes(state: SessionState, { historyBytes }: Moment): number {
   if (state.manifest?.runsAtRest !== true || historyBytes < LIMIT.runBytes) return 0;

@@ -298,6 +298,22 @@ const stopped: Story = {
   },
 };
 
+/** A chain of reads that is longer than a run: the history of a run that began, and ends, in the middle of a turn. */
+const chain: Story = {
+  script: ({ assistantCount }) =>
+    assistantCount < 8 ? { toolCalls: [call('look', `${assistantCount}`)] } : { text: 'Seen.' },
+  agent: (stage) =>
+    defineAgent({
+      ...base(stage),
+      runTurns: 3,
+      tools: { look: defineTool({ inputSchema: id, effect: 'read', execute: (input) => input.id }) },
+    }),
+  message: 'Look.',
+  mode: 'task',
+  act: async (session) => void (await session.result()),
+  run: 1,
+};
+
 /** A run that continues another, answers a call from that one's record, and ends when the session goes on in a third. */
 const runs: Story = {
   script: ({ assistantCount }) =>
@@ -393,6 +409,7 @@ export const STORIES: Readonly<Record<string, Story>> = {
   reads,
   rewound,
   stopped,
+  'reads-chain': chain,
   runs,
   compacted,
   moved,

@@ -220,3 +220,44 @@ test('a state that a newer version has carried over waits for a worker of that v
   await stage.startWorker([agent], newer);
   expect(await handle.result()).toEqual({ text: 'schema 2' });
 });
+
+test('a chain of reads goes on in new runs, and its model sees all of it', async () => {
+  const stage = await openStage(({ stepInTurn }) =>
+    stepInTurn < 9 ? { toolCalls: [{ name: 'look', args: { at: stepInTurn } }] } : { text: 'seen' },
+  );
+  const looked: number[] = [];
+  const look = defineTool({
+    inputSchema: z.object({ at: z.number() }),
+    effect: 'read',
+    execute: ({ at }) => {
+      looked.push(at);
+      return { at };
+    },
+  });
+  const agent = defineAgent({
+    name: 'scout',
+    model: stage.provider('m'),
+    instructions: 'Look.',
+    tools: { look },
+    runTurns: 3,
+    loopLimit: 20,
+  });
+  await stage.startWorker([agent]);
+  const session = await stage.sessions.start('scout', { id: stage.id(), message: 'Look.' });
+  const state = await untilPhase(session, 'idle').then(() => expectFoldEqualsLive(stage.client, session));
+
+  expect(looked).toEqual([...Array(9).keys()]);
+  expect(state.turn).toBe(10);
+  // The first three turns leave the first run, before the third look.
+  expect(await runsOf(stage, session)).toHaveLength(4);
+  const { items } = await session.transcript({ limit: 100 });
+  expect(items.map(({ role }) => role)).toEqual([
+    'user',
+    ...Array.from({ length: 9 }, () => ['assistant', 'tool']).flat(),
+    'assistant',
+  ]);
+  // Each turn is one request, which holds all before it.
+  expect(stage.model.requests.map(({ request }) => request?.messages.length)).toEqual(
+    Array.from({ length: 10 }, (_, turn) => 2 + 2 * turn),
+  );
+});

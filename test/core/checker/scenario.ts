@@ -43,7 +43,10 @@ export interface Scenario {
   /** The batches that the model asks for, one a turn; after them it answers with text. */
   replies: readonly (readonly PlannedCall[])[];
   manifest?: Partial<
-    Pick<Manifest, 'toolOrder' | 'loopLimit' | 'budget' | 'contextWindow' | 'runTurns' | 'runsAtRest'>
+    Pick<
+      Manifest,
+      'toolOrder' | 'loopLimit' | 'budget' | 'contextWindow' | 'runTurns' | 'runsAtRest' | 'runsInReads'
+    >
   >;
   mode?: 'chat' | 'task';
   budget?: BudgetLimits;

@@ -8,7 +8,7 @@ const pay = (to: string, more: Partial<PlannedCall> = {}): PlannedCall => ({
 });
 const look: PlannedCall = { tool: 'look', args: {} };
 const approval = { needsApproval: true } as const;
-const rolling = { runTurns: 1, runsAtRest: true } as const;
+const rolling = { runTurns: 1, runsAtRest: true, runsInReads: true } as const;
 const parallel = { toolOrder: 'parallel' } as const;
 
 export const SCENARIOS: readonly Scenario[] = [

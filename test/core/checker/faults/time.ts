@@ -11,7 +11,7 @@ const rewound: Scenario = {
   dispatches: 1,
 };
 
-const rolling = { runTurns: 1, runsAtRest: true } as const;
+const rolling = { runTurns: 1, runsAtRest: true, runsInReads: true } as const;
 
 const forked: Scenario = { ...rewound, name: 'one mutation and a fork', may: { checkpoint: 1, fork: 1 } };
 
