@@ -27,7 +27,7 @@ const FAST = tests(
   'test/saver/{diff,langgraph-validation-memory,memory-saver,sqlite-file,sqlite-saver,thread-index}',
   'test/session/history-limit',
   'test/structure/{bootstrap,command-line,errors,projects,rooms,tally}',
-  'test/values/{directory-values,s3-races}',
+  'test/values/directory-values',
   'test/testing/{scripted-model,scripted-model-faults,scripted-model-process,wire}',
 );
 
@@ -55,7 +55,7 @@ const APART = tests(
   'test/server/**',
   'test/structure/**',
   'test/testing/{conformance,harness}',
-  'test/values/{postgres-values,s3-values}',
+  'test/values/{postgres-values,s3-races,s3-values}',
 );
 
 /** Files that take longest, which their size does not show: begun last, one of them would keep the others waiting. */
@@ -129,7 +129,7 @@ const config: ViteUserConfig = defineConfig({
   },
   test: {
     projects: [
-      project('fast', 0, { include: FAST }, { maxWorkers: 4 }),
+      project('fast', 0, { include: FAST }, { ...shared, maxWorkers: 4 }),
       project(
         'live',
         0,
