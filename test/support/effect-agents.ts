@@ -8,6 +8,7 @@ import {
   defineAgent,
   defineTool,
   NotAttemptedError,
+  type SessionWorkerOptions,
   type ToolContext,
   type ToolOptions,
 } from '../../src/index.ts';
@@ -166,6 +167,9 @@ const tools = {
     },
   }),
 };
+
+/** Workflow code in the process's own thread: another one costs each worker process a sixth of its start. */
+export const workerOptions: Partial<SessionWorkerOptions> = { debugMode: true };
 
 const common = { model: 'scripted', instructions: 'Help with refunds.', tools, heartbeat: '1s' } as const;
 

@@ -1,7 +1,13 @@
 /** The agents of the tests of trees: the module that worker processes load. The model's name is the agent's. */
 import { appendFileSync } from 'node:fs';
 import * as z from 'zod';
-import { agentTool, type DefinedAgent, defineAgent, defineTool } from '../../src/index.ts';
+import {
+  agentTool,
+  type DefinedAgent,
+  defineAgent,
+  defineTool,
+  type SessionWorkerOptions,
+} from '../../src/index.ts';
 import { breakpoint } from '../../src/testing/index.ts';
 
 /** A mutation that can be seen from outside: a line in the file `TREE_LEDGER`. */
@@ -19,6 +25,9 @@ const write = defineTool({
   },
   verify: () => ({ outcome: 'absent' }),
 });
+
+/** See `effect-agents.ts`. */
+export const workerOptions: Partial<SessionWorkerOptions> = { debugMode: true };
 
 const common = { instructions: 'Work.', heartbeat: '1s' } as const;
 
