@@ -258,9 +258,10 @@ function targetLines(context: Context, entries: readonly Entry[]): Line[] {
     const size = (entry: Entry | undefined, key: keyof Bytes): number =>
       entry?.bytes.get(COMPARED_TURNS)?.[key] ?? Number.NaN;
     add(['perdure', 'floor'], {
-      what: `history bytes a turn against the floor, ${COMPARED_TURNS} turns`,
+      // With what its runs have stored for each other; `bytes` measures one run.
+      what: `history bytes a turn against the floor, ${COMPARED_TURNS} turns over runs of 50`,
       value: size(ours, 'counted') / size(floor, 'counted'),
-      target: { atMost: 0.9 },
+      target: { atMost: 1.5 },
     });
     for (const entry of entries) {
       if (entry.spec.wholePrompts !== true) continue;
