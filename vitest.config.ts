@@ -135,7 +135,7 @@ const config: ViteUserConfig = defineConfig({
         0,
         { include: ALL, exclude: [...FAST, ...SLOW, ...APART] },
         // Its tests mostly wait: for retries, time-outs and settle times.
-        { ...withServer, ...shared, maxWorkers: 4 },
+        { ...withServer, ...shared, maxWorkers: 5 },
       ),
       project(
         'slow',
