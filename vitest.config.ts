@@ -129,7 +129,7 @@ const config: ViteUserConfig = defineConfig({
   },
   test: {
     projects: [
-      project('fast', 0, { include: FAST }, { ...shared, maxWorkers: 4 }),
+      project('fast', 0, { include: FAST }, { ...shared, maxWorkers: 5 }),
       project(
         'live',
         0,
