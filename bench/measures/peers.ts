@@ -261,7 +261,7 @@ function targetLines(context: Context, entries: readonly Entry[]): Line[] {
       // With what its runs have stored for each other; `bytes` measures one run.
       what: `history bytes a turn against the floor, ${COMPARED_TURNS} turns over runs of 50`,
       value: size(ours, 'counted') / size(floor, 'counted'),
-      target: { atMost: 1.5 },
+      target: { atMost: 0.9 },
     });
     for (const entry of entries) {
       if (entry.spec.wholePrompts !== true) continue;
