@@ -5,16 +5,24 @@ import { canonicalJson } from '../../src/contract/json.ts';
 import { foldHistory } from '../../src/history/index.ts';
 import type { JsonObject, Session, SessionState } from '../../src/index.ts';
 import { readPages } from '../../src/temporal/index.ts';
+import { polled } from './polled.ts';
 
-/** Folds the history of a session's present run. */
+/**
+ * Folds the history of a session's present run, once a workflow task of it has completed: the server holds back a run
+ * after one that lived for less than a second.
+ */
 export async function foldOf(client: Client, session: Session, runId?: string): Promise<SessionState> {
-  const fold = await foldHistory(
-    readPages(client, { workflowId: session.id, ...(runId === undefined ? {} : { runId }) }),
-    client.options,
-    runId === undefined ? {} : { runId },
+  const run = runId === undefined ? {} : { runId };
+  const ofRun = { workflowId: session.id, ...run };
+  let folded: SessionState | null = null;
+  await polled(
+    async () => {
+      folded = (await foldHistory(readPages(client, ofRun), client.options, run)).state;
+      return folded !== null;
+    },
+    () => `no workflow task of ${session.id} has completed`,
   );
-  if (fold.state === null) return expect.fail(`no workflow task of ${session.id} has completed`);
-  return fold.state;
+  return folded ?? expect.fail('no state');
 }
 
 /** Fails unless the fold of a session's history is its live state. Needs a worker; the session may be closed. */
