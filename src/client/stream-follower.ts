@@ -21,7 +21,15 @@ import {
   toldOf,
   toldToNewcomer,
 } from './stream-parts.ts';
-import { type Cursor, firstRun, nextRun, parseCursor, presentHead, successorOf } from './stream-runs.ts';
+import {
+  type Cursor,
+  firstRun,
+  nextRun,
+  parseCursor,
+  presentHead,
+  previousRun,
+  successorOf,
+} from './stream-runs.ts';
 import {
   type Batch,
   type DurablePart,
@@ -201,7 +209,10 @@ class Follower {
       this.#isFolding = true;
       if (this.#read.events === 0) {
         await folder.take(events.slice(0, 1));
-        this.#take({ runId, eventId: 1 }, folder.start(), cause);
+        const start = folder.start();
+        // The one part of this event was that the session goes on in this run, with a state that the reader knows.
+        if (this.#fromIn(runId)?.eventId === 1 && previousRun(events[0]) !== null) this.#told = toldOf(start);
+        this.#take({ runId, eventId: 1 }, start, cause);
         events = events.slice(1);
       }
       await folder.take(events);

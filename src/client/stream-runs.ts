@@ -54,8 +54,8 @@ export async function firstRun(
   }
   for (let runId: string = present.runId; runId !== wanted; ) {
     const start = await orNull(readStart(client, { workflowId: id, runId }));
-    const before = start?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId;
-    if (!before) throw notFound(id, since, 'the session was rewound or reset to a point before it');
+    const before = previousRun(start);
+    if (before === null) throw notFound(id, since, 'the session was rewound or reset to a point before it');
     runId = before;
   }
   return wanted;
@@ -74,6 +74,11 @@ function notFound(id: string, { runId, eventId, index }: Cursor, why: string): P
 export async function presentHead(client: Client, id: string): Promise<Head> {
   const { runId, historyLength } = await describeSession(client, id);
   return { runId, events: historyLength };
+}
+
+/** The run that continued as new in a run, which that one names in its first event; `null`: none. */
+export function previousRun(start: HistoryEvent | null | undefined): string | null {
+  return start?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId || null;
 }
 
 /** The run that a run which continued as new names in its last event. */

@@ -147,6 +147,12 @@ test('a reader who is disconnected at random gets everything once and in order, 
   for (const kind of ['call', 'approval', 'pause', 'run', 'spent', 'closed', 'phase'] as const)
     expect(kinds).toContain(kind);
 
+  for (const [at, { type, cursor }] of durable(whole).entries()) {
+    if (type !== 'run') continue;
+    const rest = await read(session, { since: cursor });
+    expect(durable(rest)).toEqual(durable(whole).slice(at + 1));
+  }
+
   let state = 7;
   const random = (n: number): number => {
     state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
