@@ -1,6 +1,6 @@
 /** All sessions, newest first. The filters are in the address. */
 import type { JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { SessionSummary } from '../contract/views.ts';
 import { type Glance, useGlances } from './glances.ts';
 import { go, linkTo, useRead } from './hooks.ts';
@@ -64,12 +64,11 @@ export function Sessions({ search }: { search: string }): JSX.Element {
           ))}
         </select>
         {TYPED.map(([name, words]) => (
-          <input
+          <TypedFilter
             key={name}
-            placeholder={words}
-            aria-label={words}
-            value={filters.get(name) ?? ''}
-            onChange={(event) => filter(name, event.currentTarget.value.trim())}
+            words={words}
+            text={filters.get(name) ?? ''}
+            onText={(text) => filter(name, text)}
           />
         ))}
       </div>
@@ -118,6 +117,29 @@ export function Sessions({ search }: { search: string }): JSX.Element {
         </p>
       )}
     </main>
+  );
+}
+
+/** A field that filters once what was typed is entered. The list is drawn anew while somebody types. */
+function TypedFilter({
+  words,
+  text,
+  onText,
+}: {
+  words: string;
+  text: string;
+  onText: (text: string) => void;
+}): JSX.Element {
+  const [typed, setTyped] = useState(text);
+  useEffect(() => setTyped(text), [text]);
+  return (
+    <input
+      placeholder={words}
+      aria-label={words}
+      value={typed}
+      onInput={(event) => setTyped(event.currentTarget.value)}
+      onChange={(event) => onText(event.currentTarget.value.trim())}
+    />
   );
 }
 
