@@ -184,7 +184,7 @@ test('a report comes after a rewind and a new run, and a fork is told that none 
     await session.send(text);
     await until(session, ({ lastText }) => lastText === `heard: ${text}`);
   }
-  expect((await session.snapshot()).calls).toEqual([]);
+  await expect.poll(async () => (await session.snapshot()).calls).toEqual([]);
   await approve(child);
   await expect.poll(() => reports(session)).toEqual(['completed']);
   await untilPhase(session, 'idle');
