@@ -35,9 +35,10 @@ async function approve(session: Session): Promise<void> {
     await session.decide(call, { decision: 'approve' }, { by: 'ann' });
 }
 
+/** The reports of all runs. */
 async function reports(session: Session): Promise<string[]> {
-  const { transcript } = await session.snapshot();
-  return transcript.flatMap(({ report }) => (report === undefined ? [] : [report.status]));
+  const { items } = await session.transcript();
+  return items.flatMap(({ report }) => (report === undefined ? [] : [report.status]));
 }
 
 test('an agent in the background lets its caller go on, and its end wakes the caller once', async () => {
