@@ -30,6 +30,8 @@ async function runTools(
     name: 'results',
     model: stage.provider('m'),
     instructions: 'Call the tools.',
+    // Its history is looked at, which the results would end.
+    runTurns: false,
     tools: Object.fromEntries(
       Object.entries(tools).map(([name, { effect, result }]) => [
         name,

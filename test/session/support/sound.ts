@@ -108,9 +108,10 @@ function expectSeen(stage: Stage, { id }: Session, { runId: run, checkpoints, pl
  */
 export async function expectSound(stage: Stage, session: Session): Promise<FoldedSession> {
   let folded = await foldOf(stage, session);
-  // At rest, it may still give back to its pool.
+  // At rest, it may still give back to its pool, or leave for a new run.
   const isSettled = (): boolean =>
-    folded.end !== null || !(folded.state?.inFlight ?? []).some(({ kind }) => kind === 'draw');
+    folded.end !== null ||
+    !(folded.state?.inFlight ?? []).some(({ kind }) => kind === 'draw' || kind === 'storePast');
   while (!isSettled()) folded = await foldOf(stage, session);
   const { state, checkpoints, end, history } = folded;
   if (end === null && state !== null) await expectLive(session, state);
