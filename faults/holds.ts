@@ -6,7 +6,7 @@ import { breakpoint } from 'perdure/testing';
 import { activityKind } from '../src/contract/names.ts';
 import type { SessionInput } from '../src/contract/session-input.ts';
 import { codecWith } from './keys.ts';
-import { CALLER_SEALING } from './steps.ts';
+import { BACKGROUND_REPORTED, BACKGROUND_REPORTING, CALLER_SEALING } from './steps.ts';
 
 /** Holds what a worker decodes at a breakpoint. */
 function holding(pointOf: (payload: Payload) => string | null): PayloadCodec {
@@ -53,14 +53,19 @@ const lyingReports: PayloadCodec = {
   decode: async (payloads) => payloads,
 };
 
-/** Holds the caller of a sub-agent in the background before it stores what leaves its run. */
-const callerSealing: ActivityInterceptorsFactory = ({ info: { activityType, workflowExecution } }) => ({
+/** Holds the caller of a sub-agent in the background before it stores what leaves its run, and the sub-agent around its report. */
+const backgroundPoints: ActivityInterceptorsFactory = ({ info: { activityType, workflowExecution } }) => ({
   inbound: {
     execute: async (input, next) => {
       const depth = (workflowExecution?.workflowId.split('/').length ?? 0) - 1;
-      const isCaller = process.env['LAB_CALLER_DEPTH'] === String(depth);
-      if (isCaller && activityKind(activityType) === 'storePast') await breakpoint(CALLER_SEALING);
-      return next(input);
+      const below = depth - Number(process.env['LAB_CALLER_DEPTH']);
+      const activity = activityKind(activityType);
+      if (below === 0 && activity === 'storePast') await breakpoint(CALLER_SEALING);
+      const reports = below === 1 && activity === 'report';
+      if (reports) await breakpoint(BACKGROUND_REPORTING);
+      const result = await next(input);
+      if (reports) await breakpoint(BACKGROUND_REPORTED);
+      return result;
     },
   },
 });
@@ -83,4 +88,4 @@ export const codecs: PayloadCodec[] = [
 
 /** The interceptors of a worker. */
 export const interceptors: WorkerInterceptors =
-  process.env['LAB_CALLER_DEPTH'] === undefined ? {} : { activity: [callerSealing] };
+  process.env['LAB_CALLER_DEPTH'] === undefined ? {} : { activity: [backgroundPoints] };

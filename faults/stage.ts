@@ -191,7 +191,7 @@ export class Stage {
 
   /** Resolves when a worker is held at a step by every session that comes to it, on the turn that is struck. */
   async held(worker: Crew, step: Step = this.story.step, turns: number = this.story.strike): Promise<void> {
-    const visits = visitsOf(this.story, step, turns);
+    const visits = visitsOf(step, turns);
     for (let visit = 1; ; visit++) {
       await this.#visits(worker, step);
       if (visit === visits) return;

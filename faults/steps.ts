@@ -14,6 +14,10 @@ import {
 
 /** The caller of a sub-agent in the background is about to store what leaves its run. */
 export const CALLER_SEALING = 'caller sealing';
+/** A sub-agent in the background is about to report. The one below it has reported at another point. */
+export const BACKGROUND_REPORTING = 'background reporting';
+/** A sub-agent in the background has reported. */
+export const BACKGROUND_REPORTED = 'background reported';
 
 /** Where a worker is held for a step, or `null` where no worker is. */
 export function breakpointOf(step: Step, kind: ToolKind): string | null {
@@ -69,9 +73,9 @@ export function breakpointOf(step: Step, kind: ToolKind): string | null {
     case 'background-running':
       return `landed ${tool}`;
     case 'background-done':
-      return 'before report';
+      return BACKGROUND_REPORTING;
     case 'background-told':
-      return 'after report';
+      return BACKGROUND_REPORTED;
     case 'report-queued':
       return CALLER_SEALING;
     case 'caller-ended':
@@ -86,12 +90,9 @@ export function breakpointOf(step: Step, kind: ToolKind): string | null {
 }
 
 /** The visit of a step's breakpoint, from 1, on which the sessions are at the step in a turn. */
-export function visitsOf(story: Pick<Story, 'seed'>, step: Step, turn: number): number {
-  // The first request of all comes before any call.
-  if (step === 'asking') return turn + 1;
-  // The lowest session of a tree rolls over and reports first.
-  const ofRoot = (step === 'background-done' || step === 'background-told') && callerBelow(story) === 2;
-  return step === 'parent-sealing' || ofRoot ? turn + 1 : turn;
+export function visitsOf(step: Step, turn: number): number {
+  // The first request of all comes before any call, and the lowest session of a tree rolls over first.
+  return step === 'asking' || step === 'parent-sealing' ? turn + 1 : turn;
 }
 
 /** Each turn ends a run. */
