@@ -275,7 +275,7 @@ export class Stage {
           const { phase, queued = 0 } = actor.view ?? {};
           // Only one that somebody has cancelled closes.
           const rests = phase === 'closed' || (phase === 'idle' && queued === 0);
-          if (rests && (actor.task.background === undefined || (await isQuiet(actor.session)))) {
+          if (rests && (actor.task.background === undefined || (await isQuiet(this, actor.session)))) {
             actor.restedAt = Date.now();
             return;
           }

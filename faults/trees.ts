@@ -39,13 +39,18 @@ export async function callers(stage: Stage): Promise<SessionState[]> {
   return Promise.all(found);
 }
 
-/** Whether a session rests, and nothing works for it in the background. */
-export async function isQuiet(session: Session): Promise<boolean> {
+/** Whether a session rests, and all sessions below it have ended: one goes on for a moment after its caller has its report. */
+export async function isQuiet(stage: Stage, session: Session): Promise<boolean> {
   const state = await retried(() => session.snapshot());
   const phase = phaseOf(state);
-  return (
-    phase === 'closed' || (phase === 'idle' && state.inbox.length === 0 && openChildren(state).length === 0)
+  const rests =
+    phase === 'closed' || (phase === 'idle' && state.inbox.length === 0 && openChildren(state).length === 0);
+  if (!rests) return false;
+  const below = await sessionsBelow(stage, session);
+  const phases = await Promise.all(
+    below.map(async (each) => phaseOf(await retried(() => each.session.snapshot()))),
   );
+  return phases.every((each) => each === 'closed');
 }
 
 type Problem = [Breach, string];
