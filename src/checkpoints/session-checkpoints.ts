@@ -17,6 +17,7 @@ import { deleteRun, type Execution, findExecution, reading, untilGone } from '..
 import {
   type HistoryEvent,
   orNull,
+  previousRun,
   readEvents,
   readPages,
   readStart,
@@ -267,8 +268,8 @@ export class SessionCheckpoints {
     if (previous !== null) return { runId, eventId: previous };
     if (origin?.kind === 'rewind' && origin.sessionId === session.workflowId) return origin;
     const start = await readStart(this.#client, { workflowId: session.workflowId, runId });
-    const continued = start?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId;
-    if (!continued) return null;
+    const continued = previousRun(start);
+    if (continued === null) return null;
     const read = await orNull(this.#tasksBefore(session, continued, null, 1));
     const [eventId] = read?.tasks ?? [];
     return eventId === undefined ? null : { runId: continued, eventId };

@@ -8,7 +8,7 @@ import { isAnswering } from '../session/aside.ts';
 import { sessionView } from '../session/views.ts';
 import { sessionError } from '../temporal/errors.ts';
 import { followPages } from '../temporal/follow-events.ts';
-import { isNotFound } from '../temporal/index.ts';
+import { isNotFound, previousRun } from '../temporal/index.ts';
 import { withEnd } from './ended.ts';
 import { describeSession } from './read-session.ts';
 import type { LivePart } from './stream-answer.ts';
@@ -21,15 +21,7 @@ import {
   toldOf,
   toldToNewcomer,
 } from './stream-parts.ts';
-import {
-  type Cursor,
-  firstRun,
-  nextRun,
-  parseCursor,
-  presentHead,
-  previousRun,
-  successorOf,
-} from './stream-runs.ts';
+import { type Cursor, firstRun, nextRun, parseCursor, presentHead, successorOf } from './stream-runs.ts';
 import {
   type Batch,
   type DurablePart,

@@ -4,7 +4,14 @@ import type { Client } from '@temporalio/client';
 import { invalid, PerdureError } from '../contract/errors.ts';
 import type { RunEnd } from '../history/index.ts';
 import { runsUpTo } from '../temporal/executions.ts';
-import { endReason, type HistoryEvent, orNull, readEvents, readStart } from '../temporal/index.ts';
+import {
+  endReason,
+  type HistoryEvent,
+  orNull,
+  previousRun,
+  readEvents,
+  readStart,
+} from '../temporal/index.ts';
 import { endedError, TAKEN_BACK } from './ended.ts';
 import { describeSession } from './read-session.ts';
 import type { RunCause } from './stream-parts.ts';
@@ -74,11 +81,6 @@ function notFound(id: string, { runId, eventId, index }: Cursor, why: string): P
 export async function presentHead(client: Client, id: string): Promise<Head> {
   const { runId, historyLength } = await describeSession(client, id);
   return { runId, events: historyLength };
-}
-
-/** The run that continued as new in a run, which that one names in its first event; `null`: none. */
-export function previousRun(start: HistoryEvent | null | undefined): string | null {
-  return start?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId || null;
 }
 
 /** The run that a run which continued as new names in its last event. */

@@ -7,7 +7,7 @@ import type { OriginInput } from '../contract/origin.ts';
 import { parseCheckpointId } from '../temporal/checkpoint-id.ts';
 import { sessionError } from '../temporal/errors.ts';
 import { isCompletedTask } from '../temporal/executions.ts';
-import { readStart, readStartInput } from '../temporal/index.ts';
+import { previousRun, readStart, readStartInput } from '../temporal/index.ts';
 import { storeParts } from '../temporal/store-content.ts';
 import { checkFreeId, checkNewId } from './checks.ts';
 import { isBeingTakenBack, TAKEN_BACK, takenBack } from './ended.ts';
@@ -99,7 +99,7 @@ export class TimeTravel {
       const now = await this.#runOf(sessionId);
       if (now === null || now === last) break;
       const start = await readStart(this.#starter.client, { workflowId: sessionId, runId: now });
-      if (start?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId !== last) break;
+      if (previousRun(start) !== last) break;
       last = now;
     }
     return last;

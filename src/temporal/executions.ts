@@ -4,7 +4,15 @@ import proto from '@temporalio/proto';
 import { isPerdureError, messageOf, PerdureError } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
 import { readError } from './errors.ts';
-import { firstValue, isNotFound, orNull, readPages, readStart } from './index.ts';
+import {
+  firstValue,
+  type HistoryEvent,
+  isNotFound,
+  orNull,
+  previousRun,
+  readPages,
+  readStart,
+} from './index.ts';
 import { tsToMs } from './sdk-time.ts';
 
 const { WORKFLOW_EXECUTION_STATUS_RUNNING: RUNNING, WORKFLOW_EXECUTION_STATUS_COMPLETED: COMPLETED } =
@@ -56,11 +64,13 @@ export async function findExecution(
 /** A run and the runs that it continued, oldest first, as far as the server has them. */
 export async function runsUpTo(client: Client, workflowId: string, runId: string): Promise<string[]> {
   const runs: string[] = [];
-  for (let run = runId; run !== ''; ) {
-    const start = await orNull(readStart(client, { workflowId, runId: run }));
+  for (let run: string | null = runId; run !== null; ) {
+    const start: HistoryEvent | null | undefined = await orNull(
+      readStart(client, { workflowId, runId: run }),
+    );
     if (start === null) break;
     runs.unshift(run);
-    run = start?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId ?? '';
+    run = previousRun(start);
   }
   return runs;
 }

@@ -3,6 +3,7 @@ export { firstValue } from './payloads.ts';
 export {
   endReason,
   type HistoryEvent,
+  previousRun,
   readEvents,
   readPages,
   readStart,

@@ -97,6 +97,11 @@ export async function readStart(
   return history?.events?.[0];
 }
 
+/** The run that continued as new in a run, by that run's first event. `null`: none. */
+export function previousRun(start: HistoryEvent | null | undefined): string | null {
+  return start?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId || null;
+}
+
 /** The trace of a Temporal reset in a history: the run that it began, and the run whose history it took. */
 export function resetOf({ workflowTaskFailedEventAttributes: failed }: HistoryEvent): Reset | null {
   if (failed?.cause !== RESET || !failed.baseRunId) return null;

@@ -15,7 +15,7 @@ import {
   TemporalSaver,
 } from '../../../src/index.ts';
 import { sessionView } from '../../../src/session/views.ts';
-import { type HistoryEvent, readEvents } from '../../../src/temporal/index.ts';
+import { type HistoryEvent, previousRun, readEvents } from '../../../src/temporal/index.ts';
 import type { Stage } from '../../support/stage.ts';
 
 type History = Parameters<typeof Worker.runReplayHistory>[1];
@@ -37,8 +37,7 @@ async function foldOf(stage: Stage, session: Session): Promise<FoldedSession> {
     },
   });
   // The server holds back a run after one that lived for less than a second.
-  const { continuedExecutionRunId } = events[0]?.workflowExecutionStartedEventAttributes ?? {};
-  if (fold.state === null && continuedExecutionRunId) return foldOf(stage, session);
+  if (fold.state === null && previousRun(events[0]) !== null) return foldOf(stage, session);
   return { ...fold, checkpoints, places, history: { events } };
 }
 

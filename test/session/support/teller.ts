@@ -2,6 +2,7 @@
 import { expect } from 'vitest';
 import { z } from 'zod';
 import { defineAgent, defineTool, type Session } from '../../../src/index.ts';
+import { previousRun } from '../../../src/temporal/index.ts';
 import type { Script } from '../../../src/testing/index.ts';
 import { openStage, type Stage } from '../../support/stage.ts';
 import { replay } from './sound.ts';
@@ -72,8 +73,8 @@ export async function runsOf({ client }: Stage, { id }: Session): Promise<string
     const history = await client.workflow.getHandle(id, runId).fetchHistory();
     // The server holds back a run after one that lived for less than a second: it may have no task yet.
     if ((history.events ?? []).length > 1) await replay(history, id);
-    const before = history.events?.[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId;
-    if (!before) return runs;
+    const before = previousRun(history.events?.[0]);
+    if (before === null) return runs;
     runId = before;
   }
 }
