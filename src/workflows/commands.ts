@@ -25,7 +25,7 @@ const RETRY = { initialInterval: '1s', maximumAttempts: 5 } as const;
 /** Without end: a key or a store may be missing for long. The activity counts the attempts that failed otherwise. */
 const PATIENT = { initialInterval: '1s', maximumInterval: '10s' } as const;
 
-/** One for all: the SDK records a stack for each promise. */
+/** One for all: in a user's own bundle, the SDK records a stack for each promise. */
 const DONE = Promise.resolve();
 
 /** The commands in flight of one run: starts them, stops them, and hands over each outcome once. */
