@@ -66,5 +66,6 @@ export function activityFailureInfo(error: unknown): ActivityFailureInfo {
   }
 }
 
-/** The failure of a query that Temporal answered with events ahead of their task. The next query succeeds. */
-export const ASK_AGAIN = 'perdure: events came ahead of their workflow task, ask again';
+/** The failure of a query that Temporal answered with events ahead of their task. The next query succeeds. The SDK logs it. */
+export const ASK_AGAIN =
+  'perdure: events came ahead of their workflow task. The worker loads the session again, and nothing is lost';
