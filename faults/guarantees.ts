@@ -136,13 +136,13 @@ And for every session, whatever its tools:
   time-out (HTTP 408, 504, 522, 524) counts as lost. Any other error status counts as not billed.
 - **No message is lost or taken twice** once \`send\` has returned. A message that is sent again with its id is taken once.
 - **The history is the state.** The state that is computed from the history, without a worker, is the worker's state.
-- **Nothing is shortened silently.** A larger result than the limit is shortened, with a notice of its size. A larger reply
+- **Nothing is shortened silently.** A result over the limit is shortened, with a notice of its size. A reply over the limit
   is refused and charged, and the model is asked again.
-- **A tree is its sessions.** A sub-agent is started once, and its answer or report reaches its caller once. A
+- **A tree agrees with its sessions.** A sub-agent is started once, and its answer or report reaches its caller once. A
   sub-agent in the background whose caller is cancelled, or ends with \`atEnd: 'cancel'\`, is cancelled and not reported.
-  What the tree has used is the sum of what its sessions have used, and the pool of its caps says the same. The lab strikes trees of three levels, with sub-agents in the foreground and
-  in the background, whose sessions go on in a new run after each turn.
-- **A claim is true.** What a session says of a key (landed, absent or unknown) agrees with the service's ledger and with
+  The tree has used what its sessions have used together, and the pool of its caps says the same. The lab strikes trees of
+  three levels, with sub-agents in the foreground and in the background, whose sessions continue in a new run after each turn.
+- **Claims are true.** What a session says of a key (landed, absent or unknown) agrees with the service's ledger and with
   the clock (linearizability, checked for each key).
 
 ## Under which assumptions
@@ -154,7 +154,7 @@ And for every session, whatever its tools:
   the signal and \`fence()\` can run until its time-out. The signal aborts at the time-out, at a cancellation, and when the
   worker has not heard from the server for a heartbeat, which is before the server gives the call to another worker. After
   a person's reset or termination it aborts within a quarter of the heartbeat.
-- While a machine is stopped, at least one of its clocks continues. If a virtual machine sleeps with both of them, the
+- While a machine is stopped, at least one of its clocks continues. If both stop, as in a suspended virtual machine, the
   worker needs up to 100 ms of its own time to notice.
 - The declared effect is right: a tool that is declared \`read\` or \`idempotent\` can be repeated.
 - A tool throws \`NotAttemptedError\` only when nothing has happened.
@@ -170,17 +170,17 @@ And for every session, whatever its tools:
   termination in that time. Only the service can close the gap: it honours the idempotency key, or it refuses a request
   after its deadline. This run struck the gap on purpose, for ${gapStruck} mutations with a service that ignores keys:
   ${gap} of them had a second effect. With a service that honours keys, none had.
-- **The time of a message in a live view.** When a worker dies with a workflow task, and a query comes before the server
-  has given the task to another worker, the answer can show the task's messages with a time that is early by up to a
-  workflow task's time-out. The history and its checkpoints are right, and the session's next step corrects it.
+- **The time of a message in a live view.** When a worker dies in a workflow task, a query that comes before another worker
+  has the task can show its messages with a time that is too early, by up to a workflow task's time-out. The history and its
+  checkpoints are right, and the session's next step corrects the view.
 - **Exactly one execution.** A tool can run more than once. The guarantees are about effects.
 - **An idempotent tool on a service that ignores its key** is repeated after a lost worker. Declare it \`mutate\`.
 - **A \`mutate\` without \`verify\`** can only be settled by a person.
 - **A session that is cancelled while it waits for a \`global\` effect** does not end the effect, which has its own
-  workflow. The session waits as long as one of its own calls may take to settle. If the outcome is unknown then, it says
-  so.
-- **Fast recovery on another host.** There, only the missed heartbeat shows a lost call (the agent's \`heartbeat\`, 10 s by
-  default).
+  workflow. The session waits as long as one of its own calls may take to settle. If the outcome is still unknown then, it
+  says so.
+- **Fast recovery on another host.** There, only a missed heartbeat shows that a call is lost (the agent's \`heartbeat\`, 10 s
+  by default).
 
 ## How it is measured
 
@@ -189,7 +189,7 @@ model endpoint that records each request before it answers. For \`database-kill\
 PostgreSQL, with the versions and settings of docker-compose.yml. \`npm run faults -- --stack postgres --workers 4\` runs
 every fault there.
 
-In each run, the lab brings one session for each kind of tool (two for \`global\`, which ask for one effect) to the same
+In each run, the lab brings one session for each kind of tool (two for \`global\`, which share one effect) to the same
 step of a turn, and injects the fault. The sessions of a run share their workers. **A run fails if the lab cannot show that
 the fault landed.** Then the lab compares what the sessions claim in their histories with the ledger's file and the model's
 record.
@@ -203,10 +203,10 @@ record.
 
 A full disk is simulated by a limit on the size of files, which needs no privileges and strikes one program: a write fails
 with EFBIG, where a full disk says ENOSPC. \`database-full\` strikes the write-ahead log: PostgreSQL stops, and does not
-start before there is room. The lab cannot simulate a disk that is full for the tables but not for the log.
+start until there is room. The lab cannot simulate a disk that is full for the tables but not for the log.
 
 Threads of checkpoints that are not sessions are not in the table: \`test/saver/rollover.test.ts\` kills the worker and the
-server at each step of a thread's rollover. Every put is there once and in order.
+server at each step of a thread's rollover, and finds every put once and in order.
 
 The steps:
 
