@@ -1,4 +1,4 @@
-# A Perdure worker. The agents it serves are the module named by the command.
+# A Perdure worker. Its command names the module of the agents.
 
 FROM node:22.20.0-bookworm-slim AS build
 WORKDIR /app
@@ -8,7 +8,7 @@ COPY . .
 RUN npm run build && npm prune --omit=dev
 
 FROM node:22.20.0-bookworm-slim
-# The worker's connection to Temporal takes its root certificates from the system.
+# The worker's connection to Temporal uses the system's root certificates.
 RUN apt-get update \
   && apt-get install -y --no-install-recommends ca-certificates \
   && rm -rf /var/lib/apt/lists/*

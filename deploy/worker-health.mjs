@@ -1,17 +1,17 @@
 // Whether a worker of this host polls its task queue: exit code 0 when it does, 1 with the reason when not.
-// For the health check of a container, whose host name is its own.
+// For the health check of a container, which has its own host name.
 import { hostname } from 'node:os';
 import { Client, Connection } from '@temporalio/client';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 
 const WORKFLOW = 1;
 const ACTIVITY = 2;
-/** A poll is answered after a minute at the latest, so a worker that lives was seen since. */
+/** The server answers each poll within a minute, so it has seen a live worker within this time. */
 const SEEN_MS = 90_000;
 
 const taskQueue = process.env.PERDURE_TASK_QUEUE || 'perdure';
 
-/** @returns {Promise<string | null>} the reason why not */
+/** @returns {Promise<string | null>} the reason, or `null` when a worker polls */
 async function unhealthy() {
   const { connectionOptions, namespace = 'default' } = loadClientConnectConfig();
   const connection = await Connection.connect({ ...connectionOptions, connectTimeout: 5_000 });

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { type DefinedAgent, defineAgent, defineTool } from 'perdure';
 import { z } from 'zod';
 
-// The same file for every worker: `verify` must look where `execute` has written.
+// All workers use the same file: `verify` must look where `execute` wrote.
 const FILE = process.env['REFUNDS_FILE'] ?? fileURLToPath(new URL('refunds.jsonl', import.meta.url));
 
 const findOrder = defineTool({

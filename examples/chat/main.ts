@@ -3,7 +3,7 @@
  *
  *     npm run chat
  *
- * It needs no key: the model is scripted. `PORT` is where it listens, by default 3000.
+ * It needs no key: the model is scripted. It listens on `PORT`, by default 3000.
  */
 import { startChat } from './server.ts';
 

@@ -16,7 +16,7 @@ const order = defineTool({
   execute: ({ id }, { abortSignal }) => payments.order(id, abortSignal),
 });
 
-/** A refund takes three or four replies, which may cost money: what goes on and on is ended. */
+/** A refund takes three or four replies, which may cost money. These caps stop a session that goes on and on. */
 export const BUDGET = { turns: 8, tokens: 40_000 };
 
 // #region refund
@@ -44,7 +44,7 @@ const refund = defineTool({
   verify: (_input, { idempotencyKey, abortSignal }) => payments.find(idempotencyKey, abortSignal),
 });
 
-/** Marks errors after which nothing happened for certain. `verify` decides about all other errors. */
+/** Marks errors after which certainly nothing has happened. `verify` decides about all other errors. */
 function certainly(error: unknown): unknown {
   if (!(error instanceof PaymentsError) || !error.notDone) return error;
   return new NotAttemptedError(error.message, { retryable: error.code === 'NOT_SENT', cause: error });

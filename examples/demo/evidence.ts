@@ -1,4 +1,4 @@
-/** What the demo claims, held against what there is: the ledger, the session's history, the model's record. */
+/** Checks the demo's claims against the ledger, the session's history and the model's record. */
 import type { SessionState, ToolCall } from 'perdure';
 import type { RecordLine } from 'perdure/testing';
 import type { Row } from '../payments/protocol.ts';

@@ -25,7 +25,7 @@ const ended = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(name, () => ended.abort(new Error(`Ended by ${name}.`)));
 }
-// A terminal that was closed, or a pager that was left, must not keep the demo from clearing up.
+// If the terminal was closed, or a pager was left, the demo must still clean up.
 for (const stream of [process.stdout, process.stderr])
   stream.on('error', () => ended.abort(new Error('Ended: nobody reads.')));
 

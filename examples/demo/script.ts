@@ -1,4 +1,4 @@
-/** What the scripted model of the demo says: it reads the transcript and keeps nothing in mind. */
+/** What the scripted model of the demo says: it reads the transcript and keeps no state. */
 import { type ChatToolResult, type Script, type ScriptedRequest, scriptedTurns } from 'perdure/testing';
 import type { Order, Refund } from '../payments/protocol.ts';
 
@@ -12,7 +12,7 @@ export const script: Script = scriptedTurns([
   (request) => {
     const { text, value } = lastResult(request);
     const { id, cents } = (value ?? {}) as Partial<Refund>;
-    // What a person who rejects says is no receipt.
+    // A rejection's reason is not a receipt.
     if (id === undefined || cents === undefined) return { text: `Order 1002 was not refunded: ${text}` };
     return { text: `I have refunded ${(cents / 100).toFixed(2)} for order 1002; the receipt is ${id}.` };
   },

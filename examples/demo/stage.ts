@@ -28,8 +28,8 @@ export interface Stage {
 }
 
 /**
- * Sets the stage, hands it to `play`, and clears it whatever happens. What it wrote stays on disk only when `play`
- * fails or answers false, to be looked into.
+ * Sets the stage, hands it to `play`, and always clears it. Its files stay on disk, for inspection, only if `play` fails or
+ * returns false.
  *
  * @param signal - fires when the demo is to end at once.
  * @returns what `play` answered

@@ -1,4 +1,4 @@
-/** What the demo prints: steps with the time since the start, and tables. Colour only where somebody sees it. */
+/** What the demo prints: steps with the time since the start, and tables. Colour only on a terminal. */
 import { styleText } from 'node:util';
 
 type Style = Parameters<typeof styleText>[0];

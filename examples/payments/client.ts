@@ -18,24 +18,24 @@ export type Found<Output> = { outcome: 'landed'; output: Output } | { outcome: '
  * Why a call gave no result.
  *
  * - `NOT_SENT`: no byte left this machine: no connection could be made, or the signal had fired before.
- * - `REFUSED`: the answer was no (4xx): the effect may have happened, unless `reason` is one of {@link TURNED_AWAY}.
+ * - `REFUSED`: the service refused (4xx): the effect may have happened, unless `reason` is one of {@link TURNED_AWAY}.
  * - `FAILED`: the service said that it failed (5xx): the effect may have happened.
  * - `NO_REPLY`: the connection broke, or what came was not the protocol: the effect may have happened.
  */
 export type PaymentsErrorCode = 'NOT_SENT' | 'REFUSED' | 'FAILED' | 'NO_REPLY';
 
 /**
- * What the service says of a request that it did nothing for. `key_reused` is not among them: that key has an effect
- * already. Nor is a 4xx without these words, which anything between here and the service may give.
+ * The service's words for requests that had no effect. `key_reused` is not one of them: that key already has an effect.
+ * Nor is a 4xx without such a word: a proxy may have sent it.
  */
 const TURNED_AWAY: ReadonlySet<string | undefined> = new Set(['invalid', 'no_such_charge', 'too_much']);
 
 export class PaymentsError extends Error {
   override readonly name = 'PaymentsError';
   readonly code: PaymentsErrorCode;
-  /** The HTTP status, where there was one. */
+  /** The HTTP status, if there was one. */
   readonly status: number | undefined;
-  /** The service's own word for it, where it gave one. */
+  /** The service's own word for it, if it gave one. */
   readonly reason: string | undefined;
   constructor(
     code: PaymentsErrorCode,
@@ -48,7 +48,7 @@ export class PaymentsError extends Error {
     this.reason = options.reason;
   }
 
-  /** The effect has certainly not happened: a tool may say so (`NotAttemptedError`). */
+  /** Whether the effect has certainly not happened: then a tool may throw a `NotAttemptedError`. */
   get notDone(): boolean {
     return this.code === 'NOT_SENT' || (this.code === 'REFUSED' && TURNED_AWAY.has(this.reason));
   }

@@ -1,4 +1,4 @@
-/** What a test or a demonstration does with a payments service that no tool may do: faults, and the whole ledger. */
+/** Control of a payments service for tests and demonstrations: faults, and the whole ledger. No tool may use it. */
 import type { Held, Row, ServiceFault } from './protocol.ts';
 
 export interface PaymentsControl {

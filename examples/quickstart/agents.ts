@@ -3,13 +3,13 @@ import { fileURLToPath } from 'node:url';
 import { type DefinedAgent, defineAgent, defineTool } from 'perdure';
 import { z } from 'zod';
 
-// The same file for every worker: `verify` must look where `execute` has written.
+// All workers use the same file: `verify` must look where `execute` wrote.
 const FILE = process.env['TASKS_FILE'] ?? fileURLToPath(new URL('tasks.jsonl', import.meta.url));
 
 const addTask = defineTool({
   description: 'Add a task to the list',
   inputSchema: z.object({ title: z.string() }),
-  // It must not happen twice: after a crash, `verify` looks whether the call happened.
+  // It must not happen twice: after a crash, `verify` checks whether the call happened.
   effect: 'mutate',
   execute: async ({ title }, { idempotencyKey }) => {
     await appendFile(FILE, `${JSON.stringify({ key: idempotencyKey, title })}\n`);

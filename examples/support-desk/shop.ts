@@ -4,11 +4,11 @@
  *     tsx examples/support-desk/shop.ts --store FILE [--port 0]
  *
  *     GET  /:tenant/orders/:id                → the order, or 404
- *     POST /:tenant/orders/:id                {status} → the order: the world goes on
+ *     POST /:tenant/orders/:id                {status} → the order, with this status
  *     POST /:tenant/{refunds,mails}           (header Idempotency-Key) → 201 {id}
  *     GET  /:tenant/{refunds,mails}[?key=…]   → the rows, or those of a key
  *
- * It does not know keys that it has seen: a second POST is a second mail. When it is ready it prints a JSON line
+ * It ignores repeated keys: a second POST is a second mail. When it is ready it prints a JSON line
  * `{ url, port, pid }`.
  */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { parseArgs } from 'node:util';
 import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
 
-/** A line of the store. An order's last line is what it is. */
+/** A line of the store. An order's last line is its present state. */
 interface Row {
   tenant: string;
   kind: string;

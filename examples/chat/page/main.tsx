@@ -1,4 +1,4 @@
-/** The page: `useChat` as it comes. */
+/** The page: plain `useChat`. */
 import { useChat } from '@ai-sdk/react';
 import {
   DefaultChatTransport,
@@ -40,7 +40,7 @@ function Chat({ loaded }: { loaded: UIMessage[] }): ReactNode {
     end.current?.scrollIntoView({ block: 'end' });
   });
   useEffect(() => {
-    // Somebody else may have decided while this page was not looked at.
+    // Somebody else may have decided while this page was hidden.
     const look = (): void => {
       if (!isBusy) void load().then(setMessages);
     };
