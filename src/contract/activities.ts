@@ -1,8 +1,9 @@
 /**
  * The activities of a session: the only place with side effects. The workflow knows them by this interface.
  *
- * A failure of the world is a returned value, so that what the session should do about it is recorded as data. Exceptions
- * are Temporal's own: time-outs, cancellation, a lost worker, and the retries of model, `read` and `idempotent` calls.
+ * An activity returns a failure of the outside world as a value, so that the history records what the session should do
+ * about it. Only Temporal's own failures are exceptions: time-outs, cancellation, a lost worker, and errors of model,
+ * `read` and `idempotent` calls that Temporal retries.
  */
 
 import type { EffectOutcome, EffectRef, EffectWait, ToolAnswer, ToolCall, ToolQuestion } from './calls.ts';
@@ -35,7 +36,7 @@ export interface LoadInput {
   kind: 'fork' | 'rewind';
   leaves?: string | undefined;
   archived?: ContentRef | undefined;
-  /** Of a rewind: with what an undo of the effects since the checkpoint needs. */
+  /** Rewind only: also load what an undo of the effects since the checkpoint needs. */
   undo?: true;
   /** 0, 1, …: large content comes in parts. */
   part: number;
@@ -53,21 +54,24 @@ export interface LoadEffectsInput {
 export type LoadResult =
   /** A part of the canonical JSON of what is loaded. */
   | { kind: 'part'; parts: number; text: string }
-  /** The last effects before `end`, oldest first, the index of the first of them, and the digest of all effects. */
+  /** The last effects before `end`, oldest first. `from` is the index of the first one; `digest` covers all effects. */
   | { kind: 'effects'; calls: ToolCall[]; from: number; digest: string }
   | { kind: 'unavailable'; message: string };
 
-/** Input of `describe`: which agent, and the context that has to fit it. */
+/** Input of `describe`: the agent, and the context that must fit its schema. */
 export interface DescribeInput {
   agent: string;
   context?: JsonObject;
 }
-/** What the worker says an agent is. */
+/** The agent's manifest as the worker defines it, or why the worker has none. */
 export type DescribeResult =
   | { kind: 'manifest'; manifest: Manifest; searchAttributes: string[] }
   | AgentUnavailable;
 
-/** Input of `tool`. It is in the history for each dispatch of a call, so it leaves out what most calls do not need. */
+/**
+ * Input of `tool`. The history holds one for each dispatch of a call, so fields that most calls do not need are
+ * optional.
+ */
 export interface ToolInput {
   agent: string;
   tool: string;
@@ -78,39 +82,41 @@ export interface ToolInput {
   idempotencyKey: string;
   effect: Effect;
   dispatchNo: number;
-  /** The run that issued the dispatch of a mutation. The tool refuses to run under another. */
+  /** Mutations only: the run that issued the dispatch. The activity refuses to run the tool under another run. */
   issuedRunId?: string;
-  /** Of a mutation: the worker marks the call at the server before the tool begins, even when it has just issued it. */
+  /** Mutations only: the worker marks the call at the server before the tool begins, even if it has just issued it. */
   markFirst?: true;
   /**
-   * The clock of the worker that issued the dispatch of a mutation, in milliseconds since 1970. By it the worker recognises
-   * its own dispatch. It is not part of the session's state.
+   * Mutations only: when the worker issued the dispatch by its own clock, in milliseconds since 1970. The worker
+   * recognises its own dispatch by this number. It is not part of the session's state.
    */
   issueMark?: number;
   timeoutMs: number;
-  /** Bytes of JSON that its result may have, when that is less than usual. Larger results are shortened with a notice. */
+  /** The limit of the result in bytes of JSON, if lower than usual. Larger results are shortened with a notice. */
   resultLimit?: number;
   scratchpadRoot?: string;
   /** The session's context, when it has one. */
   context?: JsonObject;
-  /** Where the record of an equal call may be that has left the run: the worker looks there first. */
+  /** The sealed pieces that may hold the record of an equal call from an earlier run. The worker looks there first. */
   past?: ContentRef;
-  /** The tool's `compensate` runs, for the effect of this call. */
+  /** Set on a compensation: the tool's `compensate` runs, for this effect. */
   compensates?: EffectRef;
   /** What people have answered to the tool's questions. */
   answers?: ToolAnswer[];
 }
 
-/** Input of `storePast`: the end of the transcript that leaves the run. */
+/** Input of `storePast`: the position up to which the transcript leaves the run. */
 export interface StorePastInput {
   /** The start of the chained digest over the transcript's messages. */
   digest: string;
-  /** By which a worker recognises what its own workflow has handed it. Absent: the history is read. */
+  /**
+   * Finds the past that a workflow of the same worker handed over in memory. Absent: the activity reads the history.
+   */
   mark?: number;
 }
 
 export type StorePastResult =
-  /** `pauses`: how many of the run's pauses are stored. Absent: those that are over. */
+  /** `left`: see {@link Past}. `pauses`: how many of the run's pauses are stored. Absent: all that are over. */
   | { kind: 'stored'; newest: ContentRef; left?: true; pauses?: number }
   /** It cannot be stored now; the session goes on as it is. */
   | { kind: 'unavailable'; message: string };
@@ -122,16 +128,16 @@ export interface TakenIdsInput {
 }
 
 export type TakenIdsResult =
-  /** The ids that a piece has, and the others. */
+  /** `taken`: ids that a piece has. `fresh`: the other ids. */
   | { kind: 'found'; taken: string[]; fresh: string[] }
-  /** The pieces cannot be read, and will not be. */
+  /** The pieces cannot be read, and a retry would not help. */
   | { kind: 'unavailable'; message: string };
 
 export type ToolResult =
   | ({ kind: 'output' } & ToolOutput)
-  /** The tool threw; of a `read` or `idempotent`. */
+  /** A `read` or `idempotent` tool threw. */
   | { kind: 'error'; message: string }
-  /** A `mutate` that did not simply return. */
+  /** A mutation that certainly did not happen (`absent`), or of which nobody can tell (`unknown`). */
   | {
       kind: 'absent';
       reason: string;
@@ -142,7 +148,7 @@ export type ToolResult =
   | { kind: 'unknown'; reason: string; released?: true }
   /** The tool has done nothing yet, and asks a person. */
   | { kind: 'asks'; question: ToolQuestion }
-  /** The tool did not run: the record of an equal call before this run answers it. */
+  /** The tool did not run: the record of an equal call from an earlier run answers the call. */
   | {
       kind: 'replay';
       of: string;
@@ -153,7 +159,7 @@ export type ToolResult =
   | { kind: 'released' }
   /** The worker's definition calls the tool a mutation, the session's does not. */
   | NewManifest
-  /** The worker has no such tool or agent. `misfit`: it has, and the session's context does not fit it. */
+  /** The worker lacks the tool or the agent. `misfit`: it has both, but the session's context does not fit. */
   | { kind: 'unavailable'; message: string; misfit?: true };
 
 /** Input of `attach`: a call, and the effect that it waits for. */
@@ -172,30 +178,32 @@ export interface AttachInput {
 /** The record of a global effect. */
 export type AttachResult =
   | Extract<ToolResult, { kind: 'output' | 'error' | 'absent' | 'unavailable' }>
-  /** No outcome yet: the effect will report to the session. `person`: it waits for one. */
+  /** No outcome yet: the effect will report to the session. `person`: why the effect waits for a person. */
   | { kind: 'waiting'; person?: EffectWait }
-  /** The effect does not exist any more. */
+  /** The effect no longer exists. */
   | { kind: 'gone'; reason: string }
   /** The sub-agent's session has ended. */
   | { kind: 'ended'; end: ChildEnd };
 
-/** Input of `report`: the calls that are told to look at their effect. */
+/** Input of `report`: the calls that must look at their effect again. */
 export interface ReportInput {
   waiters: WaiterInput[];
-  /** Of a sub-agent's session: how it ends. */
+  /** Only from a sub-agent's session: how it ends. */
   end?: ChildEnd;
   /** See {@link ToolInput}. */
   resultLimit?: number;
 }
 
-/** Input of `draw`: what the session tells its pool, and asks of it. */
+/** Input of `draw`: what the session reports to its pool, and what it asks for. */
 export interface DrawInput extends Omit<DrawRequest, 'sessionId'> {
   pool: string;
 }
-/** `unset`: there is no such pool, or it does not run any more. */
+/** `unset`: the pool does not exist, or it no longer runs. */
 export type DrawResult = DrawAnswer | { kind: 'unset'; message: string };
 
-/** Attempts of a model call within one command. An eagerly started activity does not know its retry policy, so it is here. */
+/**
+ * Attempts of a model call within one command: a constant, because an eager activity does not know its retry policy.
+ */
 export const MODEL_ATTEMPTS = 5;
 
 /** How often `verify` is tried on one worker before an exception counts as *unknown*. */
@@ -237,15 +245,15 @@ export interface SessionActivities {
   reads(input: ReadsInput): Promise<ReadsResult>;
   /** Starts the effect of a `global` call unless it exists, and subscribes the session to its outcome. */
   attach(input: AttachInput): Promise<AttachResult>;
-  /** Tells sessions that a global effect has news. */
+  /** Tells sessions that a global effect has news, or that a sub-agent has ended. */
   report(input: ReportInput): Promise<void>;
   verify(input: VerifyInput): Promise<VerifyResult>;
   prepare(input: PrepareInput): Promise<PreparedCall>;
-  /** Stores what leaves the run, before the session goes on in a new one. */
+  /** Stores what leaves the run, before the session continues in a new run. */
   storePast(input: StorePastInput): Promise<StorePastResult>;
-  /** Looks up ids of messages in what has left the session's runs. */
+  /** Looks up message ids in the sealed pieces of the session's earlier runs. */
   takenIds(input: TakenIdsInput): Promise<TakenIdsResult>;
-  /** Draws from the session's pool of money, or gives back. */
+  /** Draws from the session's pool, or gives back what the session holds. */
   draw(input: DrawInput): Promise<DrawResult>;
   /** Cancels, pauses or resumes sub-agents. */
   steer(input: SteerInput): Promise<void>;

@@ -1,6 +1,6 @@
 /** The archive's exporter: the inputs and results of its workflow and its activity. */
 
-/** A run that does not fold and so cannot be exported yet. It is tried again. */
+/** A run that cannot be folded, so it is not exported yet. The exporter tries again. */
 export interface UnreadableRun {
   sessionId: string;
   runId: string;
@@ -10,7 +10,7 @@ export interface UnreadableRun {
 /** The progress of an archive's exporter. */
 export interface ArchiveStatus {
   name: string;
-  /** The archive that the exporter writes to. It refuses another one. */
+  /** The archive that the exporter writes to. It refuses to write to another one. */
   archiveId: string | null;
   /** Checkpoints stored by this exporter. */
   stored: number;
@@ -32,7 +32,7 @@ export interface ArchiveInput {
 }
 
 export interface ArchiveRoundInput {
-  /** The archive that it wrote to before. */
+  /** The archive that earlier rounds wrote to; `null` before the first. */
   archiveId: string | null;
 }
 

@@ -10,11 +10,11 @@ export type BuiltIn =
   /** Stops a sub-agent in the background. */
   | { kind: 'agent_stop' };
 
-/** A message that the session sends itself at a time. */
+/** A message that the session will send itself. */
 export interface Reminder {
-  /** Of the message. It is taken once. */
+  /** The id of the message. The session takes it once. */
   id: string;
-  /** ISO 8601. */
+  /** ISO 8601: when the session sends it. */
   at: string;
   text: string;
   /** ISO 8601: when the model asked for it. */
@@ -24,14 +24,14 @@ export interface Reminder {
 /** A call that waits for a time. */
 export interface Sleeping {
   callId: string;
-  /** A decision that ends it early has to name it. */
+  /** A decision that ends the wait early must name this digest. */
   argsDigest: string;
   /** ISO 8601. */
   until: string;
   reason: string;
 }
 
-/** The most reminders that wait at once. */
+/** How many reminders may wait at once. */
 export const REMINDERS = 50;
 
 /** Limits of a scratchpad. */

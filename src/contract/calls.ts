@@ -4,7 +4,7 @@ import type { Effect, IdempotencyScope } from './manifest.ts';
 import type { CallResult } from './messages.ts';
 import type { ValueRef } from './values.ts';
 
-/** Who did something, as the client says. It is verified only where `verified` says so. */
+/** Who did something, as the client states it. The name was checked only where `verified` says so. */
 export type Actor = string;
 
 /** Used when no name was given. */
@@ -23,16 +23,16 @@ export type EffectOutcome =
 export interface Dispatch {
   /** 1, 2, …: each follows a recorded *absent* of the previous one. */
   no: number;
-  /** ISO 8601: the workflow task that scheduled it. */
+  /** ISO 8601: the time of the workflow task that scheduled it. */
   at: string;
-  /** Of a read, ISO 8601: when its last attempt began. */
+  /** Reads only, ISO 8601: when the last attempt began. */
   startedAt?: string;
-  /** Of a read: its attempts, if more than one. */
+  /** Reads only: the number of attempts, if more than one. */
   attempts?: number;
   /** `null` while it runs. */
   outcome: 'returned' | EffectOutcome['outcome'] | null;
   reason?: string;
-  /** Its worker was shut down in the middle of it, as by a deploy: it does not count as an attempt. */
+  /** Its worker was shut down while the tool ran, as in a deploy: it does not count as an attempt. */
   released?: true;
   /** The tool certainly did not begin: it does not count as an attempt. */
   unbegun?: true;
@@ -45,7 +45,7 @@ export interface ToolQuestion {
   text: string;
   /** JSON Schema of the answer. Absent: any text or JSON. */
   answer?: JsonObject;
-  /** What the tool gets back with the answer. */
+  /** Data that the tool gets back with the answer. */
   state?: JsonValue;
 }
 
@@ -77,7 +77,9 @@ export type Resolution =
   /** Do not run it again; the model is told that it failed. */
   | { outcome: 'failed'; reason?: string };
 
-/** A call as a person saw it: a decision holds only for these arguments. {@link PendingCall} is one. */
+/**
+ * A call as a person saw it: a decision holds only for these arguments. A {@link PendingCall} can be passed as it is.
+ */
 export interface SeenCall {
   callId: string;
   argsDigest: string;
@@ -109,7 +111,7 @@ export interface DecisionRecord {
   reason?: string;
 }
 
-/** What a call goes back to when its edited arguments are refused. */
+/** What a call returns to when its edited arguments are refused. */
 export interface PreparedBefore {
   args: JsonValue;
   expiresAt: string | null;
@@ -118,11 +120,11 @@ export interface PreparedBefore {
 
 /** Who must approve a call, and who has. */
 export interface ApproverRules {
-  /** How many people. */
+  /** How many people must approve. */
   people: number;
-  /** Nobody who has sent or edited messages of the session. */
+  /** Whoever sent or edited messages of the session cannot approve. */
   byAnother?: true;
-  /** Names that nobody has verified count, too. */
+  /** Approvals under unverified names count, too. */
   unverified?: true;
   /** Approvals of the present arguments, oldest first. */
   given: DecisionRecord[];
@@ -136,7 +138,7 @@ export type CallStatus =
       kind: 'approval';
       expiresAt: string | null;
       problem?: string;
-      /** The tool has asked it in the middle of the call: `respond` answers it, and the call goes on. */
+      /** What the tool asks in the middle of the call. `respond` answers it, and the call goes on. */
       question?: ToolQuestion;
     }
   /** Its edited arguments are being checked. `rewound`: the call may have been made after the checkpoint. */
@@ -145,7 +147,9 @@ export type CallStatus =
   | { kind: 'deferred'; to: string }
   /** A worker has it. */
   | { kind: 'running' }
-  /** Waits for its global effect, or its sub-agent. `checks` counts the looks without a request, `due` requests one. */
+  /**
+   * Waits for its global effect or its sub-agent. `checks` counts the looks that no signal requested. `due`: look now.
+   */
   | {
       kind: 'awaiting';
       checks: number;
@@ -157,22 +161,22 @@ export type CallStatus =
     }
   /** Certainly not attempted. Waits before it is dispatched again. */
   | { kind: 'backoff' }
-  /** Lost. Waits until it can no longer take effect. */
+  /** Its dispatch was lost. Waits until that dispatch can no longer take effect. */
   | { kind: 'settling'; reason: string }
   /** The tool's `verify` is looking. */
   | { kind: 'verifying'; reason: string }
   /** Waits for a person's resolution. */
   | { kind: 'unknown'; reason: string }
   /**
-   * The worker does not have the tool. Waits for one that does, or for a person. `checks` counts the looks for one, `due`
-   * asks for a look. `misfit`: the session's context does not fit the tool. `failed`: the tool is there, and an effect could
-   * not be undone: only a person goes on.
+   * The worker lacks the tool. The call waits for a worker that has it, or for a person. `checks` counts the looks for
+   * such a worker. `due`: look now. `misfit`: the session's context does not fit the tool. `failed`: the tool is there,
+   * but it could not undo an effect; only a person can continue.
    */
   | { kind: 'stuck'; reason: string; checks?: number; due?: true; misfit?: true; failed?: true }
-  /** Waits for a time, in ISO 8601. The session answers it then. */
+  /** Waits until a time, in ISO 8601. The session then answers the call. */
   | { kind: 'sleeping'; until: string; reason: string }
   | { kind: 'completed' }
-  /** `certain`: nothing happened. */
+  /** `certain`: the effect certainly did not happen. */
   | { kind: 'failed'; certain: boolean }
   /** Never dispatched: rejected, invalid, or the turn was interrupted. */
   | { kind: 'skipped' };
@@ -186,7 +190,7 @@ export interface ToolCall {
   turn: number;
   /** Number of the user's message that it answers. */
   message: number;
-  /** After a rewind: number of the message whose key an equal effect already has. This call uses that key. */
+  /** After a rewind: the call uses the key of this message, because an equal effect already has that key. */
   keyOf?: number;
   name: string;
   args: JsonValue;
@@ -201,7 +205,7 @@ export interface ToolCall {
   completedAt: string | null;
   dispatches: Dispatch[];
   decision: DecisionRecord | null;
-  /** Of an approval that takes another person, or several. `decision` is then the last of them. */
+  /** Set if the approval takes another person or several people. `decision` is then the last of their decisions. */
   approvers?: ApproverRules;
   /** What people have answered to the tool's questions, oldest first. */
   answers?: ToolAnswer[];
@@ -211,15 +215,15 @@ export interface ToolCall {
   result: CallResult | null;
   /** The call whose record answered this one, which was not executed. */
   replayOf: string | null;
-  /** Its sub-agent works in the background, after the call's end. */
+  /** Its sub-agent works on in the background after the call has ended. */
   background?: true;
-  /** It undoes the effect of this call. Its arguments are those of that call, and its output. */
+  /** Set on a compensation: the effect that it undoes. Its arguments hold that call's arguments and its output. */
   compensates?: EffectRef;
-  /** The call that has undone its effect. An equal call runs again, with another key. */
+  /** The id of the call that has undone its effect. An equal call runs again, with another key. */
   compensatedBy?: string;
 }
 
-/** An effect by its call. Calls of runs that a rewind has left may have the same id, but not the same key. */
+/** Identifies an effect. Runs that a rewind abandoned may have used the same call id, but not the same key. */
 export interface EffectRef {
   callId: string;
   idempotencyKey: string;
@@ -246,7 +250,7 @@ export function isAnswered({ status, effect, compensatedBy }: ToolCall): boolean
   return status.kind === 'completed' || (status.kind === 'failed' && !status.certain && effect === 'mutate');
 }
 
-/** Whether an undo has to look at a call: it may have an effect of its own that was not undone. */
+/** Whether an undo must consider a call: the call may have an effect of its own that was not undone. */
 export function isUndoable(call: ToolCall): boolean {
   const { effect, replayOf, dispatches, compensates, compensatedBy } = call;
   if (effect === 'read' || replayOf !== null || dispatches.length === 0) return false;

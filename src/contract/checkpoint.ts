@@ -6,7 +6,7 @@ export interface Checkpoint {
   /** Unique in its thread. */
   id: string;
   thread_id: string;
-  /** ISO 8601 in UTC, for people. Checkpoints are ordered by their storing, not by this clock. */
+  /** ISO 8601 in UTC, for people. Checkpoints are ordered as they were stored, not by this time. */
   created_at: string;
   state: JsonObject;
   /** The checkpoint of the same thread that this one follows. */
@@ -28,7 +28,10 @@ export interface PutOptions {
   parentId?: string | null | undefined;
   /** Default: `{}`. A session needs `{ by, reason }`. */
   metadata?: JsonObject | undefined;
-  /** An id, so that a `put` can be repeated when its answer was lost. Default: a new one. Sessions have ids of their own. */
+  /**
+   * An id of your own, so that you can repeat a `put` whose answer was lost. Default: a new id. Checkpoints of sessions
+   * have ids of their own.
+   */
   id?: string | undefined;
 }
 
@@ -47,13 +50,14 @@ export interface ListOptions {
 /**
  * Checkpoints of threads, in the order in which they were stored.
  *
- * All calls check their arguments. An id that is no string and a limit that is no whole number are a `TypeError`; a blank or
- * unusable id is `INVALID_ARGUMENT`. Arguments and results share nothing with what is stored.
+ * All methods check their arguments. They throw a `TypeError` for an id that is not a string or a limit that is not a
+ * whole number, and `INVALID_ARGUMENT` for a blank or unusable id. Stored data is copied on the way in and out: later
+ * changes of an argument or a result do not affect it.
  */
 export interface CheckpointSaver {
   /**
-   * Stores a checkpoint as durably as this saver can. After an error it is either stored or not: repeat the call with the
-   * same `id`.
+   * Stores a checkpoint as durably as this saver can. After an error it is either stored or not: repeat the call with
+   * the same `id`.
    *
    * @throws PerdureError `NOT_JSON` with the path of a value that JSON would change or lose; `TOO_LARGE`;
    * `INVALID_ARGUMENT` when `parentId` is not a checkpoint of this thread; `CONFLICT` when `id` is stored with
@@ -65,8 +69,8 @@ export interface CheckpointSaver {
   /** Checkpoints, newest first. An unknown thread, an unknown `before` or a `limit` of 0 or less: `[]`. */
   list(threadId: string, options?: ListOptions): Promise<Checkpoint[]>;
   /**
-   * Removes the thread's checkpoints and steps. An unknown thread is a no-op. A call that began before and
-   * arrives after does not bring the thread back; one that begins afterwards starts the thread anew.
+   * Removes the thread's checkpoints and steps. Does nothing for an unknown thread. A write that began before the
+   * deletion and arrives after it does not bring the thread back. A write that begins later starts the thread anew.
    */
   delete(threadId: string): Promise<void>;
   /** Stores a step, overwriting the same key. A thread may have steps before it has checkpoints. */
@@ -77,5 +81,5 @@ export interface CheckpointSaver {
   listSteps(threadId: string): Promise<StoredStep[]>;
 }
 
-/** Characters of a thread id, a checkpoint id and a step's key. */
+/** The most characters of a thread id, a checkpoint id or a step's key. */
 export const CHECKPOINT_ID_LIMIT = 2_000;

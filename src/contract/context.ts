@@ -1,4 +1,4 @@
-/** The context of a session: what the application says of the one for whom the session runs. */
+/** The context of a session: what the application says about the user for whom the session runs. */
 import * as z from 'zod/mini';
 import { type JsonObject, type JsonValue, jsonSize } from './json.ts';
 import { type LazySchema, lazySchema } from './lazy-schema.ts';
@@ -6,10 +6,10 @@ import { LIMIT } from './limits.ts';
 import { SEARCH_ATTRIBUTE } from './names.ts';
 
 const json: z.ZodMiniType<JsonValue> = z.json();
-/** A search attribute holds 2 KB, and one that it cannot hold would stop the session. */
+/** A search attribute holds 2 KB. A longer tenant would stop the session. */
 export const TENANT_LENGTH = 200;
 
-/** A context of any agent. The agent's own schema checks the rest. */
+/** Checks what holds for the context of any agent. The agent's own schema checks the rest. */
 export const contextSchema: LazySchema<JsonObject> = lazySchema(() =>
   z.record(z.string(), json).check(
     z.refine((value) => jsonSize(value) <= LIMIT.context, `the limit is ${LIMIT.context} bytes of JSON`),

@@ -1,4 +1,4 @@
-/** An edit of a session at rest: what a person may change of the transcript and the plan. */
+/** An edit of a session at rest: what a person may change in the transcript and the plan. */
 import * as z from 'zod/mini';
 import { type LazySchema, lazySchema } from './lazy-schema.ts';
 import { type Message, messageSchema } from './messages.ts';
@@ -6,7 +6,7 @@ import { type PlanInput, planStepsSchema } from './plan.ts';
 
 /** Replaces the end of the transcript, or the plan. */
 export interface EditInput {
-  /** The messages from index `from` on are replaced by these. */
+  /** `messages` replace the transcript from index `from` on. */
   transcript?: { from: number; messages: Message[] } | undefined;
   plan?: PlanInput['steps'] | undefined;
   scratchpadRoot?: string | undefined;
@@ -16,7 +16,7 @@ export interface EditInput {
   /** The digest of the transcript that the person saw. If it has changed, the edit is refused. */
   digest?: string | undefined;
   /**
-   * The same for everything that an edit can change: SHA-256 in hex of the canonical JSON of
+   * Like `digest`, but for everything that an edit can change: SHA-256 in hex of the canonical JSON of
    * `{ digest, plan, scratchpadRoot }`, where `digest` is the transcript's.
    */
   basis?: string | undefined;

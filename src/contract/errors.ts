@@ -1,7 +1,7 @@
 /**
- * The errors that Perdure throws at its callers. They cross realms (the workflow sandbox) and wires (Temporal failures), so
- * they are recognised by `code` and a brand, never by `instanceof` or their message. On the wire the code is the `type` of an
- * `ApplicationFailure`.
+ * The errors that Perdure throws at its callers. They cross realms (the workflow sandbox) and wires (Temporal
+ * failures), so they are recognised by `code` and a brand, never by `instanceof` or their message. On the wire the code
+ * is the `type` of an `ApplicationFailure`.
  */
 
 /**
@@ -9,7 +9,7 @@
  * - `fix_input`: the same call can never succeed. Change what `message` names.
  * - `retry`: call again, with the same id where the call takes one.
  * - `wait`: call again when the session has come to rest, or a worker runs.
- * - `ask_person`: somebody has to look before anything is done again.
+ * - `ask_person`: a person must look before anything is done again.
  */
 export type Remedy = 'fix_input' | 'retry' | 'wait' | 'ask_person';
 
@@ -81,7 +81,9 @@ const REMEDIES: Partial<Record<ErrorCode, Remedy>> = {
   INTERNAL: 'ask_person',
 };
 
-/** Why no worker answered in time: none polls, all are busy, one died, the replay is long, the task fails, or a flood. */
+/**
+ * Why no worker answered in time: none polls, all are busy, one died, the replay is slow, the task fails, or a flood.
+ */
 export const UNANSWERED: readonly ErrorCode[] = [
   'NO_WORKER',
   'WORKER_BUSY',
@@ -103,7 +105,7 @@ export class PerdureError extends Error {
   override readonly name: string = 'PerdureError';
   /** What went wrong, for programs. */
   readonly code: ErrorCode;
-  /** Plain JSON with more: the field, the limit, the path of the value. */
+  /** More about the error as plain JSON: the field, the limit, the path of the value. */
   readonly details: Readonly<Record<string, unknown>>;
   /** Present on every PerdureError of any copy of this package, in any realm. */
   readonly brand: 'perdure.error' = BRAND;
@@ -133,12 +135,12 @@ export function isPerdureError(value: unknown, code?: ErrorCode): value is Perdu
   );
 }
 
-/** The error of a field that is not valid. */
+/** The error for an invalid field. */
 export function invalid(field: string, problem: string, cause?: unknown): PerdureError {
   return new PerdureError('INVALID_ARGUMENT', `${field}: ${problem}`, { details: { field }, cause });
 }
 
-/** What was thrown, in words. */
+/** The message of a thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,23 +1,24 @@
 /** How activities fail. */
 
-/** How an activity ended without a result. The live session and the fold derive the same words. */
+/** Why an activity ended without a result. The live session and the fold must derive the same text. */
 export interface ActivityFailureInfo {
   /** `lost`: a successor has proof that the worker died. */
   kind: 'timeout' | 'cancelled' | 'failed' | 'lost';
   message: string;
-  /** The tool of a mutation gave no sign that it had begun: see {@link BEGAN}. */
+  /** No heartbeat said that the tool of a mutation had begun: see {@link BEGAN}. */
   unbegun?: true;
   /** The worker could not decrypt the input, and has done nothing: see {@link UNKNOWN_KEY}. */
   unknownKey?: true;
 }
 
 /**
- * Heartbeat details of a mutation whose tool begins now. A worker sends them before the tool and waits for the answer,
- * except for a first dispatch that it has just issued itself: then they go with the next heartbeat.
+ * Heartbeat details of a mutation whose tool begins now. The worker sends them before it runs the tool, and waits for
+ * the server's answer. For a first dispatch that the worker has just issued itself, they go with the next heartbeat
+ * instead.
  */
 export const BEGAN = 'began';
 
-/** Failure types with which a successor ends a dead worker's activities. */
+/** The failure types with which a successor fails a dead worker's activities. */
 export const LOST = {
   /** Its tool had begun, its model may have been asked, or neither is known. */
   worker: 'WorkerLost',
@@ -43,7 +44,9 @@ interface ErrorLike {
   cause?: unknown;
 }
 
-/** Why an activity ended without a result. Reads failures by name, so that workflow and history give the same words. */
+/**
+ * Why an activity ended without a result. It reads failures by name, so that workflow and history give the same text.
+ */
 export function activityFailureInfo(error: unknown): ActivityFailureInfo {
   const outer = (error ?? {}) as ErrorLike;
   const inner = outer.name === 'ActivityFailure' ? ((outer.cause ?? {}) as ErrorLike) : outer;
@@ -66,6 +69,9 @@ export function activityFailureInfo(error: unknown): ActivityFailureInfo {
   }
 }
 
-/** The failure of a query that Temporal answered with events ahead of their task. The next query succeeds. The SDK logs it. */
+/**
+ * The message with which a query fails when its history has events ahead of their workflow task. The next query
+ * succeeds. The SDK logs the message.
+ */
 export const ASK_AGAIN =
   'perdure: events came ahead of their workflow task. The worker loads the session again, and nothing is lost';

@@ -10,9 +10,12 @@ export interface InboxOptions {
   limit?: number;
 }
 
-/** One of the things that a person can do. */
+/** One way to answer an item. */
 export interface InboxAnswer {
-  /** `approve`, `edit`, `reject`, `respond`, `landed`, `absent`, `failed`, `resume`, `raise`, `finish`, `cancel` or `checkpoints`. */
+  /**
+   * `approve`, `edit`, `reject`, `respond`, `landed`, `absent`, `failed`, `resume`, `raise`, `finish`, `cancel` or
+   * `checkpoints`.
+   */
   answer: string;
   /** What it would do, in a sentence. */
   does: string;
@@ -25,17 +28,18 @@ export interface InboxItem {
   sessionId: string;
   agent: string | null;
   tenant: string | null;
-  /** Of a sub-agent: the session at the top of its tree, and the agents from there to this one. */
+  /** Sub-agents only: `root` is the session at the top of the tree, `path` the agents from there to this one. */
   root?: string;
   path?: string[];
   /**
-   * `approval`: a call waits for a decision. `question`: the model asks a person. `unknown`: nobody knows whether a call took effect. `stuck`: no worker has the
-   * tool, or polls the task queue of the sub-agent. `budget`: a cap is reached. `wait`: another reason, in `wait`. `unreadable`: the session cannot be read.
+   * `approval`: a call waits for a decision. `question`: the model asks a person. `unknown`: nobody knows whether a
+   * call took effect. `stuck`: no worker has the tool, or no worker polls the task queue of the sub-agent. `budget`: a
+   * cap is reached. `wait`: another reason, in `wait`. `unreadable`: the session cannot be read.
    */
   kind: 'approval' | 'question' | 'unknown' | 'stuck' | 'budget' | 'wait' | 'unreadable';
   /** Why it waits. */
   reason: string;
-  /** ISO 8601: since when. */
+  /** ISO 8601: since when it waits. */
   since: string | null;
   /** ISO 8601: until when a decision is possible. */
   until: string | null;
@@ -46,7 +50,7 @@ export interface InboxItem {
 
 export interface Inbox {
   items: InboxItem[];
-  /** How many sessions wait, and how many of them were read. */
+  /** `waiting`: how many sessions wait. `read`: how many of them were read. */
   waiting: number;
   read: number;
 }

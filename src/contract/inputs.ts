@@ -1,4 +1,4 @@
-/** What people and programs send to a session. Schemas check what arrives as a signal or update from any language. */
+/** What people and programs send to a session. The schemas check signals and updates from clients in any language. */
 import * as z from 'zod/mini';
 import type { SeenCall, SeenDispatch } from './calls.ts';
 import type { JsonValue } from './json.ts';
@@ -11,10 +11,10 @@ export const jsonValue: LazySchema<JsonValue> = lazySchema(() => z.json());
 /** Whether the sender has verified `by`. */
 const verified = z.optional(z.literal(true));
 
-/** Ids of this form belong to the session. A client's message with one would be taken for a message that exists. */
+/** Excludes the ids that the session itself gives. It would take a client's message with such an id for its own. */
 const OWN_MESSAGE = /^(?!msg_\d+$)/;
 
-/** A message to the agent. A message with an id that the session has seen is taken once. */
+/** A message to the agent. The session takes a message id once; a repeated message changes nothing. */
 export const sendSchema: LazySchema<SendInput> = lazySchema(() =>
   z.object({
     text: z.string().check(z.minLength(1, 'text is empty')),
@@ -36,10 +36,13 @@ export const sendSchema: LazySchema<SendInput> = lazySchema(() =>
 );
 export interface SendInput {
   text: string;
-  /** The whole message when it has files. `text` is what lists show of it. */
+  /** The whole message, if it has files. Lists then show `text` in its place. */
   blocks?: MessageBlock[] | undefined;
   id?: string | undefined;
-  /** `aside`: the model answers while calls are open, and later prompts leave both out. Without an open call it is queued. */
+  /**
+   * `aside`: the model answers while calls are open, and later prompts leave out the question and the answer. Without
+   * an open call the message is queued.
+   */
   mode?: 'queue' | 'interrupt' | 'aside' | undefined;
   /** The model always sees the message word for word: no summary replaces it. */
   pin?: boolean | undefined;
@@ -50,7 +53,7 @@ export interface SendInput {
 
 const messageId = z.string().check(z.minLength(1), z.maxLength(200));
 
-/** Takes back a message that is queued. */
+/** Withdraws a queued message. */
 export const withdrawSchema: LazySchema<WithdrawInput> = lazySchema(() =>
   z.object({ id: messageId, by: actor }),
 );
@@ -59,7 +62,7 @@ export interface WithdrawInput {
   by?: string | undefined;
 }
 
-/** Replaces the text and the files of a message that is queued. It keeps its place. */
+/** Replaces the text and the files of a queued message, which keeps its place. */
 export const editMessageSchema: LazySchema<EditMessageInput> = lazySchema(() =>
   z.object({
     id: messageId,
@@ -71,12 +74,12 @@ export const editMessageSchema: LazySchema<EditMessageInput> = lazySchema(() =>
 export interface EditMessageInput {
   id: string;
   text: string;
-  /** The whole message when it has files. `text` is what lists show of it. */
+  /** The whole message, if it has files. Lists then show `text` in its place. */
   blocks?: MessageBlock[] | undefined;
   by?: string | undefined;
 }
 
-/** Issues nothing new. With `now`, it also cancels what is in flight; mutations are settled. */
+/** Pauses the session: it issues nothing new. `now` also cancels what is in flight; mutations settle first. */
 export const pauseSchema: LazySchema<PauseInput> = lazySchema(() =>
   z.object({
     by: actor,
@@ -119,7 +122,7 @@ export interface CancelRequest extends CancelInput {
   whole?: true | undefined;
 }
 
-/** Starts no new call before a rewind: a session is sealed at rest, so there is no `now`. */
+/** Seals the session before a rewind: it starts no new call. A session is sealed at rest, so there is no `now`. */
 export const sealSchema: LazySchema<PauseInput> = lazySchema(() =>
   z.object({ by: actor, reason: z.optional(z.string().check(z.maxLength(10_000))) }),
 );
@@ -200,7 +203,7 @@ export interface EffectDoneInput {
   callId: string;
 }
 
-/** The pool that has something again. */
+/** The pool that may grant something again. */
 export const poolChangedSchema: LazySchema<PoolChangedInput> = lazySchema(() =>
   z.object({ pool: z.string().check(z.maxLength(200)) }),
 );
@@ -208,7 +211,7 @@ export interface PoolChangedInput {
   pool: string;
 }
 
-/** The search attributes of ours that the server knows. A session stops writing the others. */
+/** Perdure's search attributes that the server knows. The session stops writing the others. */
 export const searchAttributesSchema: LazySchema<SearchAttributesInput> = lazySchema(() =>
   z.object({ known: z.array(z.string().check(z.maxLength(200))).check(z.maxLength(100)) }),
 );
@@ -216,7 +219,7 @@ export interface SearchAttributesInput {
   known: string[];
 }
 
-/** The provider's key, or model, at whose rate limit it is the session's turn. */
+/** The key of the rate limit at which it is the session's turn: a provider's key, or a model. */
 export const rateTurnSchema: LazySchema<RateTurnInput> = lazySchema(() => z.object({ key: z.string() }));
 export interface RateTurnInput {
   key: string;
@@ -243,7 +246,7 @@ export interface BudgetLimitsInput {
   activeMs?: number | undefined;
 }
 
-/** New caps, or permission to finish with a summary, whose worst case is added to the caps. */
+/** New caps, or permission to finish with a summary. The caps are raised by what that summary can cost at most. */
 export const budgetSchema: LazySchema<BudgetInput> = lazySchema(() =>
   z.object({
     limits: z.optional(budgetLimitsSchema()),
@@ -260,9 +263,9 @@ export interface BudgetInput {
 /** Replaces the payload of a signal that cannot be decoded. */
 export const UNREADABLE = 'perdure:unreadable';
 
-/** What is wrong with an input. `message` is both fields in words. */
+/** What is wrong with an input. `message` combines both fields. */
 export interface InputProblem {
-  /** Its path, such as `limits.usd`, or `input`. */
+  /** The path of the field, such as `limits.usd`; `input` for the whole input. */
   field: string;
   problem: string;
   message: string;
@@ -282,7 +285,7 @@ export function inputProblem(field: string, problem: string): InputProblem {
   return { field, problem, message: `${field}: ${problem}` };
 }
 
-/** Our own words for a problem. Zod's depend on the loaded locale, and these enter the state. */
+/** Our own text for a problem: it enters the state, and zod's text depends on the loaded locale. */
 function problemOf(issue: z.core.$ZodRawIssue): string {
   switch (issue.code) {
     case 'invalid_type':

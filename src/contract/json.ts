@@ -23,10 +23,12 @@ export function canonicalJson(value: JsonValue): string {
 
 type Crypto = { hash: (algorithm: 'sha256', text: string) => string };
 type Builtins = { process?: { getBuiltinModule?: (name: 'node:crypto') => Crypto } };
-/** Node's own implementation, which makes a fold a third faster. The workflow sandbox has none. */
+/** Node's own SHA-256 makes a fold a third faster. The workflow sandbox has none. */
 const crypto = (globalThis as Builtins).process?.getBuiltinModule?.('node:crypto');
 
-/** SHA-256 of a text's UTF-8 bytes, in lower-case hex. Synchronous, and the same in Node and in the workflow sandbox. */
+/**
+ * SHA-256 of a text's UTF-8 bytes, in lower-case hex. Synchronous, and the same in Node and in the workflow sandbox.
+ */
 export function sha256Hex(text: string): string {
   return crypto?.hash('sha256', text) ?? bytesToHex(sha256(utf8ToBytes(text)));
 }
@@ -38,7 +40,7 @@ export function digestJson(value: JsonValue): string {
 
 /** The size of a text in UTF-8 bytes, without encoding it. */
 export function utf8Length(text: string): number {
-  // Most texts are plain, and the test takes a fraction of the loop.
+  // Most texts are ASCII, and this test is much cheaper than the loop.
   if (!/[\u0080-\uffff]/.test(text)) return text.length;
   let bytes = text.length;
   for (let i = 0; i < text.length; i++) {
@@ -62,7 +64,7 @@ export function jsonSize(value: unknown): number {
   return utf8Length(JSON.stringify(value) ?? '');
 }
 
-/** The deepest nesting of a value. Deeper values overflow some reader's stack. */
+/** The deepest nesting of a value. Deeper values overflow the stack of some readers. */
 export const MAX_DEPTH = 200;
 
 /** Whether a value is nested deeper than a number of levels, found without recursion. */
@@ -108,7 +110,7 @@ export function copyJson<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((item: unknown) => copyJson(item)) as T;
   const out: Record<string, unknown> = {};
-  // Without pairs of keys and values, which would double the work.
+  // `Object.entries` would make a pair for each key and double the work.
   for (const key of Object.keys(value)) {
     const item = copyJson((value as Record<string, unknown>)[key]);
     if (key !== '__proto__') out[key] = item;
@@ -140,7 +142,7 @@ function copy(value: unknown, path: string, open: Set<object>): JsonValue {
     if (Object.keys(value).length > value.length) throw notJson(path, 'an array with named properties');
   } else {
     const proto: unknown = Object.getPrototypeOf(value);
-    // A plain object of another realm has its own prototype, which has none.
+    // A plain object of another realm has that realm's `Object.prototype`, which itself has no prototype.
     if (proto !== null && Object.getPrototypeOf(proto) !== null) throw notJson(path, describe(value));
     if (Object.getOwnPropertySymbols(value).length > 0) throw notJson(path, 'an object with symbol keys');
     const out: JsonObject = {};

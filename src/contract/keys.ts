@@ -16,21 +16,21 @@ export function effectNamespace(sessionId: string, firstRunId: string): string {
   return `${sessionId}:${firstRunId}`;
 }
 
-/** Enough of a digest to tell whether something has changed: a definition, or arguments that are on record in full. */
+/** The start of a digest: enough to notice that a definition changed, or arguments that are on record in full. */
 export function shortDigest(digest: string): string {
   return digest.slice(0, 16);
 }
 
 /**
- * What a call's idempotency key is made from: `sha256(namespace : tool : scope : canonical JSON)`. It is the key itself,
- * except in scope `message`, where {@link messageKey} adds the number of the user's message, and in scope `global`, where
- * {@link tenantKey} adds the tenant.
+ * The base of a call's idempotency key: SHA-256 of the namespace, the tool, the call's id in scope `call`, and the
+ * canonical JSON of the identity. In scope `message`, {@link messageKey} adds the number of the user's message. In
+ * scope `global`, {@link tenantKey} adds the tenant. Otherwise the base is the key.
  *
- * Two different calls never have the same text, whatever colons namespaces and arguments hold: a tool's name has no colon
- * and does not look like a call's id, and what follows a colon after such a name in a JSON text is not JSON itself.
+ * Different calls never hash the same text, whatever colons namespaces and arguments contain: a tool name has no colon
+ * and does not look like a call id, and no suffix of a JSON text after `<name>:` is JSON itself.
  *
- * It is the same over retries, resumes, verification and resets: it does not depend on an attempt or a clock.
- * `namespace` is the session's effect namespace, see {@link effectNamespace}.
+ * The key does not depend on an attempt or a clock, so it stays the same over retries, resumes, verification and
+ * resets. `namespace` is the session's effect namespace, see {@link effectNamespace}.
  *
  * @param identity - what the tool names as the identity of the call: the arguments, some of them, or a text.
  */
@@ -50,7 +50,7 @@ export function baseKey(input: {
     case 'call':
       return sha256Hex(`${namespace}:${tool}:${callId}:${text}`);
     case 'global':
-      // Of no session: an id is never empty, so no session's keys are these.
+      // The namespace is empty. A session id is never empty, so no key of a session is equal.
       return sha256Hex(`:${tool}:${text}`);
     default:
       return scope satisfies never;
@@ -58,8 +58,8 @@ export function baseKey(input: {
 }
 
 /**
- * The key of a call with scope `call` whose identity is its arguments, in a session that was started by the run `runId`.
- * The worker of a read computes it, so it is not in the history.
+ * The key of a call with scope `call` whose identity is its arguments, in a session that was started by the run
+ * `runId`. The worker of a read computes it, so it is not in the history.
  */
 export function readKey(call: {
   sessionId: string;
@@ -83,8 +83,8 @@ export function messageKey(base: string, message: number): string {
 }
 
 /**
- * The key of a call with scope `global` in a session of a tenant: the effects of two tenants are never one. A session
- * without a tenant has {@link baseKey} itself.
+ * The key of a call with scope `global` in a session of a tenant: two tenants never share an effect. In a session
+ * without a tenant, {@link baseKey} is the key.
  */
 export function tenantKey(base: string, tenant: string): string {
   return sha256Hex(`${base}:${canonicalJson(tenant)}`);
@@ -95,7 +95,10 @@ export function compensationKey(effect: string): string {
   return sha256Hex(`${effect}:compensate`);
 }
 
-/** The key of an equal call after the effect of this key was undone. A service would answer the same key from its record. */
+/**
+ * The key of an equal call after the effect with this key was undone. To the same key, a service would answer from its
+ * record.
+ */
 export function keyAfterUndo(effect: string): string {
   return sha256Hex(`${effect}:again`);
 }
@@ -108,14 +111,16 @@ export function effectsDigest(effects: readonly { id: string; idempotencyKey: st
 /** The digest of an empty transcript. */
 export const EMPTY_DIGEST = '';
 
-/** Chains a message to the digest of everything before it. Half of SHA-256: it is in the input of each model call. */
+/**
+ * Chains a message to the digest of everything before it. Half of SHA-256, because each model call's input holds it.
+ */
 export function chainDigest(previous: string, message: JsonValue): string {
   return sha256Hex(`${previous}\n${canonicalJson(message)}`).slice(0, 32);
 }
 
 /**
- * Chains a message of a transcript. The digest leaves out the time. The SDK may continue a timed-out task in the next one with
- * the first one's time, and a replay would come to another digest.
+ * Chains a message of a transcript. The digest leaves out the message's time: the SDK may continue a timed-out workflow
+ * task in the next task with the time of the first, and a replay would compute another digest.
  */
 export function chainMessage(previous: string, { id, role, blocks, summary, aside }: Message): string {
   const said = { id, role, blocks, ...defined({ summary, aside }) };

@@ -1,6 +1,7 @@
 /**
- * One measure for size, before every wire. Temporal ends a workflow or resends for ever when something is too large. Every
- * boundary (client, update validator, activity result, heartbeat) measures with {@link jsonSize} against these.
+ * One measure for size, before every wire. When something is too large, Temporal ends the workflow or resends for ever.
+ * So every boundary (client, update validator, activity result, heartbeat) checks {@link jsonSize} against these
+ * limits.
  */
 import { PerdureError } from './errors.ts';
 import { jsonSize } from './json.ts';
@@ -9,7 +10,7 @@ import { jsonSize } from './json.ts';
 export const LIMIT = {
   /** A first message, a signal. */
   input: 1_000_000,
-  /** One update. A server hands over ten at a time, and the task's completion repeats them within 4 MB. */
+  /** One update. The server delivers ten at a time, and the task's completion must repeat them within 4 MB. */
   update: 380_000,
   /** One tool result. Larger ones are shortened with a notice. */
   toolResult: 256_000,
@@ -24,9 +25,11 @@ export const LIMIT = {
   storedTail: 300,
   /** All results of one model reply. Each call gets an equal share. */
   turnResults: 1_200_000,
-  /** The results of reads after which the same activity asks the model: with a cap on tokens or dollars, and without. */
+  /**
+   * Results of reads up to which the same activity also asks the model: with a cap on tokens or dollars, and without.
+   */
   readResults: { capped: 16_000, free: 64_000 },
-  /** Results of reads that heartbeats keep when the worker dies. Larger ones are read again. */
+  /** Results of reads that a heartbeat keeps in case the worker dies. Reads whose results do not fit run again. */
   keptReads: 8_192,
   /** The number of calls in one model reply. A reply with more is invalid. */
   replyCalls: 128,
@@ -42,27 +45,30 @@ export const LIMIT = {
   queryResult: 1_800_000,
   /** Events of one run at which the session waits. Temporal's limit is 51,200, but a replay must stay fast. */
   historyEvents: 15_000,
-  /** Bytes of one run's history at which the session waits. A replay takes 50 ms a megabyte, and a task has {@link TASK_TIMEOUT}. */
+  /**
+   * Bytes of one run's history at which the session waits. A replay takes 50 ms a megabyte and must fit into
+   * {@link TASK_TIMEOUT}.
+   */
   historyBytes: 12_000_000,
-  /** Bytes of one run's history at which a session that may go on in a new run does so. */
+  /** Bytes of one run's history at which a session continues in a new run, if it may. */
   runBytes: 1_000_000,
-  /** Events of one run's history at which it does so. Each accepted update is two of them, and a run takes 2,000 updates. */
+  /** The same in events. Each accepted update adds two, and a run takes at most 2,000 updates. */
   runEvents: 3_000,
   /** Bytes of the state that a run passes to the next. Temporal's limit for an input is 2 MB. */
   carriedState: 1_500_000,
-  /** Bytes of the last message above which a session waits for a smaller one before it goes on in a new run. */
+  /** Bytes of the last message above which a session waits for a smaller one before it continues in a new run. */
   carriedMessage: 64_000,
   /** Characters of a session id. */
   sessionId: 200,
 } as const;
 
 /**
- * How long a worker has for one workflow task of a session, if the start does not say. After a worker has frozen, two tasks may
- * run out before another worker gets one.
+ * The default time-out of a session's workflow tasks. When a worker freezes, two tasks may time out before another
+ * worker gets one.
  */
 export const TASK_TIMEOUT = '3.5s';
 
-/** Bytes that the message with all results may have, when the same activity asks the model after the reads. */
+/** Bytes that the message with all results may have, if the same activity asks the model after the reads. */
 export function resultBytesOf(first: { ended?: readonly object[]; resultBytes?: number }): number {
   return first.resultBytes ?? jsonSize(first.ended ?? []) + LIMIT.readResults.free;
 }

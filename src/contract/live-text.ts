@@ -1,4 +1,4 @@
-/** What a model says while it answers. It never enters the history. */
+/** The text of a model's answer while the model writes it. It never enters the history. */
 
 import { jsonSize } from './json.ts';
 import { LIMIT } from './limits.ts';
@@ -18,33 +18,36 @@ export interface LiveKey {
   activityId: string;
 }
 
-/** Hears an answer. */
+/** Receives a model's answer while the model writes it. */
 export interface LiveListener {
-  /** A request begins, named `<attempt>.<number>`. When its name differs from the last, what was said before is void. */
+  /**
+   * A request to the model begins. Its name is `<attempt>.<number>`. Another name than the last voids all earlier
+   * deltas.
+   */
   begin(request: string): void;
   say(delta: LiveDelta): void;
 }
 
-/** The end of a channel that a model call writes to. Nothing of it throws or waits. */
+/** The end of a channel that a model call writes to. Its methods neither throw nor wait. */
 export interface LiveWriter extends LiveListener {
   /** The call is over. */
   end(): void;
 }
 
-/** Converts and encodes what goes through a channel, as the user's data converter does it for the call's payloads. */
+/** Converts and encodes the values of a channel, as the user's data converter does for the call's payloads. */
 export interface LiveCoding {
   encode(value: unknown): Promise<Uint8Array>;
   decode(bytes: Uint8Array): Promise<unknown>;
 }
 
 /**
- * Carries what models say from workers to streams in other processes, such as `RedisLiveChannel`. It may lose what it
- * carries: the history has the answer.
+ * Carries the text of models from workers to streams in other processes, such as `RedisLiveChannel`. It may lose text:
+ * the history has the whole answer.
  */
 export interface LiveChannel {
   /** Writes the answer of a model call. */
   write(key: LiveKey, coding: LiveCoding): LiveWriter;
-  /** Tells a listener what a model call has said so far, and then the rest. @returns what ends it */
+  /** Sends a listener what a model call has written so far, then the rest. @returns a function that stops it */
   read(key: LiveKey, coding: LiveCoding, listener: LiveListener): () => void;
   /** Closes its connections. */
   close(): void;
@@ -54,20 +57,23 @@ export interface LiveChannel {
 export interface LiveText {
   /** The attempt that writes it. When it changes, readers drop what they have. */
   attempt: number;
-  /** Number of its request to a model, from 0. When it changes, readers drop what they have, too. */
+  /** The number of its request to a model, from 0. When it changes, readers also drop what they have. */
   request?: number;
   /** Characters before the window. */
   offset: number;
   text: string;
-  /** `reading`: the model was not asked; `asking` is recorded first. Absent when the attempt does not promise that. */
+  /**
+   * `reading`: the model was not asked yet; the attempt records `asking` before it asks. Absent when the attempt does
+   * not promise that.
+   */
   stage?: 'reading' | 'asking';
-  /** Finished reads, as far as they are small. */
+  /** Finished reads whose results are small. */
   reads?: readonly ReadEnd[];
   /** Ids of the running reads. */
   running?: string[];
 }
 
-/** The end of a text that fits into a heartbeat. */
+/** The last part of a text that fits into a heartbeat. */
 export function liveWindow(attempt: number, whole: string, request = 0): LiveText {
   let keep = Math.min(whole.length, LIMIT.liveText);
   let window: LiveText;
@@ -79,7 +85,7 @@ export function liveWindow(attempt: number, whole: string, request = 0): LiveTex
   return window;
 }
 
-/** Adds a piece to what was said: pieces of one text become one. */
+/** Appends a delta. Consecutive deltas of one text become one delta. */
 export function addDelta(said: LiveDelta[], delta: LiveDelta): void {
   const last = said.at(-1);
   const isSame =
@@ -89,7 +95,7 @@ export function addDelta(said: LiveDelta[], delta: LiveDelta): void {
   else said.push(delta);
 }
 
-/** Whether a request, named `<attempt>.<number>`, began before another. `''` is before all. */
+/** Whether a request, named `<attempt>.<number>`, began before another. `''` is before all requests. */
 export function isOlder(request: string, than: string): boolean {
   const [attempt = 0, number = 0] = request.split('.').map(Number);
   const [thanAttempt = 0, thanNumber = 0] = than.split('.').map(Number);

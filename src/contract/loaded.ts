@@ -4,7 +4,7 @@ import type { PoolShare } from './pool.ts';
 import type { SessionState, Spent } from './state.ts';
 import type { KeyedStep } from './undo.ts';
 
-/** What a client has read of an origin whose history the server no longer has. */
+/** The states of an origin whose history the server no longer has, as the client read them. */
 export interface ArchivedOrigin {
   /** The state at the checkpoint. */
   past: SessionState;
@@ -12,21 +12,21 @@ export interface ArchivedOrigin {
   last: SessionState | null;
 }
 
-/** What a session gets of its origin. */
+/** What a session loads from its origin. */
 export interface Loaded {
   /** The state at the checkpoint. */
   state: SessionState;
-  /** Of a rewind: what happened later, how its open calls ended, and what had been spent. */
+  /** Rewind only: what happened after the checkpoint, how its open calls ended, and what has been spent. */
   after: {
     effects: CarriedEffect[];
     /** How the calls that were open at the checkpoint ended, by id. `null` when nobody knows. */
     ended: { [callId: string]: 'absent' | null };
     spent: Spent;
-    /** Its share of a pool. */
+    /** The share of a pool that the session has. */
     pool?: PoolShare;
-    /** The effects since the checkpoint, the last one first, and the definition whose tools undo them. */
+    /** The effects since the checkpoint, the last one first, and the definition whose tools undo these effects. */
     undo?: { steps: KeyedStep[]; manifest: Manifest | null };
-    /** The highest number of a user's message. */
+    /** The highest number of a user's message so far. */
     messagesTaken: number;
   } | null;
 }

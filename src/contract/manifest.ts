@@ -14,8 +14,8 @@ export type Effect = 'read' | 'idempotent' | 'mutate';
 /**
  * Which equal calls are one effect. The first is executed; the others are answered from its record.
  * - `call`: none. Each call is an effect of its own.
- * - `message`: equal calls in answer to one message of the user, which is the last one that the session had taken into
- *   the transcript when the model asked for the call.
+ * - `message`: equal calls in answer to one message of the user. That is the last message of the user in the transcript
+ *   when the model asked for the call.
  * - `session`: all equal calls of the session.
  * - `global`: all equal calls of all sessions, for the tool's time to live.
  */
@@ -49,7 +49,9 @@ export interface ModelPrice {
 export interface ModelManifest {
   /** `provider:model`, for the record. */
   id: string;
-  /** The most tokens of one reply, with the reasoning budget that the model's client adds. The budget reserves these. */
+  /**
+   * The most tokens of one reply, including the reasoning that the model's client adds. The budget reserves them.
+   */
   maxOutputTokens: number;
   price: ModelPrice | null;
 }
@@ -61,9 +63,9 @@ export interface ApprovalPolicy {
   onExpiry: 'approve' | 'reject';
   /** How many people must approve. Absent: one. */
   people?: number;
-  /** Nobody approves who has sent or edited messages of the session. Absent: anybody may. */
+  /** Whoever sent or edited messages of the session cannot approve. Absent: anybody can. */
   byAnother?: true;
-  /** With one of both: names that nobody has verified count, too. */
+  /** With `people` or `byAnother`: unverified names count, too. */
   unverified?: true;
 }
 
@@ -95,11 +97,11 @@ export interface ToolManifest {
   compensate?: CompensationPolicy;
 }
 
-/** What a question of a tool takes as its answer. */
+/** What a question accepts as its answer. */
 export interface QuestionPolicy {
   /** JSON Schema of the answer. Absent: any text or JSON. */
   answer?: JsonObject;
-  /** The answer when a person approves the question instead, or when it expires. */
+  /** The answer if the question expires, or if a person approves it without an answer. */
   otherwise?: JsonValue;
 }
 
@@ -113,9 +115,11 @@ export interface CompensationPolicy {
 /** The agent behind a tool. */
 export interface AgentPolicy {
   name: string;
-  /** Of its workers. Absent: the session's own. */
+  /** The task queue of its workers. Absent: the session's own task queue. */
   taskQueue?: string;
-  /** It works in the background, and this happens to it when the caller's task ends. Absent: the call waits for it. */
+  /**
+   * Set if it works in the background: what happens to it when the caller's task ends. Absent: the call waits for it.
+   */
   background?: AtEnd;
 }
 
@@ -124,9 +128,9 @@ export interface Manifest {
   schema: 1;
   agent: string;
   digest: string;
-  /** Empty of instructions that are a function of the context. */
+  /** Empty if the instructions are a function of the context. */
   instructions: string;
-  /** Of instructions that are a function: the most bytes of their text. */
+  /** Set if the instructions are a function: the most bytes of the text that it returns. */
   instructionsBytes?: number;
   models: ModelManifest[];
   tools: { [name: string]: ToolManifest };
@@ -141,30 +145,30 @@ export interface Manifest {
   heartbeatMs: number;
   /** How long one model call may take in all, in milliseconds. */
   modelCallMs: number;
-  /** Turns after which the session goes on in a new run. Absent: it stays in one. */
+  /** Turns after which the session continues in a new run. Absent: it stays in one run. */
   runTurns?: number;
-  /** A session that waits may go on in a new run, too. Absent: it does so between turns only. */
+  /** A waiting session may continue in a new run, too. Absent: it does so only between turns. */
   runsAtRest?: true;
-  /** A session that only reads may do so before its next reads, too. Absent: it does so when its run is full. */
+  /** A session that only reads may continue in a new run before its next reads. Absent: only when its run is full. */
   runsInReads?: true;
   /** JSON Schema of an answer. Absent: an answer is a text. */
   output?: JsonObject;
   /** What keeps prompts within the models' context windows. Absent: nothing does. */
   contextWindow?: ContextWindow;
-  /** What is told by webhooks. Absent: nothing is. */
+  /** What is sent to webhooks. Absent: nothing. */
   notify?: NotifyPolicy;
   /** Limits of its sub-agents. Absent: those of {@link TREE_LIMIT}. */
   subAgents?: SubAgentLimits;
 }
 
-/** How deep a tree of agents may get below its root, and how many sub-agents of one session may be open at a time. */
+/** How many levels of sub-agents a tree may have, and how many sub-agents of one session may be open at a time. */
 export interface SubAgentLimits {
   depth?: number;
   open?: number;
 }
 
 export interface ContextWindow {
-  /** Tokens of a prompt from which it is compacted. Absent: only when a model refuses it. */
+  /** A prompt of this many tokens is compacted. Absent: only a prompt that a model refuses as too large. */
   compactAt?: number;
   /** Tokens of the last messages that stay as they are. */
   keep: number;
@@ -172,16 +176,16 @@ export interface ContextWindow {
 
 /**
  * - `approval`: a call waits for a decision.
- * - `unknown`: a call waits for a person who says what became of it, or its tool is missing.
+ * - `unknown`: a call waits for a person to say what became of it, or its tool is missing.
  * - `wait`: the session waits: for its budget, a provider, its agent.
  * - `end`: the session has ended.
  */
 export type NotifyEvent = 'approval' | 'unknown' | 'wait' | 'end';
 
-/** What the manifest says of notifications. Without it, a session sends none. */
+/** Which notifications a session sends. */
 export interface NotifyPolicy {
   events: NotifyEvent[];
-  /** Arguments of calls go along. */
+  /** Notifications include the arguments of calls. */
   args?: true;
 }
 
@@ -189,7 +193,7 @@ export interface NotifyPolicy {
 export interface AgentChange {
   /** ISO 8601. */
   at: string;
-  /** The session's turns before it. */
+  /** The number of turns before the change. */
   turn: number;
   /** Digest of the former definition. */
   from: string;

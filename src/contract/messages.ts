@@ -8,7 +8,7 @@ import { type LazySchema, lazySchema } from './lazy-schema.ts';
 import type { AgentReport } from './tree.ts';
 import { type ValueRef, valueRefSchema } from './values.ts';
 
-/** Text of a person or the model. `metadata` is the provider's: some need it back. */
+/** Text of a person or the model. `metadata` belongs to the provider: some providers need it back. */
 export interface TextBlock {
   kind: 'text';
   text: string;
@@ -81,23 +81,23 @@ export interface Message {
   by?: string;
   /** No summary replaces it: a summary repeats it word for word. */
   pinned?: true;
-  /** It summarizes the session's messages before it. Nobody said it. */
+  /** Set on a summary of the messages before it. The session wrote it: nobody said it. */
   summary?: Summary;
-  /** Of an answer: its value, which fits the agent's `output` schema. */
+  /** Set on an answer that fits the agent's `output` schema: its value. */
   output?: JsonValue;
-  /** The session itself says it to the model, whose answer did not fit the agent's `output` schema. */
+  /** The session wrote it: it asks the model again for an answer that fits the `output` schema. */
   repair?: true;
   /** A side question, or its answer. Later prompts leave it out. */
   aside?: true;
-  /** The session itself says it to the model, of a sub-agent in the background. */
+  /** The session wrote it: it reports to the model about a sub-agent in the background. */
   report?: AgentReport;
 }
 
-/** What a summary stands for: the messages with indexes from `from` to before `before`, and the summary before it. */
+/** What a summary replaces: the messages with index `from` and up, below `before`, and the previous summary. */
 export interface Summary {
   from: number;
   before: number;
-  /** Bytes of the prompt's messages without it. An edit that removes the summary restores this number. */
+  /** Bytes of the prompt's messages without the summary. An edit that removes the summary restores this number. */
   bytes: number;
 }
 

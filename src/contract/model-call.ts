@@ -1,4 +1,4 @@
-/** What the activities that read and ask the model are given, and what they return. */
+/** Inputs and results of the activities that run reads and ask the model. */
 import type { ToolAnswer, ToolQuestion } from './calls.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import type { Manifest } from './manifest.ts';
@@ -6,7 +6,7 @@ import type { Block, CallResult, MessageBlock } from './messages.ts';
 import type { CheckedOutput } from './output.ts';
 import type { ValueRef } from './values.ts';
 
-/** The worker cannot act for the session. `reason`: why, where it is not that it lacks the agent. */
+/** The worker cannot act for the session. Without a `reason`, it lacks the agent. */
 export interface AgentUnavailable {
   kind: 'unavailable';
   message: string;
@@ -18,9 +18,9 @@ export interface AgentUnavailable {
 /** A read to run. Its tool and arguments are in the last message of the transcript. */
 export interface ReadCall {
   callId: string;
-  /** Only when it is not the `readKey` of the activity's own run: after a rewind or a reset, or in another scope. */
+  /** Only if the key is not the `readKey` of the activity's own run: after a rewind or a reset, or in another scope. */
   idempotencyKey?: string;
-  /** Only when a person has edited them. */
+  /** Only if a person has edited the arguments. */
   args?: JsonValue;
   /** What people have answered to the tool's questions. */
   answers?: ToolAnswer[];
@@ -29,7 +29,7 @@ export interface ReadCall {
 /** Input of `reads`: a position in the transcript, and which calls of its last message to run. */
 export interface ReadsInput {
   agent: string;
-  /** Digest of the session's definition. A worker with another one returns its own and runs nothing. */
+  /** Digest of the session's definition. A worker with another definition returns that one and runs nothing. */
   manifest: string;
   /** The start of the chained digest over the transcript's messages. */
   digest: string;
@@ -43,11 +43,11 @@ export interface ReadsInput {
 export interface NewManifest {
   kind: 'manifest';
   manifest: Manifest;
-  /** It was not the activity's first attempt: one before it may have run something. */
+  /** This was not the activity's first attempt: an earlier attempt may have run something. */
   again?: true;
 }
 
-/** What a tool returned, as it is recorded. */
+/** The recorded output of a tool. */
 export interface ToolOutput {
   output: JsonValue;
   /** What the model gets in place of the output: the tool's `toModelOutput`. */
@@ -62,16 +62,16 @@ export type ReadResult =
   | { kind: 'error'; message: string }
   /** The tool asks a person. */
   | { kind: 'asks'; question: ToolQuestion }
-  /** The worker has no such tool. `misfit`: it has, and the session's context does not fit it. */
+  /** The worker lacks the tool. `misfit`: it has the tool, but the session's context does not fit. */
   | { kind: 'unavailable'; message: string; misfit?: true };
 
 export interface ReadEnd {
   callId: string;
   result: ReadResult;
-  /** When its last attempt began (milliseconds since 1970), and how long it took. */
+  /** When the last attempt began (milliseconds since 1970), and how many milliseconds it took. */
   startedAt: number;
   ms: number;
-  /** Absent when there was one. */
+  /** The number of attempts, if more than one. */
   attempts?: number;
 }
 
@@ -79,7 +79,7 @@ export interface ReadEnd {
 export type NoReplyReason =
   /** No reply was asked for. */
   | 'reads_only'
-  /** The results are larger than what the budget holds in reserve for them. */
+  /** The results are larger than {@link ReadFirst.resultBytes}. */
   | 'large'
   /** A tool is gone. */
   | 'unavailable'
@@ -101,7 +101,7 @@ export type ReadsResult = (
   | { kind: 'unreadable'; message: string }
 ) & { reads?: ReadEnd[] };
 
-/** A call of the last message whose result is not in the transcript yet: it ended before the reads beside it. */
+/** A call of the last message that ended before the reads beside it. Its result is not in the transcript yet. */
 export interface EndedCall extends CallResult {
   callId: string;
 }
@@ -111,8 +111,8 @@ export interface ReadFirst {
   reads: ReadCall[];
   ended?: EndedCall[];
   /**
-   * Bytes that the message with all results may have: what the budget holds in reserve, or what the context window has
-   * room for. With more, no model is asked. Absent: see `resultBytesOf`.
+   * Bytes that the message with all results may have: what the budget reserves for it, or what the context window has
+   * room for. If the message is larger, no model is asked. Absent: see `resultBytesOf`.
    */
   resultBytes?: number;
   scratchpadRoot?: string;
@@ -121,7 +121,7 @@ export interface ReadFirst {
 /** Input of `model`: a position in the transcript, not a transcript. */
 export interface ModelInput {
   agent: string;
-  /** Digest of the session's definition. A worker with another one returns its own and spends nothing. */
+  /** Digest of the session's definition. A worker with another definition returns that one and spends nothing. */
   manifest: string;
   /** The start of the chained digest over the prompt's messages. */
   digest: string;
@@ -138,7 +138,7 @@ export interface ModelInput {
   aside?: AsideQuestion;
   /** Index of the first model to ask. The models before it have failed at a cost. */
   fromModel?: number;
-  /** The search attributes that the session writes, when it lacks some of ours. */
+  /** The search attributes that the session writes, if some of Perdure's are missing. */
   searchAttributes?: string[];
 }
 
@@ -151,18 +151,18 @@ export interface AsideQuestion {
 
 /** How to compact a prompt. */
 export interface CompactInput {
-  /** Bytes of JSON that the messages may have that stay as they are. */
+  /** The limit of the messages that stay as they are, in bytes of JSON. */
   keep: number;
-  /** An earlier try gave no summary: the model may not call tools in this one. */
+  /** An earlier attempt gave no summary: this time the model may not call tools. */
   again?: true;
 }
 
-/** A call as the worker prepared it: validated, identified, and asked about approval. */
+/** A call as the worker prepared it: validated, identified, and checked for the need of an approval. */
 export interface PreparedCall {
   name: string;
   args: JsonValue;
   metadata?: JsonObject;
-  /** What the session derives the call's idempotency key from. Absent when it is all arguments. */
+  /** What the session derives the call's idempotency key from. Absent: all arguments. */
   identity?: JsonValue;
   needsApproval?: true;
   /** Why the call cannot run, in words for the model. */
@@ -173,19 +173,19 @@ export interface PreparedCall {
 export interface Usage {
   inputTokens: number | null;
   outputTokens: number | null;
-  /** Of the input tokens, those that were read from the provider's cache. */
+  /** Input tokens that were read from the provider's cache. */
   cachedInputTokens?: number;
-  /** Of the input tokens, those that were written to the provider's cache. */
+  /** Input tokens that were written to the provider's cache. */
   cacheWriteTokens?: number;
 }
 
 /** Why a model call gave no reply. */
 export type ModelFailureKind =
-  /** Could not be reached, overloaded, or limited, over all attempts. */
+  /** The provider could not be reached, was overloaded, or limited us, in all attempts. */
   | 'provider_unavailable'
-  /** Refused the request: bad key, bad schema, bad model, content policy. */
+  /** The provider refused the request: bad key, bad schema, bad model, content policy. */
   | 'provider_rejected'
-  /** Answered with something that is not a reply. */
+  /** The provider answered with something that is not a reply. */
   | 'invalid_response'
   /** The prompt is larger than the model's context window, or cannot be compacted. */
   | 'context_window'
@@ -193,13 +193,13 @@ export type ModelFailureKind =
   | 'interrupted'
   /** The worker was lost after it may have sent the request. */
   | 'worker_lost'
-  /** The transcript could not be read or does not have the digest that was asked for. */
+  /** The transcript could not be read, or its digest is not the one in the input. */
   | 'history';
 
 /** The result of a model call. `reads` holds the finished reads in every case. */
 export type ModelResult = ModelAnswer & {
   reads?: ReadEnd[];
-  /** The search attributes that the server knows, when the session's input has others. */
+  /** The search attributes that the server knows, if they differ from the input's. */
   searchAttributes?: string[];
 };
 
@@ -216,9 +216,9 @@ type ModelAnswer =
       usage: Usage;
       /** The start of the digest of the instructions, when they are a function of the context. */
       instructions?: string;
-      /** Of an answer without calls, when the agent has an `output` schema. */
+      /** Only for an answer without calls, if the agent has an `output` schema. */
       output?: CheckedOutput<JsonValue>;
-      /** Models before it in the list, and how they failed. */
+      /** The models that failed before the answering one, and why. */
       fallbacks?: { model: number; message: string }[];
     }
   /** A rate limit has no room for the request. The limiter signals the session when it is its turn. */
@@ -245,19 +245,19 @@ export interface Compacted {
   kind: 'compacted';
   /** Index in the session of the first message that stays. */
   before: number;
-  /** Bytes of the messages that the summary stands for, and of those that stay. */
+  /** Bytes of the messages that the summary replaces, and of the messages that stay. */
   replaced: number;
   kept: number;
   text: string;
-  /** Earlier words of people that stay word for word. */
+  /** Earlier texts of people that the summary keeps word for word. */
   verbatim?: string[];
-  /** The message that is being answered, when it does not stay by itself. */
+  /** The message that the model is answering, if the summary replaces that message. */
   open?: string;
-  /** The pinned messages among those that it stands for. */
+  /** The pinned messages among those that the summary replaces. */
   pinned?: MessageBlock[];
-  /** The model could not read all of it at once: the rest is to be compacted next. */
+  /** The model could not read everything at once: the rest must be compacted next. */
   more?: true;
-  /** See the reply. */
+  /** Index of the answering model in the manifest's list. Absent for the first. */
   model?: number;
   usage: Usage;
   fallbacks?: { model: number; message: string }[];

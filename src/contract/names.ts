@@ -76,8 +76,8 @@ export const UPDATE = {
 } as const;
 
 /**
- * The order in which the workflow registers its handlers. What arrives before the first workflow task is delivered in this
- * order, so the fold needs it too.
+ * The order in which the workflow registers its handlers. Signals and updates that arrive before the first workflow
+ * task are delivered in this order, so the fold needs it, too.
  */
 export const HANDLER_ORDER: readonly string[] = [
   SIGNAL.send,

@@ -1,13 +1,13 @@
-/** What a session says to the outside, by webhooks: that a person is needed, and that it has ended. */
+/** What a session reports by webhooks: that it needs a person, and that it has ended. */
 import type { JsonValue } from './json.ts';
 import type { Effect, NotifyEvent } from './manifest.ts';
 
 export const NOTIFY_EVENTS: readonly NotifyEvent[] = ['approval', 'unknown', 'wait', 'end'];
 
-/** One thing that a session tells. */
+/** One event that a session reports. */
 export interface Notification {
   event: NotifyEvent;
-  /** What it is about; unique in the session. */
+  /** Identifies the notification in its session. */
   key: string;
   /** ISO 8601. */
   at: string;
@@ -19,7 +19,7 @@ export interface Notification {
   args?: JsonValue;
   /** ISO 8601: when the approval expires. */
   expiresAt?: string;
-  /** Of a wait: its reason. Of an end: `completed` or `cancelled`. */
+  /** For `wait` its reason, for `end` `completed` or `cancelled`, for `unknown` the call's status. */
   reason?: string;
   message?: string;
 }
@@ -34,7 +34,7 @@ export interface NotifyInput {
 /** Input of the workflow that delivers notifications, which outlives the session. */
 export interface WebhookInput extends NotifyInput {
   sessionId: string;
-  /** The session's run, which makes the ids of its notifications its own. */
+  /** The session's run. It keeps the notification ids of different runs apart. */
   runId: string;
   /** Names of the webhooks. Their addresses and secrets are with the workers. */
   webhooks: string[];

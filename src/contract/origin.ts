@@ -8,7 +8,7 @@ import { type ContentRef, contentSchema } from './thread.ts';
 import { type UndoInput, undoInput } from './undo.ts';
 
 /**
- * - `fork`: from another session. Keys are new, and calls that were open wait for a person.
+ * - `fork`: from another session. Keys are new, and mutations that were open wait for a person.
  * - `rewind`: from the same session. Keys stay, and what happened after the checkpoint answers them.
  */
 export interface Origin {
@@ -21,7 +21,7 @@ export interface Origin {
   /** The HTTP API, or your program, has verified `by`. */
   verified?: true | undefined;
   reason: string;
-  /** Of a rewind: the run that the session leaves, which may be later than the checkpoint's. */
+  /** Rewind only: the run that the session leaves. It may be later than the checkpoint's run. */
   leaves?: string | undefined;
   /** Where the {@link ArchivedOrigin} is, when the server no longer has the checkpoint's history. */
   archived?: ContentRef | undefined;
@@ -30,9 +30,9 @@ export interface Origin {
 /** {@link Origin} in the session's input, with the edits to make at the start. */
 export interface OriginInput extends Origin {
   edits?: EditInput | undefined;
-  /** Of a rewind: undoes the effects since the checkpoint first. */
+  /** Rewind only: undo the effects since the checkpoint first. */
   undo?: UndoInput | undefined;
-  /** Of a rewind to the end of a session: `by` cancels it, and all its effects are undone first. */
+  /** Rewind to the end of a session only: `by` cancels the session, and all its effects are undone first. */
   cancel?: UndoInput | undefined;
 }
 
@@ -53,22 +53,22 @@ export const originSchema: LazySchema<OriginInput> = lazySchema(() =>
   }),
 );
 
-/** An effect from after a rewind's checkpoint. It answers its key. */
+/** An effect that happened after a rewind's checkpoint. Its record answers calls with its key. */
 export interface CarriedEffect {
   callId: string;
   tool: string;
   idempotencyKey: string;
-  /** Of scope `message`: the number of the message that it answered. */
+  /** Scope `message` only: the number of the message that it answered. */
   message?: number;
-  /** Of scope `message`: the number of the message that requested an equal call after the rewind. */
+  /** Scope `message` only: the number of the message that requested an equal call after the rewind. */
   takenBy?: number;
   output: JsonValue;
   /** Why it may not have happened. An equal call settles and is verified before it is dispatched. */
   doubt?: string;
-  /** A sub-agent was at work. An equal call waits for its session, and does not settle. */
+  /** A sub-agent was at work. An equal call waits for that sub-agent's session instead of settling. */
   open?: true;
-  /** It was undone: it answers no call, and an equal call gets another key. */
+  /** It was undone: its record answers no call, and an equal call gets another key. */
   undone?: true;
-  /** It has undone the effect of another call. */
+  /** Set on a compensation: the effect that it has undone. */
   compensates?: EffectRef;
 }

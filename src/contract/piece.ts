@@ -5,22 +5,22 @@ import { isOver, sealedCalls, unsealedFrom } from './past.ts';
 import type { Notice, SessionState } from './state.ts';
 import type { ContentRef } from './thread.ts';
 
-/** A piece before another. */
+/** A reference to an older piece. */
 export interface PieceRef extends ContentRef {
-  /** 0 for one that a run has stored; one more for one that pieces were merged into. */
+  /** 0 for a piece that a run stored; a merged piece is one level above its parts. */
   level: number;
   messages: number;
   calls: number;
 }
 
-/** What a state notes of messages, by their ids. It leaves the run with the messages. */
+/** The fields of a state that hold notes by message id. The notes leave the run with the messages. */
 export const MESSAGE_NOTES = ['answeredBy', 'instructedBy', 'finishReasons'] as const;
 
 export type MessageNotes = Pick<SessionState, 'answeredBy' | 'instructedBy' | 'finishReasons'>;
 
 /** What leaves a run. */
 export interface Leaving extends MessageNotes {
-  /** The effect namespace of the calls. Those of a fork's origin may have another one. */
+  /** The effect namespace of the calls. Calls of a fork's origin may have another namespace. */
   namespace: string;
   messages: Message[];
   calls: ToolCall[];
@@ -33,11 +33,11 @@ export interface Piece extends Leaving {
   level: number;
   /** Older pieces, oldest first. */
   before: PieceRef[];
-  /** Mutations of runs that a reset has left: their record answers equal calls, too. */
+  /** Mutations of runs that a reset abandoned. Their records answer equal calls, too. */
   left?: readonly ToolCall[];
 }
 
-/** What leaves the run of a state. */
+/** The part of a state that leaves the run. */
 export function leavingOf(state: SessionState): Leaving {
   return {
     namespace: state.namespace,
@@ -49,7 +49,7 @@ export function leavingOf(state: SessionState): Leaving {
   };
 }
 
-/** What some states or pieces note of their messages, together. */
+/** Merges the message notes of several states or pieces. */
 export function notesOf(parts: readonly MessageNotes[]): MessageNotes {
   const notes: MessageNotes = {};
   for (const name of MESSAGE_NOTES) {

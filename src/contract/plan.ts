@@ -40,7 +40,7 @@ export const PLAN_SCHEMA: JsonObject = {
   additionalProperties: false,
 };
 
-/** A plan may be returned as it was read: the session's own `call_id` is allowed and ignored. */
+/** A caller may send back a plan as it read it: the session's own `call_id` is allowed and ignored. */
 const evidence = lazySchema(() =>
   z.pipe(
     z.object({ postcondition: z.int(), tool: z.string(), call_id: z.optional(z.unknown()) }),

@@ -10,13 +10,13 @@ export interface PoolAmount {
   activeMs: number;
 }
 
-/** Nothing of all. */
+/** Zero of each kind. */
 export const NO_AMOUNT: Readonly<PoolAmount> = { nanoUsd: 0, tokens: 0, turns: 0, activeMs: 0 };
 
-/** What an amount counts. */
+/** The kinds of an amount. */
 export const AMOUNT_KINDS = ['nanoUsd', 'tokens', 'turns', 'activeMs'] as const;
 
-/** An amount, each part by its name. */
+/** Makes an amount from the number of each kind. */
 export function amountOf(part: (kind: keyof PoolAmount) => number): PoolAmount {
   return {
     nanoUsd: part('nanoUsd'),
@@ -56,15 +56,15 @@ export const poolIdSchema: LazySchema<string> = lazySchema(() =>
     ),
 );
 
-/** What sets a pool: caps that are left out stay, and `null` takes one away. */
+/** Settings of a pool. What is left out stays as it is; `null` removes a cap. */
 export interface PoolSetInput {
   usd?: number | null | undefined;
   tokens?: number | null | undefined;
   turns?: number | null | undefined;
   activeMs?: number | null | undefined;
-  /** The caps hold for each day or month of `zone`. `null`: for all time, as at first. */
+  /** The caps hold for each day or month of `zone`. `null`: for all time, as in a new pool. */
   period?: PoolPeriod | null | undefined;
-  /** An IANA time zone, such as `Europe/Berlin`. Default: UTC. */
+  /** An IANA time zone, such as `Europe/Berlin`. A new pool has UTC. */
   zone?: string | undefined;
   by?: string | undefined;
 }
@@ -76,7 +76,7 @@ const count = z.optional(z.nullable(z.int(WRITE_WHOLE).check(z.positive(WRITE_WH
 /** The input of {@link POOL_UPDATE.set}. */
 export const poolSetSchema: LazySchema<PoolSetInput> = lazySchema(() =>
   z.object({
-    // A billionth of a dollar is the least that is counted.
+    // A billionth of a dollar is the smallest amount that is counted.
     usd: z.optional(
       z.nullable(z.number(WRITE).check(z.gte(1e-9, WRITE), z.lte(1e6, 'the maximum is a million'))),
     ),
@@ -104,24 +104,26 @@ const amountSchema = lazySchema<PoolAmount>(() => {
 });
 
 /**
- * From a session: what it has spent, and with `need`, that it asks for an allotment. All amounts of a session count from its
- * start, so that a request that is repeated or lost changes nothing.
+ * A session's request to its pool: the session reports what it has spent and, with `need`, asks for an allotment. All
+ * amounts count from the session's start, so a repeated or lost request does no harm.
  */
 export interface DrawRequest {
   sessionId: string;
-  /** The number of the session's request. An older one than the last changes nothing. */
+  /** The number of the session's request. A request older than the last one changes nothing. */
   no: number;
-  /** What the pool has confirmed as spent, and what is spent by now. */
+  /** `settled`: what the pool has confirmed as spent. `spent`: what is spent by now. */
   settled: PoolAmount;
   spent: PoolAmount;
-  /** What the next model call can cost at most, and how much the session would like. Absent: it gives back all. */
+  /**
+   * What the next model call can cost at most, and how much the session would like. Absent: it gives back everything.
+   */
   need?: PoolAmount | undefined;
   want?: PoolAmount | undefined;
-  /** A model of the session that has no price: no cap on dollars can hold. */
+  /** A model of the session that has no price: the pool cannot keep a cap on dollars. */
   unpriced?: string | undefined;
-  /** The caps of the session are those of the pool, and have changed. */
+  /** Only from the session whose caps the pool has: its caps, because they have changed. */
   caps?: PoolLimits | undefined;
-  /** A person lets the session finish: the caps are raised by what it needs. */
+  /** A person lets the session finish: the pool raises its caps by what the session needs. */
   finish?: true | undefined;
 }
 const limit = z.optional(z.number().check(z.nonnegative()));
@@ -141,32 +143,32 @@ export const drawRequestSchema: LazySchema<DrawRequest> = lazySchema(() =>
   }),
 );
 
-/** What a session holds of a pool and has not spent. */
+/** A session that holds an allotment which it has not spent, and the number of its last request. */
 export interface HeldBy {
   sessionId: string;
   no: number;
 }
 
-/** The pool's answer. `settled`: what it has on record as spent by the session. */
+/** The pool's answer. `settled`: what the pool has on record as spent by the session. */
 export type DrawAnswer =
-  /** The session may have spent so much in all, before it asks again. */
+  /** `ceiling`: how much the session may have spent in all before it must ask again. */
   | { kind: 'granted'; settled: PoolAmount; ceiling: PoolAmount }
   | {
       kind: 'refused';
       settled: PoolAmount;
       cap?: PoolCap;
-      /** The least that the cap would have to be, in its unit. */
+      /** The lowest cap with which the pool would grant the request, in the cap's unit. */
       atLeast?: number;
       message: string;
-      /** Sessions that hold what they have not spent: those that have not been heard of for longest. */
+      /** Sessions that hold unspent amounts, first those that have been silent for longest. */
       holders: HeldBy[];
     }
-  /** A later request of the session was answered before. `no`: its number. */
+  /** The pool has already answered a later request of the session. `no`: the number of that request. */
   | { kind: 'stale'; settled: PoolAmount; no: number };
 
-/** Reports that a session which held something does not run any more. */
+/** Reports that a session which held an allotment no longer runs. */
 export interface PoolClosedInput extends HeldBy {
-  /** What its history says it has spent. Absent: the history is gone, and all that it held counts as spent. */
+  /** What the session has spent according to its history. Absent: the history is gone, so all that it held is spent. */
   spent?: PoolAmount | undefined;
 }
 export const poolClosedSchema: LazySchema<PoolClosedInput> = lazySchema(() =>
@@ -180,7 +182,7 @@ export const poolClosedSchema: LazySchema<PoolClosedInput> = lazySchema(() =>
 /** The argument of the pool's workflow. */
 export interface PoolInput {
   poolId: string;
-  /** Updates after which the pool goes on in a new run. */
+  /** Updates after which the pool continues in a new run. */
   runUpdates?: number;
   /** What one run passes to the next. */
   carried?: unknown;
@@ -190,24 +192,26 @@ export interface PoolInput {
 export const POOL_UPDATE = { draw: 'draw', closed: 'closed', set: 'set' } as const;
 export const POOL_QUERY = { state: 'state' } as const;
 
-/** What a session has of a pool. */
+/** A session's share of a pool. */
 export interface PoolShare {
   id: string;
   /** Number of its last request. */
   no: number;
   /** See {@link DrawRequest}. */
   settled: PoolAmount;
-  /** The most that it may have spent before it asks again. */
+  /** The most that it may have spent before it must ask again. */
   ceiling: PoolAmount;
-  /** Spent under its id before its own count began: Temporal's reset takes a session back, but not its money. */
+  /**
+   * Spent under its id before its own count began: a reset in Temporal takes the session back, but not its spending.
+   */
   before?: PoolAmount;
-  /** It waits for the pool, and is to ask again now. */
+  /** The session must ask the pool again now. */
   due?: true;
   /** How often it has asked in vain. */
   checks?: number;
-  /** Of a pool that the session has made of its own caps, for its sub-agents: the caps as it has told them. */
+  /** Set if the session made the pool from its own caps, for its sub-agents: the caps that it last told the pool. */
   caps?: PoolLimits;
-  /** The pool did not answer what it gave back. It says so with its next request. */
+  /** The pool did not confirm what the session gave back. The session's next request reports it again. */
   unsettled?: true;
 }
 
@@ -229,7 +233,7 @@ export interface PoolView {
   held: PoolAmounts;
   /** The sessions that were heard of last, at most 100. What each has spent counts from the session's start. */
   sessions: { sessionId: string; spent: PoolAmounts; held: PoolAmounts; at: string }[];
-  /** How many sessions there are: those that hold something, and the last thousand of the others. */
+  /** How many sessions the pool knows: those that hold something, and about a thousand of the others. */
   known: number;
   /** Sessions that wait for the pool, at most 100, longest first. */
   waiting: { sessionId: string; since: string; need: PoolAmounts }[];

@@ -1,26 +1,26 @@
-/** Limits of a provider's key: what workers tell the workflow that keeps one, and what it answers. */
+/** Rate limits of a provider's key: what workers tell the limiter's workflow, and what it answers. */
 
 /** What a provider allows within its window, for all sessions together. */
 export interface WindowLimit {
   windowMs: number;
   requests?: number;
   tokens?: number;
-  /** The provider's answers say what else it allows. */
+  /** The limiter also learns limits from the headers of the provider's answers. */
   fromHeaders?: true;
 }
 
-/** What an answer says of a limit. The amounts are those of a window. */
+/** What an answer of a provider says about one limit, in amounts per window. */
 export interface SaidAmount {
   limit?: number;
   remaining?: number;
-  /** When all of it is free again. */
+  /** In how many milliseconds the whole limit is free again. */
   resetMs?: number;
 }
 
-/** What an answer of a provider says of its limits. */
+/** What an answer of a provider says about its limits, and how many milliseconds ago. */
 export interface RateSaid {
   agoMs: number;
-  /** The requests that were answered since the worker told the last one: the provider counts them. */
+  /** The requests that were answered since the worker's last report: the provider's amounts include them. */
   answered: string[];
   requests?: SaidAmount;
   tokens?: SaidAmount;
@@ -28,33 +28,33 @@ export interface RateSaid {
 
 /** A model request that a session wants to send. */
 export interface RateDemand {
-  /** Differs for each request. */
+  /** Identifies the request. */
   id: string;
   sessionId: string;
   /** Tenants share a limit equally. Sessions without one share the tenant `''`. */
   tenant: string;
-  /** An estimate of what it will use. */
+  /** An estimate of the tokens that it will use. */
   tokens: number;
 }
 
 /** What became of a granted request. */
 export interface RateSettlement {
   id: string;
-  /** How long ago the provider answered: it counts the request from an earlier moment. */
+  /** How many milliseconds ago the provider answered: it has counted the request since before then. */
   agoMs: number;
-  /** What it used. Absent: nobody knows, and the estimate counts. */
+  /** The tokens that it used. Absent: nobody knows, so the estimate counts. */
   tokens?: number;
-  /** It was not sent. */
+  /** The request was not sent. */
   unsent?: true;
-  /** The provider refused it for its limit: nobody asks it for this long. */
+  /** The provider refused the request because of its limit: no request is granted for this long. */
   backOffMs?: number;
 }
 
-/** What a worker tells a limiter. Nothing in it takes effect twice. */
+/** What a worker tells a limiter. A repeated exchange takes effect once. */
 export interface RateExchange {
-  /** Absent: as before. */
+  /** Absent: the limit stays as it is. */
   limit?: WindowLimit;
-  /** What the provider has said last. */
+  /** What the provider's last answer said. */
   said?: RateSaid;
   demands: RateDemand[];
   settled: RateSettlement[];
@@ -63,13 +63,13 @@ export interface RateExchange {
 }
 
 export interface RateAnswer {
-  /** The demands that may be sent, after so many milliseconds. */
+  /** The demands that may be sent, each after `afterMs`. */
   granted: { id: string; afterMs: number }[];
-  /** The other demands: the limiter signals their sessions when it is their turn. */
+  /** The other demands, and how many wait ahead: the limiter signals their sessions when it is their turn. */
   queued: { id: string; ahead: number }[];
-  /** The limit with what the provider has said. */
+  /** The limit, including what the limiter learned from the provider's answers. */
   limit?: WindowLimit;
-  /** The limiter does not know yet what the provider says. */
+  /** The limiter has not learned the provider's limit yet. */
   unlearned?: true;
 }
 
@@ -81,11 +81,11 @@ export interface Limited {
   since: string;
 }
 
-/** How a limiter stands. */
+/** The status of a limiter. */
 export interface RateView {
   key: string;
   limit: WindowLimit;
-  /** What counts against the limit now, with requests that were granted and have no answer yet, and what others use. */
+  /** What counts against the limit now, including granted requests without an answer, and other users of the key. */
   used: { requests: number; tokens: number };
   /** Sessions that wait, by tenant. */
   waiting: { tenant: string; sessions: number }[];
@@ -99,8 +99,8 @@ export const RATES = { exchange: 'exchange', view: 'rates' } as const;
 /** Input of the workflow that keeps the limit of a key. */
 export interface RateLimiterInput {
   key: string;
-  /** Events after which it goes on in a new run. */
+  /** Events after which it continues in a new run. */
   runEvents?: number;
-  /** Of the run before. */
+  /** The state of the previous run. */
   state?: unknown;
 }

@@ -16,18 +16,18 @@ import { poolIdSchema } from './pool.ts';
 import type { SessionState } from './state.ts';
 import { type ParentLink, parentSchema } from './tree.ts';
 
-/** What starts a `global` effect. */
+/** Starts a `global` effect. */
 export interface EffectInput {
   tool: string;
   args: JsonValue;
   argsDigest: string;
   idempotencyKey: string;
-  /** `session/call` of the request. */
+  /** The call that requested the effect, as `session/call`. */
   requestedBy: string;
   /** The agent's manifest with this tool only. */
   manifest: Manifest;
   searchAttributes: string[];
-  /** Why it may have happened already. It then settles and is verified before it is dispatched. */
+  /** Why the effect may have happened already. The call then settles and is verified before it is dispatched. */
   doubt?: string | undefined;
 }
 
@@ -86,16 +86,18 @@ export interface SessionInput {
   mode?: 'chat' | 'task' | undefined;
   context?: JsonObject | undefined;
   budget?: BudgetLimitsInput | undefined;
-  /** The pool of money that it shares with other sessions. */
+  /** The pool that it shares with other sessions. */
   pool?: string | undefined;
   scratchpadRoot?: string | undefined;
   effect?: EffectInput | undefined;
   origin?: OriginInput | undefined;
   /** The call of another session that has started it. */
   parent?: ParentLink | undefined;
-  /** The agent of a sub-agent, where the worker that starts it has the agent: the session need not ask a worker. */
+  /**
+   * Sub-agents only: the manifest, if the worker that starts the session has the agent. The session then need not ask.
+   */
   described?: Pick<EffectInput, 'manifest' | 'searchAttributes'> | undefined;
-  /** What one run passes to the next. Only a session that goes on may have it. */
+  /** The state that one run passes to the next. Only a continued run has it. */
   carried?: SessionState | undefined;
 }
 

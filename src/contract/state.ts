@@ -30,7 +30,7 @@ export type WaitReason =
   | 'agent_unavailable'
   /** The context does not fit the schema of the agent or of one of its tools. */
   | 'context_invalid'
-  /** The agent's instructions are a function, and it gave no text. */
+  /** The agent's instructions are a function, which gave no text. */
   | 'instructions_failed'
   | 'provider_unavailable'
   | 'provider_rejected'
@@ -82,7 +82,7 @@ export interface Spent {
   outputTokens: number;
   /** Billionths of a US dollar, whole. */
   nanoUsd: number;
-  /** Of these, replies that were charged and lost: how many, and billionths of a US dollar. */
+  /** Replies that were charged but lost: how many, and their part of `nanoUsd`. */
   lostReplies: number;
   lostNanoUsd: number;
   activeMs: number;
@@ -108,7 +108,7 @@ export interface PlanStep {
 export interface QueuedMessage {
   id: string;
   text: string;
-  /** The whole message when it has files. */
+  /** The whole message, if it has files. */
   blocks?: MessageBlock[];
   pin?: true;
   by: Actor;
@@ -116,13 +116,13 @@ export interface QueuedMessage {
   at: string;
   /** The last change of its text, and who made it. */
   edited?: { by: Actor; at: string };
-  /** An earlier run may have taken a message of this id. It is looked up before this one is taken. */
+  /** An earlier run may have taken this id: the session looks it up before it takes the message. */
   check?: true;
-  /** It is answered on the side while calls are open; otherwise at the end of the turn, as the others. */
+  /** It gets a side answer while calls are open. Otherwise the next turn takes it, like any other message. */
   aside?: true;
   /** How often its side answer was lost. */
   lost?: number;
-  /** The session itself says it, of a sub-agent. */
+  /** The session wrote it: it reports on a sub-agent. */
   report?: AgentReport;
 }
 
@@ -158,20 +158,20 @@ export interface InFlight {
     | 'pool_recheck'
     | 'child_recheck';
   callId?: string;
-  /** Of a timer, ISO 8601: when it fires. */
+  /** Timers only, ISO 8601: when the timer fires. */
   until?: string;
   /** The reads that the activity runs. */
   reads?: string[];
   cancelled?: true;
   /** What the budget reserves for it. */
   reserved?: { nanoUsd: number; tokens: number };
-  /** Of an `attach`: the effect has reported news since. */
+  /** `attach` only: the effect has reported news since the command was issued. */
   told?: true;
   /** The message that a side answer is for. */
   messageId?: string;
-  /** Of a `draw`: it asks for nothing and gives back. */
+  /** `draw` only: it gives back and asks for nothing. */
   gives?: true;
-  /** Of a model call: its turn at a rate limit came before its result. */
+  /** Model calls only: the limiter's signal came before the result. */
   turnCame?: true;
   /** A closing model call without tools. */
   summarize?: true;
@@ -189,11 +189,11 @@ export interface Notice {
 export interface SessionState {
   schema: 1;
   sessionId: string;
-  /** The idempotency keys are derived from it, see `effectNamespace`. */
+  /** The session's idempotency keys are derived from it, see `effectNamespace`. */
   namespace: string;
   runId: string;
   agent: string;
-  /** What the session was started with for its tools; `tenant` in it is for whom. */
+  /** The data for its tools that the session was started with. `tenant` in it names the tenant. */
   context: JsonObject | null;
   mode: SessionMode;
   createdAt: string;
@@ -201,7 +201,10 @@ export interface SessionState {
   manifest: Manifest | null;
   /** The last ten changes of the manifest. Absent before the first. */
   agentChanges?: AgentChange[];
-  /** The search attributes of ours that the session writes: the server fails a workflow task that writes one it does not know. */
+  /**
+   * The search attributes of ours that the session writes: the server fails a workflow task that writes one it does not
+   * know.
+   */
   searchAttributes: string[];
   turn: number;
   /** Messages and calls of runs before this one are in {@link past}. */
@@ -209,11 +212,14 @@ export interface SessionState {
   position: Position;
   /** What has left the run. Absent when nothing has. */
   past?: Past;
-  /** The session goes on in a new run: `next` when its past is stored, `now` when nothing is issued any more. */
+  /** The session continues in a new run. `next`: as soon as no activity is in flight. `now`: it issues nothing more. */
   continuing?: 'next' | 'now';
-  /** Turns before which it does not try again to store its past. */
+  /** The turn before which it does not try again to store its past. */
   notBeforeTurn?: number;
-  /** Bytes of JSON of the messages that the model sees, and of the part that the last reply's usage has measured. */
+  /**
+   * Bytes of the messages that the model sees. `measured`: the part of them whose tokens the last reply's usage
+   * counted.
+   */
   promptBytes: number;
   measured: { bytes: number; tokens: number } | null;
   /** Bytes of the pinned messages. Absent before the first. */
@@ -225,7 +231,7 @@ export interface SessionState {
   inbox: QueuedMessage[];
   /** The last messages that were withdrawn before the model saw them. */
   withdrawn?: { id: string; by: Actor; at: string }[];
-  /** Names of those who have sent or edited messages. Absent before the first. */
+  /** Names of the people who have sent or edited messages. Absent before the first. */
   authors?: string[];
   /** Number of the user's message that is being answered. 0 before the first. */
   message: number;
@@ -234,52 +240,55 @@ export interface SessionState {
   calls: ToolCall[];
   /** Ids of the present reply's calls, in the model's order. Empty between replies. */
   batch: string[];
-  /** A message has asked to end the turn early. */
+  /** A message asked to end the turn early. */
   interrupted: boolean;
   inFlight: InFlight[];
-  /** Timers of the run before, which are not started again yet. */
+  /** Timers of the previous run that are not started again yet. */
   timers?: { kind: InFlight['kind']; until: string; callId?: string }[];
   /** Number of the last command. */
   seq: number;
   /** ISO 8601: since when something is in flight that counts as active time. */
   activeSince: string | null;
   budget: Budget;
-  /** What it has of the pool of money that it shares with other sessions. Absent: it shares none. */
+  /** The session's share of the pool that it draws from. Absent: it has no pool. */
   pool?: PoolShare;
   plan: PlanStep[];
   scratchpadRoot: string | null;
-  /** The files of the model's scratchpad by their names. Absent: it has written none. */
+  /** The files of the model's scratchpad by path. Absent: it has written none. */
   scratchpad?: { [path: string]: string };
-  /** Messages that the session sends itself, the next one first. Absent: none. */
+  /** Messages that the session will send itself, the next one first. Absent: none. */
   reminders?: Reminder[];
   paused: { by: Actor; at: string; reason: string; requestedNow: boolean } | null;
   pauses: { pausedAt: string; resumedAt: string | null; by: Actor }[];
   wait: Wait | null;
   /** It waits for the rate limit of its model's key. */
   limited?: Limited;
-  /** It waits for a worker that has its agent: how often it has looked, and whether it is to look now. */
+  /** It waits for a worker that has its agent. `checks`: how often it has looked. `due`: look now. */
   away?: { checks: number; due?: true };
   cancelling: { by: Actor; at: string; reason: string } | null;
   finishing: boolean;
-  /** Its effects are being undone, or were. Absent: nobody has asked for that. */
+  /** The last request to undo its effects. Absent: nobody asked for an undo. */
   undo?: Undo;
-  /** The call that has started it. Absent: nobody's. */
+  /** The call of another session that has started it. Absent: no call did. */
   parent?: ParentLink;
   /** Its sub-agents: the open ones, and those that have ended in this run. Absent before the first. */
   children?: Child[];
-  /** What the sub-agents have used that left with earlier runs. Absent: nothing. */
+  /** What the sub-agents used that have left with earlier runs. Absent: nothing. */
   childrenUsed?: TreeUsage;
-  /** A sub-agent that has begun to report: how it ends. */
+  /** Set on a sub-agent that has begun to report: how it ends. */
   ending?: 'completed' | 'cancelled';
-  /** The checkpoint that it started from. `loading` holds the parts of it that have arrived. */
+  /** The checkpoint that it started from. `loading` holds the parts of that checkpoint that have arrived. */
   origin: Origin | null;
   loading: { parts: string[]; edits: EditInput | null; undo?: UndoInput; cancel?: UndoInput } | null;
-  /** Effects from after a rewind's checkpoint. They answer their keys. */
+  /** Effects that happened after a rewind's checkpoint. Their records answer calls with their keys. */
   carried: CarriedEffect[];
-  /** Nothing is issued any more, because a successor takes over. `resume` undoes it. */
+  /** The session issues nothing more, because a successor takes over. `resume` unseals it. */
   sealed: { by: Actor; at: string; reason: string } | null;
   loop: { digest: string; count: number };
-  /** Of an `effect`: the `session/call` that asked first, its time to live, and the calls that wait, with what they know. */
+  /**
+   * Of an `effect`: the `session/call` that asked first, its time to live, and the calls that wait, with what they
+   * know.
+   */
   effect: {
     requestedBy: string;
     ttlMs: number;
@@ -296,12 +305,14 @@ export interface SessionState {
   fromModel: number;
   /** By message: the model that wrote it, if not the first of the list. */
   answeredBy?: { [messageId: string]: string };
-  /** By message: the start of the digest of the instructions that it answers, when they are a function of the context. */
+  /**
+   * By message: the start of the digest of the instructions that it answers, when they are a function of the context.
+   */
   instructedBy?: { [messageId: string]: string };
   /** By message: why the model stopped, if not normally. */
   finishReasons?: { [messageId: string]: string };
   notices: Notice[];
-  /** What has been told by webhooks, as far as it still holds. */
+  /** Keys of the notifications that were sent and still hold. */
   notified?: string[];
 }
 

@@ -1,6 +1,6 @@
 /** What a session reports to its worker for traces and metrics. Times are milliseconds since 1970. */
 
-/** Why a session stood still: a call that waits for a person, or the session itself. */
+/** Why a session stood still: a call waited for a person, or the session itself waited. */
 export type WaitKind = 'approval' | 'unknown_effect' | 'waiting' | 'paused';
 
 /** The reason of a wait for a rate limit. */
@@ -42,7 +42,7 @@ export type SessionEvent =
       tool?: string;
       dispatchNo?: number;
     }
-  /** After a lost dispatch it is known what became of it, or a person is asked. */
+  /** The outcome of a lost dispatch is known now, or a person is asked. */
   | { kind: 'recovered'; turn: number; start: number; end: number }
   /** Money was charged, also for replies that were lost. */
   | { kind: 'spent'; nanoUsd: number }

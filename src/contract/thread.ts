@@ -1,9 +1,9 @@
 /**
- * Threads of checkpoints that are no session: the inputs and answers of their workflows.
+ * Threads of checkpoints that are not sessions: the inputs and answers of their workflows.
  *
  * A thread is one workflow with its newest entries and an index of all others. Older entries are in sealed segments:
- * workflows that hold them as their input and never close, because retention removes only closed ones. A large state or step
- * is stored in parts, each the input of a workflow that never runs, and the thread holds a reference.
+ * workflows that hold them as their input and never close, because retention removes only closed ones. A large state or
+ * step is stored in parts, each the input of a workflow that never runs, and the thread holds a reference.
  */
 import * as z from 'zod/mini';
 import { CHECKPOINT_ID_LIMIT, type Checkpoint, type StoredStep } from './checkpoint.ts';
@@ -11,7 +11,7 @@ import { type ErrorCode, PerdureError } from './errors.ts';
 import { canonicalJson, type JsonObject, type JsonValue, sha256Hex } from './json.ts';
 import { type LazySchema, lazySchema } from './lazy-schema.ts';
 
-/** An entry: a checkpoint, or a step, of which the last of a key counts. */
+/** An entry: a checkpoint, or a step. The last step of a key counts. */
 export type ThreadEntry =
   | ({ kind: 'checkpoint'; content?: ContentRef | undefined } & Omit<Checkpoint, 'thread_id'>)
   | ({ kind: 'step'; content?: ContentRef | undefined } & Omit<StoredStep, 'thread_id'>);
@@ -23,7 +23,7 @@ export interface ContentRef {
   parts: number;
   /** SHA-256 of the text. */
   digest: string;
-  /** The text is `{state, metadata}`, because the metadata is large too. The entry's own is then `{}`. */
+  /** The text is `{state, metadata}`, because the metadata is large, too. The entry's own metadata is then `{}`. */
   metadata?: true | undefined;
 }
 
@@ -96,10 +96,10 @@ export const threadPutSchema: LazySchema<ThreadPut> = lazySchema(() =>
   }),
 );
 
-/** Stored, now or before; or an entry of this id is in a segment, and the caller must compare. */
+/** The put is stored, now or before. Or an entry with this id is in a segment, and the caller must compare. */
 export type ThreadPutResult = { created_at: string } | { segment: string };
 
-/** A step, as it is sent. */
+/** A step to store. */
 export interface ThreadPutStep {
   epoch: number;
   key: string;
@@ -107,7 +107,7 @@ export interface ThreadPutStep {
   content?: ContentRef | undefined;
 }
 
-/** Stored; and what the value before it was stored apart as, which nobody refers to any more. */
+/** The step is stored. `replaced`: the previous value's content, to which nothing refers any more. */
 export interface ThreadPutStepResult {
   updated_at: string;
   replaced?: ContentRef;
@@ -123,7 +123,7 @@ export const threadPutStepSchema: LazySchema<ThreadPutStep> = lazySchema(() =>
   }),
 );
 
-/** Writes that are sent together and applied in order, each for itself. */
+/** Writes that are sent together and applied in order, one by one. */
 export interface ThreadWrites {
   writes: ({ put: ThreadPut } | { step: ThreadPutStep })[];
 }
@@ -186,7 +186,7 @@ export const THREAD_UPDATE = {
   swept: 'swept',
 } as const;
 export const THREAD_QUERY = { find: 'find', page: 'page', steps: 'steps' } as const;
-/** The failure of a write that has to wait until the run has sealed. Send it again. */
+/** The failure of a write that must wait until the run has sealed. Send it again. */
 export const THREAD_BUSY = 'THREAD_BUSY';
 /** The failure of a deletion of an empty thread. */
 export const THREAD_EMPTY = 'THREAD_EMPTY';
@@ -203,7 +203,7 @@ export const THREAD_LIMIT = {
   part: 500_000,
   /** One checkpoint without its state. */
   entry: 380_000,
-  /** One write. A server hands over ten at a time, and the task's completion repeats them within 4 MB. */
+  /** One write. The server delivers ten at a time, and the task's completion must repeat them within 4 MB. */
   write: 200_000,
   /** Limits of writes that are sent together. */
   togetherBytes: 100_000,
@@ -242,7 +242,7 @@ export function hasMark({ marks }: SegmentRef, mark: string): boolean {
   return false;
 }
 
-/** Whether two puts of one id are the same put. */
+/** Whether two puts of one id have the same content. */
 export function samePut(a: Omit<ThreadPut, 'epoch' | 'id'>, b: Omit<ThreadPut, 'epoch' | 'id'>): boolean {
   const text = ({ state, parent_id, metadata, content: apart }: typeof a): string =>
     canonicalJson({ state, parent_id, metadata, digest: apart?.digest ?? null });
@@ -253,7 +253,7 @@ export function entryId(entry: ThreadEntry): string {
   return entry.kind === 'checkpoint' ? entry.id : entry.key;
 }
 
-/** Longer thread ids are shortened in their workflow's id: some servers store 255 characters. */
+/** Longer thread ids are shortened in the workflow id: some servers store only 255 characters. */
 const READABLE = 200;
 
 /** The id of a thread's workflow. */

@@ -13,7 +13,7 @@ export interface ParentLink {
   depth: number;
   /** The agents above this one, the root's first. */
   path: string[];
-  /** Bytes of JSON that its answer may have, when that is less than usual. */
+  /** The limit of its answer in bytes of JSON, if lower than usual. */
   resultLimit?: number;
 }
 
@@ -50,7 +50,7 @@ export interface ChildEnd {
   usage?: TreeUsage | undefined;
 }
 
-/** From a sub-agent's session to the session that has started it. */
+/** A signal from a sub-agent's session to the session that has started it. */
 export interface ChildDoneInput {
   /** The id of the sub-agent's session. */
   child: string;
@@ -81,9 +81,9 @@ export const childDoneSchema: LazySchema<ChildDoneInput> = lazySchema(() =>
 export interface ChildStart {
   sessionId: string;
   agent: string;
-  /** Of its workers. Absent: the caller's own. */
+  /** The task queue of its workers. Absent: the caller's own task queue. */
   taskQueue?: string;
-  /** The pool of money of the tree. */
+  /** The pool of the tree. */
   pool?: string;
   parent: ParentLink;
 }
@@ -108,20 +108,20 @@ export interface Background {
   tool: string;
   /** What the end of its caller's task does to it. */
   atEnd: AtEnd;
-  /** Looks without a report. */
+  /** How often the session has looked at it without a report. */
   checks: number;
-  /** A look is to be made now. */
+  /** The session must look at it now. */
   due?: true;
   /** Why the caller's model has stopped it. */
   stop?: string;
 }
 
-/** What a task does at its end with a sub-agent in the background: it waits for it, or cancels it. */
+/** What a task does with a sub-agent in the background when the task ends: wait for it, or cancel it. */
 export type AtEnd = 'wait' | 'cancel';
 
 /**
- * What a message of the session itself reports of a sub-agent in the background. `left`: it works for the session that this
- * one is a fork of.
+ * A report on a sub-agent in the background, in a message that the session itself wrote. `left`: the sub-agent works
+ * for the session that this one was forked from.
  */
 export interface AgentReport {
   agent: string;
@@ -135,12 +135,12 @@ export interface BackgroundStart {
   /** The id of the sub-agent's session. */
   session: string;
   agent: string;
-  /** Other than `running`: it has ended already, and `answer` says how. */
+  /** If it is not `running`, the sub-agent has ended already, and `answer` says how. */
   status: 'running' | ChildEnd['status'];
   answer?: JsonValue;
 }
 
-/** Input of `steer`: what sub-agents are told. */
+/** Input of `steer`: what some sub-agents are told. */
 export interface SteerInput {
   sessions: string[];
   to: NonNullable<Child['told']>;
@@ -148,15 +148,15 @@ export interface SteerInput {
   reason: string;
 }
 
-/** Agents below one another, and sub-agents of one session that are open at a time, unless the agent says otherwise. */
+/** Defaults: the levels of sub-agents in a tree, and the sub-agents of one session that may be open at a time. */
 export const TREE_LIMIT = { depth: 5, open: 10 } as const;
 
-/** Characters of a tool's name and of a key in the id of a sub-agent's session. */
+/** How many characters of a tool's name and of a key are in the id of a sub-agent's session. */
 const ID_PART = { tool: 16, key: 10 } as const;
 
 /**
- * The id of the session of a call. It names the effect, not the call: after a rewind, an equal call finds the session that
- * is there.
+ * The id of the session that a call starts. It is made from the effect's key, not from the call's id: after a rewind,
+ * an equal call finds the existing session.
  */
 export function childId(sessionId: string, tool: string, idempotencyKey: string): string {
   return `${sessionId}/${tool.slice(0, ID_PART.tool)}.${idempotencyKey.slice(0, ID_PART.key)}`;
@@ -172,7 +172,7 @@ export function isChildOf(
 
 const BELOW = new RegExp(`^(/[^/]{1,${ID_PART.tool}}\\.[^/]{${ID_PART.key}})+$`);
 
-/** Whether an id can be that of a session below another one, at any level. */
+/** Whether an id can be the id of a session below another session, at any level. */
 export function isBelow(id: string, sessionId: string): boolean {
   return id.startsWith(sessionId) && BELOW.test(id.slice(sessionId.length));
 }

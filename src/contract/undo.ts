@@ -6,9 +6,9 @@ import { type LazySchema, lazySchema } from './lazy-schema.ts';
 
 /**
  * - `true`: the session's effects are undone, the last one first. A person approves each.
- * - `{ digest }`: the same, and who asks has approved the list of this digest, see {@link UndoPlan}. If the list is another
- *   one by then, a person approves each.
- * - `false`: what has not been undone yet stays.
+ * - `{ digest }`: the same, but whoever asks has approved the list with this digest, see {@link UndoPlan}. If the list
+ *   has changed by then, a person approves each.
+ * - `false`: gives an undo up. What has not been undone yet stays.
  */
 export type UndoInput = boolean | { digest: string };
 
@@ -18,25 +18,25 @@ export const undoInput: LazySchema<UndoInput> = lazySchema(() =>
 
 /** What would be undone, in this order. */
 export interface UndoPlan {
-  /** Of the list: pass it on to approve the list. */
+  /** The digest of the list. Pass it on to approve the list. */
   digest: string;
   steps: UndoStep[];
 }
 
-/** An effect that has happened, or may have. */
+/** An effect that has happened or may have happened. */
 export interface UndoStep {
   callId: string;
   tool: string;
-  /** `null` when it is not known any more. */
+  /** `null` when the arguments are no longer known. */
   args: JsonValue;
   output: JsonValue;
-  /** `tool`: its `compensate` runs. `person`: nothing does, and a person has to look. */
+  /** `tool`: the tool's `compensate` undoes it. `person`: no code undoes it, so a person must look. */
   by: 'tool' | 'person';
-  /** Why a person has to. */
+  /** Why a person must look. */
   reason?: string;
-  /** Of a call that another agent has answered: the session of that sub-agent. What it has done follows on the list. */
+  /** Set if a sub-agent answered the call: the session of that sub-agent. Its own effects follow on the list. */
   child?: string;
-  /** The session of a sub-agent that has done it: it is undone there. Absent: this session has done it. */
+  /** Set if a sub-agent caused the effect: its session, which undoes the effect. Absent: this session caused it. */
   session?: string;
 }
 
@@ -52,18 +52,18 @@ export interface Undo {
   at: string;
   /** Ids of the calls whose effects are on the list that was approved. */
   approved?: string[];
-  /** The digest that was approved of the effects of earlier runs. */
+  /** The approved digest of the effects of earlier runs. */
   seen?: string;
-  /** The effects of earlier runs are undone, too, and those of a fork's origin are left to people. */
+  /** The effects of earlier runs are undone, too. The effects of a fork's origin are left to people. */
   whole?: true;
-  /** How many effects of earlier runs are still to be undone. Absent: nobody has looked. */
+  /** How many effects of earlier runs are left to undo. Absent: nobody has looked yet. */
   earlier?: number;
-  /** The compensations are among the calls. Those of effects of earlier runs follow in portions. */
+  /** The compensations have been added to the calls. Those for earlier runs follow in portions. */
   begun?: true;
-  /** Of a rewind: the calls of the reply that was open at the checkpoint. They go on afterwards. */
+  /** Rewind only: the calls of the reply that was open at the checkpoint. They go on after the undo. */
   batch?: string[];
   /** The session was cancelled meanwhile: its other effects are undone next. */
   next?: Undo;
-  /** Somebody gave it up: what has not begun is not undone. */
+  /** Somebody gave up the undo: compensations that have not begun do not run. */
   givenUp?: true;
 }

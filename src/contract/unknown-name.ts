@@ -35,13 +35,13 @@ const INPUTS: Readonly<Record<string, LazySchema<unknown>>> = {
   [UPDATE.editMessage]: editMessageSchema,
 };
 
-/** The first unknown name in the payload of a signal or an update. */
+/** The first unknown name in the payload of a signal or an update, or `null`. */
 export function unknownInput(name: string, payload: unknown): InputProblem | null {
   const schemaOf = INPUTS[name];
   return schemaOf === undefined ? null : unknownName(schemaOf, payload);
 }
 
-/** {@link parseInput} that also refuses unknown names. For new inputs only: recorded ones read as they did then. */
+/** {@link parseInput} that also refuses unknown names. For new inputs only: recorded inputs are read as before. */
 export function parseKnown<T>(schemaOf: LazySchema<T>, value: unknown): ParsedInput<T> {
   const parsed = parseInput(schemaOf, value);
   const unknown = parsed.ok ? unknownName(schemaOf, value) : null;
@@ -63,7 +63,7 @@ function find(schema: z.core.$ZodType, value: unknown, path: readonly string[]):
   for (const [name, item] of Object.entries(value)) {
     const at = [...path, name];
     const field = fields.get(name);
-    // The sender decides how long a path is.
+    // The path comes from the sender, so it may be long.
     if (field === undefined) {
       const problem = name === '__proto__' ? 'is a reserved name: choose another' : notKnown(fields.keys());
       return inputProblem(at.join('.').slice(0, 200), problem);

@@ -29,8 +29,8 @@ export function isDigest(value: unknown): value is string {
 export const READ_VALUE_TOOL = 'read_value';
 
 /**
- * Where values are stored. Equal bytes are stored once, and each session that refers to them is an owner of them. All calls
- * may be repeated, and may be made by several processes at once. They reject when the store cannot be used.
+ * Where values are stored. Equal bytes are stored once, and each session that refers to them is an owner of them. All
+ * calls may be repeated, and may be made by several processes at once. They reject when the store cannot be used.
  */
 export interface ValueStore {
   /** Stores bytes for an owner. Durable when it resolves. */
@@ -39,11 +39,11 @@ export interface ValueStore {
   get(digest: string): Promise<Uint8Array | null>;
   /** Whether the value is stored for this owner. */
   has(digest: string, owner: string): Promise<boolean>;
-  /** Makes a stored value another owner's, too. `false` when it is not stored. */
+  /** Adds an owner to a stored value. `false` when the value is not stored. */
   share(digest: string, owner: string): Promise<boolean>;
   /** The values of an owner, or all. */
   list(owner?: string): AsyncIterable<StoredValue>;
-  /** Ends the ownership of one owner, and removes the value when nobody owns it. Returns whether it was removed. */
+  /** Ends an owner's ownership (`null`: nobody's) and removes the value if no owner is left. Returns whether it did. */
   release(digest: string, owner: string | null): Promise<boolean>;
 }
 
@@ -51,7 +51,7 @@ export interface StoredValue {
   digest: string;
   /** Bytes that the store holds. */
   bytes: number;
-  /** Milliseconds since 1970: when it was stored last. */
+  /** When it was stored last, in milliseconds since 1970. */
   storedAt: number;
   owners: string[];
 }

@@ -1,6 +1,6 @@
 /**
- * What the model sees of a transcript. A summary is a message of the transcript: the model sees the last one, and the
- * messages that it does not stand for. Between two summaries each prompt begins with the whole prompt before it.
+ * What the model sees of a transcript. A summary is a message of the transcript: the model sees the last summary, and
+ * the messages that it does not replace. Between two summaries each prompt begins with the whole previous prompt.
  */
 import { utf8Length } from './json.ts';
 import {
@@ -11,10 +11,12 @@ import {
   textsOf,
 } from './messages.ts';
 
-/** Fewer bytes than a token has on average, so that an estimate of tokens is rather too high. */
+/** Less than the average, so that an estimate of tokens is too high rather than too low. */
 export const BYTES_PER_TOKEN = 3;
 
-/** Asks for a summary, as the last message of the prompt. Everything before it is as in the prompt before. */
+/**
+ * Asks for a summary, as the last message of the prompt. Everything before it is the same as in the previous prompt.
+ */
 export const SUMMARY_REQUEST: string = `This conversation is close to the limit of what you can read at once. Write a summary of everything above, for yourself: after this message you will see the summary and not the messages. Do not call tools and do not answer the user now.
 
 Write down:
@@ -63,14 +65,16 @@ export function promptBytes({ blocks }: Pick<Message, 'blocks'>): number {
   return bytes;
 }
 
-/** The files of a tool's result, which are images for the most part. */
+/** How many files a tool's result has. Most of them are images. */
 function storedParts({ model_output: output }: ToolResultBlock): number {
   const { type, value } = output ?? {};
   const parts = type === 'content' && Array.isArray(value) ? value : [];
   return parts.filter((part) => typeof part === 'object' && part !== null && 'value' in part).length;
 }
 
-/** What a file adds to the prompt's tokens: an estimate, because each provider counts files in its own way. */
+/**
+ * What a file adds to {@link promptBytes}: an upper estimate of its tokens, which each provider counts in its own way.
+ */
 function fileTokens({ media_type: type, value }: FileBlock): number {
   return type.startsWith('image/') ? FILE_TOKENS.image : (value?.bytes ?? FILE_TOKENS.unknown);
 }
@@ -80,7 +84,7 @@ export function bytesOf(messages: readonly Pick<Message, 'blocks'>[]): number {
   return messages.reduce((sum, message) => sum + promptBytes(message), 0);
 }
 
-/** Whether a view may be cut before a message: a call stays with its result, and something new is summarized. */
+/** Whether a view may be cut before a message: a call stays with its result, and the cut part has a new message. */
 export function isCut(view: readonly Message[], index: number): boolean {
   const first = view[0]?.summary === undefined ? 1 : 2;
   return index >= first && index < view.length && view[index]?.role !== 'tool';
@@ -104,7 +108,7 @@ export function cutOf(view: readonly Message[], keep: number): number | null {
   return user ?? fitting;
 }
 
-/** The texts of a summary's message, one block each: the summary, and what stays word for word. */
+/** The texts of a summary's message, one block each: the summary, then the texts that it keeps word for word. */
 export function summaryTexts(
   before: number,
   text: string,
@@ -117,7 +121,7 @@ export function summaryTexts(
   ];
 }
 
-/** What a summary repeats word for word, for good and until it is answered. */
+/** What a summary repeats word for word: `verbatim` for good, `open` until it is answered. */
 export function wordsIn(message: Message): { verbatim: string[]; open: string[] } {
   const texts = textsOf(message);
   const after = (mark: string): string[] =>
@@ -125,13 +129,13 @@ export function wordsIn(message: Message): { verbatim: string[]; open: string[] 
   return { verbatim: after(VERBATIM), open: after(OPEN) };
 }
 
-/** What a summary of messages repeats because it is pinned: messages, and what an earlier summary repeats. */
+/** What a summary of these messages must repeat: the pinned messages, and the pinned blocks of an earlier summary. */
 export function pinnedBlocks(messages: readonly Message[]): MessageBlock[] {
   return messages.flatMap(({ blocks, pinned, summary }) =>
     blocks.flatMap((block): MessageBlock[] => {
       if (block.kind !== 'text' && block.kind !== 'file') return [];
       if (summary !== undefined) {
-        // A person sends the only files that a summary has.
+        // Every file of a summary comes from a pinned message.
         return block.kind === 'file' || block.text.startsWith(PINNED) ? [block] : [];
       }
       if (pinned !== true) return [];

@@ -16,8 +16,9 @@ export interface SessionSummary {
   id: string;
   agent: string | null;
   /**
-   * Running: `active`, `approval`, `unknown_effect`, `waiting` or `paused`, or `unknown` before a worker has taken it up or
-   * without registered search attributes. Closed: `completed`, `cancelled`, or how it was ended, such as `terminated`.
+   * Running: `active`, `approval`, `unknown_effect`, `waiting` or `paused`, or `unknown` before a worker has taken it
+   * up or without registered search attributes. Closed: `completed`, `cancelled`, or how it was ended, such as
+   * `terminated`.
    */
   status: string;
   tenant: string | null;
@@ -34,16 +35,16 @@ export interface SessionView {
   agent: string;
   context: JsonObject | null;
   mode: SessionMode;
-  /** The call of another session that has started it. Absent: nobody's. */
+  /** The call of another session that has started it. Absent: no call did. */
   parent?: ParentLink;
-  /** The sessions that calls of it have started, as far as their calls are in this run. Absent: none. */
+  /** Its sub-agents: the open ones, and those that have ended in this run. Absent: none. */
   children?: Pick<Child, 'sessionId' | 'agent' | 'callId'>[];
   /** Of mode `effect`: the `session/call` that asked first, and its time to live. */
   effect: { requestedBy: string; ttlMs: number } | null;
   createdAt: string;
   /**
-   * `ended`: the run did not end itself. Somebody terminated it in Temporal, it timed out, or the like; `run` is Temporal's
-   * word for it. Only the client and the HTTP API say so, not the session's query.
+   * `ended`: the run did not end itself. Somebody terminated it in Temporal, it timed out, or the like; `run` is
+   * Temporal's word for it. Only the client and the HTTP API say so, not the session's query.
    */
   status: SessionStatus | { kind: 'ended'; at: string | null; run: string; reason: string };
   phase: Phase;
@@ -88,15 +89,15 @@ export interface PendingCall {
   idempotencyKey: string;
   /** What the call does to the world. Absent in the answer of an older worker. */
   effect?: Effect;
-  /** It undoes the effect of the call of this id. Its arguments are that call's, and its output. */
+  /** Set on a compensation: the id of the call that it undoes. `args` hold that call's arguments and output. */
   compensates?: string;
   /** ISO 8601: when the model asked for the call. Absent when that message is in an earlier run. */
   askedAt?: string;
   status: Extract<CallStatus, { kind: 'approval' | 'unknown' | 'stuck' | 'awaiting' }>;
   decision: DecisionRecord | null;
-  /** Of an approval that takes another person, or several. */
+  /** Set if the approval takes another person or several people. */
   needs?: ApprovalNeeds;
-  /** Of a question: `respond` answers it. */
+  /** Set on a question: `respond` answers it. */
   question?: PendingQuestion;
   next: NextStep;
 }
@@ -113,7 +114,7 @@ export interface ApprovalNeeds {
   people: number;
   /** Approvals of these arguments so far. */
   given: DecisionRecord[];
-  /** Names of those who cannot approve: they have approved already, or have sent or edited messages of the session. */
+  /** Names of people who cannot approve: they have approved already, or have sent or edited messages of the session. */
   notBy: string[];
   /** Whether only verified names count. */
   verified: boolean;
@@ -122,7 +123,7 @@ export interface ApprovalNeeds {
 /** A call of the present run with what a person needs to decide about it. */
 export interface CallDetail {
   call: ToolCall;
-  /** The tool as the agent defines it; `null` when the agent has it no more. */
+  /** The tool as the agent defines it; `null` when the agent no longer has it. */
   tool: ToolManifest | null;
   /** Absent unless the call waits for a person. */
   pending?: PendingCall;
@@ -135,7 +136,7 @@ export interface BudgetView {
   limits: BudgetLimits;
   spent: Omit<Spent, 'nanoUsd' | 'lostNanoUsd'> & { usd: number; lostUsd: number };
   reserved: { usd: number; tokens: number };
-  /** The pool that it shares, and what it holds of it and has not spent. Absent: it shares none. */
+  /** The session's pool, and what the session holds of it and has not spent. Absent: it has no pool. */
   pool?: { id: string; held: PoolAmounts };
   /** Models without a price: what they cost is not in `usd`. */
   unpriced: string[];
@@ -161,7 +162,7 @@ export interface Page<T> {
 
 /** The answer of a query: a page of what is in the run. */
 export interface RunPage<T> extends Page<T> {
-  /** Where entries before `first` are that have left the run, when the page lacks some of these. The client adds them. */
+  /** Set if the page lacks entries that have left the run: the newest piece. The client adds those entries. */
   past?: ContentRef;
 }
 
