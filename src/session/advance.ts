@@ -1,4 +1,4 @@
-/** The pure core's door: inputs in, commands out, the state moved on. */
+/** The entry of the pure core: it takes inputs, changes the state, and returns commands. */
 import { UNNAMED } from '../contract/calls.ts';
 import { defined } from '../contract/json.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
@@ -37,18 +37,18 @@ import { delegated } from './sub-agents.ts';
 import { beginUndo, markUndone } from './undo.ts';
 import { stop } from './wait.ts';
 
-/** The commands of one activation, and for each input whether it was refused. */
+/** The commands of one activation, and for each input its refusal or `null`. */
 export interface Advance {
   commands: Command[];
   refusals: (Refusal | null)[];
 }
 
 /**
- * Moves a session on by all inputs of one activation of its workflow, in their order, and then by its own
- * decisions until it waits.
+ * Applies all inputs of one activation of the session's workflow in their order, and then the session's own decisions,
+ * until the session waits.
  *
  * Deterministic and without I/O: the same state, inputs and moment give the same result in the live workflow
- * and in the fold. It changes the state in place and owns it; pass a `structuredClone` to keep the former.
+ * and in the fold. It changes the state in place; pass a `structuredClone` to keep the old state.
  */
 export function advance(state: SessionState, inputs: readonly Input[], moment: Moment): Advance {
   const refusals = inputs.map((input) => evolve(state, input, moment));
@@ -60,7 +60,7 @@ export function advance(state: SessionState, inputs: readonly Input[], moment: M
   return { commands, refusals };
 }
 
-/** Applies one input; a refused one changes nothing. */
+/** Applies one input. A refused input changes nothing. */
 export function evolve(state: SessionState, input: Input, moment: Moment): Refusal | null {
   if (input.type !== 'outcome') {
     const refusal = applyPerson(state, input, moment);
@@ -71,7 +71,7 @@ export function evolve(state: SessionState, input: Input, moment: Moment): Refus
   return null;
 }
 
-/** Applies one step of the session's own; returns the command for the world that it holds, if any. */
+/** Applies one of the session's own steps. Returns the step's command for the outside world, if it has one. */
 export function take(state: SessionState, step: Step, moment: Moment): Command | null {
   const at = iso(moment);
   switch (step.type) {
@@ -91,7 +91,7 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
       const taken = takeQueued(state);
       for (const message of taken) {
         const { id, at: created_at, pin: pinned, verified, report } = message;
-        // A report asks for nothing: an equal call after it is still in answer to the user's message.
+        // A report asks for nothing: an equal call after it still answers the user's message.
         if (report === undefined) {
           state.messagesTaken += 1;
           state.message = state.messagesTaken;
@@ -103,7 +103,7 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
       }
       state.interrupted = false;
       delete state.misfits;
-      // A user who asks again wants it done again.
+      // A user who asks again wants the calls made again.
       if (taken.some(({ report }) => report === undefined)) state.loop.count = 0;
       return null;
     }
@@ -124,7 +124,7 @@ export function take(state: SessionState, step: Step, moment: Moment): Command |
         endCall(call, { kind: 'skipped' }, { content: step.reason, isError: true }, at);
         return null;
       }
-      // Its effect runs in a session of its own and may still happen. Only this call stops waiting for it.
+      // The effect runs in a session of its own and may still happen. Only this call stops waiting for it.
       const content = `${step.reason} Its effect may still happen, in a session of its own`;
       const ended = state.cancelling !== null;
       endCall(
@@ -242,7 +242,7 @@ function issue(state: SessionState, step: Extract<Step, { type: 'issue' }>, mome
   return command;
 }
 
-/** What the budget holds in reserve for a command. */
+/** What the budget reserves for a command. */
 function reserveFor(state: SessionState, command: Issued): InFlight['reserved'] {
   if (command.kind === 'aside') return worstCase(state, asideBytes(state, command.input.aside));
   return command.kind === 'model' ? worstCase(state, addedBytes(command.input)) : undefined;

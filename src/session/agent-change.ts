@@ -1,15 +1,15 @@
-/** What differs between two definitions of an agent, as a session records it. */
+/** The difference between two definitions of an agent, as a session records it. */
 import { canonicalJson, type JsonValue } from '../contract/json.ts';
 import type { AgentChange, Manifest } from '../contract/manifest.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { Moment } from './events.ts';
 import { iso, note } from './state.ts';
 
-/** The last changes are kept, and of each the first names. */
+/** How many changes are kept, the last ones, and how many names of each, the first ones. */
 const KEPT_CHANGES = 10;
 const KEPT_NAMES = 40;
 
-/** Records that a definition replaced another one. */
+/** Records that the session's definition replaced another one. */
 export function recordChange(state: SessionState, from: Manifest, moment: Moment): void {
   const { manifest: to, turn } = state;
   if (to === null) return;
@@ -19,7 +19,7 @@ export function recordChange(state: SessionState, from: Manifest, moment: Moment
   note(state, moment, 'manifest', words);
 }
 
-/** A change as a list of what differs. */
+/** A change in words: a list of what differs. */
 export function changeInWords({ changed, addedTools, removedTools, more = 0 }: AgentChange): string {
   const parts = [
     ...changed,
@@ -63,7 +63,7 @@ function difference(from: Manifest, to: Manifest): Difference {
   return all > KEPT_NAMES ? { ...found, more: all - KEPT_NAMES } : found;
 }
 
-/** The names under which two objects of JSON differ, in the order of their letters. */
+/** The names of the fields in which two JSON objects differ, sorted. */
 function differing(before: object, now: object): string[] {
   const [a, b] = [before, now] as [Record<string, JsonValue>, Record<string, JsonValue>];
   const text = (value: JsonValue | undefined): string | null =>

@@ -1,10 +1,10 @@
-/** The built-in tool with which a model stops its agents in the background. */
+/** The built-in tool with which a model stops its sub-agents in the background. */
 import type { ToolCall } from '../contract/calls.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { Moment } from './events.ts';
 import { endCall, iso } from './state.ts';
 
-/** Answers a call of `agent_stop`. The sub-agent is told by the next step. */
+/** Answers a call of `agent_stop`. The session's next step cancels the sub-agent. */
 export function stopAgent(state: SessionState, call: ToolCall, moment: Moment): void {
   const { session, reason = '' } = call.args as { session: string; reason?: string };
   const children = (state.children ?? []).filter(({ background }) => background !== undefined);

@@ -1,17 +1,17 @@
-/** Approvals that take another person than the one who asked, or several. */
+/** Approvals that take several people, or a person other than the one who asked. */
 import { type ApproverRules, type DecisionRecord, type ToolCall, UNNAMED } from '../contract/calls.ts';
 import type { DecideInput } from '../contract/inputs.ts';
 import type { ToolManifest } from '../contract/manifest.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { PendingCall } from '../contract/views.ts';
 
-/** Why somebody's decision does not count. */
+/** Why a person's decision does not count. */
 export interface NotAllowed {
   message: string;
   details: { callId: string; reason: 'unverified' | 'author' | 'same_person' };
 }
 
-/** The rules of a call that is about to ask for approval. They stay with the call when the agent changes. */
+/** The rules of a call that is about to ask for approval. The call keeps them when the agent changes. */
 export function rulesOf(tool: ToolManifest | undefined): Pick<ToolCall, 'approvers'> {
   const { people, byAnother, unverified } = tool?.approval ?? {};
   if (people === undefined && byAnother === undefined) return {};
@@ -27,7 +27,7 @@ export function expiryFrom(tool: ToolManifest | undefined, at: string): { expire
   return { expiresAt: expiresMs === null ? null : new Date(Date.parse(at) + expiresMs).toISOString() };
 }
 
-/** Remembers who has shaped what the model sees: they asked for its calls. */
+/** Remembers who sent or edited messages: these people asked for the model's calls. */
 export function addAuthor(state: SessionState, by: string | undefined): void {
   if (by === undefined || by === UNNAMED || state.authors?.includes(by) === true) return;
   state.authors = [...(state.authors ?? []), by];
@@ -66,19 +66,19 @@ export function approverProblem(
   return null;
 }
 
-/** Records an approval, or new arguments, which need approvals of their own. @returns whether more people must approve */
+/** Records an approval, or an edit, which discards earlier approvals. @returns whether more people must approve */
 export function takesMore({ approvers }: ToolCall, record: DecisionRecord): boolean {
   if (approvers === undefined || (record.decision !== 'approve' && record.decision !== 'edit')) return false;
   approvers.given = record.decision === 'edit' ? [record] : [...approvers.given, record];
   return approvers.given.length < approvers.people;
 }
 
-/** Whether people have approved these arguments, but not enough of them. */
+/** Whether some people have approved these arguments, but not enough. */
 export function isPartly({ approvers }: ToolCall): boolean {
   return approvers !== undefined && approvers.given.length > 0 && approvers.given.length < approvers.people;
 }
 
-/** What a person sees of the rules. */
+/** The rules as a person sees them. */
 export function needsOf({ authors = [] }: SessionState, { approvers }: ToolCall): Pick<PendingCall, 'needs'> {
   if (approvers === undefined) return {};
   const { people, given, byAnother, unverified } = approvers;

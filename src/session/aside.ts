@@ -17,12 +17,12 @@ import { asTold } from './reads.ts';
 import { answered } from './reply.ts';
 import { appendMessage, batchCalls, freshMessageId, iso, messageBlocks, note } from './state.ts';
 
-/** How often a side answer may be lost before its message waits for the end of the turn. */
+/** After this many lost side answers, the message waits for the end of the turn. */
 const LOSSES = 3;
-/** More than a message or a result adds to a prompt beside its text. */
+/** More bytes than a message or a result adds to a prompt beside its text. */
 const PART_BYTES = 100;
 
-/** Whether a message gets a side answer if it comes now. Otherwise it is an ordinary one. */
+/** Whether a message gets a side answer if it comes now. Otherwise it is an ordinary message. */
 export function mayAnswerAside({ batch, wait, cancelling }: SessionState): boolean {
   return batch.length > 0 && wait === null && cancelling === null;
 }
@@ -99,12 +99,12 @@ export function isBeingAnswered({ inFlight }: SessionState, messageId: string): 
   return inFlight.some((flight) => flight.kind === 'aside' && flight.messageId === messageId);
 }
 
-/** Whether messages wait that the next turn may take. */
+/** Whether messages are queued that the next turn may take. */
 export function hasQueued(state: SessionState): boolean {
   return state.inbox.some(({ id }) => !isBeingAnswered(state, id));
 }
 
-/** Takes these messages out of the queue. */
+/** Takes the messages for the next turn out of the queue. */
 export function takeQueued(state: SessionState): QueuedMessage[] {
   const taken = state.inbox.filter(({ id }) => !isBeingAnswered(state, id));
   state.inbox = state.inbox.filter((message) => !taken.includes(message));
@@ -126,7 +126,7 @@ function change(state: SessionState, messageId: string, to: (message: QueuedMess
   state.inbox = state.inbox.map((message) => (message.id === messageId ? to(message) : message));
 }
 
-/** Records a side answer, or lets its message be asked again or wait. */
+/** Records a side answer. Without an answer, the model is asked again, or the message waits for the end of the turn. */
 export function applyAside(
   state: SessionState,
   flight: InFlight,
@@ -136,7 +136,7 @@ export function applyAside(
   const { messageId = '', reserved = { nanoUsd: 0, tokens: 0 } } = flight;
   const { spent } = state.budget;
   if (!outcome.ok) {
-    // It never started, and cost nothing.
+    // The activity never started, and cost nothing.
     if (outcome.failure.kind === 'cancelled') return;
     chargeLost(spent, 1, reserved);
     lost(state, messageId, outcome.failure.message, moment);

@@ -1,6 +1,6 @@
 /**
- * Sub-agents in the background. Their calls end when they have been started. The session hears of their ends by a report, and
- * looks by itself in case it is lost.
+ * Sub-agents in the background. Their calls end as soon as they have started. When they end, they report to the
+ * session. The session also looks by itself, in case a report is lost.
  */
 import type { AttachResult } from '../contract/activities.ts';
 import { isFinal } from '../contract/calls.ts';
@@ -12,7 +12,7 @@ import { findCall, flightOf, heartbeatMs, openBackground } from './state.ts';
 import { applyChildEnd, childStart, queueReport } from './sub-agents.ts';
 import { resultLimit } from './tool-command.ts';
 
-/** A look at a sub-agent that is due, or the timer until the next one; otherwise `null`. */
+/** A look at a sub-agent that is due, or the timer until the next look; otherwise `null`. */
 export function tendBackground(state: SessionState): Step | null {
   const seq = state.seq + 1;
   for (const child of openBackground(state)) {
@@ -26,7 +26,7 @@ export function tendBackground(state: SessionState): Step | null {
         agent: state.agent,
         tool,
         callId,
-        // Nothing is started.
+        // A look starts nothing, so it needs no key.
         idempotencyKey: '',
         child: childStart(state, child),
         ...resultLimit(state),
@@ -46,7 +46,7 @@ export function tendBackground(state: SessionState): Step | null {
   return null;
 }
 
-/** Whether the timer of a sub-agent is of no use any more. */
+/** Whether the timer of a sub-agent is of no more use. */
 export function isStale(state: SessionState, { callId }: InFlight): boolean {
   return !openBackground(state).some((child) => child.callId === callId);
 }
@@ -71,7 +71,7 @@ export function lookingAt(state: SessionState, callId: string): void {
   for (const child of openBackground(state)) if (child.callId === callId) delete child.background.due;
 }
 
-/** Applies what a look at a sub-agent has found. A failed look tells nothing: the next one does. */
+/** Applies the result of a look at a sub-agent. A failed look says nothing: the next one will. */
 export function applyLook(
   state: SessionState,
   { callId, told }: InFlight,
@@ -85,7 +85,7 @@ export function applyLook(
   } else if (told === true) child.background.due = true;
 }
 
-/** Tells the model of a fork that sub-agents work for the session it is a fork of. */
+/** Tells the model of a fork that the sub-agents work for the session that was forked. */
 export function leaveBehind(state: SessionState, past: SessionState, moment: Moment): void {
   for (const child of openBackground(past)) {
     const call = findCall(past, child.callId);

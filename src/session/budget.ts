@@ -1,4 +1,4 @@
-/** Money is reserved before it is spent: what a model call can cost at worst, and what it did cost. */
+/** Money is reserved before it is spent: what a model call can cost at most, and what it did cost. */
 
 import { defined } from '../contract/json.ts';
 import type { BudgetLimits, Manifest, ModelManifest } from '../contract/manifest.ts';
@@ -26,15 +26,16 @@ export function usd(nanoUsd: number): number {
 }
 
 /**
- * The most tokens that the next prompt can have, with a further message of so many bytes. A byte-level tokenizer never
- * makes more tokens than bytes, so the bytes are a bound. The part that the last reply's usage measured counts as measured.
+ * The most tokens that the next prompt can have, with a further message of `resultBytes`. A byte-level tokenizer never
+ * makes more tokens than bytes, so the bytes are an upper bound. The part of the prompt whose tokens the last reply's
+ * usage counted is taken from there.
  */
 function promptTokensBound(state: SessionState, resultBytes: number): number {
   const manifest = state.manifest;
   if (manifest === null) return 0;
   const fresh = state.promptBytes + resultBytes - (state.measured?.bytes ?? 0);
   const messages = state.position.count - (state.summarized ?? 0) + (resultBytes > 0 ? 2 : 1);
-  // Instructions that are a function may be longer each time, whatever was measured before.
+  // Instructions that are a function may return a longer text each time, whatever was measured before.
   const fixed =
     (state.measured === null ? manifestBytes(manifest) + OVERHEAD.prompt : 0) +
     (manifest.instructionsBytes ?? 0);
@@ -42,7 +43,7 @@ function promptTokensBound(state: SessionState, resultBytes: number): number {
 }
 
 function manifestBytes(manifest: Manifest): number {
-  // Three bytes a character bounds UTF-8 without measuring a definition before each call.
+  // A UTF-16 unit has at most three bytes in UTF-8: so the definition need not be measured before each call.
   return 3 * manifestLength(manifest);
 }
 
@@ -51,7 +52,7 @@ function manifestLength({ instructions, tools, plan, output }: Manifest): number
   return instructions.length + schema + JSON.stringify(tools).length + (plan ? PLAN_LENGTH : 0);
 }
 
-/** Tokens of the next prompt: as the provider counted the last one, and an estimate of what is new. */
+/** Tokens of the next prompt: the provider's count of the last prompt, plus an estimate of what is new. */
 export function promptTokens({ manifest, measured, promptBytes }: SessionState): number {
   if (manifest === null) return 0;
   const bytes = promptBytes - (measured?.bytes ?? 0);
@@ -75,7 +76,7 @@ export function worstCase(state: SessionState, bytes = 0): { nanoUsd: number; to
   return { nanoUsd, tokens };
 }
 
-/** The price of a call; without `cached`, the most that it can be: all input at the dearest of its prices. */
+/** The price of a call. Without `cached`, the most it can cost: all input at the highest of the input prices. */
 function price(
   model: ModelManifest,
   input: number,
@@ -99,7 +100,7 @@ export function capProblem({ models, agent }: Manifest, { usd: cap }: BudgetLimi
   return `usd: model ${free.id} has no price, so there can be no usd cap. Set its price in the definition of ${agent}`;
 }
 
-/** A cap that a further cost would exceed, in words, and the least that it would have to be. */
+/** A cap that a further cost would exceed, the lowest cap that would allow the cost, and a message about it. */
 export interface Exceeded {
   cap: keyof BudgetLimits;
   atLeast: number;
@@ -113,7 +114,7 @@ export function exceeded(
 ): Exceeded | null {
   const { spent, reserved } = state.budget;
   const { toolCalls } = state.budget.limits;
-  // Of a tree, its pool decides.
+  // The pool of a tree holds the tree's caps, except the cap on tool calls.
   const limits: BudgetLimits = state.pool?.caps === undefined ? state.budget.limits : defined({ toolCalls });
   const over = (cap: keyof BudgetLimits, atLeast: number, unit: string): Exceeded | null => {
     const limit = limits[cap];

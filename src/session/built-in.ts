@@ -8,7 +8,7 @@ import type { Moment, Step } from './events.ts';
 import { readScratchpad, type ScratchpadArgs } from './scratchpad.ts';
 import { batchCalls, endCall, freeId, hasMessage, iso } from './state.ts';
 
-/** ISO 8601 with a zone: without one, the time would depend on the machine. */
+/** ISO 8601 with a zone: without a zone, the time would depend on the machine. */
 const WITH_ZONE = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/;
 
 /** The arguments of the timed tools, which their schemas have checked. */
@@ -19,7 +19,7 @@ interface TimedArgs {
   text?: string;
 }
 
-/** Answers a call of a tool of the session's own. Its arguments fit the tool's schema. */
+/** Answers a call of a built-in tool. The arguments fit the tool's schema. */
 export function answerBuiltIn(state: SessionState, call: ToolCall, builtIn: BuiltIn, moment: Moment): void {
   const at = iso(moment);
   call.issuedAt = at;
@@ -102,7 +102,7 @@ export function reminderStep(state: SessionState, moment: Moment): Step | null {
   const [next] = state.reminders ?? [];
   const timer = state.inFlight.find(({ kind }) => kind === 'reminder');
   if (timer !== undefined) {
-    // An earlier one was set, or the session is about to end.
+    // A reminder with an earlier time was set, or the session is about to end.
     const isStale = next === undefined || isEnding(state) || (timer.until ?? '') > next.at;
     return isStale ? { type: 'stop', seq: timer.seq } : null;
   }

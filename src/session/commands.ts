@@ -1,14 +1,14 @@
-/** Commands of the CLI as text, for people to paste: a shell reads each argument as one. */
+/** Commands of the CLI as text that people can paste into a shell. */
 import type { SeenCall } from '../contract/calls.ts';
 import type { NextStep } from '../contract/next-step.ts';
 
-/** How many digits of a digest a command shows: enough that no other arguments can be made to match. */
+/** How many digits of a digest a command shows: enough that nobody can make up other arguments that match. */
 export const SHOWN_DIGITS = 12;
 
-/** Stands in a command for JSON that only the person who pastes it knows. The CLI refuses it as a value. */
+/** A placeholder in a command for JSON that the person must fill in. The CLI refuses it as a value. */
 export const JSON_PLACEHOLDER = '<json>';
 
-/** A command with its arguments quoted where a POSIX shell would take them apart. */
+/** A command. Arguments that a POSIX shell would split or interpret are quoted. */
 export function command(...words: string[]): string {
   return ['perdure', ...words.map(quoted)].join(' ');
 }
@@ -27,7 +27,7 @@ export function callCommand(
   return command(verb, sessionId, callId, '--digest', argsDigest.slice(0, SHOWN_DIGITS), ...rest);
 }
 
-/** What a person may type for a next step: each command does one of the things that can be done. */
+/** The commands that a person may type for a next step: alternatives, of which each does one thing. */
 export function commandsFor(next: NextStep): string[] {
   const { sessionId } = next;
   switch (next.action) {

@@ -1,4 +1,7 @@
-/** Keeping the prompt within the model's context window: when older messages are summarized, and what becomes of it. */
+/**
+ * Keeps the prompt within the model's context window: decides when to summarize older messages, and applies the
+ * summary.
+ */
 
 import { utf8Length } from '../contract/json.ts';
 import { resultBytesOf } from '../contract/limits.ts';
@@ -26,7 +29,7 @@ export function compaction(state: SessionState): CompactInput | undefined {
   const window = state.manifest?.contextWindow;
   if (window === undefined || state.compaction === 'tried') return undefined;
   const keep = window.keep * BYTES_PER_TOKEN;
-  // What stays would be most of the prompt: the next replies would each need a compaction.
+  // If what stays were most of the prompt, each of the next replies would need a compaction.
   const isDue = roomInWindow(state) <= 0 && state.promptBytes >= 2 * keep;
   if (state.compaction !== 'wanted' && !isDue) return undefined;
   return {
@@ -42,7 +45,7 @@ export function roomInWindow(state: SessionState): number {
   return (compactAt - promptTokens(state)) * BYTES_PER_TOKEN;
 }
 
-/** The model refused the prompt as too large: it is compacted once. */
+/** Handles a prompt that the model refused as too large: the session compacts it once. */
 export function refusedPrompt(state: SessionState, flight: InFlight, message: string, moment: Moment): void {
   if (flight.compact === true || state.compaction === 'tried') {
     const advice = 'Edit that message or rewind to before it, or give the agent a model with a larger window';
@@ -53,7 +56,7 @@ export function refusedPrompt(state: SessionState, flight: InFlight, message: st
   note(state, moment, 'context_window', message);
 }
 
-/** Appends the summary. From now on the model sees it in place of what it stands for. */
+/** Appends the summary. From now on the model sees it in place of the messages that it replaces. */
 export function applyCompacted(
   state: SessionState,
   flight: InFlight,
@@ -92,7 +95,7 @@ export function applyCompacted(
   appendMessage(state, message);
 }
 
-/** Takes the last message out of the prompt: an edit removes it. */
+/** Takes the last message out of the prompt, because an edit removes it. */
 export function unsee(state: SessionState, message: Message): void {
   if (!isMain(message)) return;
   const { summary } = message;

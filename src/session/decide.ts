@@ -1,4 +1,6 @@
-/** What a session does next. `decide` reads the state and names one step; `null` means that it waits. */
+/**
+ * Decides what a session does next. `decide` reads the state and returns one step; `null` means that the session waits.
+ */
 import { isAnswered, isFinal, type ToolCall } from '../contract/calls.ts';
 import { defined } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
@@ -42,7 +44,7 @@ const MODEL_BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
 /** While one of these is in flight, the session issues nothing else of its own. */
 const EXCLUSIVE: readonly InFlight['kind'][] = ['load', 'describe', 'model', 'storePast', 'takenIds', 'draw'];
 
-/** What a pause stops that is to take effect now. */
+/** What a pause stops if it must take effect now. */
 const PAUSED: readonly InFlight['kind'][] = ['model', 'reads', 'tool', 'aside'];
 
 /** The next step that the session takes by itself, or `null` when it waits for an outcome or a person. */
@@ -55,7 +57,7 @@ export function decide(state: SessionState, moment: Moment): Step | null {
     : step;
 }
 
-/** A sub-agent closes when it has reported. */
+/** A sub-agent closes after it has reported. */
 function closeStep(state: SessionState, status: 'completed' | 'cancelled', moment: Moment): Step | null {
   return isReporting(state) ? null : endNotice(state, ending(state, status), moment);
 }
@@ -85,7 +87,7 @@ function nextStep(state: SessionState, moment: Moment): Step | null {
     reminderStep(state, moment) ??
     dropStaleTimer(state);
   if (tending !== null) return tending;
-  // One that is to undo its effects has to read them first.
+  // A rewound session that must undo its effects reads them first, even though it is being cancelled.
   const isEnding = state.cancelling !== null && state.loading?.cancel === undefined;
   if (isEnding) return decideCancel(state, calls, moment);
   if (state.paused !== null) {
@@ -108,11 +110,11 @@ function nextStep(state: SessionState, moment: Moment): Step | null {
     return { type: 'issue', command: { kind: 'load', seq: state.seq + 1, input } };
   }
   if (state.manifest === null) return { type: 'issue', command: describeCommand(state) };
-  // Last: its question is about the transcript as it is when the task ends.
+  // A side answer comes last: it is about the transcript as it stands at the end of the workflow task.
   return calls.length > 0 ? (decideBatch(state, calls, moment) ?? aside) : decideTurn(state, moment);
 }
 
-/** Whether the session is about to go on in a new run, and starts nothing new. */
+/** Whether the session is about to continue in a new run, so that it starts nothing new. */
 function isLeaving({ continuing, cancelling, inFlight }: SessionState): boolean {
   return continuing === 'next' || (cancelling === null && inFlight.some(({ kind }) => kind === 'storePast'));
 }
@@ -187,14 +189,17 @@ function decideBatch(state: SessionState, calls: readonly ToolCall[], moment: Mo
   }
   if (reads.length > 0) {
     const step = issueReads(state, reads, !isFull(moment));
-    // The reply in the same activity may ask for reads again: no other moment without an activity may come.
+    // The reply of the same activity may ask for reads again, so there may be no other moment without an activity.
     const isChain = step.type === 'issue' && step.command.kind === 'model';
     return (isChain ? storeInReads(state, moment) : null) ?? step;
   }
   return calls.every(isFinal) ? { type: 'append_results' } : null;
 }
 
-/** Reads run in parallel, and so do sub-agents. Any other call waits for all calls before it, and blocks all after it. */
+/**
+ * Whether a call may run beside the unfinished calls before it. In the order `ordered`, reads run beside reads and
+ * sub-agents beside sub-agents; any other call runs alone.
+ */
 function isItsTurn(state: SessionState, before: readonly ToolCall[], call: ToolCall): boolean {
   if (state.manifest?.toolOrder === 'parallel' && !isCompensation(call)) return true;
   const sideBySide = isDelegated(state, call)
@@ -203,7 +208,7 @@ function isItsTurn(state: SessionState, before: readonly ToolCall[], call: ToolC
   return before.every((other) => isFinal(other) || sideBySide(other));
 }
 
-/** What happens instead of a first dispatch that a cap does not allow. `beside`: calls that are dispatched with it. */
+/** The step instead of a first dispatch that a cap does not allow. `beside`: how many calls are dispatched with it. */
 function capStep(state: SessionState, call: ToolCall, beside: number): Step | null {
   if (call.dispatches.length > 0 || isCompensation(call)) return null;
   const over = exceeded(state, { nanoUsd: 0, tokens: 0, turns: 0, toolCalls: beside + 1 });
@@ -224,7 +229,7 @@ function isFull({ historyEvents, historyBytes }: Moment): boolean {
   return historyEvents >= LIMIT.historyEvents || historyBytes >= LIMIT.historyBytes;
 }
 
-/** Between batches: takes messages, then asks the model, or rests. */
+/** Decides between batches: the session takes messages, then asks the model, or rests. */
 function decideTurn(state: SessionState, moment: Moment): Step | null {
   if (hasQueued(state)) return checkIdsStep(state) ?? { type: 'take_messages' };
   const last = lastMessage(state);
@@ -260,10 +265,10 @@ function decideTurn(state: SessionState, moment: Moment): Step | null {
   }
   const compact = compaction(state);
   const reserve = worstCase(state, addedBytes(defined({ compact })));
-  // A compaction is no turn, and is of no use without the turn after it.
+  // A compaction is not a turn, but it is of no use without the turn after it.
   const over = exceeded(state, { ...reserve, turns: 1, toolCalls: 0 });
   if (over !== null) {
-    // Its reserve may be enough.
+    // When the side answer ends, its reserve may be enough.
     if (isAnswering(state)) return null;
     return state.finishing ? { type: 'raise_for_summary', ...reserve } : budgetWait(state, over);
   }

@@ -11,7 +11,7 @@ import { unsee } from './compaction.ts';
 import type { Moment } from './events.ts';
 import { appendMessage, note, phaseOf } from './state.ts';
 
-/** A digest of everything that an edit can change. */
+/** The digest of everything that an edit can change. */
 export function editBasis({ position, plan, scratchpadRoot }: SessionState): string {
   return digestJson({ digest: position.digest, plan, scratchpadRoot } as unknown as JsonObject);
 }
@@ -79,7 +79,7 @@ export function applyEdit(state: SessionState, edit: EditInput, moment: Moment):
     if (pinnedBytes !== undefined) state.pinnedBytes = pinnedBytes;
     state.measured = null;
     delete state.compaction;
-    // A summary may stand for messages that the edit changes. The session makes another one when it needs it.
+    // A summary may replace messages that the edit changes. The session makes another summary when it needs one.
     for (const message of added)
       if (message.summary === undefined) appendMessage(state, asSent(message, own));
   }
@@ -105,7 +105,7 @@ export function applyEdit(state: SessionState, edit: EditInput, moment: Moment):
   );
 }
 
-/** A message as an edit may make it: only a message that was there keeps the name of who sent it. */
+/** A message as an edit may add it: only a message that was there before keeps the name of its sender. */
 function asSent(message: Message, before: readonly Message[]): Message {
   const { by, ...unsigned } = message;
   const text = canonicalJson(message as unknown as JsonObject);
@@ -113,7 +113,9 @@ function asSent(message: Message, before: readonly Message[]): Message {
   return by === undefined || isOld ? message : unsigned;
 }
 
-/** A person's plan needs no evidence. Evidence on record stays with a step whose words did not change. */
+/**
+ * A person's plan needs no evidence. A step keeps its recorded evidence for postconditions whose text did not change.
+ */
 function withEvidence(step: PlanInput['steps'][number], before: PlanStep | undefined): PlanStep {
   const evidence = step.evidence.map((proof) => {
     const words = step.postconditions[proof.postcondition];

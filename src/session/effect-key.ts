@@ -7,13 +7,13 @@ import type { SessionState } from '../contract/state.ts';
 import { unusedKey } from './undo.ts';
 
 /**
- * Gives a call its key. In scope `message` the key holds the number of the message that the call answers.
+ * Gives a call its key. In scope `message` the key includes the number of the message that the call answers.
  *
- * After a rewind the session answers other messages than the run that it has left. So that nothing is done again, the
- * first message with an equal call takes over the key of an effect that has happened since the checkpoint. An equal call
- * in answer to a later message is a new effect.
+ * After a rewind the session answers other messages than the abandoned run did. So that no effect happens again, the
+ * first message with an equal call takes over the key of an effect that happened after the checkpoint. An equal call in
+ * answer to a later message is a new effect.
  *
- * @param identity - what makes two calls equal; the worker gives it where it is not simply all arguments.
+ * @param identity - what makes two calls equal. Default: all arguments
  */
 export function setKey(state: SessionState, call: ToolCall, identity: JsonValue = call.args): void {
   delete call.keyOf;

@@ -1,4 +1,4 @@
-/** Applies the outcomes of the effect protocol: of a dispatch, a verification, and a check of edited arguments. */
+/** Applies the outcomes of the effect protocol: of dispatches, verifications, and checks of edited arguments. */
 import type { ToolResult } from '../contract/activities.ts';
 import type { Dispatch, EffectOutcome, ToolCall } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
@@ -35,11 +35,11 @@ export function applyTool(
     const reason = outcome.failure.message;
     if (call.effect === 'mutate') {
       const { kind, unbegun } = outcome.failure;
-      // If no successor reported, silence proves this only where the worker had to mark the call before it began.
+      // Unless a successor reported it, silence proves this only if the worker had to mark the call before it began.
       if (unbegun === true && (kind === 'lost' || marksFirst(state, call, dispatch.no)))
         dispatch.unbegun = true;
       if (unbegun === true && kind === 'lost') {
-        // Its worker is dead, and had not begun it: there is nothing to settle, to verify, or to ask a person.
+        // The worker died before it began the call: there is nothing to settle, to verify, or to ask a person.
         record('absent', reason);
         call.status = { kind: isUnbegunAgain(call) ? 'backoff' : 'ready' };
         return;
@@ -47,7 +47,7 @@ export function applyTool(
       record('unknown', reason);
       call.status = { kind: 'settling', reason };
     } else if (flight.cancelled === true) {
-      // Safe to repeat: after a pause it runs again, otherwise the turn is over.
+      // The call is safe to repeat: it runs again after a pause. Otherwise the turn is over.
       record(stopped(call), reason);
       call.status = { kind: 'ready' };
     } else {
@@ -73,7 +73,7 @@ export function applyTool(
       replayCall(state, call, result, moment);
       return;
     case 'error':
-      // Its tool was declared a mutation while it ran. A global effect answers with an error only when a person said so.
+      // The tool was declared a mutation while it ran. A global effect returns an error only if a person said so.
       if (call.effect === 'mutate' && flight.kind === 'tool') {
         record('unknown', result.message);
         call.status = { kind: 'settling', reason: result.message };
@@ -120,26 +120,29 @@ export function applyTool(
   }
 }
 
-/** Records that a worker ran nothing because it has another definition. An attempt before may have run on another worker. */
+/** Records that a worker ran nothing because it has another definition. An earlier attempt may have run elsewhere. */
 export function notRun(dispatch: Dispatch, { again }: { again?: true }): void {
   dispatch.outcome = again === true ? 'unknown' : 'absent';
   dispatch.reason = 'the worker has another definition';
   if (again !== true) dispatch.unbegun = true;
 }
 
-/** What the model is told of an output. */
+/** What the model is told about an output. */
 export function toldOf({ output, modelOutput, value }: ToolOutput): CallResult {
   return { content: output, isError: false, ...defined({ modelOutput, value }) };
 }
 
-/** The outcome of a call that was stopped after its dispatch: a read did nothing, an idempotent call may have happened. */
+/**
+ * The outcome of a call that was stopped after its dispatch. A read did nothing; an idempotent call may have happened.
+ */
 export function stopped({ effect }: ToolCall): 'absent' | 'unknown' {
   return effect === 'idempotent' ? 'unknown' : 'absent';
 }
 
 /**
- * Whether a call has attempts left. A dispatch that certainly did not begin does not count. Nor does one that a deploy
- * cut short: a call that takes longer than the deploy's grace would otherwise fail after a few deploys.
+ * Whether a call has attempts left. A dispatch that certainly did not begin, or that asked a person, does not count.
+ * Nor does a dispatch that a deploy cut short: otherwise a call that takes longer than the deploy's grace would fail
+ * after a few deploys.
  */
 function mayDispatchAgain(state: SessionState, call: ToolCall): boolean {
   const counted = call.dispatches.filter(
@@ -148,20 +151,20 @@ function mayDispatchAgain(state: SessionState, call: ToolCall): boolean {
   return counted < (toolOf(state, call)?.maxAttempts ?? 1);
 }
 
-/** Whether two dispatches in a row did not begin. They are not counted, so they must not follow each other without a rest. */
+/** Whether the last two dispatches did not begin. They do not count, so there must be a pause between them. */
 function isUnbegunAgain({ dispatches }: ToolCall): boolean {
   return dispatches.slice(-2).filter(({ unbegun }) => unbegun === true).length === 2;
 }
 
 /**
- * Whether the worker has to mark a dispatch of a mutation before its tool begins. A first dispatch goes without where
- * the tool has further attempts: it saves a request, and counts as begun.
+ * Whether the worker must mark a dispatch of a mutation before the tool begins. A first dispatch of a tool with further
+ * attempts goes without a mark: that saves a request, and the dispatch then counts as begun.
  */
 export function marksFirst(state: SessionState, call: ToolCall, dispatchNo: number): boolean {
   return dispatchNo > 1 || toolOf(state, call)?.maxAttempts === 1;
 }
 
-/** Ends a call that failed. An effect that could not be undone waits for a person, who sees why. */
+/** Ends a call that failed. A compensation that failed waits for a person instead, who sees why. */
 function fail(call: ToolCall, content: string, certain: boolean, at: string): void {
   if (isCompensation(call)) {
     call.status = { kind: 'stuck', reason: content, failed: true };
@@ -230,13 +233,18 @@ export function applyPrepare(
   call.status = { kind: 'approval', expiresAt: before?.expiresAt ?? null, problem: problem ?? 'invalid' };
 }
 
-/** Whether a call with an unchecked edit at the checkpoint of a rewind was executed afterwards: then it is not skipped. */
+/**
+ * Takes over what happened to a call after a rewind's checkpoint, at which its edit was still unchecked. So the call is
+ * not skipped.
+ *
+ * @returns whether anything is known
+ */
 function knownSince(state: SessionState, call: ToolCall, moment: Moment): boolean {
   const isOfCall = (effect: CarriedEffect): boolean =>
     effect.callId === call.id &&
     effect.idempotencyKey === call.idempotencyKey &&
     effect.undone !== true &&
-    // A sub-agent in the background: the call finds its session.
+    // The call of a sub-agent in the background finds that sub-agent's session.
     (effect.open !== true || effect.doubt !== undefined);
   const since = state.carried.find(isOfCall);
   if (since === undefined) return false;
@@ -249,7 +257,7 @@ function knownSince(state: SessionState, call: ToolCall, moment: Moment): boolea
   return true;
 }
 
-/** Ends a call's wait: a lost call has settled and is verified next; a call that was held back is ready. */
+/** Ends a call's wait. A lost call has settled and is verified next; a call that was held back is ready. */
 export function releaseCall(state: SessionState, call: ToolCall): void {
   if (call.status.kind === 'settling') {
     const { reason } = call.status;
@@ -262,13 +270,13 @@ export function releaseCall(state: SessionState, call: ToolCall): void {
 }
 
 /**
- * Makes a call ready that certainly did not happen. If only the past of a rewind or fork dispatched it, the worker
- * prepares it again: it may need an approval, and in a fork a key of its own.
+ * Makes a call ready that certainly did not happen. If only the past of a rewind or fork dispatched the call, the
+ * worker prepares it again: it may need an approval, and in a fork a key of its own.
  */
 export function readyAgain(state: SessionState, call: ToolCall): void {
   const unasked = (call.dispatches.length === 0 && call.decision === null) || isPartly(call);
   if (isCompensation(call)) {
-    // It has no arguments to check.
+    // A compensation has no arguments to check.
     call.status = unasked ? { kind: 'approval', expiresAt: null } : { kind: 'ready' };
     return;
   }

@@ -1,4 +1,4 @@
-/** Equal calls: one of them is executed, and its record answers the others. */
+/** Equal calls: the session executes one of them, and its record answers the others. */
 import { isAnswered, type ToolCall } from '../contract/calls.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { Step } from './events.ts';
@@ -12,7 +12,7 @@ export function answerOrRelease(call: ToolCall, target: ToolCall): Step {
 
 /** The newest equal call whose record or outcome answers this one. */
 function twinOf({ calls }: SessionState, call: ToolCall): ToolCall | undefined {
-  // A plain loop with the rarest condition first: a long session has many calls.
+  // A plain loop that tests the rarest condition first, because a long session has many calls.
   for (let i = calls.length - 1; i >= 0; i--) {
     const other = calls[i];
     if (other?.idempotencyKey !== call.idempotencyKey || other.id === call.id || other.replayOf !== null)
@@ -22,7 +22,7 @@ function twinOf({ calls }: SessionState, call: ToolCall): ToolCall | undefined {
   return undefined;
 }
 
-/** The step instead of a dispatch, when an equal call is on record or in progress. */
+/** The step instead of a dispatch, if an equal call is on record or in progress; otherwise `null`. */
 export function answerOf(state: SessionState, call: ToolCall): Step | null {
   const carried = state.carried.find(
     ({ idempotencyKey, undone, open }) =>

@@ -52,7 +52,7 @@ import type { SessionResult } from '../contract/session-input.ts';
 import type { Wait } from '../contract/state.ts';
 import type { ChildDoneInput, SteerInput } from '../contract/tree.ts';
 
-/** What a person or program asked of the session. */
+/** An input from a person or a program. */
 export type PersonInput =
   | { type: 'send'; value: SendInput }
   | { type: 'pause'; value: PauseInput }
@@ -71,7 +71,7 @@ export type PersonInput =
   | { type: 'pool_changed'; value: PoolChangedInput }
   | { type: 'child_done'; value: ChildDoneInput }
   | { type: 'rate_turn'; value: RateTurnInput }
-  /** A signal that could not be read. It is noted, and changes nothing else. */
+  /** A signal that could not be read. The session notes it and changes nothing else. */
   | { type: 'malformed'; name: string; message: string };
 
 /** The outcome of a command. */
@@ -93,10 +93,12 @@ export type Outcome =
   | { kind: 'steer'; result: ActivityOutcome<void> }
   | { kind: 'timer' };
 
-/** What enters a session in one activation of its workflow. */
+/** One input of a session. */
 export type Input = PersonInput | { type: 'outcome'; seq: number; outcome: Outcome };
 
-/** A command of a session: an activity, a timer, a cancellation. `seq` numbers commands within a run and is the activity's id. */
+/**
+ * A command of a session, such as an activity or a timer. `seq` numbers the commands of a run; it is the activity's id.
+ */
 export type Command =
   | { kind: 'load'; seq: number; input: LoadInput | LoadEffectsInput }
   | { kind: 'describe'; seq: number; input: DescribeInput }
@@ -156,18 +158,18 @@ export type Command =
   | { kind: 'draw'; seq: number; input: DrawInput; heartbeatMs: number; summary: string }
   | { kind: 'steer'; seq: number; input: SteerInput; heartbeatMs: number; summary: string }
   | { kind: 'timer'; seq: number; ms: number; summary: string }
-  /** Asks the command of that number to stop. */
+  /** Asks the command with this number to stop. */
   | { kind: 'cancel'; seq: number; timer: boolean }
   | { kind: 'close'; result: SessionResult }
-  /** Ends the run; the session goes on in a new one. */
+  /** Ends the run; the session continues in a new run. */
   | { kind: 'continue' };
 
 /** A command that has an outcome. */
 export type Issued = Exclude<Command, { kind: 'cancel' } | { kind: 'close' } | { kind: 'continue' }>;
 
-/** What the session decides by itself; applied to the state like any other event. */
+/** A step that the session decides by itself. It is applied to the state like any other event. */
 export type Step =
-  /** `timer`: what a timer is for that no status of a call needs. */
+  /** `timer`: the purpose of a timer, if it does not follow from the status of a call or the session. */
   | { type: 'issue'; command: Issued; callId?: string; timer?: 'reminder' | 'pool_recheck' | 'child_recheck' }
   | { type: 'stop'; seq: number }
   | { type: 'take_messages' }
@@ -190,11 +192,11 @@ export type Step =
   | { type: 'stay' }
   | { type: 'close'; result: SessionResult };
 
-/** Where in the history the session stands: equal in the live workflow and in the fold. */
+/** The session's place in the history: the same in the live workflow and in the fold. */
 export interface Moment {
-  /** Milliseconds since 1970 of the start of the workflow task. */
+  /** When the workflow task started, in milliseconds since 1970. */
   now: number;
-  /** Number of the task's started event, and the bytes of history before it. */
+  /** The number of the task's started event, and the bytes of history before that event. */
   historyEvents: number;
   historyBytes: number;
 }

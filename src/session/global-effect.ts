@@ -1,6 +1,6 @@
 /**
  * Calls of scope `global`. The effect of such a call runs in a workflow of its own, once for all sessions. The call
- * waits for it with nothing in flight, until that workflow signals that there is news.
+ * waits with nothing in flight until that workflow signals that there is news.
  */
 import type { AttachInput, AttachResult } from '../contract/activities.ts';
 import { type EffectWait, isFinal, type ToolCall } from '../contract/calls.ts';
@@ -21,10 +21,10 @@ import {
 } from './sub-agents.ts';
 import { resultLimit } from './tool-command.ts';
 
-/** How much longer than a call may take the session waits for its effect, before it looks without a signal. */
+/** The session looks without a signal after the longest time that a call may take, plus this margin. */
 const RECHECK_MARGIN_MS = 5_000;
 const RECHECK_MAX_MS = 24 * 60 * 60 * 1_000;
-/** How many calls one activity tells. */
+/** How many waiting calls one activity signals. */
 const REPORT_AT_ONCE = 100;
 
 /** Starts the effect of a call, or finds it. */
@@ -65,13 +65,13 @@ export function tendAwaiting(state: SessionState, call: ToolCall): Step | null {
   if (status.due === true) return attach(state, call);
   const stopping = state.cancelling !== null || (state.interrupted && state.paused === null);
   if (flightOf(state, call.id, 'recheck') !== undefined || (stopping && isGivenUp(state, call))) return null;
-  // A worker may come at any time.
+  // A worker for the task queue may come at any time, so these looks do not become rarer.
   const ms = recheckMs(toolOf(state, call), isWorkerless(status.person) ? 0 : status.checks);
   const summary = `look at ${whatOf(state, call)} of ${call.name} ${call.id} again`;
   return { type: 'issue', callId: call.id, command: { kind: 'timer', seq: state.seq + 1, ms, summary } };
 }
 
-/** How long to wait for a report before the session looks by itself: twice as long after each look. */
+/** How long the session waits for a report before it looks by itself. The time doubles with each look. */
 export function recheckMs(tool: ToolManifest | undefined, checks: number): number {
   const firstMs = (tool?.timeoutMs ?? 0) + (tool?.settleMs ?? 0) + RECHECK_MARGIN_MS;
   return Math.min(RECHECK_MAX_MS, firstMs * 2 ** checks);
@@ -100,7 +100,7 @@ export function looking({ status }: ToolCall): void {
   if (status.kind === 'awaiting') delete status.due;
 }
 
-/** Makes a look at the effect due. A look that is in flight may have been too early. */
+/** Makes a look at the effect due. A look in flight may have been too early, so another one follows it. */
 export function lookAtEffect(state: SessionState, call: ToolCall): void {
   const flight = flightOf(state, call.id, 'attach');
   if (flight !== undefined) flight.told = true;
@@ -119,7 +119,7 @@ export function applyAttach(
   if (status.kind !== 'running' && status.kind !== 'awaiting') return;
   const before = status.kind === 'awaiting' ? status : { checks: 0 };
   const due = flight.told === true;
-  // A failed look tells nothing and loses nothing: the next one shows whether there is an effect.
+  // A failed look says nothing and loses nothing: the next one shows whether there is an effect.
   if (!outcome.ok) {
     awaitEffect(call, { ...before, due });
     return;
@@ -146,7 +146,7 @@ export function applyAttach(
   }
 }
 
-/** Signals the calls that wait for this effect: that a person is needed, or that there is an outcome. */
+/** Tells the calls that wait for this effect that a person is needed, or that there is an outcome. */
 export function reportStep(state: SessionState): Step | null {
   const call = state.calls[0];
   if (state.effect === null || call === undefined || isReporting(state)) return null;
@@ -166,7 +166,7 @@ export function reportStep(state: SessionState): Step | null {
   };
 }
 
-/** Records which calls are being signalled. A call whose signal is lost finds the outcome by its own look. */
+/** Records which calls are being told. A call whose signal is lost finds the outcome when it looks by itself. */
 export function reporting({ effect, calls }: SessionState, told: readonly AttachedCall[]): void {
   const news = calls[0] === undefined ? null : newsOf(calls[0]);
   for (const waiter of effect?.waiters ?? []) {

@@ -1,8 +1,8 @@
 /**
  * The headroom of a session's history. Temporal ends a workflow whose history has 50 MB or 51,200 events. A session
- * stops well before that (`LIMIT.historyBytes`) and still accepts input from people up to these limits. Then it refuses
- * with `SESSION_FULL` and keeps what it has. Update validators check this, and leave no trace. A workflow cannot refuse a
- * signal, so our client checks before it sends one.
+ * stops well before that (`LIMIT.historyBytes`), and accepts input from people only up to the limits below. Then it
+ * refuses input with `SESSION_FULL` and keeps what it has. Update validators check this and leave no trace. A workflow
+ * cannot refuse a signal, so our client checks before it sends one.
  */
 import { PerdureError } from '../contract/errors.ts';
 import { SIGNAL, UPDATE } from '../contract/names.ts';
@@ -11,25 +11,25 @@ import type { NextStep } from '../contract/next-step.ts';
 export interface HistorySize {
   events: number;
   bytes: number;
-  /** Accepted updates. A Temporal server accepts 2,000 of a run. */
+  /** Accepted updates. A Temporal server accepts 2,000 for a run. */
   updates: number;
 }
 
 /**
- * The size from which a session refuses each kind of input. Input that answers an open call is accepted for longer than
- * input that makes new work. Cancellation is refused last, so that a session can always be ended in order.
+ * The size from which a session refuses each kind of input. Input that makes new work is refused first, input that
+ * answers an open call later. Cancellation is refused last, so that a session can always be ended in order.
  */
 export const HEADROOM: Readonly<Record<'content' | 'steering' | 'cancel', HistorySize>> = {
   content: { events: 20_000, bytes: 16_000_000, updates: 1_800 },
   steering: { events: 25_000, bytes: 20_000_000, updates: 2_000 },
-  // A signal, so updates do not matter.
+  // Cancellation is a signal, so the number of updates does not matter.
   cancel: { events: 40_000, bytes: 35_000_000, updates: Number.MAX_SAFE_INTEGER },
 };
 
 /**
  * Returns `SESSION_FULL` when the history has no headroom for a signal or an update of this name, otherwise `null`.
  *
- * @param isRepeat - a message that the session has already: it adds no work.
+ * @param isRepeat - whether it is a message that the session already has, which adds no work.
  */
 export function headroomProblem(
   sessionId: string,

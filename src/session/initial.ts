@@ -9,15 +9,18 @@ import { applyPerson } from './people.ts';
 import { newShare } from './pool.ts';
 import { definedLimits, freshCall, iso } from './state.ts';
 
-/** Which run of which session it is. */
+/** Identifies a run of a session. */
 export interface SessionIdentity {
   sessionId: string;
   runId: string;
-  /** The run that the session was started by. Temporal keeps it over a reset. */
+  /** The run that started the session. Temporal keeps it over a reset. */
   firstRunId: string;
 }
 
-/** The state of a session at its start: its first message is queued, and no command was issued. */
+/**
+ * The state of a session at the start of a run. In a new session, the first message is queued and no command was
+ * issued.
+ */
 export function initialState(identity: SessionIdentity, input: SessionInput, moment: Moment): SessionState {
   if (input.carried !== undefined) return continued(input.carried, identity.runId);
   const state: SessionState = {
@@ -95,7 +98,7 @@ export function initialState(identity: SessionIdentity, input: SessionInput, mom
   return state;
 }
 
-/** A session without a model, which makes one call for all sessions that ask for it. */
+/** Makes the session a global effect: it has no model, and makes one call for all sessions that ask for it. */
 function becomeEffect(state: SessionState, effect: EffectInput): void {
   const id = 'call_0_0';
   state.mode = 'effect';
@@ -106,7 +109,7 @@ function becomeEffect(state: SessionState, effect: EffectInput): void {
   state.calls.push({
     ...freshCall(id, state, effect.tool, effect.args),
     effect: 'mutate',
-    // The workflow id makes it unique: no equal call is looked up in here.
+    // The workflow id makes the call unique, so no equal call is looked up in this session.
     scope: 'call',
     argsDigest: effect.argsDigest,
     idempotencyKey: effect.idempotencyKey,

@@ -1,13 +1,13 @@
-/** A session that waits for the rate limit of a provider's key. It holds nothing meanwhile, and the limiter wakes it. */
+/** A session that waits for the rate limit of a provider's key. It holds nothing meanwhile; the limiter wakes it. */
 import type { ModelResult } from '../contract/model-call.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import type { Moment, Step } from './events.ts';
 import { iso } from './state.ts';
 
-/** After this time it asks again, in case the limiter was lost. */
+/** After this time the session asks again, in case the limiter was lost. */
 const RECHECK_MS = 300_000;
 
-/** The model was not asked. */
+/** Makes the session wait for its turn: the model was not asked. */
 export function applyLimited(
   state: SessionState,
   flight: InFlight,
@@ -19,20 +19,20 @@ export function applyLimited(
   state.limited = { key, message: message.slice(0, 2_000), since: iso(moment) };
 }
 
-/** It is the session's turn. */
+/** Ends the wait: it is the session's turn. */
 export function takeTurn(state: SessionState): void {
   delete state.limited;
   const flight = state.inFlight.find(({ kind }) => kind === 'model');
   if (flight !== undefined) flight.turnCame = true;
 }
 
-/** A session that must not ask a model does not wait for its turn. */
+/** Ends the wait of a session that must not ask a model. */
 export function leaveLimit(state: SessionState): void {
   const { paused, sealed, cancelling } = state;
   if (paused !== null || sealed !== null || cancelling !== null) delete state.limited;
 }
 
-/** What it does while it waits: it starts the timer after which it asks again. */
+/** The step of a waiting session: it starts the timer after which it asks again. */
 export function limitedStep({ limited, inFlight, seq }: SessionState): Step | null {
   if (limited === undefined || inFlight.some(({ kind }) => kind === 'rate_recheck')) return null;
   const summary = `waits for the limit of ${limited.key}`.slice(0, 130);

@@ -1,4 +1,4 @@
-/** Taking over a definition: at the start, and whenever a worker has another one. */
+/** Takes over a definition: at the start, and whenever a worker has another one. */
 import { isFinal, type ToolCall } from '../contract/calls.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { Effect, Manifest } from '../contract/manifest.ts';
@@ -10,10 +10,10 @@ import { batchCalls, toolOf } from './state.ts';
 import { stop } from './wait.ts';
 
 /**
- * Takes a definition, unless the session's cap on dollars could not be kept under it.
+ * Takes over a definition, unless the session could not keep its cap on dollars with it.
  *
- * @throws PerdureError `CHECKPOINT_CORRUPTION` when a newer version wrote it: the workflow task fails, and waits for a
- * worker of that version.
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` when a newer version wrote the definition. The workflow task then fails
+ * until a worker of that version takes it.
  */
 export function setManifest(state: SessionState, manifest: Manifest, moment: Moment): void {
   const schema: unknown = manifest.schema;

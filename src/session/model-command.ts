@@ -11,12 +11,12 @@ import { heartbeatMs } from './state.ts';
 const MODEL_CALL_MS = 900_000;
 const ATTRIBUTES = Object.keys(SEARCH_ATTRIBUTE).length;
 
-/** The context of a session in the input of an activity. */
+/** The session's context, for the input of an activity. */
 export function contextPart({ context }: SessionState): { context?: JsonObject } {
   return context === null ? {} : { context };
 }
 
-/** @param reading - the reads that run before it in the same activity, and how long they may take */
+/** @param reading - the reads that run first in the same activity, and how many milliseconds they may take */
 export function modelCommand(
   state: SessionState,
   reading?: { first: ReadFirst; readsMs: number; summary: string },

@@ -1,4 +1,6 @@
-/** Model calls that ended without a reply: they are charged, repeated, or stop the session visibly. */
+/**
+ * Applies the outcomes of model calls. A call without a reply is charged and repeated, or the session visibly stops.
+ */
 
 import type { ActivityOutcome } from '../contract/failure.ts';
 import type { ModelResult } from '../contract/model-call.ts';
@@ -13,7 +15,7 @@ import { applyReply } from './reply.ts';
 import { note } from './state.ts';
 import { cannotAct, stop } from './wait.ts';
 
-/** Model calls that are repeated without a person after a lost or unreadable reply. */
+/** How often the session repeats a model call by itself after a lost or unreadable reply. */
 const MODEL_REPEATS = 2;
 
 export function applyModel(
@@ -25,7 +27,7 @@ export function applyModel(
   const reserved = flight.reserved ?? { nanoUsd: 0, tokens: 0 };
   applyReads(state, flight, outcome, moment);
   if (!outcome.ok) {
-    // A cancelled activity that had started returns a result; without one it never started, and cost nothing.
+    // A cancelled activity that had started returns a result. Without a result it never started, and cost nothing.
     if (outcome.failure.kind === 'cancelled') return;
     chargeLost(state.budget.spent, 1, reserved);
     const { kind, message } = outcome.failure;
@@ -45,7 +47,7 @@ export function applyModel(
       chargeLost(state.budget.spent, result.maybeBilled, reserved);
       const { failure, message, model } = result;
       if (result.released === true) {
-        // A deploy cut it short: neither the model nor the provider has failed, so the same is asked again.
+        // A deploy cut the call short. Neither the model nor the provider failed, so the same model is asked again.
         if (flight.cancelled !== true) note(state, moment, 'released', 'its worker was shut down');
       } else if (
         model !== undefined &&
@@ -85,11 +87,11 @@ export function applyModel(
   }
 }
 
-/** A lost worker is no failure of the provider: the call is repeated for as long as the budget allows. */
+/** Repeats a call whose worker was lost: the provider did not fail. The budget limits how often this happens. */
 function repeatLost(state: SessionState, moment: Moment, message: string, flight: InFlight): void {
   if (flight.cancelled === true) return;
   state.workersLost += 1;
-  // One lost worker is a deploy or a crash. After several in a row, something may be wrong with what they run.
+  // One lost worker is a deploy or a crash. After several in a row, the call itself may be what kills them.
   state.resting = state.workersLost > 1;
   const { lostReplies, lostNanoUsd } = state.budget.spent;
   const cost = `${lostReplies} lost replies so far, charged $${usd(lostNanoUsd).toFixed(6)} at most`;

@@ -1,4 +1,4 @@
-/** When a session starts the delivery of notifications. Only sessions whose manifest asks for them do. */
+/** Decides when a session sends notifications. Only sessions whose manifest asks for notifications send them. */
 import { dispatchNoOf, type ToolCall } from '../contract/calls.ts';
 import { tenantOf } from '../contract/context.ts';
 import { defined, jsonSize } from '../contract/json.ts';
@@ -9,21 +9,21 @@ import { seenDigest } from './question.ts';
 import { batchCalls, iso } from './state.ts';
 import { isUndoing } from './undo.ts';
 
-/** Notifications of one activity. The others follow. */
+/** How many notifications one activity takes. The others follow. */
 const AT_ONCE = 20;
-/** Larger arguments stay out. */
+/** Notifications leave out larger arguments. */
 const ARGS_BYTES = 4_000;
-/** Looks for an agent that no worker has, before a person is told. The first ones take some seconds, as a deploy does. */
+/** A person is told of a missing agent only after this many looks: a deploy is over within the first ones. */
 const QUIET_CHECKS = 3;
 
-/** Starts the delivery of what is new; otherwise `null`. */
+/** Starts the delivery of new notifications; otherwise `null`. */
 export function notifyStep(state: SessionState, moment: Moment): Step | null {
   if (state.manifest?.notify === undefined || state.interrupted) return null;
   if (state.cancelling !== null && !isUndoing(state)) return null;
   return notify(state, newsOf(state, moment));
 }
 
-/** What happens at the end: the session tells of it first. `null` while it does. */
+/** Before a session closes, it sends a notification of its end. `null` while it sends that. */
 export function endNotice(
   state: SessionState,
   end: Extract<Step, { type: 'close' }>,
@@ -46,7 +46,7 @@ function notify(state: SessionState, news: readonly Notification[]): Step | null
   return { type: 'issue', command: { kind: 'notify', seq: seq + 1, input, summary } };
 }
 
-/** Records what is being told, and forgets what is over. */
+/** Records which notifications are being sent, and forgets those that no longer hold. */
 export function notifying(state: SessionState, { notifications }: NotifyInput, moment: Moment): void {
   const current = newsOf(state, moment).map(({ key }) => key);
   const before = (state.notified ?? []).filter((key) => current.includes(key));
@@ -57,7 +57,7 @@ function isNotifying({ inFlight }: SessionState): boolean {
   return inFlight.some(({ kind }) => kind === 'notify');
 }
 
-/** All that a person is needed for now. */
+/** Everything for which the session needs a person now. */
 function newsOf(state: SessionState, moment: Moment): Notification[] {
   const { wait, away } = state;
   const isQuiet = wait?.reason === 'agent_unavailable' && away !== undefined && away.checks < QUIET_CHECKS;

@@ -1,4 +1,4 @@
-/** Starting from a checkpoint: what a fork or a rewound session takes over from the past. */
+/** Starts a session from a checkpoint: what a fork or a rewound session takes over from the past. */
 import { isFinal, type ToolCall } from '../contract/calls.ts';
 import { canonicalJson, defined } from '../contract/json.ts';
 import type { Loaded } from '../contract/loaded.ts';
@@ -26,7 +26,7 @@ import { childOf } from './sub-agents.ts';
 import { isCompensation, requestUndo, undoSince } from './undo.ts';
 import { stop } from './wait.ts';
 
-/** Reads what was loaded. @returns `null` when it is not a state that this version knows. */
+/** Parses what was loaded. @returns `null` when this version does not know the state's schema */
 export function readLoaded(text: string): Loaded | null {
   try {
     const loaded = JSON.parse(text) as Loaded;
@@ -37,7 +37,7 @@ export function readLoaded(text: string): Loaded | null {
   }
 }
 
-/** Plants a checkpoint's state into a session that has done nothing yet. Its own first message stays queued. */
+/** Puts a checkpoint's state into a session that has done nothing yet. The session's own first message stays queued. */
 export function plant(state: SessionState, origin: Origin, loaded: Loaded, moment: Moment): void {
   const { state: past, after } = loaded;
   const { edits = null, undo, cancel } = state.loading ?? {};
@@ -86,7 +86,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
     if (past.parent !== undefined) state.parent = past.parent;
     if (past.children !== undefined) state.children = past.children;
     if (past.childrenUsed !== undefined) state.childrenUsed = past.childrenUsed;
-    // A report may have come to the run that is left.
+    // The abandoned run may have received a report.
     lookAtAll(state);
     state.namespace = past.namespace;
     state.createdAt = past.createdAt;
@@ -98,12 +98,12 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
       if (after.pool !== undefined) state.pool = after.pool;
       state.messagesTaken = after.messagesTaken;
     }
-    // An effect that answered a message of the abandoned run can answer an equal call again.
+    // An effect that answered an equal call of the abandoned run can answer an equal call again.
     state.carried = (after?.effects ?? past.carried).map(({ takenBy, ...effect }) =>
       takenBy === undefined || takenBy > past.message ? effect : { ...effect, takenBy },
     );
   }
-  // At the checkpoint, the undo of an earlier rewind may have waited.
+  // At the checkpoint, the undo of an earlier rewind may have been open.
   const held = past.undo?.batch ?? [];
   if (past.undo !== undefined && held.length > 0) {
     state.undo = { ...past.undo, givenUp: true };
@@ -120,7 +120,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
     reopen(state, call, origin, loaded, moment, origin.kind === 'fork' || isOther);
     askAnew(state, call, moment);
   }
-  // An open call of the batch holds the same doubt itself.
+  // For these keys an open call of the batch holds the doubt itself.
   const asked = new Set(calls.filter(isOpen).map(({ idempotencyKey }) => idempotencyKey));
   state.carried = state.carried.filter((e) => e.doubt === undefined || !asked.has(e.idempotencyKey));
   note(
@@ -147,7 +147,7 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
   if (problem !== null) stop(state, moment, 'budget', problem);
 }
 
-/** Reopens a call that was open at the checkpoint. No worker has it any more. */
+/** Reopens a call that was open at the checkpoint. No worker has the call any more. */
 function reopen(
   state: SessionState,
   call: ToolCall,
@@ -158,14 +158,14 @@ function reopen(
 ): void {
   const { status } = call;
   const { kind } = status;
-  // It waits for the same time.
+  // A sleeping call waits until the same time as before.
   if (kind === 'sleeping') return;
   if (origin.kind === 'fork' && isPartly(call)) {
-    // It asks anew: only decisions that were complete stand.
+    // The call asks for approval again: only complete approvals still count.
     if (call.approvers !== undefined) call.approvers.given = [];
     call.decision = null;
   }
-  // While edited arguments are checked, their key is not known yet.
+  // The key of edited arguments is not known until they have been checked.
   const edited = status.kind === 'preparing' && status.before !== undefined;
   if (edited && after !== null) call.status = { ...status, rewound: true };
   if (call.effect === 'mutate' && !edited) {
@@ -183,14 +183,14 @@ function reopen(
       endCall(call, { kind: 'completed' }, { content: since.output, isError: false }, iso(moment));
       return;
     }
-    // A global effect runs in a workflow of its own, as the sub-agent of a rewound session: the call finds it there.
+    // A global effect and a rewound session's sub-agent run in workflows of their own: the call finds them there.
     const works = status.kind === 'awaiting' || childOf(state, call)?.background !== undefined;
     const elsewhere = call.scope === 'global' || (origin.kind === 'rewind' && works);
     const lost = !elsewhere && (isOpen(call) || call.dispatches.at(-1)?.outcome === null);
     if (since !== undefined || (lost && after?.ended[call.id] !== 'absent')) {
       close(call, 'unknown');
       const reason = `open at the checkpoint that this session's ${origin.kind} starts from`;
-      // The session that was forked may still execute the call. A run that was rewound does not, once it has settled.
+      // The forked session may still execute the call. An abandoned run does not, once the call has settled.
       call.status = { kind: origin.kind === 'rewind' ? 'settling' : 'unknown', reason };
       return;
     }
@@ -201,13 +201,13 @@ function reopen(
     }
   }
   close(call, stopped(call));
-  // A fork has keys of its own, and another context may need another key or an approval: prepare the call again.
+  // A fork has its own keys, and another context may need another key or an approval: prepare the call again.
   // A person's decision stands.
   if (isChecked && (origin.kind === 'fork' || !edited)) call.status = { kind: 'preparing' };
   else if (kind !== 'approval' && kind !== 'preparing') call.status = { kind: 'ready' };
 }
 
-/** Starts the expiry of an approval again: its time may have run out since the checkpoint. */
+/** Restarts the expiry of an approval: its time may have run out since the checkpoint. */
 function askAnew(state: SessionState, { name, status }: ToolCall, moment: Moment): void {
   const { expiresAt } = expiryFrom(state.manifest?.tools[name], iso(moment));
   if (status.kind === 'approval' && status.expiresAt !== null) status.expiresAt = expiresAt;

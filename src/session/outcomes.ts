@@ -20,7 +20,7 @@ import { lookedForAgent, lookedForTools } from './stuck.ts';
 import { applyEarlier } from './undo.ts';
 import { cannotAct, stop } from './wait.ts';
 
-/** Applies the outcome of a command. An outcome of a command that is not in flight any more changes nothing. */
+/** Applies the outcome of a command. If the command is no longer in flight, nothing changes. */
 export function applyOutcome(state: SessionState, seq: number, outcome: Outcome, moment: Moment): void {
   const index = state.inFlight.findIndex((flight) => flight.seq === seq);
   const flight = state.inFlight[index];
@@ -37,7 +37,7 @@ export function applyOutcome(state: SessionState, seq: number, outcome: Outcome,
   applyKnown(state, flight, waitForKey(outcome), moment);
 }
 
-/** A worker without the key of its input has done nothing. The session waits for a worker that has the key. */
+/** A worker that lacks the key to decrypt its input has done nothing: the session waits for a worker with the key. */
 function waitForKey(outcome: Outcome): Outcome {
   if (outcome.kind === 'timer' || outcome.result.ok || outcome.result.failure.unknownKey !== true)
     return outcome;

@@ -1,4 +1,4 @@
-/** Going on in a new run: what leaves the old one, and what goes along. */
+/** Continues a session in a new run: what leaves the old run, and what goes along. */
 import type { StorePastResult, TakenIdsResult } from '../contract/activities.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
 import { defined, jsonSize } from '../contract/json.ts';
@@ -21,10 +21,10 @@ import { batchCalls, hasActivity, lastText, note } from './state.ts';
 import { leaveChildren } from './sub-agents.ts';
 import { withTaken } from './taken-ids.ts';
 
-/** Notices that go along. */
+/** How many notices go along. */
 const KEPT_NOTICES = 10;
 
-/** Stores the past when the run is long enough, and no activity is in flight; otherwise `null`. */
+/** Stores the past if the run is long enough and no activity is in flight; otherwise `null`. */
 export function storeStep(state: SessionState, moment: Moment): Step | null {
   const { manifest, past, transcript, turn } = state;
   const last = transcript.at(-1);
@@ -38,7 +38,7 @@ export function storeStep(state: SessionState, moment: Moment): Step | null {
   const isLong = turns >= manifest.runTurns || isLarge;
   const isCrowded = manifest.runsAtRest === true && (isLarge || historyEvents >= LIMIT.runEvents);
   if (!(turns >= 1 && isLong) && !isCrowded) return null;
-  // The last message is stored twice. Where it is large, a later one may be smaller.
+  // The last message is stored twice. If it is large, a later one may be smaller.
   const canWait = turns >= 1 && turns < 2 * manifest.runTurns && historyBytes < 2 * LIMIT.runBytes;
   if (canWait && jsonSize(last) > LIMIT.carriedMessage) return null;
   const input = { digest: shortDigest(state.position.digest) };
@@ -46,27 +46,27 @@ export function storeStep(state: SessionState, moment: Moment): Step | null {
   return { type: 'issue', command: { kind: 'storePast', seq: state.seq + 1, input, summary } };
 }
 
-/** As {@link storeStep}, for a session that waits in the middle of a turn, or for somebody to let it go on. */
+/** Like {@link storeStep}, for a session that waits in the middle of a turn, or until somebody resumes it. */
 export function storeAtRest(state: SessionState, moment: Moment): Step | null {
   const { manifest, loading, effect, sealed, cancelling } = state;
   if (manifest?.runsAtRest !== true || loading !== null || effect !== null) return null;
-  // The calls of a batch stay in the run, and those that go on after an undo are in none.
+  // Only calls of the batch stay in the run. Calls that go on after an undo are not in the batch now.
   if (state.undo?.batch !== undefined) return null;
   return sealed === null && cancelling === null ? storeStep(state, moment) : null;
 }
 
-/** As {@link storeStep}, before reads that the next reply follows in one activity: a chain of them never comes to rest. */
+/** Like {@link storeStep}, before an activity that runs reads and asks the model: a chain of these never rests. */
 export function storeInReads(state: SessionState, moment: Moment): Step | null {
   return state.manifest?.runsInReads === true ? storeAtRest(state, moment) : null;
 }
 
-/** Bytes of a history that a new run would begin with: they are no reason for one. */
+/** Bytes that a new run's history would begin with: they are no reason for a new run. */
 function carriedBytes(state: SessionState, { historyBytes }: Moment): number {
   if (state.manifest?.runsAtRest !== true || historyBytes < LIMIT.runBytes) return 0;
   return jsonSize({ ...state, transcript: state.transcript.slice(-1), calls: batchCalls(state) });
 }
 
-/** Lets go of what was stored. The session then goes on in a new run. */
+/** Drops from the state what was stored. The session then continues in a new run. */
 export function applyStorePast(
   state: SessionState,
   outcome: ActivityOutcome<StorePastResult>,
@@ -145,7 +145,7 @@ export function applyTakenIds(
     const why = `what earlier runs have taken cannot be read: ${found.message}`;
     note(state, moment, 'message_unchecked', `${why}. A queued message may be a repeated one`);
   }
-  // What came since the look-up is looked up next.
+  // Messages that came since the look-up are looked up next.
   state.inbox = state.inbox.flatMap(({ check, ...message }) => {
     if (check === undefined || found.kind === 'unavailable' || found.fresh.includes(message.id))
       return [message];
@@ -154,9 +154,10 @@ export function applyTakenIds(
 }
 
 /**
- * Whether the session goes on in a new run, now that its past is stored. Messages may have come meanwhile that make the state
- * too large. After a cancellation of Temporal's own the run ends: only this one can end as cancelled. A cancellation in the
- * middle of a turn ends the turn first: an update may wait for a call that it skips.
+ * Whether the session continues in a new run, now that its past is stored. Messages that came meanwhile may have made
+ * the state too large. After Temporal's own cancellation the session must end in this run: only this run can end as
+ * cancelled. A cancellation in the middle of a turn first ends the turn here, because an update may wait for a call
+ * that it skips.
  */
 export function fitsNewRun(state: SessionState): boolean {
   const { cancelling, batch } = state;
@@ -164,7 +165,7 @@ export function fitsNewRun(state: SessionState): boolean {
   return !endsHere && jsonSize(state) <= LIMIT.carriedState;
 }
 
-/** Leaves the run. Its timers end with it, and the next run starts them again for what is left of their time. */
+/** Leaves the run. The run's timers end with it, and the next run starts them again for their remaining time. */
 export function leaveRun(state: SessionState): void {
   const timers = state.inFlight
     .splice(0)
@@ -175,7 +176,7 @@ export function leaveRun(state: SessionState): void {
   state.continuing = 'now';
 }
 
-/** How long a timer runs: one of the run before goes on. */
+/** How long a timer runs. A timer of the previous run only runs for its remaining time. */
 export function timerMs(
   state: SessionState,
   { kind, callId }: Pick<InFlight, 'kind' | 'callId'>,
@@ -190,13 +191,13 @@ export function timerMs(
   return Math.max(1, Math.min(ms, Date.parse(before.until) - moment.now));
 }
 
-/** The state with which a new run goes on. Its history has room again. */
+/** The state with which a new run begins. A wait for room in the history is over. */
 export function continued(carried: SessionState, runId: string): SessionState {
   const { continuing: _over, ...state } = carried;
   return { ...state, runId, wait: state.wait?.reason === 'history_limit' ? null : state.wait };
 }
 
-/** Why this version cannot go on with the state of the run before, or `null`. */
+/** Why this version cannot continue from the state of the previous run, or `null`. */
 export function newerProblem(input: SessionInput | null): string | null {
   const { schema = 1, manifest } = input?.carried ?? {};
   const schemas: unknown[] = [schema, manifest?.schema ?? 1];

@@ -1,4 +1,4 @@
-/** What input from people and programs changes. */
+/** Applies input from people and programs to the state. */
 
 import {
   type Decision,
@@ -60,10 +60,10 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
         ...(isDoubtful ? { check: true as const } : {}),
         ...(mode === 'aside' && !isDoubtful && mayAnswerAside(state) ? { aside: true as const } : {}),
       });
-      // One that was taken before must not end a turn again.
+      // A message that an earlier run may have taken must not end a turn again.
       if (mode === 'interrupt' && !isDoubtful && phaseOf(state) !== 'idle') state.interrupted = true;
       if (state.wait?.reason === 'loop') {
-        // The loop waited for a person: the message replaces the repeated calls.
+        // The session waited because of a loop: the message replaces the repeated calls.
         state.wait = null;
         state.interrupted = true;
       }
@@ -202,7 +202,7 @@ function decide(call: ToolCall, decision: Decision, who: Omit<DecisionRecord, 'd
   call.decision = record;
   switch (decision.decision) {
     case 'approve': {
-      // Edited arguments that were refused have no key yet: check them again.
+      // Arguments that were refused after an edit have no key yet: check them again.
       const { status } = call;
       const unchecked = status.kind === 'approval' && status.problem !== undefined;
       call.status = unchecked
@@ -231,7 +231,7 @@ function decide(call: ToolCall, decision: Decision, who: Omit<DecisionRecord, 'd
       return;
     }
     case 'respond':
-      // Of a compensation, it says that somebody has undone the effect.
+      // The answer to a compensation says that somebody has undone the effect.
       endCall(
         call,
         { kind: isCompensation(call) ? 'completed' : 'skipped' },

@@ -5,7 +5,7 @@ import { BYTES_PER_TOKEN, bytesOf } from '../contract/view.ts';
 import type { Refusal } from './refusal.ts';
 import { hasMessage, messageBlocks } from './state.ts';
 
-/** Why a message cannot be pinned, or `null`. With more of them, every few turns would need a compaction. */
+/** Why a message cannot be pinned, or `null`. With more pinned bytes, every few turns would need a compaction. */
 export function pinProblem(state: SessionState, { id, pin, ...message }: SendInput): Refusal | null {
   const { compactAt } = state.manifest?.contextWindow ?? {};
   if (pin !== true || compactAt === undefined || (id !== undefined && hasMessage(state, id))) return null;

@@ -7,8 +7,8 @@ import { PLAN_TOOL, planSchema } from '../contract/plan.ts';
 import type { PlanStep } from '../contract/state.ts';
 
 /**
- * Takes a plan from the model. A step may be `done` only when each of its postconditions has evidence: a
- * tool of which a call has completed in this session. The call is written beside it.
+ * Reads a plan from the model. A step may be `done` only when each of its postconditions has evidence: a tool of which
+ * a call has completed in this session. The evidence records that call.
  *
  * @param before - the last completed call of each tool before this run
  * @returns the plan, or the first problem in words for the model.

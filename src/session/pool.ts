@@ -1,6 +1,7 @@
 /**
- * The pool of money that a session shares with others. Before a model call that its allotment does not cover, the session
- * draws another one, enough for some calls. While it waits for anything, it holds nothing.
+ * The pool of money that a session shares with others. Before a model call that its allotment does not cover, the
+ * session draws a new allotment, enough for some calls. When it comes to rest, it gives back what it holds, except
+ * while it waits for a rate limit.
  */
 import type { DrawResult } from '../contract/activities.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
@@ -22,19 +23,19 @@ import type { Command, Moment, Step } from './events.ts';
 import { hasActivity, heartbeatMs } from './state.ts';
 import { stop } from './wait.ts';
 
-/** Model calls for which a session draws at once. A pool that has little gives less. */
+/** For how many model calls a session draws at once. A pool that has little left gives less. */
 const CALLS = 16;
-/** Active time that a session draws at once, in milliseconds, and without which it does not begin a model call. */
+/** Active time in milliseconds: what a session draws at once, and what it needs to begin a model call. */
 const ACTIVE_MS = { want: 600_000, need: 1 };
-/** A session that waits asks again after pauses that double: a signal of the pool may be lost. */
+/** A waiting session asks again after pauses that double, because a signal of the pool may be lost. */
 const RECHECK = { firstMs: 60_000, maxMs: 3_600_000 };
 
-/** A session's share of a pool, from which it has drawn nothing. */
+/** The share of a session that has drawn nothing from its pool yet. */
 export function newShare(id: string): PoolShare {
   return { id, no: 0, settled: { ...NO_AMOUNT }, ceiling: { ...NO_AMOUNT } };
 }
 
-/** Draws what a model call needs; `null` when the session has it, or shares no pool. */
+/** Draws what a model call needs; `null` if the allotment covers it, or the session has no pool. */
 export function drawStep(state: SessionState, reserve: { nanoUsd: number; tokens: number }): Step | null {
   const { pool } = state;
   if (pool === undefined || (isCovered(state, reserve) && hasTold(state, pool))) return null;
@@ -50,7 +51,7 @@ export function isCovered(state: SessionState, reserve: { nanoUsd: number; token
   return AMOUNT_KINDS.every((kind) => spent[kind] + need[kind] <= pool.ceiling[kind]);
 }
 
-/** What a session does that waits for its pool: it asks when it is told to, and now and then by itself. */
+/** The step of a session that waits for its pool: it asks when the pool signals, and now and then by itself. */
 export function lookAtPool(state: SessionState): Step | null {
   const { pool, inFlight } = state;
   if (pool === undefined || !waitsForPool(state) || inFlight.some(({ kind }) => kind === 'draw')) return null;
@@ -68,23 +69,23 @@ function askLater({ inFlight, seq }: SessionState, { id, checks = 1 }: PoolShare
   return { type: 'issue', command, timer: 'pool_recheck' };
 }
 
-/** Whether a timer is to remind the session of its pool. */
+/** Whether the session needs a timer after which it asks its pool again. */
 export function asksAgain(state: SessionState): boolean {
   const { pool, cancelling } = state;
   if (pool === undefined || pool.due === true || cancelling !== null) return false;
   return waitsForPool(state) || pool.unsettled === true;
 }
 
-/** Gives back what the session holds, and reports what it has spent; `null` when there is nothing to say. */
+/** Gives back what the session holds and reports what it has spent; `null` when the pool knows both. */
 export function giveBack(state: SessionState): Step | null {
   const { pool, limited } = state;
-  // A provider's limit soon lets it go on.
+  // A rate limit soon lets the session go on.
   if (limited !== undefined) return null;
   if (pool?.unsettled !== true || pool.due === true) return settleEnd(state);
   return asksAgain(state) && !hasActivity(state) ? askLater(state, pool) : null;
 }
 
-/** As {@link giveBack}, once more before the session ends: what it does not get rid of is found in its history. */
+/** Like {@link giveBack}, before the session ends, and without a timer: its history also shows what it has spent. */
 export function settleEnd(state: SessionState): Step | null {
   const { pool } = state;
   if (pool === undefined || hasActivity(state) || (pool.unsettled === true && pool.due !== true)) return null;
@@ -95,7 +96,7 @@ export function settleEnd(state: SessionState): Step | null {
   return isSettled && hasTold(state, pool) ? null : drawWith(state, pool, null);
 }
 
-/** The session's pool, and what it holds of it. */
+/** The session's pool, and what the session holds of it. */
 export function poolHeld(state: SessionState): { id: string; held: PoolAmounts } | undefined {
   const { pool } = state;
   if (pool === undefined) return undefined;
@@ -110,13 +111,13 @@ export function waitsForPool({ wait }: SessionState): boolean {
 }
 
 /**
- * Makes a pool of a session's own caps before it starts a sub-agent, so that they hold for both. `null`: it has one, or no
- * caps.
+ * Makes a pool from a session's own caps before it starts a sub-agent, so that the caps hold for both. `null`: the
+ * session has a pool, or no caps.
  */
 export function poolOfTree(state: SessionState): Step | null {
   const { pool, parent, sessionId, namespace } = state;
   if (pool !== undefined || parent !== undefined || Object.keys(capsOf(state)).length === 0) return null;
-  // Ids of sessions may have characters that those of pools have not.
+  // A session's id may have characters that a pool's id must not have.
   const id = `tree/${/^[^\s"'\\]{1,190}$/.test(sessionId) ? sessionId : namespace}`;
   return drawWith(state, { ...newShare(id), caps: {} }, null);
 }
@@ -127,7 +128,7 @@ function capsOf({ budget: { limits } }: SessionState): PoolLimits {
   return defined({ usd: dollars, tokens, turns, activeMs });
 }
 
-/** Whether the pool of the session's own caps knows them as they are. */
+/** Whether a pool made from the session's own caps knows the present caps. */
 function hasTold(state: SessionState, { caps: told }: PoolShare): boolean {
   if (told === undefined) return true;
   const caps: PoolLimits = capsOf(state);
@@ -154,10 +155,10 @@ export function applyDraw(
   if (pool === undefined) return;
   const gives = flight.gives === true;
   if (!outcome.ok) {
-    // What it has told may be lost.
+    // The pool may not have got the caps.
     if (pool.caps !== undefined) pool.caps = {};
     if (outcome.failure.kind === 'cancelled') return;
-    // It is reported with the next request, or found in the history of the session that has ended.
+    // The next request reports it. If the session has ended, its history shows what it has spent.
     if (gives) {
       pool.unsettled = true;
       pool.checks = (pool.checks ?? 0) + 1;
@@ -171,7 +172,7 @@ export function applyDraw(
     return;
   }
   if (answer.kind === 'stale') {
-    // The session was taken back from outside. What it had spent before stays spent.
+    // A reset in Temporal took the session back. What it spent before stays spent.
     const own = spentOf(state, { ...pool, before: NO_AMOUNT });
     pool.no = answer.no;
     pool.before = amountOf((kind) => Math.max(0, answer.settled[kind] - own[kind]));
@@ -209,7 +210,7 @@ function waitForPool(
   if (state.wait !== null && since !== undefined) state.wait.since = since;
 }
 
-/** @param reserve - `null`: it asks for nothing */
+/** Issues a request to the pool. @param reserve - what the next model call can cost; `null`: it asks for nothing */
 function drawWith(
   state: SessionState,
   pool: PoolShare,
@@ -241,7 +242,7 @@ function drawWith(
   return { type: 'issue', command };
 }
 
-/** What a model call can cost at most, with what is reserved for a side answer. */
+/** What a model call can cost at most, plus what is reserved for a side answer. */
 function needOf(
   { budget: { reserved } }: SessionState,
   { nanoUsd, tokens }: { nanoUsd: number; tokens: number },

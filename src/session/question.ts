@@ -13,7 +13,7 @@ import { endCall, toolOf } from './state.ts';
 /** How many questions one call may ask. */
 const MOST_QUESTIONS = 10;
 
-/** What a person sees of a question; nothing for another call. */
+/** A question as a person sees it; empty for any other call. */
 export function questionOf(
   tool: ToolManifest | undefined,
   { args, status }: Pick<ToolCall, 'args' | 'status'>,
@@ -36,8 +36,8 @@ export function questionOf(
 }
 
 /**
- * What a decision is bound to: the arguments, and the tool's question if there is one. Otherwise a late answer to a question
- * would answer the next one.
+ * What a decision is bound to: the arguments, and the tool's question if there is one. Otherwise a late answer to a
+ * question would answer the next one.
  */
 export function seenDigest({ name, args, argsDigest: digest, status, answers = [] }: ToolCall): string {
   if (status.kind !== 'approval' || status.question === undefined) return digest;
@@ -45,7 +45,7 @@ export function seenDigest({ name, args, argsDigest: digest, status, answers = [
   return argsDigest(name, { args, question: { text, ...defined({ answer }) }, number: answers.length });
 }
 
-/** A tool has done nothing yet, and asks a person. */
+/** Lets a call wait for a person's answer: its tool has done nothing yet, and asks. */
 export function askQuestion(
   state: SessionState,
   call: ToolCall,
@@ -67,12 +67,12 @@ export function askQuestion(
 
 function refused({ effect }: SessionState, { answers = [], compensates }: ToolCall): string | null {
   if (compensates !== undefined) return 'which the compensation of an effect cannot do';
-  // Its answer would be one of many sessions.
+  // The effect belongs to many sessions, so no single person can answer for it.
   if (effect !== null) return 'which a call of scope global cannot do';
   return answers.length < MOST_QUESTIONS ? null : `and has asked ${MOST_QUESTIONS} in this call`;
 }
 
-/** Why a decision is no answer to a tool's question, or `null`. */
+/** Why a decision does not answer a tool's question, or `null`. */
 export function answerProblem({ id, status }: ToolCall, answer: Decision): Refusal | null {
   if (status.kind !== 'approval' || status.question === undefined) return null;
   const { decision } = answer;

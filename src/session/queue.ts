@@ -1,4 +1,4 @@
-/** Messages that wait for the end of a turn: they can be changed and withdrawn until they are taken. */
+/** Messages that wait for the end of a turn. They can be changed and withdrawn until the session takes them. */
 import { UNNAMED } from '../contract/calls.ts';
 import type { EditMessageInput, WithdrawInput } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
@@ -11,10 +11,10 @@ import type { Refusal } from './refusal.ts';
 import { hasMessage, iso, note } from './state.ts';
 import { mayBeTaken } from './taken-ids.ts';
 
-/** Withdrawn ids that are kept, so that a repeated request does not bring a message back. */
+/** How many withdrawn ids are kept, so that a repeated request does not bring a message back. */
 const KEPT = 100;
 
-/** Why a message cannot be withdrawn, or `null`. Withdrawn again is withdrawn. */
+/** Why a message cannot be withdrawn, or `null`. A message may be withdrawn twice. */
 export function withdrawProblem(state: SessionState, { id }: WithdrawInput): Refusal | null {
   return withdrawnOf(state, id) === undefined ? notQueued(state, id) : null;
 }
@@ -31,7 +31,7 @@ export function editMessageProblem(
   return pinProblem(others, { ...message, ...defined({ pin }) });
 }
 
-/** Why a message of this id cannot be sent, or `null`. */
+/** Why a message with this id cannot be sent, or `null`. */
 export function withdrawnProblem(state: SessionState, id: string): Refusal | null {
   const withdrawn = withdrawnOf(state, id);
   if (withdrawn === undefined) return null;
@@ -41,7 +41,7 @@ export function withdrawnProblem(state: SessionState, id: string): Refusal | nul
 
 export function withdraw(state: SessionState, { id, by = UNNAMED }: WithdrawInput, moment: Moment): void {
   if (withdrawnOf(state, id) !== undefined) return;
-  // Another list: the ids of a list are kept beside it, and it only grows.
+  // A new array: `hasMessage` caches the ids of an array, and relies on the array only growing.
   state.inbox = state.inbox.filter((queued) => queued.id !== id);
   state.withdrawn = [...(state.withdrawn ?? []), { id, by, at: iso(moment) }].slice(-KEPT);
   note(state, moment, 'message_withdrawn', `${by} withdrew message ${id} before the model saw it`);
@@ -56,7 +56,7 @@ export function editMessage(
   addAuthor(state, by);
   state.inbox = state.inbox.map((queued) => {
     if (queued.id !== id) return queued;
-    // Its words are no longer only those of who was verified.
+    // The text is no longer only from the person who was verified.
     const { blocks: _blocks, verified: _verified, ...rest } = queued;
     return { ...rest, text, ...defined({ blocks }), edited: { by, at } };
   });

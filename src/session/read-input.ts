@@ -1,4 +1,4 @@
-/** Signals and updates as they arrive from any language, read into inputs of the core. */
+/** Reads signals and updates from clients in any language into inputs of the core. */
 
 import { editSchema } from '../contract/edit.ts';
 import type { ErrorCode } from '../contract/errors.ts';
@@ -34,7 +34,7 @@ type Read =
 /**
  * Reads the payload of an update or a signal, or says which field is wrong.
  *
- * @param limit - in bytes; an input on record may be larger than what is accepted now
+ * @param limit - in bytes of JSON. An input on record may be larger than what is accepted now
  */
 export function readInput(name: string, payload: unknown, limit: number = LIMIT.input): Read {
   if (payload === UNREADABLE) return { ok: false, message: 'its payload cannot be decoded' };
@@ -129,7 +129,7 @@ function readAs(name: string, value: unknown): Read | ({ ok: false } & InputProb
   }
 }
 
-/** Reads a signal. An unreadable one becomes an input that is noted and changes nothing else. */
+/** Reads a signal. An unreadable signal becomes an input that the session notes and that changes nothing else. */
 export function readSignal(name: string, payload: unknown): PersonInput {
   const read = readInput(name, payload);
   return read.ok ? read.input : { type: 'malformed', name, message: read.message };

@@ -1,4 +1,4 @@
-/** Reads: which run together, whether the same activity asks the model, and their outcomes. */
+/** Decides which reads run together and whether the same activity asks the model, and applies the outcomes. */
 
 import { isFinal, type ToolCall } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
@@ -37,13 +37,13 @@ import {
 } from './state.ts';
 import { endUndo, isCompensation } from './undo.ts';
 
-/** The least room for results, in bytes, with which the same activity asks the model. */
+/** The same activity asks the model only if there is room for results of this many bytes. */
 const LEAST_ROOM = 1_000;
 /** The longest pause before a read's next attempt. */
 const BACKOFF_MS = 30_000;
 
 /**
- * One activity for reads whose turn it is. If nothing else is left of the reply, it asks the model, too.
+ * Issues one activity for the reads whose turn it is. If nothing else is left of the reply, it also asks the model.
  *
  * @param mayAsk - whether the run's history has room for another model call
  */
@@ -77,7 +77,7 @@ export function issueReads(state: SessionState, reads: readonly ToolCall[], mayA
   };
 }
 
-/** The part of the session that activities hand to the functions of a tool. */
+/** The settings of the session that activities pass to the functions of a tool. */
 export function settings(state: SessionState): { scratchpadRoot?: string; context?: JsonObject } {
   const { scratchpadRoot } = state;
   return {
@@ -102,12 +102,12 @@ function readCall({ sessionId, runId }: SessionState, call: ToolCall): ReadCall 
   };
 }
 
-/** What the model call runs first, or `null` when the reads have to run without it. */
+/** The reads that the model call runs first, or `null` if they must run without a model call. */
 function readFirst(state: SessionState, reads: readonly ToolCall[], calls: ReadCall[]): ReadFirst | null {
-  // A read that was lost once runs alone: if it kills workers, that costs no model call.
+  // A read that was lost once runs without a model call: if it kills workers, that costs no model call.
   const fresh = reads.every(({ dispatches }) => dispatches.length === 0);
   const rest = batchCalls(state).filter((call) => !reads.includes(call));
-  // The message must say that a person edited the call, which the activity does not know.
+  // The model must be told that a person edited the call, but the activity does not know that.
   const asAsked = reads.every(({ decision }) => decision?.decision !== 'edit');
   if (!fresh || !asAsked || !rest.every(isFinal) || !wantsReply(state)) return null;
   const ended = rest.map((call): EndedCall => ({ callId: call.id, ...asTold(call) }));
@@ -118,7 +118,7 @@ function readFirst(state: SessionState, reads: readonly ToolCall[], calls: ReadC
   const { scratchpadRoot } = state;
   const usual = LIMIT.readResults[isCapped ? 'capped' : 'free'];
   const room = Math.min(usual, roomInWindow(state) - endedBytes);
-  // Compacted first, the prompt has room for the results.
+  // A compaction then comes first, and makes room for the results.
   if (room < LEAST_ROOM) return null;
   const first: ReadFirst = {
     reads: calls,
@@ -160,7 +160,7 @@ export function applyReads(
     if (dispatch === undefined || call.status.kind !== 'running') continue;
     const end = ends.get(callId);
     if (call.effect === 'mutate' && end?.result.kind !== 'output') {
-      // Its tool was declared a mutation while it ran.
+      // The tool was declared a mutation while it ran.
       const reason = reasonOf(end) ?? 'it gave no result';
       Object.assign(dispatch, { outcome: 'unknown', reason });
       call.status = { kind: 'settling', reason };
@@ -175,7 +175,7 @@ export function applyReads(
       notRun(dispatch, outcome.value);
       continue;
     }
-    // A lost read is harmless: it runs again, unless the activity has used up the attempts of its tools.
+    // A lost read is harmless: it runs again, unless the activity has used up its attempts.
     dispatch.outcome = 'absent';
     dispatch.reason = outcome.ok ? 'the activity ended before it' : outcome.failure.message;
     if (outcome.ok || flight.cancelled === true || flight.kind === 'model') continue;
@@ -235,7 +235,7 @@ export function appendResults(state: SessionState, moment: Moment): void {
   state.batch = [];
 }
 
-/** What the model is told about a call. Its own message still shows the arguments that it asked for. */
+/** What the model is told about a call. The model's own message still shows the arguments that it asked for. */
 export function asTold({ name, args, decision, result, status }: ToolCall): CallResult {
   if (result === null) return { content: null, isError: true };
   if (decision?.decision !== 'edit' || status.kind === 'skipped') return result;

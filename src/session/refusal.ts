@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../contract/errors.ts';
 
-/** Why an input was refused. Nothing has changed. */
+/** Why an input was refused. A refused input changes nothing. */
 export interface Refusal {
   code: ErrorCode;
   message: string;

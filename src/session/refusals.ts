@@ -1,4 +1,4 @@
-/** When input from people and programs is refused. */
+/** Decides whether input from people and programs is refused. */
 import { type Decision, dispatchNoOf, type ToolCall } from '../contract/calls.ts';
 import type { ErrorCode } from '../contract/errors.ts';
 import type { SessionState } from '../contract/state.ts';
@@ -14,8 +14,8 @@ import { childOf } from './sub-agents.ts';
 import { isCompensation } from './undo.ts';
 
 /**
- * Whether an input would be refused in this state: what update validators ask, and what is asked again when
- * the input is applied, because another may have come first.
+ * Why an input is refused in this state, or `null`. Update validators ask this, and the session asks again when it
+ * applies the input, because another input may have come first.
  */
 export function refusalOf(state: SessionState, input: PersonInput): Refusal | null {
   if (state.status.kind !== 'active') {

@@ -1,4 +1,4 @@
-/** Answers a call from the record of an equal one. */
+/** Answers a call from the record of an equal call. */
 import type { ToolCall } from '../contract/calls.ts';
 import type { JsonValue } from '../contract/json.ts';
 import type { CallResult } from '../contract/messages.ts';

@@ -64,7 +64,7 @@ export function applyReply(
   if (reply.output?.ok === false) repair(state, reply.output.problem, moment);
 }
 
-/** Asks the model for an answer that fits the schema. After some that do not, the session waits; `resume` asks again. */
+/** Asks the model for an answer that fits the schema. After some misfits the session waits; `resume` asks again. */
 function repair(state: SessionState, problem: string, moment: Moment): void {
   state.misfits = (state.misfits ?? 0) + 1;
   const text = repairRequest(problem);
@@ -97,14 +97,14 @@ export function paid(
     note(state, moment, 'fallback', `${models[failed]?.id ?? failed}: ${message}`);
 }
 
-/** Notes what is unusual about an answer. */
+/** Notes what is unusual about an answer: its model, its instructions, its finish reason. */
 export function answered(
   state: SessionState,
   messageId: string,
   model: string,
   { finishReason, instructions }: Extract<ModelResult, { kind: 'reply' }>,
 ): void {
-  // An edit may have removed a message, whose id is then given again.
+  // An edit may have removed an earlier message with the same id.
   if (state.answeredBy !== undefined) delete state.answeredBy[messageId];
   if (state.instructedBy !== undefined) delete state.instructedBy[messageId];
   if (state.finishReasons !== undefined) delete state.finishReasons[messageId];
@@ -148,7 +148,7 @@ function newCall(
   return call;
 }
 
-/** Whether an effect from before a rewind answers a call: then there is nothing to approve. */
+/** Whether an effect that happened before a rewind answers the call: then there is nothing to approve. */
 function isCarried(state: SessionState, call: ToolCall): boolean {
   return state.carried.some(
     ({ idempotencyKey: key, doubt }) => key === call.idempotencyKey && doubt === undefined,

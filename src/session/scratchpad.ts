@@ -1,4 +1,4 @@
-/** The scratchpad: small files of the model's own, which are part of the state. */
+/** The scratchpad: small files of the model that are part of the state. */
 import { SCRATCHPAD } from '../contract/built-in.ts';
 import { type JsonValue, utf8Length } from '../contract/json.ts';
 import type { SessionState } from '../contract/state.ts';
@@ -10,7 +10,7 @@ export interface ScratchpadArgs {
   append?: boolean;
 }
 
-/** Names under the root: no way leads out of it. */
+/** A relative path below the root, without `.` or `..` in it. */
 const PATH = /^(?!\.{1,2}(?:\/|$))[\w.-]+(?:\/(?!\.{1,2}(?:\/|$))[\w.-]+)*$/;
 
 /** The files, without their text. */

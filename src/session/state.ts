@@ -17,7 +17,7 @@ import type { Child } from '../contract/tree.ts';
 import { isMain, promptBytes } from '../contract/view.ts';
 import type { Moment } from './events.ts';
 
-/** The last moment that was formatted: all steps of a task have the same one. */
+/** The moment that was formatted last: all steps of a workflow task have the same moment. */
 const written = { now: Number.NaN, text: '' };
 
 /** The moment as ISO 8601 in UTC. */
@@ -65,12 +65,12 @@ export function freshCall(
   };
 }
 
-/** The call of an id, newest first; `undefined` when there is none. */
+/** The newest call with an id, or `undefined`. */
 export function findCall(state: SessionState, callId: string): ToolCall | undefined {
   return state.calls.findLast((call) => call.id === callId);
 }
 
-/** The call of an id that must exist. */
+/** The call with an id. @throws Error when there is none */
 export function theCall(state: SessionState, callId: string): ToolCall {
   const call = findCall(state, callId);
   if (call === undefined) throw new Error(`no call ${callId} in session ${state.sessionId}`);
@@ -87,7 +87,7 @@ export function toolOf(state: SessionState, call: ToolCall): ToolManifest | unde
   return state.manifest?.tools[call.name];
 }
 
-/** Whether a call was dispatched and its outcome is not known yet. */
+/** Whether the outcome of a call's dispatch is not known yet. */
 export function isOpen(call: ToolCall): boolean {
   const { kind } = call.status;
   return (
@@ -100,8 +100,8 @@ export function isOpen(call: ToolCall): boolean {
 }
 
 /**
- * Whether the turn need not wait for a global effect: it needs a person, or takes longer than a call may. A sub-agent is
- * always waited for.
+ * Whether the turn need not wait for a global effect any longer: the effect needs a person, or takes longer than a call
+ * may. The turn always waits for a sub-agent.
  */
 export function isGivenUp(state: SessionState, { id, status }: ToolCall): boolean {
   if (state.children?.some(({ callId, end }) => callId === id && end === undefined)) return false;
@@ -114,7 +114,7 @@ export function wasStopped({ effect, dispatches }: ToolCall): boolean {
   return effect === 'idempotent' && dispatches.some(({ outcome }) => outcome === 'unknown');
 }
 
-/** Whether only the check of a call's edit can tell if the call happened after the checkpoint of a rewind. */
+/** Whether only the check of the call's edit can tell if the call happened after a rewind's checkpoint. */
 export function isUntold({ status }: ToolCall): boolean {
   return status.kind === 'preparing' && status.rewound === true;
 }
@@ -165,7 +165,7 @@ export function hasActivity({ inFlight }: SessionState): boolean {
   return inFlight.some((flight) => !isTimer(flight));
 }
 
-/** Ends a call with what the model is told. */
+/** Ends a call with the result that the model is told. */
 export function endCall(
   call: ToolCall,
   status: Extract<CallStatus, { kind: 'completed' | 'failed' | 'skipped' }>,
@@ -177,7 +177,7 @@ export function endCall(
   call.completedAt = at;
 }
 
-/** Whether the session has, or had, a message of an id: queued and withdrawn ones are included. */
+/** Whether the session has or had a message with an id, also a queued or withdrawn one. */
 export function hasMessage({ inbox, withdrawn, transcript, past }: SessionState, id: string): boolean {
   return (
     idsOf(inbox).has(id) ||
@@ -187,10 +187,10 @@ export function hasMessage({ inbox, withdrawn, transcript, past }: SessionState,
   );
 }
 
-/** Message ids by list, as far as they were read: thousands of messages may come in one workflow task. */
+/** The message ids of each array, as far as they were read: one workflow task may bring thousands of messages. */
 const known = new WeakMap<readonly { id: string }[], { ids: Set<string>; last: string | undefined }>();
 
-/** The ids of messages. The list only grows at its end, or is emptied: an edit makes another one. */
+/** The ids of messages. An array only grows at its end, or is emptied; an edit makes a new array. */
 function idsOf(messages: readonly { id: string }[]): ReadonlySet<string> {
   let found = known.get(messages);
   const isGrown = found !== undefined && messages[found.ids.size - 1]?.id === found.last;
@@ -206,26 +206,26 @@ function idsOf(messages: readonly { id: string }[]): ReadonlySet<string> {
   return found.ids;
 }
 
-/** A person's message by its id; `undefined` when there is none. */
+/** The blocks of a person's message with an id, or `undefined`. */
 export function blocksOf(state: SessionState, id: string): readonly Block[] | undefined {
   const queued = state.inbox.find((message) => message.id === id);
   if (queued !== undefined) return messageBlocks(queued);
   return state.transcript.find((message) => message.id === id && message.role === 'user')?.blocks;
 }
 
-/** A message of a person as it enters the transcript. */
+/** The blocks of a person's message as they enter the transcript. */
 export function messageBlocks({ text, blocks }: Pick<SendInput, 'text' | 'blocks'>): MessageBlock[] {
   return blocks ?? [{ kind: 'text', text }];
 }
 
-/** An id for the next message. A message that was sent meanwhile may already have the id of its position. */
+/** An id for the next message: from its position, unless a message with that id was sent meanwhile. */
 export function freshMessageId(state: SessionState): string {
   let n = state.position.count + state.inbox.length;
   while (hasMessage(state, `msg_${n}`)) n += 1;
   return `msg_${n}`;
 }
 
-/** An id that is not taken: with a number when the base is. */
+/** An id that is not taken: the base, with a number if the base is taken. */
 export function freeId(base: string, isTaken: (id: string) => boolean): string {
   let id = base;
   for (let n = 2; isTaken(id); n++) id = `${base}_${n}`;
@@ -244,7 +244,7 @@ export function appendMessage(state: SessionState, message: Message): void {
   if (message.pinned === true) state.pinnedBytes = (state.pinnedBytes ?? 0) + promptBytes(message);
 }
 
-/** Notes something for people to see. The last hundred notes are kept. */
+/** Adds a notice for people. The last hundred notices are kept. */
 export function note(state: SessionState, moment: Moment, kind: string, message: string): void {
   state.notices.push({ at: iso(moment), kind, message: message.slice(0, 2_000) });
   if (state.notices.length > 100) state.notices.splice(0, state.notices.length - 100);
@@ -281,7 +281,7 @@ export function phaseOf(state: SessionState): Phase {
   if (state.cancelling !== null) {
     const asks = calls.some((call) => call.compensates !== undefined && call.status.kind === 'approval');
     if (asks && state.undo?.givenUp !== true) return 'approval';
-    // It cannot read which effects of earlier runs it is to undo.
+    // The session waits because it could not read which effects of earlier runs it must undo.
     const isStopped = state.undo?.whole === true && state.undo.begun === true && state.wait !== null;
     return isStopped && state.undo?.givenUp !== true ? 'waiting' : 'cancelling';
   }
@@ -296,14 +296,14 @@ export function phaseOf(state: SessionState): Phase {
   if (state.limited !== undefined || state.inFlight.some(isThinking)) return 'thinking';
   if (calls.some((call) => call.status.kind === 'approval')) return 'approval';
   if (calls.some((call) => !isFinal(call))) return 'acting';
-  // It goes on in a new run in the middle of a turn.
+  // The session continues in a new run in the middle of a turn.
   const isNew = state.past !== undefined || state.inFlight.some(({ kind }) => kind === 'storePast');
   if (isNew && lastMessage(state)?.role !== 'assistant') return 'thinking';
-  // A task ends when its sub-agents have: nobody need say anything to it.
+  // A task ends by itself when its sub-agents have ended, so it is not idle until then.
   return state.mode === 'task' && openBackground(state).length > 0 ? 'acting' : 'idle';
 }
 
-/** The caps that are set, so that no `undefined` enters the state. */
+/** Only the caps that are set, so that no `undefined` enters the state. */
 export function definedLimits(limits: { [K in keyof BudgetLimits]: number | undefined }): BudgetLimits {
   return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined));
 }

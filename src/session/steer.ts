@@ -1,4 +1,4 @@
-/** Cancellation, pause and resume go down a tree: a session tells its open sub-agents what it has been told itself. */
+/** Passes cancellation, pause and resume down a tree: a session tells its open sub-agents what it was told itself. */
 import { UNNAMED } from '../contract/calls.ts';
 import type { SessionState } from '../contract/state.ts';
 import type { Child, SteerInput } from '../contract/tree.ts';
@@ -6,18 +6,18 @@ import type { Step } from './events.ts';
 import { flightOf, heartbeatMs, openChildren } from './state.ts';
 import { isOver } from './sub-agents.ts';
 
-/** Sub-agents that one activity tells. */
+/** How many sub-agents one activity tells. */
 const AT_ONCE = 50;
 
 type Told = NonNullable<Child['told']>;
 
-/** Tells sub-agents what they have not been told; `null` when all know. */
+/** Tells sub-agents what they have not been told yet; `null` when all have been told. */
 export function steerStep(state: SessionState): Step | null {
   if (state.inFlight.some(({ kind }) => kind === 'steer')) return null;
   const late = openChildren(state).flatMap((child) => {
     const { told = 'run', callId, sessionId } = child;
     const to = wanted(state, child);
-    // A sub-agent is told when it has been started.
+    // A sub-agent can be told only after it has been started.
     const isLate = told !== to && told !== 'cancel' && flightOf(state, callId, 'attach') === undefined;
     return isLate ? [{ sessionId, to, ...reasonOf(state, to, child) }] : [];
   });
@@ -40,7 +40,7 @@ function wanted(state: SessionState, { background }: Pick<Child, 'background'>):
   if (background !== undefined && isOver(state) && (finishing || background.atEnd === 'cancel'))
     return 'cancel';
   if (paused !== null) return paused.requestedNow ? 'pause_now' : 'pause';
-  // One in the background does not belong to the turn that is interrupted.
+  // A sub-agent in the background does not belong to the interrupted turn.
   return interrupted && background === undefined ? 'cancel' : 'run';
 }
 
@@ -51,7 +51,7 @@ function reasonOf(
 ): Pick<SteerInput, 'by' | 'reason'> {
   const said = want === 'cancel' ? cancelling : want === 'run' ? null : paused;
   if (said !== null) {
-    // A session takes this name for a cancellation of its own workflow.
+    // The sub-agent would take the name `temporal` for a cancellation of its own workflow.
     const by = said.by === 'temporal' || said.by === UNNAMED ? sessionId.slice(0, 200) : said.by;
     return { by, reason: said.reason };
   }
@@ -65,7 +65,7 @@ export function steering({ children = [] }: SessionState, { sessions, to }: Stee
   for (const child of children) if (sessions.includes(child.sessionId)) child.told = to;
 }
 
-/** A person resumes: all open sub-agents are told, for each of them may wait for something of its own. */
+/** Makes the session resume all open sub-agents: each may wait for something of its own. */
 export function resumeChildren(state: SessionState): void {
   for (const child of openChildren(state)) if (child.told !== 'cancel') child.told = 'pause';
 }

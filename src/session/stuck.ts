@@ -1,6 +1,6 @@
 /**
- * Calls whose tool was missing on the worker that ran them, and sessions whose agent was. The session asks for the agent's
- * definition, after pauses that double, and goes on when a worker has it.
+ * Looks for tools and agents that a worker lacked. The session asks for the agent's definition, after pauses that
+ * double, and continues when a worker has the missing tool or agent.
  */
 import type { DescribeResult } from '../contract/activities.ts';
 import type { ToolCall } from '../contract/calls.ts';
@@ -13,13 +13,15 @@ import { batchCalls, flightOf, iso } from './state.ts';
 import { isCompensation } from './undo.ts';
 import { cannotAct } from './wait.ts';
 
-/** Each look is eleven events: once an hour, a tool that is gone for a month does not fill the session's history. */
+/**
+ * Each look adds eleven events. Once an hour is rare enough: a tool may be gone for a month and not fill the history.
+ */
 const RECHECK = { firstMs: 1_000, maxMs: 3_600_000 };
 
-/** Looks for the agent of a sub-agent that has not begun: the pauses before them add up to 63 seconds. */
+/** How often a sub-agent that has not begun looks for its agent: the pauses add up to 63 seconds. */
 const CHILD_CHECKS = 6;
 
-/** The look that is due, or the timer until the next one. One timer serves all stuck calls. */
+/** The look that is due, or the timer until the next look. One timer serves all stuck calls. */
 export function lookForTools(state: SessionState, calls: readonly ToolCall[]): Step | null {
   const stuck = calls.filter(({ status }) => status.kind === 'stuck' && status.failed !== true);
   const [first] = stuck;
@@ -28,14 +30,14 @@ export function lookForTools(state: SessionState, calls: readonly ToolCall[]): S
     return { type: 'issue', command: describeCommand(state) };
   }
   if (first.status.kind !== 'stuck' || flightOf(state, first.id, 'recheck') !== undefined) return null;
-  // A call that is stuck again continues with its last pause.
+  // Earlier dispatches count, too: a call that is stuck again continues with its last pause.
   const before = first.dispatches.length - 1 + (first.status.checks ?? 0);
   const ms = Math.min(RECHECK.maxMs, RECHECK.firstMs * 2 ** before);
   const summary = `look for the tool ${first.name}`;
   return { type: 'issue', callId: first.id, command: { kind: 'timer', seq: state.seq + 1, ms, summary } };
 }
 
-/** As {@link lookForTools}, for a session that waits for its agent. */
+/** Like {@link lookForTools}, for a session that waits for its agent. */
 export function lookForAgent(state: SessionState): Step | null {
   const { away } = state;
   if (away === undefined || state.wait?.reason !== 'agent_unavailable') return null;
@@ -46,14 +48,14 @@ export function lookForAgent(state: SessionState): Step | null {
   return { type: 'issue', command: { kind: 'timer', seq: state.seq + 1, ms, summary } };
 }
 
-/** Applies what a worker said of an agent that was missing. */
+/** Applies the result of a look for a missing agent. */
 export function lookedForAgent(
   state: SessionState,
   outcome: ActivityOutcome<DescribeResult>,
   moment: Moment,
 ): void {
   delete state.away?.due;
-  // A worker without the agent, or none in time: the session looks again.
+  // A worker without the agent answered, or no worker in time: the session looks again.
   if (!outcome.ok || (outcome.value.kind === 'unavailable' && outcome.value.lookAgain === true)) {
     giveUp(state, moment);
     return;
@@ -67,14 +69,17 @@ export function lookedForAgent(
   } else if (found.manifest.digest !== state.manifest.digest) setManifest(state, found.manifest, moment);
 }
 
-/** A sub-agent that has not begun ends after a minute without a worker that has it: its parent is told, and can do without. */
+/**
+ * Ends a sub-agent that has not begun if no worker has had its agent for a minute. The parent is told, and can do
+ * without.
+ */
 function giveUp(state: SessionState, moment: Moment): void {
   const { parent, manifest, away, wait, agent } = state;
   if (parent === undefined || manifest !== null || (away?.checks ?? 0) < CHILD_CHECKS) return;
   state.cancelling ??= { by: agent, at: iso(moment), reason: wait?.message ?? '' };
 }
 
-/** Applies the definition that a worker returned. */
+/** Applies the result of a look for missing tools. */
 export function lookedForTools(
   state: SessionState,
   outcome: ActivityOutcome<DescribeResult>,
@@ -88,7 +93,7 @@ export function lookedForTools(
     return (isCompensation(call) ? tool?.compensate : tool) !== undefined;
   });
   if (manifest === null || found.length === 0) return;
-  // A global effect keeps the definition of its one tool.
+  // A global effect keeps its definition, which has only its own tool.
   if (state.effect === null && manifest.digest !== state.manifest?.digest) {
     setManifest(state, manifest, moment);
   }

@@ -1,6 +1,6 @@
 /**
- * Calls of a tool that is another agent. The agent works in a session of its own, which reports to this one. The call waits
- * for it as a call of scope `global` waits for its effect: with nothing in flight.
+ * Calls that another agent answers. The agent works in a session of its own, which reports to this session. The call
+ * waits with nothing in flight, as a call of scope `global` waits for its effect.
  */
 import type { AttachInput } from '../contract/activities.ts';
 import { isFinal, type ToolCall } from '../contract/calls.ts';
@@ -44,7 +44,7 @@ export function isDelegated(state: SessionState, call: ToolCall): boolean {
   return toolOf(state, call)?.agent !== undefined || childOf(state, call) !== undefined;
 }
 
-/** What to tell an `attach` activity of the sub-agent of a call. */
+/** What an `attach` activity is told about the sub-agent of a call; empty for any other call. */
 export function childPart(state: SessionState, call: ToolCall): Pick<AttachInput, 'child'> {
   const tool = toolOf(state, call)?.agent;
   const agent = childOf(state, call)?.agent ?? tool?.name;
@@ -54,7 +54,7 @@ export function childPart(state: SessionState, call: ToolCall): Pick<AttachInput
   return { child: { ...child, ...defined({ taskQueue: tool?.taskQueue }) } };
 }
 
-/** What an `attach` activity has to know of a sub-agent. */
+/** What an `attach` activity must know about a sub-agent. */
 export function childStart(
   state: SessionState,
   { sessionId: child, agent, callId }: Pick<Child, 'sessionId' | 'agent' | 'callId'>,
@@ -75,7 +75,7 @@ export function childStart(
   };
 }
 
-/** Why a call may not start its agent, in words for the model, or `null`. */
+/** Why a call may not start its sub-agent, in words for the model, or `null`. */
 export function delegationProblem(state: SessionState, call: ToolCall): string | null {
   const { child } = childPart(state, call);
   if (child === undefined || childOf(state, call) !== undefined) return null;
@@ -99,7 +99,7 @@ export function delegationProblem(state: SessionState, call: ToolCall): string |
     : null;
 }
 
-/** Whether a call has to wait until another sub-agent has ended. */
+/** Whether a call must wait until another sub-agent has ended. */
 export function isCrowded(state: SessionState, call: ToolCall): boolean {
   const others = openChildren(state).filter(({ callId }) => callId !== call.id);
   return others.length >= openLimit(state);
@@ -109,7 +109,7 @@ function openLimit({ manifest }: SessionState): number {
   return manifest?.subAgents?.open ?? TREE_LIMIT.open;
 }
 
-/** Records that a sub-agent is being started. After a rewind it may be there already. */
+/** Records that a sub-agent is being started. After a rewind, its session may exist already. */
 export function delegated(state: SessionState, call: ToolCall): void {
   const { child } = childPart(state, call);
   if (child === undefined) return;
@@ -120,7 +120,7 @@ export function delegated(state: SessionState, call: ToolCall): void {
   state.children = [...others, { sessionId, agent, callId: call.id, ...defined({ background }) }];
 }
 
-/** Ends the call of a sub-agent in the background, which works on. */
+/** Ends the call of a sub-agent in the background. The sub-agent works on. */
 export function startedInBackground(call: ToolCall, child: Child, moment: Moment): void {
   call.background = true;
   endBackgroundCall(call, { session: child.sessionId, agent: child.agent, status: 'running' }, moment);
@@ -141,7 +141,7 @@ export function notStarted(state: SessionState, child: Child): void {
   if (state.children.length === 0) delete state.children;
 }
 
-/** Ends a call with what its sub-agent reports. Of one in the background, the model gets a message. */
+/** Ends a call with its sub-agent's report. The report of a sub-agent in the background becomes a message. */
 export function applyChildEnd(
   state: SessionState,
   childSession: string,
@@ -201,7 +201,7 @@ export function queueReport(
   });
 }
 
-/** Whether the session has given its last answer, and ends when its sub-agents have. */
+/** Whether the session has given its last answer, and ends when its sub-agents have ended. */
 export function isOver(state: SessionState): boolean {
   const { mode, finishing, batch, inbox } = state;
   const isLast = batch.length === 0 && inbox.length === 0 && lastMessage(state)?.role === 'assistant';
@@ -223,7 +223,7 @@ function total(parts: readonly (TreeUsage | undefined)[]): TreeUsage {
   return sum;
 }
 
-/** Lets go of the sub-agents that have ended, when their calls leave the run. Only what they have used goes along. */
+/** Drops the sub-agents that have ended and whose calls leave the run. Only what they have used goes along. */
 export function leaveChildren(state: SessionState): void {
   const { children, childrenUsed } = state;
   if (children === undefined) return;
@@ -235,7 +235,7 @@ export function leaveChildren(state: SessionState): void {
   else delete state.children;
 }
 
-/** How a session that has ended reports itself. */
+/** What a session reports to its parent at its end. */
 export function endOf(state: SessionState): ChildEnd {
   const usage = usageOf(state);
   if (state.cancelling !== null) {
@@ -245,7 +245,7 @@ export function endOf(state: SessionState): ChildEnd {
   return { status: 'completed', output: lastOutput(state) ?? lastText(state), usage };
 }
 
-/** What a session that another one has started does before it closes: it reports. `null`: it has. */
+/** A sub-agent reports before it closes. `null`: it has reported, or it is not a sub-agent. */
 export function reportEnd(state: SessionState, { result }: Extract<Step, { type: 'close' }>): Step | null {
   const { parent } = state;
   if (parent === undefined || state.ending !== undefined) return null;

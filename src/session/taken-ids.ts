@@ -1,14 +1,14 @@
 /**
- * Ids of messages that people sent to earlier runs. The ids themselves are in the pieces. The state holds a Bloom filter of
- * them, whose size does not grow: an id that it does not know was never taken, and one that it knows is looked up.
+ * The ids of messages that people sent to earlier runs. The ids themselves are in the sealed pieces. The state holds a
+ * Bloom filter of constant size: an id that does not pass was never taken, and an id that passes is looked up.
  */
 import { sha256Hex } from '../contract/json.ts';
 
-/** Characters of the filter, of six bits each: with 5,000 ids it knows one new id in 600. */
+/** Characters of the filter, of six bits each. With 5,000 ids in it, one new id in 600 passes by mistake. */
 const SIZE = 12_000;
 const BITS = 6;
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
-/** Bits of one id. */
+/** How many bits one id sets. */
 const MARKS = 6;
 
 /** The filter with more ids. */

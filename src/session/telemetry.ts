@@ -1,4 +1,4 @@
-/** Finds in a session's steps what traces and metrics show. It only reads the state. */
+/** Finds the events for traces and metrics in a session's steps. It only reads the state. */
 import { dispatchNoOf, isFinal, type ToolCall } from '../contract/calls.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { RATE_LIMITED, type SessionEvent, type WaitKind } from '../contract/telemetry.ts';
@@ -12,12 +12,12 @@ type Flight = Pick<InFlight, 'kind' | 'callId'> & { start: number };
 /** A turn whose calls have not all ended. */
 type OpenTurn = Omit<Extract<SessionEvent, { kind: 'turn' }>, 'kind' | 'end' | 'calls'> & { replied: number };
 
-/** Statuses of a call between a loss and the answer what became of it. */
+/** The statuses of a lost call until its outcome is known or a person is asked. */
 const RECOVERING: ReadonlySet<string> = new Set(['settling', 'verifying', 'backoff']);
 
 /**
- * Follows one run of a session. A replay must feed it, too, and drop what it returns. A run that begins in the middle of a
- * turn reports that turn from its reply on.
+ * Follows one run of a session. A replay must feed it, too, and drop what it returns. If the run begins in the middle
+ * of a turn, that turn is reported from its reply on.
  */
 export class TelemetryTracker {
   #turn: number;
@@ -41,7 +41,7 @@ export class TelemetryTracker {
     this.#noteWaits(state, replied);
   }
 
-  /** What a step has brought, after its inputs have been applied. */
+  /** The events of a step, after its inputs have been applied. */
   observe(state: SessionState, inputs: readonly Input[], now: number): SessionEvent[] {
     const events: SessionEvent[] = [];
     for (const input of inputs) this.#noteLoss(state, input, now, events);
@@ -91,7 +91,7 @@ export class TelemetryTracker {
       this.#open = null;
     };
     if (state.turn !== this.#turn) {
-      // The reads of the turn before have come with this reply.
+      // This reply came together with the reads of the turn before.
       close();
       const { inputTokens, outputTokens, nanoUsd } = state.budget.spent;
       this.#open = {
@@ -141,7 +141,9 @@ export class TelemetryTracker {
   }
 }
 
-/** How the worker of an activity was lost, or `null`. Temporal repeats a model call: the next attempt reports the loss. */
+/**
+ * How the worker of an activity was lost, or `null`. Temporal repeats a model call: the next attempt reports the loss.
+ */
 function lossOf(outcome: Exclude<Outcome, { kind: 'timer' }>): string | null {
   if (!outcome.result.ok) {
     const { kind, message } = outcome.result.failure;
@@ -152,7 +154,7 @@ function lossOf(outcome: Exclude<Outcome, { kind: 'timer' }>): string | null {
   return failure === 'worker_lost' ? message : null;
 }
 
-/** The calls of the last turns are at the end of the log. */
+/** The calls of a turn. It searches from the end: the calls of the last turns are there. */
 function callsOf({ calls }: SessionState, turn: number): ToolCall[] {
   const first = calls.findLastIndex((call) => call.turn < turn) + 1;
   return calls.slice(first).filter((call) => call.turn === turn);
@@ -163,7 +165,7 @@ function repliedAt({ transcript }: SessionState, now: number): number {
   return at === undefined ? now : Date.parse(at);
 }
 
-/** What the session waits for, by a key that is another one for each wait. */
+/** What the session waits for, by a key that is unique for each wait. */
 function waitsOf(state: SessionState, now: number): Map<string, Wait> {
   const waits = new Map<string, Wait>();
   const { wait, limited, paused, turn } = state;

@@ -1,4 +1,4 @@
-/** What open calls and timers need in every phase: checks of arguments, timers, verification. */
+/** Takes care of open calls and their timers in every phase of the session. */
 import type { ToolCall } from '../contract/calls.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { isStale } from './background.ts';
@@ -12,11 +12,11 @@ import { isUndoing } from './undo.ts';
 
 const BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
 
-/** What calls need in every phase: timers, verification, the check of edited arguments. */
+/** The next step that an open call needs in any phase: a timer, a verification, the check of edited arguments. */
 export function tendCalls(state: SessionState, calls: readonly ToolCall[], moment: Moment): Step | null {
   const seq = state.seq + 1;
   // Calls that are about to be skipped need nothing. A command that is stopped in its own activation leaves no trace in
-  // the history, so the fold would number the next ones differently.
+  // the history, so the fold would number the next commands differently.
   const skipping = (state.cancelling !== null || state.interrupted) && !isUndoing(state);
   for (const call of calls) {
     const timer = (ms: number, summary: string): Step => ({
@@ -40,7 +40,7 @@ export function tendCalls(state: SessionState, calls: readonly ToolCall[], momen
       return timer(Math.max(1, Date.parse(status.until) - moment.now), `${call.name} ${call.id} waits`);
     }
     if (status.kind === 'settling' && !flightOf(state, call.id, 'settle')) {
-      // The workflow of the effect was ended, so its last dispatch may still run.
+      // The effect's former workflow was ended from outside, so its last dispatch may still run.
       const running = state.effect !== null && call.dispatches.length === 0;
       const tool = toolOf(state, call);
       const ms = (tool?.settleMs ?? 0) + (running ? (tool?.timeoutMs ?? 0) : 0);
@@ -64,7 +64,7 @@ export function tendCalls(state: SessionState, calls: readonly ToolCall[], momen
   return null;
 }
 
-/** Checks the arguments of a call that is being prepared. */
+/** Checks the arguments of the first call that is being prepared; otherwise `null`. */
 export function checkArguments(state: SessionState, calls: readonly ToolCall[]): Step | null {
   const call = calls.find(
     (each) =>
@@ -79,7 +79,7 @@ export function checkArguments(state: SessionState, calls: readonly ToolCall[]):
   return { type: 'issue', callId, command: { kind: 'prepare', seq: state.seq + 1, input, summary } };
 }
 
-/** The statuses of a call in which its timer has a purpose. A person may end them early. */
+/** In which statuses of its call a timer has a purpose. A person may end these statuses early. */
 const WAITS_FOR: { [kind in InFlight['kind']]?: readonly ToolCall['status']['kind'][] } = {
   approval_expiry: ['approval'],
   backoff: ['backoff'],
@@ -101,7 +101,7 @@ export function dropStaleTimer(state: SessionState): Step | null {
   });
 }
 
-/** Stops the first of what is in flight that a condition holds for, unless it is being stopped. */
+/** Stops the first command in flight for which the condition holds and that is not being stopped yet. */
 export function stopFirst(state: SessionState, which: (flight: InFlight) => boolean): Step | null {
   const flight = state.inFlight.find((candidate) => candidate.cancelled !== true && which(candidate));
   return flight === undefined ? null : { type: 'stop', seq: flight.seq };

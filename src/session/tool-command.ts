@@ -10,7 +10,7 @@ import type { Issued } from './events.ts';
 import { settings } from './reads.ts';
 import { DEFAULT_TIMEOUT_MS, heartbeatMs, toolOf } from './state.ts';
 
-/** What running and verifying a call have in common. */
+/** The part of the input that running and verifying a call share. */
 function callInput(
   state: SessionState,
   { name, id, args, idempotencyKey, compensates }: ToolCall,
@@ -28,7 +28,7 @@ function callInput(
   };
 }
 
-/** What one result of the batch may have, where that is less than usual. */
+/** How many bytes one result of the batch may have, if that is less than usual. */
 export function resultLimit({ batch }: SessionState): { resultLimit?: number } {
   const limit = Math.floor(LIMIT.turnResults / Math.max(1, batch.length));
   return limit < LIMIT.toolResult ? { resultLimit: limit } : {};
@@ -46,7 +46,7 @@ export function verifyCommand(state: SessionState, call: ToolCall, seq: number):
   };
 }
 
-/** Where an equal call may be that has left the run. Of scope `message`, only when that message came before the run. */
+/** The pieces, if they may hold an equal call. For scope `message`, they may if an earlier run took the message. */
 function pastOf({ past }: SessionState, { scope, message }: ToolCall): { past?: ContentRef } {
   if (past === undefined || scope === 'call' || scope === 'global') return {};
   const mayBeThere = scope === 'session' || past.message === message || past.left === true;

@@ -1,4 +1,4 @@
-/** What an undo would do. */
+/** Lists what an undo would do. */
 import { type EffectRef, isFinal, isSameEffect, isUndoable, type ToolCall } from '../contract/calls.ts';
 import { defined, digestJson } from '../contract/json.ts';
 import { effectsDigest } from '../contract/keys.ts';
@@ -8,7 +8,7 @@ import type { KeyedStep, UndoPlan, UndoStep } from '../contract/undo.ts';
 import { toolOf, wasStopped } from './state.ts';
 
 /**
- * What would be undone now, the last effect first. What runs now is not on the list.
+ * What would be undone now, the last effect first. The list leaves out calls that are running now.
  *
  * @param earlier - the effects of earlier runs, oldest first
  */
@@ -21,7 +21,7 @@ export function undoPlan(state: SessionState, earlier: readonly ToolCall[] = [])
   };
 }
 
-/** The digest of the effects of earlier runs, and of which tools can undo them. */
+/** The digest of the effects of earlier runs, and of the names of the tools that can undo effects. */
 export function earlierDigest({ manifest }: SessionState, digest: string): string {
   const tools = Object.entries(manifest?.tools ?? {});
   return digestJson({
@@ -35,7 +35,7 @@ export function earlierSteps(state: SessionState, earlier: readonly ToolCall[]):
   return stepsOf(state, earlier, true);
 }
 
-/** A list with its digest, without the keys. */
+/** A plan of these steps: the list without the keys, and its digest. */
 export function planOf(keyed: readonly KeyedStep[]): UndoPlan {
   const steps = keyed.map(
     ({ callId, tool, args, output, by, reason, child }): UndoStep => ({
@@ -54,9 +54,9 @@ export function planOf(keyed: readonly KeyedStep[]): UndoPlan {
 }
 
 /**
- * The steps of an undo of what the run knows, with the keys of their effects.
+ * The steps of an undo of the effects that the run knows, with the keys of these effects.
  *
- * @param whole - what {@link Undo} says
+ * @param whole - see {@link Undo}
  */
 export function undoSteps(state: SessionState, whole = false): KeyedStep[] {
   return [...stepsOf(state, state.calls, whole), ...carriedSteps(state)];
@@ -67,7 +67,7 @@ function stepsOf(state: SessionState, calls: readonly ToolCall[], whole: boolean
   return whole ? steps.filter((step) => !isUndone(state, step)) : steps;
 }
 
-/** Whether an effect was undone after the checkpoint of a rewind, or by this run, whose undo reaches earlier ones. */
+/** Whether an effect was undone after a rewind's checkpoint, or by this run, whose undo also reaches earlier runs. */
 function isUndone({ carried, calls: own }: SessionState, effect: EffectRef): boolean {
   return (
     carried.some((each) => each.undone === true && isSameEffect(each, effect)) ||
@@ -98,7 +98,7 @@ function stepOf(state: SessionState, call: ToolCall, whole: boolean): KeyedStep[
   return isDoubtful && isFinal(call) ? person('nobody knows whether it happened') : [];
 }
 
-/** A sub-agent's session, and what a person types to undo its effects; `null`: no agent answers the call. */
+/** The session of the call's sub-agent, and what a person types to undo its effects; `null` without a sub-agent. */
 function undoneBelow(
   { children, manifest, origin, sessionId }: SessionState,
   call: Pick<ToolCall, 'name' | 'idempotencyKey'>,
@@ -113,7 +113,7 @@ function undoneBelow(
   return { child: id, reason: `${why}: perdure cancel ${id} --undo` };
 }
 
-/** Of effects from before a rewind, only the output is known. */
+/** The steps for effects from before a rewind. Of these effects, only the output is known. */
 function carriedSteps(state: SessionState): KeyedStep[] {
   return state.carried
     .filter(({ undone, compensates }) => undone !== true && compensates === undefined)

@@ -1,4 +1,4 @@
-/** Undoing effects: each compensation is a mutating call of its own, which the batch runs in reverse order. */
+/** Undoes effects. Each compensation is a mutating call of its own; the batch runs them in reverse order. */
 import type { LoadResult } from '../contract/activities.ts';
 import { type EffectRef, isSameEffect, type ToolCall } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
@@ -13,7 +13,7 @@ import { batchCalls, findCall, freeId, freshCall, iso, note } from './state.ts';
 import { earlierDigest, earlierSteps, planOf, undoSteps } from './undo-plan.ts';
 import { stop } from './wait.ts';
 
-/** Takes a request to undo the session's effects, or to give that up. */
+/** Takes a request to undo the session's effects, or to give the undo up. */
 export function requestUndo(
   state: SessionState,
   undo: UndoInput | undefined,
@@ -25,7 +25,7 @@ export function requestUndo(
     if (state.undo !== undefined) state.undo.givenUp = true;
     return;
   }
-  // The undo of a rewind may be over, and another one begin.
+  // Another request is pending. Only the undo of a rewind can be followed by another undo.
   if (state.undo !== undefined && (state.undo.begun !== true || hasEarlier(state))) return;
   const next = newUndo(state, undo, undoSteps(state, who.whole), who, moment);
   if (isUndoing(state) && state.undo?.batch !== undefined) state.undo.next = next;
@@ -52,7 +52,10 @@ function idsOf(steps: readonly KeyedStep[]): string[] {
   return steps.filter(({ by }) => by === 'tool').map(({ callId }) => callId);
 }
 
-/** Begins a run after a rewind with the compensations of what it leaves. The calls of the checkpoint go on afterwards. */
+/**
+ * Begins a rewound run with the compensations of the effects since the checkpoint. The calls that were open at the
+ * checkpoint go on afterwards.
+ */
 export function undoSince(
   state: SessionState,
   undo: UndoInput | undefined,
@@ -61,7 +64,7 @@ export function undoSince(
   moment: Moment,
 ): void {
   if (undo === undefined || undo === false) return;
-  // The tools of the run that is left undo its effects: the checkpoint's definition may be older.
+  // The abandoned run's tools undo its effects: the checkpoint's definition may be older.
   if (manifest !== null) state.manifest = manifest;
   const { batch } = state;
   state.undo = { ...newUndo(state, undo, steps, { by, at: iso(moment) }, moment), begun: true, batch };
@@ -70,7 +73,7 @@ export function undoSince(
   if (state.batch.length === 0) endUndo(state);
 }
 
-/** Clears a batch of compensations. The model has not asked for them. */
+/** Ends a batch of compensations. They leave no message, because the model did not ask for them. */
 export function endUndo(state: SessionState): void {
   const { batch = [], next } = state.undo ?? {};
   state.batch = batch;
@@ -108,13 +111,13 @@ export function undoStep(state: SessionState): Step | null {
   return { type: 'issue', command: { kind: 'load', seq: state.seq + 1, input } };
 }
 
-/** Whether effects of earlier runs are still to be undone. Until they are, the session does not end. */
+/** Whether effects of earlier runs are left to undo. Until they are undone, the session does not end. */
 export function hasEarlier({ undo, past }: SessionState): boolean {
   const isWhole = undo?.whole === true && undo.begun === true && undo.givenUp !== true;
   return isWhole && (undo.earlier ?? past?.calls ?? 0) > 0;
 }
 
-/** Adds the compensations of some effects of earlier runs. */
+/** Applies the loading of effects of earlier runs: adds their compensations. */
 export function applyEarlier(
   state: SessionState,
   outcome: ActivityOutcome<LoadResult>,
@@ -157,13 +160,13 @@ export function markUndone(state: SessionState, { id, compensates }: ToolCall): 
   for (const carried of state.carried) if (isSameEffect(carried, compensates)) carried.undone = true;
 }
 
-/** Adds the compensations, and says what is left to people. */
+/** Adds the compensations, and notes which effects are left to people. */
 export function beginUndo(state: SessionState, moment: Moment): void {
   const { undo } = state;
   if (undo === undefined) return;
   undo.begun = true;
   const earlier = state.past?.calls ?? 0;
-  // A wait of the turn that was cancelled is over.
+  // The cancelled turn's wait is over.
   if (undo.whole === true) state.wait = null;
   else if (earlier > 0)
     note(
@@ -208,7 +211,7 @@ function addCompensation(
     approve(state, call, state.undo, iso(moment));
 }
 
-/** Who has approved the list has approved the call, as far as the tool's rules allow. */
+/** Approves the call for the person who approved the list, as far as the tool's rules allow. */
 function approve(state: SessionState, call: ToolCall, { by, verified }: Undo, at: string): void {
   const decision = { decision: 'approve' } as const;
   const who = { by, ...(verified === true ? { verified } : {}) };
@@ -226,7 +229,7 @@ function freshId(state: SessionState, callId: string): string {
   return freeId(`undo_${callId}`, (id) => findCall(state, id) !== undefined);
 }
 
-/** The key of a call whose equal one was undone: it is another one. */
+/** The key of a call: another key if the effect with this key was undone. */
 export function unusedKey(state: SessionState, key: string): string {
   if (state.undo === undefined && state.carried.length === 0) return key;
   const isUndone = (of: string): boolean =>

@@ -1,4 +1,4 @@
-/** Projections of the state that queries and the client show. */
+/** The views of the state that queries and the client show. */
 import { dispatchNoOf, type SeenDispatch, type ToolCall } from '../contract/calls.ts';
 import { defined, jsonSize } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
@@ -173,7 +173,8 @@ export function budgetView(state: SessionState): BudgetView {
 }
 
 /**
- * A page of a list, cut at what a query may answer: a page has at least one entry, and fewer than asked when they are large.
+ * A page of a list. It holds fewer entries than asked if they would be too large for a query's answer, but at least
+ * one.
  *
  * @param past - the number of entries before the list. The page has none of them.
  */
@@ -199,13 +200,13 @@ export function callsPage({ calls, past }: SessionState, page?: PageInput): RunP
   return withPast(pageOf(calls, page, past?.calls), page, past);
 }
 
-/** Says where the rest of a page is that has left the run. */
+/** Adds to a page where its missing entries are, if they have left the run. */
 function withPast<T>(page: Page<T>, { limit = 50 }: PageInput = {}, past: Past | undefined): RunPage<T> {
   const isWhole = past === undefined || page.first === 0 || page.items.length >= limit;
   return isWhole ? page : { ...page, past: past.newest };
 }
 
-/** A client in another language may send something that is not a number. */
+/** A whole number, or `otherwise`: a client in another language may send something that is not a number. */
 function whole(value: number | undefined, otherwise: number): number {
   const n = Math.trunc(value ?? otherwise);
   return Number.isNaN(n) ? otherwise : n;

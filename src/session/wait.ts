@@ -1,11 +1,11 @@
-/** Waits of a session: it stops visibly. */
+/** Stops a session visibly until somebody acts. */
 import type { AgentUnavailable } from '../contract/model-call.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import type { SessionState, WaitReason } from '../contract/state.ts';
 import type { Moment } from './events.ts';
 import { iso } from './state.ts';
 
-/** A sub-agent that would wait for one of these ends: its parent is told why, and decides what to do. */
+/** Instead of waiting for one of these reasons, a sub-agent ends: its parent is told why, and decides what to do. */
 const ENDS_CHILD: ReadonlySet<WaitReason> = new Set(['budget', 'context_invalid', 'instructions_failed']);
 
 /** Stops the session visibly until somebody does what `next` says. */
@@ -39,6 +39,6 @@ export function cannotAct(
   { reason, message, lookAgain }: AgentUnavailable,
 ): void {
   stop(state, moment, reason ?? 'agent_unavailable', message);
-  // Where only some workers have the agent, the pauses go on to double until a model call has run.
+  // If only some workers have the agent, the pauses keep doubling until a model call has run.
   if (lookAgain === true) state.away ??= { checks: 0 };
 }
