@@ -1,4 +1,4 @@
-/** The exporter of checkpoints into an archive, as a workflow: it runs for ever and survives every failure. */
+/** The workflow that exports checkpoints into an archive. It runs for ever and survives every failure. */
 
 import {
   ActivityFailure,
@@ -26,7 +26,7 @@ const BACKOFF_MS = { first: 1_000, most: 60_000 } as const;
 const { archiveRound } = proxyActivities<ArchiveActivities>({
   startToCloseTimeout: '10 minutes',
   heartbeatTimeout: '10 seconds',
-  // A failure is shown before it is tried again, so the workflow does it.
+  // The workflow itself retries, so that the status can show a failure first.
   retry: { maximumAttempts: 1 },
 });
 

@@ -1,4 +1,4 @@
-/** Turns the core's commands into Temporal's: activities, timers, cancellation. */
+/** Turns the core's commands into Temporal's commands: activities, timers, cancellations. */
 import {
   ActivityCancellationType,
   type ActivityOptions,
@@ -14,29 +14,29 @@ import type { Issued, Outcome } from '../session/events.ts';
 /** Time beyond a tool's own time-out in which its activity can still say what happened. */
 const TIMEOUT_MARGIN_MS = 5_000;
 /**
- * How many workers may be lost before a repeatable tool begins, beside its own attempts. The activity counts the attempts
- * that have begun.
+ * How many more attempts Temporal makes of a repeatable tool, for workers that are lost before the tool begins. The
+ * activity itself counts the attempts that have begun.
  */
 const TOOL_WORKERS = 25;
 /** The server accepts summaries of up to 400 bytes: 130 characters have at most 390. */
 const SUMMARY_LENGTH = 130;
 
 const RETRY = { initialInterval: '1s', maximumAttempts: 5 } as const;
-/** Without end: a key or a store may be missing for long. The activity counts the attempts that failed otherwise. */
+/** Unlimited retries: a key or a store may be missing for long. The activity itself limits other failures. */
 const PATIENT = { initialInterval: '1s', maximumInterval: '10s' } as const;
 
-/** One for all: in a user's own bundle, the SDK records a stack for each promise. */
+/** Shared by all commands: in a user's own bundle, the SDK records a stack for each promise. */
 const DONE = Promise.resolve();
 
-/** The commands in flight of one run: starts them, stops them, and hands over each outcome once. */
+/** Starts and stops the commands of one run, and delivers each outcome once. */
 export class CommandRunner {
   readonly #scopes = new Map<number, CancellationScope>();
-  /** Scopes whose command has ended: each new one has three promises. */
+  /** Scopes whose command has ended. They are used again, because each new scope makes three promises. */
   readonly #idle: CancellationScope[] = [];
   readonly #parent: CancellationScope;
   readonly #deliver: (seq: number, outcome: Outcome) => void;
 
-  /** @param parent - the scope that commands are cancelled with, wherever they are started */
+  /** @param parent - the scope whose cancellation cancels the commands, wherever they are started */
   constructor(parent: CancellationScope, deliver: (seq: number, outcome: Outcome) => void) {
     this.#parent = parent;
     this.#deliver = deliver;
@@ -57,13 +57,13 @@ export class CommandRunner {
     });
   }
 
-  /** Asks a command to stop; an activity still delivers its outcome, a timer does not. */
+  /** Asks a command to stop. An activity still delivers its outcome, a timer does not. */
   stop(seq: number): void {
     this.#scopes.get(seq)?.cancel();
   }
 }
 
-/** Calls `ended` once, with `null` for a timer that was stopped: the core has dropped it already. */
+/** Runs a command. Calls `ended` once, with `null` for a stopped timer, which the core has dropped already. */
 function run(command: Issued, ended: (outcome: Outcome | null) => void): void {
   switch (command.kind) {
     case 'load': {
@@ -121,7 +121,7 @@ function run(command: Issued, ended: (outcome: Outcome | null) => void): void {
       return;
     }
     case 'attach': {
-      // Temporal may repeat it: the workflow of the effect has an id of its own and starts once.
+      // Temporal may repeat this activity: the effect's workflow has an id of its own and starts once.
       const { [ACTIVITY.attach]: attach } = remote(command.seq, {
         startToCloseTimeout: '1m',
         heartbeatTimeout: command.heartbeatMs,
@@ -160,7 +160,7 @@ function run(command: Issued, ended: (outcome: Outcome | null) => void): void {
       return;
     }
     case 'storePast': {
-      // Until it succeeds: what it stores to is the server that runs the session.
+      // Retries until it succeeds: it stores to the server that runs the session.
       const { [ACTIVITY.storePast]: storePast } = remote(command.seq, {
         startToCloseTimeout: '2m',
         heartbeatTimeout: '10s',
@@ -188,7 +188,7 @@ function run(command: Issued, ended: (outcome: Outcome | null) => void): void {
       return;
     }
     case 'aside': {
-      // Lost answers are repeated by the session, so that each is charged.
+      // The session itself asks again for a lost answer, so that each is charged.
       const { [ACTIVITY.aside]: aside } = remote(command.seq, {
         startToCloseTimeout: command.timeoutMs,
         heartbeatTimeout: command.heartbeatMs,
@@ -199,7 +199,7 @@ function run(command: Issued, ended: (outcome: Outcome | null) => void): void {
       return;
     }
     case 'steer': {
-      // Until it succeeds: a sub-agent that is not told goes on.
+      // Retries until it succeeds: a sub-agent that is not told goes on.
       const { [ACTIVITY.steer]: steer } = remote(command.seq, {
         startToCloseTimeout: '30s',
         heartbeatTimeout: command.heartbeatMs,

@@ -1,7 +1,7 @@
 import { ApplicationFailure } from '@temporalio/workflow';
 import type { ErrorCode } from '../contract/errors.ts';
 
-/** An error with a code as it goes over the wire. The client turns it back into a `PerdureError`. */
+/** Converts an error with a code to a failure. The client turns the failure back into a `PerdureError`. */
 export function failure(error: {
   code: ErrorCode;
   message: string;

@@ -60,7 +60,7 @@ export function registerHandlers(
   push: (entry: { input: PersonInput }) => void,
 ): void {
   acceptUnreadableSignals();
-  /** Accepted updates, counted in a replay as well. */
+  // How many updates were accepted, also in a replay.
   let taken = 0;
   for (const name of Object.values(SIGNAL)) {
     setHandler(
@@ -81,7 +81,7 @@ export function registerHandlers(
       },
       {
         validator: (payload: unknown) => {
-          // Only in the validator: an update on record may be larger.
+          // The limit holds only in the validator: an update on record may be larger.
           const input = acceptable(name, payload, LIMIT.update);
           const refusal =
             misnamed(name, payload) ??
@@ -117,13 +117,13 @@ export function registerHandlers(
   query(QUERY.plan, () => state.plan, 'The plan');
 }
 
-/** For validators only. They leave no trace and do not run in a replay, so updates on record read as before. */
+/** For validators only: they leave no trace and do not run in a replay, so this cannot change updates on record. */
 function misnamed(name: string, payload: unknown): Refusal | null {
   const unknown = unknownInput(name, payload);
   return unknown && { code: 'INVALID_ARGUMENT', message: unknown.message, details: { field: unknown.field } };
 }
 
-/** For validators only. A repeated message is taken once, so another text under the same id would be lost. */
+/** For validators only. The session takes an id once, so another text under the same id would be lost. */
 function contradicted(state: SessionState, input: PersonInput): Refusal | null {
   if (input.type !== 'send' || input.value.id === undefined) return null;
   const { id } = input.value;
@@ -135,7 +135,7 @@ function contradicted(state: SessionState, input: PersonInput): Refusal | null {
   return { code: 'CONFLICT', message, details: { field: 'id', id } };
 }
 
-/** A file that is encrypted anew has another digest each time it is sent. */
+/** Whether two messages have the same content. It ignores digests: a file has another one each time it is encrypted. */
 function isSame(a: readonly Block[], b: readonly Block[]): boolean {
   const said = (blocks: readonly Block[]): string =>
     JSON.stringify(
@@ -148,7 +148,7 @@ function isSame(a: readonly Block[], b: readonly Block[]): boolean {
   return said(a) === said(b);
 }
 
-/** For validators only. A message to a session that goes no further would be accepted and lost. */
+/** For validators only. A session that is sealed, finishing or leaving its run would accept an input and lose it. */
 function leftBehind(state: SessionState, input: PersonInput): Refusal | null {
   const { sessionId, sealed, finishing, continuing } = state;
   if (sealed !== null && input.type !== 'seal') {
@@ -168,7 +168,7 @@ function leftBehind(state: SessionState, input: PersonInput): Refusal | null {
   return null;
 }
 
-/** For validators only. */
+/** For validators only. Refuses input for which the history has no room. */
 function fullFor(state: SessionState, name: string, input: PersonInput, updates: number): Refusal | null {
   // A repeated message is answered even when the history is full.
   const isRepeat = input.type === 'send' && input.value.id !== undefined && hasMessage(state, input.value.id);
@@ -183,11 +183,11 @@ function acceptable(name: string, payload: unknown, limit?: number): PersonInput
   return read.input;
 }
 
-/** What an update returns. After an edit of a call it waits until the tool's schema has accepted the arguments. */
+/** What an update returns. After an edit of a call, it waits until the tool's schema has checked the arguments. */
 async function answer(state: SessionState, input: PersonInput): Promise<unknown> {
   if (input.type === 'decide' || input.type === 'resolve') {
     const { callId } = input.value;
-    // A run that ends waits for its updates.
+    // A run waits for its updates before it ends, so the update must not wait for the next run.
     await condition(() => findCall(state, callId)?.status.kind !== 'preparing' || state.continuing === 'now');
     const call = findCall(state, callId);
     if (call?.status.kind === 'approval' && call.status.problem !== undefined) {
@@ -198,12 +198,12 @@ async function answer(state: SessionState, input: PersonInput): Promise<unknown>
   }
   const told = { phase: phaseOf(state), queued: state.inbox.length };
   if (input.type !== 'edit') return told;
-  // The history ends with this task's start. Its completion is the next event and names the checkpoint.
+  // The history ends with the start of this task. Its completion is the next event, which names the checkpoint.
   const { runId, historyLength } = workflowInfo();
   return { ...told, checkpointId: `${runId}:${historyLength + 1}` };
 }
 
-/** A failed query reaches its client without a code, so the answer itself says that the value is too large. */
+/** Replaces a value that is too large. A failed query would reach the client without a code, so the answer says it. */
 function fitting(value: unknown): unknown {
   const size = jsonSize(value);
   const tooLarge: TooLarge = { tooLarge: { size, limit: LIMIT.queryResult } };

@@ -1,4 +1,4 @@
-/** The sandbox's door: what a worker registers, and what a workflow of your own may import. */
+/** The sandbox-safe entry point: what a worker registers, and what a workflow of your own may import. */
 
 export type { ArchiveInput, ArchiveStatus, UnreadableRun } from '../contract/archive.ts';
 export type { BudgetLimitsInput, SendInput } from '../contract/inputs.ts';

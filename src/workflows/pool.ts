@@ -1,4 +1,7 @@
-/** A pool of money. It decides nothing itself: updates go to the pure state, and sessions that can go on are signalled. */
+/**
+ * The workflow of a pool. The pure state decides everything: the workflow feeds it, and signals sessions that can go
+ * on.
+ */
 import {
   ApplicationFailure,
   allHandlersFinished,
@@ -43,19 +46,19 @@ import {
 } from '../pool/pool-state.ts';
 import { failure } from './failure.ts';
 
-/** Updates after which a pool goes on in a new run, if its start does not say. */
+/** The default number of updates after which a pool continues in a new run. */
 const RUN_UPDATES = 1_000;
 
 /**
- * A pool. It never ends by itself, and ignores Temporal's cancellation: its sessions would wait for it. Somebody who wants it
- * gone terminates it.
+ * A pool. It never ends by itself, and it ignores Temporal's cancellation, because its sessions would wait for it. To
+ * remove a pool, terminate it.
  */
 export async function budgetPool({ poolId, runUpdates, ...input }: PoolInput): Promise<void> {
   const { workflowId } = workflowInfo();
   if (workflowId !== poolWorkflowId(poolId)) {
     throw ApplicationFailure.nonRetryable(`${workflowId} is not pool ${poolId}`, 'INVALID_ARGUMENT');
   }
-  // An error of another class fails the task, not the pool: it waits for a worker of that version.
+  // This plain error fails the task, not the pool: the pool waits for a worker of the newer version.
   const carried = input.carried as PoolData | undefined;
   if ((carried?.schema ?? 1) !== 1)
     throw new Error(`a newer version wrote pool ${poolId}: update the workers`);
@@ -67,7 +70,7 @@ export async function budgetPool({ poolId, runUpdates, ...input }: PoolInput): P
     try {
       await getExternalWorkflowHandle(sessionId).signal(SIGNAL.poolChanged, { pool: poolId });
     } catch {
-      // It has ended. One that runs and missed its signal asks again by itself.
+      // The session has ended. A running session that misses its signal asks again by itself.
     } finally {
       telling -= 1;
     }

@@ -1,4 +1,4 @@
-/** Keeps the limit of one provider's key for all workers of a task queue, as a workflow. */
+/** The workflow that keeps the limit of one provider's key for all workers of a task queue. */
 import {
   allHandlersFinished,
   condition,
@@ -21,16 +21,16 @@ import {
 import { exchange, isAtRest, nextAt, rateView, serve } from '../rates/limiter.ts';
 import { newRates, type RateState } from '../rates/rate-state.ts';
 
-/** Events after which it goes on in a new run, if its start does not say. */
+/** The default number of events after which it continues in a new run. */
 const RUN_EVENTS = 4_000;
 /** A limiter that nobody needs ends after this time. The next request starts it again. */
 const REST_MS = 600_000;
 
-/** It decides nothing itself: `exchange` and `serve` do. */
+/** The limiter of one key. The pure functions `exchange` and `serve` decide everything. */
 export async function rateLimiter({ key, runEvents, state: carried }: RateLimiterInput): Promise<void> {
   const maxEvents = runEvents ?? RUN_EVENTS;
   const state = (carried as RateState | undefined) ?? newRates();
-  /** Signals that are under way. */
+  /** How many signals are under way. */
   let sending = 0;
   /** When it wakes by itself. */
   let wakesAt = Number.POSITIVE_INFINITY;
@@ -38,7 +38,7 @@ export async function rateLimiter({ key, runEvents, state: carried }: RateLimite
     for (const sessionId of sessionIds) {
       sending += 1;
       const sent = getExternalWorkflowHandle(sessionId).signal(SIGNAL.rateTurn, { key });
-      // A session that has ended leaves its turn to others.
+      // The session has ended, so others get its turn.
       sent
         .catch(() => {
           const answer = exchange(state, { demands: [], settled: [], left: [sessionId] }, Date.now());
@@ -78,7 +78,7 @@ export async function rateLimiter({ key, runEvents, state: carried }: RateLimite
   await continueAsNew<typeof rateLimiter>({ key, ...defined({ runEvents }), state });
 }
 
-/** Wakes are this far apart at least: what becomes free meanwhile is given out together. */
+/** The least time between two wakes. What becomes free in between is given out together. */
 function stepOf({ limit }: RateState): number {
   return Math.max(1, Math.floor(limit.windowMs / 200));
 }

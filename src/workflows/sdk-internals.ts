@@ -1,6 +1,6 @@
 /**
- * Everything in the sandbox that depends on what Temporal's SDK does not promise. An entry says why we need it, which
- * test holds it, and what happens when the SDK changes. See `temporal/sdk-internals.ts` for the code outside.
+ * Everything in the sandbox that depends on internals of Temporal's SDK. Each entry says why we need it, which test
+ * covers it, and what happens when the SDK changes. See `temporal/sdk-internals.ts` for the code outside the sandbox.
  */
 import { getActivator } from '@temporalio/workflow/lib/global-attributes.js';
 import { UNREADABLE } from '../contract/inputs.ts';
@@ -9,8 +9,8 @@ import { UNREADABLE } from '../contract/inputs.ts';
  * Lets a signal whose payload cannot be decoded arrive as {@link UNREADABLE}. Anybody may send one, and the SDK
  * would fail the workflow task over it, again and again, for as long as the signal is in the history.
  *
- * - Why: it replaces a method of the SDK, because an interceptor would have to be in the bundle of whoever composes a
- *   session, and there is no session without this.
+ * - Why: it replaces a method of the SDK instead of using an interceptor, which a user's own bundle could lack. No
+ *   session may run without this.
  * - Test: `test/session/input-hostile.test.ts`.
  * - When the SDK renames a method: TypeScript refuses it. When it decodes elsewhere: that test fails.
  */
@@ -40,7 +40,7 @@ export function acceptUnreadableSignals(): void {
   };
 }
 
-/** The SDK's id of a query that comes without a workflow task. */
+/** The id that the SDK gives a query without a workflow task. */
 const DIRECT_QUERY = 'legacy_query';
 
 /**

@@ -42,7 +42,7 @@ import { newsLogger } from './worker-log.ts';
 
 const { perdure: worker } = proxySinks<PerdureSinks>();
 
-/** How much of which transcript the worker has been given. */
+/** Which transcript the worker was given, and up to which position. */
 interface Remembered {
   of: readonly Message[];
   position: Position;
@@ -61,8 +61,8 @@ interface Entry {
 /**
  * One agent session. It ends when a task is done or when it is cancelled; a chat waits for its next message.
  *
- * Nothing here decides anything: inputs are collected for one activation, put in the order in which the fold
- * finds them in the history, applied by {@link advance}, and its commands are carried out.
+ * This workflow decides nothing. It collects the inputs of one activation, puts them in the order in which the fold
+ * finds them in the history, lets {@link advance} apply them, and carries out the commands that it returns.
  */
 export async function agentSession(rawInput: SessionInput): Promise<SessionResult> {
   const {
@@ -71,7 +71,7 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
     firstExecutionRunId: firstRunId,
     continuedFromExecutionRunId,
   } = workflowInfo();
-  // An error of another class fails the task, not the session: it waits for a worker of that version.
+  // This plain error fails the task, not the session: the session waits for a worker of the newer version.
   const newer = continuedFromExecutionRunId === undefined ? null : newerProblem(rawInput);
   if (newer !== null) throw new Error(newer);
   const parsed = parseInput(sessionInputSchema, rawInput);
@@ -88,8 +88,8 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
   const inbox: Entry[] = [];
   const arriving: Entry[] = [];
   const push = (entry: Entry): void => {
-    // One microtask later, so that the loop wakes once, when all inputs of the activation are here. One promise for
-    // all of them: the SDK records a stack for each promise, which is most of the cost of a flood of signals.
+    // One microtask later, so that the session steps once, when all inputs of the activation are here. One promise for
+    // all inputs: the SDK records a stack for each promise, which is most of the cost of a flood of signals.
     if (arriving.push(entry) === 1) void Promise.resolve().then(() => inbox.push(...arriving.splice(0)));
   };
   registerHandlers(state, (input) => new Promise((applied) => push({ input, applied })), push);
@@ -122,19 +122,19 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
     for (const [i, { applied }] of entries.entries()) applied?.(refusals[i] ?? null);
     queried.note(now, commands, showStatus(state, shown));
   };
-  // Temporal's cancellation is an input like any other; it must not tear down what is in flight.
+  // Temporal's cancellation is an input like any other. It must not cancel what is in flight.
   await CancellationScope.nonCancellable(async () => {
     const runner = new CommandRunner(CancellationScope.current(), (seq, outcome) =>
       inbox.push({ input: { type: 'outcome', seq, outcome } }),
     );
     // The session's steps run within the condition, which the SDK evaluates when all inputs of an activation are here.
-    // Waking this function instead would be one more call into the sandbox, a good part of an activation's cost.
+    // To wake this function instead would take one more call into the sandbox, a good part of an activation's cost.
     await condition(() => {
       if (awake || inbox.length > 0) {
         awake = false;
         step(runner);
       }
-      // What comes after the last step goes along: it is applied, and nothing is issued.
+      // Inputs that come after the last step are still applied. The state takes them along, and nothing is issued.
       return result !== null || (isContinuing(state) && inbox.length + arriving.length === 0);
     });
     await condition(allHandlersFinished);
@@ -149,8 +149,8 @@ export async function agentSession(rawInput: SessionInput): Promise<SessionResul
 }
 
 /**
- * Goes on in a new run. The server refuses a run with a search attribute that it does not know any more, so the attributes
- * are passed without those of ours that the state does not list.
+ * Continues in a new run. The server refuses a run with a search attribute that it no longer knows. So of Perdure's own
+ * attributes, only those that the state lists are passed on.
  */
 function goOn(state: SessionState): Promise<never> {
   const ours: readonly string[] = Object.values(SEARCH_ATTRIBUTE);
@@ -162,7 +162,10 @@ function goOn(state: SessionState): Promise<never> {
   return next({ agent: state.agent, carried: state });
 }
 
-/** Any Temporal client may start a session. A session with the id of an effect must be that effect. */
+/**
+ * Why a session cannot have its id, or `null`. Any Temporal client may start a session. If it has an effect's id, it
+ * must be that effect.
+ */
 function idProblem(sessionId: string, { effect }: SessionInput): string | null {
   if (effect === undefined) return reservedProblem(sessionId);
   return sessionId === effectId(effect.idempotencyKey) &&
@@ -172,8 +175,8 @@ function idProblem(sessionId: string, { effect }: SessionInput): string | null {
 }
 
 /**
- * The order in which the fold finds inputs in the history: signals and updates as they came, then outcomes by
- * their command.
+ * The order in which the fold finds inputs in the history: signals and updates as they came, then outcomes by the
+ * number of their command.
  */
 function byHistoryOrder(a: Entry, b: Entry): number {
   return outcomeOrder(a.input) - outcomeOrder(b.input);
@@ -198,7 +201,7 @@ async function watchCancellation(push: (entry: Entry) => void): Promise<void> {
 /**
  * Whether events came ahead of their workflow task. A query without a workflow task carries the whole history so far.
  * The SDK applies the events after the last task at that task's time, but a later replay applies them at another time.
- * A failed query costs nothing: the workflow is evicted from the cache, and the task brings the events again.
+ * A failed query costs nothing: the SDK evicts the workflow from the cache, and the task brings the events again.
  */
 function aheadOfTask(last: Moment, now: Moment): boolean {
   return (
@@ -209,7 +212,7 @@ function aheadOfTask(last: Moment, now: Moment): boolean {
   );
 }
 
-/** The start of the workflow task: equal for all activations of the task, and in a replay. */
+/** The moment at which the workflow task started: the same in all activations of the task, and in a replay. */
 function clock(): Moment {
   const { historyLength, historySize } = workflowInfo();
   return { now: Date.now(), historyEvents: historyLength, historyBytes: historySize };
@@ -232,7 +235,7 @@ function perform(
   else runner.start(command.kind === 'tool' && command.input.effect === 'mutate' ? marked(command) : command);
 }
 
-/** What the worker is told costs a replay as much as the replay itself, and nobody needs it then. */
+/** In a replay the worker is told nothing: that would double the replay's cost, and nobody needs it then. */
 function isReplaying(): boolean {
   return workflowInfo().unsafe.isReplaying;
 }
@@ -241,10 +244,10 @@ function isContinuing({ continuing }: SessionState): boolean {
   return continuing === 'now';
 }
 
-/** Hands the worker what is new in the transcript. After a replay that is the whole of the run's. */
+/** Hands the worker what is new in the transcript. After a replay, that is the run's whole transcript. */
 function remember({ transcript, position, past }: SessionState, remembered: Remembered): void {
   if (isReplaying()) return;
-  // An edited or loaded transcript is a new one: the worker's copy is of no use.
+  // An edited or loaded transcript is a new array: the worker's copy is of no use.
   const start = past?.sealed ?? NOTHING;
   const from = remembered.of === transcript ? remembered.position : start;
   const before = past?.messages ?? 0;
@@ -257,7 +260,9 @@ function remember({ transcript, position, past }: SessionState, remembered: Reme
   remembered.position = position;
 }
 
-/** A mutation with a mark by which the worker recognises its own call. A replay issues nothing, so its mark is dropped. */
+/**
+ * Adds a mark to a mutation, by which the worker recognises its own call. A replay issues nothing, so it needs no mark.
+ */
 function marked(command: ToolCommand): ToolCommand {
   if (isReplaying()) return command;
   const mark = workflowInfo().unsafe.now();
@@ -265,7 +270,7 @@ function marked(command: ToolCommand): ToolCommand {
   return { ...command, input: { ...command.input, issueMark: mark } };
 }
 
-/** Hands the worker what leaves the run. An activity that runs elsewhere, or again, reads it from the history. */
+/** Hands the worker what leaves the run. An activity on another worker, or a second attempt, reads the history. */
 function handedOver(command: StorePastCommand, state: SessionState): StorePastCommand {
   if (isReplaying()) return command;
   const mark = workflowInfo().unsafe.now();
@@ -296,7 +301,7 @@ function nextLine(next: NextStep): string {
     .join(' or ')}`;
 }
 
-/** The search attributes that a sub-agent is started with. Other sessions write theirs in each run. */
+/** The search attributes that a sub-agent was started with. Other sessions write theirs in each run. */
 function givenAttributes({ described }: SessionInput): Map<string, string> {
   const given = described === undefined ? [] : workflowInfo().typedSearchAttributes.getAll();
   return new Map(given.map(({ key, value }) => [key.name, String(value)]));
@@ -309,8 +314,9 @@ interface Shown {
 }
 
 /**
- * Writes the search attributes that have changed. Only those that the state lists: the server fails a task with an unknown
- * one. The worker checks them, and sends a signal when one is unknown by now. Returns how many commands that took.
+ * Writes the search attributes that have changed, if the state lists them: the server fails a task with an unknown one.
+ * The worker checks the written attributes, and signals the session when the server no longer knows one. Returns how
+ * many commands were issued.
  */
 function showStatus(state: SessionState, { values, tell }: Shown): number {
   const phase = phaseOf(state);

@@ -4,28 +4,28 @@ import type { Leaving } from '../contract/piece.ts';
 import type { SessionEvents } from '../contract/telemetry.ts';
 import type { ContentRef } from '../contract/thread.ts';
 
-/** A piece of a transcript, handed from the workflow to the worker's memory so that model calls find it there. */
+/** A part of a transcript that the workflow hands to the worker's memory, where model calls find it. */
 export interface TranscriptPiece {
   from: Position;
   to: Position;
   messages: Message[];
 }
 
-/** A mutating call that the workflow issues, and the mark in its input. */
+/** A mutating call that the workflow issues, with the mark in its input. */
 export interface IssuedCall {
   activityId: string;
   mark: number;
 }
 
-/** What leaves a run, handed over so that the activity that stores it need not read the history. */
+/** What leaves a run. It is handed over so that the activity which stores it need not read the history. */
 export interface HandedPast {
-  /** As in the activity's input. */
+  /** The mark in the activity's input. */
   mark: number;
   newest?: ContentRef;
   leaving: Leaving;
 }
 
-/** What the workflow tells its worker without a trace in the history. */
+/** What the workflow tells its worker. It leaves no trace in the history. */
 export interface PerdureSinks extends Sinks {
   perdure: {
     remember(piece: TranscriptPiece): void;

@@ -53,8 +53,8 @@ import { failure } from './failure.ts';
 const EMPTY_FOR = '1 day';
 
 /**
- * One thread: writes are updates, refused by their validators before anything is recorded; reads are queries.
- * When a run holds enough, it seals what it holds in a segment and continues as new with the index.
+ * One thread. Writes are updates; their validators refuse them before anything is recorded. Reads are queries. When a
+ * run holds enough, it seals what it holds in a segment and continues as new with the index.
  *
  * A Temporal cancellation is ignored: a thread ends when it is deleted.
  */
@@ -89,9 +89,9 @@ export async function checkpointThread(input: ThreadInput): Promise<void> {
 }
 
 /**
- * A sealed segment: it holds its input, which is read from its history. It never closes by itself, because the
- * namespace's retention removes closed workflows. It ignores signals. Since anybody may send some, it continues as new
- * with the same input before they are so many that Temporal would end it.
+ * A sealed segment. It only holds its input, which readers take from its history. It never closes by itself, because
+ * the namespace's retention removes closed workflows. It ignores signals. Since anybody may send some, it continues as
+ * new with the same input before there are so many that Temporal would end it.
  */
 export async function checkpointSegment(input: SegmentInput): Promise<void> {
   await CancellationScope.nonCancellable(async () => {
@@ -111,7 +111,7 @@ function registerHandlers(thread: ThreadState, runId: string): void {
   ): void =>
     setHandler(defineUpdate<Result, [Input]>(name), apply, {
       validator: (raw: unknown) => {
-        // Before it is recorded: an update that is too large would end the workflow.
+        // Checked before it is recorded: an update that is too large would end the workflow.
         refusing(() => assertSize(name, raw, THREAD_LIMIT.entry));
         const parsed = parseInput(schema, raw);
         if (!parsed.ok) {
@@ -160,7 +160,7 @@ function registerHandlers(thread: ThreadState, runId: string): void {
     THREAD_UPDATE.delete,
     garbageSchema,
     () => {
-      // Not recorded: a run takes only so many updates.
+      // Refused without a record, because a run takes a limited number of updates.
       if (thread.empty)
         throw ApplicationFailure.nonRetryable(`Thread ${thread.threadId} is empty`, THREAD_EMPTY);
     },
@@ -190,7 +190,7 @@ function registerHandlers(thread: ThreadState, runId: string): void {
   });
 }
 
-/** Carries a refusal over the wire. */
+/** Converts a refusal that is thrown to a failure. */
 function refusing(check: () => void): void {
   try {
     check();

@@ -1,4 +1,4 @@
-/** Delivers notifications of a session. It is a workflow of its own, so no receiver can hold up a session. */
+/** Delivers the notifications of a session, in a workflow of its own: so no receiver can hold up a session. */
 import { proxyActivities } from '@temporalio/workflow';
 import type { ActivitiesByType } from '../contract/activities.ts';
 import { ACTIVITY } from '../contract/names.ts';
@@ -11,12 +11,12 @@ const { [ACTIVITY.deliver]: deliver } = proxyActivities<ActivitiesByType>({
   retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1h' },
 });
 
-/** Sends each notification to each webhook, side by side. It fails when one was not delivered in three days. */
+/** Sends each notification to each webhook in parallel. Fails if one was not delivered within three days. */
 export async function webhookDelivery({ notifications, webhooks, ...session }: WebhookInput): Promise<void> {
   const deliveries = webhooks.flatMap((webhook) =>
     notifications.map((notification) => deliver({ ...session, webhook, notification })),
   );
-  // A failed one must not hide the others.
+  // A failed delivery must not cut off the others.
   const ended = await Promise.allSettled(deliveries);
   for (const end of ended) if (end.status === 'rejected') throw end.reason;
 }

@@ -3,7 +3,7 @@ import { log } from '@temporalio/workflow';
 import type { SessionState } from '../contract/state.ts';
 import { batchCalls } from '../session/state.ts';
 
-/** Makes a function that logs what is new in the state. */
+/** Makes a function that logs what is new in a state. It must see each state of the session. */
 export function newsLogger(): (state: SessionState) => void {
   let told = new Set<string>();
   return (state) => {
