@@ -16,11 +16,13 @@ export function periodOf(now: number, period: PoolPeriod, zone: string): string 
   return period === 'month' ? month : `${month}-${part('day')}`;
 }
 
-/** When the period of a time ends, in milliseconds since 1970. Clocks of time zones differ by quarters of an hour. */
+/**
+ * When the period of a time ends, in milliseconds since 1970. Time zones differ by multiples of a quarter of an hour.
+ */
 export function periodEnd(now: number, period: PoolPeriod, zone: string): number {
   const present = periodOf(now, period, zone);
   let at = Math.floor(now / QUARTER_HOUR) * QUARTER_HOUR;
-  // A month is found by its days: most steps are long.
+  // For a month it goes in steps of a day first, then in quarters of an hour.
   for (const step of period === 'month' ? [86_400_000, QUARTER_HOUR] : [QUARTER_HOUR]) {
     while (periodOf(at + step, period, zone) === present) at += step;
   }

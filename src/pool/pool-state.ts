@@ -1,8 +1,8 @@
 /**
- * A pool of money as a state machine. A session draws an allotment before it spends, and reports what it has spent. What is
- * spent and what is held never exceed a cap together.
+ * A pool of money as a state machine. A session draws an allotment before it spends, and reports what it has spent. The
+ * pool grants an allotment only if what is spent and what is held stay within the caps together.
  *
- * A session's amounts count from its start. A request that comes twice or late changes nothing, whatever was lost.
+ * A session's amounts count from its start. So a request that comes twice or late does no harm, whatever was lost.
  */
 
 import { defined } from '../contract/json.ts';
@@ -25,16 +25,16 @@ import {
 import { NANO_PER_USD } from '../contract/state.ts';
 import { periodEnd, periodOf } from './period.ts';
 
-/** Beyond what a session needs, it gets this part of what is left: near the cap, the others need some, too. */
+/** Beyond what it needs, a session gets at most `1 / SHARE` of what is left: near the cap, others need some, too. */
 const SHARE = 4;
-/** Sessions that may hold something at a time, that may wait, and that are remembered without holding anything. */
+/** How many sessions may hold something at a time, may wait, and are remembered although they hold nothing. */
 const POOL_LIMIT = { holders: 2_000, waiting: 500, resting: 1_000 } as const;
-/** Resting sessions are forgotten in batches. */
+/** Sessions that hold nothing are forgotten in batches of at least this many. */
 const BATCH = 100;
-/** Holders that a refusal names. */
+/** How many holders a refusal names. */
 const NAMED = 10;
 const LISTED = 100;
-/** What each cap counts. */
+/** The kind of amount that each cap limits. */
 const KIND_OF = { usd: 'nanoUsd', tokens: 'tokens', turns: 'turns', activeMs: 'activeMs' } as const;
 const NO_CAPS = { usd: null, tokens: null, turns: null, activeMs: null } as const;
 const UNITS: Readonly<Record<PoolCap, string>> = {
@@ -45,12 +45,12 @@ const UNITS: Readonly<Record<PoolCap, string>> = {
 };
 
 interface Holder {
-  /** Of its last request. */
+  /** The number of its last request. */
   no: number;
   spent: PoolAmount;
-  /** What it may spend beyond that. */
+  /** What it may spend beyond `spent`. */
   held: PoolAmount;
-  /** When it was heard of last, in milliseconds since 1970. */
+  /** When its last request came, in milliseconds since 1970. */
   at: number;
 }
 
@@ -61,7 +61,7 @@ export interface PoolData {
   limits: PoolLimits;
   period: PoolPeriod | null;
   zone: string;
-  /** The period that `spent` is of. */
+  /** The period in which `spent` was spent. */
   current: string;
   spent: PoolAmount;
   total: PoolAmount;
@@ -70,7 +70,7 @@ export interface PoolData {
   set: PoolView['set'];
 }
 
-/** A pool without caps, which nobody has set. */
+/** A pool without caps, before somebody sets some. */
 export function newPool(poolId: string): PoolData {
   return {
     schema: 1,
@@ -112,7 +112,7 @@ export function setPool(pool: PoolData, input: PoolSetInput, now: number): void 
   pool.set = { by: input.by ?? 'unnamed', at: new Date(now).toISOString() };
 }
 
-/** Takes what a session reports, and grants or refuses what it asks for. */
+/** Takes a session's report, and grants or refuses what the session asks for. */
 export function draw(pool: PoolData, request: DrawRequest, now: number): DrawAnswer {
   const { sessionId, no, need, want, caps } = request;
   roll(pool, now);
@@ -122,7 +122,7 @@ export function draw(pool: PoolData, request: DrawRequest, now: number): DrawAns
   const isRepeated = known?.no === no;
   const spent = charge(pool, known?.spent ?? request.settled, request.spent);
   const holder: Holder = { no, spent, held: { ...NO_AMOUNT }, at: now };
-  // What it held comes back with each request, unless this is the request that got it.
+  // Each request first gives back what the session held, unless it repeats the request that got it.
   if (isRepeated && need !== undefined && isWithin(need, known.held)) holder.held = known.held;
   pool.holders[sessionId] = holder;
   pool.waiting = pool.waiting.filter((one) => one.sessionId !== sessionId);
@@ -142,17 +142,17 @@ export function draw(pool: PoolData, request: DrawRequest, now: number): DrawAns
   return granted(holder);
 }
 
-/** Takes back what a session held that does not run any more. */
+/** Takes back what a session held that no longer runs. */
 export function closed(pool: PoolData, { sessionId, no, spent }: PoolClosedInput, now: number): void {
   roll(pool, now);
   const holder = pool.holders[sessionId];
-  // It has been heard of since.
+  // The session has sent another request since.
   if (holder === undefined || holder.no !== no) return;
   holder.spent = charge(pool, holder.spent, spent ?? sum(holder.spent, holder.held));
   holder.held = { ...NO_AMOUNT };
 }
 
-/** The waiting sessions that would get what they need. They wait no more, and are to be told. */
+/** Takes the sessions off the waiting list that would get what they need now. The caller must tell them. */
 export function wake(pool: PoolData, now: number): string[] {
   roll(pool, now);
   const left = available(pool);
@@ -201,7 +201,7 @@ export function poolView(stored: PoolData, now: number): PoolView {
   };
 }
 
-/** Begins the next period when its time has come. What sessions hold then counts for the new one. */
+/** Begins the next period when its time has come. What sessions hold then counts for the new period. */
 function roll(pool: PoolData, now: number): void {
   const current = currentOf(pool, now);
   if (current === pool.current) return;
@@ -213,7 +213,10 @@ function currentOf({ period, zone }: PoolData, now: number): string {
   return period === null ? '' : periodOf(now, period, zone);
 }
 
-/** Charges what a session has spent since. It can be more than it held, where a provider ignores `max_tokens`. */
+/**
+ * Charges what a session has spent since its last report. A provider that ignores `max_tokens` can make it exceed
+ * `held`.
+ */
 function charge(pool: PoolData, before: PoolAmount, spent: PoolAmount): PoolAmount {
   const after = { ...before };
   for (const kind of AMOUNT_KINDS) {
@@ -298,7 +301,10 @@ function isHolding({ held }: Holder): boolean {
   return AMOUNT_KINDS.some((kind) => held[kind] > 0);
 }
 
-/** Forgets those that were not heard of for longest. Each reports what the pool had confirmed, so nothing counts twice. */
+/**
+ * Forgets the sessions that have been silent for longest. Each reports what the pool confirmed, so nothing counts
+ * twice.
+ */
 function forget(pool: PoolData): void {
   const all = Object.entries(pool.holders);
   if (all.length <= POOL_LIMIT.resting + BATCH) return;
