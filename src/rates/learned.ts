@@ -1,24 +1,24 @@
-/** What a limiter learns from the answers of its provider. Pure, as the limiter is. */
+/** What a limiter learns from the answers of its provider. Pure, like the limiter. */
 import type { RateSaid, SaidAmount, WindowLimit } from '../contract/rates.ts';
 
-/** How many requests may be sent before the provider has said its limit. */
+/** How many requests a window may have before the provider has told its limit. */
 const PROBES = 5;
-/** The longest that what a provider says of others holds requests back. Then one of ours asks again. */
+/** How long the use by others may hold requests back at most. Then a request shows the present use. */
 const HOLD_MS = 3_600_000;
 
 type Amount = 'requests' | 'tokens';
 
-/** Of a limiter. */
+/** What a limiter has learned. */
 export interface Learned {
-  /** The limits that the provider has said. */
+  /** The limits that the provider has told. */
   limit: { requests?: number; tokens?: number };
-  /** When the provider said what it had left. */
+  /** When the provider last told what is left. */
   at: number;
-  /** What the provider counts beyond what the limiter knows of: others use the key. */
+  /** What the provider counts beyond the limiter's own count: others use the key, too. */
   others: { amount: Amount; count: number; until: number }[];
 }
 
-/** The limit that counts: what the worker allows, and at most what the provider does. */
+/** The limit that counts: the lower one of the worker's limit and the provider's. */
 export function limitWith(told: WindowLimit, learned: Learned | undefined): WindowLimit {
   if (told.fromHeaders !== true) return told;
   if (learned === undefined) return { ...told, requests: Math.min(told.requests ?? PROBES, PROBES) };
@@ -30,7 +30,7 @@ export function limitWith(told: WindowLimit, learned: Learned | undefined): Wind
   return limit;
 }
 
-/** Takes the limits that a provider has said. Those that it leaves out stay. */
+/** Learns the limits that a provider has told. Limits that it leaves out stay. */
 export function learnLimits(learned: Learned | undefined, { requests, tokens }: RateSaid): Learned {
   const limit = { ...learned?.limit };
   if (requests?.limit !== undefined) limit.requests = requests.limit;
@@ -38,7 +38,7 @@ export function learnLimits(learned: Learned | undefined, { requests, tokens }: 
   return { at: 0, others: [], ...learned, limit };
 }
 
-/** Takes what a provider has left, unless a later answer was there before. `used`: what the limiter knows of. */
+/** Learns what a provider has left, unless a later answer is known. `used`: the limiter's own count. */
 export function learnLeft(
   learned: Learned,
   {
@@ -62,7 +62,7 @@ function beyond(said: SaidAmount | undefined, limit: number | undefined, used: n
   return said?.remaining === undefined || limit === undefined ? 0 : limit - said.remaining - used;
 }
 
-/** What others use, as of a moment. */
+/** What others use at a moment. */
 export function usedByOthers(learned: Learned | undefined, at: number): Record<Amount, number> {
   const used = { requests: 0, tokens: 0 };
   for (const { amount, count, until } of learned?.others ?? []) if (until > at) used[amount] += count;

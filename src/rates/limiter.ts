@@ -1,13 +1,14 @@
 /**
  * The limiter of one key. Pure: the caller gives the time, in milliseconds.
  *
- * It counts a request from its grant until one window after the provider had it for certain, so no window holds more than
- * the limit as long as estimates are not exceeded. What exceeds them counts, too, and delays later requests. Tenants are
- * served by start-time fair queueing: each has a virtual time that advances with its share of the limit, and the one that
- * is furthest behind comes next. It is never overtaken, so a large request does not starve.
+ * It counts a request from its grant until one window after the provider certainly had it. So no window holds more than
+ * the limit, as long as requests stay within their estimates. What exceeds an estimate also counts, and delays later
+ * requests. Tenants are served by start-time fair queueing: each tenant has a virtual time that advances with its share
+ * of the limit, and the tenant that is furthest behind comes next. Nobody overtakes that tenant, so a large request
+ * does not starve.
  *
- * Once the limit was full, what becomes free is given out evenly over the window. Otherwise a whole window would be given out
- * in one moment, in which a tenant with few sessions cannot ask often enough for its share.
+ * Once the limit was full, the limiter spreads what becomes free evenly over the window. Otherwise it would give out a
+ * whole window at one moment, and a tenant with few sessions could not ask often enough for its share.
  */
 import type {
   RateAnswer,
@@ -23,14 +24,14 @@ import type { RateState, Waiting } from './rate-state.ts';
 import { count, hasRoom, roomAt, START_MS, usedBy } from './room.ts';
 import { charge, nextOf, servedOf, share, startOf } from './turns.ts';
 
-/** How long a session that was called may take to ask again. */
+/** How long a called session may take to ask again. */
 const CALL_MS = 30_000;
-/** How long before there is room for it a session is called, at most: it takes a while until it asks again. */
+/** A session is called at most this long before there is room, because it takes a while to ask again. */
 const LEAD_MS = 3_000;
-/** How much of a limit that was full is given out at once. */
+/** The share of the limit that may be given out at once, after the limit was full. */
 const BURST = 0.05;
 
-/** Takes what a worker tells. @returns its answer, and the other sessions whose turn it is now */
+/** Takes what a worker tells. @returns the answer to the worker, and the other sessions whose turn it is now */
 export function exchange(
   state: RateState,
   { limit, said, demands, settled, left }: RateExchange,
@@ -59,7 +60,7 @@ export function exchange(
   return { answer, called: [...called] };
 }
 
-/** Takes the limit as a worker tells it. */
+/** Sets the limit that a worker tells. */
 function setLimit(state: RateState, limit: WindowLimit): void {
   if (limit.fromHeaders === true) state.told = limit;
   else {
@@ -69,19 +70,19 @@ function setLimit(state: RateState, limit: WindowLimit): void {
   state.limit = limitWith(limit, state.learned);
 }
 
-/** Takes what the provider has said. What was settled before counts already. */
+/** Takes what the provider has said. The settlements of the exchange must have been counted before. */
 function hear(state: RateState, said: RateSaid, now: number): void {
   if (state.told === undefined) return;
-  // So far the pace was that of a guess.
+  // So far the pace was based on a guess.
   if (state.learned === undefined) delete state.paced;
   state.learned = learnLimits(state.learned, said);
   state.limit = limitWith(state.told, state.learned);
   for (const open of state.open) if (said.answered.includes(open.id)) open.answered = true;
   const { learned: _, ...own } = state;
-  // What the provider has not seen yet is not in its count.
+  // The provider does not count requests that it has not seen yet.
   const used = usedBy({ ...own, called: [], open: own.open.filter(({ answered }) => answered) });
   learnLeft(state.learned, { said, limit: state.limit, used, now });
-  // One that asks for more than a limit that has become smaller would wait for ever.
+  // The limit may have shrunk: a session that asks for more than the whole limit would wait for ever.
   const { tokens: most = Number.POSITIVE_INFINITY } = state.limit;
   for (const each of [...state.waiting, ...state.called]) each.tokens = Math.min(each.tokens, most);
 }
@@ -111,7 +112,7 @@ export function serve(state: RateState, now: number): string[] {
   return called;
 }
 
-/** When {@link serve} can call somebody next, or `null` while nobody waits. */
+/** When {@link serve} can call the next session, or `null` while nobody waits. */
 export function nextAt(state: RateState): number | null {
   const next = nextOf(state);
   if (next === undefined) return null;
@@ -138,22 +139,22 @@ export function rateView(key: string, state: RateState, now: number): RateView {
   };
 }
 
-/** A session waits once, however often it asks. Its newest demand counts. */
+/** Lets a session wait for its turn. It waits once, however often it asks; its newest demand counts. */
 function join(state: RateState, { id, sessionId, tenant, tokens: estimate }: RateDemand): void {
   if (state.open.some((open) => open.id === id)) return;
-  // A larger one would wait for ever.
+  // A larger demand would wait for ever.
   const tokens = Math.min(estimate, state.limit.tokens ?? estimate);
   const known = [...state.waiting, ...state.called].find((other) => other.sessionId === sessionId);
   if (known === undefined) state.waiting.push({ sessionId, tenant, tokens });
   else if (!state.called.includes(known)) known.tokens = tokens;
   else if (tokens > known.tokens) {
-    // It asks for more than it was called for: it is the next of its tenant.
+    // The session asks for more than it was called for, so it waits again, as the next of its tenant.
     cancelCall(state, known);
     state.waiting.unshift({ sessionId, tenant, tokens });
   }
 }
 
-/** Grants a demand whose session was called. @returns from when on it may be sent, or `null` */
+/** Grants a demand whose session was called. @returns from when on the request may be sent, or `null` */
 function grant(
   state: RateState,
   { id, sessionId, tenant, tokens: estimate }: RateDemand,
@@ -167,7 +168,7 @@ function grant(
   const others = { ...state, called: [] };
   const at = Math.max(now, state.backOffUntil, roomAt(others, tokens));
   if (at > now + 2 * LEAD_MS) {
-    // What was expected to become free did not: it is the next of its tenant.
+    // The room that was expected did not become free: the session waits again, as the next of its tenant.
     cancelCall(state, call);
     state.waiting.unshift({ sessionId, tenant, tokens });
     return null;
@@ -177,7 +178,7 @@ function grant(
   return at;
 }
 
-/** Not long beside a short window: a session that was called keeps others from the room that it is called for. */
+/** How early a session is called. Shorter for a short window, because a called session keeps others from its room. */
 function leadOf({ limit: { windowMs } }: RateState): number {
   return Math.min(LEAD_MS, windowMs / 4);
 }
@@ -197,7 +198,7 @@ function settle(state: RateState, settlement: RateSettlement, now: number): void
   charge(state, open.tenant, more);
   if (state.paced !== undefined) state.paced.share = Math.min(BURST, state.paced.share - more);
   if (unsent === true) return;
-  // It was sent within START_MS, so the provider had it by then.
+  // The request was sent within START_MS, so the provider had it by then.
   const at = Math.min(Math.max(open.at, now - agoMs), open.at + START_MS);
   count(state, at, used);
 }
@@ -208,7 +209,7 @@ function leave(state: RateState, sessionId: string): void {
   if (call !== undefined) cancelCall(state, call);
 }
 
-/** Its tenant has not had what it was called for. */
+/** Takes a call back, and credits the tenant with what the session did not use. */
 function cancelCall(state: RateState, call: Waiting): void {
   state.called.splice(state.called.indexOf(call), 1);
   charge(state, call.tenant, -share(state, call.tokens));

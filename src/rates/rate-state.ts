@@ -1,41 +1,41 @@
-/** What the limiter of one key holds. */
+/** The state of the limiter of one key. */
 import type { RateDemand, WindowLimit } from '../contract/rates.ts';
 import type { Learned } from './learned.ts';
 
 /** A session that waits, or was called. */
 export interface Waiting extends Omit<RateDemand, 'id'> {
-  /** When a call ends that the session does not answer. */
+  /** Only for a called session: until when it may answer the call. */
   until?: number;
 }
 
-/** A request that was granted and is not settled. */
+/** A request that was granted and is not settled yet. */
 interface Open extends Omit<RateDemand, 'sessionId'> {
   at: number;
   /** The provider has begun to answer it. */
   answered?: true;
 }
 
-/** Plain JSON, for a new run of the workflow. */
+/** The state as plain JSON: the workflow passes it to its next run. */
 export interface RateState {
   /** The limit that counts. */
   limit: WindowLimit;
-  /** The limit as workers tell it, when the provider says more. */
+  /** The limit as workers tell it. Only if the limiter also learns from the provider. */
   told?: WindowLimit;
   /** What the provider has said. */
   learned?: Learned;
-  /** Settled requests, in order: from when on they count, and what they count. */
+  /** Settled requests in the order of time: from when on they count, and how much. */
   counted: { at: number; requests: number; tokens: number }[];
   open: Open[];
-  /** Sessions whose turn it is, until they ask again. */
+  /** Sessions that were told that it is their turn, until they ask again. */
   called: Waiting[];
-  /** In the order of their arrival. */
+  /** Sessions that wait, in the order of their arrival. */
   waiting: Waiting[];
   /** The virtual time up to which each tenant was served, in shares of the limit. */
   served: { tenant: string; upTo: number }[];
-  /** The virtual time of the last turn. */
+  /** The virtual time at which the last turn began. */
   clock: number;
   backOffUntil: number;
-  /** While sessions wait for a limit that was full: the share that may be given out, and as of when. */
+  /** Set while sessions wait for a limit that was full: which share may be given out, and as of when. */
   paced?: { share: number; at: number };
 }
 

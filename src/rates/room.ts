@@ -1,14 +1,14 @@
-/** What counts against a limit, and when there is room for more. */
+/** Computes what counts against a limit, and when there is room for more. */
 import type { RateView } from '../contract/rates.ts';
 import { usedByOthers } from './learned.ts';
 import type { RateState } from './rate-state.ts';
 
-/** How long after its grant a request may still be sent. */
+/** How long after its grant a request may be sent. */
 export const START_MS = 10_000;
-/** What is counted is summed up in steps of this part of a window. */
+/** Counts are summed up in this many steps of a window. */
 const STEPS = 200;
 
-/** When there is room for so many tokens, if nothing else is called. */
+/** When there is room for a request of so many tokens, if no other session is called; 0 if there is room already. */
 export function roomAt(state: RateState, tokens: number): number {
   const { windowMs } = state.limit;
   const ends = [
@@ -51,7 +51,7 @@ export function hasRoom({ limit }: RateState, used: RateView['used'], tokens: nu
   );
 }
 
-/** @param at - what has left the window by then does not count */
+/** What counts against the limit. @param at - what leaves the window by this time does not count */
 export function usedBy(
   { counted, open, called, learned, limit: { windowMs } }: RateState,
   at = 0,

@@ -1,11 +1,11 @@
-/** Whose turn it is: start-time fair queueing of the tenants. */
+/** Decides whose turn it is, by start-time fair queueing of the tenants. */
 import type { RateState, Waiting } from './rate-state.ts';
 
 export function servedOf({ served }: RateState, tenant: string): RateState['served'][number] | undefined {
   return served.find((each) => each.tenant === tenant);
 }
 
-/** The virtual time at which a tenant's next request starts. One that was away begins at the clock. */
+/** The virtual time at which a tenant's next request starts. A tenant that was away begins at the clock. */
 export function startOf(state: RateState, tenant: string): number {
   return Math.max(state.clock, servedOf(state, tenant)?.upTo ?? 0);
 }
