@@ -1,4 +1,4 @@
-/** How savers check the arguments of their methods, and the errors that they share. */
+/** Checks the arguments of savers' methods, and makes the errors that savers share. */
 import {
   CHECKPOINT_ID_LIMIT,
   type Checkpoint,
@@ -9,7 +9,7 @@ import {
 import { PerdureError } from '../contract/errors.ts';
 import { canonicalJson, type JsonObject, type JsonValue, toJson } from '../contract/json.ts';
 
-/** Checks an id. @throws TypeError when it is no string; PerdureError `INVALID_ARGUMENT` when it is unusable */
+/** Checks an id. @throws TypeError when it is not a string; PerdureError `INVALID_ARGUMENT` when it is unusable */
 export function checkId(field: string, value: unknown): asserts value is string {
   if (typeof value !== 'string') throw new TypeError(`${field} must be a string, not ${typeOf(value)}`);
   const problem =
@@ -17,7 +17,7 @@ export function checkId(field: string, value: unknown): asserts value is string 
       ? 'is blank'
       : value.length > CHECKPOINT_ID_LIMIT
         ? `has ${value.length} characters, the limit is ${CHECKPOINT_ID_LIMIT}`
-        : // Stores would cut or change these, and two ids would become one.
+        : // Stores would cut or change such ids, and two ids would become one.
           /\p{Surrogate}|\0/u.test(value)
           ? 'contains a NUL or half of a surrogate pair'
           : null;
@@ -31,7 +31,7 @@ export interface CheckedPut {
   state: JsonObject;
   parentId: string | null;
   metadata: JsonObject;
-  /** `null` when the saver is to make one. */
+  /** `null`: the saver makes an id. */
   id: string | null;
 }
 
@@ -78,7 +78,7 @@ export function checkStep(threadId: unknown, key: unknown, value: unknown): Json
   return toJson(value, 'value');
 }
 
-/** What makes two puts of one id the same put. */
+/** Whether two puts of one id have the same content. */
 export function sameContent(
   a: Pick<Checkpoint, 'state' | 'parent_id' | 'metadata'>,
   b: Pick<Checkpoint, 'state' | 'parent_id' | 'metadata'>,
@@ -88,7 +88,7 @@ export function sameContent(
   return text(a) === text(b);
 }
 
-/** The error of a `parentId` that is not a checkpoint of the thread. */
+/** The error for a `parentId` that is not a checkpoint of the thread. */
 export function unknownParent(threadId: string, parentId: string): PerdureError {
   return new PerdureError(
     'INVALID_ARGUMENT',
@@ -99,7 +99,7 @@ export function unknownParent(threadId: string, parentId: string): PerdureError 
   );
 }
 
-/** The error of an `id` that is stored with other content. */
+/** The error for an `id` that is stored with other content. */
 export function idTaken(threadId: string, id: string): PerdureError {
   return new PerdureError(
     'CONFLICT',
@@ -108,7 +108,7 @@ export function idTaken(threadId: string, id: string): PerdureError {
   );
 }
 
-/** The error of a write that a deletion has overtaken. */
+/** The error for a write that a deletion has overtaken. */
 export function deletedMeanwhile(threadId: string): PerdureError {
   return new PerdureError(
     'CONFLICT',

@@ -1,4 +1,4 @@
-/** The state of a thread's run. Pure: the workflow around it only waits and sends. */
+/** The state of a thread's run. Pure: the workflow around it only waits and issues commands. */
 
 import { isPerdureError } from '../contract/errors.ts';
 import { jsonSize } from '../contract/json.ts';
@@ -37,11 +37,11 @@ export class ThreadState {
   readonly #segments: SegmentRef[];
   #garbage: Garbage;
   #entries: ThreadEntry[];
-  /** Entries that are being sealed. They are read like the others until the segment exists. */
+  /** Entries that are being sealed. Until the segment exists, they are read like the others. */
   #sealing: ThreadEntry[] = [];
   #sealingBytes = 0;
   #starting = false;
-  /** A segment was begun: later entries pass to the next run, beside the index. */
+  /** A segment was begun: later entries pass to the next run, together with the index. */
   #goesOn = false;
   #bytes: number;
   #writes = 0;
@@ -63,17 +63,17 @@ export class ThreadState {
     return this.#deleted;
   }
 
-  /** Nothing is stored, and nothing is left to remove. */
+  /** Whether nothing is stored and nothing is left to remove. */
   get empty(): boolean {
     return this.#nothing && this.#garbage.runs.length === 0;
   }
 
-  /** Some entries are in no segment. */
+  /** Whether some entries are in no segment yet. */
   get holds(): boolean {
     return this.#entries.length > 0;
   }
 
-  /** A segment is being written. */
+  /** Whether a segment is being written. */
   get sealing(): boolean {
     return this.#starting;
   }
@@ -87,7 +87,7 @@ export class ThreadState {
     this.#validate(put.epoch, jsonSize(put));
     const known = this.#place('checkpoint', put.id);
     if (known !== null) {
-      // A repeated put. The caller compares what a segment has.
+      // A repeated put. If a segment has the entry, the caller compares it.
       if ('entry' in known && known.entry.kind === 'checkpoint' && !samePut(known.entry, put))
         throw idTaken(this.threadId, put.id);
       return;
@@ -119,7 +119,7 @@ export class ThreadState {
     if (replaced !== undefined) this.#bytes -= jsonSize(replaced);
     const entry = { kind: 'step' as const, key, value, updated_at: now };
     this.#add(content === undefined ? entry : { ...entry, content });
-    // A repeated step, after a lost answer and a change of run, replaces nothing.
+    // A step that is repeated after a lost answer and a change of run replaces nothing.
     return replaced?.content === undefined || replaced.content.key === content?.key
       ? { updated_at: now }
       : { updated_at: now, replaced: replaced.content };
@@ -142,13 +142,13 @@ export class ThreadState {
     });
   }
 
-  /** Whether a write fits beside what is held. Otherwise it waits for the segment. */
+  /** Whether a write fits beside what the run holds. Otherwise it must wait for the segment. */
   hasRoom(size: number): boolean {
     const beside = this.#goesOn ? Math.max(this.#sealingBytes, this.#indexBytes) : 0;
     return beside + this.#bytes + size <= THREAD_LIMIT.held;
   }
 
-  /** Empties the thread. Returns what is to be removed, since this deletion or an earlier one. */
+  /** Empties the thread. Returns what must be removed because of this deletion or an earlier one. */
   delete(run: string): DeleteResult {
     if (this.#deleted || this.#nothing)
       return { ...this.#garbage, epoch: this.epoch - (this.#deleted ? 0 : 1) };
@@ -190,7 +190,7 @@ export class ThreadState {
     }
     const mark = entryMark('checkpoint', before ?? '');
     const last = this.#segments.findLastIndex((segment) => hasMark(segment, mark));
-    // The segment with `before` itself may hold no older ones.
+    // The segment that has `before` may hold no older checkpoints, so it does not count.
     const own = this.#segments[last];
     if (own === undefined) return null;
     return { entries: [], segments: [own.run, ...segmentsFor(this.#segments.slice(0, last), limit)] };
@@ -206,7 +206,7 @@ export class ThreadState {
     };
   }
 
-  /** Takes the entries to be sealed. */
+  /** Begins to seal the present entries. Returns the input of their segment. */
   seal(): SegmentInput {
     this.#starting = true;
     this.#goesOn = true;
@@ -218,7 +218,7 @@ export class ThreadState {
     return { threadId: this.threadId, epoch: this.epoch, entries: this.#sealing };
   }
 
-  /** The entries are sealed in the segment of a run. */
+  /** Ends the sealing: the segment of the run has the entries. */
   sealed(run: string): void {
     this.#starting = false;
     if (this.#deleted) return;
