@@ -1,4 +1,4 @@
-/** Compares the commands of the core with the events of a history: if they differ, another program wrote the history. */
+/** Compares the core's commands with the events of a history. If they differ, another program wrote the history. */
 import type { Command } from '../session/events.ts';
 import { corrupt } from './event-inputs.ts';
 
@@ -7,26 +7,26 @@ export interface Shown {
   eventId: number;
   /** The type of an activity, or `timer`. */
   type: string;
-  /** The activity's or the timer's. */
+  /** The id of the activity or the timer. */
   id: string;
 }
 
-/** A command that the history has not shown yet. */
+/** A command that the history has not shown so far. */
 interface Asked {
   type: string;
-  /** The history may never show it: a command that is stopped in the task that issues it is not sent. */
+  /** Then the history may never show it: a command that is stopped in the task that issues it is not sent. */
   stopped: boolean;
 }
 
 /** The commands that the core has asked for. */
 export class AskedCommands {
   readonly #open = new Map<number, Asked>();
-  /** Commands of timers by the SDK's own count, which is a timer's id. */
+  /** The commands of timers, in order: the SDK counts timers, and the count is a timer's id. */
   readonly #timers: number[] = [];
   /** Timers that the history has shown, by their id. */
   readonly #started = new Map<string, number>();
 
-  /** Adds the core's commands. @returns those that the server was asked for */
+  /** Adds the core's commands. @returns the numbers of the commands that the server was asked for */
   take(commands: readonly Command[]): number[] {
     const sent: number[] = [];
     for (const command of commands) {
@@ -44,7 +44,7 @@ export class AskedCommands {
     return sent;
   }
 
-  /** The command of a timer that has started, by its id. */
+  /** The number of the command that started the timer with this id. */
   timer(timerId: string): number | undefined {
     return this.#started.get(timerId);
   }

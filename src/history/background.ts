@@ -8,7 +8,7 @@ import { pendingCalls } from '../session/views.ts';
 import { isNotFound } from '../temporal/index.ts';
 import { foldSession } from './fold-session.ts';
 
-/** What is told of one sub-agent. */
+/** The status of one sub-agent, as the model sees it. */
 export interface BackgroundStatus {
   session: string;
   agent: string;
@@ -27,8 +27,8 @@ export interface BackgroundStatus {
 /**
  * Reads the sub-agents in the background of a session: the open ones, and those that have ended in its present run.
  *
- * @param only - the id of the one to read; `undefined` reads all
- * @param textLength - how much of its last text, in characters
+ * @param only - the session id of the sub-agent to read; `undefined` reads all
+ * @param textLength - how many characters of the last text to return
  */
 export async function readBackground(
   client: Client,

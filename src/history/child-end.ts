@@ -4,7 +4,7 @@ import type { ChildEnd } from '../contract/tree.ts';
 import { endOf } from '../session/sub-agents.ts';
 import { foldSession } from './fold-session.ts';
 
-/** Reads a sub-agent's session, and how it would report itself if it ended here. */
+/** Reads a sub-agent's session, and what it would report if it ended here. */
 export async function readChild(
   client: Client,
   sessionId: string,

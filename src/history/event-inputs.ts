@@ -17,14 +17,14 @@ export type RunEnd = 'completed' | 'failed' | 'canceled' | 'terminated' | 'timed
 
 /** An input that a task will bring. */
 export interface Pending {
-  /** Place in the history; an update's is just after the event it was sequenced after. */
+  /** Its place in the history. An update's place is just after the event that it was sequenced after. */
   order: number;
-  /** The signal's or update's. */
+  /** The name of the signal or update; empty for other inputs. */
   name: string;
   input: Input;
 }
 
-/** How an activity ended, by the event that had scheduled it. */
+/** How an activity ended, with the id of the event that scheduled it. */
 export interface ActivityEnd {
   scheduledEventId: number;
   result: { ok: true; value: unknown } | { ok: false; failure: unknown };
@@ -48,12 +48,12 @@ export function activityEnd(event: HistoryEvent, payloads: PayloadReader): Activ
   return { scheduledEventId: toNumber(cancelled.scheduledEventId), result: { ok: false, failure } };
 }
 
-/** The outcome of an activity of this type. The core finds what is wrong with a result when it reads it. */
+/** The outcome of an activity of this type. The result is not checked: the core finds errors when it reads it. */
 export function outcomeOf(activityType: string, result: ActivityEnd['result']): Outcome {
   return { kind: activityType as keyof SessionActivities, result } as Outcome;
 }
 
-/** Events that come after all that the task before them wrote. */
+/** Events that come only after everything that the previous task wrote. */
 export const CLOSING: ReadonlySet<number> = new Set([
   EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED,
   EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
@@ -65,7 +65,7 @@ export const CLOSING: ReadonlySet<number> = new Set([
   EventType.EVENT_TYPE_TIMER_FIRED,
 ]);
 
-/** Whether the fold needs an event: a third of them it does not. */
+/** Whether the fold needs an event. It does not need a third of the events. */
 export function saysSomething({ eventType }: HistoryEvent): boolean {
   return (
     eventType !== EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED &&
@@ -93,7 +93,7 @@ export function inOrder(pending: Pending[], firstTask: boolean): Input[] {
     .sort((a, b) => {
       const byRank = rank(a) - rank(b);
       if (byRank !== 0) return byRank;
-      // Inputs that came before the workflow's first task wait in buffers, which are emptied handler by handler.
+      // Inputs from before the workflow's first task wait in buffers, which the SDK empties handler by handler.
       const byHandler = firstTask ? HANDLER_ORDER.indexOf(a.name) - HANDLER_ORDER.indexOf(b.name) : 0;
       return byHandler || a.order - b.order;
     })
@@ -102,7 +102,7 @@ export function inOrder(pending: Pending[], firstTask: boolean): Input[] {
 
 type Int64 = { toNumber(): number } | null | undefined;
 
-/** A number of the wire's; `Number()` would go through its text. */
+/** Converts a 64-bit number of the wire. `Number()` would be slower: it converts to text first. */
 export function toNumber(value: Int64): number {
   return value?.toNumber() ?? 0;
 }

@@ -4,8 +4,8 @@ import { readPages } from '../temporal/read-events.ts';
 import { Folder } from './fold.ts';
 
 /**
- * Reads the state of a session's run from its history, without a worker: the state after the last completed workflow
- * task, or, when no worker has taken the session yet, the state at its start.
+ * Reads the state of a session's run from its history, without a worker. This is the state after the last completed
+ * workflow task or, if no worker has taken the session yet, the state at its start.
  *
  * @throws PerdureError `CHECKPOINT_CORRUPTION`; Temporal's `ServiceError` when the run is not there.
  */

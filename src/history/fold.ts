@@ -1,9 +1,9 @@
 /**
- * The fold: a Temporal history to the state that the live workflow had at each completed workflow task.
+ * The fold: computes from a Temporal history the state that the live workflow had at each completed workflow task.
  *
- * It runs the very core that the workflow runs. Besides, it must know in which order Temporal hands a task's events
- * to the workflow. Failed and timed-out tasks contribute nothing, and what came after the last completed task has not
- * been seen by the workflow yet.
+ * It runs the same core as the workflow. In addition, it must know in which order Temporal hands a task's events to the
+ * workflow. Failed and timed-out tasks contribute nothing. The workflow has not seen the events after the last
+ * completed task yet.
  */
 import proto from '@temporalio/proto';
 import { parseInput } from '../contract/inputs.ts';
@@ -37,11 +37,11 @@ const SIGNALS: readonly string[] = Object.values(SIGNAL);
 
 /** A completed workflow task: a checkpoint. */
 export interface FoldedTask {
-  /** Number of the task's completed event, which with the run names the checkpoint. */
+  /** The number of the task's completed event. Together with the run it names the checkpoint. */
   eventId: number;
   /** ISO 8601: the start of the task. */
   at: string;
-  /** The state after the task. It is the fold's own and moves on: copy what you keep. */
+  /** The state after the task. The fold goes on to change this object: copy what you keep. */
   state: SessionState;
 }
 
@@ -50,7 +50,7 @@ export interface Fold {
   runId: string;
   /** `null` while no workflow task has completed. */
   state: SessionState | null;
-  /** The last completed task's event, 0 before the first. */
+  /** The completed event of the last task, 0 before the first. */
   eventId: number;
   end: RunEnd | null;
 }
@@ -59,25 +59,25 @@ interface OpenTask {
   eventId: number;
   moment: Moment;
   updates: Pending[];
-  /** What the task asked of the server, to hold against what the core asks. */
+  /** The commands that the task sent to the server, to compare with the core's commands. */
   shown: Shown[];
 }
 
-/** What a fold is told beside the events. */
+/** Options of a fold. */
 export interface FoldOptions {
-  /** The run. A history that was reset still names its first run, so pass it where it is known. */
+  /** The run. Pass it if you know it: after a reset, the history names another run. */
   runId?: string;
   /** Called after each completed workflow task. */
   onTask?: (task: FoldedTask) => void | Promise<void>;
-  /** Event of the task that is the last to be folded. Default: that of the history's last. */
+  /** The completed event of the last task to fold. Default: the last task of the history. */
   last?: number;
 }
 
 /**
  * Folds the events of one run, given in pages.
  *
- * @throws PerdureError `CHECKPOINT_CORRUPTION` when the history is not a session's, is of an unknown version,
- * or holds commands that the core would not have issued.
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` when the history is not a session's, has an unknown version, or holds
+ * commands that the core would not have issued.
  */
 export async function foldHistory(
   pages: AsyncIterable<readonly HistoryEvent[]> | Iterable<readonly HistoryEvent[]>,
@@ -94,8 +94,8 @@ export async function foldHistory(
 }
 
 /**
- * A fold that goes on: events are given to it in order, and {@link Folder.closeTask} after the last that there is
- * now; when there are more, they are given to it then.
+ * A fold that can continue. Give it the events in order, and call {@link Folder.closeTask} after the last event that
+ * there is now. When there are more events, give it those.
  */
 export class Folder {
   readonly #payloads: PayloadReader;
@@ -113,7 +113,7 @@ export class Folder {
   #clock = 0;
   #open: OpenTask | null = null;
   #pending: Pending[] = [];
-  /** Scheduled event to the command it is, and what kind. */
+  /** By scheduled event: the command that it belongs to, and the command's kind. */
   readonly #scheduled = new Map<number, { seq: number; type: string }>();
   readonly #asked: AskedCommands = new AskedCommands();
   readonly #admitted = new Map<string, { order: number; name: string; payload: unknown }>();
@@ -125,7 +125,7 @@ export class Folder {
     this.#runId = options.runId ?? '';
   }
 
-  /** Where the fold is. The state is its own and moves on: copy what you keep. */
+  /** Where the fold is now. It goes on to change the state object: copy what you keep. */
   result(): Fold {
     return { runId: this.#runId, state: this.#state, eventId: this.#lastTask, end: this.#end };
   }
@@ -140,18 +140,18 @@ export class Folder {
     return this.#pending.length > 0;
   }
 
-  /** Whether the last task that was asked for is folded. */
+  /** Whether the last requested task is folded. */
   get done(): boolean {
     return this.#lastTask >= this.#last;
   }
 
-  /** Takes the next events. @throws as {@link foldHistory}; then the fold is of no use any more */
+  /** Takes the next events. @throws as {@link foldHistory}. Then drop this fold */
   async take(events: readonly HistoryEvent[]): Promise<void> {
     await this.#payloads.load(events);
     for (const event of events) {
       if (this.#open !== null && CLOSING.has(event.eventType ?? 0)) {
         const told = this.closeTask();
-        // A wait of its own for each of thousands of tasks would be a good part of the fold.
+        // To await each of thousands of tasks would be a good part of the fold's time.
         if (told !== undefined) await told;
         if (this.done) return;
       }
@@ -175,7 +175,7 @@ export class Folder {
       }
       case EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED: {
         this.#started = {
-          // A server's clock may step back, a workflow's never does.
+          // A server's clock may step back; a workflow's clock never does.
           now: Math.max(tsToMs(event.eventTime), this.#clock),
           historyEvents: id,
           historyBytes: toNumber(event.workflowTaskStartedEventAttributes?.historySizeBytes),
@@ -223,7 +223,7 @@ export class Folder {
       case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED: {
         const signal = event.workflowExecutionSignaledEventAttributes;
         const name = signal?.signalName ?? '';
-        // A signal that no handler takes is buffered by the workflow and changes nothing.
+        // The workflow buffers a signal for which it has no handler: it changes nothing.
         if (!SIGNALS.includes(name)) return;
         this.#pending.push({
           order: id,
@@ -289,7 +289,7 @@ export class Folder {
     this.#open?.updates.push({ order, name, input: read.input });
   }
 
-  /** Folds the task that has completed, once all events that it wrote are known. @returns what `onTask` does */
+  /** Folds the completed task, when all events that it wrote are known. @returns what `onTask` returns */
   closeTask(): void | Promise<void> {
     const task = this.#open;
     if (task === null) return;
@@ -302,7 +302,7 @@ export class Folder {
     this.#pending = [];
     // A task that brings nothing does not wake the session.
     const due = pending.length > 0 || first ? this.#apply(task, inOrder(pending, first)) : [];
-    // The end of a run may leave out what it makes pointless.
+    // The task that ends a run need not send commands that its end makes pointless.
     this.#asked.check(task.eventId, task.shown, this.#end === null ? due : []);
     this.#lastTask = task.eventId;
     return this.#onTask?.({ eventId: task.eventId, at: new Date(task.moment.now).toISOString(), state });
@@ -315,13 +315,13 @@ export class Folder {
     return initialState(identity, parsed.value, moment);
   }
 
-  /** @returns the commands that the server was asked for */
+  /** Applies a task's inputs. @returns the numbers of the commands that the server was asked for */
   #apply({ eventId, moment }: OpenTask, inputs: readonly Input[]): number[] {
     const state = this.#state as SessionState;
     try {
       return this.#asked.take(advance(state, inputs, moment).commands);
     } catch (error) {
-      // The live session fails such a task, and so never completes it: another program did.
+      // The live session would have failed such a task, so another program completed it.
       throw corrupt(`task ${eventId} has data that the session cannot use: ${String(error)}`, error);
     }
   }

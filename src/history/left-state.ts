@@ -5,7 +5,9 @@ import type { SessionState } from '../contract/state.ts';
 import { loadParts } from '../temporal/content.ts';
 import { foldSession } from './fold-session.ts';
 
-/** The last state of the run that a rewind leaves: of one that had not begun yet, what that was to go on from. */
+/**
+ * The last state of the run that a rewind leaves. If that run had not loaded its past yet: the last state before it.
+ */
 export async function leftState(
   client: Client,
   { sessionId, runId, leaves = runId }: Pick<Origin, 'sessionId' | 'runId' | 'leaves'>,

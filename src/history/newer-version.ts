@@ -1,4 +1,4 @@
-/** What only a newer version of the program writes: its sessions are not folded to a state that they never had. */
+/** Finds what only a newer version writes, so that its sessions are not folded to a state that they never had. */
 import proto from '@temporalio/proto';
 import { PATCH } from '../contract/names.ts';
 import type { PayloadReader } from '../temporal/payloads.ts';
@@ -19,7 +19,7 @@ const FOREIGN: ReadonlyMap<number, string> = new Map([
 ]);
 
 /**
- * Refuses what this version does not write.
+ * Refuses an event that this version does not write.
  *
  * @throws PerdureError `CHECKPOINT_CORRUPTION` for a marker or a command that this version does not know
  */

@@ -9,8 +9,11 @@ import { isOpen } from '../session/state.ts';
 import { undoSteps } from '../session/undo-plan.ts';
 
 /**
- * What a rewind must know of what it leaves: from the state at the checkpoint, the last state of the session, and
- * that of the checkpoint's own run, which an earlier rewind may have left behind.
+ * What a rewind must know about the runs that it leaves.
+ *
+ * @param past - the state at the checkpoint
+ * @param last - the last state of the session
+ * @param branch - the last state of the checkpoint's own run, which an earlier rewind may have abandoned
  */
 export function whatHappened(
   past: SessionState,
@@ -27,7 +30,7 @@ export function whatHappened(
   const effects = new Map<string, CarriedEffect>();
   const take = (effect: CarriedEffect): void => {
     const key = `${effect.callId} ${effect.idempotencyKey}`;
-    // What is known of one branch is not in doubt because another was left earlier.
+    // If one branch knows the outcome, it does not matter that the other was abandoned before it knew.
     const isBetter = effect.undone === true || effects.get(key)?.doubt !== undefined;
     if (isBetter || !effects.has(key)) effects.set(key, effect);
   };
@@ -54,7 +57,10 @@ export function whatHappened(
   };
 }
 
-/** What an undo of a rewind would do, the last effect first. A call that was open at the checkpoint goes on, and stays. */
+/**
+ * What the undo of a rewind would do, the last effect first. It skips calls that were open at the checkpoint: they go
+ * on.
+ */
 export function stepsSince(
   past: SessionState,
   last: SessionState,
@@ -68,21 +74,21 @@ export function stepsSince(
   for (const run of branch === null || branch === last ? [last] : [last, branch]) {
     for (const step of undoSteps(run)) {
       const key = sameCall({ id: step.callId, idempotencyKey: step.idempotencyKey });
-      // Of an effect that a rewind has carried, only its own run knows the arguments.
+      // Only an effect's own run knows its arguments. A run that carried the effect over a rewind does not.
       if (!known.has(key) && (steps.get(key)?.args ?? null) === null) steps.set(key, step);
     }
   }
   return [...steps.values()];
 }
 
-/** A request that was under way when its run was left is charged as one that was lost. */
+/** What a run has spent at most: a request that was under way when the run was left is charged as lost. */
 export function spentAtWorst({ budget }: SessionState): SessionState['budget']['spent'] {
   const spent = structuredClone(budget.spent);
   chargeLost(spent, budget.reserved.tokens > 0 ? 1 : 0, budget.reserved);
   return spent;
 }
 
-/** What tells a call from all others: runs that went on from one checkpoint give their own calls the same ids. */
+/** Identifies a call. The id is not enough: runs that continue from one checkpoint give their calls the same ids. */
 export function sameCall({ id, idempotencyKey }: Pick<ToolCall, 'id' | 'idempotencyKey'>): string {
   return `${id} ${idempotencyKey}`;
 }
@@ -105,10 +111,10 @@ function carriedEffect(call: ToolCall): CarriedEffect[] {
     ...defined({ compensates }),
     ...(call.compensatedBy === undefined ? {} : { undone: true as const }),
   };
-  // An equal call finds the session of a sub-agent in the background, and what became of it.
+  // An equal call finds the session of the sub-agent in the background, and its outcome.
   if (call.background === true) return [{ ...effect, output: null, open: true }];
   if (status.kind === 'completed') return [{ ...effect, output: result?.content ?? null }];
-  // An effect of scope `global` has a session of its own, which knows what became of it.
+  // An effect of scope `global` has a session of its own, which knows the outcome.
   const doubtful = isOpen(call) || (status.kind === 'failed' && !status.certain);
   if (!doubtful || scope === 'global') return [];
   const doubt = `the outcome of ${callId} is unknown: a rewind left it behind`;
