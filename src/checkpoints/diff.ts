@@ -1,4 +1,4 @@
-/** What changed between two checkpoints. */
+/** Computes what changed between two checkpoints. */
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
 
@@ -11,8 +11,8 @@ export type Change =
 /**
  * The changes that turn the state of `a` into the state of `b`, in the order in which to apply them (as a JSON Patch,
  * RFC 6902). Lists are compared index by index, because a session's lists grow at their end. Equal states give `[]`.
- * Of checkpoints from different runs of a session, pass the results of `wholeCheckpoint`: each has only the messages and
- * calls of its own run.
+ * A checkpoint has only the messages and calls of its own run. To compare checkpoints from different runs of a session,
+ * pass the results of `wholeCheckpoint`.
  */
 export function diff(a: Pick<Checkpoint, 'state'>, b: Pick<Checkpoint, 'state'>): Change[] {
   const changes: Change[] = [];
@@ -29,7 +29,7 @@ function compare(path: string, before: JsonValue, value: JsonValue, changes: Cha
 function compareLists(path: string, before: JsonValue[], value: JsonValue[], changes: Change[]): void {
   const shared = Math.min(before.length, value.length);
   for (let i = 0; i < shared; i++) compare(`${path}/${i}`, before[i] ?? null, value[i] ?? null, changes);
-  // From the end, so that earlier indexes stay valid.
+  // Remove from the end, so that earlier indexes stay valid.
   for (let i = before.length - 1; i >= shared; i--) {
     changes.push({ op: 'remove', path: `${path}/${i}`, before: before[i] ?? null });
   }

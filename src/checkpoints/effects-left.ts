@@ -13,9 +13,9 @@ import { type EffectSince, effectsBetween } from './effects-since.ts';
 import { sessionStateOf } from './session-state.ts';
 
 /**
- * What has changed the world since a checkpoint of a session, or may have: a rewind to it undoes none of it. Look at
- * it before `Sessions.rewind`. It includes the effects of runs that earlier rewinds have left, which are read from
- * the server's history of those runs.
+ * The effects that have happened, or may have, since a checkpoint of a session. A rewind to the checkpoint does not
+ * undo them, so look at them before `Sessions.rewind`. The list includes effects of runs that earlier rewinds have
+ * abandoned, as far as the server still has the history of these runs.
  *
  * @param then - the checkpoint to go back to
  * @param now - the latest checkpoint
@@ -41,8 +41,9 @@ export function effectsSince(client: Client, then: Checkpoint, now: Checkpoint):
 }
 
 /**
- * What a rewind with `undo` would do: the effects since a checkpoint, the last one first, and whether their tools can undo
- * them. A call that was open at the checkpoint goes on, and stays. Pass the list's digest to `Sessions.rewind` to approve it.
+ * What a rewind with `undo` would do: the effects since a checkpoint, the last one first, and whether their tools can
+ * undo them. The list leaves out calls that were open at the checkpoint: they go on. To approve the list, pass its
+ * digest to `Sessions.rewind`.
  *
  * @throws PerdureError as {@link effectsSince}
  */
@@ -55,9 +56,9 @@ export async function undoPlanSince(client: Client, then: Checkpoint, now: Check
 }
 
 /**
- * The effects that a rewind has left, including those that completed while it was requested.
+ * The effects that a rewind did not undo, including effects that completed while the rewind was requested.
  *
- * @param before - the effects listed before the rewind, returned when the server no longer knows more
+ * @param before - the effects listed before the rewind; they are returned if the server cannot tell more
  */
 export async function effectsKept(
   client: Client,
@@ -68,8 +69,8 @@ export async function effectsKept(
 }
 
 /**
- * The effects that a rewind has left, read from the input of the new run. The abandoned run does nothing any more, but the
- * list from before the rewind may lack what completed until that run was sealed.
+ * The effects that a rewind did not undo, read through the input of the new run. The list from before the rewind may
+ * lack effects that completed until the abandoned run was sealed. After that, the run does nothing more.
  *
  * @returns `null` when the session was rewound elsewhere since, or when there was no run to leave
  */
@@ -83,7 +84,7 @@ async function effectsLeft(client: Client, then: Checkpoint): Promise<EffectSinc
 }
 
 async function effectsOver(client: Client, past: SessionState, last: SessionState): Promise<EffectSince[]> {
-  // One that has not begun yet has what that has which it goes on from.
+  // A rewound run that has not loaded its past yet has the effects of the run before it.
   const present = last.loading === null ? last : ((await before(client, last)) ?? last);
   const left: SessionState[] = [];
   let run: SessionState | null = present;
@@ -98,7 +99,7 @@ async function effectsOver(client: Client, past: SessionState, last: SessionStat
   return effectsBetween(await whole(past), await whole(present), runs, branch && (await whole(branch)));
 }
 
-/** The last state of the run that a rewind has left, if it can be read. An unreadable run must not block a rewind. */
+/** The last state of the run that a rewind has left, or `null`. An unreadable run must not block a rewind. */
 async function before(client: Client, { origin }: { origin: Origin | null }): Promise<SessionState | null> {
   return origin?.kind === 'rewind' ? leftState(client, origin).catch(() => null) : null;
 }

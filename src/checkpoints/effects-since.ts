@@ -9,9 +9,9 @@ export interface EffectSince {
   callId: string;
   tool: string;
   /**
-   * What happens to an equal call after a rewind. `answered`: it gets the recorded result. `doubtful`: nobody knows whether
-   * the effect happened, so a person decides. `repeated`: it runs again, because it is idempotent. `undone`: it runs again,
-   * because the effect was undone.
+   * What happens to an equal call after a rewind. `answered`: it gets the recorded result. `doubtful`: nobody knows
+   * whether the effect happened, so a person decides. `repeated`: it runs again, because it is idempotent. `undone`: it
+   * runs again, because the effect was undone.
    */
   again: 'answered' | 'doubtful' | 'repeated' | 'undone';
   /** `null` for an effect from before an earlier rewind: only its output is still known. */
@@ -24,8 +24,11 @@ export interface EffectSince {
 /**
  * The effects between two states.
  *
- * @param left - of runs that rewinds have left since the first, the oldest first: of their idempotent calls no other run knows
- * @param branch - of the run of the first, where none of these goes on from it: a reset has left it
+ * @param past - the first state
+ * @param present - the last state
+ * @param left - the last states of the runs in between that rewinds have left, the oldest first. Only these runs know
+ *   their own idempotent calls
+ * @param branch - the last state of the first state's run, if no later run continues from it because of a reset
  */
 export function effectsBetween(
   past: SessionState,
@@ -37,10 +40,10 @@ export function effectsBetween(
   const undoneThen = new Set(past.calls.flatMap((call) => (call.compensatedBy ? [sameCall(call)] : [])));
   const openThen = new Set(past.calls.filter(isOpen).map(sameCall));
   const carriedThen = new Set(past.carried.map(({ idempotencyKey }) => idempotencyKey));
-  // What a rewind to a call that was open has carried is in the call itself, too.
+  // After a rewind, the effect of a call that was open at the checkpoint is both carried and in the call itself.
   const since = new Map<string, EffectSince>();
   const take = (key: string, effect: EffectSince): void => {
-    // What one branch knows is not in doubt because another was left earlier.
+    // If one branch knows the outcome, it does not matter that another was abandoned before it knew.
     const before = since.get(key)?.again;
     if (before === undefined || (effect.again !== 'doubtful' && before !== 'undone')) since.set(key, effect);
   };

@@ -3,10 +3,10 @@ import { type FoldedTask, Folder } from '../history/index.ts';
 import { type HistoryEvent, readEvents, readPages } from '../temporal/index.ts';
 import { isUnderWay } from '../temporal/read-events.ts';
 
-/** With more new events than this, it is cheaper to read the history from its start. */
+/** With more new events than this, reading the history from its start is cheaper. */
 const FEW = 500;
 
-/** The fold of one run, which continues with the events since the last call. */
+/** The fold of one run. Each call continues it with the events since the last call. */
 export class KeptFold {
   readonly #client: Client;
   readonly #execution: { workflowId: string; runId: string };
@@ -14,9 +14,9 @@ export class KeptFold {
   #lastEvent = 0;
   /** Events at the end of a page, held back until another event follows. */
   #trailing: HistoryEvent[] = [];
-  /** The last completed task. Its state belongs to the fold and will change. */
+  /** The last completed task. The fold goes on to change its state object. */
   task: FoldedTask | null = null;
-  /** Number of the last completed task, from 1, and the event of the one before it. */
+  /** `step`: the number of the last completed task, from 1. `previous`: the event of the task before it. */
   step = 0;
   previous: number | null = null;
 
@@ -26,7 +26,7 @@ export class KeptFold {
     this.#folder = this.#start();
   }
 
-  /** Folds the new events. @throws as `foldHistory`. Drop this object then */
+  /** Folds the new events. @throws as `foldHistory`. Then drop this object */
   async catchUp(): Promise<void> {
     this.#trailing = [];
     const recent = this.#lastEvent === 0 ? null : await this.#recent();

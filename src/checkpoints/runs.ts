@@ -1,4 +1,4 @@
-/** The runs of a session or thread, in order. The first event of each names the run before. */
+/** Finds the runs of a session or thread, in order. The first event of each run names the run before it. */
 import type { Client } from '@temporalio/client';
 import { parseInput } from '../contract/inputs.ts';
 import { sessionInputSchema } from '../contract/session-input.ts';
@@ -7,10 +7,10 @@ import { inChunks } from '../temporal/store-content.ts';
 import { quoted, unsearchable } from '../temporal/visibility.ts';
 
 /**
- * The runs of a workflow that the server still has, newest first. Links between runs give the order; the server's clock,
- * which may step back, only orders runs without links. Visibility finds runs that no link names, but it may lag.
+ * The runs of a workflow that the server still has, newest first. Links between runs give the order; the server's
+ * clock, which may step back, only orders runs without links. Visibility finds runs that no link names, but it may lag.
  *
- * @param known - runs that visibility may not show yet. The first is the newest, which the id now names
+ * @param known - runs that visibility may not show yet. The first is the newest run, to which the id now belongs
  */
 export async function findRuns(
   client: Client,
@@ -33,15 +33,15 @@ export async function findRuns(
     next = [...new Set(found.values())].filter(
       (runId): runId is string => runId !== null && !startedAt.has(runId),
     );
-    // A run that visibility does not show yet is newer than those it shows.
+    // A run that visibility does not show yet is newer than the runs that it shows.
     for (const runId of next) startedAt.set(runId, Number.MAX_SAFE_INTEGER - known.length);
   }
   return inOrder(found, (runId) => startedAt.get(runId) ?? 0);
 }
 
 /**
- * The run before a run: it was continued, reset or rewound. `null` for the first run, `undefined` when the server does not
- * have the run.
+ * The run before a run: it was continued, reset or rewound. `null` for the first run, `undefined` when the server does
+ * not have the run.
  */
 export async function runBefore(
   client: Client,
@@ -54,14 +54,14 @@ export async function runBefore(
   const { originalExecutionRunId: original, continuedExecutionRunId: continued, input } = started;
   if (original && original !== runId) return (await orNull(resetFrom(client, workflowId, runId))) ?? original;
   if (continued) return continued;
-  // An unreadable run fails when its checkpoints are read. It can still be deleted.
+  // An unreadable input counts as no link: reading the run's checkpoints fails, but the run can still be deleted.
   const value = await firstValue(client.options, workflowId, input).catch(() => null);
   const read = parseInput(sessionInputSchema, value);
   const origin = read.ok ? read.value.origin : undefined;
   return origin?.kind === 'rewind' ? (origin.leaves ?? origin.runId) : null;
 }
 
-/** The run that this one was reset from. Its history begins with the other's, which may be the result of a reset, too. */
+/** The run that this run was reset from, or `null`. A reset run's history begins with the other run's history. */
 async function resetFrom(client: Client, workflowId: string, runId: string): Promise<string | null> {
   for await (const event of readEvents(client, { workflowId, runId })) {
     const reset = resetOf(event);

@@ -35,10 +35,10 @@ const { EventType } = proto.temporal.api.enums.v1;
 const CACHE_SIZE = 4;
 
 /**
- * Reads checkpoints out of sessions' histories. No worker is needed, and closed sessions read the same.
+ * Reads checkpoints from the histories of sessions. It needs no worker, and closed sessions work in the same way.
  *
- * Each call folds a history once, from its start to the last requested checkpoint, and keeps only the returned states. For
- * the most recently used sessions, a request for the latest checkpoint continues from the fold before.
+ * Each call folds a history once, from its start to the last requested checkpoint, and keeps only the returned states.
+ * For the most recently used sessions, a request for the latest checkpoint continues from the previous fold.
  */
 export class SessionCheckpoints {
   readonly #client: Client;
@@ -52,7 +52,7 @@ export class SessionCheckpoints {
     this.#values = values;
   }
 
-  /** The checkpoint of an id, or `null`. */
+  /** The checkpoint with an id, or `null`. */
   async get(session: Execution, id: string): Promise<Checkpoint | null> {
     const place = checkpointPlace(id);
     if (place === null) return null;
@@ -81,7 +81,7 @@ export class SessionCheckpoints {
         }),
       ),
     );
-    // A run that has just started may have no completed task yet.
+    // A run that has just started may have no completed task. Then the latest checkpoint is of the run before.
     return found ?? (await this.list(session, null, 1))[0] ?? null;
   }
 
@@ -94,9 +94,9 @@ export class SessionCheckpoints {
       let at: CheckpointPlace | null = end;
       for await (const runId of this.#runs(session, end?.runId)) {
         const wanted = limit - found.length;
-        // On its way while the end of the run is looked at.
+        // The first page is on its way while the end of the run is read.
         const pages = begun(readPages(this.#client, { workflowId: session.workflowId, runId }));
-        // One more than requested: it is the parent of the oldest.
+        // One more task than requested: it is the parent of the oldest checkpoint.
         const read = await orNull(this.#tasksBefore(session, runId, at?.eventId ?? null, wanted + 1));
         if (read === null || (at !== null && !read.endIsTask)) {
           if (at !== null) return [];
@@ -110,16 +110,20 @@ export class SessionCheckpoints {
     });
   }
 
-  /** Deletes all runs of a session, and of the sub-agents below it. @throws PerdureError `SESSION_BUSY` when one of them runs and `end` is not set */
+  /**
+   * Deletes all runs of a session and of the sub-agents below it.
+   *
+   * @throws PerdureError `SESSION_BUSY` when one of them runs and `end` is not set
+   */
   async delete(session: Execution, end: boolean): Promise<void> {
     await reading(session.workflowId, async () => {
-      // What has ended starts no other sub-agent.
+      // The session is ended first, so that it starts no more sub-agents.
       if (end) await this.#end(session);
       const below = await this.#below(session);
       const open = below.filter(({ running }) => running);
       if (end) for (const one of open.toReversed()) await this.#end(one);
       else if (session.running || open.length > 0) throw busy(session, open);
-      // The deepest first: an interrupted deletion is repeated from above.
+      // The deepest first, so that after an interruption the deletion of the session can be repeated.
       for (const one of [...below, session]) await this.#deleteOne(one, end);
     });
   }
@@ -127,7 +131,7 @@ export class SessionCheckpoints {
   async #deleteOne(session: Execution, end: boolean): Promise<void> {
     const { workflowId } = session;
     let present: Execution | null = session;
-    // What the run has stored since it began is found by its name. An unreadable start must not prevent the deletion.
+    // Pieces that the last run stored are found by name. An unreadable start must not prevent the deletion.
     const input = await readStartInput(this.#client, workflowId).catch(() => null);
     const { carried } = (input ?? {}) as Partial<SessionInput>;
     while (present !== null) {
@@ -150,7 +154,7 @@ export class SessionCheckpoints {
     }
   }
 
-  /** The sessions below a session. Those that it has just started are on its own record only, which may be unreadable. */
+  /** The sessions below a session. Only its state, which may be unreadable, lists sessions that it has just started. */
   async #below(session: Execution): Promise<Execution[]> {
     const latest = session.completed ? null : await this.latest(session).catch(() => null);
     const { children = [] } = (latest?.state ?? {}) as Partial<SessionState>;
@@ -158,23 +162,23 @@ export class SessionCheckpoints {
     return findBelow(this.#client, session.workflowId, known);
   }
 
-  /** The runs of a session, from one (default: the present) to the oldest. Each is read on demand. */
+  /** The runs of a session, from one run (default: the present) to the oldest. They are found on demand. */
   async *#runs(session: Execution, from?: string): AsyncGenerator<string> {
     const first = from ?? session.runId;
     yield first;
     const runs = await this.runs(session, first);
-    // Retention has removed the run, and so all before it.
+    // If retention has removed the run, it has removed all runs before it.
     if (runs.includes(first)) yield* runs.slice(runs.indexOf(first) + 1);
   }
 
-  /** The runs that the server still has, newest first. `known` is one that visibility may not show yet. */
+  /** The runs that the server still has, newest first. `known`: a run that visibility may not show yet. */
   async runs({ workflowId, runId }: Execution, known: string = runId): Promise<string[]> {
     return findRuns(this.#client, workflowId, WORKFLOW.session, [...new Set([runId, known])]);
   }
 
   /**
-   * Passes on the checkpoints of a run one at a time, oldest first, from an event on. So a long run is never in memory as a
-   * whole.
+   * Visits the checkpoints of a run one at a time, oldest first, from an event on. So a long run is never in memory as
+   * a whole.
    *
    * @returns how the run ended, or `null` while it runs.
    * @throws Temporal's `ServiceError` when the run is not there
@@ -190,8 +194,8 @@ export class SessionCheckpoints {
   }
 
   /**
-   * The last completed workflow tasks before an event (default: the end of the run), newest first, and whether
-   * that event completed one itself.
+   * The last completed workflow tasks before an event (default: the end of the run), newest first, and whether that
+   * event itself completed a task.
    */
   async #tasksBefore(
     { workflowId }: Pick<Execution, 'workflowId'>,
@@ -213,7 +217,10 @@ export class SessionCheckpoints {
     return { tasks, endIsTask };
   }
 
-  /** The checkpoints of the first `count` of some tasks of a run, newest first; the task after them is the oldest's parent. */
+  /**
+   * The checkpoints of the first `count` tasks, newest first. The task after these is the parent of the oldest
+   * checkpoint.
+   */
   async #fold(
     session: Execution,
     runId: string,
@@ -256,8 +263,8 @@ export class SessionCheckpoints {
   }
 
   /**
-   * The parent of a checkpoint: the task before it. For the first task of a run, it is the last task of the run before, or
-   * the checkpoint that a rewind went back to.
+   * The parent of a checkpoint: the task before it. For the first task of a run, it is the last task of the previous
+   * run, or the checkpoint that a rewind went back to.
    */
   async #parent(
     session: Pick<Execution, 'workflowId'>,
@@ -316,7 +323,7 @@ function idOf({ runId, eventId }: CheckpointPlace): string {
   return `${runId}:${eventId}`;
 }
 
-/** Requests the first page at once, before anybody reads it. */
+/** Requests the first page at once, not when somebody reads it. */
 function begun<T>(pages: AsyncGenerator<T>): AsyncIterable<T> {
   const first = pages.next();
   first.catch(() => undefined);

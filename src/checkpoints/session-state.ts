@@ -6,7 +6,7 @@ import type { SessionState } from '../contract/state.ts';
 /**
  * The session's state in a checkpoint.
  *
- * @throws PerdureError `CHECKPOINT_CORRUPTION` when it is not a session's checkpoint, or has an unknown version.
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` when it is not a session's checkpoint or has an unknown version.
  */
 export function sessionStateOf(checkpoint: Checkpoint): SessionState {
   const { schema, sessionId } = checkpoint.state;
@@ -26,9 +26,9 @@ export function sessionStateOf(checkpoint: Checkpoint): SessionState {
 }
 
 /**
- * The session's state in a checkpoint, which must hold all its messages and calls.
+ * The session's state in a checkpoint that holds the messages and calls of all runs.
  *
- * @throws PerdureError as {@link sessionStateOf}; `INVALID_ARGUMENT` when it holds those of one run
+ * @throws PerdureError as {@link sessionStateOf}; `INVALID_ARGUMENT` when it holds only those of one run
  */
 export function wholeStateOf(checkpoint: Checkpoint): SessionState {
   const state = sessionStateOf(checkpoint);

@@ -1,4 +1,4 @@
-/** The sessions below a session: they are deleted with it. */
+/** Finds the sessions below a session, because they are deleted with it. */
 import type { Client } from '@temporalio/client';
 import { WORKFLOW } from '../contract/names.ts';
 import type { SessionInput } from '../contract/session-input.ts';
@@ -31,10 +31,10 @@ export async function findBelow(
   return found;
 }
 
-/** A person may have chosen an id like that of a sub-agent. */
+/** Whether an agent started a session. A person may have chosen an id that looks like a sub-agent's. */
 async function isStartedByAgent(client: Client, sessionId: string): Promise<boolean> {
   const input = (await readStartInput(client, sessionId).catch(() => null)) as Partial<SessionInput> | null;
   const parent = input?.parent ?? input?.carried?.parent;
-  // A rewind starts it again, and its checkpoint names the session above.
+  // The input of a rewind does not name the session above: the checkpoint does.
   return parent !== undefined || input?.origin?.kind === 'rewind';
 }

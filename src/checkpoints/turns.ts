@@ -1,4 +1,4 @@
-/** Runs the work of each thread in order, one piece after the other. */
+/** Runs the work on each thread in order, one piece after the other. */
 export class Turns {
   readonly #last = new Map<string, Promise<unknown>>();
 

@@ -5,14 +5,15 @@ import { wholeState } from '../temporal/past.ts';
 import { sessionStateOf } from './session-state.ts';
 
 /**
- * A checkpoint with the messages, tool calls and pauses of all runs of its session.
+ * Returns a checkpoint with the messages, tool calls and pauses of all runs of its session.
  *
- * A saver returns a session's state as the session has it: with the messages and calls of its present run, and `past`, which
- * names where the earlier ones are stored. So reading a checkpoint costs the same at any age of the session. This function
- * reads the earlier ones, and returns a state without `past`. Any other checkpoint is returned as it is.
+ * A saver returns a session's state as the session has it: with the messages and calls of its present run, and with
+ * `past`, which says where the earlier ones are stored. So a checkpoint costs the same to read at any age of the
+ * session. This function adds the earlier ones and returns a state without `past`. Checkpoints of other threads are
+ * returned as they are.
  *
- * @throws PerdureError `CHECKPOINT_CORRUPTION` when the checkpoint is of an unknown version, or when what its session
- * stored is gone, because the session was deleted
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` when the checkpoint has an unknown version, or when the stored messages
+ * are gone because the session was deleted
  *
  * @example
  * ```ts
