@@ -1,4 +1,4 @@
-/** A `put` on a session: an edit of the session at rest, made from the difference to its parent. */
+/** A `put` on a session edits it while no turn runs. The edit is the difference between the put and its parent. */
 import type { Client } from '@temporalio/client';
 import * as z from 'zod/mini';
 import { diff } from '../checkpoints/diff.ts';
@@ -15,9 +15,9 @@ import { editBasis } from '../session/edit.ts';
 import type { Execution } from '../temporal/executions.ts';
 import { type CheckedPut, unknownParent } from '../thread/checks.ts';
 
-/** What a person may change. The rest of a session's state follows from its history. */
+/** The fields that a person may change. The rest of a session's state follows from its history. */
 const EDITABLE = /^\/(transcript|plan|scratchpadRoot)(\/|$)/;
-/** What follows from the transcript. It may be returned as it was read. */
+/** Fields that follow from the transcript. Differences in them are ignored. */
 const DERIVED = /^\/(position|promptBytes|measured|summarized|compaction)(\/|$)/;
 
 interface WhoAndWhy {
@@ -123,7 +123,7 @@ function editFor(parent: Checkpoint, state: JsonObject, who: WhoAndWhy): EditInp
   };
 }
 
-/** Checks the kinds of the fields. The session checks the entries. A scratchpad root cannot be removed. */
+/** Checks the types of the fields. The session checks the entries. A scratchpad root cannot be removed. */
 function assertKinds(before: SessionState, { transcript, plan, scratchpadRoot = null }: JsonObject): void {
   const problem = !Array.isArray(transcript)
     ? { path: '/transcript', message: 'write the list of messages' }

@@ -97,7 +97,10 @@ export async function openDatabase(path: string, format: FileFormat = CHECKPOINT
   }
 }
 
-/** Runs work in one write transaction. The driver's own function hides the error when a full disk has ended it. */
+/**
+ * Runs work in one write transaction. The driver's own function hides the error when a full disk has ended the
+ * transaction.
+ */
 export function inTransaction<T>(db: Database, work: () => T): T {
   db.exec('BEGIN IMMEDIATE');
   let result: T;

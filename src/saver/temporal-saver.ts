@@ -36,8 +36,8 @@ const ANSWER_MS = 15_000;
  *
  * Besides the contract's errors, calls throw PerdureError `SERVER_UNAVAILABLE`, `NO_WORKER` (other threads only; the write
  * may still happen, so repeat it with `details.id`), and `CHECKPOINT_CORRUPTION` when a history cannot be read (a wrong
- * codec, another program, a newer version), or when somebody has ended the thread's workflow. You can read such a thread
- * until retention removes it, and delete it to start it again.
+ * codec, another program, a newer version), or when somebody has ended the thread's workflow. A thread whose workflow
+ * was ended can be read until retention removes it. Delete it to start it again.
  *
  * @example
  * ```ts
@@ -61,8 +61,8 @@ export class TemporalSaver implements CheckpointSaver {
   /**
    * @param client - Temporal's client; its namespace and codecs apply.
    * @param options - `taskQueue`: the task queue of the workers that run threads. Default: `perdure`. `timeoutMs`: how long a
-   * call waits for such a worker. Default: 15 seconds. `values`: the workers' store of values, from which a deleted session
-   * takes what only it refers to.
+   * call waits for such a worker. Default: 15 seconds. `values`: the workers' value store. Deleting a session also
+   * deletes the values that only it refers to.
    */
   constructor(
     client: Client,
@@ -85,8 +85,9 @@ export class TemporalSaver implements CheckpointSaver {
    * not changed since. A repeated put returns the record of the first. Without `parentId`, the parent is the latest checkpoint.
    *
    * @throws PerdureError of a session: `SESSION_BUSY` while a turn runs, `SESSION_CLOSED`, `SESSION_FULL`, `TOO_LARGE`,
-   * `INVALID_ARGUMENT` naming what cannot be edited, or for a parent after which that has changed; of any other thread
-   * `TOO_LARGE` over 20 MB, or when the thread is full with about 60,000 checkpoints and steps
+   * `INVALID_ARGUMENT` naming a field that cannot be edited, or when transcript, plan or scratchpad has changed since
+   * the parent; of any other thread `TOO_LARGE` over 20 MB, or when the thread is full with about 60,000 checkpoints
+   * and steps
    */
   async put(threadId: string, state: JsonObject, options: PutOptions = {}): Promise<Checkpoint> {
     const put = checkPut(threadId, state, options);
@@ -113,7 +114,8 @@ export class TemporalSaver implements CheckpointSaver {
    * Deletes a thread and waits until it is gone. For a thread that is not a session, an empty workflow stays for a day and
    * refuses late writes. A session is deleted with the sessions of its sub-agents.
    *
-   * @param options - `end`: also end a session that runs, or has sub-agents that do, without waiting for their calls in flight.
+   * @param options - `end`: also end a session that runs or has running sub-agents, without waiting for calls in
+   * flight.
    * @throws PerdureError `SESSION_BUSY` for such a session without `end`. `details.open`: its open sub-agents
    */
   async delete(threadId: string, options: { end?: boolean } = {}): Promise<void> {

@@ -10,7 +10,7 @@ import { inChunks, storeParts } from '../temporal/store-content.ts';
 export interface Content {
   /** How often the thread was deleted before. */
   epoch: number;
-  /** What it belongs to. The same text for the same owner is stored once. */
+  /** The owner. The same text for the same owner is stored once. */
   of: JsonObject;
   text: string;
   what: string;
@@ -25,7 +25,10 @@ export class ContentStore {
     this.#taskQueue = taskQueue;
   }
 
-  /** Stores a content. The key names its owner and the thread's epoch, so that a deletion never removes another's content. */
+  /**
+   * Stores a content. The key names its owner and the thread's epoch, so that a deletion never removes the content of
+   * another owner.
+   */
   async store(threadId: string, { epoch, of, text, what }: Content): Promise<ContentRef> {
     const digest = sha256(text);
     const identity = sha256(canonicalJson({ ...of, digest }));
@@ -52,7 +55,7 @@ export class ContentStore {
     await inChunks(ids, (id) => this.#deleteOne(id));
   }
 
-  /** Deletes contents whose puts were refused or died before they were stored, as far as visibility shows them. */
+  /** Deletes contents whose put was refused or interrupted. Finds only those that visibility lists. */
   async deleteStrays(threadId: string, epoch: number): Promise<void> {
     const query = `WorkflowId STARTS_WITH 'perdure-content/${prefixOf(threadId, epoch)}'`;
     const ids: string[] = [];

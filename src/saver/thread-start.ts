@@ -6,7 +6,7 @@ export type ThreadWorkflow = (input: ThreadInput) => Promise<void>;
 
 type ThreadStart = WorkflowStartOptions<ThreadWorkflow> & { workflowIdConflictPolicy: 'USE_EXISTING' };
 
-/** The options with which a thread's workflow is started. The memo shows its epoch without a worker. */
+/** The start options of a thread's workflow. Its epoch is in the memo, which can be read without a worker. */
 export function threadStart(input: ThreadInput, taskQueue: string): ThreadStart {
   const { threadId, epoch } = input;
   return {

@@ -1,4 +1,4 @@
-/** Threads that are no session: one workflow each, written with updates and read with queries. */
+/** Threads that are not sessions: one workflow each, written with updates and read with queries. */
 
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
@@ -67,7 +67,7 @@ export class ThreadStore {
     return this.#writer.write(threadId, batch);
   }
 
-  /** Whether this client has lately written to the thread, so that it cannot be a session. */
+  /** Whether this client has recently written to the thread. If so, it cannot be a session. */
   knows(threadId: string): boolean {
     return this.#writer.knows(threadId);
   }
@@ -119,7 +119,7 @@ export class ThreadStore {
       const whole: StoredStep[] = [];
       const steps = [...newest.values()].sort(byKey);
       await inChunks([...steps.entries()], async ([place, entry]) => {
-        // A step that is overwritten in the meantime is read again by itself.
+        // The step was overwritten in the meantime: read it again.
         whole[place] = await this.#step(threadId, entry).catch(async (error: unknown) => {
           if (!isPerdureError(error, 'CHECKPOINT_CORRUPTION')) throw error;
           const newer = await this.getStep(threadId, entry.key);
@@ -131,7 +131,10 @@ export class ThreadStore {
     });
   }
 
-  /** Empties the thread, then deletes the runs and segments that held it. The next deletion resumes an interrupted one. */
+  /**
+   * Empties the thread, then deletes the runs and segments that held its entries. The next deletion resumes an
+   * interrupted one.
+   */
   async delete(threadId: string): Promise<void> {
     this.#writer.forget(threadId);
     const workflowId = threadWorkflowId(threadId);
@@ -154,7 +157,7 @@ export class ThreadStore {
     await send(THREAD_UPDATE.swept, garbage);
   }
 
-  /** Restarts a thread whose run was ended from outside. The new run is empty and holds what is to be deleted. */
+  /** Restarts a thread whose run was ended from outside. The new run is empty and lists what must be deleted. */
   async #beginEmpty(threadId: string, ended: string): Promise<void> {
     const workflowId = threadWorkflowId(threadId);
     const input = (await readStartInput(this.#client, workflowId)) as ThreadInput | null;
@@ -172,7 +175,7 @@ export class ThreadStore {
     );
   }
 
-  /** Deletes a run of a thread, after its segment and the contents that this refers to. */
+  /** Deletes the contents of a run's segment, then the segment, then the run. */
   async #deleteRun(workflowId: string, run: string): Promise<void> {
     const segment = await findExecution(this.#client, segmentId(run));
     if (segment !== null) {
@@ -245,7 +248,9 @@ export class ThreadStore {
     );
   }
 
-  /** Calls once there is a slot. The time-out begins then, so that many threads at once only take longer. */
+  /**
+   * Runs a call when a slot is free. The time-out begins then: many threads at once take longer, but do not time out.
+   */
   async #answered<T>(threadId: string, call: () => Promise<T>): Promise<T> {
     let askedMs = 0;
     try {
@@ -260,7 +265,9 @@ export class ThreadStore {
   }
 }
 
-/** Repeats a read that a deletion or an overwritten step has disturbed. What is still missing the second time is lost. */
+/**
+ * Repeats a read that a deletion or an overwritten step has disturbed. Content that is missing a second time is lost.
+ */
 async function consistent<T>(read: () => Promise<T>): Promise<T> {
   const gone = new Set<string>();
   for (;;) {

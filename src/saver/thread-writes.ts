@@ -1,4 +1,4 @@
-/** Writes to threads that are no session, in as few updates as possible. */
+/** Writes to threads that are not sessions, in as few updates as possible. */
 
 import { randomUUID } from 'node:crypto';
 import { type Client, WithStartWorkflowOperation } from '@temporalio/client';
@@ -35,9 +35,9 @@ import { type ThreadWorkflow, threadStart } from './thread-start.ts';
 const BUSY_PAUSE_MS = 20;
 const BUSY_MS = 30_000;
 const CACHE_SIZE = 10_000;
-/** A deleted thread stays for a day, and its id cannot become a session's until then. */
+/** A deleted thread's workflow stays for a day. Until then, its id cannot become a session's. */
 const KNOWN_MS = 3_600_000;
-/** Codes with which a thread refuses a write of which nothing is stored. */
+/** Error codes of a refused write. Nothing of such a write is stored. */
 const REFUSALS = ['CONFLICT', 'INVALID_ARGUMENT', 'TOO_LARGE'] as const;
 /** Bytes of an entry beside its content. */
 const ENVELOPE = 200;
@@ -74,7 +74,7 @@ export class ThreadWriter {
     this.#needs = needs;
   }
 
-  /** Whether this client has lately written to the thread, so that it cannot be a session. */
+  /** Whether this client has recently written to the thread. If so, it cannot be a session. */
   knows(threadId: string): boolean {
     const seenAt = this.#seenAt.get(threadId);
     return seenAt !== undefined && performance.now() - seenAt < KNOWN_MS;
@@ -99,7 +99,7 @@ export class ThreadWriter {
         asked.reject(error);
       }
     });
-    // Refused writes leave a hole.
+    // Refused writes leave holes in the array.
     const ready = prepared.filter(() => true);
     for (const group of groups(ready)) await this.#send(threadId, epoch, group);
   }
@@ -143,7 +143,7 @@ export class ThreadWriter {
     const apart = isApart('value', text);
     const step: ThreadPutStep = { epoch, key, value: apart ? null : value };
     const size = assertEntry('key', step);
-    // Unique, so that clearing a replaced value never removes another write's.
+    // Unique, so that deleting a replaced value never deletes the value of another write.
     const of = { key, write: randomUUID() };
     if (apart) step.content = await this.#apart(threadId, { epoch, of, text, what: `step ${key}` }, key);
     const read = async (result: ThreadWriteResult): Promise<StoredStep> => {
@@ -193,7 +193,7 @@ export class ThreadWriter {
     asked.reject(withId(error, id));
   }
 
-  /** A single write goes by itself, so that it is refused before it is recorded. */
+  /** Sends a single write as an update of its own: its validator can refuse it before it is recorded. */
   async #update(threadId: string, epoch: number, group: readonly Prepared[]): Promise<ThreadWriteResult[]> {
     const [only] = group;
     if (only === undefined || group.length > 1) {
@@ -208,7 +208,7 @@ export class ThreadWriter {
     ];
   }
 
-  /** Sends an update, again while the thread is sealing. */
+  /** Sends an update. Repeats it while the thread is sealing. */
   async #repeated<T>(threadId: string, epoch: number, name: string, input: unknown): Promise<T> {
     const empty: ThreadInput = {
       threadId,
@@ -292,7 +292,7 @@ function isBusy(error: unknown): boolean {
   return refusalOf(error) === THREAD_BUSY;
 }
 
-/** The type with which a thread has refused an update. */
+/** The error type of an update that a thread has refused. */
 export function refusalOf(error: unknown): unknown {
   const { cause } = (error ?? {}) as { cause?: { type?: unknown } };
   return cause?.type;

@@ -6,24 +6,27 @@ import type { Row } from './rows.ts';
 
 const CACHE_SIZE = 1_000;
 
-/** Of each channel of a checkpoint, the record that holds its value. */
+/** By channel of a checkpoint: the id of the record that holds its value. */
 export type Holders = Record<string, string>;
 
 export class HeldCheckpoints {
-  /** `false` after the thread was deleted here. */
+  /** `false`: this saver deleted the thread, or dropped the checkpoint. */
   readonly #holders = new LRUCache<string, Holders | false>({ max: CACHE_SIZE });
   /** Puts in progress, with their threads. */
   readonly #putting = new Map<Promise<unknown>, string>();
-  /** Checkpoints that the store has been given and has not acknowledged. */
+  /** Checkpoints that were sent to the store, which has not acknowledged them yet. */
   readonly #begun = new Set<string>();
   readonly #awaited = new Map<string, { begins: Promise<void>; begin: () => void }>();
 
-  /** Whether a checkpoint was stored. If it is not in the store now, it was deleted. */
+  /** Whether this saver has stored, read or dropped a checkpoint. If the store does not have it now, it was deleted. */
   has(thread: string, id: string): boolean {
     return this.#holders.has(keyOf(thread, id));
   }
 
-  /** Whether a checkpoint was stored or given to the store. LangGraph stores writes before their checkpoint's put returns. */
+  /**
+   * Whether a checkpoint was stored or sent to the store. Waits for puts in progress, because LangGraph stores writes
+   * before the put of their checkpoint returns.
+   */
   async comes(thread: string, id: string): Promise<boolean> {
     const key = keyOf(thread, id);
     const known = (): boolean => this.#holders.has(key) || this.#begun.has(key);

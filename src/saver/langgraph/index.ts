@@ -2,7 +2,7 @@
  * `perdure/langgraph`: LangGraph.js checkpoints in any saver of this package.
  *
  * One thread of the store holds one LangGraph thread with all its namespaces. A checkpoint is a record. Its pending writes
- * are records beside it. Each namespace has a marker record. A step in an index lists the thread's name.
+ * are records beside it. Each namespace has a marker record. A step in an index thread holds the thread's name.
  */
 export type {
   Checkpoint,
@@ -88,8 +88,8 @@ export class LangGraphSaver extends BaseCheckpointSaver {
   readonly #held = new HeldCheckpoints();
 
   /**
-   * @param options - `prefix` keeps several checkpointers on one store apart (default `langgraph`): none may be the
-   * beginning of another. `serde` is LangGraph's serializer.
+   * @param options - `prefix` separates several checkpointers on one store (default `langgraph`). No prefix may start
+   * with another. `serde` is LangGraph's serializer.
    */
   constructor(saver: CheckpointSaver, options: { prefix?: string; serde?: SerializerProtocol } = {}) {
     super(options.serde);
@@ -136,10 +136,10 @@ export class LangGraphSaver extends BaseCheckpointSaver {
       this.#index.add(threadId, begins),
       inherited === null ? this.#namespaces.mark(thread, namespace, around) : undefined,
     ]);
-    // A fork copies the values of another checkpoint than its parent.
+    // A fork copies its values from a checkpoint that is not its parent.
     const isWhole = (from !== undefined && inherited === null) || metadata.source === 'fork';
     const { channel_values: values, ...rest } = copyCheckpoint(checkpoint);
-    // Store what has changed, and for the rest where it is.
+    // Store the changed values. For the others, store the record that holds them.
     const changed = Object.entries(values).filter(([channel]) => isWhole || channel in newVersions);
     const row: Row = {
       namespace,
@@ -236,7 +236,7 @@ export class LangGraphSaver extends BaseCheckpointSaver {
     const thread = this.#thread(threadId);
     // Puts that began earlier must not arrive after the deletion.
     await this.#held.settled(thread);
-    // First, so that a thread that begins anew after the deletion lists itself again.
+    // The name goes first: a thread that begins anew after the deletion then lists itself again.
     await this.#index.remove(threadId);
     await this.#saver.delete(thread);
     this.#held.dropAll(thread);

@@ -1,6 +1,6 @@
 /**
- * Which namespaces of a thread have checkpoints. Each new sub-graph asks for its latest checkpoint. A marker record per
- * namespace saves it a search through the whole thread.
+ * Records which namespaces of a thread have checkpoints. Each new sub-graph asks for its latest checkpoint. Without a
+ * marker record per namespace, that would search the whole thread.
  */
 import type { CheckpointSaver } from '../../contract/checkpoint.ts';
 import { isPerdureError } from '../../contract/errors.ts';
@@ -17,7 +17,7 @@ export class Namespaces {
     this.#saver = saver;
   }
 
-  /** Marks a namespace before its first checkpoint. With `around` gone, the thread was deleted and nothing is stored. */
+  /** Marks a namespace before its first checkpoint. If `around` is gone, the thread was deleted: nothing is stored. */
   async mark(thread: string, namespace: string, around: string | undefined): Promise<void> {
     if (!(await this.mayHave(thread, namespace))) await this.#put(thread, namespace, around);
   }

@@ -19,7 +19,7 @@ const WINDOW = 2;
 interface NewWrites {
   id: string;
   fresh: readonly StoredWrite[];
-  /** The checkpoint was stored or given to the store earlier: if it is gone, so are its writes. */
+  /** The checkpoint was stored or sent to the store. If it is gone, it was deleted, and the writes are dropped. */
   bound: boolean;
 }
 
@@ -80,7 +80,7 @@ export class PendingWrites {
       try {
         let isStored = await put(n);
         if (!isStored) {
-          // Deleted, or not stored yet: a store may answer in another order.
+          // The checkpoint was deleted, or is not stored yet: a store may process requests out of order.
           await this.#held.settled(thread);
           isStored = await put(n);
         }

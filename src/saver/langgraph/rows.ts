@@ -19,7 +19,7 @@ export interface Row {
   metadata: Dumped;
   /** Values that changed with this checkpoint, by channel. */
   values: Record<string, Dumped>;
-  /** Of the other channels, the record that holds the value. */
+  /** For each other channel: the id of the record that holds its value. */
   holders: Record<string, string>;
 }
 
@@ -76,7 +76,7 @@ export function markId(namespace: string): string {
   return `namespace\n${namespace}`;
 }
 
-/** Whether a record is a checkpoint, and no log entry or marker. */
+/** Whether a record is a checkpoint, not a log entry or a marker. */
 export function isRow({ state }: Checkpoint): boolean {
   return 'checkpoint_id' in state;
 }
@@ -85,7 +85,10 @@ export function rowOf({ state }: Checkpoint): Row {
   return state as unknown as Row;
 }
 
-/** A task's own writes are stored once. LangGraph's writes (errors, interrupts, resumes) are replaced. */
+/**
+ * Adds writes. A task's own write is stored once. A newer write of LangGraph (error, interrupt, resume) replaces the
+ * older.
+ */
 export function merge(stored: StoredWrite[], fresh: readonly StoredWrite[]): StoredWrite[] {
   const at = new Map(stored.map((write, i) => [`${write[1]}/${write[0]}`, i]));
   const merged = [...stored];

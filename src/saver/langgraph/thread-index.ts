@@ -16,7 +16,7 @@ export class ThreadIndex {
   readonly #saver: CheckpointSaver;
   readonly #prefix: string;
   readonly #listed = new LRUCache<string, Promise<void>>({ max: CACHE_SIZE });
-  /** Reads of the index, one at a time: it is one workflow, and a busy workflow answers one query. */
+  /** Runs reads one at a time: the index is one workflow, and a busy workflow answers one query. */
   readonly #reads = new Turns();
   #finding: Promise<void> | null = null;
   /** The number of the newest part, the only one that is written to. */
@@ -28,8 +28,8 @@ export class ThreadIndex {
   }
 
   /**
-   * Lists a thread. A thread that begins is written without a read: many writes fit into one update, but the server rejects
-   * one query each for many threads at once.
+   * Lists a thread. A new thread is written without a read: many writes fit into one update, but the server rejects
+   * many queries at once.
    */
   add(threadId: string, begins: boolean): Promise<void> {
     const known = begins ? undefined : this.#listed.get(threadId);

@@ -1,4 +1,4 @@
-/** JSON of records, unchanged: zod's copy would lose a key such as `__proto__`. */
+/** Schemas for JSON in records. They return the value itself: zod's copy would lose a key such as `__proto__`. */
 import * as z from 'zod';
 import type { JsonObject, JsonValue } from '../../contract/json.ts';
 

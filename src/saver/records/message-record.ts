@@ -1,4 +1,4 @@
-/** Messages of records from elsewhere. An unknown kind of block or an unknown field is an error. */
+/** The schema of messages in records from elsewhere. An unknown kind of block or an unknown field is an error. */
 import * as z from 'zod';
 import { type Message, messageSchema as schemaOf } from '../../contract/messages.ts';
 import { parseKnown } from '../../contract/unknown-name.ts';

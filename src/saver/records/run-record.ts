@@ -44,7 +44,7 @@ export interface ToolExecution {
   output_hash: string;
   output: JsonValue;
   success: boolean;
-  /** The call whose record answered this one. */
+  /** The id of the earlier call whose result answered this one. */
   replayed_from: string | null;
 }
 
@@ -163,8 +163,8 @@ const record: z.ZodType<RunCheckpoint> = z.strictObject({
 /**
  * Reads a record that comes from elsewhere.
  *
- * @throws PerdureError `CHECKPOINT_CORRUPTION` for a missing, malformed or unknown record, wrong hashes of an effect, and
- * one call with two sets of arguments.
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` for a missing, malformed or unknown record, for a tool call with wrong
+ * hashes, and for one call id with two sets of arguments.
  */
 export function readRunCheckpoint(value: unknown): RunCheckpoint {
   const read = parsed(record, value, 'run checkpoint');

@@ -26,8 +26,8 @@ import type {
  * The snapshot from which a run is resumed. `run_id` and `thread_id` are the session's id, `step` its turn,
  * `checkpoint_token` the checkpoint's id.
  *
- * @throws PerdureError `CHECKPOINT_CORRUPTION` when the checkpoint is not a session's; `INVALID_ARGUMENT` when it holds the
- * messages of one of several runs: pass the result of `wholeCheckpoint`.
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` when the checkpoint is not a session's; `INVALID_ARGUMENT` when earlier
+ * runs hold part of the messages: pass the result of `wholeCheckpoint`.
  * @example
  * ```ts
  * import { Client } from '@temporalio/client';
@@ -61,7 +61,7 @@ export function runPhases(checkpoint: Checkpoint, previous: Checkpoint | null): 
     add('pre_llm', { ...modelOf(state), message_count }, step);
   };
   if (before === null) add('run_started', { agent_name: state.agent, resumed: state.origin !== null });
-  // What a fork or rewind has loaded did not happen in this run.
+  // Turns that a fork or rewind loaded did not happen in this run.
   const turn =
     before === null || (before.loading !== null && state.loading === null) ? state.turn : before.turn;
   if (before !== null && before.batch.length > 0 && !state.batch.includes(before.batch[0] ?? ''))
@@ -69,7 +69,7 @@ export function runPhases(checkpoint: Checkpoint, previous: Checkpoint | null): 
   for (let at = turn + 1; at <= state.turn; at++) {
     const calls = callsOf(state, at);
     const reply = replyOf(state, at);
-    // The model was asked after its reads, with no checkpoint between.
+    // The activity that ran the reads also asked the model, with no checkpoint in between.
     if (at === turn + 1 && before?.inFlight.some(isReadingFirst) === true) {
       addAsked(turn, (state.past?.messages ?? 0) + state.transcript.findIndex(({ id }) => id === reply?.id));
     }
@@ -85,7 +85,7 @@ export function runPhases(checkpoint: Checkpoint, previous: Checkpoint | null): 
     add('pre_tool_batch', { tool_call_count: calls.length });
     if (!calls.some(({ id }) => state.batch.includes(id))) add('post_tool_batch', batchEnd(state, at));
   }
-  // A summary of older messages is no step of the run.
+  // A compaction is not a step of the run.
   const asked = state.inFlight.find(
     (flight) => flight.kind === 'model' && flight.compact !== true && !isReadingFirst(flight),
   );
@@ -189,7 +189,7 @@ function pendingResponse(state: SessionState): RuntimeSnapshot['pending_llm_resp
   };
 }
 
-/** The calls of other agents that have ended in this run, each with the session of the agent. */
+/** The calls to sub-agents that have ended, each with the sub-agent's session. */
 function subAgentExecutions(state: SessionState): JsonValue[] {
   return state.calls.filter(isFinal).flatMap((call) => {
     const child = childOf(state, call);
@@ -257,7 +257,7 @@ function requestedModel({ manifest }: SessionState): string | null {
   return manifest?.models[0]?.id ?? null;
 }
 
-/** The model that is asked now: not the first of the list when that one has failed. */
+/** The model that is asked now. It is not the first of the list when the first has failed. */
 function modelOf({ manifest, fromModel }: SessionState): ModelName {
   return named(manifest?.models[fromModel]?.id ?? null);
 }

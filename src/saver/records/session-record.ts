@@ -1,8 +1,8 @@
-/** The session-checkpoint record, its reader, and the text that tells an agent of it. */
+/** The session-checkpoint record, its reader, and the text that tells an agent about it. */
 import * as z from 'zod';
 import { PerdureError } from '../../contract/errors.ts';
 
-/** An entry of the transcript, and which agents it concerns. */
+/** An entry of the transcript, with the agents that it concerns. */
 export interface TranscriptEvent {
   /** Id of the message in the session's transcript. */
   id: string;
@@ -44,7 +44,7 @@ export interface ConstraintState {
   can_end: boolean;
 }
 
-/** A call of another agent that has not been answered. */
+/** A call to a sub-agent whose session has not been started. */
 export interface PendingDelegation {
   target: string;
   message: string;
@@ -137,7 +137,7 @@ export function tailOf(
     .slice(-depth);
 }
 
-/** What an agent is told when its session is resumed: its tail under a heading, or nothing. */
+/** The text for an agent whose session is resumed: a heading and its conversation tail. Empty without a tail. */
 export function resumedSection({ conversationTail }: AgentCheckpoint): string {
   if (conversationTail.length === 0) return '';
   const lines = conversationTail.map(({ at, role, text: said }) => `[${at}] ${role}: ${said}`);

@@ -19,7 +19,7 @@ import type {
 import { tailOf } from './session-record.ts';
 
 const MINUTE_MS = 60_000;
-/** The share of a cap from which it is being approached. */
+/** The share of a cap at which a session counts as approaching it. */
 const APPROACHING = 0.8;
 
 export interface SessionCheckpointOptions {
@@ -32,7 +32,8 @@ export interface SessionCheckpointOptions {
 }
 
 /**
- * A checkpoint as a session checkpoint. Spent budget and rounds continue over a pause. Only active time counts.
+ * Converts a checkpoint to a session-checkpoint record. Spent budget and rounds continue over a pause. Only active time
+ * counts.
  *
  * @throws PerdureError `CHECKPOINT_CORRUPTION` when the checkpoint is not a session's; `INVALID_ARGUMENT` when the entries
  * begin in an earlier run: pass the result of `wholeCheckpoint`.
@@ -42,7 +43,7 @@ export function sessionCheckpoint(
   options: SessionCheckpointOptions = {},
 ): SessionCheckpoint {
   const depth = options.transcriptReplayDepth ?? 50;
-  // The record holds what was said: the messages that a summary stands for are in it, too.
+  // The record holds what was said: the messages that a summary replaces, not the summary.
   const said = ({ transcript }: SessionState): Message[] =>
     transcript.filter(({ summary }) => summary === undefined);
   const own = sessionStateOf(checkpoint);
@@ -70,7 +71,9 @@ export function sessionCheckpoint(
   };
 }
 
-/** The open sub-agents. What they say is in sessions of their own: the tails are what was said of them here. */
+/**
+ * The open sub-agents. Their own messages are in their own sessions. The tails hold what this session says about them.
+ */
 function subAgents(
   state: SessionState,
   { agentId, depth }: AgentCheckpoint,
@@ -84,7 +87,7 @@ function subAgents(
   }));
 }
 
-/** Calls of other agents whose session has not been started. */
+/** Calls to sub-agents whose session has not been started. */
 function delegations(state: SessionState): PendingDelegation[] {
   return batchCalls(state).flatMap((call) => {
     const target = toolOf(state, call)?.agent?.name;
@@ -111,8 +114,8 @@ export interface PauseEvent {
 /**
  * The pauses and resumes of a session up to a checkpoint.
  *
- * @throws PerdureError `CHECKPOINT_CORRUPTION`; `INVALID_ARGUMENT` when it holds those of one of several runs: pass the
- * result of `wholeCheckpoint`
+ * @throws PerdureError `CHECKPOINT_CORRUPTION`; `INVALID_ARGUMENT` when earlier runs hold part of them: pass the result
+ * of `wholeCheckpoint`
  */
 export function pauseEvents(checkpoint: Checkpoint): PauseEvent[] {
   return wholeStateOf(checkpoint).pauses.flatMap(({ pausedAt, resumedAt, by }): PauseEvent[] => [
