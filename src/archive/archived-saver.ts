@@ -13,7 +13,7 @@ import { checkpointPlace } from '../temporal/checkpoint-id.ts';
 import { checkGet, checkList, checkPut, checkStep } from '../thread/checks.ts';
 import type { ArchivePosition, CheckpointArchive } from './checkpoint-archive.ts';
 
-/** A saver whose threads may disappear: `TemporalSaver`, whose histories retention removes. */
+/** The saver in front of an archive: `TemporalSaver`, whose histories retention removes. */
 export interface PrimarySaver extends Omit<CheckpointSaver, 'delete'> {
   delete(threadId: string, options?: { end?: boolean }): Promise<void>;
 }
@@ -66,7 +66,11 @@ export class ArchivedSaver implements CheckpointSaver {
     return this.#merged(threadId, present, archived, limit);
   }
 
-  /** Removes the thread from both, and a session with its sub-agents. @throws what the primary throws. Then the archive is unchanged */
+  /**
+   * Deletes the thread from both. A session is deleted with its sub-agents.
+   *
+   * @throws what the primary throws; then the archive is unchanged
+   */
   async delete(threadId: string, options: { end?: boolean } = {}): Promise<void> {
     await this.#primary.delete(threadId, options);
     await this.#archive.delete(threadId);
@@ -100,7 +104,7 @@ export class ArchivedSaver implements CheckpointSaver {
     });
   }
 
-  /** Merges both, newest first. A run that the archive does not have yet is newer than all that it has. */
+  /** Merges both, newest first. A run that the archive does not have yet is newer than all its runs. */
   async #merged(
     threadId: string,
     present: readonly Checkpoint[],

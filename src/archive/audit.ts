@@ -16,7 +16,7 @@ export interface AuditDifference {
   checkpointId: string;
   /** A JSON Pointer (RFC 6901) into the record. Empty when one of the records is missing or unreadable. */
   path: string;
-  /** The two values. `null` where there is none. */
+  /** The two values. `null`: no value. */
   archived: JsonValue;
   history: JsonValue;
   message: string;
@@ -76,7 +76,7 @@ async function auditRun(
   const next = async (): Promise<Checkpoint | null> => {
     try {
       const result = await archived.next();
-      // What is archived after this audit began may be missing from the history that it has read.
+      // Checkpoints archived after this audit began may be missing from the history that it has read.
       return result.done === true || eventOf(result.value) > cursor ? null : result.value;
     } catch (error) {
       if (!isPerdureError(error, 'CHECKPOINT_CORRUPTION')) throw error;

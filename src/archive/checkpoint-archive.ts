@@ -30,7 +30,7 @@ export interface ArchivePosition {
 
 /**
  * An archive of sessions' checkpoints, for any database. Readers and the exporter may use it at the same time. It opens at
- * the first call, and again after a failed attempt. A record that has changed since it was stored is
+ * the first call, and again after a failed attempt. Reading a record that has changed since it was stored throws
  * `CHECKPOINT_CORRUPTION`.
  */
 export abstract class CheckpointArchive {
@@ -136,8 +136,8 @@ export abstract class CheckpointArchive {
   }
 
   /**
-   * Checkpoints of a thread before a place in it (default: all), newest first. An unreadable checkpoint has
-   * an empty state, and `metadata.unreadable` says why.
+   * Checkpoints of a thread before a position (`null`: all), newest first. An unreadable checkpoint has an empty state,
+   * and `metadata.unreadable` says why.
    */
   async list(sessionId: string, before: ArchivePosition | null, limit: number): Promise<Checkpoint[]> {
     const db = await this.#open();
@@ -231,7 +231,7 @@ export abstract class CheckpointArchive {
     await (await opening?.catch(() => null))?.close();
   }
 
-  /** @param mark - whether what cannot be read is marked, see {@link CheckpointArchive.list}, instead of thrown */
+  /** @param mark - whether an unreadable checkpoint is marked (see {@link CheckpointArchive.list}) instead of thrown */
   async *#read(
     db: ArchiveStatements,
     sessionId: string,
@@ -261,7 +261,7 @@ export abstract class CheckpointArchive {
         const id = `${runId}:${row.event_id}`;
         const { created_at, parent_id } = row;
         const parent = checkpointPlace(parent_id ?? '');
-        // A whole state does not need the missing ones.
+        // A whole state does not need the rows before it.
         if (row.whole === 1) gap = null;
         else if (before !== null && parent?.runId === runId && parent.eventId > before)
           gap = `the row of checkpoint ${parent_id} is missing`;
@@ -310,7 +310,7 @@ export abstract class CheckpointArchive {
     }
   }
 
-  /** What codecs are told of a thread's records. */
+  /** The context that payload codecs get for a thread's records. */
   async #placeOf(
     db: ArchiveStatements,
     sessionId: string,

@@ -16,7 +16,7 @@ export interface ArchiveWorkerOptions extends Omit<WorkerOptions, 'taskQueue'> {
   path: string;
   /** The name of the archive, if the namespace has several. Default: `default`. */
   name?: string;
-  /** The address of Temporal, without a `connection`. Default: as Temporal's own clients find it. */
+  /** The address of Temporal, if there is no `connection`. Default: as Temporal's own clients find it. */
   address?: SessionWorkerOptions['address'];
 }
 

@@ -79,11 +79,11 @@ export function createArchiveActivities({
   path: string;
   roundMs?: number;
 }): ArchiveActivities {
-  openArchive(path); // Refuses what is neither, before anything is started.
+  openArchive(path); // Refuses a wrong path before anything starts.
   const memory: Memory = { thoroughAt: 0, lookedAt: 0, nextAt: 0, look: null, unreadable: new Map() };
   return {
     archiveRound: async (input) => {
-      // Opened again each time, to notice a file that was replaced or has a newer version.
+      // Open the archive each time, to notice a file that was replaced or has a newer version.
       const archive = openArchive(path, { dataConverter });
       try {
         return await new Round(archive, memory).run(input, roundMs);
@@ -112,7 +112,7 @@ class Round {
 
   /** Scans until something was stored or the round's time is up. A worker shutdown ends the round early. */
   async run({ archiveId: expected }: ArchiveRoundInput, roundMs: number): Promise<ArchiveRound> {
-    // First: if the database does not answer, report that error, not a later missed heartbeat.
+    // Heartbeats first: if the database does not answer, the round fails with that error, not with a missed heartbeat.
     const signs = setInterval(() => this.#context.heartbeat(), 2_000);
     try {
       const { namespace } = this.#client.options;
@@ -121,14 +121,14 @@ class Round {
       const quietAt = Date.now() + QUIET_MS;
       let upTo: string | null = null;
       for (;;) {
-        // Also after a round that stored something: sessions may write all the time.
+        // Pause even after a round that stored something: sessions may write all the time.
         await this.#rest(this.#memory.nextAt - performance.now());
         if (this.#ending) break;
         const at = performance.now();
         const before = this.#memory.lookedAt;
         if (!(await this.#look(Date.now() + roundMs))) break;
         this.#memory.nextAt = at + Math.max(LOOK_MS, (performance.now() - at) / SHARE);
-        // Visibility lags: the next scan sees what this one has missed.
+        // Visibility lags, so a scan proves that the archive is complete only up to the start of the scan before it.
         if (before > 0) {
           upTo = new Date(before).toISOString();
           await this.#archive.setUpTo(upTo);
@@ -196,7 +196,7 @@ class Round {
     const { unreadable } = this.#memory;
     const known = await this.#archive.run(sessionId, runId);
     if (known?.complete) {
-      // Another exporter may have read it already.
+      // Another exporter may have completed the run.
       unreadable.delete(runId);
       return;
     }
@@ -236,7 +236,7 @@ class Round {
   async #export(sessionId: string, runId: string, events: number): Promise<string | null> {
     const epoch = await this.#archive.epoch(sessionId);
     const startedAt = await this.#placeOf(sessionId, runId);
-    // It was deleted meanwhile.
+    // The run was deleted meanwhile.
     if (startedAt === null) return null;
     let after = (await this.#archive.run(sessionId, runId))?.cursor ?? 0;
     let previous: Checkpoint | null = null;
@@ -271,7 +271,7 @@ class Round {
     };
     let end: RunEnd | null;
     try {
-      // The run was deleted meanwhile.
+      // `null` when the run was deleted meanwhile.
       end = await reading(sessionId, () =>
         orNull(this.#sessions.walk({ workflowId: sessionId }, runId, after, visit)),
       );

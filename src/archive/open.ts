@@ -4,7 +4,11 @@ import { PostgresArchive } from './postgres-archive.ts';
 import type { ArchiveOptions } from './row-codec.ts';
 import { SqliteArchive } from './sqlite-archive.ts';
 
-/** Opens an archive: the URL of a PostgreSQL database, or the path of an SQLite file. */
+/**
+ * The archive at the URL of a PostgreSQL database or the path of an SQLite file. Its first call opens it.
+ *
+ * @throws PerdureError `INVALID_ARGUMENT` for any other URL
+ */
 export function openArchive(place: string, options: ArchiveOptions = {}): CheckpointArchive {
   return isPostgresUrl(place) ? new PostgresArchive(place, options) : new SqliteArchive(place, options);
 }

@@ -1,19 +1,19 @@
-/** Encodes what an archive stores of a checkpoint, with the payload codecs of the sessions. */
+/** Encodes the state and metadata of archived checkpoints with the payload codecs of the sessions. */
 import type { DataConverter, PayloadCodec } from '@temporalio/common';
 import { PerdureError } from '../contract/errors.ts';
 import { decodeBytes, encodeBytes } from '../temporal/payloads.ts';
 
-/** Begins an encoded text. Others are JSON. */
+/** The prefix of an encoded text. A text without it is JSON. */
 const ENCODED = 'payload:';
 const PLAIN = Buffer.from('json/plain');
 
 /** Options of an archive. */
 export interface ArchiveOptions {
-  /** Its payload codecs encode the states and metadata in the archive. Give the one of the sessions. */
+  /** Its payload codecs encode the states and metadata in the archive. Use the converter of the sessions. */
   dataConverter?: DataConverter | undefined;
 }
 
-/** The thread whose record it is. */
+/** The thread that a record belongs to. */
 interface Place {
   namespace: string;
   sessionId: string;

@@ -25,7 +25,7 @@ export interface ArchivePiece {
 /**
  * Stores a piece and moves the cursor, inside the caller's transaction.
  *
- * @param encode - encodes what the record says
+ * @param encode - encodes the JSON of a record's state or metadata
  * @returns the run, or `null` when another process has moved the cursor or deleted the thread. Then nothing was stored.
  */
 export async function writePiece(
@@ -51,7 +51,7 @@ export async function writePiece(
     const { created_at, parent_id, metadata } = checkpoint;
     const digest = digestJson(checkpoint as unknown as JsonObject);
     await db.all(
-      // A cursor that was set back leads over rows that are there: they are written anew.
+      // After the cursor was set back, some rows exist already: they are overwritten.
       `INSERT INTO checkpoints (run_seq, event_id, created_at, parent_id, metadata, whole, state, digest)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_seq, event_id) DO UPDATE SET created_at = excluded.created_at,
          parent_id = excluded.parent_id, metadata = excluded.metadata, whole = excluded.whole, state = excluded.state,
