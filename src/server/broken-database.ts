@@ -1,20 +1,20 @@
-/** Notices that the database of a dev server answers nothing any more. */
+/** Notices when the database of a dev server no longer answers. */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { openConnection } from './probe.ts';
 
 /**
- * What the SQLite of a stock Temporal CLI answers. One cancelled request may have it as its own answer. But with the SQLite of
- * CLI 1.5.1 all requests after it may have it, too, until the server is started again.
+ * An error of SQLite in a stock Temporal CLI. A single cancelled request may get it. But with the SQLite of CLI 1.5.1,
+ * all later requests may get it too, until the server is restarted.
  */
 const INTERRUPTED = 'interrupted (9)';
 const LOOK_MS = 1_000;
 const PROBE_MS = 5_000;
 
 /**
- * Calls `broken` once when the server's log has that error, a request of ours is not answered, and the log has it again. Looks
- * each second, and does not keep this process alive.
+ * Calls `broken` once when the server's log shows that error, then a request of ours fails, and then the log shows the
+ * error again. Reads the log each second. Does not keep this process alive.
  *
- * @returns ends the watch
+ * @returns a function that ends the watch
  */
 export function watchDatabase(
   server: { address: string; namespace: string; logFile: string },
@@ -30,7 +30,7 @@ export function watchDatabase(
     return added.includes(INTERRUPTED);
   };
   const look = async (): Promise<void> => {
-    // A request that is answered so is repeated until its deadline, which says nothing: the log does.
+    // The client repeats such a request until its deadline and then hides the error. Only the log shows it.
     if (!says() || (await answers(server)) || !says() || ended) return;
     end();
     broken();

@@ -37,8 +37,8 @@ export interface ResolveServerOptions {
   /** Profile of the user's Temporal config file. Default `TEMPORAL_PROFILE`, else `default`. */
   readonly profile?: string;
   /**
-   * Whether a dev server may be started when nothing is configured: true, or how to start it. With false (the
-   * default) one that already runs in {@link dir} is still used.
+   * Whether a dev server may be started when nothing is configured: true, or how to start it. With false (the default),
+   * a dev server that already runs in {@link dir} is still used.
    */
   readonly embedded?: boolean | Omit<StartServerOptions, 'namespace'>;
   /** Where a dev server keeps its file. Default `.perdure` in the working directory. */
@@ -69,11 +69,11 @@ export interface ConnectedServer extends ResolvedServer {
 
 /**
  * Chooses a server: the explicit address; `TEMPORAL_ADDRESS`; the user's Temporal config file; a dev server that
- * runs in this directory; a new dev server, if allowed; else Temporal's default address. Only dev servers are
- * known to answer.
+ * runs in this directory; a new dev server, if allowed; else Temporal's default address. Only a dev server is known to
+ * answer: other servers are not asked.
  *
  * @throws PerdureError `INVALID_ARGUMENT` for a config file or profile that cannot be read; `SERVER_UNAVAILABLE`
- * when a dev server was to be started and could not be.
+ * when a dev server must be started and cannot be.
  */
 export async function resolveServer(options: ResolveServerOptions = {}): Promise<ResolvedServer> {
   const env = options.env ?? process.env;

@@ -15,7 +15,7 @@ import type { Environment } from './cache-dir.ts';
 
 /** The Temporal CLI that is downloaded or built; its dev server is Temporal 1.29. Later tags cannot be installed by Go. */
 export const TEMPORAL_CLI_VERSION = '1.5.1';
-/** The folder in the cache. Its last number counts the ways in which we have built this version. */
+/** The folder in the cache. Its last number goes up when this version is built in a new way. */
 export const TEMPORAL_CACHE_NAME: string = `temporal-${TEMPORAL_CLI_VERSION}-2`;
 
 /** The SHA-256 of each archive of that release. A new version needs new ones, from its `checksums.txt`. */
@@ -30,12 +30,12 @@ const SHA256: Readonly<Record<string, string>> = {
 
 const RELEASES = 'https://github.com/temporalio/cli/releases/download';
 
-/** After this time without a byte, there is no internet: stop waiting. */
+/** After this time without a byte, assume that there is no internet and stop waiting. */
 const IDLE_MS = 15_000;
 const DOWNLOAD_MS = 5 * 60_000;
 const MAX_REDIRECTS = 5;
 
-/** How to get the executable into `dir`. */
+/** Inputs of a download or build, which puts the executable into `dir`. */
 export interface BinaryRequest {
   readonly dir: string;
   readonly env: Environment;

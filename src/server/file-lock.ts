@@ -20,7 +20,7 @@ export interface Holder {
 
 /** A lock that this process holds. */
 export interface FileLock {
-  /** Replaces the other content of the lock file. */
+  /** Replaces the content of the lock file, except the holder. */
   publish(content: object): Promise<void>;
   /** Releases the lock. Does nothing when the lock is no longer ours. */
   release(): Promise<void>;

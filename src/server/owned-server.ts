@@ -36,7 +36,7 @@ export class OwnedServer implements ServerHandle {
   #pid = 0;
   #process: ServerProcess | null = null;
   #endWatch: () => void = () => undefined;
-  /** While the server is started again because its database has broken. */
+  /** The restart in progress after the database broke. */
   #mending: Promise<void> | null = null;
 
   constructor(
@@ -143,7 +143,7 @@ export class OwnedServer implements ServerHandle {
     }
   }
 
-  /** Starts the server again whose database has broken: its file is sound. */
+  /** Restarts the server after its database broke. The database file is still sound. */
   async #mend(): Promise<void> {
     const tell = (line: string): void => this.#options.onProgress?.(line);
     const kept = this.#dbFile === null ? 'what it had in memory is lost' : 'nothing is lost';
@@ -250,7 +250,9 @@ async function relock(dbFile: string, timeoutMs: number): Promise<ServerLock> {
   });
 }
 
-/** The server makes its files readable for all. SQLite gives those that it makes later the mode of the database. */
+/**
+ * The server makes its files readable for everyone. Files that SQLite creates later get the mode of the database file.
+ */
 async function ownFiles(dbFile: string): Promise<void> {
   for (const name of [dbFile, `${dbFile}-wal`, `${dbFile}-shm`]) {
     await chmod(name, 0o600).catch((error: unknown) => {

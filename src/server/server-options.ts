@@ -11,10 +11,10 @@ export const DEFAULT_START_MS = 60_000;
  * - The stock dev server delays each activity by 42 ms (20 task reads a second) and each timer by a second. With these
  *   settings, a turn takes a tenth of the time.
  * - A closed run can be deleted after a second instead of half a minute.
- * - A frozen worker loses its polls, which swallow tasks, after five seconds instead of seventy.
+ * - The polls of a frozen worker, which swallow tasks, end after five seconds instead of seventy.
  * - A task queue has one partition: a task in another partition than its poll could wait for two seconds.
  * - A worker gets an activity with the answer to its workflow task, which saves a fifth of a turn.
- * - The updates in flight to one workflow are limited to 4 MB, what the completion of one task can repeat.
+ * - The updates in flight to one workflow are limited to 4 MB, which the completion of one task can repeat.
  * - The time-out of a retried workflow task grows to seven seconds, not to ten minutes: after a crash loop a healthy
  *   worker waits little, and a long replay still has time.
  */
@@ -77,7 +77,10 @@ export interface ServerHandle {
   readonly owned: boolean;
   /** The server's log file: warnings and errors. */
   readonly logFile: string;
-  /** Resolves when the present server process has ended, for whatever reason. Never resolves for a server that is not ours. */
+  /**
+   * Resolves when the server process has ended, unless it is being restarted because its database broke. Never resolves
+   * for a server that is not ours.
+   */
   ended(): Promise<void>;
   /** Stops the server and waits until it has ended. Does nothing when the server is not ours or has ended. */
   stop(): Promise<void>;

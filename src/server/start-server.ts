@@ -86,7 +86,7 @@ async function reuse(server: RunningServer, options: StartServerOptions): Promis
   };
 }
 
-/** Makes the directory this user's alone, and makes it ignore itself in the user's version control. */
+/** Makes the directory private to this user, and adds a `.gitignore` that ignores all of it. */
 async function prepareDirectory(dir: string, dbFile: string): Promise<void> {
   await mkdir(dirname(dbFile), { recursive: true, mode: 0o700 });
   if (dirname(dbFile) !== dir) return;
