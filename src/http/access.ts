@@ -16,8 +16,9 @@ export interface Action {
 }
 
 /**
- * A rule of yours, asked after roles and tenants. `session` is the id in the path: of a session, or of a thread. It is
- * `null` for lists and new sessions. `false` refuses the request with `FORBIDDEN`. A throw answers `INTERNAL`.
+ * Your own rule, asked after the checks of roles and tenants. `session` is the id in the path, of a session or a
+ * thread, and `null` for lists and new sessions. `false` refuses the request with `FORBIDDEN`. A thrown error answers
+ * `INTERNAL`, unless it is a PerdureError, which answers its own code.
  */
 export type Authorize = (
   principal: Principal,
@@ -44,7 +45,7 @@ export async function checkAccess(
     throw forbidden(`${id} covers all tenants, and ${nameOf(principal)} has only ${tenant}`, { tenant });
   }
   if (tenant !== null && session !== null && (await tenantOfSession(backend, session)) !== tenant) {
-    // The same whether it exists: a caller learns nothing of other tenants.
+    // The same answer whether or not it exists: a caller learns nothing about other tenants.
     const what = path.startsWith('/threads') ? 'Threads have no tenant, and there' : 'There';
     throw new PerdureError('SESSION_NOT_FOUND', `${what} is no session ${session} of tenant ${tenant}`);
   }
@@ -88,7 +89,7 @@ async function tenantOfSession(backend: Backend, id: string): Promise<string | n
   }
 }
 
-/** A body that says who acts, with what it may contain of that. */
+/** The fields of a body that can name the caller or the tenant. */
 interface Signed {
   by?: unknown;
   message?: { by?: unknown };
@@ -106,7 +107,7 @@ export function signed(of: Operation, body: unknown, principal: Principal): unkn
   if (of.signs === undefined) return body;
   const { message, edits, context, ...rest } = body as Signed;
   const { tenant } = principal;
-  // Another's pool is another's money.
+  // A caller with a tenant may only spend from that tenant's pool.
   if (tenant !== null && (rest.pool ?? tenant) !== tenant) throw ofOtherTenant('pool', tenant);
   return {
     ...(of.signs === 'by' ? named(rest, 'by', principal) : rest),
@@ -120,12 +121,12 @@ export function signed(of: Operation, body: unknown, principal: Principal): unkn
   };
 }
 
-/** What a record says of the caller's name. */
+/** Marks the caller's name as verified in a record. A caller with the shared token gets no mark. */
 export function verifiedBy({ name }: Principal): { verified?: true } {
   return name === null ? {} : { verified: true };
 }
 
-/** An object with the caller's name as `by`. A caller with the shared token has none. */
+/** An object with the caller's name as `by`. A caller with the shared token has no name: the given `by` stays. */
 export function named<T extends { by?: unknown }>(value: T, field: string, { name }: Principal): T {
   if (name === null) return value;
   if (value.by === undefined || value.by === name) return { ...value, by: name };
@@ -138,7 +139,7 @@ function inTenant(context: JsonObject, tenant: string): JsonObject {
   throw ofOtherTenant('context.tenant', tenant);
 }
 
-/** The refusal to do something for another tenant than the caller's. */
+/** The error of a request for another tenant than the caller's. */
 export function ofOtherTenant(field: string, tenant: string): PerdureError {
   return forbidden(`${field}: the token belongs to tenant ${tenant}. Leave ${field} out`, { field });
 }

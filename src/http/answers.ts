@@ -1,4 +1,4 @@
-/** The schemas of answers about sessions. The compiler holds them to the contract's types. */
+/** The schemas of answers about sessions. The compiler checks them against the contract's types. */
 import * as z from 'zod/mini';
 import type { EffectSince } from '../checkpoints/index.ts';
 import type { Inbox, InboxItem } from '../client/index.ts';
@@ -231,7 +231,7 @@ export const callsPageSchema: z.ZodMiniType<CallsPage> = exactly<CallsPage>()(
   z.object({ items: z.array(toolCall), ...page }),
 );
 
-/** Schemas that the document names. */
+/** Schemas that have a name in the OpenAPI document. */
 export const NAMED: readonly [string, z.ZodMiniType<unknown>][] = [
   ['JsonObject', jsonObject],
   ['Checkpoint', checkpointSchema],

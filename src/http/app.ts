@@ -21,7 +21,7 @@ import { jsonObject } from './shapes.ts';
 import { threadOperations } from './threads.ts';
 import { treeOperation } from './tree.ts';
 
-/** Bytes of a body. The contents are measured where they are used; escaped text may be three times as long. */
+/** The most bytes of a body. Its contents are measured where they are used; escaped text can be three times as long. */
 const BODY_LIMIT = 3 * LIMIT.input + 100_000;
 /** How long the Temporal server may take to answer a health check, in milliseconds. */
 const HEALTH_MS = 2_000;
@@ -35,15 +35,15 @@ const NOBODY: Principal = { name: null, roles: [], tenant: null };
 
 export interface HttpApiOptions extends Backend {
   /**
-   * A token that callers share: at least 16 of letters, digits, `-._~+/`, and `=` at the end. It has all roles, and no name:
-   * `by` is what its callers say, and is not verified.
+   * A token that callers share: at least 16 letters, digits and `-._~+/`, with `=` at the end. It has all roles and no
+   * name: callers choose their own `by`, which is not verified.
    */
   token?: string | undefined;
   /** Tokens of callers with a name, roles and maybe a tenant. */
   tokens?: readonly TokenOptions[] | undefined;
   /** Accepts JWTs of an OpenID Connect provider. */
   jwt?: JwtOptions | undefined;
-  /** A rule of yours for each request, after roles and tenants. */
+  /** Your own rule for each request, asked after the checks of roles and tenants. */
   authorize?: Authorize | undefined;
   /** Host names that callers may use, in lower case, against DNS rebinding by web pages. Default: any. */
   hosts?: readonly string[];
@@ -71,8 +71,7 @@ export interface HttpApi {
 /**
  * Makes the HTTP API of a checkpoint saver and of sessions.
  *
- * @throws PerdureError `INVALID_ARGUMENT` without any token, and for a token that is shorter than 16 characters or that a
- * header cannot carry
+ * @throws PerdureError `INVALID_ARGUMENT` when `token`, `tokens` and `jwt` are all missing, or one of them is not valid
  *
  * @example
  * ```ts
@@ -103,7 +102,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
 
   const failed = (error: unknown, request?: Request): Response => {
     const { code, details } = errorBody(error).error;
-    // A caller that has gone breaks off its own request.
+    // A caller that disconnects aborts its own request. That is not an error of the server.
     if (code === 'INTERNAL' && request?.signal.aborted !== true) onError?.(error);
     const challenge = details['reason'] === 'unknown_token' ? 'Bearer' : CHALLENGE[code];
     return errorResponse(error, challenge === undefined ? {} : { 'www-authenticate': challenge });

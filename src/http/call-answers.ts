@@ -1,4 +1,4 @@
-/** The schemas of answers about tool calls. The compiler holds them to the contract's types. */
+/** The schemas of answers about tool calls. The compiler checks them against the contract's types. */
 import * as z from 'zod/mini';
 import type {
   ApproverRules,

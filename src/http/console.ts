@@ -5,7 +5,7 @@ import type { Hono } from 'hono';
 import { PerdureError } from '../contract/errors.ts';
 
 const BASE = '/console';
-/** Beside this room, and beside the chunks of a build. */
+/** This path holds in the sources and in a build. */
 const FOLDER = resolve(import.meta.dirname, '../console');
 
 const TYPES = {
@@ -22,7 +22,10 @@ const HEADERS = {
   'referrer-policy': 'no-referrer',
 };
 
-/** Serves the page under `/console`, without a token: it has no data of its own. Browsers that open `/` get there. */
+/**
+ * Serves the page under `/console`, without a token: it has no data of its own. Browsers that open `/` are redirected
+ * there.
+ */
 export function serveConsole(app: Hono): void {
   const page = async (name: keyof typeof TYPES): Promise<Response> => {
     const body = await readFile(resolve(FOLDER, name)).catch((error: unknown) => {

@@ -32,12 +32,12 @@ const CLOCK_S = 5;
 const FETCH_MS = 5_000;
 /** After this time keys are fetched again. Until that succeeds, the known ones are used. */
 const FRESH_MS = 600_000;
-/** A token with an unknown key lets keys be fetched again, but not more often than this. */
+/** A token with an unknown key causes a new fetch of the keys, but at most one in this time. */
 const PAUSE_MS = 10_000;
 /** How long after a failed first fetch the next one may begin. */
 const RETRY_MS = 1_000;
 
-/** What a refused token is told, by the error code of `jose`. */
+/** The reason and message for a refused token, by the error code of `jose`. */
 const REFUSALS: Readonly<Record<string, readonly [reason: string, message: string]>> = {
   ERR_JWT_EXPIRED: ['expired', 'The JWT has expired. Get a new one from the identity provider'],
   ERR_JOSE_ALG_NOT_ALLOWED: ['algorithm', 'The JWT is not signed with an algorithm that this server accepts'],
@@ -145,7 +145,7 @@ class Keys {
   #set: JSONWebKeySet | undefined;
   /** When a fetch last began, on the clock of `performance`. */
   #askedAt = Number.NEGATIVE_INFINITY;
-  /** When a token last had an unknown key. */
+  /** When an unknown key last caused a fetch. */
   #missedAt = Number.NEGATIVE_INFINITY;
   #asking: Promise<JSONWebKeySet> | undefined;
   #failure: PerdureError | undefined;
@@ -155,26 +155,30 @@ class Keys {
     this.#url = url;
   }
 
-  /** The keys at hand. Old ones are renewed meanwhile. */
+  /** The known keys. Old ones are fetched again in the background. */
   async known(): Promise<JSONWebKeySet> {
     if (this.#set === undefined) return this.#first();
     if (performance.now() - this.#askedAt > FRESH_MS) this.#fetch().catch(() => undefined);
     return this.#set;
   }
 
-  /** Callers who keep asking a provider that is down do not each wait for it. */
+  /** Fetches the first keys. While the provider is down, callers do not each wait for it. */
   async #first(): Promise<JSONWebKeySet> {
     if (this.#failure !== undefined && performance.now() - this.#askedAt < RETRY_MS) throw this.#failure;
     return this.#fetch();
   }
 
-  /** The keys anew, or those at hand soon after the last unknown key. @throws PerdureError `SERVER_UNAVAILABLE` */
+  /**
+   * Fetches the keys again, or returns the known keys soon after such a fetch.
+   *
+   * @throws PerdureError `SERVER_UNAVAILABLE`
+   */
   async again(): Promise<JSONWebKeySet> {
     if (performance.now() - this.#missedAt > PAUSE_MS) {
       this.#missedAt = performance.now();
       return this.#fetch();
     }
-    // The key may be a new one that could not be read.
+    // The token may have a new key that could not be fetched.
     if (this.#failure !== undefined) throw this.#failure;
     return this.known();
   }

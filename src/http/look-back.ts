@@ -10,7 +10,7 @@ import type { SessionState } from '../contract/state.ts';
 import type { Backend } from './operation.ts';
 
 /**
- * The checkpoint that a session is to continue from.
+ * The checkpoint from which a session will continue.
  *
  * @throws PerdureError `SESSION_NOT_FOUND`, `CHECKPOINT_NOT_FOUND`, and `INVALID_ARGUMENT` for edits that the session could
  * not make
@@ -39,7 +39,7 @@ export async function effectsSince({ client, saver }: Backend, past: Checkpoint)
   return since(client, past, (await saver.get(past.thread_id)) ?? past);
 }
 
-/** The refusal of an unconfirmed rewind, with the effects that would stay. */
+/** The error of an unconfirmed rewind. It lists the effects that would stay. */
 export function unconfirmed(effects: readonly EffectSince[]): PerdureError {
   return new PerdureError(
     'INVALID_ARGUMENT',

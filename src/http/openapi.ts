@@ -75,7 +75,7 @@ class Schemas {
     for (const { body } of operations) if (body !== undefined) this.#close(this.ref(body), new Set());
   }
 
-  /** Says that an object of a request has no other properties: the server refuses them. */
+  /** Closes the objects of request bodies: the server refuses other properties. */
   #close(schema: JsonValue | undefined, seen: Set<JsonValue>): void {
     if (typeof schema !== 'object' || schema === null || seen.has(schema)) return;
     seen.add(schema);
@@ -157,7 +157,7 @@ function describeOperation(operation: Operation, schemas: Schemas): JsonObject {
     tags: [tag],
     summary,
     ...defined({ description }),
-    // The names are those of roles.
+    // The names in this list are roles.
     ...(role === 'any' ? {} : { security: role === null ? [] : [{ token: [role] }] }),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined

@@ -12,7 +12,7 @@ export type ServedSaver = Omit<CheckpointSaver, 'delete'> & {
 };
 
 export interface Backend {
-  /** Temporal's client, of the namespace in which the sessions are. */
+  /** Temporal's client, in the namespace of the sessions. */
   client: Client;
   sessions: Sessions;
   saver: ServedSaver;
@@ -54,14 +54,14 @@ export interface Operation<Body = unknown> {
   tag: 'threads' | 'sessions' | 'service';
   summary: string;
   description?: string;
-  /** What the caller's token must have. `any`: no role. `null`: no token is needed. */
+  /** The role that the caller's token needs. `any`: no role. `null`: no token is needed. */
   role: Role | 'any' | null;
-  /** It covers more than the session in its path, and keeps to the caller's tenant itself. */
+  /** The operation covers more than one session, and limits itself to the caller's tenant. */
   tenants?: true;
-  /** Where the body says who acts, besides `message.by` and `edits.by`. All get the caller's name. */
+  /** Whether the body itself has a `by`, besides `message.by` and `edits.by`. All get the caller's name. */
   signs?: 'by' | 'message';
   query?: Readonly<Record<string, QueryParameter>>;
-  /** Takes an `Idempotency-Key`, for this purpose. */
+  /** The operation takes an `Idempotency-Key`. This text describes it. */
   idempotencyKey?: string;
   body?: z.ZodMiniType<Body>;
   answer: {

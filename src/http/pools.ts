@@ -29,7 +29,7 @@ export const poolViewSchema: z.ZodMiniType<PoolView> = exactly<PoolView>()(
   }),
 );
 
-/** The parameter has a name of its own: `id` would be a session's. Callers of one tenant are refused. */
+/** The parameter is not named `id`, because `id` is a session's. Callers with a tenant are refused. */
 export const poolOperations: readonly Operation[] = [
   operation({
     id: 'getPool',

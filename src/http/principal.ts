@@ -24,7 +24,7 @@ export interface Principal {
 
 /** A token and its caller. */
 export interface TokenOptions {
-  /** At least 16 of letters, digits, `-._~+/`, and `=` at the end. */
+  /** At least 16 letters, digits and `-._~+/`, with `=` at the end. */
   token: string;
   /** Recorded as `by` of what the caller does. 1 to 200 characters. */
   name: string;
@@ -33,11 +33,11 @@ export interface TokenOptions {
   tenant?: string | undefined;
 }
 
-/** The least characters of a token, so that nobody guesses it. */
+/** The fewest characters of a token, so that nobody can guess it. */
 const TOKEN_LENGTH = 16;
 const NAME_LENGTH = 200;
 
-/** Finds the principal of a static token. The lookup compares digests, so its time tells nothing of a token. */
+/** Finds the principal of a static token. The lookup compares digests, so its duration tells nothing about a token. */
 export type KnownTokens = (token: string) => Principal | undefined;
 
 /**
@@ -101,7 +101,7 @@ function checkToken(field: string, token: string): void {
   throw invalid(field, `${problem}. Make one with openssl rand -hex 32, or let perdure serve make one`);
 }
 
-/** The refusal of a caller that nobody knows. `details.reason` is for programs. */
+/** The error for an unknown caller. `details.reason` is for programs. */
 export function unauthorized(reason: string, message: string): PerdureError {
   return new PerdureError('UNAUTHORIZED', message, { details: { reason } });
 }

@@ -88,7 +88,10 @@ async function readJson(request: Request, type: string | null, limit: number): P
   return parseJson(decode(await readBytes(request, limit)));
 }
 
-/** Hono's `bodyLimit` copies a chunked request, which fails on those of its Node server beside Node's own `Request`. */
+/**
+ * Replaces Hono's `bodyLimit`. That copies a chunked request, which fails because Hono's Node server has its own
+ * `Request` class.
+ */
 async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
   const tooLarge = (size: string): PerdureError =>
     new PerdureError(

@@ -22,7 +22,7 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
-/** Names with which only this machine reaches itself. */
+/** Names by which only this machine can reach itself. */
 const LOOPBACK: readonly string[] = ['127.0.0.1', 'localhost', '::1'];
 
 /** The valid `Host` names of an address: for the loopback interface its own, otherwise any. */
@@ -45,7 +45,7 @@ export async function serveHttp(
     errorHandler: (error) =>
       errorResponse(error instanceof RequestError ? invalid('request', error.message) : error),
   });
-  // Node refuses a missing Host without a body. The listener refuses it with one.
+  // Node would refuse a missing Host without a body. The listener refuses it with one.
   const server = createServer(
     { maxHeaderSize: HEAD_BYTES, requireHostHeader: false },
     (request, response) => void listener(request, response),
@@ -65,7 +65,7 @@ export async function serveHttp(
   }
   let closing = false;
   server.on('request', (_, response) => {
-    // A connection would wait for a next request for seconds after its last answer.
+    // An idle connection would otherwise keep the server open for seconds.
     response.once('close', () => closing && setImmediate(() => server.closeIdleConnections()));
   });
   const { port: bound } = server.address() as AddressInfo;
@@ -83,12 +83,12 @@ export async function serveHttp(
   };
 }
 
-/** Answers what Node refuses before there is a request, with the usual body. */
+/** Answers requests that Node refuses before they reach the listener, with the usual body. */
 function answerRefused(server: Server): void {
   const latest = new WeakMap<Duplex, ServerResponse>();
   server.on('request', ({ socket }, response) => latest.set(socket, response));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    // The rest of a refused request.
+    // This is the rest of a request that was refused already.
     if (socket.writableEnded) return;
     const response = latest.get(socket);
     const midway = response?.headersSent === true && !response.writableFinished;

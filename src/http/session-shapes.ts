@@ -44,7 +44,7 @@ export interface MessageBody extends SendInput {
   parts?: MessagePart[] | undefined;
 }
 export const messageBodySchema: z.ZodMiniType<MessageBody> = z.extend(
-  // The token says who the caller is, and whether that is verified.
+  // `verified` follows from the token, never from the body.
   z.omit(sendSchema() as unknown as z.ZodMiniObject, { verified: true }),
   {
     parts: z.optional(
@@ -60,7 +60,7 @@ export const messageBodySchema: z.ZodMiniType<MessageBody> = z.extend(
   },
 ) as unknown as z.ZodMiniType<MessageBody>;
 
-/** A queued message as it shall be. */
+/** The new content of a queued message. */
 export type QueuedBody = Pick<MessageBody, 'text' | 'blocks' | 'parts' | 'by'>;
 export const queuedBodySchema: z.ZodMiniType<QueuedBody> = z.pick(
   messageBodySchema as unknown as z.ZodMiniObject,
@@ -157,7 +157,7 @@ function eachWith<T>(
 
 export const sessionIdSchema: z.ZodMiniType<{ id: string }> = z.object({ id: z.string() });
 
-/** Schemas that the document names. */
+/** Schemas that have a name in the OpenAPI document. */
 export const SESSION_BODIES: readonly [string, z.ZodMiniType<unknown>][] = [
   ['StartInput', startBodySchema],
   ['SendInput', messageBodySchema],

@@ -1,11 +1,11 @@
-/** Schemas that others are made of, and those of stored checkpoints and errors. The OpenAPI document is made of them. */
+/** Basic schemas, and the schemas of stored checkpoints and errors. */
 import * as z from 'zod/mini';
 import { CHECKPOINT_ID_LIMIT, type Checkpoint, type StoredStep } from '../contract/checkpoint.ts';
 import { ERROR_CODES } from '../contract/errors.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';
 import type { ErrorBody } from './errors.ts';
 
-/** What the document says of schemas that cannot describe themselves. */
+/** What the OpenAPI document says about schemas that cannot describe themselves. */
 export const notes: z.core.$ZodRegistry<Record<string, unknown>> = z.registry();
 
 /** Any JSON value, unchanged: a copy could lose a key such as `__proto__`. */

@@ -9,11 +9,12 @@ const ALIVE_MS = 15_000;
 const OPEN_MS = 1_000;
 
 /**
- * Sends the parts of a stream as events named by their type, with their cursor as id, then `end`, or `error` when it breaks
- * off.
+ * Sends the parts of a stream as events named by their type, with their cursor as id, then `end`, or `error` when the
+ * stream fails.
  *
  * @param signal - ends the stream.
- * @throws what the stream throws before its first part, or in its first second. The caller turns it into an error response.
+ * @throws what the stream throws instead of its first part, if it throws within a second. The caller turns it into an
+ * error response.
  */
 export async function eventStream(
   parts: AsyncGenerator<StreamPart>,
@@ -22,7 +23,7 @@ export async function eventStream(
 ): Promise<Response> {
   const encoder = new TextEncoder();
   let next = parts.next();
-  // A stream after a cursor may have nothing to say for long.
+  // A stream that continues after a cursor may have no part for a long time.
   await Promise.race([next, delay(OPEN_MS, undefined, { ref: false })]);
   next.catch(() => undefined);
   let alive: NodeJS.Timeout | undefined;

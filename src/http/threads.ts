@@ -22,7 +22,10 @@ import { checkpointSchema, jsonObject, jsonValue, noted, STORED_ID, stepSchema }
 
 /** Checkpoints of one answer: by default, and at most. */
 const PAGE = { usual: 10, most: 100 } as const;
-/** Bytes of JSON at which an answer ends early: the engine cannot make longer texts. A single item may be larger. */
+/**
+ * Bytes of JSON at which an answer ends early: a page of large items could exceed the engine's longest string. A single
+ * item may be larger.
+ */
 const ANSWER_BYTES = 32_000_000;
 
 interface PutBody {
@@ -120,7 +123,7 @@ export const threadOperations: readonly Operation[] = [
       const threadId = id(request, 'thread_id');
       const edits =
         principal.name !== null && (await findExecution(client, threadId))?.type === WORKFLOW.session;
-      // On a session it is who edits it. On a thread it is the caller's own data.
+      // On a session, the metadata says who edits it. On a thread, it is the caller's own data.
       const metadata = edits
         ? named(request.body.metadata ?? {}, 'metadata.by', principal)
         : request.body.metadata;
