@@ -1,4 +1,4 @@
-/** The answer to a message as a stream of chunks: what is recorded of it, and then what comes. */
+/** Streams the answer to a message as chunks: first what is recorded, then what follows. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Session, StreamPart } from '../client/index.ts';
 import { isUnanswered, PerdureError } from '../contract/errors.ts';
@@ -27,10 +27,10 @@ export interface AnswerOptions {
   signal: AbortSignal;
 }
 
-/** A session that is read up to the present. */
+/** A session's stream, read up to the present. */
 export interface Opened {
   view: SessionView;
-  /** What comes after it. */
+  /** The parts after `view`. */
   parts: AsyncGenerator<StreamPart>;
   cursor: string;
 }
@@ -124,7 +124,8 @@ export async function* answerChunks(
       if (chunks.length > 0) yield chunks;
       if (rest !== parts && part.type === 'phase' && needsPerson(part.phase) && !writer.hasDecidedCall) break;
     }
-    // A client that asks by itself when an approval was answered would ask again and again before the call has ended.
+    // Continue until a decided call has ended: a client that sends answers automatically would otherwise send them
+    // again.
     const isOpen = writer.hasDecidedCall && now.phase !== 'closed' && !signal.aborted;
     rest = isOpen ? session.stream({ since: cursor, until: 'idle', signal }) : null;
   }
@@ -142,10 +143,10 @@ export async function* answerChunks(
   yield writer.take();
 }
 
-/** How long a message may wait before somebody asks whether a worker runs, in milliseconds. */
+/** How long a message may wait before we ask whether a worker runs, in milliseconds. */
 const SILENT_MS = 3_000;
 
-/** The parts of a stream, and once, early, why no worker answers. */
+/** Passes on the parts of a stream. If no worker answers after `SILENT_MS`, adds one part that says why. */
 async function* withSilence(
   session: Session,
   parts: AsyncGenerator<StreamPart>,

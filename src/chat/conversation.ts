@@ -21,10 +21,10 @@ export interface Answer {
 }
 
 /**
- * The answer to a message, or to the last one.
+ * The answer to a message, or to the last message.
  *
  * @param view - the state up to which the conversation is read
- * @returns `null` when the message is not among the last hundreds of the conversation
+ * @returns `null` when the message is not in the last five pages of the transcript
  */
 export async function readAnswer(
   session: Session,
@@ -78,7 +78,7 @@ async function readCalls(
 
 /** A part of a message in the AI SDK's shape. */
 export type ChatPart = { type: string } & Record<string, unknown>;
-/** A part of ours that the AI SDK passes on. */
+/** A data part of ours, which the AI SDK passes on to the page. */
 export type DataPart = { type: `data-perdure-${string}`; id: string; data: object };
 /** A message in the AI SDK's shape, `UIMessage`. */
 export interface ChatMessage {
@@ -90,7 +90,8 @@ export interface ChatMessage {
 /**
  * Messages of the conversation, oldest first, for `useChat({ messages })`.
  *
- * @param before - only messages before this index of the session's transcript. `first` of a page is the next one's
+ * @param before - only messages before this index of the session's transcript. `first` of one page is `before` of the
+ * next
  */
 export async function readConversation(
   session: Session,
@@ -162,14 +163,13 @@ export function pauseData({ by, reason }: NonNullable<SessionView['paused']>): o
   return { by, reason };
 }
 
-/** Whether a call is more than an approval. */
+/** Whether a call needs more from a person than an approval. */
 export function needsLook({ status, question }: PendingCall): boolean {
   return status.kind !== 'approval' || question !== undefined;
 }
 
 /**
- * A call that a person must look at: a question that takes an answer, an effect of which nobody knows whether it happened, or
- * a tool that no worker has.
+ * A call that a person must look at: a question that takes an answer, an unknown outcome, or a tool that no worker has.
  */
 export function callPart({ callId, tool, status, question }: PendingCall): DataPart {
   if (question !== undefined) return { type: QUESTION_PART, id: callId, data: { callId, tool, ...question } };
@@ -209,7 +209,7 @@ function toolState(sessionId: string, call: ToolCall): Record<string, unknown> &
   return { state: decision === null ? 'input-available' : 'approval-responded', ...answer };
 }
 
-/** Whether a person has said it. Summaries stand for older messages; the session itself asks for repairs, and reports. */
+/** Whether a person wrote a message. The session itself writes summaries, requests for repairs, and reports. */
 export function isPersons({
   role,
   summary,

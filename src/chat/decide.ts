@@ -9,8 +9,8 @@ import { readApprovalId } from './parts.ts';
 import type { ApprovalAnswer, ChatRequest } from './request.ts';
 
 /**
- * Decides on the calls that still wait, and answers questions. The first decision wins: what somebody else has decided, the
- * stream tells.
+ * Decides on the calls that still wait, and answers questions. The first decision wins: the stream tells what somebody
+ * else has decided.
  */
 export async function decide(
   session: Session,
@@ -29,13 +29,13 @@ export async function decide(
   const { pending } = await session.state();
   for (const { callId, input, output } of outputs) {
     const call = pending.find((waiting) => waiting.callId === callId);
-    // Tools run in the workers: a browser gives the result of a question only.
+    // Tools run in the workers: a browser may only answer questions.
     if (call?.question === undefined) continue;
     const decision = { decision: 'respond', output } as const;
     asked.push({ callId, argsDigest: argsDigest(call.tool, input), decision });
   }
   for (const { callId, argsDigest: digest, decision } of asked) {
-    // With other arguments it is another question, which the stream asks.
+    // With other arguments it is another approval, which the stream asks for.
     const call = pending.find(
       (waiting) =>
         waiting.status.kind === 'approval' && waiting.callId === callId && waiting.argsDigest === digest,

@@ -16,9 +16,9 @@ import type { AiSdk } from './writer.ts';
 
 /** The person who chats. */
 export interface ChatUser {
-  /** Who it is. It names the session together with the chat's id, and stands in the record of messages and decisions. */
+  /** The user's id. Together with the chat's id it names the session. Messages and decisions are recorded with it. */
   user: string;
-  /** The session's context, when this chat begins one. */
+  /** The context of the session that a new chat starts. */
   context?: JsonObject;
 }
 
@@ -34,10 +34,10 @@ export interface ChatHandlerOptions {
     request: Request,
     chatId: string,
   ): ChatUser | Response | null | Promise<ChatUser | Response | null>;
-  /** Where it is mounted. Default: `/api/chat`, the AI SDK's own. */
+  /** The path where the handler is mounted. Default: `/api/chat`, the AI SDK's own. */
   base?: string;
   /**
-   * The id of a chat's session. Two users must never get the same one by a chat id that they choose. Default:
+   * The id of a chat's session. Users choose chat ids: no choice may lead to another user's session. Default:
    * `chat:<user>:<chat id>`.
    */
   sessionId?(chatId: string, user: ChatUser): string;
@@ -50,13 +50,13 @@ export interface ChatHandlerOptions {
   aiSdk?: AiSdk;
   /** Largest request in bytes. Default: 8 MiB. */
   maxBytes?: number;
-  /** Hears of errors of which the browser is told nothing. */
+  /** Called with errors whose details the browser does not get. */
   onError?(error: unknown): void;
   /** Lets browsers send files by their URL, which providers or workers fetch. Default: only `data:` URLs. */
   fileUrls?: boolean;
 }
 
-/** The reason of a pause that the chat's stop button has asked for. The next message undoes it. */
+/** The reason of a pause by the chat's stop button. The next message resumes the session. */
 const STOPPED = 'Stopped in the chat';
 
 /** How long after its end an answer is sent again to a page that reconnects, in milliseconds. */
@@ -67,7 +67,8 @@ const JUST_ENDED_MS = 5_000;
  * `GET base/:id/stream` continues after a reload, with 204 when nothing is being written. `GET base/:id` gives the messages.
  * `POST base/:id/stop` stops the answer. `POST base/:id/aside` asks something on the side. The session lives on when a browser disconnects.
  *
- * Of what a browser sends, only the last message of the person and answers to open approvals are taken.
+ * From what a browser sends, the handler takes only the person's last message, and answers to open approvals and
+ * questions.
  *
  * @example
  * ```ts
@@ -135,13 +136,13 @@ async function route(options: ChatHandlerOptions, base: string, request: Request
 }
 
 function jsonBody({ maxBytes = 8 * 1024 * 1024 }: ChatHandlerOptions, request: Request): Promise<unknown> {
-  // Pages of other origins can send forms, but no JSON without being allowed to.
+  // A page of another origin can send forms without permission, but not JSON.
   if (!/^application\/json\b/i.test(request.headers.get('content-type') ?? ''))
     throw new PerdureError('UNSUPPORTED_MEDIA_TYPE', 'Send the content type application/json');
   return readBody(request, maxBytes);
 }
 
-/** A request by a user who is known. */
+/** A request of an authorized user. */
 interface Chat {
   readonly options: ChatHandlerOptions;
   readonly request: Request;
@@ -231,7 +232,9 @@ async function resume(chat: Chat): Promise<Response> {
   return stream(chat, {});
 }
 
-/** Whether an answer is being written, or has just ended: a page that has loaded the messages may not have its end. */
+/**
+ * Whether an answer is being written, or has just ended: a page that loaded the messages just before may lack its end.
+ */
 async function isAtWork(session: Session, { phase, queued }: SessionView): Promise<boolean> {
   if (phase === 'closed') return false;
   if (phase !== 'idle') return !needsPerson(phase);
@@ -252,13 +255,16 @@ async function messages({ request, session, fileUrl }: Chat): Promise<Response> 
   );
 }
 
-/** Stops the answer. What is being written is dropped; a call that has begun is settled. The next message goes on. */
+/**
+ * Stops the answer. A reply in progress is dropped; a call that has begun is settled. The next message resumes the
+ * session.
+ */
 async function stop({ session, user }: Chat): Promise<Response> {
   await session.pause({ by: user.user, reason: STOPPED, now: true });
   return new Response(null, { status: 204 });
 }
 
-/** Asks something on the side, and waits for the answer. Its text is `null` when the message waits for the end of the turn. */
+/** Sends an aside and waits for the answer. `text` is `null` when the message waits for the end of the turn instead. */
 async function aside(
   { request, session, user }: Chat,
   asked: ReturnType<typeof parseAside>,
@@ -278,7 +284,7 @@ async function aside(
   return Response.json({ id: asked.id, text: null });
 }
 
-/** A file of the conversation. It is a stranger's: no browser runs anything in it. */
+/** A file of the conversation. Its content is not trusted: the headers keep browsers from running it. */
 async function file({ session }: Chat, digest: string): Promise<Response> {
   const { bytes, mediaType } = await session.value(digest);
   const isImage = /^image\/(png|jpeg|gif|webp)$/.test(mediaType);

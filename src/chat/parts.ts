@@ -1,4 +1,4 @@
-/** What the AI SDK's messages and its stream show of calls, files and sources in the same way. */
+/** Parts for calls, files and sources that the AI SDK's messages and its stream have in common. */
 import { isFinal, type ToolCall } from '../contract/calls.ts';
 import { defined, digestJson, type JsonValue } from '../contract/json.ts';
 import type { FileBlock, SourceBlock } from '../contract/messages.ts';
@@ -11,7 +11,7 @@ export function answerId(userMessageId: string): string {
   return `answer-${userMessageId}`;
 }
 
-/** Names one approval: of this session, this call and these arguments. */
+/** The id of an approval. It names the session, the call and the arguments. */
 export function approvalId(sessionId: string, call: Pick<ToolCall, 'id' | 'argsDigest'>): string {
   return `${call.id}:${sessionMark(sessionId, call.id)}:${call.argsDigest}`;
 }
@@ -22,7 +22,7 @@ export function readApprovalId(sessionId: string, id: string): { callId: string;
   return mark === sessionMark(sessionId, callId) ? { callId, argsDigest } : null;
 }
 
-/** The ids of calls are the same in all sessions. */
+/** Call ids repeat across sessions. The mark tells the sessions apart. */
 function sessionMark(sessionId: string, callId: string): string {
   return digestJson({ sessionId, callId }).slice(0, 16);
 }

@@ -1,4 +1,4 @@
-/** What a reply of the model consists of, as far as a chat shows it while it is written. */
+/** The pieces of a model reply that a chat shows while the reply is written. */
 import type { JsonValue } from '../contract/json.ts';
 import type { LiveDelta } from '../contract/live-text.ts';
 import type { Block, FileBlock, SourceBlock } from '../contract/messages.ts';
@@ -60,8 +60,8 @@ function addText(pieces: Piece[], kind: 'text' | 'reasoning', text: string): voi
 }
 
 /**
- * How the pieces of a reply go on from those that were shown. `behind`: they are a beginning of them. `diverged`: they say
- * something else.
+ * Compares the pieces of a reply with those that were shown. `continues`: they begin with the shown pieces. `behind`:
+ * they are only the beginning of the shown pieces. `diverged`: they say something else.
  */
 export function relation(
   shown: readonly Piece[],

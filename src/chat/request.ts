@@ -1,4 +1,4 @@
-/** What a browser sends: read as the work of a stranger. */
+/** Reads what a browser sends. Nothing in it is trusted. */
 import { randomUUID } from 'node:crypto';
 import type { MessagePart } from '../client/index.ts';
 import { invalid, PerdureError } from '../contract/errors.ts';
@@ -18,7 +18,7 @@ export interface CallOutput {
   output: JsonValue;
 }
 
-/** A message of a person. `edited`: it was sent before, and says this now. */
+/** A message of a person. `edited`: the new text of a message that was sent before. */
 interface Said {
   kind: 'send';
   messageId: string;
@@ -34,10 +34,10 @@ interface Approved {
   has: number;
 }
 
-/** What a request asks for. Everything else in it is ignored, above all what the client says that others have said. */
+/** What a request asks for. Everything else in it is ignored, above all the client's copy of the conversation. */
 export type ChatRequest = { chatId: string } & (Said | Approved | { kind: 'regenerate'; messageId: string });
 
-/** Tells the browser that a call is a question. */
+/** The type of the part that tells the browser that a call is a question. */
 export const QUESTION_PART = 'data-perdure-question';
 
 type Json = Record<string, unknown>;
@@ -100,7 +100,7 @@ export function parseRequest(body: unknown, fileUrls: boolean): ChatRequest {
   return { kind: 'approve', chatId, answers, outputs, has };
 }
 
-/** Reads a question on the side. @throws PerdureError `INVALID_ARGUMENT` naming the field */
+/** Reads an aside. @throws PerdureError `INVALID_ARGUMENT` naming the field */
 export function parseAside(body: unknown): { text: string; id: string } {
   const { text, id = randomUUID() } = isObject(body) ? body : {};
   if (typeof text !== 'string' || text.trim() === '') throw invalid('text', 'write what to ask');
@@ -135,7 +135,7 @@ function approvalOf(part: unknown): ApprovalAnswer[] {
   return [{ id, approved, ...(typeof reason === 'string' && reason !== '' && { reason }) }];
 }
 
-/** The other results are those of workers, which the browser repeats. */
+/** The answer of a question. Other results came from workers: the browser only repeats them. */
 function outputOf(part: unknown, parts: readonly unknown[]): CallOutput[] {
   if (!isObject(part) || part['state'] !== 'output-available') return [];
   const { toolCallId: callId, input = null, output = null } = part;

@@ -1,4 +1,4 @@
-/** Takes a chat back to a message of a person: to answer it again, or to answer it as it is now. */
+/** Takes a chat back to a message of a person: to answer it again, or to answer its edited text. */
 import type { Session, Sessions } from '../client/index.ts';
 import { PerdureError } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
@@ -6,11 +6,12 @@ import type { Message } from '../contract/messages.ts';
 import { isPersons } from './conversation.ts';
 
 /**
- * Takes a session back to where it had taken a message. Effects from after it answer equal calls,
- * so that nothing is done again.
+ * Rewinds a session to the checkpoint that recorded a message. Later effects answer equal calls, so nothing is done
+ * again.
  *
- * @param text - what the message says now. Default: what it said
- * @throws PerdureError `CHECKPOINT_NOT_FOUND` when the message is of an earlier run; `SESSION_BUSY` while a mutation is open
+ * @param text - the new text of the message. Default: its old text
+ * @throws PerdureError `CHECKPOINT_NOT_FOUND` when the message is not among the last 200, or is of an earlier run;
+ * `SESSION_BUSY` while a mutation is open
  */
 export async function takeBack(
   sessions: Sessions,
@@ -37,7 +38,7 @@ export async function takeBack(
   );
 }
 
-/** The checkpoint of the run that recorded a message first. */
+/** The first checkpoint of a run that holds a message. */
 async function cursorOf(session: Session, runId: string, messageId: string): Promise<string | undefined> {
   const stop = new AbortController();
   try {

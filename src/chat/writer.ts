@@ -20,7 +20,7 @@ export type Chunk =
 const WITHDRAWN = { perdure: { withdrawn: true } };
 const UNMADE = 'The model did not make this call: its worker was lost, and the answer began anew.';
 
-/** What a client knows of a call. */
+/** What a client knows about a call. */
 interface Known {
   input: string;
   approval: string;
@@ -37,7 +37,7 @@ export class AnswerWriter {
   #open: { kind: 'text' | 'reasoning'; id: string } | null = null;
   /** `recorded`: the reply of this step is complete. */
   #step: 'none' | 'open' | 'recorded' = 'none';
-  /** What is on the screen of the reply that is being written. */
+  /** The pieces of the current reply that are on the screen. */
   #shown: Piece[] = [];
   #live: LivePieces | null = null;
   /** Calls of that reply whose input has begun: names by id. */
@@ -50,7 +50,7 @@ export class AnswerWriter {
     this.#fileUrl = fileUrl;
   }
 
-  /** What is to be sent. */
+  /** Returns the chunks to send, and forgets them. */
   take(): Chunk[] {
     const out = this.#out;
     this.#out = [];
@@ -66,7 +66,7 @@ export class AnswerWriter {
     return [...this.#calls.values()].some(({ isDecided, isOver }) => isDecided && !isOver);
   }
 
-  /** The client has this reply: only what becomes of its calls is written. */
+  /** Skips a reply that the client has. Later states of its calls are still written. */
   skip(blocks: readonly Block[]): void {
     for (const block of blocks) if (block.kind === 'tool_call') this.#know(block.id, block.args);
   }
@@ -78,12 +78,12 @@ export class AnswerWriter {
     this.#show(this.#live.pieces);
   }
 
-  /** What was said of the present reply is void. It stays on the screen until the next attempt says something else. */
+  /** Discards the live text of the current reply. It stays on the screen until the next attempt says something else. */
   restart(): void {
     this.#live = null;
   }
 
-  /** A recorded reply. */
+  /** Writes a recorded reply. */
   reply(blocks: readonly Block[]): void {
     const pieces = piecesOf(blocks);
     if (this.#shown.length === 0 || relation(this.#shown, pieces) === 'continues') this.#show(pieces);
@@ -102,7 +102,7 @@ export class AnswerWriter {
     if (this.#step === 'open') this.#step = 'recorded';
   }
 
-  /** The state of a call. Those that the client does not have are left out. */
+  /** Writes the state of a call, unless the client does not have the call. */
   call(call: ToolCall): void {
     const { id: toolCallId, status, decision } = call;
     const known = this.#calls.get(toolCallId);
@@ -117,7 +117,7 @@ export class AnswerWriter {
       known.isDecided = true;
       const approved = decision.decision !== 'reject' && decision.decision !== 'expired';
       const { approval } = known;
-      // Without a request in this stream, the client gave the answer itself.
+      // If this stream did not request the approval, the client itself gave the answer.
       if (this.#aiSdk === 7 && approval !== '') {
         const reason = defined({ reason: decision.reason });
         this.put({ type: 'tool-approval-response', approvalId: approval, approved, ...reason });
@@ -131,7 +131,7 @@ export class AnswerWriter {
     else this.put({ type: 'tool-output-error', toolCallId, ...outcome });
   }
 
-  /** The end of an answer, or of what there is of it. */
+  /** Writes the end of the answer. */
   finish(finishReason: 'stop' | 'tool-calls' | 'other'): void {
     this.#close();
     this.#endStep();
@@ -140,13 +140,13 @@ export class AnswerWriter {
 
   #show(pieces: readonly Piece[]): void {
     const how = relation(this.#shown, pieces);
-    // A new attempt has said nothing yet that is not on the screen.
+    // The new attempt does not go beyond what is on the screen yet.
     if (how === 'behind') return;
     if (how === 'diverged') this.#withdraw();
     for (const [i, piece] of pieces.entries()) this.#extend(piece, i);
   }
 
-  /** Adds what is missing, such as reasoning that was not heard live. */
+  /** Adds kinds of pieces that are missing, such as reasoning that did not arrive live. */
   #complete(pieces: readonly Piece[]): void {
     const kinds = new Set(this.#shown.map(({ kind }) => kind));
     for (const piece of pieces) if (!kinds.has(piece.kind)) this.#extend(piece, this.#shown.length);
@@ -161,7 +161,7 @@ export class AnswerWriter {
     } else this.#close(WITHDRAWN);
   }
 
-  /** Shows what a piece has beyond the piece that is shown in its place. */
+  /** Writes what a piece has beyond the shown piece at its index. */
   #extend(piece: Piece, index: number): void {
     const was = this.#shown[index];
     const added = piece.text.slice(was?.text.length ?? 0);
