@@ -15,14 +15,14 @@ import { useYou } from './you.ts';
 interface Props {
   item: InboxItem;
   answer: string;
-  /** Of what a form is made for. */
+  /** The JSON schema of what the form edits. */
   schema: unknown;
   onBack: () => void;
   onDone: (decision: Decision) => void;
   onStale: () => Promise<void>;
 }
 
-/** What the text is for. */
+/** The label of the text field, by answer. */
 const QUESTION_FIELDS: Readonly<Record<string, string>> = {
   respond: 'Your answer',
   reject: 'Reason, for the model',

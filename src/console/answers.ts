@@ -12,7 +12,7 @@ export interface Shown {
   label: string;
   key: string;
   input: Input;
-  /** Of the field, if it has one. */
+  /** The label of the field, if there is a field. */
   field: string;
   role: Role;
 }
@@ -55,7 +55,7 @@ export function labelOf({ kind }: InboxItem, answer: string): string {
   return ANSWERS[answer]?.label ?? answer;
 }
 
-/** The cap that an item waits for, and the least that lets it go on. `null`: none. */
+/** The cap that an item waits for, and the lowest value that lets the session continue. `null`: no cap. */
 export function capOf({ wait }: InboxItem): { cap: string; atLeast: number } | null {
   const next = wait?.next;
   if (next?.action === 'budget') return next;

@@ -2,7 +2,7 @@
 
 const KEY = 'perdure.token';
 
-/** An error that the API answered, or that no answer came. */
+/** An error that the API answered, or a missing answer. */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;

@@ -57,7 +57,7 @@ function useNext(sessionId: string, callId: string | null): string {
       const parts = events(sessionPath(sessionId, '/stream'), stop.signal);
       let isFirst = true;
       for await (const { event, data } of parts) {
-        // What happened before the stream began.
+        // Also show what happened before the stream began.
         if (isFirst && callId !== null) {
           const path = sessionPath(sessionId, `/calls/${encodeURIComponent(callId)}`);
           show((await request<CallDetail>('GET', path, undefined, stop.signal)).call);

@@ -27,7 +27,7 @@ interface Props {
   answer: string | null;
   onAnswer: (answer: string | null) => void;
   onDone: (decision: Decision) => void;
-  /** Called when the item is no longer what it was. */
+  /** Called when the item has changed. */
   onStale: () => Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** A session as it is, and as it goes on. */
+/** Reads a session, and follows it live. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ToolCall } from '../contract/calls.ts';
 import type { Message } from '../contract/messages.ts';
@@ -7,7 +7,7 @@ import type { Page, SessionView } from '../contract/views.ts';
 import { type ApiError, events, request, type StreamEvent, sessionPath } from './api.ts';
 import { asApiError } from './hooks.ts';
 
-/** Messages and calls of a page. */
+/** The number of messages, or of calls, in a page. */
 const PAGE = 50;
 const AGAIN_MS = 2_000;
 
@@ -23,7 +23,7 @@ export interface Followed {
   text: string;
   reasoning: string;
   error: ApiError | null;
-  /** Whether news arrive. */
+  /** Whether the stream is connected. */
   live: boolean;
 }
 
@@ -42,7 +42,7 @@ const NOTHING: Followed = {
 /** Follows a session until it ends. What it shows changes with each event of its stream. */
 export function useSession(id: string): Followed & {
   earlier: () => Promise<void>;
-  /** Follows a session that has ended, and goes on. */
+  /** Follows the session again, after it ended and was continued. */
   again: () => void;
 } {
   const [state, setState] = useState(NOTHING);
@@ -74,7 +74,7 @@ export function useSession(id: string): Followed & {
   return { ...state, earlier, again: () => setRound((before) => before + 1) };
 }
 
-/** After these events more has changed than they say. */
+/** After these events the session is read again: more has changed than they say. */
 const READ_ANEW: ReadonlySet<string> = new Set(['transcript', 'run', 'end']);
 
 type Change = (next: (now: Followed) => Followed) => void;
@@ -84,8 +84,8 @@ async function follow(id: string, signal: AbortSignal, change: Change): Promise<
     try {
       let isRead = false;
       for await (const event of events(sessionPath(id, '/stream?until=closed'), signal)) {
-        // The stream is open, so nothing can be missed between what is read now and what it says.
-        // The stream tells again what the model has written so far.
+        // The stream is open before the session is read, so no event is missed in between. The stream repeats what the
+        // model has written so far, so that text begins empty.
         if (!isRead) change((now) => ({ ...now, text: '', reasoning: '' }));
         if (!isRead || READ_ANEW.has(event.event)) change(await present(id, signal));
         isRead = true;
@@ -134,7 +134,7 @@ async function callsBefore(id: string, known: ReadonlyMap<string, ToolCall>): Pr
   return Math.max(0, total - known.size);
 }
 
-/** What an event changes. */
+/** Applies an event. */
 function after(now: Followed, { event, data }: StreamEvent): Followed {
   switch (event) {
     case 'text':

@@ -16,7 +16,7 @@ export interface Field {
 const isObject = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The fields for arguments with a schema; `null` when a form cannot show all of it, and JSON has to do. */
+/** The fields for arguments with a schema; `null` when a form cannot show all of it: then the page shows JSON. */
 export function fieldsOf(schema: unknown, args: unknown): Field[] | null {
   if (!isObject(schema) || schema['type'] !== 'object' || !isObject(schema['properties']) || !isObject(args))
     return null;
@@ -55,7 +55,7 @@ function fieldOf(name: string, property: unknown, value: unknown, required: bool
   return type === 'boolean' && fits('boolean') ? { ...common, kind: 'boolean' } : null;
 }
 
-/** The arguments that a form says. An optional field that is empty, and was not given before, is left out. */
+/** The arguments of a filled-in form. An optional field that is empty, and was not given before, is left out. */
 export function argsOf(
   fields: readonly Field[],
   texts: ReadonlyMap<string, string>,

@@ -1,4 +1,6 @@
-/** What a list shows of each session beside its summary: read for the rows that are seen, a few at a time. */
+/**
+ * Details that a list shows beside the summary of each session. They are read for the visible rows, a few at a time.
+ */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { SessionSummary, SessionView } from '../contract/views.ts';
 import { request, sessionPath } from './api.ts';
@@ -37,7 +39,7 @@ export function useGlances(seen: readonly SessionSummary[]): ReadonlyMap<string,
     latest.current = new Map(latest.current).set(id, { glance, status, at: Date.now() });
     setKnown(latest.current);
   };
-  // Each glance that arrives renders anew, and so begins the next one.
+  // Each glance that arrives causes a render, which starts the next read.
   useEffect(() => {
     for (let n = reading.current.size; n < AT_ONCE; n++) void readNext();
   });

@@ -69,7 +69,7 @@ setInterval(() => {
   for (const show of clocks) show(now);
 }, CLOCK_MS);
 
-/** The time, every few seconds: the same for all of the page. */
+/** The current time, updated every few seconds. All of the page shows the same time. */
 export function useNow(): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
@@ -86,7 +86,7 @@ export interface Read<T> {
   again: () => Promise<void>;
 }
 
-/** Reads a path of the API, and again every few seconds while the page is seen. Without a path it reads nothing. */
+/** Reads a path of the API, and again every few seconds while the page is visible. Without a path it reads nothing. */
 export function useRead<T>(path: string | null, everyMs?: number): Read<T> {
   const [state, setState] = useState<{ value: T | null; error: ApiError | null }>({
     value: null,

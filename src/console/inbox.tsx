@@ -33,7 +33,7 @@ export function Inbox({ search, onCount }: Props): JSX.Element {
   const [done, setDone] = useState<readonly Decision[]>([]);
   const [chosen, setChosen] = useState<string | null>(null);
   const [answer, setAnswer] = useState<string | null>(null);
-  // On a telephone one sees the list or an item.
+  // On a phone, only the list or an item is visible.
   const [opened, setOpened] = useState(session !== null);
   const list = useRef<HTMLUListElement>(null);
 

@@ -1,6 +1,9 @@
 import type { InboxItem } from '../contract/inbox.ts';
 
-/** The same item in the next reading. A call that was dispatched again, or approved by one of several, is another one. */
+/**
+ * A key that finds the same item in the next reading. A call gets another key when it is dispatched again, or when one
+ * of several people approves it.
+ */
 export function keyOf({ sessionId, kind, call, wait }: InboxItem): string {
   return JSON.stringify([
     sessionId,

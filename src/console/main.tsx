@@ -91,7 +91,7 @@ function App(): JSX.Element {
   );
 }
 
-/** Opens the session with an id, or the only one whose id begins with it; otherwise the list of those. */
+/** Opens the session with an id, or the only one whose id begins with it; otherwise lists all of those. */
 async function open(text: string): Promise<void> {
   const prefix = new URLSearchParams({ prefix: text }).toString();
   const found = await request<{ items: { id: string }[] }>('GET', `/sessions?limit=2&${prefix}`).catch(

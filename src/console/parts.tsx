@@ -108,7 +108,7 @@ export function Status({ status }: { status: string }): JSX.Element {
   return <span class={`status ${tone}`}>{PHASES[status] ?? visible(status)}</span>;
 }
 
-/** What an empty list teaches. */
+/** A hint in place of an empty list. */
 export function Empty({ title, children }: { title: string; children: ComponentChildren }): JSX.Element {
   return (
     <div class="empty">

@@ -10,7 +10,7 @@ import { CommandLine, Problem, Time } from './parts.tsx';
 import { readable, visible } from './text.ts';
 import { useYou } from './you.ts';
 
-/** Checkpoints hold whole states: a page has few. */
+/** Checkpoints hold whole states, so a page has few of them. */
 const PAGE = 10;
 /** The most changes that are shown. */
 const CHANGES = 200;
@@ -36,7 +36,7 @@ const AGAIN: Readonly<Record<Effect['again'], string>> = {
 
 interface Props {
   id: string;
-  /** Of a session that has ended: it goes on. */
+  /** Set for a session that has ended. Called when it continues. */
   onAgain: (() => void) | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** One session: its conversation, live, and what there is to know beside it. */
+/** One session: its live conversation, and details beside it. */
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { SessionView } from '../contract/views.ts';
@@ -22,7 +22,7 @@ export function Session({ id }: { id: string }): JSX.Element {
       <main class="page">{error === null ? <p class="hint">Reading…</p> : <Problem error={error} />}</main>
     );
   const isActive = view.status.kind === 'active';
-  // Nobody follows a session that has ended until it goes on.
+  // The page does not follow a session that has ended, until it continues.
   const onAgain = isActive ? undefined : again;
   return (
     <main class="session">
@@ -104,7 +104,7 @@ function Waits({
   );
 }
 
-/** The messages, and what the model writes now. It stays at the end while nobody scrolls away. */
+/** The messages, and what the model writes now. The view stays at the end unless somebody scrolls away. */
 function Talk({ session, earlier }: { session: Followed; earlier: () => Promise<void> }): JSX.Element {
   const { messages, first, calls, text, reasoning, view } = session;
   const agents = new Map(view?.children?.map(({ callId, sessionId }) => [callId, sessionId]));

@@ -32,7 +32,7 @@ export function Sessions({ search }: { search: string }): JSX.Element {
   const filters = new URLSearchParams(search);
   const [size, setSize] = useState(0);
   const limit = SHOWN[size] ?? SHOWN[0];
-  // A long list is read once, and again when somebody looks for something else.
+  // A long list is not read again until the filters change.
   const everyMs = size === 0 ? EVERY_MS : undefined;
   const { value, error } = useRead<{ items: SessionSummary[] }>(
     `/sessions?limit=${limit}&${filters}`,
@@ -120,7 +120,10 @@ export function Sessions({ search }: { search: string }): JSX.Element {
   );
 }
 
-/** A field that filters once what was typed is entered. The list is drawn anew while somebody types. */
+/**
+ * A filter that applies when the typed text is entered. It keeps that text itself, because the list renders again while
+ * somebody types.
+ */
 function TypedFilter({
   words,
   text,

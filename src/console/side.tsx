@@ -1,4 +1,4 @@
-/** What there is to know of a session beside its conversation. */
+/** Details of a session, beside its conversation. */
 import type { ComponentChildren, JSX } from 'preact';
 import type { BudgetView, SessionView } from '../contract/views.ts';
 import { Copy, Time, Value } from './parts.tsx';
@@ -102,7 +102,7 @@ export function Part({ name, children }: { name: string; children: ComponentChil
   );
 }
 
-/** What was spent, and of which cap. */
+/** What was spent, with the caps. */
 function Budget({ budget: { limits, spent } }: { budget: BudgetView }): JSX.Element {
   const used = {
     usd: spent.usd,

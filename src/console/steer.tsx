@@ -29,7 +29,7 @@ const VERBS: Readonly<Record<Verb, { label: string; does: string; hasReason: boo
 
 interface Props {
   view: SessionView;
-  /** Of a session that has ended: it goes on. */
+  /** Set for a session that has ended. Called when it continues. */
   onAgain: (() => void) | undefined;
 }
 
@@ -62,7 +62,8 @@ export function Steer({ view, onAgain }: Props): JSX.Element {
   const confirm = async (): Promise<void> => {
     if (verb === null) return;
     const said = VERBS[verb].hasReason && reason !== '' ? { reason } : {};
-    // Who may decide approves the list that is shown. Otherwise somebody approves each compensation.
+    // A person with the role decide approves the whole list that is shown. Otherwise, somebody must approve each
+    // compensation.
     const asked = lacks('decide') === null ? { digest: plan?.digest } : true;
     if (!(await act(undoes ? '/cancel' : `/${verb}`, undoes ? { ...said, undo: asked } : said))) return;
     setVerb(null);

@@ -50,7 +50,7 @@ export function needsInWords({ people, given, notBy, verified }: ApprovalNeeds):
   return visible(`${given.length} of ${people}${by}. ${people - given.length} more needed.${not}${who}`);
 }
 
-/** Dollars with as many digits as say something. */
+/** Dollars: four decimals below ten cents, otherwise two. */
 export function dollars(usd: number): string {
   return `$${usd.toFixed(usd !== 0 && usd < 0.1 ? 4 : 2)}`;
 }

@@ -1,4 +1,4 @@
-/** What an undo would do, before somebody asks for it. */
+/** Shows what an undo would do, before somebody requests it. */
 import type { JSX } from 'preact';
 import type { UndoPlan, UndoStep } from '../contract/undo.ts';
 import type { ApiError } from './api.ts';

@@ -1,8 +1,8 @@
-/** Long tables: only the rows near those that are seen are in the page. */
+/** Long tables: the page has only the rows near the visible ones. */
 import type { RefObject } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-/** Rows that are kept above and below those that are seen. */
+/** Rows that are kept above and below the visible ones. */
 const MORE = 20;
 /** Shorter tables are in the page as a whole. */
 const WHOLE = 200;
@@ -18,7 +18,7 @@ export interface Window extends Range {
   box: RefObject<HTMLElement | null>;
   /** The table's body. Its rows have equal heights. */
   body: RefObject<HTMLTableSectionElement | null>;
-  /** Those of the rows that are seen. */
+  /** The visible rows. */
   seen: Range;
   /** Pixels of the rows before and after. */
   above: number;

@@ -18,9 +18,9 @@ export interface You {
   name: string;
   /** Whether the server knows the name from the token, and records it itself. */
   verified: boolean;
-  /** What a request says of the name. */
+  /** What a request says about the name. Empty when the server records the name itself. */
   signature: { by?: string };
-  /** Why the token may not do what needs a role, or `null`. The server decides: this only spares the attempt. */
+  /** Why the token lacks a role, or `null`. The server decides: this only saves a vain request. */
   lacks: (role: Role) => string | null;
 }
 
