@@ -1,4 +1,4 @@
-/** A TCP proxy in front of a server, which a test can hold or cut: what is sent never arrives. */
+/** A TCP proxy in front of a server. A test can hold requests, lose answers, and cut connections. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { PerdureError } from '../contract/errors.ts';
@@ -21,13 +21,19 @@ export interface Wire {
   held(text: string): Promise<void>;
   /** Forwards the held data, also that of a dead sender, and everything after it. */
   release(): void;
-  /** From the first request that contains the text on, requests still arrive, but no answer comes back. */
+  /**
+   * Once a request contains the text, no more answers come back on the connections that are open then. Requests still
+   * arrive.
+   */
   loseAnswersFrom(text: string): void;
   /** Breaks all connections and refuses new ones. Held data is lost. */
   cut(): void;
   /** Resolves when this many connections have been refused since the start. */
   refusals(count?: number): Promise<void>;
-  /** Accepts connections again and stops losing answers. Held data is forwarded, as with {@link release}. */
+  /**
+   * Accepts connections again, and loses no more answers on further connections. Connections that lost answers stay
+   * silent. Held data is forwarded, as with {@link release}.
+   */
   mend(): void;
   /** Ends all connections. Held data is lost. */
   close(): Promise<void>;

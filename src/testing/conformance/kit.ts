@@ -42,7 +42,7 @@ export interface SpecContext {
   /** Returns further thread ids that no other test has. */
   otherThread: (suffix: string) => string;
   clock: { set: (ms: number) => void };
-  /** A second saver on the same data. Only called for savers that have it. */
+  /** A second saver on the same data. Only for savers with a `reopen` hook. */
   reopen: () => Promise<CheckpointSaver>;
   many: number;
 }
@@ -67,7 +67,7 @@ export async function putMany(saver: CheckpointSaver, thread: string, count: num
   return stored;
 }
 
-/** Asserts that a call rejects with a branded error of a code. */
+/** Asserts that a call rejects with a PerdureError of this code. */
 export async function refuses(call: Promise<unknown>, code: string, mentions = ''): Promise<void> {
   const error = await call.then(
     () => assert.fail(`it should have been refused with ${code}`),
@@ -78,7 +78,7 @@ export async function refuses(call: Promise<unknown>, code: string, mentions = '
   assert.ok(error.message.includes(mentions), `"${error.message}" should name ${mentions}`);
 }
 
-/** The list under a key. Callers change it. */
+/** The list under the key `list`. Callers change it. */
 export function listIn(value: unknown): unknown[] {
   const list = (value as { list: unknown } | null | undefined)?.list;
   assert.ok(Array.isArray(list));
@@ -98,7 +98,7 @@ export function notJson(): { state: JsonObject; path: string }[] {
   class Thing {
     readonly a = 1;
   }
-  // A name that no message has by chance.
+  // A key that no error message contains by chance.
   const values: [unknown, string][] = [
     [{ culprit: undefined }, 'culprit'],
     [{ culprit: [1, () => 1] }, 'culprit[1]'],

@@ -1,4 +1,4 @@
-/** Breakpoints: a worker process can be held there, so that a test can crash or freeze it at that point. */
+/** Breakpoints hold a worker process, so that a test can crash or freeze it at that point. */
 
 /** A message from a worker process to its harness, over Node's channel between parent and child. */
 export type WorkerNews =
@@ -18,11 +18,11 @@ interface Breakpoints {
   readonly held: Map<number, () => void>;
 }
 
-/** Kept on the process, not in this module: agents that load as CommonJS have their own copy of the module. */
+/** Kept on `globalThis`, not in this module: agents that load as CommonJS have their own copy of the module. */
 const KEY = Symbol.for('perdure.breakpoints');
 const shared = globalThis as { [KEY]?: Breakpoints };
 
-/** Called once by the worker process: sets the points at which to hold, and how a release arrives. */
+/** Called once by the worker process. Sets the points at which to hold, and listens for releases. */
 export function installBreakpoints(names: readonly string[]): void {
   const held: Breakpoints['held'] = new Map();
   shared[KEY] = { points: new Set(names), visits: 0, held };

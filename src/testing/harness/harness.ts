@@ -257,7 +257,9 @@ async function look(session: Session): Promise<SessionView | undefined> {
 
 let silenced = false;
 
-/** Temporal has one runtime a process, and the first user configures it. A test's own configuration stays. */
+/**
+ * Temporal has one runtime per process, and whoever installs it first configures it. A test's own configuration stays.
+ */
 function quiet(): void {
   if (silenced) return;
   silenced = true;

@@ -56,7 +56,7 @@ const worker = await createWorker({
 });
 process.once('SIGTERM', () => {
   worker.shutdown();
-  // Nobody may release a held call: after the grace time it continues.
+  // Perhaps nobody releases a held call: it continues after the grace time.
   setTimeout(endBreakpoints, worker.options.shutdownGraceTimeMs);
 });
 const running = worker.run();

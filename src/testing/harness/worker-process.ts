@@ -17,7 +17,7 @@ export interface WorkerProcess {
    * does not name. `detail` of `after <tool>` is the result as JSON.
    */
   reached(point: string): Promise<{ readonly detail: string }>;
-  /** Releases everything that is held at a breakpoint now. A frozen worker continues when it is woken. */
+  /** Releases everything that is held at this breakpoint now. A frozen worker continues when it is woken. */
   release(point: string): void;
   /** SIGKILL: the worker dies at once. Resolves when the process is gone. */
   crash(): Promise<void>;
@@ -48,7 +48,7 @@ function fromTypeScript(): WorkerProgram {
   };
 }
 
-/** Frozen workers, which would outlive this process because they cannot notice its end. */
+/** Worker processes to kill when this process exits: a frozen one could not notice the end of its parent. */
 const living = new Set<ChildProcess>();
 const killAll = (): void => {
   for (const child of living) child.kill('SIGKILL');
@@ -106,7 +106,7 @@ export async function startWorkerProcess(
     },
     release: (point) => {
       for (const visit of visits.leave(point)) {
-        // The process is gone.
+        // An error means that the process is gone.
         child.send({ kind: 'release', point, visit } satisfies Release, () => {});
       }
     },
